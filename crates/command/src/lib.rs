@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What every native command shares: arguments, one-line errors, exit codes.
+
+mod failure;
+
+pub use failure::{Failure, ResultExt};
+
+use clap::Parser;
+use std::process::ExitCode;
+
+/// Parses the arguments and runs `body`; every way out is an exit code of the
+/// contract (0 done, 1 failed, 2 usage or bad input) and every error one line.
+pub fn run<Arguments: Parser>(body: impl FnOnce(Arguments) -> Result<(), Failure>) -> ExitCode {
+    let arguments = match Arguments::try_parse() {
+        Ok(arguments) => arguments,
+        Err(error) => return refuse(&error),
+    };
+    match body(arguments) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => {
+            eprintln!("{}: {failure}", program());
+            failure.exit_code()
+        }
+    }
+}
+
+fn refuse(error: &clap::Error) -> ExitCode {
+    if !error.use_stderr() {
+        // --help and --version; a closed pipe is the reader's choice.
+        let _ = error.print();
+        return ExitCode::SUCCESS;
+    }
+    let text = error.to_string();
+    let first = text.lines().next().unwrap_or_default();
+    let what = first.strip_prefix("error: ").unwrap_or(first);
+    let details: Vec<&str> = text
+        .lines()
+        .skip(1)
+        .take_while(|line| line.starts_with("  ") && !line.trim().is_empty())
+        .map(str::trim)
+        .collect();
+    let separator = if details.is_empty() { "" } else { " " };
+    eprintln!("{}: {what}{separator}{}; see --help", program(), details.join(", "));
+    ExitCode::from(2)
+}
+
+fn program() -> String {
+    std::env::args_os()
+        .next()
+        .and_then(|path| {
+            let name = std::path::Path::new(&path).file_name()?;
+            Some(name.to_string_lossy().into_owned())
+        })
+        .unwrap_or_else(|| "tare".to_owned())
+}

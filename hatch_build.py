@@ -1,0 +1,61 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Builds the native parts into `python/tare/_native`, for a wheel or for work in a clone.
+
+The wheel takes that folder as it stands. `make native` runs this file as a script.
+"""
+
+import os
+import platform
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+from hatchling.builders.hooks.plugin.interface import BuildHookInterface
+
+ROOT = Path(__file__).resolve().parent
+NATIVE = ROOT / "python" / "tare" / "_native"
+# package -> (cargo profile, file that it builds, folder of it under _native)
+PARTS = {
+    "tare-load": ("release", "tare-load", "bin"),
+    "tare-hook": ("release", "tare-hook", "bin"),
+    "tare-hook-preload": ("preload", "libtare_hook.so", "lib"),
+}
+
+
+class NativeBuildHook(BuildHookInterface[Any]):
+    """Hatchling's custom hook: a wheel for this machine's architecture."""
+
+    def initialize(self, version: str, build_data: dict[str, Any]) -> None:
+        if version == "editable":  # the clone's own `_native` is built by `make native`
+            return
+        build()
+        build_data["pure_python"] = False
+        build_data["tag"] = f"py3-none-linux_{platform.machine()}"
+
+
+def build() -> None:
+    """Compiles every native part and copies it to its place; raises SystemExit where cargo fails."""
+    if shutil.which("cargo") is None:
+        raise SystemExit(
+            "cargo is missing: install Rust 1.95 or later (https://rustup.rs), then try again"
+        )
+    target = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target"))
+    for profile in ("release", "preload"):
+        packages = [name for name, part in PARTS.items() if part[0] == profile]
+        command = ["cargo", "build", "--locked", "--profile", profile]
+        command += [argument for name in packages for argument in ("-p", name)]
+        if subprocess.run(command, cwd=ROOT, check=False).returncode:
+            raise SystemExit(f"the native parts were not built: {' '.join(command)} failed")
+    for profile, file, folder in PARTS.values():
+        place = NATIVE / folder
+        place.mkdir(parents=True, exist_ok=True)
+        # A running program keeps the old file: replace it, never write into it.
+        fresh = place / f".{file}.new"
+        shutil.copy2(target / profile / file, fresh)
+        fresh.replace(place / file)
+
+
+if __name__ == "__main__":
+    sys.exit(build())

@@ -1,0 +1,14 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The two errors that reach the user, each one line: what is wrong, where, what to do."""
+
+
+class TareError(Exception):
+    """The work itself failed: exit code 1."""
+
+    exit_code = 1
+
+
+class InputError(TareError):
+    """Wrong arguments or bad input: exit code 2."""
+
+    exit_code = 2
