@@ -1,22 +1,64 @@
 # SPDX-License-Identifier: Apache-2.0
-SHELL := /bin/bash -o pipefail
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-UV := .venv/bin/uv
+PYTHON := .venv/bin/python
+export CARGO_TERM_QUIET ?= true
+
+# The preload library cannot be compiled with the rest: see "Native rules" in CONTRIBUTING.md.
+PRELOAD := --profile preload -p tare-hook-preload
+REST := --workspace --exclude tare-hook-preload
 
 .PHONY: help
-help: ## what can be made
-	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 20
+help: ## list what can be made
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 18
 
-.PHONY: setup
-setup: ## install what is missing: system packages, the Python environment, the native parts
-	@./install-packages
-	@$(MAKE) --no-print-directory .venv native
-
-.PHONY: .venv
-.venv:
-	@test -x $(UV) || { python3 -m venv .venv && .venv/bin/pip install --quiet uv; }
-	@$(UV) sync --quiet --locked
+.PHONY: demo
+demo: native ## weigh the library-level hook on a real nginx and write a report
+	@$(PYTHON) -m tare run plans/hook-nginx.toml
 
 .PHONY: native
-native: .venv ## compile the native parts into python/tare/_native
-	@.venv/bin/python hatch_build.py
+native: environment ## compile the native parts into python/tare/_native
+	@$(PYTHON) hatch_build.py
+
+.PHONY: environment
+environment:
+	@setup/install-packages $(or $(PACKAGES),demo)
+	@test -x .venv/bin/uv || { python3 -m venv .venv && .venv/bin/python -m pip install --quiet uv; }
+	@.venv/bin/uv sync --quiet --locked
+
+.PHONY: wheel
+wheel: environment ## build a wheel with the native parts inside into dist/
+	@.venv/bin/uv build --quiet --wheel --out-dir dist
+	@ls dist/*.whl
+
+.PHONY: lint
+lint: PACKAGES := test
+lint: native ## formatters, linters, types, import layers, rules of the native parts
+	@cargo fmt --all --check
+	@cargo clippy --locked $(REST) --all-targets -- -D warnings
+	@cargo clippy --locked $(PRELOAD) -- -D warnings
+	@.venv/bin/ruff check
+	@.venv/bin/ruff format --check
+	@.venv/bin/mypy
+	@.venv/bin/lint-imports
+
+.PHONY: test
+test: PACKAGES := test
+test: native hello ## every test that needs no server beyond Debian's packages
+	@cargo test --locked $(REST)
+	@RUSTFLAGS='--cfg loom' CARGO_TARGET_DIR=target/loom cargo test --locked --release -p tare-shm loom
+	@.venv/bin/pytest
+
+.PHONY: hello
+hello: ## compile services/hello, where there is a JDK and Maven
+	@if command -v mvn >/dev/null && command -v javac >/dev/null; then mvn -q -B -f services/hello package; \
+	else echo "services/hello is left out: it needs a JDK 17 and Maven" >&2; fi
+
+.PHONY: soak
+soak: native ## the long series; results go to docs/results.md
+	@$(PYTHON) -m tests.soak
+
+.PHONY: clean
+clean: ## remove what was built
+	@rm -rf target dist .venv python/tare/_native services/*/target fuzz/target

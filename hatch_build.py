@@ -8,7 +8,6 @@ import os
 import platform
 import shutil
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -36,11 +35,9 @@ class NativeBuildHook(BuildHookInterface[Any]):
 
 
 def build() -> None:
-    """Compiles every native part and copies it to its place; raises SystemExit where cargo fails."""
+    """Compiles every native part and puts it in its place; SystemExit where that fails."""
     if shutil.which("cargo") is None:
-        raise SystemExit(
-            "cargo is missing: install Rust 1.95 or later (https://rustup.rs), then try again"
-        )
+        raise SystemExit("cargo is missing: install Rust 1.95 or later, then try again")
     target = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target"))
     for profile in ("release", "preload"):
         packages = [name for name, part in PARTS.items() if part[0] == profile]
@@ -58,4 +55,4 @@ def build() -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(build())
+    build()

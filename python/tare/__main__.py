@@ -20,10 +20,8 @@ def main() -> None:
     try:
         os.execv(path, [program, *sys.argv[2:]])
     except OSError as error:
-        print(
-            f"tare {sys.argv[1]}: {path}: {error.strerror}; build the native parts with 'make native'",
-            file=sys.stderr,
-        )
+        message = f"{path}: {error.strerror}; build the native parts with 'make native'"
+        print(f"tare {sys.argv[1]}: {message}", file=sys.stderr)
         sys.exit(1)
 
 

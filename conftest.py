@@ -1,0 +1,46 @@
+# SPDX-License-Identifier: Apache-2.0
+"""In CI a skipped test must be listed, with its reason, in tests/EXPECTED_SKIPS."""
+
+import os
+from fnmatch import fnmatch
+from pathlib import Path
+
+import pytest
+
+EXPECTED = Path(__file__).parent / "tests" / "EXPECTED_SKIPS"
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leaves the long series to `make soak` (which asks for them by `-m soak`)."""
+    if config.getoption("-m"):
+        return
+    chosen = [item for item in items if "soak" not in item.keywords]
+    config.hook.pytest_deselected(items=[item for item in items if "soak" in item.keywords])
+    items[:] = chosen
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Prints the skips that nobody expected."""
+    for test in _unexpected(terminalreporter):
+        terminalreporter.write_line(
+            f"unexpected skip: {test}; make it run, or list it in {EXPECTED.name}"
+        )
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
+    """Fails a CI run that skipped what it should have run."""
+    reporter = session.config.pluginmanager.get_plugin("terminalreporter")
+    passed = exitstatus == pytest.ExitCode.OK
+    if os.environ.get("CI") and passed and reporter and _unexpected(reporter):
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+
+def _unexpected(reporter: pytest.TerminalReporter) -> list[str]:
+    patterns = [
+        line.split()[0]
+        for line in EXPECTED.read_text().splitlines()
+        if line.strip() and not line.startswith("#")
+    ]
+    skipped = [report.nodeid for report in reporter.stats.get("skipped", [])]
+    return [test for test in skipped if not any(fnmatch(test, pattern) for pattern in patterns)]

@@ -1,0 +1,98 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Runs cli.toml: same exit codes, one-line errors and --json for every command."""
+
+import json
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import tomllib
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+CASES = tomllib.loads((Path(__file__).parent / "cli.toml").read_text())["case"]
+TARE = Path(sys.executable).parent / "tare"
+
+
+class Hello(BaseHTTPRequestHandler):
+    """Answers every GET with a few bytes."""
+
+    protocol_version = "HTTP/1.1"
+
+    def do_GET(self) -> None:
+        self.send_response(200)
+        self.send_header("Content-Length", "6")
+        self.end_headers()
+        self.wfile.write(b"hello\n")
+
+    def log_message(self, format: str, *args: Any) -> None:
+        pass
+
+
+@pytest.fixture(scope="module")
+def url() -> Iterator[str]:
+    with ThreadingHTTPServer(("127.0.0.1", 0), Hello) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_address[1]}/"
+        server.shutdown()
+
+
+@pytest.fixture(scope="module")
+def dead() -> Iterator[str]:
+    """A port that is bound and never listens: a connection is refused at once."""
+    with socket.socket() as bound:
+        bound.bind(("127.0.0.1", 0))
+        yield f"http://127.0.0.1:{bound.getsockname()[1]}/"
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case["name"])
+def test_contract(case: dict[str, Any], url: str, dead: str, tmp_path: Path) -> None:
+    places = {"url": url, "dead": dead, "tmp": str(tmp_path)}
+    for name, text in case.get("files", {}).items():
+        (tmp_path / name).write_text(_fill(text, places))
+    command = [str(TARE) if word == "tare" else _fill(word, places) for word in case["command"]]
+    user = case.get("user")
+    if user and os.geteuid() != 0:
+        pytest.skip(f"only root can run a command as {user}")
+
+    process = subprocess.Popen(
+        command,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        cwd="/" if user else tmp_path,
+        user=user,
+        env=os.environ | {"COLUMNS": "100", "NO_COLOR": "1"},
+    )
+    try:
+        out, err = process.communicate(timeout=case.get("interrupt", 60))
+    except subprocess.TimeoutExpired:
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=10)
+    finally:
+        process.kill()
+
+    assert process.returncode == case["exit"], err or out
+    assert "Traceback" not in err
+    assert "panicked" not in err
+    if "error" in case:
+        assert len(err.strip().splitlines()) == 1, err
+        assert re.search(case["error"], err), err
+    if "stdout" in case:
+        assert re.search(case["stdout"], out), out
+    if "json" in case:
+        assert set(case["json"]) <= set(json.loads(out))
+
+
+def _fill(text: str, places: dict[str, str]) -> str:
+    for name, value in places.items():
+        text = text.replace(f"{{{name}}}", value)
+    return text
