@@ -1,0 +1,50 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`tare` becomes the native program before it imports anything: nothing of Python stays."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+from tare.__main__ import NATIVE_COMMANDS
+from tare.native import native
+
+
+def test_a_native_command_imports_only_os_and_sys() -> None:
+    script = "import sys; old = {*sys.modules}; import tare.__main__; print(*{*sys.modules} - old)"
+    printed = subprocess.check_output([sys.executable, "-c", script], text=True)
+    assert set(printed.split()) == {"tare", "tare.__main__", "tare.native"}
+
+
+def test_a_native_command_replaces_the_process() -> None:
+    for name, program in NATIVE_COMMANDS.items():
+        through_tare = [sys.executable, "-m", "tare", name, "--help"]
+        assert subprocess.check_output(through_tare) == subprocess.check_output(
+            [native("bin", program), "--help"]
+        )
+
+
+def test_help_imports_nothing_heavy() -> None:
+    heavy = ["duckdb", "ibis", "matplotlib", "numpy", "pandas", "pyarrow", "pydantic", "scipy"]
+    script = f"import sys, tare.cli; print(*set(sys.modules) & set({heavy}))"
+    assert not subprocess.check_output([sys.executable, "-c", script], text=True).split()
+
+
+def test_a_native_part_that_was_not_built_is_one_line(tmp_path: Path) -> None:
+    copy = tmp_path / "tare"
+    copy.mkdir()
+    package = Path(native("bin", "")).parents[1]
+    for file in ("__init__.py", "__main__.py", "native.py"):
+        (copy / file).write_text((package / file).read_text())
+    command = [sys.executable, "-m", "tare", "load", "http"]
+    done = subprocess.run(
+        command,
+        cwd=tmp_path,
+        env=os.environ | {"PYTHONPATH": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 1
+    assert "make native" in done.stderr
+    assert len(done.stderr.splitlines()) == 1

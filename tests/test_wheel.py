@@ -1,0 +1,58 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`pip install` of the built wheel gives the same `tare`, native parts and tables inside."""
+
+import shutil
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+UV = Path(sys.executable).parent / "uv"
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    if shutil.which("cargo") is None:
+        pytest.skip("no cargo: the native parts of a wheel cannot be built")
+    folder = tmp_path_factory.mktemp("dist")
+    # The build backend stands in this environment already: no second download of it.
+    command = [
+        UV,
+        "build",
+        "--quiet",
+        "--wheel",
+        "--no-build-isolation",
+        "--python",
+        sys.executable,
+    ]
+    subprocess.run([*command, "--out-dir", folder], cwd=ROOT, check=True)
+    return next(folder.glob("*.whl"))
+
+
+@pytest.mark.timeout(600)
+def test_it_serves_every_python_of_one_architecture(wheel: Path) -> None:
+    assert wheel.name.startswith("tare-")
+    assert "-py3-none-" in wheel.name
+    assert not wheel.name.endswith("-any.whl")
+    names = set(zipfile.ZipFile(wheel).namelist())
+    assert {"tare/_native/bin/tare-load", "tare/_native/bin/tare-hook"} <= names
+    assert {"tare/_native/lib/libtare_hook.so", "tare/_tables/samples.toml"} <= names
+
+
+@pytest.mark.timeout(600)
+def test_the_installed_command_works(wheel: Path, tmp_path: Path) -> None:
+    environment = tmp_path / "environment"
+    subprocess.run([UV, "venv", "--quiet", "--python", sys.executable, environment], check=True)
+    python = environment / "bin" / "python"
+    subprocess.run([UV, "pip", "install", "--quiet", "--python", python, wheel], check=True)
+    tare = environment / "bin" / "tare"
+    for command in (
+        ["--version"],
+        ["load", "--help"],
+        ["hook", "--", "true"],
+        ["doctor", "--json"],
+    ):
+        subprocess.run([tare, *command], cwd=tmp_path, check=True, stdout=subprocess.DEVNULL)
