@@ -1,2 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
+//! Memory shared with another process: sealed segments with one header, and
+//! single-producer single-consumer rings in them.
+//!
+//! Nothing here allocates, locks or calls libc, so that it can stand inside a
+//! preload library; whatever the other process may write is copied once and
+//! checked before it is used.
 #![no_std]
+
+pub mod header;
+pub mod process;
+mod ring;
+mod segment;
+pub mod syscall;
+
+pub use header::{Header, Refusal};
+pub use ring::{Corrupt, Indices, Ring, Word};
+pub use segment::{Access, Segment};
+pub use syscall::Errno;

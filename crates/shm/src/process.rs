@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Who a process is: its number and its start time together, since numbers return.
+
+use crate::syscall;
+use core::ffi::CStr;
+
+/// Start time of process or thread `id` in clock ticks after boot, `None` when there is none.
+pub fn start_time(id: u32) -> Option<u64> {
+    let mut path = [0; 24];
+    let fd = syscall::open(stat_path(id, &mut path), libc::O_RDONLY).ok()?;
+    // The name in parentheses has at most 64 bytes; the start time stands within 400.
+    let mut text = [0; 512];
+    let length = syscall::read(fd, &mut text);
+    syscall::close(fd);
+    parse_start_time(&text[..length.ok()?])
+}
+
+/// Whether process or thread `id`, started at `start`, is still there.
+pub fn is_alive(id: u32, start: u64) -> bool {
+    start_time(id) == Some(start)
+}
+
+fn stat_path(id: u32, path: &mut [u8; 24]) -> &CStr {
+    const PREFIX: &[u8] = b"/proc/";
+    const SUFFIX: &[u8] = b"/stat\0";
+    let mut digits = [0; 10];
+    let mut first = digits.len();
+    let mut rest = id;
+    loop {
+        first -= 1;
+        digits[first] = b'0' + (rest % 10) as u8;
+        rest /= 10;
+        if rest == 0 {
+            break;
+        }
+    }
+    let parts = PREFIX.iter().chain(&digits[first..]).chain(SUFFIX);
+    for (place, byte) in path.iter_mut().zip(parts) {
+        *place = *byte;
+    }
+    CStr::from_bytes_until_nul(path).unwrap_or(c"")
+}
+
+/// Field 22 of proc_pid_stat(5); the name, field 2, may hold anything, also `)`.
+fn parse_start_time(text: &[u8]) -> Option<u64> {
+    let end_of_name = text.iter().rposition(|byte| *byte == b')')?;
+    let after = core::str::from_utf8(text.get(end_of_name + 2..)?).ok()?;
+    after.split(' ').nth(22 - 3)?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_path_has_every_digit() {
+        for (id, path) in [(0, c"/proc/0/stat"), (u32::MAX, c"/proc/4294967295/stat")] {
+            assert_eq!(stat_path(id, &mut [0; 24]), path);
+        }
+    }
+
+    #[test]
+    fn a_name_with_parentheses_does_not_shift_the_fields() {
+        let text = b"7 (a) b) S 1 7 7 0 -1 4194560 1 2 3 4 5 6 7 8 20 0 1 0 987654 1 2";
+        assert_eq!(parse_start_time(text), Some(987_654));
+        assert_eq!(parse_start_time(b"7 (cut short) S 1"), None);
+    }
+
+    #[test]
+    #[cfg_attr(miri, ignore = "makes system calls")]
+    fn this_process_is_alive_and_another_start_is_another_process() {
+        let pid = syscall::getpid();
+        let start = start_time(pid).unwrap();
+        assert!(is_alive(pid, start));
+        assert!(!is_alive(pid, start + 1));
+    }
+}

@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: Apache-2.0
+use crate::header::{Header, MAGIC, Refusal};
+use crate::{process, syscall};
+use core::ffi::{CStr, c_int};
+use core::ptr::NonNull;
+use core::sync::atomic::AtomicU64;
+
+/// Once set the size is final, so that no access can fault, and no seal can be added
+/// or taken away.
+const SEALS: usize = (libc::F_SEAL_SHRINK | libc::F_SEAL_GROW | libc::F_SEAL_SEAL) as usize;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Access {
+    ReadOnly,
+    ReadWrite,
+}
+
+/// A mapped segment. It stays mapped as long as the process lives: a thread of the
+/// program may be inside any access, and there is no moment that is safe for an end.
+#[derive(Clone, Copy, Debug)]
+pub struct Segment {
+    base: NonNull<u8>,
+    size: usize,
+}
+
+// SAFETY: the mapping is never removed, and is reached only through atomics or by
+// `unsafe` code that says what it shares.
+unsafe impl Send for Segment {}
+// SAFETY: as above.
+unsafe impl Sync for Segment {}
+
+impl Segment {
+    /// Creates a sealed segment of `size` bytes, zero behind its header, and maps it.
+    /// The descriptor is close-on-exec.
+    pub fn create(
+        name: &CStr,
+        kind: u32,
+        version: u32,
+        size: usize,
+    ) -> Result<(c_int, Self), Refusal> {
+        if size < size_of::<Header>() {
+            return Err(Refusal::TooSmall);
+        }
+        let fd = syscall::memfd_create(name, libc::MFD_CLOEXEC)?;
+        let segment = Self::fill(fd, kind, version, size).inspect_err(|_| syscall::close(fd))?;
+        Ok((fd, segment))
+    }
+
+    fn fill(fd: c_int, kind: u32, version: u32, size: usize) -> Result<Self, Refusal> {
+        syscall::ftruncate(fd, size)?;
+        syscall::fcntl(fd, libc::F_ADD_SEALS, SEALS)?;
+        let segment = Self::map(fd, size, Access::ReadWrite)?;
+        let pid = syscall::getpid();
+        let header = Header {
+            magic: MAGIC,
+            version,
+            kind,
+            size: size as u64,
+            owner_start: process::start_time(pid).unwrap_or(0),
+            owner_pid: pid,
+            reserved: 0,
+        };
+        // SAFETY: the mapping is page-aligned, writable, longer than a header, and no
+        // other process knows of it yet.
+        unsafe { segment.base.cast::<Header>().write(header) };
+        Ok(segment)
+    }
+
+    /// Maps the segment behind `fd` after its seals, size and header were checked.
+    pub fn open(fd: c_int, kind: u32, version: u32, access: Access) -> Result<Self, Refusal> {
+        if syscall::fcntl(fd, libc::F_GET_SEALS, 0)? & SEALS != SEALS {
+            return Err(Refusal::NotSealed);
+        }
+        let size = syscall::fstat(fd)?.st_size as usize;
+        if size < size_of::<Header>() {
+            return Err(Refusal::TooSmall);
+        }
+        let segment = Self::map(fd, size, access)?;
+        segment.header().check(kind, version, size)?;
+        Ok(segment)
+    }
+
+    fn map(fd: c_int, size: usize, access: Access) -> Result<Self, Refusal> {
+        let protection = match access {
+            Access::ReadOnly => libc::PROT_READ,
+            Access::ReadWrite => libc::PROT_READ | libc::PROT_WRITE,
+        };
+        let base = syscall::map_shared(fd, size, protection)?;
+        Ok(Self { base: NonNull::new(base).ok_or(Refusal::Damaged)?, size })
+    }
+
+    /// A copy of the header as it stands now.
+    pub fn header(&self) -> Header {
+        // SAFETY: mapped, aligned and long enough; the header has no invalid values.
+        unsafe { self.base.cast::<Header>().read_volatile() }
+    }
+
+    pub fn size(&self) -> usize {
+        self.size
+    }
+
+    /// The `T` at `offset`, `None` where it does not fit or is not aligned.
+    ///
+    /// # Safety
+    /// `T` must hold nothing but atomics (or arrays and structs of them), so that every
+    /// bit pattern is valid and another process may write at any time; a segment mapped
+    /// read-only must not be written through it.
+    pub unsafe fn at<T>(&self, offset: usize) -> Option<&'static T> {
+        let end = offset.checked_add(size_of::<T>())?;
+        if end > self.size || !offset.is_multiple_of(align_of::<T>()) {
+            return None;
+        }
+        // SAFETY: in bounds and aligned (the base is page-aligned); never unmapped.
+        Some(unsafe { self.base.add(offset).cast::<T>().as_ref() })
+    }
+
+    /// `length` values of `T` from `offset` on, `None` where they do not fit or are not
+    /// aligned.
+    ///
+    /// # Safety
+    /// As for [`Segment::at`].
+    pub unsafe fn slice<T>(&self, offset: usize, length: usize) -> Option<&'static [T]> {
+        let end = offset.checked_add(length.checked_mul(size_of::<T>())?)?;
+        if end > self.size || !offset.is_multiple_of(align_of::<T>()) {
+            return None;
+        }
+        // SAFETY: in bounds and aligned (the base is page-aligned); never unmapped.
+        Some(unsafe { core::slice::from_raw_parts(self.base.add(offset).cast().as_ptr(), length) })
+    }
+
+    /// `length` words from `offset` on.
+    pub fn words(&self, offset: usize, length: usize) -> Option<&'static [AtomicU64]> {
+        // SAFETY: atomics only; writing to a read-only mapping is the one fault left,
+        // and `push` and `pop` are for segments opened to be written.
+        unsafe { self.slice(offset, length) }
+    }
+}
+
+#[cfg(all(test, not(miri)))]
+mod tests {
+    use super::*;
+    use crate::header::kind::HOOK;
+    use core::sync::atomic::Ordering::Relaxed;
+
+    #[test]
+    fn what_one_mapping_writes_another_reads() {
+        let (fd, writer) = Segment::create(c"test", HOOK, 1, 8192).unwrap();
+        let reader = Segment::open(fd, HOOK, 1, Access::ReadOnly).unwrap();
+        writer.words(4096, 1).unwrap()[0].store(42, Relaxed);
+        assert_eq!(reader.words(4096, 1).unwrap()[0].load(Relaxed), 42);
+        assert_eq!(reader.header().owner_pid, syscall::getpid());
+        assert_eq!(reader.header().size, 8192);
+    }
+
+    #[test]
+    fn nothing_reaches_beyond_the_end() {
+        let (_, segment) = Segment::create(c"test", HOOK, 1, 4096).unwrap();
+        assert!(segment.words(4096 - 8, 1).is_some());
+        assert!(segment.words(4096 - 8, 2).is_none());
+        assert!(segment.words(4, 1).is_none(), "not aligned");
+        assert!(segment.words(64, usize::MAX / 8).is_none());
+        assert!(segment.words(usize::MAX - 7, 1).is_none());
+    }
+
+    #[test]
+    fn the_size_is_final() {
+        let (fd, _) = Segment::create(c"test", HOOK, 1, 4096).unwrap();
+        assert_eq!(syscall::ftruncate(fd, 0), Err(syscall::Errno(libc::EPERM)));
+        assert_eq!(syscall::ftruncate(fd, 8192), Err(syscall::Errno(libc::EPERM)));
+    }
+
+    #[test]
+    fn a_segment_that_could_shrink_is_refused() {
+        let fd = syscall::memfd_create(c"test", 0).unwrap();
+        syscall::ftruncate(fd, 4096).unwrap();
+        let refusal = Segment::open(fd, HOOK, 1, Access::ReadOnly).unwrap_err();
+        assert_eq!(refusal, Refusal::NotSealed);
+    }
+
+    #[test]
+    fn another_kind_and_another_version_are_refused() {
+        let (fd, _) = Segment::create(c"test", HOOK, 1, 4096).unwrap();
+        let open = |kind, version| Segment::open(fd, kind, version, Access::ReadOnly).unwrap_err();
+        assert_eq!(open(HOOK + 1, 1), Refusal::OtherKind(HOOK));
+        assert_eq!(open(HOOK, 2), Refusal::OtherVersion(1));
+    }
+}
