@@ -19,16 +19,8 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
         pytest.skip("no cargo: the native parts of a wheel cannot be built")
     folder = tmp_path_factory.mktemp("dist")
     # The build backend stands in this environment already: no second download of it.
-    command = [
-        UV,
-        "build",
-        "--quiet",
-        "--wheel",
-        "--no-build-isolation",
-        "--python",
-        sys.executable,
-    ]
-    subprocess.run([*command, "--out-dir", folder], cwd=ROOT, check=True)
+    options = ["--quiet", "--wheel", "--no-build-isolation", "--python", sys.executable]
+    subprocess.run([str(UV), "build", *options, "--out-dir", folder], cwd=ROOT, check=True)
     return next(folder.glob("*.whl"))
 
 
