@@ -1,2 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
+//! The processor's tick counter, its calibration, and clock snapshots that turn
+//! ticks into times.
 #![no_std]
+
+mod snapshot;
+mod ticks;
+
+pub use snapshot::{Rate, Snapshot};
+pub use ticks::{is_invariant, ticks};
