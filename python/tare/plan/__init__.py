@@ -1,1 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
+"""The plan: what is declared before anything is measured."""
+
+from tare.plan.reading import load, parse
+from tare.plan.schema import CommandLoad, Condition, Plan, Ready, Service, TareLoad
+
+__all__ = ["CommandLoad", "Condition", "Plan", "Ready", "Service", "TareLoad", "load", "parse"]

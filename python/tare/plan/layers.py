@@ -1,0 +1,53 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The typed layers of a plan; `tare.lab.layers` puts each in its place."""
+
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from tare.plan.values import Command
+
+
+class LayerBase(BaseModel):
+    """One thing between a service and its users."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+
+
+class HookLayer(LayerBase):
+    """Tare's library-level hook, with its rules."""
+
+    type: Literal["hook"]
+    rules: str | None = None
+    """A rules file, relative to the plan; without one the hook only passes calls on."""
+
+
+class ProxyLayer(LayerBase):
+    """A proxy in front of the service, as a side-car has it; the load goes to the proxy."""
+
+    type: Literal["proxy"]
+    program: Literal["envoy", "haproxy", "nginx"]
+    binary: str | None = None
+    """The program's file where it is not on PATH."""
+    config: str | None = None
+    """The user's own configuration, relative to the plan, instead of a minimal one."""
+
+
+class WrapLayer(LayerBase):
+    """Any command that is put before the service's own."""
+
+    type: Literal["wrap"]
+    command: Command
+
+
+class EnvLayer(LayerBase):
+    """Any variables in the service's environment."""
+
+    type: Literal["env"]
+    variables: dict[str, str] = Field(min_length=1)
+
+
+Layer = Annotated[
+    HookLayer | ProxyLayer | WrapLayer | EnvLayer,
+    Field(discriminator="type"),
+]

@@ -1,0 +1,59 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Reads a plan's file; every error names file, line, key, what was found and what was expected."""
+
+import re
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+
+from pydantic import ValidationError
+
+from tare.errors import InputError
+from tare.plan.explain import explain
+from tare.plan.schema import Plan
+
+
+def load(path: Path, settings: Mapping[str, int] | None = None) -> Plan:
+    """The plan in a TOML file, with whole numbers of its top level (`blocks`, `seed`) set anew.
+
+    Raises InputError for a file that cannot be read or is not a plan.
+    """
+    try:
+        text = path.read_text(encoding="utf-8")
+    except OSError as error:
+        raise InputError(f"{path}: {error.strerror}; give the path of a plan") from error
+    except UnicodeDecodeError as error:
+        raise InputError(f"{path}: not UTF-8 at byte {error.start}; a plan is TOML") from error
+    return parse(text, str(path), path.resolve().parent, settings)
+
+
+def parse(text: str, file: str, folder: Path, settings: Mapping[str, int] | None = None) -> Plan:
+    """The plan in `text`; `file` is its name in errors, `folder` where its relative paths start."""
+    plan = _validated(text, file)
+    for key, value in (settings or {}).items():
+        text = _with_setting(text, key, value)
+        plan = _validated(text, f"{file} with {key} = {value}")
+    plan._folder = folder
+    plan._text = text
+    return plan
+
+
+def _validated(text: str, file: str) -> Plan:
+    try:
+        data = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        line = re.search(r"at line (\d+)", str(error))
+        place = line[1] if line else text.count("\n") + 1
+        raise InputError(f"{file}:{place}: not TOML: {error}") from error
+    try:
+        return Plan.model_validate(data)
+    except ValidationError as error:
+        raise InputError(explain(file, text, data, error.errors())) from error
+
+
+def _with_setting(text: str, key: str, value: int) -> str:
+    """`text` with a whole number of its top level replaced, or put before everything else."""
+    head = re.match(r"(?:(?!\s*\[).*\n?)*", text)
+    top = head.group() if head else ""
+    changed, count = re.subn(rf"(?m)^(\s*{key}\s*=\s*)\d[\d_]*", rf"\g<1>{value}", top, count=1)
+    return (changed if count else f"{key} = {value}\n{top}") + text[len(top) :]

@@ -1,0 +1,180 @@
+# SPDX-License-Identifier: Apache-2.0
+from pathlib import Path
+
+import pytest
+
+from tare.errors import InputError
+from tare.plan import Plan, TareLoad, load, parse
+from tare.plan.layers import EnvLayer, HookLayer
+from tare.plan.values import ShareOfCapacity
+
+PLAN = """\
+name = "try"
+budget = "3%"
+seed = 7
+
+[service]
+command = "nginx -p {dir} -c nginx.conf"
+ready = { http = "/", timeout = "2s" }
+[service.files]
+"nginx.conf" = "listen {port};"
+
+[load]
+duration = "300ms"
+
+[[conditions]]
+name = "plain"
+
+[[conditions]]
+name = "hook"
+layers = [
+  { type = "env", variables = { A = "1" } },
+  { type = "hook", rules = "rules.toml" },
+]
+"""
+
+
+def read(text: str) -> Plan:
+    return parse(text, "plans/try.toml", Path("/plans"))
+
+
+def error_of(old: str, new: str) -> str:
+    assert old in PLAN
+    with pytest.raises(InputError) as caught:
+        read(PLAN.replace(old, new, 1))
+    return str(caught.value)
+
+
+def test_a_plan_with_its_defaults() -> None:
+    plan = read(PLAN)
+    assert plan.service.command == ["nginx", "-p", "{dir}", "-c", "nginx.conf"]
+    assert plan.service.ready.timeout == 2 * 10**9
+    assert (plan.budget, plan.blocks, plan.seed, plan.primary) == (0.03, 8, 7, "p50")
+    assert isinstance(plan.load, TareLoad)
+    assert (plan.load.duration, plan.load.slice) == (300 * 10**6, 5 * 10**6)
+    assert plan.baseline_name == "plain"
+    assert plan.design_used == "interleaved"
+    env, hook = plan.conditions[1].layers
+    assert env == EnvLayer(type="env", variables={"A": "1"})
+    assert hook == HookLayer(type="hook", rules="rules.toml")
+
+
+def test_a_service_with_a_fixed_port_is_measured_in_blocks() -> None:
+    plan = read(PLAN.replace('{port};"', '8080;"').replace("[service]\n", "[service]\nport=8080\n"))
+    assert plan.design_used == "blocks"
+
+
+def test_a_rate_that_is_measured_first() -> None:
+    text = PLAN.replace("[load]", '[load]\nmode = "open"\nrate = "80% of capacity"')
+    load = read(text).load
+    assert isinstance(load, TareLoad)
+    assert load.needs_capacity
+    assert load.rate == ShareOfCapacity(0.8)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        (
+            'budget = "3%"',
+            'budget = "3"',
+            'plans/try.toml:2: budget: found "3", expected a percentage such as "3%",'
+            " or a fraction from 0 to 1",
+        ),
+        ("seed = 7", 'seed = "7"', 'plans/try.toml:3: seed: found "7", expected a whole number'),
+        (
+            "seed = 7",
+            "sed = 7",
+            "plans/try.toml:3: sed: found an unknown key, expected seed",
+        ),
+        (
+            'duration = "300ms"',
+            "duration = 300",
+            "plans/try.toml:12: load.duration: found 300,"
+            ' expected a duration such as "5ms" or "2s"',
+        ),
+        (
+            'duration = "300ms"',
+            'type = "command"\nformat = "locust"\noutput = "x"',
+            "plans/try.toml:11: load.command: found nothing, expected this key",
+        ),
+        (
+            'rules = "rules.toml"',
+            "rules = 5",
+            "plans/try.toml:21: conditions[1].layers[1].rules: found 5, expected a text",
+        ),
+        (
+            'rules = "rules.toml"',
+            'rule = "rules.toml"',
+            "plans/try.toml:21: conditions[1].layers[1].rule: found an unknown key, expected rules",
+        ),
+        (
+            'type = "hook", rules = "rules.toml"',
+            'type = "hok"',
+            'plans/try.toml:21: conditions[1].layers[1]: found type "hok", expected one of'
+            " 'hook', 'proxy', 'wrap', 'env'",
+        ),
+        (
+            '{ http = "/", timeout = "2s" }',
+            '{ http = "/", tcp = true }',
+            'plans/try.toml:7: service.ready: found {"http": "/", "tcp": true},'
+            " expected exactly one of http, tcp and log",
+        ),
+        (
+            'name = "hook"',
+            'name = "a/b"',
+            'plans/try.toml:18: conditions[1].name: found "a/b", expected',
+        ),
+        (
+            "[load]",
+            '[load]\nmode = "open"',
+            'plans/try.toml:11: load: found {"mode": "open", "duration": "300ms"},'
+            ' expected a rate with mode = "open"',
+        ),
+        (
+            'duration = "300ms"',
+            "rate = 5",
+            "plans/try.toml:12: load.rate: found 5, expected no rate with mode = ",
+        ),
+        (
+            "seed = 7",
+            'baseline = "plane"',
+            'plans/try.toml:3: baseline: found "plane", expected a baseline that is one of'
+            " the conditions: plain, hook",
+        ),
+        ('name = "try"\n', "", "plans/try.toml:1: name: found nothing, expected this key"),
+        ('"3%"', '"3%', "plans/try.toml:2: not TOML:"),
+        (
+            '[service.files]\n"nginx.conf"',
+            '[service.files]\n"../x"',
+            'plans/try.toml:9: service.files.../x: found "../x", expected a relative path',
+        ),
+        (
+            "seed = 7",
+            'environments = ["host", "moon"]',
+            "plans/try.toml:3: environments[1]: found \"moon\", expected 'host', 'netns'",
+        ),
+    ],
+)
+def test_errors_name_file_line_key_found_and_expected(old: str, new: str, message: str) -> None:
+    assert message in error_of(old, new)
+
+
+def test_all_errors_of_a_plan_are_told_at_once() -> None:
+    with pytest.raises(InputError) as caught:
+        read(PLAN.replace("seed = 7", 'seed = "7"').replace('"300ms"', "300"))
+    assert str(caught.value).count("plans/try.toml:") == 2
+    assert "\n" not in str(caught.value)
+
+
+def test_a_file_that_is_not_there() -> None:
+    with pytest.raises(InputError, match=r"/nowhere\.toml: No such file"):
+        load(Path("/nowhere.toml"))
+
+
+def test_settings_are_in_the_text_as_it_was_run() -> None:
+    plan = parse(PLAN, "try.toml", Path("/plans"), {"seed": 1234, "blocks": 2})
+    assert (plan.seed, plan.blocks) == (1234, 2)
+    assert read(plan.text).model_dump() == plan.model_dump()
+    with pytest.raises(InputError, match="blocks: found 0"):
+        parse(PLAN, "try.toml", Path("/plans"), {"blocks": 0})

@@ -1,0 +1,222 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The plan's schema: what a user declares before anything is measured."""
+
+import re
+from pathlib import Path
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PrivateAttr, model_validator
+
+from tare.plan.layers import Layer
+from tare.plan.values import (
+    Command,
+    Duration,
+    Fraction,
+    Name,
+    Rate,
+    RelativePath,
+    ShareOfCapacity,
+    Signal,
+    SomeDuration,
+    SomeFraction,
+    expected,
+)
+
+Environment = Literal[
+    "host", "netns", "container", "vm", "container-in-vm", "pod", "pods-across-nodes"
+]
+Positive = Annotated[int, Field(ge=1)]
+
+
+class Strict(BaseModel):
+    """A table of the plan: no unknown keys, no conversions that nobody asked for."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+
+
+class Ready(Strict):
+    """How the lab knows that a service is ready: exactly one of `http`, `tcp`, `log`."""
+
+    http: str | None = Field(None, pattern="^/")
+    status: int = 200
+    tcp: Literal[True] | None = None
+    log: str | None = None
+    timeout: SomeDuration = 30 * 10**9
+
+    @model_validator(mode="after")
+    def _one(self) -> Self:
+        if sum(check is not None for check in (self.http, self.tcp, self.log)) != 1:
+            raise expected("exactly one of http, tcp and log")
+        if self.log is not None:
+            try:
+                re.compile(self.log)
+            except re.error as error:
+                raise expected(f"a regular expression ({error})", "log") from error
+        return self
+
+
+class Service(Strict):
+    """The program under test."""
+
+    command: Command
+    directory: str = "{dir}"
+    environment: dict[str, str] = {}
+    files: dict[RelativePath, str] = {}
+    """Files written into the run's own folder before the service starts."""
+    port: int | None = Field(None, ge=1, le=65535)
+    """A fixed port, for a service that cannot be told one."""
+    ready: Ready = Ready(tcp=True)
+    stop_signal: Signal = "TERM"
+    stop_timeout: SomeDuration = 5 * 10**9
+
+    def takes_port(self) -> bool:
+        """Whether the service can be told its port, so that several stand side by side."""
+        texts = [*self.command, *self.environment.values(), *self.files.values()]
+        return self.port is None and any("{port}" in text for text in texts)
+
+
+class TareLoad(Strict):
+    """Tare's own load generator."""
+
+    type: Literal["tare"] = "tare"
+    path: str = Field("/", pattern="^/")
+    mode: Literal["closed", "constant", "open"] = "closed"
+    users: Positive = 1
+    threads: Positive | None = None
+    rate: Rate = None
+    connection: Literal["keep-alive", "per-request"] = "keep-alive"
+    method: str = Field("GET", pattern="^[A-Z]+$")
+    headers: dict[str, str] = {}
+    body: str | None = None
+    expect_status: list[int] = []
+    expect_body: str | None = None
+    timeout: SomeDuration = 5 * 10**9
+    duration: SomeDuration = 5 * 10**9
+    """Measured window of one run."""
+    warmup: Duration = 10**9
+    """Load on one run before its window; it is not recorded."""
+    slice: SomeDuration = 5 * 10**6
+    max_errors: Fraction = 0.01
+
+    @model_validator(mode="after")
+    def _rate_fits_mode(self) -> Self:
+        if self.mode == "closed" and self.rate is not None:
+            raise expected('no rate with mode = "closed": users send back to back', "rate")
+        if self.mode != "closed" and self.rate is None:
+            raise expected(f'a rate with mode = "{self.mode}"')
+        return self
+
+    @property
+    def needs_capacity(self) -> bool:
+        """Whether the rate is a share of a capacity that must be measured first."""
+        return isinstance(self.rate, ShareOfCapacity)
+
+
+class CommandLoad(Strict):
+    """Any other load generator, whose output file Tare can import."""
+
+    type: Literal["command"]
+    command: Command
+    output: RelativePath
+    """The file it writes, in the run's own folder."""
+    format: str
+    path: str = Field("/", pattern="^/")
+    warmup: Duration = 0
+    """Requests in this time from the first one are left out."""
+    duration: SomeDuration = 60 * 10**9
+    """About how long it takes; it is stopped after twice that and 10 s more."""
+    max_errors: Fraction = 0.01
+
+    needs_capacity: bool = Field(False, init=False, exclude=True)
+
+
+def _own_load(value: Any) -> Any:
+    return {"type": "tare", **value} if isinstance(value, dict) else value
+
+
+Load = Annotated[
+    Annotated[TareLoad | CommandLoad, Field(discriminator="type")], BeforeValidator(_own_load)
+]
+
+
+class Condition(Strict):
+    """A service and its layers; the first layer is the nearest to the service."""
+
+    name: Name
+    layers: list[Layer] = []
+
+
+class Plan(Strict):
+    """One experiment, declared."""
+
+    name: Name
+    kind: Literal["micro", "macro", "both"] = "macro"
+    primary: Literal["p50", "p95", "p99", "mean"] = "p50"
+    budget: SomeFraction
+    alpha: SomeFraction = 0.05
+    baseline: Name | None = None
+    """Name of a condition; the first one unless said."""
+    blocks: Positive = 8
+    seed: int | None = Field(None, ge=0)
+    design: Literal["interleaved", "blocks"] | None = None
+    placement: Literal["same-core", "different-cores", "free"] | None = None
+    environments: list[Environment] = Field(["host"], min_length=1)
+    service: Service
+    load: Load = TareLoad()
+    conditions: list[Condition] = Field(min_length=1)
+
+    _folder: Path = PrivateAttr(default=Path())
+    _text: str = PrivateAttr(default="")
+
+    @model_validator(mode="after")
+    def _fits_together(self) -> Self:
+        names = [condition.name for condition in self.conditions]
+        twice = next((name for name in names if names.count(name) > 1), None)
+        if twice:
+            raise expected(f'conditions with different names, not twice "{twice}"', "conditions")
+        if self.baseline is not None and self.baseline not in names:
+            raise expected(
+                f"a baseline that is one of the conditions: {', '.join(names)}", "baseline"
+            )
+        if len(set(self.environments)) != len(self.environments):
+            raise expected("every environment once", "environments")
+        if self.design == "interleaved" and not self.can_interleave:
+            raise expected('design = "blocks": ' + self.why_not_interleaved, "design")
+        layers = [layer.type for condition in self.conditions for layer in condition.layers]
+        if self.kind != "macro" and "hook" not in layers:
+            raise expected(f'a layer that times itself (hook) with kind = "{self.kind}"', "kind")
+        return self
+
+    @property
+    def folder(self) -> Path:
+        """The folder of the plan's file: relative paths in it start there."""
+        return self._folder
+
+    @property
+    def text(self) -> str:
+        """The plan's text as it is carried out."""
+        return self._text
+
+    @property
+    def baseline_name(self) -> str:
+        """The condition that the others are compared with."""
+        return self.baseline or self.conditions[0].name
+
+    @property
+    def why_not_interleaved(self) -> str:
+        """Why the conditions cannot stand side by side; empty where they can."""
+        if isinstance(self.load, CommandLoad):
+            return "a foreign load generator cannot turn from one condition to the next"
+        if not self.service.takes_port() and self.environments != ["netns"]:
+            return "the service cannot be told its port ({port} in its command or files)"
+        return ""
+
+    @property
+    def can_interleave(self) -> bool:
+        """Whether the services of a block can be up together."""
+        return not self.why_not_interleaved
+
+    @property
+    def design_used(self) -> Literal["interleaved", "blocks"]:
+        """The design asked for, or interleaved where the conditions can stand side by side."""
+        return self.design or ("interleaved" if self.can_interleave else "blocks")
