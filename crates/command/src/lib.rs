@@ -6,17 +6,20 @@ mod failure;
 pub use failure::{Failure, ResultExt};
 
 use clap::Parser;
-use std::process::ExitCode;
+use std::process::{ExitCode, Termination};
 
 /// Parses the arguments and runs `body`; every way out is an exit code of the
 /// contract (0 done, 1 failed, 2 usage or bad input) and every error one line.
-pub fn run<Arguments: Parser>(body: impl FnOnce(Arguments) -> Result<(), Failure>) -> ExitCode {
+/// A `body` that has an exit code of its own (a signal's, a child's) returns it.
+pub fn run<Arguments: Parser, Done: Termination>(
+    body: impl FnOnce(Arguments) -> Result<Done, Failure>,
+) -> ExitCode {
     let arguments = match Arguments::try_parse() {
         Ok(arguments) => arguments,
         Err(error) => return refuse(&error),
     };
     match body(arguments) {
-        Ok(()) => ExitCode::SUCCESS,
+        Ok(done) => done.report(),
         Err(failure) => {
             eprintln!("{}: {failure}", program());
             failure.exit_code()
