@@ -1,9 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What every native command shares: arguments, one-line errors, exit codes.
+//! What every native command shares: arguments, one-line errors, exit codes,
+//! signals and the life of a child.
 
+mod child;
 mod failure;
+mod signals;
 
+pub use child::{Child, exit_code};
 pub use failure::{Failure, ResultExt};
+pub use signals::{Signal, Signals};
 
 use clap::Parser;
 use std::process::{ExitCode, Termination};
