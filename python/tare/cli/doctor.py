@@ -1,6 +1,56 @@
 # SPDX-License-Identifier: Apache-2.0
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Annotated
+
 import typer
+
+if TYPE_CHECKING:
+    from tare.lab.doctor import Finding
+
+_MARKS = {"yes": "[green]yes[/]", "partly": "[yellow]partly[/]", "no": "[red]no[/]"}
 
 
 def register(app: typer.Typer) -> None:
     """Adds `tare doctor`."""
+    app.command()(doctor)
+
+
+def doctor(
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+) -> None:
+    """List what this machine can do, and what each missing thing switches off."""
+    from tare.lab.doctor import PROBES, examine
+    from tare.lab.machine import fingerprint
+
+    findings = list(examine(PROBES))
+    if as_json:
+        import json
+
+        answer = {
+            "machine": fingerprint(),
+            "probes": [finding.to_json() for finding in findings],
+        }
+        print(json.dumps(answer, indent=2))
+    else:
+        _show(findings)
+
+
+def _show(findings: Iterable["Finding"]) -> None:
+    from rich.console import Console
+    from rich.markup import escape
+    from rich.table import Table
+
+    table = Table(box=None, show_header=False, pad_edge=False)
+    table.add_column(no_wrap=True)
+    table.add_column(no_wrap=True)
+    table.add_column(overflow="fold")
+    group = None
+    for finding in findings:
+        if finding.group != group:
+            group = finding.group
+            table.add_row(f"[bold]{group}[/]")
+        table.add_row(f"  {finding.name}", _MARKS[finding.state], escape(finding.found))
+        if finding.state != "yes":
+            switched_off = f"off: {finding.switches_off}; get it: {finding.get}"
+            table.add_row("", "", f"[dim]{escape(switched_off)}[/]")
+    Console(highlight=False).print(table)

@@ -1,0 +1,37 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Finds and asks other programs."""
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+_ALSO = ("/usr/local/sbin", "/usr/sbin", "/sbin")
+
+
+def find(name: str) -> str | None:
+    """A program on PATH, in the system folders that a user's PATH lacks, or beside Python."""
+    folders = (os.environ.get("PATH", os.defpath), *_ALSO, str(Path(sys.executable).parent))
+    return shutil.which(name, path=os.pathsep.join(folders))
+
+
+def ask(*command: str, limit_s: float = 5, line: int = -1) -> tuple[bool, str]:
+    """Whether a command ended well, and one line of what it said: the last, or number `line`."""
+    try:
+        answer = subprocess.run(
+            command,
+            check=False,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=limit_s,
+        )
+    except subprocess.TimeoutExpired:
+        return False, f"no answer within {limit_s:g} s"
+    except OSError as error:
+        return False, error.strerror or str(error)
+    well = answer.returncode == 0
+    order = (answer.stdout, answer.stderr) if well else (answer.stderr, answer.stdout)
+    said = next((text.strip() for text in order if text.strip()), "")
+    return well, said.splitlines()[line][:200] if said else f"exit code {answer.returncode}"

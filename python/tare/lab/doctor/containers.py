@@ -1,0 +1,116 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Container runtimes: a daemon must answer, a runtime must have run a container."""
+
+import json
+import os
+import platform
+import struct
+from pathlib import Path
+
+from tare.lab.doctor.commands import ask, find
+from tare.lab.doctor.finding import Found
+
+
+def docker() -> Found:
+    """The server's answer: a client alone runs nothing."""
+    program = find("docker")
+    if program is None:
+        return _absent("docker")
+    well, said = ask(program, "version", "--format", "{{.Server.Version}}")
+    if not well:
+        return Found("no", f"{program} gets no answer: {said}", {"path": program, "version": None})
+    return Found("yes", f"server {said} answers", {"path": program, "version": said})
+
+
+def podman() -> Found:
+    """What podman finds with a storage of its own in the probe's folder."""
+    program = find("podman")
+    if program is None:
+        return _absent("podman")
+    here = Path.cwd()
+    storage = ("--root", f"{here}/root", "--runroot", f"{here}/run", "--tmpdir", f"{here}/tmp")
+    well, said = ask(
+        program, *storage, "--storage-driver", "vfs",
+        "info", "--format", "{{.Version.Version}} with {{.Host.OCIRuntime.Name}}",
+        limit_s=8,
+    )  # fmt: skip
+    if not well:
+        return Found("no", f"{program} fails: {said}", {"path": program, "version": None})
+    return Found("yes", f"podman {said} answers", {"path": program, "version": said.split()[0]})
+
+
+def runc() -> Found:
+    return _runtime("runc")
+
+
+def crun() -> Found:
+    return _runtime("crun")
+
+
+def _runtime(name: str) -> Found:
+    """Runs a container of one program of 16 bytes and removes it."""
+    program = find(name)
+    if program is None:
+        return _absent(name)
+    version = ask(program, "--version")[1].split()[-1]
+    details = {"path": program, "version": version}
+    here = Path.cwd()
+    _write_bundle(here / "bundle")
+    container = f"tare-doctor-{os.getpid()}"
+    try:
+        well, said = ask(
+            program, "--root", str(here / "state"),
+            "run", "--bundle", str(here / "bundle"), container,
+        )  # fmt: skip
+    finally:
+        ask(program, "--root", str(here / "state"), "delete", "--force", container)
+    if not well:
+        return Found("no", f"{program} runs no container: {said}", details)
+    return Found("yes", f"{name} ran a container", details)
+
+
+def _absent(name: str) -> Found:
+    return Found("no", f"{name} is not installed", {"path": None, "version": None})
+
+
+def _write_bundle(bundle: Path) -> None:
+    """An OCI bundle (runtime-spec, config.md) whose only file ends at once with exit code 0."""
+    root = bundle / "rootfs"
+    root.mkdir(parents=True)
+    program = root / "exit"
+    program.write_bytes(_elf())
+    program.chmod(0o755)
+    namespaces = ["mount", "pid", "ipc", "uts", "network"]
+    user: dict[str, object] = {}
+    if os.geteuid() != 0:
+        namespaces.append("user")
+        user = {
+            "uidMappings": [{"containerID": 0, "hostID": os.geteuid(), "size": 1}],
+            "gidMappings": [{"containerID": 0, "hostID": os.getegid(), "size": 1}],
+        }
+    config = {
+        "ociVersion": "1.0.0",
+        "process": {"user": {"uid": 0, "gid": 0}, "args": ["/exit"], "cwd": "/"},
+        "root": {"path": "rootfs"},
+        "mounts": [{"destination": "/proc", "type": "proc", "source": "proc"}],
+        "linux": {"namespaces": [{"type": kind} for kind in namespaces], **user},
+    }
+    (bundle / "config.json").write_text(json.dumps(config))
+
+
+def _elf() -> bytes:
+    """A static program, exit(0), for this machine (ELF-64: header, one segment, code)."""
+    number, code = {
+        # mov eax, 60; xor edi, edi; syscall
+        "x86_64": (62, bytes.fromhex("b83c000000 31ff 0f05")),
+        # mov x0, 0; mov x8, 93; svc 0
+        "aarch64": (183, bytes.fromhex("000080d2 a80b80d2 010000d4")),
+    }[platform.machine()]
+    base, headers = 0x400000, 64 + 56
+    size = headers + len(code)
+    header = struct.pack(
+        "<16sHHIQQQIHHHHHH", b"\x7fELF\x02\x01\x01", 2, number, 1,
+        base + headers, 64, 0, 0, 64, 56, 1, 64, 0, 0,
+    )  # fmt: skip
+    segment = struct.pack("<IIQQQQQQ", 1, 5, 0, base, base, size, size, 0x1000)
+    return header + segment + code

@@ -1,0 +1,43 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tare's own native parts: there, and able to run here."""
+
+import os
+import subprocess
+from pathlib import Path
+
+from tare.lab.doctor.commands import ask, find
+from tare.lab.doctor.finding import Found
+from tare.native import native
+
+_COMMANDS = ("tare-load", "tare-hook")
+_LIBRARIES = ("libtare_hook.so",)
+
+
+def native_parts() -> Found:
+    problems = {name: _command_problem(native("bin", name)) for name in _COMMANDS}
+    problems |= {name: _library_problem(native("lib", name)) for name in _LIBRARIES}
+    working = [name for name, problem in problems.items() if problem is None]
+    failing = "; ".join(f"{name}: {problem}" for name, problem in problems.items() if problem)
+    if not failing:
+        return Found("yes", ", ".join(working), problems)
+    return Found("partly" if working else "no", failing, problems)
+
+
+def _command_problem(path: str) -> str | None:
+    if not os.access(path, os.X_OK):
+        return "not built"
+    well, said = ask(path, "schema", "--json")
+    return None if well else said
+
+
+def _library_problem(path: str) -> str | None:
+    """The dynamic linker only warns about a library that it cannot preload, and goes on."""
+    if not Path(path).exists():
+        return "not built"
+    true = find("true") or "/bin/true"
+    run = subprocess.run(
+        [true], check=False, env={"LD_PRELOAD": path}, capture_output=True, text=True, timeout=5
+    )
+    if run.returncode == 0 and not run.stderr:
+        return None
+    return run.stderr.strip().splitlines()[-1] if run.stderr else f"exit code {run.returncode}"

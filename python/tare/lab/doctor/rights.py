@@ -1,0 +1,45 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What this process may do."""
+
+import os
+from pathlib import Path
+
+from tare.lab.doctor.finding import Found
+
+# Numbers of capability.h; what each is for in Tare.
+_WANTED = {
+    "CAP_KILL": 5,
+    "CAP_NET_ADMIN": 12,
+    "CAP_NET_RAW": 13,
+    "CAP_SYS_PTRACE": 19,
+    "CAP_SYS_ADMIN": 21,
+    "CAP_SYS_NICE": 23,
+    "CAP_SYS_RESOURCE": 24,
+    "CAP_PERFMON": 38,
+    "CAP_BPF": 39,
+}
+
+
+def root() -> Found:
+    user = os.geteuid()
+    if user != 0:
+        return Found("no", f"user {user}", {"uid": user})
+    if Path("/proc/self/uid_map").read_text().split() != ["0", "0", "4294967295"]:
+        return Found("partly", "root of a user namespace", {"uid": 0})
+    return Found("yes", "root", {"uid": 0})
+
+
+def capabilities() -> Found:
+    line = next(
+        line
+        for line in Path("/proc/self/status").read_text().splitlines()
+        if line.startswith("CapEff:")
+    )
+    effective = int(line.split()[1], 16)
+    held = {name: bool(effective >> number & 1) for name, number in _WANTED.items()}
+    lacking = [name for name, has in held.items() if not has]
+    if not lacking:
+        return Found("yes", f"all {len(held)} that Tare can use", held)
+    if len(lacking) == len(held):
+        return Found("no", "none of those that Tare can use", held)
+    return Found("partly", f"all that Tare can use but {', '.join(lacking)}", held)
