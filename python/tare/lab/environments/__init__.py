@@ -1,0 +1,35 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Environments, one file each: where a service runs."""
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from typing import NamedTuple
+
+from tare.errors import InputError
+from tare.lab.environments import host, netns
+from tare.lab.launch import Place
+from tare.lab.processes import Processes
+
+
+class _Environment(NamedTuple):
+    check: Callable[[], None]
+    enter: Callable[[Processes, str], AbstractContextManager[Place]]
+
+
+_ENVIRONMENTS = {
+    "host": _Environment(host.check, host.enter),
+    "netns": _Environment(netns.check, netns.enter),
+}
+
+
+def check(environment: str) -> None:
+    """Raises InputError where this machine or this version has no such environment."""
+    if environment not in _ENVIRONMENTS:
+        known = ", ".join(_ENVIRONMENTS)
+        raise InputError(f"environment {environment}: not yet; this version has {known}")
+    _ENVIRONMENTS[environment].check()
+
+
+def enter(environment: str, processes: Processes, name: str) -> AbstractContextManager[Place]:
+    """Prepares a place for one service; leaving the context takes it away."""
+    return _ENVIRONMENTS[environment].enter(processes, name)

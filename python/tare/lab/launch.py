@@ -1,0 +1,67 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What is to be started for one condition of one block."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from tare.errors import TareError
+from tare.plan.placeholders import fill
+
+
+class RunError(TareError):
+    """One run cannot count; the message is the reason, and the experiment goes on."""
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where an environment puts a service: its address, and the words that lead a command in."""
+
+    address: str = "127.0.0.1"
+    prefix: tuple[str, ...] = ()
+    free_port: Callable[[], int] = field(kw_only=True)
+
+
+@dataclass(frozen=True)
+class Proxy:
+    """A proxy that stands in front of the service on a port of its own."""
+
+    name: str
+    command: list[str]
+    port: int
+
+
+@dataclass
+class Launch:
+    """A service and what its layers make of it, the nearest to the service first.
+
+    Layers change it: they put words before the command, add variables, or move the door.
+    """
+
+    place: Place
+    folder: Path
+    """The run's own folder, `{dir}` in the plan."""
+    plan_folder: Path
+    command: list[str]
+    environment: dict[str, str]
+    port: int
+    """Where the service itself listens."""
+    door: int
+    """Where its users come in: the service's port, or that of the outermost proxy."""
+    proxies: list[Proxy] = field(default_factory=list)
+    costs: Path | None = None
+    """The Arrow stream of `costs` that a layer writes at its end."""
+
+    def filled(self, text: str) -> str:
+        """`text` with the plan's placeholders replaced."""
+        return fill(text, self.placeholders)
+
+    @property
+    def placeholders(self) -> dict[str, object]:
+        """The names that a plan may use in braces."""
+        return {
+            "address": self.place.address,
+            "port": self.port,
+            "dir": self.folder,
+            "plan": self.plan_folder,
+        }

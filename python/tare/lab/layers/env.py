@@ -1,0 +1,10 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Any variables in the service's environment."""
+
+from tare.lab.launch import Launch
+from tare.plan.layers import EnvLayer
+
+
+def put(layer: EnvLayer, launch: Launch) -> None:
+    """Sets the variables for the service and for every command around it."""
+    launch.environment |= {name: launch.filled(text) for name, text in layer.variables.items()}

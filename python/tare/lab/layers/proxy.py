@@ -1,0 +1,43 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A proxy in front of the service, as a side-car has it: the load goes to the proxy."""
+
+from pathlib import Path
+
+from tare.lab.launch import Launch, Proxy, RunError
+from tare.plan.layers import ProxyLayer
+from tare.plan.placeholders import fill
+
+MINIMAL = Path(__file__).parent / "proxies"
+CONFIGS = {"envoy": "envoy.yaml", "haproxy": "haproxy.cfg", "nginx": "nginx.conf"}
+COMMANDS = {
+    "nginx": ["nginx", "-p", "{dir}", "-c", "{config}"],
+    "haproxy": ["haproxy", "-db", "-f", "{config}"],
+    "envoy": ["envoy", "-c", "{config}", "--concurrency", "1", "--use-dynamic-base-id"],
+}
+
+
+def put(layer: ProxyLayer, launch: Launch) -> None:
+    """Writes the proxy's configuration and moves the door to its port.
+
+    The user's own configuration has the same placeholders as the minimal one: {address}, {port}
+    where the proxy listens, {upstream} where what is behind it listens, {dir}, {name}, {plan}.
+    """
+    name = f"proxy{len(launch.proxies) + 1}-{layer.program}"
+    values = {
+        **launch.placeholders,
+        "port": launch.place.free_port(),
+        "upstream": launch.door,
+        "name": name,
+    }
+    minimal = MINIMAL / CONFIGS[layer.program]
+    wanted = minimal if layer.config is None else launch.plan_folder / layer.config
+    config = launch.folder / f"{name}{minimal.suffix}"
+    try:
+        config.write_text(fill(wanted.read_text(), values))
+    except OSError as error:
+        raise RunError(f"{error.filename}: {error.strerror}") from error
+    words = [fill(word, {**values, "config": config}) for word in COMMANDS[layer.program]]
+    if layer.binary is not None:
+        words[0] = layer.binary
+    launch.proxies.append(Proxy(name, words, int(str(values["port"]))))
+    launch.door = launch.proxies[-1].port

@@ -1,0 +1,215 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The lab's side of the supervisor: starts commands, watches them, stops them."""
+
+import json
+import os
+import select
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from tare.errors import TareError
+from tare.lab import supervisor
+
+GRACE_S = 5.0
+STOP_LIMIT_S = 20.0
+
+
+class StartError(Exception):
+    """A command could not be started; the message says which file and why."""
+
+
+@dataclass
+class Process:
+    """A started command; `code` is its exit code, negative for a signal, None while it runs."""
+
+    name: str
+    pid: int
+    code: int | None = None
+
+    @property
+    def ending(self) -> str:
+        """How it ended, for a person."""
+        if self.code is None:
+            return "still runs"
+        if self.code < 0:
+            return f"was killed by {signal.Signals(-self.code).name}"
+        return f"exited with code {self.code}"
+
+
+@dataclass(frozen=True)
+class Family:
+    """The processes of a command and the CPU time that it used since its start."""
+
+    pids: list[int]
+    cpu_ns: int
+
+
+class Processes:
+    """Every process of an experiment, held by a supervisor; leaving the context stops them all."""
+
+    def __init__(self, log: Path) -> None:
+        self._log = log
+        self._pending = b""
+        self._living: dict[str, Process] = {}
+        self._answers: dict[str, dict[str, Any]] = {}
+        self.accounting = "process tree"
+        """Where CPU time of a command comes from: `cgroup2`, `cgroup1 cpuacct`, `process tree`."""
+
+    def __enter__(self) -> Self:
+        # Should the supervisor be killed, its children come to this process and can be found.
+        supervisor.become_subreaper()
+        with self._log.open("ab") as log:
+            self._supervisor = subprocess.Popen(
+                [sys.executable, "-I", "-S", supervisor.__file__],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=log,
+                start_new_session=True,
+            )
+        assert self._supervisor.stdin is not None
+        assert self._supervisor.stdout is not None
+        self._commands = self._supervisor.stdin.fileno()
+        self._events = self._supervisor.stdout.fileno()
+        self.accounting = self._answer("up")["cgroup"] or self.accounting
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        for pipe in (self._supervisor.stdin, self._supervisor.stdout):
+            assert pipe is not None
+            pipe.close()
+        try:
+            self._supervisor.wait(supervisor.LIMIT_S + 1)
+        except subprocess.TimeoutExpired:
+            self._supervisor.kill()
+            self._supervisor.wait()
+        self._kill_orphans()
+
+    def start(
+        self,
+        name: str,
+        command: Sequence[str],
+        *,
+        directory: Path,
+        log: Path,
+        cpus: Sequence[int],
+        environment: Mapping[str, str] | None = None,
+        output: Path | None = None,
+        stop_signal: str = "TERM",
+        grace_s: float = GRACE_S,
+    ) -> Process:
+        """Starts a command on some CPUs; its output goes to `log`, or stdout to `output`.
+
+        Raises StartError where there is no such program or folder.
+        """
+        variables = {**os.environ, **(environment or {})}
+        # nginx and its like are where an ordinary user's PATH does not look.
+        variables["PATH"] = f"{variables.get('PATH', os.defpath)}:/usr/sbin:/sbin"
+        self._tell(
+            do="start",
+            name=name,
+            command=[_on_path(command[0], variables["PATH"]), *command[1:]],
+            directory=str(directory),
+            environment=variables,
+            log=str(log),
+            output=str(output) if output else None,
+            cpus=list(cpus),
+            stop_signal=stop_signal,
+            grace_s=grace_s,
+        )
+        answer = self._answer("started", "failed", name=name)
+        if answer["event"] == "failed":
+            raise StartError(answer["error"])
+        return self._living[name]
+
+    def stop(self, processes: Sequence[Process]) -> None:
+        """Stops commands, all at once, each with its own signal; returns when none is left."""
+        names = [process.name for process in processes if process.name in self._living]
+        for name in names:
+            self._tell(do="stop", name=name)
+        for name in names:
+            self._answer("stopped", name=name)
+            del self._living[name]
+
+    def sweep(self) -> int:
+        """Kills what broke away from the commands that started it; returns how many there were."""
+        self._tell(do="sweep")
+        return int(self._answer("swept", name="")["count"])
+
+    def family(self, process: Process) -> Family:
+        """The living processes of a command, and its CPU time so far."""
+        self._tell(do="family", name=process.name)
+        answer = self._answer("family", name=process.name)
+        return Family(answer["pids"], answer["cpu_ns"])
+
+    def wait(self, timeout_s: float) -> None:
+        """Waits until something happens to a command, or until the time is over."""
+        readable, _, _ = select.select([self._events], [], [], timeout_s)
+        if readable:
+            self._read()
+
+    def _answer(self, *events: str, name: str | None = None) -> dict[str, Any]:
+        until = time.monotonic() + STOP_LIMIT_S
+        while time.monotonic() < until:
+            for event in events:
+                answer = self._answers.pop(f"{event} {name}", None)
+                if answer:
+                    return answer
+            self.wait(0.2)
+        raise TareError(f"the supervisor does not answer; see {self._log}")
+
+    def _tell(self, **message: Any) -> None:
+        try:
+            data = json.dumps(message).encode() + b"\n"
+            while data:
+                data = data[os.write(self._commands, data) :]
+        except BrokenPipeError:
+            self._lost()
+
+    def _read(self) -> None:
+        data = os.read(self._events, 65536)
+        if not data:
+            self._lost()
+        *lines, self._pending = (self._pending + data).split(b"\n")
+        for line in lines:
+            event = json.loads(line)
+            name = event.get("name")
+            if event["event"] == "started":
+                self._living[name] = Process(name, event["pid"])
+            if event["event"] == "exited":
+                if name in self._living:
+                    self._living[name].code = event["code"]
+            else:
+                self._answers[f"{event['event']} {name}"] = event
+
+    def _lost(self) -> None:
+        self._supervisor.wait()
+        raise TareError(
+            f"the supervisor died ({self._supervisor.returncode}); everything it had started"
+            f" was stopped; see {self._log}, then go on with --resume"
+        )
+
+    def _kill_orphans(self) -> None:
+        """Kills what a killed supervisor left behind: it is this process's children now."""
+        known = {process.pid for process in self._living.values()}
+        mine = supervisor.descendants(os.getpid())
+        heads = [pid for pid, (_, group) in mine.items() if group in known]
+        orphans = {*heads, *(pid for head in heads for pid in supervisor.descendants(head))}
+        supervisor.send(signal.SIGKILL, orphans)
+
+
+def _on_path(program: str, path: str) -> str:
+    import shutil
+
+    return program if "/" in program else shutil.which(program, path=path) or program

@@ -1,0 +1,38 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The order of runs: randomised blocks from a seed. A pure function of what the plan says."""
+
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class BlockPart:
+    """All conditions of one block in one environment, in the order in which they start."""
+
+    block: int
+    """From 1."""
+    environment: str
+    conditions: tuple[str, ...]
+
+
+def order_of_runs(
+    seed: int, blocks: int, environments: Sequence[str], conditions: Sequence[str]
+) -> list[BlockPart]:
+    """Every block holds every condition in every environment once, in random order.
+
+    Environments take turns within a block, so that slow drift of the machine hits all alike.
+    A block's order depends on the seed and its number alone: more blocks change no earlier one.
+    """
+    order = []
+    for block in range(1, blocks + 1):
+        chance = random.Random(f"{seed}/{block}")
+        for environment in chance.sample(list(environments), len(environments)):
+            mixed = tuple(chance.sample(list(conditions), len(conditions)))
+            order.append(BlockPart(block, environment, mixed))
+    return order
+
+
+def load_seed(seed: int, block: int) -> int:
+    """The seed of the load generator in one block: other slices in every block."""
+    return random.Random(f"{seed}/{block}/load").getrandbits(32)
