@@ -1,1 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
+"""Samples: readers of files and of result folders; each gives an `Experiment` of runs."""
+
+from tare.samples.files import read_files
+from tare.samples.formats import NAMES as FORMATS
+from tare.samples.load_output import read_load_output
+from tare.samples.model import Experiment, Run
+from tare.samples.result import latencies, read_result
+
+__all__ = [
+    "FORMATS",
+    "Experiment",
+    "Run",
+    "latencies",
+    "read_files",
+    "read_load_output",
+    "read_result",
+]

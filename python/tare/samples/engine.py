@@ -1,0 +1,53 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The one place that chooses the engine: DuckDB in memory, spoken to through Ibis."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import ibis.expr.types as ir
+    from ibis.backends.duckdb import Backend
+    from ibis.expr.types import Table
+
+
+def connect() -> Backend:
+    """A fresh engine that keeps the order of rows and spills to disk when memory is short."""
+    import ibis
+
+    backend: Backend = ibis.duckdb.connect()
+    backend.raw_sql("SET enable_progress_bar = false")
+    return backend
+
+
+def count_rows(table: Table) -> int:
+    """How many rows a table has."""
+    return int(table.count().execute())
+
+
+def latency(samples: Table) -> ir.IntegerColumn:
+    """Response time in ns: from the intended start where there is one, else the duration."""
+    import ibis
+
+    duration: Any = samples.duration_ns
+    if "intended_ns" not in samples.columns or "start_ns" not in samples.columns:
+        return duration
+    waited: Any = samples.start_ns - samples.intended_ns
+    return duration + ibis.coalesce(waited, 0)
+
+
+def summaries(samples: Table, by: list[str]) -> Table:
+    """Requests, errors and the quantiles and mean (ns) of successful requests, a row a group.
+
+    `samples` has `latency_ns` and `ok`. Quantiles interpolate linearly (type 7).
+    """
+    ok: Any = samples.ok
+    value: Any = samples.latency_ns
+    return samples.group_by(by).aggregate(
+        requests=samples.count(),
+        errors=(~ok).sum(),
+        p50=value.quantile(0.50, where=ok),
+        p95=value.quantile(0.95, where=ok),
+        p99=value.quantile(0.99, where=ok),
+        mean=value.mean(where=ok),
+    )

@@ -1,0 +1,48 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Arrow IPC, stream or file, with columns of the samples table."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tare.errors import InputError
+from tare.samples.formats.columns import from_columns
+from tare.samples.formats.source import Source
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from ibis.backends.duckdb import Backend
+
+
+def read(backend: Backend, path: Path) -> Source:
+    """Reads what is whole of the file: a stream whose writer was killed ends in half a batch."""
+    import ibis
+
+    table, cut_short = _read(path)
+    stored = backend.create_table(ibis.util.gen_name("arrow"), table, temp=True)
+    notes = ("the file ends in the middle of a batch: its writer was stopped",) if cut_short else ()
+    return from_columns(stored, path, notes)
+
+
+def _read(path: Path) -> tuple[pa.Table, bool]:
+    import pyarrow as pa
+
+    with pa.memory_map(str(path)) as file:
+        try:
+            if file.size() >= 6 and file.read(6) == b"ARROW1":
+                return pa.ipc.open_file(file).read_all(), False
+            file.seek(0)
+            reader = pa.ipc.open_stream(file)
+        except (pa.ArrowInvalid, OSError) as error:
+            raise InputError(f"{path}: not an Arrow stream or file: {error}") from error
+        batches, cut_short = [], False
+        while True:
+            try:
+                batches.append(reader.read_next_batch())
+            except StopIteration:
+                break
+            except (pa.ArrowInvalid, OSError):
+                cut_short = True
+                break
+        return pa.Table.from_batches(batches, reader.schema), cut_short

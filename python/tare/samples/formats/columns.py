@@ -1,0 +1,38 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Files that already have columns of the samples table."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tare.errors import InputError
+from tare.samples.engine import count_rows
+from tare.samples.formats.source import Source
+from tare.tables import table as declared
+
+if TYPE_CHECKING:
+    from ibis.expr.types import Table
+
+_TYPES = {"category": "string"}
+
+
+def from_columns(stored: Table, path: Path, notes: tuple[str, ...] = ()) -> Source:
+    """A source from a stored table: known columns cast to their declared types, others left."""
+    import ibis
+
+    if "duration_ns" not in stored.columns:
+        raise InputError(
+            f"{path}: no column duration_ns among {', '.join(stored.columns)};"
+            " expected columns of tables/samples.toml"
+        )
+    columns: dict[str, Any] = {
+        column.name: stored[column.name].try_cast(_TYPES.get(column.type, column.type))
+        for column in declared("samples").columns
+        if column.name in stored.columns
+    }
+    columns["ok"] = columns["ok"].fill_null(False) if "ok" in columns else ibis.literal(True)
+    duplicates = 0
+    if "start_ns" in columns:
+        duplicates = count_rows(stored) - count_rows(stored.distinct())
+    return Source(stored.select(row=stored.rowid(), **columns), duplicates=duplicates, notes=notes)

@@ -1,0 +1,65 @@
+# SPDX-License-Identifier: Apache-2.0
+"""CSV as text: every field stays a string, so that no bad row stops or disappears from a file."""
+
+from __future__ import annotations
+
+import gzip
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tare.errors import InputError
+from tare.samples.engine import count_rows
+
+if TYPE_CHECKING:
+    import ibis.expr.types as ir
+    from ibis.backends.duckdb import Backend
+    from ibis.expr.types import Table
+
+NANOSECONDS = {"s": 1_000_000_000, "ms": 1_000_000, "us": 1_000, "ns": 1}
+
+
+def read_text(backend: Backend, path: Path) -> tuple[Table, int, int]:
+    """The file's rows as strings with `row`, the lines rejected, and the duplicate rows."""
+    import duckdb
+    import ibis
+
+    name = ibis.util.gen_name("csv")
+    try:
+        lazy = backend.read_csv(
+            path,
+            all_varchar=True,
+            header=True,
+            delim=_delimiter(path),
+            quote='"',
+            null_padding=True,
+            ignore_errors=True,
+            store_rejects=True,
+            rejects_table=f"{name}_errors",
+            rejects_scan=f"{name}_scans",
+            rejects_limit=0,
+        )
+        table = backend.create_table(name, lazy, temp=True)
+        errors = backend.table(f"{name}_errors")
+        rejected = int(errors.line.nunique().execute())
+    except duckdb.Error as error:
+        raise InputError(f"{path}: not a CSV file with a header: {error}") from error
+    duplicates = count_rows(table) - count_rows(table.distinct())
+    return table.mutate(row=table.rowid()), rejected, duplicates
+
+
+def nanoseconds(text: ir.StringColumn, unit: str) -> ir.IntegerColumn:
+    """A number written in `unit`, exactly, to the nearest nanosecond; null when it is none."""
+    number: Any = text.strip().try_cast("decimal(38, 15)")
+    return (number * NANOSECONDS[unit]).round().try_cast("int64")
+
+
+def _delimiter(path: Path) -> str:
+    opened = gzip.open if path.suffix == ".gz" else open
+    try:
+        with opened(path, "rb") as file:
+            header = file.readline(65_536).decode(errors="replace")
+    except (OSError, EOFError) as error:
+        raise InputError(f"{path}: cannot be read: {error}") from error
+    if not header.strip():
+        raise InputError(f"{path}: the file is empty; expected a header and one row a request")
+    return max(",;\t", key=header.count)

@@ -1,0 +1,56 @@
+# SPDX-License-Identifier: Apache-2.0
+"""CSV with a start and a response time a request, as Locust users write it.
+
+The published form is `start_time,response_time` in seconds and milliseconds. Other names for the
+two columns, in any order and case, are taken too, and a unit in the name
+(`response_time_us`, `Response Time (ms)`) is believed. Further columns are ignored.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tare.errors import InputError
+from tare.samples.formats.csv_file import nanoseconds, read_text
+from tare.samples.formats.source import Source
+
+if TYPE_CHECKING:
+    from ibis.backends.duckdb import Backend
+
+STARTS = ("start_time", "start", "timestamp", "time", "request_start_time")
+DURATIONS = ("response_time", "responsetime", "latency", "duration", "elapsed", "rtt")
+
+
+def read(backend: Backend, path: Path) -> Source:
+    """Reads a CSV file; start times without a unit are in s, response times in ms."""
+    import ibis
+
+    table, rejected, duplicates = read_text(backend, path)
+    columns = [column for column in table.columns if column != "row"]
+    duration = _find(columns, DURATIONS, "ms")
+    if duration is None:
+        raise InputError(
+            f"{path}:1: no column of response times among {', '.join(columns)};"
+            " expected the header start_time,response_time"
+        )
+    start = _find(columns, STARTS, "s")
+    samples = table.select(
+        row=table.row,
+        duration_ns=nanoseconds(table[duration[0]], duration[1]),
+        ok=ibis.literal(True),
+        **({"start_ns": nanoseconds(table[start[0]], start[1])} if start else {}),
+    )
+    return Source(samples, rejected, duplicates if start else 0)
+
+
+def _find(columns: list[str], names: tuple[str, ...], unit: str) -> tuple[str, str] | None:
+    for column in columns:
+        words = re.sub(r"[^a-z0-9]+", "_", column.lower()).strip("_")
+        stem, _, last = words.rpartition("_")
+        if words in names:
+            return column, unit
+        if stem in names and last in ("s", "ms", "us", "ns"):
+            return column, last
+    return None

@@ -1,0 +1,27 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Parquet with columns of the samples table."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tare.errors import InputError
+from tare.samples.formats.columns import from_columns
+from tare.samples.formats.source import Source
+
+if TYPE_CHECKING:
+    from ibis.backends.duckdb import Backend
+
+
+def read(backend: Backend, path: Path) -> Source:
+    """Reads one Parquet file."""
+    import duckdb
+    import ibis
+
+    try:
+        lazy = backend.read_parquet(path)
+        stored = backend.create_table(ibis.util.gen_name("parquet"), lazy, temp=True)
+    except duckdb.Error as error:
+        raise InputError(f"{path}: not a Parquet file: {error}") from error
+    return from_columns(stored, path)

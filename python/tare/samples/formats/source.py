@@ -1,0 +1,28 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a reader hands over."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from ibis.expr.types import Table
+
+
+@dataclass(frozen=True)
+class Source:
+    """One file as it stands: nothing sorted, nothing left out.
+
+    `samples` has `row` (place in the file, from 0) and columns of the samples table, at least
+    `duration_ns` and `ok`; a `duration_ns` that is null marks a row that could not be read.
+    """
+
+    samples: Table
+    rejected: int = 0
+    """Lines that were not even rows: too many fields, broken quotes or text."""
+    duplicates: int = 0
+    """Rows equal to an earlier one in every field of the file."""
+    ordered: bool = True
+    """Whether the file knows in which order requests were sent."""
+    notes: tuple[str, ...] = ()

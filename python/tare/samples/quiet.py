@@ -1,0 +1,143 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Slices of a result in which something else had the CPU; docs/statistics.md says why so.
+
+Only steal and run-queue wait are read, never a latency: what is left out cannot favour a verdict.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from tare.stats.disturbance import clearly_above, quieter_half
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from ibis.backends.duckdb import Backend
+
+Booleans = npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
+class LeftOut:
+    """`slices` as (run, slice), the share of each run's slices, and what to tell."""
+
+    slices: frozenset[tuple[int, int]]
+    shares: dict[int, float]
+    warnings: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class _Readings:
+    """One row a slice of one run: arrays of shape (n,)."""
+
+    run: npt.NDArray[np.int64]
+    slice: npt.NDArray[np.int64]
+    steal: npt.NDArray[np.float64]
+    waiting: npt.NDArray[np.float64]
+    """Run-queue wait of generator and service, as a share of the slice's length."""
+
+
+def find_left_out(backend: Backend, folder: Path, manifest: dict[str, Any]) -> LeftOut:
+    """The slices to leave out of every run of a result folder.
+
+    A round is one slice of every condition of an interleaved block, or one slice of a run when
+    conditions ran one after the other. A hit anywhere in a round leaves the whole round out.
+    """
+    readings = _read(backend, folder)
+    if readings is None:
+        return LeftOut(frozenset(), {}, ())
+    waited = _waited(readings, manifest)
+    slices: set[tuple[int, int]] = set()
+    shares: dict[int, float] = {}
+    capped = 0
+    groups = _groups(manifest, set(np.unique(readings.run).tolist()))
+    for runs in groups:
+        here = np.isin(readings.run, runs)
+        rounds = readings.slice[here] // len(runs)
+        out, over = _rounds_out(rounds, readings.steal[here], waited[here], readings.waiting[here])
+        capped += over
+        pairs = zip(readings.run[here].tolist(), readings.slice[here].tolist(), strict=True)
+        hit = out[rounds].tolist()
+        slices.update(pair for pair, is_hit in zip(pairs, hit, strict=True) if is_hit)
+        shares.update(dict.fromkeys(runs, float(np.mean(hit))))
+    warnings: tuple[str, ...] = ()
+    if capped:
+        warnings = (
+            f"in {capped} of {len(groups)} blocks more than half of the load was hit by other users"
+            " of the CPU: only the worse half was left out; expect wide intervals",
+        )
+    return LeftOut(frozenset(slices), shares, warnings)
+
+
+def _read(backend: Backend, folder: Path) -> _Readings | None:
+    from tare.samples.result import read_hive
+
+    table = read_hive(backend, folder, "machine")
+    if table is None:
+        return None
+    value: Any = table.value
+    is_wait: Any = (table.metric == "run_delay") & table.subject.isin(["generator", "service"])
+    per_slice = (
+        table.filter(table.slice.notnull())
+        .group_by(["run", "slice"])
+        .aggregate(
+            steal=value.sum(where=(table.metric == "steal") & (table.subject == "machine")),
+            wait=value.sum(where=is_wait),
+            length=table.duration_ns.max(),
+        )
+        .order_by(["run", "slice"])
+        .to_pyarrow()
+    )
+    if per_slice.num_rows == 0:
+        return None
+    run, slices, steal, wait, length = (
+        per_slice[name].fill_null(0).to_numpy() for name in per_slice.column_names
+    )
+    return _Readings(run, slices, steal, wait / np.maximum(length, 1))
+
+
+def _waited(readings: _Readings, manifest: dict[str, Any]) -> Booleans:
+    """Slices with unusual waiting, each condition against its own level in its environment.
+
+    A layer that makes its service wait for the CPU all the time costs that; it is no disturbance.
+    """
+    condition_of = {run["run"]: (run["environment"], run["condition"]) for run in manifest["runs"]}
+    waited = np.zeros(readings.run.size, dtype=np.bool_)
+    for condition in set(condition_of.values()):
+        runs = [run for run, its in condition_of.items() if its == condition]
+        here = np.isin(readings.run, runs)
+        waited[here] = clearly_above(readings.waiting[here])
+    return waited
+
+
+def _groups(manifest: dict[str, Any], recorded: set[int]) -> list[list[int]]:
+    """Runs whose slices share rounds."""
+    groups: dict[tuple[Any, ...], list[int]] = {}
+    interleaved = manifest.get("design") == "interleaved"
+    for run in manifest["runs"]:
+        if run["run"] in recorded:
+            key = (run["environment"], run["block"]) if interleaved else (run["run"],)
+            groups.setdefault(key, []).append(run["run"])
+    return list(groups.values())
+
+
+def _rounds_out(
+    rounds: npt.NDArray[np.int64],
+    steal: npt.NDArray[np.float64],
+    waited: Booleans,
+    waiting: npt.NDArray[np.float64],
+) -> tuple[Booleans, bool]:
+    """Which rounds 0 ... are left out, and whether more than half of them would have been."""
+    count = int(rounds.max()) + 1
+    stolen = np.bincount(rounds, weights=steal, minlength=count)
+    # The kernel counts steal in ticks of 10 ms: the time behind a tick may lie in the round before.
+    stolen[:-1] += stolen[1:].copy()
+    worst = np.zeros(count)
+    np.maximum.at(worst, rounds, waiting)
+    hit = (stolen > 0) | (np.bincount(rounds, weights=waited, minlength=count) > 0)
+    return quieter_half(hit, stolen, worst), bool(hit.mean() > 0.5)

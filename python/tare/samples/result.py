@@ -1,0 +1,183 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Runs from a result folder that the lab wrote."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tare.errors import InputError
+from tare.samples.engine import connect, latency, summaries
+from tare.samples.files import REQUEST
+from tare.samples.model import Experiment, Run
+from tare.samples.quiet import LeftOut, find_left_out
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+    from ibis.backends.duckdb import Backend
+    from ibis.expr.types import Table
+
+
+@dataclass(frozen=True)
+class Result:
+    """An opened result folder."""
+
+    folder: Path
+    backend: Backend
+    manifest: dict[str, Any]
+    left_out: LeftOut
+
+    def samples(self) -> Table | None:
+        """All samples of all runs with `latency_ns` and `left_out`; None when there are none."""
+        import ibis
+
+        table = read_hive(self.backend, self.folder, "samples")
+        if table is None:
+            return None
+        ok: Any = table.ok.fill_null(False) if "ok" in table.columns else ibis.literal(True)
+        span: Any = (
+            table.span.cast("string").fill_null(REQUEST) if "span" in table.columns else REQUEST
+        )
+        table = table.mutate(latency_ns=latency(table), ok=ok, span=span)
+        if not self.left_out.slices or "slice" not in table.columns:
+            return table.mutate(left_out=ibis.literal(False))
+        hit = ibis.memtable(
+            [{"hit_run": run, "hit_slice": one} for run, one in self.left_out.slices],
+            schema={"hit_run": "int32", "hit_slice": "int32"},
+        )
+        joined = table.left_join(hit, [table.run == hit.hit_run, table.slice == hit.hit_slice])
+        return joined.mutate(left_out=joined.hit_run.notnull()).drop("hit_run", "hit_slice")
+
+
+def open_result(folder: Path) -> Result:
+    """Opens a result folder. Raises InputError when it is none."""
+    path = folder / "manifest.json"
+    try:
+        manifest = json.loads(path.read_text())
+    except (FileNotFoundError, NotADirectoryError):
+        raise InputError(f"{path}: no such file; name a result folder of 'tare run'") from None
+    except (OSError, ValueError) as error:
+        raise InputError(f"{path}: cannot be read: {error}") from error
+    if not isinstance(manifest, dict) or "runs" not in manifest:
+        raise InputError(f"{path}: no list of runs; name a result folder of 'tare run'")
+    backend = connect()
+    return Result(folder, backend, manifest, find_left_out(backend, folder, manifest))
+
+
+def read_result(folder: Path) -> Experiment:
+    """All runs of a result folder, invalid ones too, with their summaries.
+
+    Slices in which something else had the CPU are left out in pairs: docs/statistics.md.
+    Raises InputError when the folder is none.
+    """
+    result = open_result(Path(folder))
+    manifest = result.manifest
+    samples = result.samples()
+    rows: dict[int, list[dict[str, Any]]] = {}
+    if samples is not None:
+        by = ["run", "span"]
+        kept = summaries(samples.filter(~samples.left_out), by)
+        for row in kept.order_by(by).to_pyarrow().to_pylist():
+            rows.setdefault(row["run"], []).append(row)
+    runs = [
+        run
+        for entry in manifest["runs"]
+        for run in _runs_of(entry, rows.get(entry["run"], []), result.left_out)
+    ]
+    return Experiment(
+        runs=tuple(runs),
+        baseline=manifest["baseline"],
+        paired=True,
+        budget=manifest["budget"],
+        primary=manifest.get("primary", "p50"),
+        alpha=manifest.get("alpha", 0.05),
+        warnings=(*manifest.get("warnings", ()), *result.left_out.warnings),
+    )
+
+
+def latencies(
+    folder: Path,
+    condition: str | None = None,
+    block: int | None = None,
+    run: int | None = None,
+    limit: int | None = None,
+) -> npt.NDArray[np.float64]:
+    """Response times in ns, shape (n,), of successful requests in time order, for figures.
+
+    All that a filter names must match; `limit` takes the first so many. Slices left out of the
+    comparison are left out here too.
+    """
+    import numpy as np
+
+    table = open_result(Path(folder)).samples()
+    if table is None:
+        return np.zeros(0)
+    wanted: list[Any] = [~table.left_out, table.ok]
+    for name, value in (("condition", condition), ("block", block), ("run", run)):
+        if value is not None:
+            wanted.append(table[name] == value)
+    order = [name for name in ("run", "start_ns") if name in table.columns]
+    table = table.filter(wanted).order_by(order)
+    if limit is not None:
+        table = table.limit(limit)
+    return np.asarray(table.latency_ns.to_pyarrow().to_numpy(), dtype=np.float64)
+
+
+def read_hive(backend: Backend, folder: Path, name: str) -> Table | None:
+    """One table of a result folder with condition (string), block and run (int) from its paths."""
+    files = sorted((folder / name).glob("condition=*/block=*/run=*/*.parquet"))
+    if not files:
+        return None
+    table = backend.read_parquet(
+        files, hive_partitioning=True, hive_types_autocast=False, union_by_name=True
+    )
+    return table.mutate(
+        condition=table.condition.cast("string"),
+        block=table.block.cast("int32"),
+        run=table.run.cast("int32"),
+    )
+
+
+def _runs_of(entry: dict[str, Any], rows: list[dict[str, Any]], left_out: LeftOut) -> list[Run]:
+    cpu = entry.get("cpu") or {}
+    spent = {
+        "cpu_service": cpu.get("service_ns_per_request"),
+        "cpu_generator": cpu.get("generator_ns_per_request"),
+    }
+    started, duration = entry.get("started_ns"), entry.get("duration_ns")
+    ended = started + duration if started is not None and duration is not None else None
+    runs = []
+    for row in rows or [{"span": REQUEST, "requests": 0, "errors": 0}]:
+        answered = row["requests"] > row["errors"]
+        whole = row["span"] == REQUEST
+        summaries_of = {name: row[name] for name in ("p50", "p95", "p99", "mean") if answered}
+        if whole:
+            summaries_of |= {name: value for name, value in spent.items() if value is not None}
+        valid = bool(entry["valid"]) and answered
+        reason = entry.get("reason") or (None if valid else "no successful request was recorded")
+        runs.append(
+            Run(
+                environment=entry["environment"],
+                condition=entry["condition"],
+                block=entry["block"],
+                run=entry["run"],
+                span=row["span"],
+                requests=_or(entry.get("requests"), row["requests"]) if whole else row["requests"],
+                errors=_or(entry.get("errors"), row["errors"]) if whole else row["errors"],
+                started_ns=started,
+                ended_ns=ended,
+                endpoint=entry.get("endpoint"),
+                summaries=summaries_of,
+                valid=valid,
+                reason=reason,
+                left_out=left_out.shares.get(entry["run"], 0.0),
+            )
+        )
+    return runs
+
+
+def _or(value: int | None, otherwise: int) -> int:
+    return otherwise if value is None else value

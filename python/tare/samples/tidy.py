@@ -1,0 +1,109 @@
+# SPDX-License-Identifier: Apache-2.0
+"""From a file as it stands to requests in time order; everything done on the way is said."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+from tare.errors import InputError
+from tare.samples.engine import count_rows, latency
+
+if TYPE_CHECKING:
+    from ibis.backends.duckdb import Backend
+    from ibis.expr.types import Table
+
+    from tare.samples.formats.source import Source
+
+SHOWN = 3
+LOOKED_AT = 1_000
+
+
+@dataclass(frozen=True)
+class Requests:
+    """One file's requests: `table` has `place` (0, 1 ... in time order) and `latency_ns`.
+
+    `row` keeps the place in the file, for what must see the file as it was written.
+    """
+
+    table: Table
+    ordered: bool
+    timed: bool
+    warnings: tuple[str, ...]
+
+
+def tidy(backend: Backend, source: Source, name: str) -> Requests:
+    """Leaves out rows that cannot be read, sorts the others by start, counts what was odd.
+
+    Duplicates stay: equal rows may be equal requests, and leaving them out would be a choice.
+    Raises InputError when no row is left.
+    """
+    import ibis
+
+    raw = backend.create_table(ibis.util.gen_name("raw"), source.samples, temp=True)
+    timed = "start_ns" in raw.columns
+    good: Any = raw.duration_ns.notnull() & (raw.duration_ns >= 0)
+    if timed:
+        good = good & raw.start_ns.notnull()
+    warnings = [*source.notes]
+    bad = raw.filter(~good).order_by("row")
+    unreadable = count_rows(bad) + source.rejected
+    if unreadable:
+        places = _places(bad)
+        where = f" (row {places})" if places else ""
+        warnings.append(f"{_rows(unreadable)} without a usable time{where}: left out")
+    table = raw.filter(good)
+    if count_rows(table) == 0:
+        raise InputError(f"{name}: no request could be read from {_rows(unreadable)}")
+    if timed:
+        warnings.extend(_disorder(table))
+    if source.duplicates:
+        warnings.append(f"{_rows(source.duplicates)} equal to an earlier one in every field: kept")
+    order = ["start_ns", "row"] if timed else ["row"]
+    placed = table.mutate(
+        latency_ns=latency(table), place=ibis.row_number().over(order_by=order)
+    ).order_by("place")
+    stored = backend.create_table(ibis.util.gen_name("requests"), placed, temp=True)
+    return Requests(stored, source.ordered, timed, tuple(f"{name}: {one}" for one in warnings))
+
+
+def _disorder(table: Table) -> list[str]:
+    """Rows later than the row that follows them.
+
+    Loads of several users are written when a request ends, and are in order by their ends; a file
+    is out of order only as far as it is neither by starts nor by ends.
+    """
+    import ibis
+
+    window = ibis.window(order_by="row")
+    start: Any = table.start_ns
+    end: Any = table.start_ns + table.duration_ns
+    marked = table.mutate(
+        by_start=(start > start.lead().over(window)).fill_null(False),
+        by_end=(end > end.lead().over(window)).fill_null(False),
+    )
+    counts = marked.aggregate(start=marked.by_start.sum(), end=marked.by_end.sum()).to_pyarrow()
+    by_start, by_end = (int(counts[one][0].as_py() or 0) for one in ("start", "end"))
+    displaced = min(by_start, by_end)
+    if not displaced:
+        return []
+    chosen: Any = marked.by_start if by_start <= by_end else marked.by_end
+    rows = marked.filter(chosen).order_by("row")
+    return [f"{_rows(displaced)} out of time order (row {_places(rows)}): sorted by start time"]
+
+
+def _places(rows: Table) -> str:
+    """The first rows' numbers as people count them, from 1, and their step if it is constant."""
+    numbers = [int(one) + 1 for one in rows.limit(LOOKED_AT).row.to_pyarrow().to_pylist()]
+    shown = ", ".join(f"{number:,}" for number in numbers[:SHOWN])
+    steps = {b - a for a, b in pairwise(numbers)}
+    if len(numbers) > SHOWN:
+        shown += " …"
+    if len(steps) == 1 and len(numbers) > 2:
+        shown += f", every {steps.pop():,}"
+    return shown
+
+
+def _rows(count: int) -> str:
+    return f"{count:,} {'row' if count == 1 else 'rows'}"

@@ -1,0 +1,50 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Confidence intervals for the difference of two conditions' runs."""
+
+from dataclasses import dataclass
+from math import sqrt
+
+import numpy as np
+import numpy.typing as npt
+from scipy.stats import t as student
+
+from tare.stats.arrays import finite
+
+
+@dataclass(frozen=True)
+class Difference:
+    """An estimated difference, its standard error and degrees of freedom (Student's t)."""
+
+    estimate: float
+    standard_error: float
+    freedom: float
+
+    def interval(self, level: float) -> tuple[float, float]:
+        """The interval of confidence `level` (0 to 1, exclusive)."""
+        half = float(student.ppf(0.5 + level / 2, self.freedom)) * self.standard_error
+        return self.estimate - half, self.estimate + half
+
+
+def paired_difference(differences: npt.ArrayLike) -> Difference | None:
+    """The mean of block differences (n,): error s / sqrt(n), n - 1 degrees; None below n = 2."""
+    values = finite(differences)
+    if values.size < 2:
+        return None
+    error = float(values.std(ddof=1)) / sqrt(values.size)
+    return Difference(float(values.mean()), error, values.size - 1.0)
+
+
+def welch_difference(first: npt.ArrayLike, second: npt.ArrayLike) -> Difference | None:
+    """mean(second) - mean(first) of unpaired runs (n,) and (m,); None when either is below 2.
+
+    Degrees of freedom by Welch (1947) and Satterthwaite (1946).
+    """
+    one, two = finite(first), finite(second)
+    if one.size < 2 or two.size < 2:
+        return None
+    a, b = float(one.var(ddof=1)) / one.size, float(two.var(ddof=1)) / two.size
+    estimate = float(two.mean() - one.mean())
+    if a + b == 0:
+        return Difference(estimate, 0.0, float(one.size + two.size - 2))
+    freedom = (a + b) ** 2 / (a**2 / (one.size - 1) + b**2 / (two.size - 1))
+    return Difference(estimate, float(np.sqrt(a + b)), freedom)

@@ -1,0 +1,85 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Permutation tests on runs: exact where all permutations can be listed, else sampled.
+
+The p-value is two-sided: the share of permutations whose mean difference is at least as far from
+zero as the observed one. Sampled, it is (b + 1) / (m + 1) (Phipson & Smyth 2010), which cannot
+be 0 and keeps its level.
+"""
+
+from dataclasses import dataclass
+from itertools import combinations
+from math import comb
+
+import numpy as np
+import numpy.typing as npt
+
+from tare.stats.arrays import Array, finite
+
+EXACT_SIGNS = 20
+"""Most differences whose 2^n sign patterns are all listed."""
+EXACT_LABELS = 200_000
+"""Most ways of labelling runs that are all listed."""
+SAMPLES = 19_999
+
+
+@dataclass(frozen=True)
+class PermutationTest:
+    """A two-sided p-value, and whether it rests on all `permutations` or on a sample of them."""
+
+    p: float
+    exact: bool
+    permutations: int
+
+
+def sign_flip(differences: npt.ArrayLike, seed: int = 0) -> PermutationTest:
+    """Tests differences of paired runs (n,) against symmetry about zero, n >= 1.
+
+    Exact up to 20 differences: all 2^n patterns of signs (Fisher 1935).
+    """
+    values = finite(differences, at_least=1)
+    if values.size <= EXACT_SIGNS:
+        # Flipping every sign gives the same distance from zero, so the first sign stays.
+        sums = values[:1]
+        for value in values[1:]:
+            sums = np.concatenate([sums + value, sums - value])
+        return PermutationTest(_share_as_far(sums, values), True, 2**values.size)
+    generator = np.random.default_rng(seed)
+    signs = generator.integers(0, 2, size=(SAMPLES, values.size), dtype=np.int8) * 2 - 1
+    return _sampled(signs @ values, values)
+
+
+def label_permutation(
+    first: npt.ArrayLike, second: npt.ArrayLike, seed: int = 0
+) -> PermutationTest:
+    """Tests the difference of the means of unpaired runs, (n,) and (m,), both at least 1.
+
+    Exact while there are no more than 200,000 ways to choose which runs belong to `second`.
+    """
+    one, two = finite(first, at_least=1), finite(second, at_least=1)
+    # Centred, the sum over the runs called "second" is proportional to the difference of means.
+    both = np.concatenate([one, two])
+    both = both - both.mean()
+    observed = both[one.size :]
+    ways = comb(both.size, two.size)
+    if ways <= EXACT_LABELS:
+        chosen = np.array(list(combinations(range(both.size), two.size)))
+        return PermutationTest(_share_as_far(both[chosen].sum(axis=1), observed), True, ways)
+    generator = np.random.default_rng(seed)
+    shuffled = generator.permuted(np.tile(both, (SAMPLES, 1)), axis=1)
+    return _sampled(shuffled[:, : two.size].sum(axis=1), observed)
+
+
+def least_p(runs: int, paired: bool) -> float:
+    """The least two-sided p that `runs` runs a condition can reach: 2 / 2^n or 2 / C(2n, n)."""
+    return min(1.0, 2.0 / (2.0**runs if paired else comb(2 * runs, runs)))
+
+
+def _sampled(sums: Array, observed: Array) -> PermutationTest:
+    as_far = _share_as_far(sums, observed) * sums.size
+    return PermutationTest((as_far + 1) / (sums.size + 1), False, sums.size)
+
+
+def _share_as_far(sums: Array, observed: Array) -> float:
+    # Sums of the same numbers in another order differ in their last bits: they are ties.
+    tolerance = 1e-12 * float(np.abs(observed).sum())
+    return float(np.mean(np.abs(sums) >= abs(float(observed.sum())) - tolerance))

@@ -1,0 +1,32 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Where a run's warm-up ends."""
+
+import numpy as np
+import numpy.typing as npt
+
+from tare.stats.arrays import finite
+
+BATCH = 5
+
+
+def mser5(series: npt.ArrayLike) -> int | None:
+    """How many first values of a series (n,) to drop, a multiple of 5, by MSER-5 (White 1997).
+
+    Of the means of batches of five, the cut d minimises the squared standard error of the mean
+    of what remains, s_d^2 / (k - d). None when the best cut is past half of the series or there
+    are fewer than 10 batches: no steady state was seen.
+    """
+    values = finite(series)
+    count = values.size // BATCH
+    if count < 10:
+        return None
+    batches = values[: count * BATCH].reshape(count, BATCH).mean(axis=1)
+    # Centring first keeps the difference of the two large sums below exact enough.
+    batches = batches - batches.mean()
+    remaining = np.arange(count, 0, -1)
+    total = np.cumsum(batches[::-1])[::-1]
+    squares = np.cumsum((batches**2)[::-1])[::-1]
+    error = (squares - total**2 / remaining) / remaining.astype(np.float64) ** 2
+    # The last few batches are nearly equal by chance, so a cut in the last tenth is not offered.
+    cut = int(np.argmin(error[: count - count // 10]))
+    return cut * BATCH if cut <= count // 2 else None
