@@ -1,1 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
+"""The rules that turn statistics into a verdict."""
+
+from tare.verdict.judge import judge
+from tare.verdict.judgement import Comparison, Judgement, Published
+
+__all__ = ["Comparison", "Judgement", "Published", "judge"]

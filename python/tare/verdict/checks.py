@@ -1,0 +1,107 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the verdict cannot say but a reader must know: each check gives lines of warning."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import groupby, permutations
+
+from tare.samples.model import Experiment, Run
+from tare.verdict.evidence import Evidence
+from tare.verdict.words import count, percent
+
+TAIL_REQUESTS = 10
+MUCH_LEFT_OUT = 0.5
+
+
+def warnings(experiment: Experiment, evidence: Sequence[Evidence]) -> list[str]:
+    """All warnings about an experiment and the evidence taken from it."""
+    found: list[str] = []
+    for environment, runs in _by_environment(experiment.runs):
+        where = f"{environment}: " if environment else ""
+        for check in (order, errors, tail, left_out):
+            found.extend(where + line for line in check(runs, experiment.baseline))
+    found.extend(disagreement(evidence))
+    return found
+
+
+def order(runs: Sequence[Run], baseline: str) -> Iterator[str]:
+    """Every run of one condition before every run of another: time and condition are one."""
+    names = sorted({run.condition for run in runs}, key=lambda name: name != baseline)
+    for early, late in permutations(names, 2):
+        if baseline not in (early, late):
+            continue
+        ends = [run.ended_ns for run in runs if run.condition == early]
+        starts = [run.started_ns for run in runs if run.condition == late]
+        last = [end for end in ends if end is not None]
+        first = [start for start in starts if start is not None]
+        if not ends or not starts or len(last) < len(ends) or len(first) < len(starts):
+            continue
+        if max(last) <= min(first):
+            gap = (min(first) - max(last)) / 60e9
+            yield (
+                f"order is confounded: every run of '{early}' came before every run of '{late}'"
+                f" ({gap:.1f} min between), so anything that changed in time counts as an effect;"
+                " run the conditions in blocks of random order"
+            )
+
+
+def errors(runs: Sequence[Run], baseline: str) -> Iterator[str]:
+    """Failed requests are in no latency: a condition that fails fast would look fast."""
+    totals: dict[str, tuple[int, int]] = {}
+    for run in runs:
+        failed, sent = totals.get(run.condition, (0, 0))
+        totals[run.condition] = (failed + run.errors, sent + run.requests)
+    if not any(failed for failed, _ in totals.values()):
+        return
+    listed = ", ".join(
+        f"'{name}' {failed:,} of {sent:,} ({percent(failed / sent if sent else 0, sign=False)})"
+        for name, (failed, sent) in sorted(totals.items(), key=lambda one: one[0] != baseline)
+    )
+    yield f"failed requests, in no latency above: {listed}"
+
+
+def tail(runs: Sequence[Run], baseline: str) -> Iterator[str]:  # noqa: ARG001
+    """A p99 of few requests is one or two of them."""
+    short = [run for run in runs if run.valid and run.requests - run.errors < 100 * TAIL_REQUESTS]
+    if short:
+        fewest = min(run.requests - run.errors for run in short)
+        yield (
+            f"{count(len(short), 'run')} with fewer than {100 * TAIL_REQUESTS:,} requests (fewest:"
+            f" {fewest:,}): p99 rests on fewer than {TAIL_REQUESTS} of them"
+        )
+
+
+def left_out(runs: Sequence[Run], baseline: str) -> Iterator[str]:  # noqa: ARG001
+    """How much of the load does not count."""
+    shares = [run.left_out for run in runs if run.valid]
+    if shares and max(shares) > 0:
+        yield (
+            f"{percent(sum(shares) / len(shares), sign=False)} of the load was left out, in all"
+            " conditions alike, because something else had the CPU"
+            f" (most in one run: {percent(max(shares), sign=False)})"
+        )
+
+
+def disagreement(evidence: Sequence[Evidence]) -> Iterator[str]:
+    """Mean and median on different sides of zero: the direction depends on what is asked."""
+    places: dict[tuple[str, str, str], dict[str, float | None]] = {}
+    for one in evidence:
+        place = one.environment, one.condition, one.span
+        places.setdefault(place, {})[one.metric] = one.relative
+    for (environment, condition, span), effects in places.items():
+        median, mean = effects.get("p50"), effects.get("mean")
+        if median is not None and mean is not None and median * mean < 0:
+            where = f"{environment}: " if environment else ""
+            yield (
+                f"{where}'{condition}' ({span}) has no one direction: its median differs by"
+                f" {percent(median)}, its mean by {percent(mean)}"
+            )
+
+
+def _by_environment(runs: Sequence[Run]) -> Iterator[tuple[str, list[Run]]]:
+    def key(run: Run) -> str:
+        return run.environment
+
+    for environment, group in groupby(sorted(runs, key=key), key=key):
+        yield environment, list(group)

@@ -1,0 +1,196 @@
+# SPDX-License-Identifier: Apache-2.0
+"""From runs to numbers: what the data say about one comparison, without a word yet.
+
+Everything is on the log scale: a difference d of logs is a ratio exp(d).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from math import exp, expm1, isfinite, log1p
+
+import numpy as np
+
+from tare.samples.model import Experiment, Run
+from tare.stats.arrays import Array
+from tare.stats.equivalence import equivalence_p
+from tare.stats.interval import Difference, paired_difference, welch_difference
+from tare.stats.permutation import label_permutation, least_p, sign_flip
+from tare.stats.power import (
+    detectable,
+    pooled_spread,
+    runs_for,
+    spread_of_differences,
+    upper_spread,
+)
+from tare.verdict.judgement import LEVEL, Role
+
+LEAST_PAIRED = 6
+LEAST_UNPAIRED = 5
+LATENCIES = ("p50", "p95", "p99", "mean")
+CPU = "cpu_service"
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """All that the rules look at for one comparison; the effect fields are fractions."""
+
+    environment: str
+    baseline: str
+    condition: str
+    span: str
+    metric: str
+    role: Role
+    paired: bool
+    alpha: float
+    budget: float
+    planned: int
+    """Runs of the condition with fewer of them, valid or not; pairs of runs when paired."""
+    runs_baseline: int
+    runs_condition: int
+    invalid: tuple[str, ...]
+    """Why runs of either condition do not count, one reason a run."""
+    least: int
+    """Fewest runs a condition for any verdict."""
+    comparisons: int
+    """How many primary comparisons share the error rate."""
+    relative: float | None = None
+    absolute_ns: float | None = None
+    low: float | None = None
+    high: float | None = None
+    p: float | None = None
+    p_adjusted: float | None = None
+    p_equivalent: float | None = None
+    mde: float | None = None
+    runs_needed: int | None = None
+    unmeasurable: bool = False
+    """A run's value is zero: the source's clock is too coarse for ratios."""
+    otherwise: tuple[Evidence, ...] = ()
+    """Exploratory latencies of the same requests that differ by more than the budget."""
+    cpu: Evidence | None = None
+
+    @property
+    def runs(self) -> int:
+        """Runs of the condition that has fewer."""
+        return min(self.runs_baseline, self.runs_condition)
+
+    @property
+    def significant(self) -> bool:
+        """Whether the adjusted p is at most alpha and the interval excludes zero."""
+        if self.p_adjusted is None or self.low is None or self.high is None:
+            return False
+        return self.p_adjusted <= self.alpha and (self.low > 0 or self.high < 0)
+
+    @property
+    def within_budget(self) -> bool:
+        """Whether the whole interval lies inside the budget."""
+        if self.low is None or self.high is None:
+            return False
+        return -self.budget < self.low and self.high < self.budget
+
+    @property
+    def beyond_budget(self) -> bool:
+        """Whether the whole interval lies outside the budget."""
+        if self.low is None or self.high is None:
+            return False
+        return self.low > self.budget or self.high < -self.budget
+
+    @property
+    def equivalent(self) -> bool:
+        """Whether both one-sided tests at alpha place the effect inside the budget."""
+        return self.p_equivalent is not None and self.p_equivalent <= self.alpha
+
+
+def weigh(
+    experiment: Experiment,
+    runs: Sequence[Run],
+    condition: str,
+    metric: str,
+    comparisons: int,
+) -> Evidence:
+    """The evidence in `runs` (one environment, one span) for `condition` against the baseline."""
+    mine = [run for run in runs if run.condition == condition]
+    base = [run for run in runs if run.condition == experiment.baseline]
+    invalid = tuple(
+        f"run {run.run} ({run.condition}, block {run.block}): {run.reason}"
+        for run in (*base, *mine)
+        if not run.valid
+    )
+    ours, theirs = _values(base, metric), _values(mine, metric)
+    if experiment.paired:
+        both = sorted(ours.keys() & theirs.keys())
+        ours, theirs = ({key: side[key] for key in both} for side in (ours, theirs))
+    first, second = (np.array([*side.values()], dtype=np.float64) for side in (ours, theirs))
+    blank = Evidence(
+        environment=runs[0].environment,
+        baseline=experiment.baseline,
+        condition=condition,
+        span=runs[0].span,
+        metric=metric,
+        role="primary" if metric == experiment.primary else "exploratory",
+        paired=experiment.paired,
+        alpha=experiment.alpha,
+        budget=experiment.budget,
+        planned=min(len(base), len(mine)),
+        runs_baseline=first.size,
+        runs_condition=second.size,
+        invalid=invalid,
+        least=LEAST_PAIRED if experiment.paired else LEAST_UNPAIRED,
+        comparisons=comparisons,
+    )
+    blank = replace(blank, runs_needed=_design_minimum(blank))
+    if not first.size or not second.size:
+        return blank
+    if (first <= 0).any() or (second <= 0).any():
+        return replace(blank, unmeasurable=True, runs_needed=None)
+    return _measured(blank, first, second)
+
+
+def _measured(blank: Evidence, first: Array, second: Array) -> Evidence:
+    one, two = np.log(first), np.log(second)
+    shift = float(two.mean() - one.mean())
+    relative = expm1(shift)
+    measured = replace(blank, relative=relative, absolute_ns=relative * exp(float(one.mean())))
+    difference: Difference | None
+    if blank.paired:
+        difference = paired_difference(two - one)
+        spread = spread_of_differences(two - one)
+    else:
+        difference = welch_difference(one, two)
+        spread = pooled_spread(one, two)
+    if difference is None or spread is None:
+        return measured
+    test = sign_flip(two - one) if blank.paired else label_permutation(one, two)
+    low, high = difference.interval(LEVEL)
+    bounds = log1p(-blank.budget), log1p(blank.budget)
+    least = detectable(spread[0], blank.runs, blank.paired, blank.alpha)
+    needed = runs_for(bounds[1], upper_spread(*spread), blank.paired, blank.alpha)
+    return replace(
+        measured,
+        low=expm1(low),
+        high=expm1(high),
+        p=test.p,
+        p_equivalent=equivalence_p(difference, *bounds),
+        mde=None if least is None else expm1(least),
+        runs_needed=None if needed is None else max(needed, _design_minimum(blank)),
+    )
+
+
+def _design_minimum(blank: Evidence) -> int:
+    """The fewest runs with which a change could be told at all, however clear it were."""
+    runs = blank.least
+    while least_p(runs, blank.paired) * blank.comparisons > blank.alpha:
+        runs += 1
+    return runs
+
+
+def _values(runs: Sequence[Run], metric: str) -> dict[tuple[int, int], float]:
+    """Valid values of a metric by block; unpaired runs of one block each keep their own place."""
+    found: dict[tuple[int, int], float] = {}
+    for run in runs:
+        value = run.summaries.get(metric)
+        if run.valid and value is not None and isfinite(value):
+            seen = sum(block == run.block for block, _ in found)
+            found[run.block, seen] = value
+    return found

@@ -1,0 +1,98 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a judge says: a word, an effect with its interval, and why."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, field
+from math import isfinite
+from typing import Any, Literal
+
+Word = Literal["slower", "faster", "unchanged", "shape-changed", "inconclusive", "invalid"]
+Role = Literal["primary", "exploratory"]
+LEVEL = 0.95
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """One condition against the baseline in one metric of one span.
+
+    `relative`, `low`, `high` and `mde` are fractions of the baseline; `low` and `high` bound the
+    effect with 95 % confidence. `runs_needed` is how many runs a condition an answer takes in all.
+    What does not exist is None.
+    """
+
+    environment: str
+    baseline: str
+    condition: str
+    span: str
+    metric: str
+    role: Role
+    budget: float
+    verdict: Word
+    reason: str
+    runs_baseline: int
+    runs_condition: int
+    relative: float | None = None
+    absolute_ns: float | None = None
+    low: float | None = None
+    high: float | None = None
+    p: float | None = None
+    p_adjusted: float | None = None
+    mde: float | None = None
+    runs_needed: int | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        """The comparison in the JSON form of `tare compare`."""
+        return {
+            "environment": self.environment or None,
+            "baseline": self.baseline,
+            "condition": self.condition,
+            "span": self.span,
+            "metric": self.metric,
+            "role": self.role,
+            "budget": self.budget,
+            "verdict": self.verdict,
+            "effect": {
+                "relative": _number(self.relative),
+                "absolute_ns": _number(self.absolute_ns),
+            },
+            "interval": {"low": _number(self.low), "high": _number(self.high), "level": LEVEL},
+            "p": _number(self.p),
+            "p_adjusted": _number(self.p_adjusted),
+            "runs": {"baseline": self.runs_baseline, "condition": self.runs_condition},
+            "mde": _number(self.mde),
+            "runs_needed": self.runs_needed,
+            "reason": self.reason,
+        }
+
+
+@dataclass(frozen=True)
+class Published:
+    """The pooled t-test of the function hook paper, beside the verdict; never part of it."""
+
+    t: float
+    p: float
+    pooled_sd_ns: float
+    mean_difference_ns: float
+    median_difference_ns: float
+    n: int
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """Every comparison, those of the primary metric first, and every warning."""
+
+    comparisons: tuple[Comparison, ...]
+    warnings: tuple[str, ...] = field(default=())
+    published: Published | None = None
+
+    def to_json(self, published: bool = False) -> dict[str, Any]:
+        """The JSON form; `published` adds its key even when the test has no result."""
+        result: dict[str, Any] = {"comparisons": [one.to_json() for one in self.comparisons]}
+        if published or self.published is not None:
+            result["published"] = asdict(self.published) if self.published is not None else None
+        return result | {"warnings": list(self.warnings)}
+
+
+def _number(value: float | None) -> float | None:
+    return value if value is not None and isfinite(value) else None

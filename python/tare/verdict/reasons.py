@@ -1,0 +1,124 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Why, in one plain sentence for a person at three in the morning; no p-values."""
+
+from __future__ import annotations
+
+from tare.verdict.evidence import Evidence
+from tare.verdict.words import count, duration, percent
+
+SUBJECTS = {
+    "mean": "the mean",
+    "cpu_service": "the service's CPU time a request",
+    "cpu_generator": "the generator's CPU time a request",
+}
+SHOWN = 2
+
+
+def invalid(evidence: Evidence) -> str:
+    """Which runs do not count, and what is left."""
+    shown = "; ".join(evidence.invalid[:SHOWN])
+    more = len(evidence.invalid) - SHOWN
+    tail = f"; and {more} more" if more > 0 else ""
+    left = f"{_runs(evidence, evidence.runs)} left of {evidence.planned}"
+    return f"{count(len(evidence.invalid), 'run')} failed ({shown}{tail}), so there are {left}."
+
+
+def too_coarse(evidence: Evidence) -> str:
+    """Ratios of zero do not exist."""
+    return f"{_subject(evidence)} of a run is 0: the clock of its source is too coarse to compare."
+
+
+def too_few_runs(evidence: Evidence) -> str:
+    """How many runs there are and how many it takes."""
+    needed = evidence.runs_needed or evidence.least
+    have = _runs(evidence, evidence.runs)
+    more = needed - evidence.runs
+    return (
+        f"{have} cannot tell a change from chance between runs:"
+        f" {needed} are needed, {more} more{_seen(evidence)}."
+    )
+
+
+def changed(evidence: Evidence) -> str:
+    """How much, how sure, and over what."""
+    return (
+        f"{_subject(evidence)} is {_effect(evidence)} ({_range(evidence)}) over"
+        f" {_runs(evidence, evidence.runs)}; the budget is {percent(evidence.budget, sign=False)}"
+        f"{_cpu(evidence)}."
+    )
+
+
+def unchanged(evidence: Evidence) -> str:
+    """That the difference is too small to matter, and how large it can be."""
+    return (
+        f"{_subject(evidence)} differs by {percent(evidence.relative or 0)} ({_range(evidence)}),"
+        f" less than the budget of {percent(evidence.budget, sign=False)}, over"
+        f" {_runs(evidence, evidence.runs)}{_cpu(evidence)}."
+    )
+
+
+def shape_changed(evidence: Evidence) -> str:
+    """Which other part of the distribution moved."""
+    moved = " and ".join(
+        f"{_subject(one, start=False)} by {percent(one.relative or 0)} ({_range(one)})"
+        for one in evidence.otherwise
+    )
+    beside = "stays" if evidence.equivalent else "tells nothing"
+    return f"{_subject(evidence)} {beside}, yet the distribution moved: {moved}."
+
+
+def not_enough(evidence: Evidence) -> str:
+    """What could have been seen, and how many runs would see the budget."""
+    seen = (
+        f"{_subject(evidence)} is {_effect(evidence)} ({_range(evidence)}):"
+        " neither a clear change nor clearly within the budget of"
+        f" {percent(evidence.budget, sign=False)}"
+    )
+    least = "" if evidence.mde is None else f"; these runs see changes from {_mde(evidence)}"
+    if evidence.runs_needed is None:
+        return f"{seen}{least}; no practical number of runs would tell."
+    more = evidence.runs_needed - evidence.runs
+    if more <= 0:
+        return f"{seen}{least}; the effect lies near the budget's edge, where only luck decides."
+    kind = "blocks" if evidence.paired else "runs a condition"
+    return f"{seen}{least}; about {evidence.runs_needed} {kind} are needed, {more} more."
+
+
+def _subject(evidence: Evidence, start: bool = True) -> str:
+    name = SUBJECTS.get(evidence.metric, evidence.metric)
+    return name[0].upper() + name[1:] if start and name in SUBJECTS.values() else name
+
+
+def _effect(evidence: Evidence) -> str:
+    relative, absolute = evidence.relative or 0.0, evidence.absolute_ns or 0.0
+    word = "higher" if relative > 0 else "lower"
+    return f"{percent(abs(relative), sign=False)} ({duration(abs(absolute))}) {word}"
+
+
+def _range(evidence: Evidence) -> str:
+    if evidence.low is None or evidence.high is None:
+        return "no interval"
+    return f"{percent(evidence.low)} to {percent(evidence.high)}"
+
+
+def _mde(evidence: Evidence) -> str:
+    return percent(evidence.mde or 0, sign=False)
+
+
+def _runs(evidence: Evidence, number: int) -> str:
+    if evidence.paired:
+        return count(number, "block")
+    return f"{count(number, 'run')} a condition"
+
+
+def _seen(evidence: Evidence) -> str:
+    if evidence.relative is None:
+        return ""
+    return f"; seen so far: {_subject(evidence, start=False)} {_effect(evidence)}"
+
+
+def _cpu(evidence: Evidence) -> str:
+    cpu = evidence.cpu
+    if cpu is None or not cpu.significant or cpu.relative is None:
+        return ""
+    return f"; the service's CPU time a request {percent(cpu.relative)}"

@@ -1,0 +1,43 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The rules that turn evidence into a word: read from the top, the first that holds decides."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from tare.verdict import reasons
+from tare.verdict.evidence import Evidence
+from tare.verdict.judgement import Word
+
+
+@dataclass(frozen=True)
+class Rule:
+    """A word, when it holds, and how to say why in one sentence."""
+
+    word: Word
+    holds: Callable[[Evidence], bool]
+    reason: Callable[[Evidence], str]
+
+
+RULES = (
+    Rule("invalid", lambda e: bool(e.invalid) and e.runs < e.least <= e.planned, reasons.invalid),
+    Rule("invalid", lambda e: bool(e.invalid) and e.runs == 0, reasons.invalid),
+    Rule("inconclusive", lambda e: e.unmeasurable, reasons.too_coarse),
+    Rule("inconclusive", lambda e: e.runs < e.least, reasons.too_few_runs),
+    Rule("slower", lambda e: _changed(e) and (e.relative or 0) > 0, reasons.changed),
+    Rule("faster", lambda e: _changed(e) and (e.relative or 0) < 0, reasons.changed),
+    Rule("unchanged", lambda e: e.equivalent and not e.otherwise, reasons.unchanged),
+    Rule("shape-changed", lambda e: bool(e.otherwise), reasons.shape_changed),
+    Rule("inconclusive", lambda _: True, reasons.not_enough),
+)
+
+
+def apply(evidence: Evidence) -> tuple[Word, str]:
+    """The word for the evidence and its reason."""
+    rule = next(rule for rule in RULES if rule.holds(evidence))
+    return rule.word, rule.reason(evidence)
+
+
+def _changed(evidence: Evidence) -> bool:
+    return evidence.significant and not evidence.within_budget
