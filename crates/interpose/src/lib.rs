@@ -1,2 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
+//! What every preload library needs: the one table of libc symbols, the next definitions
+//! behind them, what is known of every descriptor, and a block of memory a thread.
+//!
+//! Nothing here is exported to a program: an exported `read` in an rlib would take over the
+//! `read` of every test binary. A library calls [`export!`] where it is not a test.
 #![no_std]
+
+#[macro_use]
+mod table;
+pub mod real;
+mod symbol;
+
+pub use symbol::Symbol;
+
+/// The types of the table.
+pub mod types {
+    pub use core::ffi::{c_char, c_int, c_uint, c_void};
+    pub use libc::{
+        FILE, iovec, mmsghdr, msghdr, off_t, size_t, sockaddr, socklen_t, ssize_t, timespec,
+    };
+}

@@ -10,6 +10,7 @@ pub const MAGIC: u64 = u64::from_le_bytes(*b"TAREshm1");
 /// What a segment holds.
 pub mod kind {
     pub const HOOK: u32 = 1;
+    pub const HOOK_SHARED: u32 = 2;
 }
 
 /// What stands at the beginning of every segment.

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+use crate::Rules;
+use core::sync::atomic::{AtomicU64, Ordering::Acquire, Ordering::Relaxed, fence};
+use tare_shm::header;
+
+/// What tare-hook alone writes, as it stands in the memfd: a file of `size_of::<Control>()`
+/// bytes. Generation g of the rules stands in slot g modulo 2, so that a search under the
+/// last but one is undisturbed while the next is written; the one before is overwritten,
+/// which a search finds out when it ends ([`View::holds`]).
+#[repr(C)]
+pub struct Control {
+    _header: [AtomicU64; 8],
+    /// The newest whole generation, from 1; 0 before the first.
+    generation: AtomicU64,
+    _reserved: [AtomicU64; 503],
+    slots: [Rules; 2],
+}
+
+/// One generation of rules, as long as it [holds](View::holds).
+#[derive(Clone, Copy)]
+pub struct View<'a> {
+    pub rules: &'a Rules,
+    pub generation: u64,
+}
+
+impl Control {
+    pub const KIND: u32 = header::kind::HOOK;
+
+    /// The newest generation; `None` before the first, and where the one found is being
+    /// overwritten already (then there is a newer one: try again).
+    #[inline]
+    pub fn view(&self) -> Option<View<'_>> {
+        let generation = self.generation.load(Acquire);
+        let view = View { rules: &self.slots[(generation & 1) as usize], generation };
+        (generation != 0 && view.rules.generation.load(Acquire) == generation).then_some(view)
+    }
+}
+
+impl View<'_> {
+    /// Whether everything read from the rules so far was of this generation.
+    #[inline]
+    pub fn holds(&self) -> bool {
+        // The reads before come before the read of the generation (a sequence lock).
+        fence(Acquire);
+        self.rules.generation.load(Relaxed) == self.generation
+    }
+}
+
+#[cfg(any(test, feature = "build"))]
+mod publish {
+    use super::Control;
+    use crate::build::Generation;
+    use core::sync::atomic::Ordering::{Relaxed, Release};
+    use core::sync::atomic::fence;
+
+    impl Control {
+        /// Makes `rules` the newest generation and says its number. For tare-hook alone, by
+        /// one thread, at most every few milliseconds: a search that meets two of them
+        /// begins anew.
+        pub fn publish(&self, rules: &Generation) -> u64 {
+            let generation = self.generation.load(Relaxed) + 1;
+            let slot = &self.slots[(generation & 1) as usize];
+            slot.generation.store(0, Relaxed);
+            // Readers that see any of the words below see the 0, too.
+            fence(Release);
+            rules.write(slot);
+            slot.generation.store(generation, Release);
+            self.generation.store(generation, Release);
+            generation
+        }
+    }
+}
+
+const _: () = {
+    use core::mem::offset_of;
+    assert!(offset_of!(Control, generation) == 64);
+    assert!(offset_of!(Control, slots) == 4096);
+    assert!(size_of::<Control>() < 40 << 20);
+};

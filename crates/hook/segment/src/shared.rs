@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+use core::sync::atomic::{AtomicU32, AtomicU64};
+use tare_interpose::Symbol;
+use tare_shm::{Indices, Ring, Word, header};
+
+/// Functions with statistics: all of the table.
+pub const SYMBOLS: usize = Symbol::ALL.len();
+
+/// Copies of the statistics. A thread counts in the one of its number modulo this, so that
+/// threads seldom write to one cache line; the reader adds them up.
+pub const SHARDS: usize = 8;
+
+/// Rings for events: threads of all processes that can record events at the same time.
+pub const RINGS: usize = 256;
+
+/// Words of a ring: about 800 events.
+const RING_WORDS: usize = 8192;
+
+/// Own times are ticks up to this (more than a second); longer ones count in the last bin.
+pub const LARGEST_OWN_TIME: u64 = u32::MAX as u64;
+
+const BINS: usize = tare_hist::bins(LARGEST_OWN_TIME);
+
+/// What tare-hook and the library both may write, as it stands in the memfd: a file of
+/// `size_of::<Shared>()` bytes, zero behind its header and nearly all of it never touched.
+#[repr(C)]
+pub struct Shared {
+    _header: [AtomicU64; 8],
+    /// Processes that mapped it: one for each exec, none for a fork.
+    pub attached: AtomicU64,
+    /// Events that found no free ring, or came in the middle of another (a signal handler).
+    /// Those that found their ring full are counted in the ring.
+    pub lost: AtomicU64,
+    _reserved: [AtomicU64; 502],
+    pub statistics: [Statistics; SHARDS],
+    pub rings: [EventRing; RINGS],
+}
+
+impl Shared {
+    pub const KIND: u32 = header::kind::HOOK_SHARED;
+}
+
+/// One copy of the statistics. All counters only grow.
+#[repr(C, align(4096))]
+pub struct Statistics {
+    /// By [`Symbol`].
+    pub counters: [Counters; SYMBOLS],
+    /// By [`Unseen`].
+    pub unseen: [AtomicU64; Unseen::ALL.len()],
+    /// By [`Symbol`]: a histogram (tare-hist) of the hook's own time in calls on sockets, in
+    /// ticks, without the real call. The number of values is the number of these calls.
+    pub own_time: [[AtomicU64; BINS]; SYMBOLS],
+}
+
+#[repr(C)]
+pub struct Counters {
+    /// Calls on sockets; for functions that search, each has a value in `own_time`.
+    pub calls_socket: AtomicU64,
+    /// Calls on other files, forwarded at once.
+    pub calls_other: AtomicU64,
+    pub bytes_searched: AtomicU64,
+    /// Bytes that passed through a socket unsearched, though rules ask for this direction
+    /// (sendfile, MSG_TRUNC, out-of-band data).
+    pub bytes_unseen: AtomicU64,
+    /// Matches of a keyword whose scope and direction fit.
+    pub matches: AtomicU64,
+    /// Connections reset (datagrams dropped) by the action `block`.
+    pub blocked: AtomicU64,
+    _reserved: [AtomicU64; 2],
+}
+
+/// What the library knows that it cannot see.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unseen {
+    /// Sockets given to fdopen: glibc reads and writes for itself under stdio.
+    Stdio,
+    /// Calls of io_uring_setup (through `syscall`).
+    IoUring,
+    /// Sockets whose descriptor has no place in the table, or for which memory was refused.
+    Untracked,
+    /// Searches given up because the rules changed again and again under them.
+    Torn,
+}
+
+impl Unseen {
+    pub const ALL: &[Self] = &[Self::Stdio, Self::IoUring, Self::Untracked, Self::Torn];
+
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Stdio => "stdio_sockets",
+            Self::IoUring => "io_uring_setups",
+            Self::Untracked => "untracked_sockets",
+            Self::Torn => "torn_searches",
+        }
+    }
+}
+
+/// A ring of events (`EVENT_WORDS` words each) and the thread that owns it. A thread takes a
+/// free ring (owner 0) for its first event, by compare-and-swap to its number; tare-hook
+/// drains a ring whose owner has ended and then sets the owner to 0.
+#[repr(C, align(128))]
+pub struct EventRing {
+    pub owner: AtomicU32,
+    indices: Indices,
+    words: [Word; RING_WORDS],
+}
+
+impl EventRing {
+    pub fn ring(&self) -> Option<Ring<'_>> {
+        Ring::new(&self.indices, &self.words)
+    }
+}
+
+const _: () = {
+    use core::mem::offset_of;
+    assert!(offset_of!(Shared, attached) == 64);
+    assert!(offset_of!(Shared, statistics) == 4096);
+    assert!(size_of::<Statistics>().is_multiple_of(4096));
+    assert!(size_of::<Counters>() == 64);
+    assert!(size_of::<EventRing>() == 128 + 256 + 8 * RING_WORDS);
+    assert!(RING_WORDS.is_power_of_two());
+    assert!(size_of::<Shared>() < 64 << 20);
+};

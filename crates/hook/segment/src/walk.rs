@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+use crate::rules::{LAST, MATCH, OUTPUTS, Rules, STATE};
+use core::ops::ControlFlow;
+use core::sync::atomic::Ordering::Relaxed;
+
+/// The state before the first byte.
+pub const ROOT: u32 = 0;
+
+/// From this length on, four cursors are faster than one.
+const MANY: usize = 48;
+
+/// What a scan found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Scan {
+    /// The state after the last byte.
+    pub state: u32,
+    /// Whether some keyword ended in these bytes.
+    pub hit: bool,
+}
+
+/// A keyword that ended in the bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Match {
+    /// Offset after its last byte, in the bytes given.
+    pub end: usize,
+    /// Its number.
+    pub keyword: u32,
+}
+
+impl Rules {
+    /// Walks the automaton over `bytes` from `state` on, and says whether any keyword ends
+    /// there: the fast pass, which nearly always says no.
+    #[inline]
+    pub fn scan(&self, state: u32, bytes: &[u8]) -> Scan {
+        let overlap = (self.longest.load(Relaxed) as usize).saturating_sub(1);
+        let quarter = bytes.len() / 4;
+        let found = if bytes.len() >= MANY && overlap <= quarter {
+            self.scan_four(state, bytes, quarter, overlap)
+        } else {
+            self.scan_one(state, bytes)
+        };
+        Scan { state: found & STATE, hit: found & MATCH != 0 }
+    }
+
+    /// The last entry, with `MATCH` where any entry had it.
+    #[inline]
+    fn scan_one(&self, state: u32, bytes: &[u8]) -> u32 {
+        let (mut entry, mut seen) = (state, 0);
+        for byte in bytes {
+            entry = self.step(entry, *byte);
+            seen |= entry;
+        }
+        entry & STATE | seen & MATCH
+    }
+
+    /// Four cursors side by side, so that four chains of dependent loads overlap. Each but
+    /// the first begins at the root, `overlap` bytes before its quarter: a keyword that ends
+    /// in the quarter begins no earlier, and after the overlap and one byte the state is the
+    /// one that a walk from the very beginning has.
+    fn scan_four(&self, state: u32, bytes: &[u8], quarter: usize, overlap: usize) -> u32 {
+        let (first, rest) = bytes.split_at(quarter);
+        let lead = |cursor: usize| &bytes[cursor * quarter - overlap..cursor * quarter];
+        let (mut b, mut c, mut d) = (ROOT, ROOT, ROOT);
+        for ((x, y), z) in lead(1).iter().zip(lead(2)).zip(lead(3)) {
+            b = self.step(b, *x);
+            c = self.step(c, *y);
+            d = self.step(d, *z);
+        }
+        let (second, rest) = rest.split_at(quarter);
+        let (third, fourth) = rest.split_at(quarter);
+        let (mut a, mut seen) = (state, 0);
+        for (((w, x), y), z) in first.iter().zip(second).zip(third).zip(fourth) {
+            a = self.step(a, *w);
+            b = self.step(b, *x);
+            c = self.step(c, *y);
+            d = self.step(d, *z);
+            seen |= a | b | c | d;
+        }
+        self.scan_one(d & STATE, &fourth[quarter..]) | seen & MATCH
+    }
+
+    /// Walks over `bytes` from `state` on and calls `each` for every keyword that ends
+    /// there, in order of its end, until it breaks. Says the state after the last byte
+    /// walked.
+    pub fn matches(
+        &self,
+        state: u32,
+        bytes: &[u8],
+        mut each: impl FnMut(Match) -> ControlFlow<()>,
+    ) -> u32 {
+        let mut entry = state;
+        for (index, byte) in bytes.iter().enumerate() {
+            entry = self.step(entry, *byte);
+            if entry & MATCH != 0
+                && self.outputs(entry, |keyword| each(Match { end: index + 1, keyword })).is_break()
+            {
+                break;
+            }
+        }
+        entry & STATE
+    }
+
+    /// Calls `each` for the keywords that end in the state of `entry`.
+    fn outputs(&self, entry: u32, mut each: impl FnMut(u32) -> ControlFlow<()>) -> ControlFlow<()> {
+        let place = entry.wrapping_add(self.classes.load(Relaxed)) & STATE;
+        let first = self.table[place as usize].load(Relaxed) as usize;
+        // No list is longer than there are keywords: a damaged one ends, too.
+        for index in first..first.saturating_add(self.keywords.load(Relaxed) as usize) {
+            let word = self.outputs[index & (OUTPUTS - 1)].load(Relaxed);
+            each(word & !LAST)?;
+            if word & LAST != 0 {
+                break;
+            }
+        }
+        ControlFlow::Continue(())
+    }
+
+    #[inline(always)]
+    fn step(&self, entry: u32, byte: u8) -> u32 {
+        let class = u32::from(self.class_of[byte as usize].load(Relaxed));
+        self.table[(entry.wrapping_add(class) & STATE) as usize].load(Relaxed)
+    }
+}

@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The next definitions of the table's functions: libc's, or those of a layer below.
+
+use crate::types::*;
+use core::sync::atomic::{AtomicPtr, Ordering::Relaxed};
+
+/// What a caller gets from a function that this libc does not have.
+trait Missing {
+    const RESULT: Self;
+}
+
+impl Missing for c_int {
+    const RESULT: Self = -1;
+}
+
+impl Missing for ssize_t {
+    const RESULT: Self = -1;
+}
+
+impl Missing for () {
+    const RESULT: Self = ();
+}
+
+impl Missing for *mut FILE {
+    const RESULT: Self = core::ptr::null_mut();
+}
+
+/// The next definition of `name`, or null.
+pub(crate) fn next(name: &core::ffi::CStr) -> *mut c_void {
+    // SAFETY: `name` is terminated. dlsym may be entered again from the allocator that it
+    // calls: its lock is recursive.
+    unsafe { dlsym(libc::RTLD_NEXT, name.as_ptr()) }
+}
+
+#[cfg(target_env = "gnu")]
+mod linked {
+    use super::{c_char, c_void};
+
+    // dlsym moved to libc.so with version 2.34, which older systems refuse to load.
+    #[cfg(target_arch = "x86_64")]
+    core::arch::global_asm!(".symver dlsym, dlsym@GLIBC_2.2.5");
+    #[cfg(target_arch = "aarch64")]
+    core::arch::global_asm!(".symver dlsym, dlsym@GLIBC_2.17");
+
+    unsafe extern "C" {
+        pub fn dlsym(handle: *mut c_void, name: *const c_char) -> *mut c_void;
+    }
+}
+use linked::dlsym;
+
+/// Sets the calling thread's errno.
+pub fn set_errno(value: c_int) {
+    // SAFETY: glibc's pointer to the thread's own errno is always valid.
+    unsafe { *libc::__errno_location() = value }
+}
+
+/// The calling thread's errno.
+pub fn errno() -> c_int {
+    // SAFETY: as in `set_errno`.
+    unsafe { *libc::__errno_location() }
+}
+
+macro_rules! forward {
+    ([] $(fn $name:ident($($argument:ident: $type:ty),*) -> $result:ty;)*) => {
+        /// The pointers. Each begins at a resolver, so that a call before any constructor
+        /// of ours finds its way.
+        #[allow(non_upper_case_globals, reason = "named as the functions are")]
+        mod pointer {
+            use super::*;
+            $(pub static $name: AtomicPtr<c_void> =
+                AtomicPtr::new(super::resolver::$name as *mut c_void);)*
+        }
+
+        mod resolver {
+            use super::*;
+            $(pub unsafe extern "C" fn $name($($argument: $type),*) -> $result {
+                pointer::$name.store(find(crate::Symbol::$name, missing::$name as *mut c_void), Relaxed);
+                // SAFETY: the caller's own arguments.
+                unsafe { super::$name($($argument),*) }
+            })*
+        }
+
+        mod missing {
+            use super::*;
+            $(pub unsafe extern "C" fn $name($(_: $type),*) -> $result {
+                set_errno(libc::ENOSYS);
+                <$result as Missing>::RESULT
+            })*
+        }
+
+        $(
+            /// Calls the next definition.
+            ///
+            /// # Safety
+            /// As libc's function of this name.
+            #[inline]
+            pub unsafe fn $name($($argument: $type),*) -> $result {
+                // SAFETY: the pointer is the resolver, the next definition, or the stand-in
+                // for a missing one: all have this type.
+                unsafe {
+                    let function: unsafe extern "C" fn($($type),*) -> $result =
+                        core::mem::transmute(pointer::$name.load(Relaxed));
+                    function($($argument),*)
+                }
+            }
+        )*
+
+        /// Looks every function up now: dlsym must not be needed in a signal handler later.
+        pub fn resolve_all() {
+            $(pointer::$name.store(find(crate::Symbol::$name, missing::$name as *mut c_void), Relaxed);)*
+        }
+    };
+}
+
+fn find(symbol: crate::Symbol, missing: *mut c_void) -> *mut c_void {
+    let found = next(symbol.c_name());
+    if found.is_null() { missing } else { found }
+}
+
+symbols!([forward]);

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/// The one table of the libc functions that Tare can stand in front of. It hands itself to
+/// `callback!` as `{ [arguments] fn ...; }`; the symbols' numbers and names, the pointers to
+/// the next definitions, the [`Interposer`](crate::Interposer) trait and the exported
+/// functions are all derived from it.
+///
+/// Variadic functions stand with fixed arguments, which is the same call on x86-64 and
+/// aarch64. `vfork` and `syscall` are not here but in `naked`: they must not have a frame.
+#[macro_export]
+macro_rules! symbols {
+    ([$($callback:tt)*] $($argument:tt)*) => { $($callback)*! { [$($argument)*]
+        fn read(fd: c_int, buffer: *mut c_void, length: size_t) -> ssize_t;
+        fn __read(fd: c_int, buffer: *mut c_void, length: size_t) -> ssize_t;
+        fn __read_chk(fd: c_int, buffer: *mut c_void, length: size_t, room: size_t) -> ssize_t;
+        fn readv(fd: c_int, vectors: *const iovec, count: c_int) -> ssize_t;
+        fn preadv2(fd: c_int, vectors: *const iovec, count: c_int, offset: off_t, flags: c_int) -> ssize_t;
+        fn preadv64v2(fd: c_int, vectors: *const iovec, count: c_int, offset: off_t, flags: c_int) -> ssize_t;
+        fn recv(fd: c_int, buffer: *mut c_void, length: size_t, flags: c_int) -> ssize_t;
+        fn __recv_chk(fd: c_int, buffer: *mut c_void, length: size_t, room: size_t, flags: c_int) -> ssize_t;
+        fn recvfrom(fd: c_int, buffer: *mut c_void, length: size_t, flags: c_int, address: *mut sockaddr, address_length: *mut socklen_t) -> ssize_t;
+        fn __recvfrom_chk(fd: c_int, buffer: *mut c_void, length: size_t, room: size_t, flags: c_int, address: *mut sockaddr, address_length: *mut socklen_t) -> ssize_t;
+        fn recvmsg(fd: c_int, message: *mut msghdr, flags: c_int) -> ssize_t;
+        fn recvmmsg(fd: c_int, messages: *mut mmsghdr, count: c_uint, flags: c_int, timeout: *mut timespec) -> c_int;
+        fn write(fd: c_int, buffer: *const c_void, length: size_t) -> ssize_t;
+        fn __write(fd: c_int, buffer: *const c_void, length: size_t) -> ssize_t;
+        fn writev(fd: c_int, vectors: *const iovec, count: c_int) -> ssize_t;
+        fn pwritev2(fd: c_int, vectors: *const iovec, count: c_int, offset: off_t, flags: c_int) -> ssize_t;
+        fn pwritev64v2(fd: c_int, vectors: *const iovec, count: c_int, offset: off_t, flags: c_int) -> ssize_t;
+        fn send(fd: c_int, buffer: *const c_void, length: size_t, flags: c_int) -> ssize_t;
+        fn __send(fd: c_int, buffer: *const c_void, length: size_t, flags: c_int) -> ssize_t;
+        fn sendto(fd: c_int, buffer: *const c_void, length: size_t, flags: c_int, address: *const sockaddr, address_length: socklen_t) -> ssize_t;
+        fn sendmsg(fd: c_int, message: *const msghdr, flags: c_int) -> ssize_t;
+        fn sendmmsg(fd: c_int, messages: *mut mmsghdr, count: c_uint, flags: c_int) -> c_int;
+        fn sendfile(out: c_int, input: c_int, offset: *mut off_t, count: size_t) -> ssize_t;
+        fn sendfile64(out: c_int, input: c_int, offset: *mut off_t, count: size_t) -> ssize_t;
+        fn accept(fd: c_int, address: *mut sockaddr, length: *mut socklen_t) -> c_int;
+        fn accept4(fd: c_int, address: *mut sockaddr, length: *mut socklen_t, flags: c_int) -> c_int;
+        fn connect(fd: c_int, address: *const sockaddr, length: socklen_t) -> c_int;
+        fn __connect(fd: c_int, address: *const sockaddr, length: socklen_t) -> c_int;
+        fn socket(domain: c_int, kind: c_int, protocol: c_int) -> c_int;
+        fn socketpair(domain: c_int, kind: c_int, protocol: c_int, pair: *mut c_int) -> c_int;
+        fn close(fd: c_int) -> c_int;
+        fn __close(fd: c_int) -> c_int;
+        fn close_range(first: c_uint, last: c_uint, flags: c_int) -> c_int;
+        fn closefrom(first: c_int) -> ();
+        fn fclose(stream: *mut FILE) -> c_int;
+        fn dup(fd: c_int) -> c_int;
+        fn dup2(old: c_int, new: c_int) -> c_int;
+        fn __dup2(old: c_int, new: c_int) -> c_int;
+        fn dup3(old: c_int, new: c_int, flags: c_int) -> c_int;
+        fn fcntl(fd: c_int, command: c_int, argument: *mut c_void) -> c_int;
+        fn __fcntl(fd: c_int, command: c_int, argument: *mut c_void) -> c_int;
+        fn fcntl64(fd: c_int, command: c_int, argument: *mut c_void) -> c_int;
+        fn fdopen(fd: c_int, mode: *const c_char) -> *mut FILE;
+    } };
+}
