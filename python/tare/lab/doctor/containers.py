@@ -27,7 +27,7 @@ def podman() -> Found:
     program = find("podman")
     if program is None:
         return _absent("podman")
-    here = Path.cwd()
+    here = _keep_to_this_folder()
     storage = ("--root", f"{here}/root", "--runroot", f"{here}/run", "--tmpdir", f"{here}/tmp")
     well, said = ask(
         program, *storage, "--storage-driver", "vfs",
@@ -52,9 +52,9 @@ def _runtime(name: str) -> Found:
     program = find(name)
     if program is None:
         return _absent(name)
-    version = ask(program, "--version")[1].split()[-1]
+    here = _keep_to_this_folder()
+    version = ask(program, "--version", line=0)[1].split()[-1]
     details = {"path": program, "version": version}
-    here = Path.cwd()
     _write_bundle(here / "bundle")
     container = f"tare-doctor-{os.getpid()}"
     try:
@@ -67,6 +67,13 @@ def _runtime(name: str) -> Found:
     if not well:
         return Found("no", f"{program} runs no container: {said}", details)
     return Found("yes", f"{name} ran a container", details)
+
+
+def _keep_to_this_folder() -> Path:
+    """Even `crun --version` makes a folder, and it would outlast this probe elsewhere."""
+    here = Path.cwd()
+    os.environ["XDG_RUNTIME_DIR"] = str(here)
+    return here
 
 
 def _absent(name: str) -> Found:
