@@ -51,7 +51,7 @@ def tidy(backend: Backend, source: Source, name: str) -> Requests:
     unreadable = count_rows(bad) + source.rejected
     if unreadable:
         places = _places(bad)
-        where = f" (row {places})" if places else ""
+        where = f" (place {places})" if places else ""
         warnings.append(f"{_rows(unreadable)} without a usable time{where}: left out")
     table = raw.filter(good)
     if count_rows(table) == 0:
@@ -90,18 +90,18 @@ def _disorder(table: Table) -> list[str]:
         return []
     chosen: Any = marked.by_start if by_start <= by_end else marked.by_end
     rows = marked.filter(chosen).order_by("row")
-    return [f"{_rows(displaced)} out of time order (row {_places(rows)}): sorted by start time"]
+    return [f"{_rows(displaced)} out of time order (place {_places(rows)}): sorted by start time"]
 
 
 def _places(rows: Table) -> str:
     """The first rows' numbers as people count them, from 1, and their step if it is constant."""
     numbers = [int(one) + 1 for one in rows.limit(LOOKED_AT).row.to_pyarrow().to_pylist()]
-    shown = ", ".join(f"{number:,}" for number in numbers[:SHOWN])
+    shown = ", ".join(str(number) for number in numbers[:SHOWN])
     steps = {b - a for a, b in pairwise(numbers)}
     if len(numbers) > SHOWN:
         shown += " …"
     if len(steps) == 1 and len(numbers) > 2:
-        shown += f", every {steps.pop():,}"
+        shown += f", every {steps.pop()}th"
     return shown
 
 

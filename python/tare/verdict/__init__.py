@@ -3,5 +3,6 @@
 
 from tare.verdict.judge import judge
 from tare.verdict.judgement import Comparison, Judgement, Published
+from tare.verdict.published import published_test
 
-__all__ = ["Comparison", "Judgement", "Published", "judge"]
+__all__ = ["Comparison", "Judgement", "Published", "judge", "published_test"]

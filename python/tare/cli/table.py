@@ -1,0 +1,108 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The verdict table on a terminal."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.table import Table
+
+    from tare.verdict import Comparison, Judgement, Published
+
+COLOURS = {
+    "slower": "bold red",
+    "faster": "bold green",
+    "unchanged": "bold cyan",
+    "shape-changed": "bold magenta",
+    "inconclusive": "bold yellow",
+    "invalid": "bold red reverse",
+}
+
+
+def print_judgement(judgement: Judgement, console: Console | None = None) -> None:
+    """Prints the comparisons, the reason of each verdict, the published test, and warnings."""
+    from rich.console import Console
+    from rich.markup import escape
+
+    console = console or Console()
+    console.print(_table(judgement))
+    for one in judgement.comparisons:
+        if one.role == "primary":
+            console.print(f"[bold]{escape(_name(one))}[/]: {escape(one.reason)}", highlight=False)
+    if judgement.published is not None:
+        console.print(f"\n{_published(judgement.published)}", highlight=False)
+    if judgement.warnings:
+        console.print()
+    for warning in judgement.warnings:
+        console.print(f"[yellow]warning:[/] {escape(warning)}", highlight=False)
+
+
+def _table(judgement: Judgement) -> Table:
+    from rich import box
+    from rich.table import Table
+    from rich.text import Text
+
+    comparisons = judgement.comparisons
+    with_environment = any(one.environment for one in comparisons)
+    with_span = len({one.span for one in comparisons}) > 1
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    for heading in ("verdict", "condition"):
+        table.add_column(heading, no_wrap=True)
+    if with_environment:
+        table.add_column("environment")
+    if with_span:
+        table.add_column("span")
+    table.add_column("metric")
+    for heading in ("effect", "95 % interval", "runs"):
+        table.add_column(heading, justify="right")
+    for one in comparisons:
+        primary = one.role == "primary"
+        row = [
+            Text(one.verdict, COLOURS[one.verdict] if primary else "dim"),
+            Text(one.condition),
+            *([Text(one.environment)] if with_environment else []),
+            *([Text(one.span)] if with_span else []),
+            Text(one.metric),
+            *(Text(cell) for cell in (_effect(one), _interval(one), _runs(one))),
+        ]
+        table.add_row(*row, style=None if primary else "dim")
+    return table
+
+
+def _name(one: Comparison) -> str:
+    parts = (one.condition, one.environment, one.span if one.span != "request" else "")
+    return ", ".join(part for part in parts if part)
+
+
+def _effect(one: Comparison) -> str:
+    from tare.verdict.words import duration, percent
+
+    if one.relative is None or one.absolute_ns is None:
+        return "-"
+    return f"{percent(one.relative)} ({duration(one.absolute_ns, sign=True)})"
+
+
+def _interval(one: Comparison) -> str:
+    from tare.verdict.words import percent
+
+    if one.low is None or one.high is None:
+        return "-"
+    return f"{percent(one.low)} to {percent(one.high)}"
+
+
+def _runs(one: Comparison) -> str:
+    return f"{one.runs_baseline} + {one.runs_condition}"
+
+
+def _published(test: Published) -> str:
+    from tare.verdict.words import duration
+
+    p = "< 0.0001" if test.p < 0.0001 else f"= {test.p:.4f}"
+    return (
+        "[bold]published t-test[/] (all requests pooled; shown beside the verdict, no part of it):"
+        f" t = {test.t:.2f}, p {p}, pooled sd {duration(test.pooled_sd_ns)}, mean"
+        f" {duration(test.mean_difference_ns, sign=True)}, median"
+        f" {duration(test.median_difference_ns, sign=True)}, n = {test.n:,} a condition"
+    )
