@@ -1,6 +1,34 @@
 # SPDX-License-Identifier: Apache-2.0
+"""`tare report`: the report of a result folder, written anew."""
+
+import json
+from pathlib import Path
+from typing import Annotated
+
 import typer
 
 
 def register(app: typer.Typer) -> None:
     """Adds `tare report`."""
+    app.command("report")(report)
+
+
+def report(
+    folder: Annotated[Path, typer.Argument(metavar="RESULT_FOLDER", help="What 'tare run' wrote.")],
+    show: Annotated[bool, typer.Option("--open", help="Open the report in a browser.")] = False,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print the paths and the verdicts as JSON.")
+    ] = False,
+) -> None:
+    """Write report.html and report.md into a result folder."""
+    from tare.report import MARKDOWN, VERDICTS, write
+
+    page = write(folder)
+    if as_json:
+        verdicts = json.loads((folder / VERDICTS).read_text(encoding="utf-8"))
+        paths = {"html": str(page), "markdown": str(folder / MARKDOWN)}
+        typer.echo(json.dumps({**paths, "json": str(folder / VERDICTS), **verdicts}, indent=2))
+    else:
+        typer.echo(page)
+    if show:
+        typer.launch(page.resolve().as_uri())

@@ -1,0 +1,144 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The first screen: one card a condition, in at most 120 words, and no p-value."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from tare.report.result import Result
+from tare.report.words import count, duration, percent, plural, safe
+
+WORDS = 120
+
+# The most pressing first: what must be acted on, what must be repeated, what can be left alone.
+VERDICTS = ("slower", "shape-changed", "invalid", "inconclusive", "faster", "unchanged")
+
+
+@dataclass(frozen=True)
+class Strip:
+    """An effect drawn on a line, in percent of the line's width; None where there is none."""
+
+    band: tuple[float, float]
+    zero: float
+    interval: tuple[float, float] | None
+    value: float | None
+
+
+@dataclass(frozen=True)
+class Card:
+    """One condition in one environment against the baseline."""
+
+    condition: str
+    environment: str
+    verdict: str
+    relative: str
+    absolute: str
+    metric: str
+    reason: str
+    brief: str
+    """The reason in fewer words, where there are many cards."""
+    strip: Strip
+
+
+@dataclass(frozen=True)
+class FirstScreen:
+    """The cards that fit into the words, and how many are left for the tables below."""
+
+    cards: Sequence[Card]
+    more: int = 0
+
+
+def first_screen(result: Result, around: str) -> FirstScreen:
+    """Shortens reasons, then leaves them out, then the least pressing cards, to stay within WORDS.
+
+    `around` is all other text of the first screen.
+    """
+    room = WORDS - len(around.split())
+    cards = _cards(result)
+    for reason in (lambda card: card.reason, lambda card: card.brief, lambda _: ""):
+        said = [replace(card, reason=reason(card)) for card in cards]
+        if sum(map(_words, said)) <= room:
+            return FirstScreen(said)
+    room -= len(["99", "more", "below."])
+    kept: list[Card] = []
+    for card in sorted(said, key=lambda card: VERDICTS.index(card.verdict)):
+        room -= _words(card)
+        if room < 0:
+            break
+        kept.append(card)
+    return FirstScreen(kept, len(cards) - len(kept))
+
+
+def _cards(result: Result) -> list[Card]:
+    compared: dict[tuple[Any, Any], dict[str, Any]] = {}
+    for one in result.primary_comparisons:
+        compared.setdefault((one.get("environment"), one.get("condition")), one)
+    reach = _reach(result)
+    return [
+        _card(compared.get((environment, condition), {}), environment, condition, result, reach)
+        for environment in result.environments
+        for condition in result.conditions
+        if condition != result.baseline
+    ]
+
+
+def _card(
+    comparison: dict[str, Any], environment: str, condition: str, result: Result, reach: float
+) -> Card:
+    effect = comparison.get("effect") or {}
+    interval = comparison.get("interval") or {}
+    verdict = comparison.get("verdict")
+    several = len(result.environments) > 1
+    return Card(
+        condition=safe(condition, 40),
+        environment=safe(environment, 24) if several else "",
+        verdict=verdict if verdict in VERDICTS else "invalid",
+        relative=percent(effect.get("relative")),
+        absolute=duration(effect.get("absolute_ns"), signed=True),
+        metric=result.primary,
+        reason=safe(comparison.get("reason") or "There is no valid run to compare.", 240),
+        brief=_brief(comparison),
+        strip=_strip(
+            effect.get("relative"), interval.get("low"), interval.get("high"), result.budget, reach
+        ),
+    )
+
+
+def _reach(result: Result) -> float:
+    """The largest difference that a strip must show: the same for all cards, to compare them."""
+    sizes = [result.budget, 0.001]
+    for one in result.primary_comparisons:
+        parts = {**(one.get("effect") or {}), **(one.get("interval") or {})}
+        sizes += [abs(parts[key]) for key in ("relative", "low", "high") if parts.get(key)]
+    return 1.15 * max(sizes)
+
+
+def _strip(
+    value: float | None, low: float | None, high: float | None, budget: float, reach: float
+) -> Strip:
+    def place(fraction: float) -> float:
+        return round(50 + 50 * fraction / reach, 2)
+
+    interval = None if low is None or high is None else (place(low), place(high))
+    return Strip(
+        band=(place(-budget), place(budget)),
+        zero=50.0,
+        interval=interval,
+        value=None if value is None else place(value),
+    )
+
+
+def _brief(comparison: dict[str, Any]) -> str:
+    interval, runs = comparison.get("interval") or {}, comparison.get("runs") or {}
+    parts = []
+    if interval.get("low") is not None and interval.get("high") is not None:
+        parts.append(f"{percent(interval['low'])} to {percent(interval['high'])}")
+    parts.append(plural(min(runs.values(), default=0), "run"))
+    if comparison.get("verdict") == "inconclusive" and comparison.get("runs_needed"):
+        parts.append(f"{count(comparison['runs_needed'])} needed")
+    return ", ".join(parts)
+
+
+def _words(card: Card) -> int:
+    shown = (card.condition, card.environment, card.verdict, card.relative, card.absolute)
+    return len(" ".join((*shown, "at", card.metric, card.reason)).split())

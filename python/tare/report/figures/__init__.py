@@ -1,0 +1,2 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The figures of a report: one file a figure, each a function from a layout and small tables."""

@@ -1,0 +1,61 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Every effect with its interval, against the budget: a forest plot."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from tare.report.figures import scales
+from tare.report.figures.canvas import BAND, INK, SOFT, Layout
+from tare.report.words import safe
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+
+@dataclass(frozen=True)
+class Effect:
+    """One comparison, relative to the baseline; fractions, None where there is none."""
+
+    name: str
+    colour: str
+    primary: bool
+    value: float | None
+    low: float | None
+    high: float | None
+
+
+def draw(layout: Layout, effects: Sequence[Effect], budget: float) -> "Figure":
+    """One row an effect; the band spans differences too small to matter."""
+    figure, (axes,) = layout.figure((30 if layout.narrow else 28) * len(effects) + 60)
+    axes.axvspan(-budget, budget, color=BAND, linewidth=0, zorder=0)
+    axes.axvline(0, color=SOFT, linewidth=0.9, zorder=1)
+    for row, effect in enumerate(effects):
+        strength = 1.0 if effect.primary else 0.55
+        width = 2.4 if effect.primary else 1.4
+        if effect.low is not None and effect.high is not None:
+            axes.hlines(
+                row, effect.low, effect.high, color=effect.colour, linewidth=width, alpha=strength
+            )
+        if effect.value is not None:
+            size = 46 if effect.primary else 22
+            axes.scatter(
+                effect.value,
+                row,
+                s=size,
+                color=effect.colour,
+                alpha=strength,
+                linewidth=0,
+                zorder=3,
+            )
+    limit = 20 if layout.narrow else 44
+    axes.set_yticks(range(len(effects)), [safe(effect.name, limit) for effect in effects])
+    for label, effect in zip(axes.get_yticklabels(), effects, strict=True):
+        label.set_color(INK if effect.primary else SOFT)
+    axes.set_ylim(len(effects) - 0.4, -0.6)
+    axes.grid(axis="y", visible=False)
+    scales.shares(axes.xaxis, 4 if layout.narrow else 7, signed=True)
+    low, high = axes.get_xlim()
+    axes.set_xlim(min(low, -1.15 * budget), max(high, 1.15 * budget))
+    axes.set_xlabel("difference from the baseline")
+    return figure

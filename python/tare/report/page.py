@@ -1,0 +1,184 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Puts the report together: reads the folder once, fills the templates, writes two files."""
+
+import re
+from collections.abc import Sequence
+from datetime import datetime
+from pathlib import Path
+from statistics import median
+from typing import TYPE_CHECKING, Any
+
+from tare.report import distributions, glossary, pictures, tables, words
+from tare.report.cards import first_screen
+from tare.report.result import Result, read
+
+if TYPE_CHECKING:
+    import jinja2
+
+    from tare.samples.model import Run
+
+HTML = "report.html"
+MARKDOWN = "report.md"
+
+_SECTIONS = (
+    ("warnings", "Warnings"),
+    ("effects", "Differences"),
+    ("percentiles", "Percentiles"),
+    ("boxes", "Box plots"),
+    ("runs-by-block", "Run by run"),
+    ("lag", "Request by request"),
+    ("own-time", "The layer's own time"),
+    ("micro-macro", "Inside and outside"),
+    ("processor", "CPU time"),
+    ("metrics", "All metrics"),
+    ("runs", "Runs"),
+    ("machine", "Machine"),
+    ("plan", "Plan"),
+    ("glossary", "Words"),
+)
+
+
+def write(folder: Path) -> Path:
+    """Writes report.html and report.md into a result folder, and returns the path of the first.
+
+    Judges the result first where verdicts.json is missing. Raises InputError where the folder is
+    no result.
+    """
+    folder = Path(folder)
+    content = _content(read(folder))
+    for name, escape in ((HTML, True), (MARKDOWN, False)):
+        text = _templates(escape).get_template(f"{name}.j2").render(content)
+        (folder / name).write_text(text, encoding="utf-8")
+    return folder / HTML
+
+
+def _templates(escape: bool) -> "jinja2.Environment":
+    import jinja2
+
+    environment = jinja2.Environment(
+        loader=jinja2.PackageLoader("tare.report"),
+        autoescape=escape,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters.update(
+        percent=words.percent, plural=words.plural, safe_text=words.safe, cell=_cell
+    )
+    return environment
+
+
+def _content(result: Result) -> dict[str, Any]:
+    """Everything that the templates name."""
+    from tare.samples import read_result
+    from tare.samples.result import open_result, read_hive
+
+    opened = open_result(result.folder)
+    runs = read_result(result.folder).runs
+    samples = distributions.kept(opened, result.places)
+    costs = read_hive(opened.backend, result.folder, "costs")
+    run_rows, more_runs = tables.runs(result, runs)
+    drawn = {"effects": pictures.forest(result), "runs": pictures.run_plots(result, runs)}
+    if samples is not None:
+        drawn["percentiles"] = pictures.percentile_plots(result, distributions.curves(samples))
+        drawn["boxes"] = pictures.box_plots(result, samples)
+        drawn["lag"] = pictures.lag_plots(result, samples)
+    if costs is not None:
+        drawn["own_time"] = pictures.own_time_plots(costs)
+    plan = result.folder / "plan.toml"
+    title = words.safe(result.manifest.get("name") or result.folder.name, 60)
+    summary = _summary(result, runs)
+    budget = f"within the budget of ±{words.percent(result.budget, signed=False)}"
+    content = {
+        "result": result,
+        "title": title,
+        "summary": summary,
+        "budget": budget,
+        "first": first_screen(result, f"{title} {summary} {budget}"),
+        "warnings": result.warnings,
+        "pictures": {name: list(drawn.get(name, ())) for name in _FIGURES},
+        "metrics": list(tables.metrics(result)),
+        "processor": list(tables.processor(result, runs)),
+        "runs": run_rows,
+        "more_runs": more_runs,
+        "costs": [] if costs is None else list(tables.costs(costs)),
+        "micro_macro": [] if costs is None else list(tables.micro_macro(result, costs)),
+        "machine": list(tables.facts(result.manifest.get("machine") or {})),
+        "conduct": list(tables.facts(_conduct(result))),
+        "plan": _text(plan.read_text(errors="replace")) if plan.exists() else "",
+        "glossary": glossary.WORDS,
+        "verdict_words": glossary.VERDICTS,
+        "columns": tables,
+    }
+    return content | {"contents": _contents(content)}
+
+
+_FIGURES = ("effects", "percentiles", "boxes", "runs", "lag", "own_time")
+
+
+def _contents(content: dict[str, Any]) -> list[tuple[str, str]]:
+    """The sections that the report has."""
+    there = {
+        "warnings": content["warnings"],
+        "own-time": content["costs"],
+        "runs-by-block": content["pictures"]["runs"],
+        "micro-macro": content["micro_macro"],
+        "processor": content["processor"],
+        "metrics": content["metrics"],
+        "plan": content["plan"],
+    } | {name: content["pictures"][name] for name in ("effects", "percentiles", "boxes", "lag")}
+    return [(anchor, name) for anchor, name in _SECTIONS if there.get(anchor, True)]
+
+
+def _summary(result: Result, runs: Sequence["Run"]) -> str:
+    """What was compared with what, how often, where and when."""
+    level = [
+        run.summaries[result.primary]
+        for run in runs
+        if run.valid and run.condition == result.baseline and result.primary in run.summaries
+    ]
+    against = f"Against {words.safe(result.baseline, 40)}"
+    if level and len(result.environments) == 1:
+        against += f", {words.duration(median(level))} at {result.primary}"
+    how = [words.plural(int(result.manifest.get("blocks") or 0), "block")]
+    how.append(words.safe(result.manifest.get("design") or "", 24))
+    if len(result.environments) == 1:
+        how.append(f"on {words.safe(result.environments[0], 24)}")
+    how.append(_day(result.manifest.get("started")))
+    return f"{against}. {', '.join(part for part in how if part)}."
+
+
+def _day(started: object) -> str:
+    try:
+        day = datetime.fromisoformat(str(started))
+    except ValueError:
+        return ""
+    return f"{day.day}{words.NO_BREAK}{day:%B}{words.NO_BREAK}{day.year}"
+
+
+def _conduct(result: Result) -> dict[str, Any]:
+    """How the experiment was done, as far as the manifest says."""
+    names = ("experiment", "kind", "design", "blocks", "seed", "started", "finished")
+    manifest = result.manifest
+    found = {name: manifest[name] for name in names if manifest.get(name) is not None}
+    layers = {
+        str(condition["name"]): ", ".join(
+            str(layer.get("type")) for layer in condition.get("layers") or []
+        )
+        or "none"
+        for condition in manifest.get("conditions") or []
+    }
+    for name in ("placement", "load"):
+        if manifest.get(name):
+            found[name] = manifest[name]
+    return found | {"layers of": layers}
+
+
+def _text(lines: str) -> str:
+    return "\n".join(words.safe(line) for line in lines.splitlines())
+
+
+def _cell(value: object) -> str:
+    """Text for a cell of a Markdown table: it cannot end the cell, mark up or be HTML."""
+    flat = " ".join(str(value).split())
+    return re.sub(r"([\\`*_\[\]<>|&#])", r"\\\1", flat)

@@ -1,0 +1,114 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A result folder as the report sees it: what was declared, what happened, what was judged."""
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tare.errors import InputError
+
+MANIFEST = "manifest.json"
+VERDICTS = "verdicts.json"
+
+
+@dataclass(frozen=True)
+class Result:
+    """One result folder. Pieces that are missing read as empty: a report is always possible."""
+
+    folder: Path
+    manifest: dict[str, Any]
+    verdicts: dict[str, Any]
+
+    @property
+    def baseline(self) -> str:
+        return str(self.manifest.get("baseline", ""))
+
+    @property
+    def primary(self) -> str:
+        return str(self.manifest.get("primary", "p50"))
+
+    @property
+    def budget(self) -> float:
+        """Smallest relative difference that matters, as a fraction."""
+        return float(self.manifest.get("budget") or 0.0)
+
+    @property
+    def environments(self) -> list[str]:
+        return list(self.manifest.get("environments") or []) or _unique(self.runs, "environment")
+
+    @property
+    def conditions(self) -> list[str]:
+        """Names of the conditions, the baseline first."""
+        declared = [str(condition["name"]) for condition in self.manifest.get("conditions") or []]
+        names = declared or _unique(self.runs, "condition")
+        return sorted(names, key=lambda name: name != self.baseline)
+
+    @property
+    def runs(self) -> list[dict[str, Any]]:
+        return list(self.manifest.get("runs") or [])
+
+    @property
+    def places(self) -> dict[int, tuple[str, str]]:
+        """Environment and condition of every valid run."""
+        return {
+            int(run["run"]): (str(run["environment"]), str(run["condition"]))
+            for run in self.runs
+            if run.get("valid")
+        }
+
+    @property
+    def comparisons(self) -> list[dict[str, Any]]:
+        return list(self.verdicts.get("comparisons") or [])
+
+    @property
+    def primary_comparisons(self) -> list[dict[str, Any]]:
+        """The comparisons that decide: one a condition, environment and span."""
+        return [one for one in self.comparisons if one.get("metric") == self.primary]
+
+    @property
+    def warnings(self) -> list[str]:
+        """Every warning of the lab and of the judge, each once."""
+        both = [*(self.manifest.get("warnings") or []), *(self.verdicts.get("warnings") or [])]
+        return list(dict.fromkeys(str(warning) for warning in both))
+
+
+def read(folder: Path) -> Result:
+    """Reads a result folder; judges it first where nobody has yet.
+
+    Raises InputError where the folder is not a result.
+    """
+    if not folder.is_dir():
+        raise InputError(f"{folder}: no such folder; give the folder that 'tare run' wrote")
+    manifest = _json(folder / MANIFEST)
+    if manifest is None:
+        raise InputError(f"{folder}: has no {MANIFEST}; give the folder that 'tare run' wrote")
+    verdicts = _json(folder / VERDICTS)
+    if verdicts is None:
+        verdicts = _judge(folder)
+    return Result(folder, manifest, verdicts)
+
+
+def _judge(folder: Path) -> dict[str, Any]:
+    from tare.samples import read_result
+    from tare.verdict import judge
+
+    verdicts = judge(read_result(folder)).to_json()
+    (folder / VERDICTS).write_text(json.dumps(verdicts, indent=2) + "\n")
+    return verdicts
+
+
+def _json(path: Path) -> dict[str, Any] | None:
+    if not path.exists():
+        return None
+    try:
+        value = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise InputError(f"{path}: not readable as JSON: {error}") from None
+    if not isinstance(value, dict):
+        raise InputError(f"{path}: found {type(value).__name__}, expected a JSON object")
+    return value
+
+
+def _unique(runs: list[dict[str, Any]], key: str) -> list[str]:
+    return list(dict.fromkeys(str(run[key]) for run in runs if run.get(key) is not None))

@@ -1,0 +1,228 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The rows of the report's tables, as text."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from statistics import median
+from typing import TYPE_CHECKING, Any
+
+from tare.report import distributions
+from tare.report.result import Result
+from tare.report.words import count, duration, p_value, percent, safe
+
+if TYPE_CHECKING:
+    import ibis.expr.types as ir
+
+    from tare.samples.model import Run
+
+RUNS = 400
+"""Valid runs that the table of runs shows; invalid ones always."""
+
+
+@dataclass(frozen=True)
+class Metric:
+    """One row of the table of all metrics."""
+
+    primary: bool
+    verdict: str
+    cells: Sequence[str]
+    reason: str
+
+
+@dataclass(frozen=True)
+class RunRow:
+    """One run; `reason` and `log` only where it is invalid."""
+
+    valid: bool
+    cells: Sequence[str]
+    reason: str
+    log: str
+
+
+METRIC_COLUMNS = (
+    "environment",
+    "condition",
+    "metric",
+    "effect",
+    "in time",
+    "interval",
+    "p",
+    "p adjusted",
+    "runs",
+    "smallest detectable",
+    "runs needed",
+)
+
+
+def metrics(result: Result) -> Iterator[Metric]:
+    """Every comparison: here, and only here, with its p-values."""
+    for one in result.comparisons:
+        effect, interval = one.get("effect") or {}, one.get("interval") or {}
+        runs = one.get("runs") or {}
+        cells = (
+            safe(one.get("environment") or "–", 24),
+            safe(one.get("condition"), 40),
+            safe(one.get("metric"), 24),
+            percent(effect.get("relative")),
+            duration(effect.get("absolute_ns"), signed=True),
+            _interval(interval),
+            p_value(one.get("p")),
+            p_value(one.get("p_adjusted")),
+            f"{count(runs.get('baseline'))} and {count(runs.get('condition'))}",
+            percent(one.get("mde"), signed=False),
+            count(one.get("runs_needed")),
+        )
+        primary = one.get("metric") == result.primary
+        yield Metric(primary, str(one.get("verdict")), cells, safe(one.get("reason") or ""))
+
+
+CPU_COLUMNS = (
+    "environment",
+    "condition",
+    "service",
+    "generator",
+    "slices left out",
+    "most in a run",
+)
+
+
+def processor(result: Result, runs: Sequence["Run"]) -> Iterator[Sequence[str]]:
+    """CPU time a request, median over valid runs, and the share of slices left out."""
+    left_out = {run.run: run.left_out for run in runs}
+    for environment in result.environments:
+        for condition in result.conditions:
+            mine = [run for run in result.runs if _at(run, environment, condition)]
+            if not mine:
+                continue
+            shares = [left_out.get(int(run["run"]), 0.0) for run in mine]
+            yield (
+                safe(environment, 24),
+                safe(condition, 40),
+                duration(_median(mine, "service_ns_per_request")),
+                duration(_median(mine, "generator_ns_per_request")),
+                percent(sum(shares) / len(shares), signed=False),
+                percent(max(shares), signed=False),
+            )
+
+
+RUN_COLUMNS = (
+    "run",
+    "block",
+    "environment",
+    "condition",
+    "requests",
+    "errors",
+    "primary",
+    "left out",
+)
+
+
+def runs(result: Result, kept: Sequence["Run"]) -> tuple[Sequence[RunRow], int]:
+    """Every invalid run, the first RUNS valid ones, and how many more there are."""
+    known = {run.run: run for run in kept}
+    rows, more, shown = [], 0, 0
+    for run in result.runs:
+        if run.get("valid"):
+            shown += 1
+            if shown > RUNS:
+                more += 1
+                continue
+        found = known.get(int(run["run"]))
+        cells = (
+            str(run["run"]),
+            str(run["block"]),
+            safe(run["environment"], 24),
+            safe(run["condition"], 40),
+            count(run.get("requests")),
+            count(run.get("errors")),
+            duration(found.summaries.get(result.primary)) if found else "–",
+            percent(found.left_out, signed=False) if found and run.get("valid") else "–",
+        )
+        log = "\n".join(safe(line, 300) for line in (run.get("log_tail") or [])[-20:])
+        rows.append(RunRow(bool(run.get("valid")), cells, safe(run.get("reason") or "", 400), log))
+    return rows, more
+
+
+COST_COLUMNS = (
+    "layer",
+    "condition",
+    "function",
+    "calls on sockets",
+    "other calls",
+    "bytes searched",
+    "own time, median",
+    "99th percentile",
+    "total",
+)
+
+
+def costs(table: "ir.Table") -> Iterator[Sequence[str]]:
+    """One row a function of a layer: its calls and the layer's own time in them."""
+    times = distributions.own_times(table)
+    counted = distributions.counters(table)
+    functions = sorted({*times, *(key[:3] for key in counted if key[2])})
+    for key in functions:
+        bins = times.get(key)
+        yield (
+            *(safe(part, 40) for part in key),
+            *(count(counted.get((*key, name))) for name in ("calls_socket", "calls_other")),
+            count(counted.get((*key, "bytes_searched"))),
+            duration(None if bins is None else distributions.binned_quantile(bins, 0.5)),
+            duration(None if bins is None else distributions.binned_quantile(bins, 0.99)),
+            duration(None if bins is None else distributions.binned_sum(bins)),
+        )
+
+
+def micro_macro(result: Result, table: "ir.Table") -> Iterator[Sequence[str]]:
+    """The layer's own time a request against the measured difference of the primary metric."""
+    total: dict[str, float] = {}
+    for (_, condition, _), bins in distributions.own_times(table).items():
+        total[condition] = total.get(condition, 0.0) + distributions.binned_sum(bins)
+    for one in result.primary_comparisons:
+        condition = str(one.get("condition"))
+        requests = sum(
+            int(run.get("requests") or 0)
+            for run in result.runs
+            if run.get("valid") and run["condition"] == condition
+        )
+        if condition not in total or not requests:
+            continue
+        micro = total[condition] / requests
+        effect, interval = one.get("effect") or {}, one.get("interval") or {}
+        macro = effect.get("absolute_ns")
+        yield (
+            safe(condition, 40),
+            duration(micro),
+            duration(macro, signed=True),
+            _interval(interval),
+            percent(micro / macro, signed=False) if macro and macro > 0 else "–",
+        )
+
+
+def facts(values: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """Flat names and values of a nested mapping, such as the machine's fingerprint."""
+    for name, value in values.items():
+        if isinstance(value, Mapping):
+            for inner, text in facts(value):
+                yield f"{safe(name, 60)} {inner}", text
+        elif isinstance(value, list):
+            yield safe(name, 60), ", ".join(safe(item, 200) for item in value) or "–"
+        else:
+            yield safe(name, 60), "–" if value is None else safe(value, 300)
+
+
+def _interval(interval: Mapping[str, Any]) -> str:
+    if interval.get("low") is None or interval.get("high") is None:
+        return "–"
+    return f"{percent(interval['low'])} to {percent(interval['high'])}"
+
+
+def _at(run: Mapping[str, Any], environment: str, condition: str) -> bool:
+    place = (run.get("environment"), run.get("condition"))
+    return bool(run.get("valid")) and place == (environment, condition)
+
+
+def _median(runs: Sequence[Mapping[str, Any]], name: str) -> float | None:
+    values = [(run.get("cpu") or {}).get(name) for run in runs]
+    known = [float(value) for value in values if value is not None]
+    return median(known) if known else None
