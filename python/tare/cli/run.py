@@ -1,6 +1,193 @@
 # SPDX-License-Identifier: Apache-2.0
+"""`tare run`: carries a plan out, judges it, writes the report."""
+
+import sys
+from contextlib import ExitStack
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
 import typer
+
+from tare.errors import InputError
+
+if TYPE_CHECKING:
+    from tare.lab.progress import Progress
+    from tare.plan import Plan
 
 
 def register(app: typer.Typer) -> None:
     """Adds `tare run`."""
+    app.command("run")(run)
+
+
+def run(
+    *,
+    plan_file: Annotated[Path, typer.Argument(metavar="PLAN", help="The plan, a TOML file.")],
+    out: Annotated[
+        Path | None, typer.Option(help="Result folder; results/NAME-TIMESTAMP unless given.")
+    ] = None,
+    resume: Annotated[
+        Path | None, typer.Option(help="Finish what is missing of this result folder.")
+    ] = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Print the order of runs and the time it will take.")
+    ] = False,
+    blocks: Annotated[int | None, typer.Option(min=1, help="Blocks instead of the plan's.")] = None,
+    seed: Annotated[int | None, typer.Option(min=0, help="Seed instead of the plan's.")] = None,
+    json: Annotated[bool, typer.Option("--json", help="Print the verdicts as JSON.")] = False,
+) -> None:
+    """Carry a plan out: every block starts every condition fresh, in random order."""
+    from tare.plan import load
+
+    given = {"blocks": blocks, "seed": seed}
+    settings = {key: value for key, value in given.items() if value is not None}
+    if resume is not None and (out is not None or settings):
+        raise InputError("--resume goes on as it was begun; leave out --out, --blocks and --seed")
+    plan = load(plan_file, settings)
+    if dry_run:
+        print_order(plan, json)
+        return
+    if resume is not None:
+        from tare.lab.experiment import resumable
+
+        plan = resumable(plan, resume)
+    folder = resume or out or Path("results") / f"{plan.name}-{datetime.now():%Y%m%dT%H%M%S}"
+    measure(plan, plan_file, folder, resume is not None)
+    conclude(folder, json)
+
+
+def measure(plan: "Plan", plan_file: Path, folder: Path, resume: bool) -> None:
+    """Carries the plan out; on Ctrl-C says how to go on and leaves by exit code 130."""
+    from tare.lab import carry_out
+
+    with ExitStack() as stack:
+        progress: Progress = stack.enter_context(Bar()) if sys.stderr.isatty() else Lines()
+        try:
+            carry_out(plan, folder, progress, resume)
+        except KeyboardInterrupt:
+            stack.close()
+            if (folder / "manifest.json").exists():
+                print(
+                    "tare: interrupted; every finished block is kept, go on with:"
+                    f" tare run {plan_file} --resume {folder}",
+                    file=sys.stderr,
+                )
+            else:
+                print("tare: interrupted before anything was measured", file=sys.stderr)
+            raise typer.Exit(130) from None
+
+
+def conclude(folder: Path, as_json: bool) -> None:
+    """Judges what was measured, writes the report, prints the verdicts."""
+    import json
+
+    from tare.cli.table import print_judgement
+    from tare.report import write
+    from tare.samples.result import read_result
+    from tare.verdict import judge
+
+    judgement = judge(read_result(folder))
+    verdicts = json.dumps(judgement.to_json(), indent=2)
+    (folder / "verdicts.json").write_text(verdicts + "\n")
+    report = write(folder)
+    if as_json:
+        print(verdicts)
+    else:
+        print_judgement(judgement)
+        print(f"report: {report}")
+
+
+def print_order(plan: "Plan", as_json: bool) -> None:
+    """Prints the order of runs and the time they will take; starts nothing."""
+    import json
+    import secrets
+    from dataclasses import asdict
+
+    from tare.lab.experiment import schedule
+    from tare.lab.progress import plan_seconds
+
+    seed = secrets.randbelow(2**31) if plan.seed is None else plan.seed
+    order = schedule(plan, seed)
+    seconds = plan_seconds(plan)
+    if as_json:
+        parts = [asdict(part) for part in order]
+        print(json.dumps({"design": plan.design_used, "order": parts, "seconds": seconds}))
+        return
+    together = "side by side" if plan.design_used == "interleaved" else "one after the other"
+    drawn = "" if plan.seed is not None else " (drawn now: another order next time)"
+    print(f"{plan.name}: {plan.design_used}, conditions {together}, seed {seed}{drawn}")
+    for part in order:
+        where = f" in {part.environment}" if len(plan.environments) > 1 else ""
+        print(f"block {part.block}{where}: {', '.join(part.conditions)}")
+    print(f"about {duration(seconds)}")
+
+
+def duration(seconds: float) -> str:
+    """Minutes and seconds for a person."""
+    minutes, rest = divmod(round(seconds), 60)
+    return f"{minutes} min {rest} s" if minutes else f"{rest} s"
+
+
+class Lines:
+    """Progress for a file or a pipe: one plain line a step."""
+
+    def begin(self, total_s: float) -> None:
+        self.note(f"about {duration(total_s)}")
+
+    def group(self, text: str) -> None:
+        self.note(text)
+
+    def within(self, elapsed_s: float) -> None:
+        """A line a step is enough."""
+
+    def group_done(self, estimated_s: float) -> None:
+        """The next step says so."""
+
+    def note(self, text: str) -> None:
+        print(text, file=sys.stderr, flush=True)
+
+    def end(self) -> None:
+        """Nothing to close."""
+
+
+class Bar:
+    """Progress for a terminal."""
+
+    def __enter__(self) -> "Bar":
+        from rich.console import Console
+        from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
+        self.bar = Progress(
+            TextColumn("{task.description}"),
+            BarColumn(),
+            TimeRemainingColumn(),
+            console=Console(stderr=True),
+            transient=True,
+        )
+        self.bar.start()
+        self.task = self.bar.add_task("starting", total=None)
+        self.done_s = 0.0
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.bar.stop()
+
+    def begin(self, total_s: float) -> None:
+        self.bar.update(self.task, total=total_s)
+
+    def group(self, text: str) -> None:
+        self.bar.update(self.task, description=text)
+
+    def within(self, elapsed_s: float) -> None:
+        self.bar.update(self.task, completed=self.done_s + elapsed_s)
+
+    def group_done(self, estimated_s: float) -> None:
+        self.done_s += estimated_s
+        self.bar.update(self.task, completed=self.done_s)
+
+    def note(self, text: str) -> None:
+        self.bar.console.print(text, markup=False, highlight=False)
+
+    def end(self) -> None:
+        self.bar.update(self.task, description="done")

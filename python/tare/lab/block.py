@@ -1,0 +1,270 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One group of a block: conditions that are up together, from fresh start to stored runs."""
+
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tare.lab import environments, layers
+from tare.lab import load as loads
+from tare.lab.launch import Launch, Place, RunError
+from tare.lab.load import Bench, Measured, Target
+from tare.lab.placement import Placement
+from tare.lab.ports import is_free
+from tare.lab.processes import Process, Processes, StartError
+from tare.lab.ready import wait_until_ready
+from tare.lab.store import ResultFolder, RunKey, read_stream
+from tare.plan import Condition, Plan, Ready
+
+LOG_TAIL_LINES = 20
+
+
+@dataclass(frozen=True)
+class Laboratory:
+    """What every block of an experiment shares."""
+
+    plan: Plan
+    folder: ResultFolder
+    processes: Processes
+    placement: Placement
+    experiment: str
+    host: str
+    tick: Callable[[float], None]
+    """Is told the seconds since a group's load began."""
+
+
+class Group:
+    """The conditions of one block and environment that are up at the same time."""
+
+    def __init__(self, lab: Laboratory, block: int, environment: str) -> None:
+        self.lab, self.block, self.environment = lab, block, environment
+        self.reasons: dict[str, str] = {}
+        """Why conditions cannot count."""
+        self.logs: dict[str, list[Path]] = {}
+        self.launches: dict[str, Launch] = {}
+
+    def measure(
+        self, runs: Sequence[tuple[int, Condition]], rate: float | None, seed: int
+    ) -> list[dict[str, Any]]:
+        """Starts every condition, loads those that are ready, stops all, stores what was measured.
+
+        `runs` are (number, condition) in the order of their start. Returns the manifest's
+        entries, one a run, valid or not, with files already in their place.
+        """
+        measured: dict[str, Measured] = {}
+        with ExitStack() as stack:
+            targets = self.start(stack, [condition for _, condition in runs])
+            if targets:
+                try:
+                    measured = loads.measure(
+                        self.lab.plan.load, rate, seed, targets, self.bench(targets)
+                    )
+                except RunError as error:
+                    self.reasons |= {t.condition: str(error) for t in targets}
+            self.look_for_crashes(targets)
+        entries = [self.store(run, condition, measured) for run, condition in runs]
+        self.lab.folder.clear_work()
+        return entries
+
+    def capacity(self, condition: Condition) -> dict[str, Any]:
+        """The most that a condition bears. Raises RunError where it cannot be measured."""
+        with ExitStack() as stack:
+            targets = self.start(stack, [condition])
+            if not targets:
+                reason = self.reasons[condition.name]
+                raise RunError(f"capacity of {condition.name}: {reason}")
+            assert self.lab.plan.load.type == "tare"
+            return loads.capacity(self.lab.plan.load, targets[0], self.bench(targets))
+
+    def start(self, stack: ExitStack, conditions: Sequence[Condition]) -> list[Target]:
+        """Starts conditions in this order; returns those that became ready.
+
+        Everything is stopped when `stack` closes.
+        """
+        stack.callback(self.lab.processes.sweep)
+        started: list[tuple[Condition, Process]] = []
+        everything: list[Process] = []
+        stack.callback(self.lab.processes.stop, everything)
+        for condition in conditions:
+            try:
+                name = f"{self.block}/{self.environment}/{condition.name}"
+                place = stack.enter_context(
+                    environments.enter(self.environment, self.lab.processes, name)
+                )
+                process = self.start_service(condition, place)
+            except (RunError, StartError) as error:
+                self.reasons[condition.name] = str(error)
+            else:
+                everything.append(process)
+                started.append((condition, process))
+        targets = []
+        for condition, process in started:
+            try:
+                companions = self.finish_start(condition, process, everything)
+            except (RunError, StartError) as error:
+                self.reasons[condition.name] = str(error)
+            else:
+                launch = self.launches[condition.name]
+                targets.append(Target(condition.name, launch, process, companions))
+        self.stop_the_unready(started, targets)
+        return targets
+
+    def start_service(self, condition: Condition, place: Place) -> Process:
+        """Writes the service's files and starts it with its layers around it."""
+        service = self.lab.plan.service
+        log = self.new_log(condition.name, condition.name)
+        port = service.port or place.free_port()
+        if service.port and not place.prefix and not is_free(place.address, port):
+            raise RunError(f"port {port} of {place.address} is in use by another program")
+        folder = self.lab.folder.fresh_work(f"{self.block}-{self.environment}-{condition.name}")
+        launch = Launch(place, folder, self.lab.plan.folder, [], {}, port, port)
+        launch.command = [launch.filled(word) for word in service.command]
+        launch.environment = {
+            name: launch.filled(text) for name, text in service.environment.items()
+        }
+        for name, text in service.files.items():
+            file = folder / name
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_text(launch.filled(text))
+        layers.put(condition.layers, launch)
+        self.launches[condition.name] = launch
+        return self.lab.processes.start(
+            f"{self.block}/{self.environment}/{condition.name}",
+            [*place.prefix, *launch.command],
+            directory=Path(launch.filled(service.directory)),
+            log=log,
+            cpus=self.lab.placement.service,
+            environment=launch.environment,
+            stop_signal=service.stop_signal,
+            grace_s=service.stop_timeout / 1e9,
+        )
+
+    def finish_start(
+        self, condition: Condition, process: Process, everything: list[Process]
+    ) -> list[Process]:
+        """Waits until a service is ready, then starts its proxies, the nearest first."""
+        ready = self.lab.plan.service.ready
+        launch = self.launches[condition.name]
+        place = launch.place
+        self.wait(ready, process, launch, launch.port, self.logs[condition.name][0])
+        proxies = []
+        for proxy in launch.proxies:
+            log = self.new_log(condition.name, f"{condition.name}.{proxy.name}")
+            companion = self.lab.processes.start(
+                f"{process.name}/{proxy.name}",
+                [*place.prefix, *proxy.command],
+                directory=launch.folder,
+                log=log,
+                cpus=self.lab.placement.service,
+            )
+            everything.append(companion)
+            proxies.append(companion)
+            through = ready if ready.log is None else Ready(tcp=True, timeout=ready.timeout)
+            try:
+                self.wait(through, companion, launch, proxy.port, log)
+            except RunError as error:
+                raise RunError(f"{proxy.name}: {error}") from error
+        return proxies
+
+    def wait(self, ready: Ready, process: Process, launch: Launch, port: int, log: Path) -> None:
+        """Waits until a command is ready at one port of its place."""
+        address = launch.place.address
+        wait_until_ready(ready, process, self.lab.processes, address=address, port=port, log=log)
+
+    def stop_the_unready(
+        self, started: Sequence[tuple[Condition, Process]], targets: Sequence[Target]
+    ) -> None:
+        """A service that will not be measured must not disturb those that are."""
+        ready = {target.condition for target in targets}
+        self.lab.processes.stop([process for c, process in started if c.name not in ready])
+
+    def look_for_crashes(self, targets: Sequence[Target]) -> None:
+        """Marks the conditions whose service or proxy ended while it was measured."""
+        self.lab.processes.wait(0)
+        for target in targets:
+            for process in target.processes:
+                if process.code is not None:
+                    what = "the service" if process is target.process else process.name
+                    self.reasons[target.condition] = f"{what} {process.ending} during the load"
+
+    def store(
+        self, run: int, condition: Condition, measured: dict[str, Measured]
+    ) -> dict[str, Any]:
+        """Writes the files of one run and returns its entry in the manifest."""
+        import pyarrow.compute as pc
+
+        name = condition.name
+        key = RunKey(self.lab.experiment, self.environment, name, self.block, run, self.lab.host)
+        found = measured.get(name)
+        launch = self.launches.get(name)
+        if launch is not None and launch.costs is not None:
+            costs = read_stream(launch.costs)
+            if costs is not None:
+                self.lab.folder.write("costs", costs, key)
+            elif name not in self.reasons:
+                self.reasons[name] = "the hook left no costs: it was not in the service"
+        started = duration = None
+        if found is not None:
+            self.lab.folder.write("samples", found.samples, key)
+            if found.machine is not None:
+                self.lab.folder.write("machine", found.machine, key)
+            if found.samples.num_rows:
+                start = found.samples["start_ns"]
+                ends = pc.add(start, found.samples["duration_ns"])
+                started = pc.min(start).as_py()
+                duration = pc.max(ends).as_py() - started
+            self.check_errors(name, found)
+        reason = self.reasons.get(name)
+        return {
+            "run": run,
+            "block": self.block,
+            "environment": self.environment,
+            "condition": name,
+            "valid": reason is None,
+            "reason": reason,
+            "log_tail": self.log_tail(name) if reason else [],
+            "started_ns": started,
+            "duration_ns": duration,
+            "requests": found.requests if found else 0,
+            "errors": found.errors if found else 0,
+            "endpoint": loads.url(self.lab.plan.load, launch) if launch else None,
+            "cpu": dict(found.cpu) if found else {},
+        }
+
+    def check_errors(self, name: str, found: Measured) -> None:
+        """Marks a condition with more errors than the plan bears."""
+        limit = self.lab.plan.load.max_errors
+        share = found.errors / found.requests if found.requests else 1.0
+        if found.requests == 0:
+            self.reasons.setdefault(name, "no request was answered within the window")
+        elif share > limit:
+            kinds = sorted(found.errors_by_kind.items(), key=lambda item: -item[1])
+            most = f", most of them: {kinds[0][0]}" if kinds else ""
+            self.reasons.setdefault(
+                name, f"{share:.2%} of the requests failed, above {limit:.2%}{most}"
+            )
+
+    def bench(self, targets: Sequence[Target]) -> Bench:
+        """Where and how the load of this group runs."""
+        name = "load" if len(targets) > 1 else f"load-{targets[0].condition}"
+        log = self.new_log("", name)
+        folder = self.lab.folder.fresh_work("load")
+        cpus = self.lab.placement.generator
+        return Bench(self.lab.processes, cpus, folder, log, self.lab.tick)
+
+    def new_log(self, condition: str, name: str) -> Path:
+        """An empty log that belongs to a condition."""
+        if len(self.lab.plan.environments) > 1:
+            name = f"{name}-{self.environment}"
+        log = self.lab.folder.log(self.block, name)
+        self.logs.setdefault(condition, []).append(log)
+        return log
+
+    def log_tail(self, condition: str) -> list[str]:
+        """The last lines of the logs of a condition."""
+        tail: list[str] = []
+        for log in self.logs.get(condition, ()):
+            tail += log.read_text(errors="replace").splitlines()[-LOG_TAIL_LINES:]
+        return tail

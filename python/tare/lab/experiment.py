@@ -1,0 +1,222 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Carries a plan out, block by block, into a result folder."""
+
+import os
+import secrets
+from collections.abc import Sequence
+from dataclasses import asdict
+from datetime import UTC, datetime
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from tare.errors import InputError, TareError
+from tare.lab import environments
+from tare.lab.block import Group, Laboratory
+from tare.lab.layers import hook
+from tare.lab.load import require_own_generator
+from tare.lab.neighbours import announced, others
+from tare.lab.placement import Placement, place
+from tare.lab.processes import Processes
+from tare.lab.progress import Progress, group_seconds, plan_seconds
+from tare.lab.schedule import BlockPart, Together, groups, load_seed, order_of_runs
+from tare.lab.store import FORMAT, ResultFolder
+from tare.plan import Plan, TareLoad, parse
+
+CAPACITY_BLOCK = 0
+
+
+def carry_out(plan: Plan, folder: Path, progress: Progress, resume: bool = False) -> Path:
+    """Runs what the plan says, or what is missing of it, and returns the result folder.
+
+    Every finished group of runs is durable before the next one begins. Raises InputError for
+    what cannot begin here, TareError when no run is valid, KeyboardInterrupt after everything
+    was stopped.
+    """
+    check(plan)
+    result = ResultFolder(folder.resolve())
+    placement = place(plan, sorted(os.sched_getaffinity(0)))
+    if resume:
+        result.open()
+    else:
+        result.create(plan.text, _manifest(plan, placement))
+    manifest = result.manifest
+    progress.note(f"placement: {placement.why}")
+    result.clear_work()
+    result.work.mkdir()
+    with announced() as mark, Processes(result.path / "supervisor.log") as processes:
+        manifest["cpu_from"] = _cpu_from(plan, processes)
+        lab = Laboratory(
+            plan=plan,
+            folder=result,
+            processes=processes,
+            placement=placement,
+            experiment=manifest["experiment"],
+            host=str(manifest["machine"].get("machine", "")),
+            tick=progress.within,
+        )
+        progress.begin(plan_seconds(plan, len(manifest["runs"])))
+        rate = _rate(lab, progress)
+        for together in _missing(plan, manifest):
+            _warn_of_others(result, mark, progress)
+            _carry_out_group(lab, together, rate, progress)
+    manifest["finished"] = _now()
+    result.save()
+    result.clear_work()
+    progress.end()
+    if not (result.path / "supervisor.log").stat().st_size:
+        (result.path / "supervisor.log").unlink()
+    _require_some_valid(result)
+    return result.path
+
+
+def check(plan: Plan) -> None:
+    """Raises InputError or TareError for what can be known before anything is started."""
+    for environment in plan.environments:
+        environments.check(environment)
+    if plan.load.type == "tare":
+        require_own_generator()
+    for condition in plan.conditions:
+        for layer in condition.layers:
+            if layer.type == "hook":
+                hook.check(layer, plan.folder)
+
+
+def resumable(plan: Plan, folder: Path) -> Plan:
+    """The plan of a result folder, if it is `plan` but for seed and blocks.
+
+    Raises InputError where the folder holds no result, or that of another plan.
+    """
+    file = folder / "plan.toml"
+    try:
+        stored = parse(file.read_text(), str(file), plan.folder)
+    except OSError as error:
+        raise InputError(f"{file}: {error.strerror}; nothing to resume there") from error
+    mine, its = plan.model_dump(), stored.model_dump()
+    changed = [key for key in mine if key not in ("blocks", "seed") and mine[key] != its[key]]
+    if changed:
+        raise InputError(
+            f"{folder}: was run with another {changed[0]}; resume with the plan it was begun with"
+        )
+    return stored
+
+
+def schedule(plan: Plan, seed: int) -> list[BlockPart]:
+    """The order of all runs of a plan."""
+    names = [condition.name for condition in plan.conditions]
+    return order_of_runs(seed, plan.blocks, plan.environments, names)
+
+
+def _carry_out_group(
+    lab: Laboratory, together: Together, rate: float | None, progress: Progress
+) -> None:
+    """Carries out runs that are up together, and makes them durable."""
+    manifest = lab.folder.manifest
+    conditions = {condition.name: condition for condition in lab.plan.conditions}
+    where = f" in {together.environment}" if len(lab.plan.environments) > 1 else ""
+    names = ", ".join(name for _, name in together.runs)
+    progress.group(f"block {together.block} of {lab.plan.blocks}{where}: {names}")
+    entries = Group(lab, together.block, together.environment).measure(
+        [(number, conditions[name]) for number, name in together.runs],
+        rate,
+        load_seed(manifest["seed"], together.block),
+    )
+    again = {entry["run"] for entry in entries}
+    kept = [entry for entry in manifest["runs"] if entry["run"] not in again]
+    manifest["runs"] = sorted(kept + entries, key=lambda entry: int(entry["run"]))
+    lab.folder.save()
+    for entry in entries:
+        if not entry["valid"]:
+            progress.note(f"invalid: {entry['condition']}: {entry['reason']}")
+    progress.group_done(group_seconds(lab.plan, len(entries)))
+
+
+def _rate(lab: Laboratory, progress: Progress) -> float | None:
+    """Requests a second, with the baseline's capacity measured first where the plan needs it."""
+    load = lab.plan.load
+    if not isinstance(load, TareLoad):
+        return None
+    if not load.needs_capacity:
+        return load.rate if load.rate is None else float(load.rate)
+    stored = lab.folder.manifest["load"]
+    if stored.get("capacity") is None:
+        progress.note("measuring the capacity of the baseline")
+        baseline = next(c for c in lab.plan.conditions if c.name == lab.plan.baseline_name)
+        group = Group(lab, CAPACITY_BLOCK, lab.plan.environments[0])
+        stored["capacity"] = group.capacity(baseline)
+        stored["rate"] = load.rate * stored["capacity"]["rate"]
+        lab.folder.save()
+        progress.note(f"capacity: {stored['capacity']['rate']:.0f}/s")
+    return float(stored["rate"])
+
+
+def _manifest(plan: Plan, placement: Placement) -> dict[str, Any]:
+    from tare.lab.machine import fingerprint
+
+    seed = secrets.randbelow(2**31) if plan.seed is None else plan.seed
+    stamp = datetime.now().strftime("%Y%m%dT%H%M%S")
+    load = plan.load.model_dump(mode="json")
+    if isinstance(plan.load, TareLoad) and plan.load.needs_capacity:
+        load["rate"] = None
+        load["share_of_capacity"] = float(plan.load.rate)
+    return {
+        "format": FORMAT,
+        "experiment": f"{plan.name}-{stamp}-{secrets.token_hex(2)}",
+        "name": plan.name,
+        "kind": plan.kind,
+        "design": plan.design_used,
+        "slice_ns": plan.load.slice if isinstance(plan.load, TareLoad) else None,
+        "primary": plan.primary,
+        "budget": plan.budget,
+        "alpha": plan.alpha,
+        "baseline": plan.baseline_name,
+        "conditions": [c.model_dump(mode="json") for c in plan.conditions],
+        "environments": plan.environments,
+        "seed": seed,
+        "blocks": plan.blocks,
+        "started": _now(),
+        "finished": None,
+        "tare": version("tare"),
+        "order": [asdict(part) for part in schedule(plan, seed)],
+        "placement": asdict(placement),
+        "load": {**load, "capacity": None},
+        "machine": fingerprint(),
+        "warnings": [],
+        "runs": [],
+    }
+
+
+def _missing(plan: Plan, manifest: dict[str, Any]) -> list[Together]:
+    order = [
+        BlockPart(part["block"], part["environment"], tuple(part["conditions"]))
+        for part in manifest["order"]
+    ]
+    done = {entry["run"] for entry in manifest["runs"]}
+    return list(groups(order, plan.design_used == "interleaved", done))
+
+
+def _warn_of_others(result: ResultFolder, mark: Path | None, progress: Progress) -> None:
+    running = others(mark)
+    if not running:
+        return
+    text = "another tare run was under way on this machine: the two disturbed each other"
+    if text not in result.manifest["warnings"]:
+        result.manifest["warnings"].append(text)
+        pids: Sequence[str] = [str(pid) for pid in running]
+        progress.note(
+            f"another tare run is under way (process {', '.join(pids)}): they disturb each other"
+        )
+
+
+def _cpu_from(plan: Plan, processes: Processes) -> str:
+    return processes.accounting if plan.load.type == "command" else "slices of tare-load"
+
+
+def _require_some_valid(result: ResultFolder) -> None:
+    runs = result.manifest["runs"]
+    if runs and not any(entry["valid"] for entry in runs):
+        raise TareError(f"{result.path}: no run is valid; the first: {runs[0]['reason']}")
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="seconds")

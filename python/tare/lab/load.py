@@ -1,0 +1,257 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The load on the services of a block: Tare's own, or a foreign generator's."""
+
+import json
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tare.errors import TareError
+from tare.lab.launch import Launch, RunError
+from tare.lab.processes import Process, Processes, StartError
+from tare.lab.store import of_condition, read_stream
+from tare.native import native
+from tare.plan import CommandLoad, TareLoad
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+PROGRAM = native("bin", "tare-load")
+
+
+@dataclass(frozen=True)
+class Measured:
+    """What the load recorded of one condition."""
+
+    samples: "pa.Table"
+    machine: "pa.Table | None"
+    requests: int
+    errors: int
+    errors_by_kind: Mapping[str, int]
+    cpu: Mapping[str, float]
+    """`service_ns_per_request`, `generator_ns_per_request` as far as known."""
+
+
+@dataclass(frozen=True)
+class Target:
+    """A service that is ready."""
+
+    condition: str
+    launch: Launch
+    process: Process
+    companions: Sequence[Process]
+
+    @property
+    def processes(self) -> list[Process]:
+        """The service and its proxies."""
+        return [self.process, *self.companions]
+
+
+@dataclass(frozen=True)
+class Bench:
+    """What every load of a block needs."""
+
+    processes: Processes
+    cpus: Sequence[int]
+    folder: Path
+    log: Path
+    tick: Callable[[float], None]
+    """Is told the seconds since the load began."""
+
+
+def require_own_generator() -> None:
+    """Raises TareError where tare-load was not built."""
+    if not Path(PROGRAM).is_file():
+        raise TareError(f"{PROGRAM}: missing; build the native parts with 'make native'")
+
+
+def measure(
+    load: TareLoad | CommandLoad, rate: float | None, seed: int, targets: Sequence[Target],
+    bench: Bench,
+) -> dict[str, Measured]:  # fmt: skip
+    """Sends the load to all targets and returns what it recorded of each condition.
+
+    `rate` is in requests a second a target, None without one. Raises RunError where the
+    generator failed or recorded nothing.
+    """
+    if isinstance(load, CommandLoad):
+        return _measure_with_command(load, targets[0], bench)
+    out, machine = bench.folder / "samples.arrow", bench.folder / "machine.arrow"
+    command = own_command(load, rate, [(t.condition, url(load, t.launch)) for t in targets])
+    command += ["--seed", str(seed), "--out", str(out), "--machine", str(machine)]
+    for target in targets:
+        pids = [pid for p in target.processes for pid in bench.processes.family(p).pids]
+        if pids:  # else it died since it was ready; that is found out after the load
+            command += ["--watch", f"{target.condition}={','.join(map(str, pids))}"]
+    if load.body is not None:
+        (bench.folder / "body").write_text(load.body)
+        command += ["--body", str(bench.folder / "body")]
+    if load.expect_body is not None:
+        (bench.folder / "expected").write_text(load.expect_body)
+        command += ["--expect-body", str(bench.folder / "expected")]
+    seconds = (load.warmup + load.duration) / 1e9 * len(targets)
+    report = _report(run_generator(command, targets, bench, seconds))
+    samples, readings = read_stream(out), read_stream(machine)
+    if samples is None or samples.num_rows == 0:
+        raise RunError("the load generator recorded no request")
+    measured = {}
+    for target in targets:
+        name = target.condition
+        of_machine = None if readings is None else of_condition(readings, name)
+        measured[name] = Measured(
+            samples=of_condition(samples, name),
+            machine=of_machine,
+            requests=report[name]["requests"],
+            errors=report[name]["errors"],
+            errors_by_kind=report[name].get("errors_by_kind") or {},
+            cpu={} if of_machine is None else cpu_per_request(of_machine),
+        )
+    return measured
+
+
+def capacity(load: TareLoad, target: Target, bench: Bench) -> dict[str, Any]:
+    """The most that one service bears: `{"rate": requests a second, "users": their number}`."""
+    command = [PROGRAM, "http", url(load, target.launch), "--capacity", "--json"]
+    command += _protocol(load)
+    output = run_generator(command, [target], bench, 120)
+    found = json.loads(output).get("capacity") if output else None
+    if not found:
+        raise TareError(f"the capacity could not be measured; see {bench.log}")
+    return dict(found)
+
+
+def own_command(
+    load: TareLoad, rate: float | None, targets: Sequence[tuple[str, str]]
+) -> list[str]:
+    """The words that start tare-load on (condition, URL) pairs."""
+    command = [PROGRAM, "http", "--json"]
+    for name, address in targets:
+        command += ["--target", f"{name}={address}"]
+    command += ["--mode", load.mode, "--users", str(load.users)]
+    command += ["--duration", f"{load.duration * len(targets)}ns"]
+    command += ["--warmup", f"{load.warmup * len(targets)}ns"]
+    command += ["--slice", f"{load.slice}ns"]
+    if rate is not None:
+        command += ["--rate", str(rate)]
+    return command + _protocol(load)
+
+
+def _protocol(load: TareLoad) -> list[str]:
+    words = ["--connection", load.connection, "--method", load.method]
+    words += ["--timeout", f"{load.timeout}ns"]
+    for name, value in load.headers.items():
+        words += ["--header", f"{name}: {value}"]
+    for status in load.expect_status:
+        words += ["--expect-status", str(status)]
+    if load.threads is not None:
+        words += ["--threads", str(load.threads)]
+    return words
+
+
+def url(load: TareLoad | CommandLoad, launch: Launch) -> str:
+    """Where the users of a service go."""
+    return f"http://{launch.place.address}:{launch.door}{load.path}"
+
+
+def run_generator(
+    command: Sequence[str], targets: Sequence[Target], bench: Bench, expected_s: float
+) -> str:
+    """Runs a generator to its end, or until every target has died; returns what it printed."""
+    printed = bench.folder / "load.json"
+    try:
+        generator = bench.processes.start(
+            "load", command, directory=bench.folder, log=bench.log, cpus=bench.cpus, output=printed
+        )
+    except StartError as error:
+        raise TareError(f"the load generator does not start: {error}") from error
+    begun = time.monotonic()
+    limit = 2 * expected_s + 10
+    try:
+        while generator.code is None:
+            bench.processes.wait(0.1)
+            age = time.monotonic() - begun
+            bench.tick(age)
+            if all(target.process.code is not None for target in targets):
+                return ""
+            if age > limit:
+                raise RunError(f"the load generator did not end within {limit:.0f} s")
+    finally:
+        bench.processes.stop([generator])
+    if generator.code:
+        raise RunError(f"the load generator {generator.ending}: {last_line(bench.log)}")
+    return printed.read_text()
+
+
+def last_line(log: Path) -> str:
+    """The last line of a log, or where to look."""
+    lines = log.read_text(errors="replace").split("\n") if log.exists() else []
+    return next((line.strip() for line in reversed(lines) if line.strip()), f"see {log}")
+
+
+def _report(printed: str) -> dict[str, Any]:
+    try:
+        return {target["name"]: target for target in json.loads(printed)["targets"]}
+    except (ValueError, KeyError) as error:
+        raise RunError("the load generator ended without a report") from error
+
+
+def cpu_per_request(machine: "pa.Table") -> dict[str, float]:
+    """Mean CPU time a request of service and generator, in ns, from the slices of one condition."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    subject = machine["subject"].cast(pa.string())
+    metric = machine["metric"].cast(pa.string())
+
+    def total(of: str, what: str) -> float | None:
+        rows = pc.and_(pc.equal(subject, of), pc.equal(metric, what))
+        found: float | None = pc.sum(machine["value"].filter(rows)).as_py()
+        return found
+
+    requests = total("generator", "requests")
+    spent = {of: total(of, "cpu_time") for of in ("service", "generator")}
+    if not requests:
+        return {}
+    return {f"{of}_ns_per_request": ns / requests for of, ns in spent.items() if ns is not None}
+
+
+def _measure_with_command(load: CommandLoad, target: Target, bench: Bench) -> dict[str, Measured]:
+    """Runs a foreign generator on one target and imports its output."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    from tare.plan.placeholders import fill
+    from tare.samples.load_output import read_load_output
+
+    output = bench.folder / load.output
+    launch = target.launch
+    values = {
+        **launch.placeholders, "port": launch.door, "url": url(load, launch), "output": output,
+        "dir": bench.folder,
+    }  # fmt: skip
+    before = bench.processes.family(target.process).cpu_ns
+    command = [fill(word, values) for word in load.command]
+    run_generator(command, [target], bench, load.duration / 1e9)
+    spent = bench.processes.family(target.process).cpu_ns - before
+    if not output.exists():
+        raise RunError(f"the load generator wrote no {load.output}: {last_line(bench.log)}")
+    samples: pa.Table = read_load_output(output, load.format)
+    sent = samples.num_rows
+    if sent == 0:
+        raise RunError(f"{load.output} holds no request")
+    start = samples["start_ns"]
+    samples = samples.filter(pc.greater_equal(start, pc.min(start).as_py() + load.warmup))
+    requests = samples.num_rows
+    failed = pc.sum(pc.invert(samples["ok"])).as_py() if "ok" in samples.column_names else 0
+    return {
+        target.condition: Measured(
+            samples=samples,
+            machine=None,
+            requests=requests,
+            errors=failed or 0,
+            errors_by_kind={},
+            cpu={"service_ns_per_request": spent / sent},
+        )
+    }

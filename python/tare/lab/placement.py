@@ -1,0 +1,40 @@
+# SPDX-License-Identifier: Apache-2.0
+"""On which CPUs the service and the load generator run."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from tare.plan import Plan, TareLoad
+
+
+@dataclass(frozen=True)
+class Placement:
+    """CPU numbers, and why so."""
+
+    service: list[int]
+    generator: list[int]
+    why: str
+
+
+def place(plan: Plan, cpus: Sequence[int]) -> Placement:
+    """The plan's placement on the CPUs that this process may use, or the default and its reason.
+
+    One user back to back is placed on the service's core: then client and service never run at
+    the same time anyway, and on different cores each request would wait twice for the other
+    core to wake up, which takes longer than the request and varies with everything around.
+    """
+    cpus = sorted(cpus)
+    asked = plan.placement
+    one_user = isinstance(plan.load, TareLoad) and plan.load.mode == "closed"
+    one_user = one_user and isinstance(plan.load, TareLoad) and plan.load.users == 1
+    if len(cpus) == 1:
+        return Placement(cpus, cpus, "there is one CPU")
+    if asked == "free":
+        return Placement(cpus, cpus, "the plan leaves it to the kernel")
+    if asked == "same-core" or (asked is None and one_user):
+        why = "the plan says so" if asked else "one user at a time: no waiting for a core to wake"
+        return Placement(cpus[-1:], cpus[-1:], f"same core: {why}")
+    threads = (plan.load.threads or 1) if isinstance(plan.load, TareLoad) else len(cpus) // 2
+    split = len(cpus) - min(threads, len(cpus) // 2)
+    why = "the plan says so" if asked else "several users at a time: neither takes the other's CPU"
+    return Placement(cpus[:split], cpus[split:], f"different cores: {why}")

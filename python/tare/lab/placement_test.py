@@ -1,0 +1,41 @@
+# SPDX-License-Identifier: Apache-2.0
+from pathlib import Path
+
+import pytest
+
+from tare.lab.placement import place
+from tare.plan import parse
+
+
+def placed(cpus: list[int], keys: str, load: str) -> tuple[list[int], list[int]]:
+    text = f"""
+name = "x"
+budget = 0.03
+{keys}
+service = {{ command = "x {{port}}" }}
+load = {{ {load} }}
+conditions = [{{ name = "a" }}]
+"""
+    placement = place(parse(text, "x.toml", Path()), cpus)
+    assert placement.why
+    return placement.service, placement.generator
+
+
+@pytest.mark.parametrize(
+    ("cpus", "keys", "load", "expected"),
+    [
+        ([0, 1], "", "", ([1], [1])),
+        ([0, 1], "", "users = 2", ([0], [1])),
+        ([0, 1], "", 'mode = "open", rate = 5', ([0], [1])),
+        ([0, 1], 'placement = "different-cores"', "", ([0], [1])),
+        ([0, 1], 'placement = "same-core"', "users = 9", ([1], [1])),
+        ([0, 1], 'placement = "free"', "", ([0, 1], [0, 1])),
+        ([4, 2, 6, 8], "", "users = 9, threads = 3", ([2, 4], [6, 8])),
+        ([4, 2, 6, 8], "", "users = 9", ([2, 4, 6], [8])),
+        ([3], 'placement = "different-cores"', "", ([3], [3])),
+    ],
+)
+def test_placement(
+    cpus: list[int], keys: str, load: str, expected: tuple[list[int], list[int]]
+) -> None:
+    assert placed(cpus, keys, load) == expected

@@ -1,0 +1,48 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What an experiment tells the one who waits for it, and how long it will take."""
+
+from typing import Protocol
+
+from tare.plan import Plan, TareLoad
+
+START_S = 0.4
+"""Start, ready check and stop of a small service; a large one takes longer than was said."""
+
+CAPACITY_S = 20.0
+
+
+class Progress(Protocol):
+    """Receives what happens, in seconds of the time that the experiment was estimated to take."""
+
+    def begin(self, total_s: float) -> None:
+        """The experiment begins; it will take about so long."""
+
+    def group(self, text: str) -> None:
+        """Conditions of a block are started together."""
+
+    def within(self, elapsed_s: float) -> None:
+        """The load on the group has been going on for so long."""
+
+    def group_done(self, estimated_s: float) -> None:
+        """The group is stored; it had been estimated to take so long."""
+
+    def note(self, text: str) -> None:
+        """Something that the user should know."""
+
+    def end(self) -> None:
+        """The experiment is over."""
+
+
+def group_seconds(plan: Plan, conditions: int) -> float:
+    """The estimated time of a group of conditions that are up together."""
+    load = plan.load
+    warmup = load.warmup if isinstance(load, TareLoad) else 0
+    return START_S + conditions * (START_S + (warmup + load.duration) / 1e9)
+
+
+def plan_seconds(plan: Plan, runs_done: int = 0) -> float:
+    """The estimated time of a whole plan, without the runs that are done already."""
+    together = len(plan.conditions) if plan.design_used == "interleaved" else 1
+    runs = plan.blocks * len(plan.environments) * len(plan.conditions) - runs_done
+    measure_first = isinstance(plan.load, TareLoad) and plan.load.needs_capacity
+    return runs / together * group_seconds(plan, together) + CAPACITY_S * measure_first

@@ -1,0 +1,148 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The result folder: every finished run is durable, and the manifest is always whole."""
+
+import json
+import os
+import shutil
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tare.errors import InputError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+FORMAT = 1
+
+
+@dataclass(frozen=True)
+class RunKey:
+    """What names one run of one condition."""
+
+    experiment: str
+    environment: str
+    condition: str
+    block: int
+    run: int
+    host: str
+
+
+class ResultFolder:
+    """A folder with manifest.json, samples/, machine/, costs/, logs/ and, while it runs, work/."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.work = path / "work"
+        self.manifest: dict[str, Any] = {}
+
+    def create(self, plan_text: str, manifest: dict[str, Any]) -> None:
+        """Begins a result. Raises InputError where there is one already."""
+        if (self.path / "manifest.json").exists():
+            raise InputError(f"{self.path}: holds a result already; go on with --resume, or --out")
+        try:
+            self.path.mkdir(parents=True, exist_ok=True)
+            (self.path / "plan.toml").write_text(plan_text)
+        except OSError as error:
+            raise InputError(
+                f"{error.filename}: {error.strerror}; choose another folder with --out"
+            ) from error
+        self.manifest = manifest
+        self.save()
+
+    def open(self) -> None:
+        """Reads the manifest of a result that is to be finished. Raises InputError without one."""
+        try:
+            self.manifest = json.loads((self.path / "manifest.json").read_text())
+        except (OSError, ValueError) as error:
+            raise InputError(f"{self.path}: not a result folder to resume: {error}") from error
+
+    def save(self) -> None:
+        """Writes the manifest: the old one stays until the new one is on disk."""
+        fresh = self.path / ".manifest.json.new"
+        with fresh.open("w") as file:
+            json.dump(self.manifest, file, indent=2)
+            file.write("\n")
+            file.flush()
+            os.fsync(file.fileno())
+        fresh.replace(self.path / "manifest.json")
+
+    def fresh_work(self, name: str) -> Path:
+        """An empty folder for one run's own files."""
+        folder = self.work / name
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir(parents=True)
+        return folder
+
+    def clear_work(self) -> None:
+        """Removes what runs left behind."""
+        shutil.rmtree(self.work, ignore_errors=True)
+
+    def log(self, block: int, name: str) -> Path:
+        """The empty log of one command of one block."""
+        path = self.path / "logs" / f"block={block}" / f"{name}.log"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(b"")
+        return path
+
+    def run_file(self, table: str, key: RunKey) -> Path:
+        """Where one table of one run stands."""
+        folder = f"condition={key.condition}/block={key.block}/run={key.run}"
+        return self.path / table / folder / f"{table}.parquet"
+
+    def write(self, name: str, table: "pa.Table", key: RunKey) -> None:
+        """Writes one table of one run, completed by what the lab knows, whole or not at all."""
+        import pyarrow.parquet as pq
+
+        path = self.run_file(name, key)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        fresh = path.with_name(f".{path.name}.new")
+        pq.write_table(completed(name, table, key), fresh, compression="zstd")
+        with fresh.open("rb") as file:
+            os.fsync(file.fileno())
+        fresh.replace(path)
+
+
+def read_stream(path: Path) -> "pa.Table | None":
+    """The batches of an Arrow stream, also of one that was cut short; None without any."""
+    import pyarrow as pa
+
+    batches = []
+    try:
+        with pa.memory_map(str(path)) as file, pa.ipc.open_stream(file) as stream:
+            # A writer that was killed within a batch left whole ones before it.
+            with suppress(pa.ArrowInvalid, OSError):
+                batches.extend(stream)
+            return pa.Table.from_batches(batches, stream.schema)
+    except (pa.ArrowInvalid, OSError):
+        return None
+
+
+def of_condition(table: "pa.Table", condition: str) -> "pa.Table":
+    """The rows of one condition of a table that several share."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    return table.filter(pc.equal(table["condition"].cast(pa.string()), condition))
+
+
+def completed(name: str, table: "pa.Table", key: RunKey) -> "pa.Table":
+    """`table` with the columns that the lab knows, typed and ordered as declared."""
+    import pyarrow as pa
+
+    from tare.tables import arrow_schema
+
+    known: Mapping[str, Any] = vars(key)
+    columns, fields = [], []
+    for declared in arrow_schema(name):
+        if declared.name in known:
+            plain = pa.array([known[declared.name]]).cast(declared.type)
+            columns.append(pa.repeat(plain[0], table.num_rows).cast(declared.type))
+        elif declared.name in table.column_names:
+            columns.append(table[declared.name].cast(declared.type))
+        else:
+            continue
+        fields.append(declared)
+    return pa.table(columns, schema=pa.schema(fields))
