@@ -1,17 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """The report of made-up results: self-contained, small, honest, safe."""
 
-import json
 import re
 from html.parser import HTMLParser
 from pathlib import Path
-from typing import Any
 
 import pytest
-
-from tare.errors import InputError
-from tare.report import MARKDOWN, write
 from tests.report.synthetic import Synthetic
+
+from tare.report import write
 
 VOID = {"meta", "br", "hr", "img", "link", "input"}
 MEBIBYTE = 1 << 20

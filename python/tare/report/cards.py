@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from tare.report.result import Result
-from tare.report.words import count, duration, percent, plural, safe
+from tare.report.words import count, duration, metric, percent, plural, safe
 
 WORDS = 120
 
@@ -95,7 +95,7 @@ def _card(
         verdict=verdict if verdict in VERDICTS else "invalid",
         relative=percent(effect.get("relative")),
         absolute=duration(effect.get("absolute_ns"), signed=True),
-        metric=result.primary,
+        metric=metric(result.primary),
         reason=safe(comparison.get("reason") or "There is no valid run to compare.", 240),
         brief=_brief(comparison),
         strip=_strip(

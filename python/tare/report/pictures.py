@@ -13,7 +13,7 @@ from tare.report.distributions import Curve, Place
 from tare.report.figures import boxes, effects, lag, own_time, percentiles, runs
 from tare.report.figures.canvas import SERIES, inline
 from tare.report.result import Result
-from tare.report.words import count, duration, percent, safe
+from tare.report.words import count, duration, metric, percent, safe
 
 if TYPE_CHECKING:
     import ibis.expr.types as ir
@@ -38,8 +38,6 @@ class Picture:
     drawings: Markup
     legend: Legend = ()
     note: str = ""
-    named: bool = False
-    """Whether its name must stand above it even where it is the only one."""
 
 
 def colours(result: Result) -> dict[str, str]:
@@ -55,16 +53,23 @@ def forest(result: Result) -> Iterator[Picture]:
     """Effect and interval of every metric."""
     colour = colours(result)
     for environment in result.environments:
+        mine = sorted(
+            result.comparisons,
+            key=lambda one: (
+                list(colour).index(one["condition"]) if one["condition"] in colour else len(colour),
+                one["metric"] != result.primary,
+            ),
+        )
         rows = [
             effects.Effect(
-                name=f"{one['condition']} {one['metric']}",
+                name=f"{one['condition']} {metric(one['metric'])}",
                 colour=colour.get(one["condition"], SERIES[1]),
                 primary=one["metric"] == result.primary,
                 value=one["effect"]["relative"],
                 low=(one.get("interval") or {}).get("low"),
                 high=(one.get("interval") or {}).get("high"),
             )
-            for one in result.comparisons
+            for one in mine
             if one.get("environment") == environment
             and (one.get("effect") or {}).get("relative") is not None
         ]
@@ -203,11 +208,10 @@ def own_time_plots(costs: "ir.Table") -> Iterator[Picture]:
         )
         more = len(functions) - len(most)
         yield Picture(
-            f"{layer} in {condition}",
+            f"{layer} of {condition}",
             inline(partial(own_time.draw, rows=rows), f"Own time of one call: {said}."),
             [(safe(name, 24), colour) for name, (colour, _) in zip(most, rows, strict=True)],
             f"{more} functions with fewer calls are in the table only." if more > 0 else "",
-            named=True,
         )
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from tare.report import distributions
 from tare.report.result import Result
-from tare.report.words import count, duration, p_value, percent, safe
+from tare.report.words import count, duration, metric, p_value, percent, safe
 
 if TYPE_CHECKING:
     import ibis.expr.types as ir
@@ -21,9 +21,10 @@ RUNS = 400
 
 @dataclass(frozen=True)
 class Metric:
-    """One row of the table of all metrics."""
+    """One row of the table of all metrics; the reason of a primary one stands beside the table."""
 
     primary: bool
+    where: str
     verdict: str
     cells: Sequence[str]
     reason: str
@@ -40,8 +41,6 @@ class RunRow:
 
 
 METRIC_COLUMNS = (
-    "environment",
-    "condition",
     "metric",
     "effect",
     "in time",
@@ -55,14 +54,12 @@ METRIC_COLUMNS = (
 
 
 def metrics(result: Result) -> Iterator[Metric]:
-    """Every comparison: here, and only here, with its p-values."""
-    for one in result.comparisons:
+    """Every comparison, the primary ones first: here, and only here, with its p-values."""
+    for one in sorted(result.comparisons, key=lambda one: one["metric"] != result.primary):
         effect, interval = one.get("effect") or {}, one.get("interval") or {}
         runs = one.get("runs") or {}
         cells = (
-            safe(one.get("environment") or "–", 24),
-            safe(one.get("condition"), 40),
-            safe(one.get("metric"), 24),
+            safe(metric(one["metric"]), 24),
             percent(effect.get("relative")),
             duration(effect.get("absolute_ns"), signed=True),
             _interval(interval),
@@ -72,12 +69,16 @@ def metrics(result: Result) -> Iterator[Metric]:
             percent(one.get("mde"), signed=False),
             count(one.get("runs_needed")),
         )
-        primary = one.get("metric") == result.primary
-        yield Metric(primary, str(one.get("verdict")), cells, safe(one.get("reason") or ""))
+        yield Metric(
+            primary=one["metric"] == result.primary,
+            where=_where(result, one.get("environment"), one.get("condition")),
+            verdict=str(one.get("verdict")),
+            cells=cells,
+            reason=safe(one.get("reason") or ""),
+        )
 
 
 CPU_COLUMNS = (
-    "environment",
     "condition",
     "service",
     "generator",
@@ -96,8 +97,7 @@ def processor(result: Result, runs: Sequence["Run"]) -> Iterator[Sequence[str]]:
                 continue
             shares = [left_out.get(int(run["run"]), 0.0) for run in mine]
             yield (
-                safe(environment, 24),
-                safe(condition, 40),
+                _where(result, environment, condition),
                 duration(_median(mine, "service_ns_per_request")),
                 duration(_median(mine, "generator_ns_per_request")),
                 percent(sum(shares) / len(shares), signed=False),
@@ -108,7 +108,6 @@ def processor(result: Result, runs: Sequence["Run"]) -> Iterator[Sequence[str]]:
 RUN_COLUMNS = (
     "run",
     "block",
-    "environment",
     "condition",
     "requests",
     "errors",
@@ -131,8 +130,7 @@ def runs(result: Result, kept: Sequence["Run"]) -> tuple[Sequence[RunRow], int]:
         cells = (
             str(run["run"]),
             str(run["block"]),
-            safe(run["environment"], 24),
-            safe(run["condition"], 40),
+            _where(result, run["environment"], run["condition"]),
             count(run.get("requests")),
             count(run.get("errors")),
             duration(found.summaries.get(result.primary)) if found else "–",
@@ -191,7 +189,7 @@ def micro_macro(result: Result, table: "ir.Table") -> Iterator[Sequence[str]]:
         effect, interval = one.get("effect") or {}, one.get("interval") or {}
         macro = effect.get("absolute_ns")
         yield (
-            safe(condition, 40),
+            _where(result, one.get("environment"), condition),
             duration(micro),
             duration(macro, signed=True),
             _interval(interval),
@@ -209,6 +207,12 @@ def facts(values: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
             yield safe(name, 60), ", ".join(safe(item, 200) for item in value) or "–"
         else:
             yield safe(name, 60), "–" if value is None else safe(value, 300)
+
+
+def _where(result: Result, environment: object, condition: object) -> str:
+    """A condition, and its environment where there are several."""
+    name = safe(condition, 40)
+    return f"{name}, {safe(environment, 24)}" if len(result.environments) > 1 else name
 
 
 def _interval(interval: Mapping[str, Any]) -> str:

@@ -6,6 +6,7 @@ import unicodedata
 
 NO_BREAK = "\u00a0"
 MINUS = "\u2212"
+_METRICS = {"cpu_service": "CPU, service", "cpu_generator": "CPU, generator"}
 _UNITS = ((1e9, "s"), (1e6, "ms"), (1e3, "µs"), (1.0, "ns"))
 
 
@@ -39,6 +40,11 @@ def p_value(p: float | None) -> str:
 def count(number: float | None) -> str:
     """`46000` as `46 000`, with thin spaces that do not break."""
     return "–" if number is None else f"{number:,.0f}".replace(",", "\u202f")
+
+
+def metric(name: str) -> str:
+    """A metric as people call it."""
+    return _METRICS.get(name, name)
 
 
 def plural(number: int, noun: str) -> str:

@@ -21,14 +21,14 @@ def draw(layout: Layout, panels: Sequence[Panel]) -> "Figure":
     """One panel a condition, all on the same axes, so that levels can be compared."""
     from matplotlib.ticker import FuncFormatter, MaxNLocator
 
-    columns = 1 if layout.narrow else min(len(panels), 2)
+    columns = 1 if layout.narrow or len(panels) == 1 else 2 if len(panels) in (2, 4) else 3
     rows = -(-len(panels) // columns)
     height = 170 if layout.narrow else 210
     figure, grid = layout.figure(height * rows + 20, rows, columns, shared=True)
     low = min(float(values.min()) for _, _, values in panels)
     high = max(float(values.max()) for _, _, values in panels)
     for axes, (name, colour, values) in zip(grid, panels, strict=False):
-        axes.plot(values, ".", color=colour, markersize=1.6, alpha=0.55, mew=0, rasterized=True)
+        axes.plot(values, ".", color=colour, markersize=2.4, alpha=0.6, mew=0, rasterized=True)
         axes.set_title(safe(name, 40), loc="left", color=SOFT)
         axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: count(value)))
         axes.xaxis.set_major_locator(MaxNLocator(4))

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 def log_time(axes: "Axes", which: Literal["x", "y"], low: float, high: float) -> None:
     """A logarithmic axis of nanoseconds from `low` to `high`, with room at both ends."""
-    from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter
+    from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullLocator
 
     low, high = max(low, 1.0), max(high, 1.0)
     margin = (high / low) ** 0.05 if high > low else 1.1
@@ -33,8 +33,7 @@ def log_time(axes: "Axes", which: Literal["x", "y"], low: float, high: float) ->
         steps = (1, 2, 5) if decades < 2.2 else (1, 3) if decades < 3.5 else (1,)
         axis.set_major_locator(LogLocator(subs=steps, numticks=12))
     axis.set_major_formatter(FuncFormatter(lambda value, _: _tick(value)))
-    axis.set_minor_formatter(NullFormatter())
-    axis.set_tick_params(which="minor", length=0)
+    axis.set_minor_locator(NullLocator())
 
 
 def time(axis: "Axis") -> None:
