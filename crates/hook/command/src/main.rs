@@ -1,2 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-fn main() {}
+fn main() -> std::process::ExitCode {
+    tare_hook_command::main()
+}

@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0
+use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+use tare_hook_segment::{EVENT_WORDS, Event, EventRing, Shared};
+use tare_shm::process;
+
+/// Events taken from a ring at once.
+const BATCH: usize = 128;
+/// Batches taken from a ring before the next has its turn: more than a ring holds.
+const TURNS: usize = 16;
+
+/// Takes events out of the rings and puts them in order of time.
+pub struct Drain {
+    shared: &'static Shared,
+    pending: Vec<Event>,
+    /// Records that were no events.
+    damaged: u64,
+}
+
+impl Drain {
+    pub fn new(shared: &'static Shared) -> Self {
+        Self { shared, pending: Vec::new(), damaged: 0 }
+    }
+
+    /// Takes what stands in the rings now; whether there was anything.
+    pub fn collect(&mut self) -> bool {
+        let before = self.pending.len();
+        for ring in self.shared.rings.iter().filter(|ring| ring.owner.load(Relaxed) != 0) {
+            self.empty(ring);
+        }
+        self.pending.len() > before
+    }
+
+    /// The events up to `ticks`, the oldest first. Later ones wait: another thread may be
+    /// about to record one that is older.
+    pub fn until(&mut self, ticks: u64) -> Vec<Event> {
+        self.pending.sort_by_key(|event| event.ticks);
+        let end = self.pending.partition_point(|event| event.ticks <= ticks);
+        self.pending.drain(..end).collect()
+    }
+
+    /// Gives the rings of threads that have ended to others.
+    pub fn reclaim(&mut self) {
+        for ring in &self.shared.rings {
+            let owner = ring.owner.load(Acquire);
+            if owner != 0 && process::start_time(owner).is_none() {
+                self.empty(ring);
+                let _ = ring.owner.compare_exchange(owner, 0, Release, Relaxed);
+            }
+        }
+    }
+
+    /// Events that were seen and are in no file: full rings, too many threads, damage.
+    pub fn lost(&self) -> u64 {
+        let full = self.shared.rings.iter().filter_map(EventRing::ring).map(|ring| ring.lost());
+        full.fold(self.shared.lost.load(Relaxed), u64::saturating_add).saturating_add(self.damaged)
+    }
+
+    fn empty(&mut self, ring: &EventRing) {
+        let Some(ring) = ring.ring() else { return };
+        let mut words = [0; BATCH * EVENT_WORDS];
+        for _ in 0..TURNS {
+            let Ok(length) = ring.pop(&mut words) else {
+                self.damaged += 1;
+                break;
+            };
+            let (records, rest) = words[..length].as_chunks();
+            for record in records {
+                match Event::decode(record) {
+                    Some(event) => self.pending.push(event),
+                    None => self.damaged += 1,
+                }
+            }
+            self.damaged += u64::from(!rest.is_empty());
+            if length < words.len() {
+                break;
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::segments::Segments;
+    use tare_hook_segment::{Action, Direction};
+
+    fn event(ticks: u64) -> Event {
+        Event {
+            ticks,
+            pid: 1,
+            tid: 2,
+            generation: 1,
+            keyword: 0,
+            symbol: 0,
+            direction: Direction::In,
+            action: Action::Trace,
+            offset: 0,
+            family: libc::AF_INET as u16,
+            local_port: 80,
+            remote_port: 4000,
+            local: [0; 16],
+            remote: [0; 16],
+        }
+    }
+
+    fn ticks(events: &[Event]) -> Vec<u64> {
+        events.iter().map(|event| event.ticks).collect()
+    }
+
+    #[test]
+    fn events_of_several_threads_come_in_order_of_time() {
+        let shared = Segments::create().unwrap().shared;
+        for (ring, times) in shared.rings.iter().zip([[1, 4, 9], [2, 3, 12]]) {
+            ring.owner.store(std::process::id(), Relaxed);
+            times
+                .iter()
+                .for_each(|time| assert!(ring.ring().unwrap().push(&event(*time).encode())));
+        }
+        let mut drain = Drain::new(shared);
+        assert!(drain.collect());
+        assert_eq!(ticks(&drain.until(5)), [1, 2, 3, 4]);
+        assert!(!drain.collect());
+        assert_eq!(ticks(&drain.until(u64::MAX)), [9, 12]);
+        assert_eq!(drain.lost(), 0);
+    }
+
+    #[test]
+    fn the_ring_of_a_dead_thread_is_emptied_and_freed() {
+        let shared = Segments::create().unwrap().shared;
+        let (dead, alive) = (&shared.rings[0], &shared.rings[1]);
+        dead.owner.store(u32::MAX, Relaxed);
+        alive.owner.store(std::process::id(), Relaxed);
+        assert!(dead.ring().unwrap().push(&event(7).encode()));
+        let mut drain = Drain::new(shared);
+        drain.reclaim();
+        assert_eq!(dead.owner.load(Relaxed), 0);
+        assert_eq!(alive.owner.load(Relaxed), std::process::id());
+        assert_eq!(ticks(&drain.until(u64::MAX)), [7]);
+    }
+
+    #[test]
+    fn damaged_and_dropped_records_are_counted() {
+        let shared = Segments::create().unwrap().shared;
+        let ring = &shared.rings[0];
+        ring.owner.store(std::process::id(), Relaxed);
+        assert!(ring.ring().unwrap().push(&[u64::MAX; EVENT_WORDS]));
+        assert!(ring.ring().unwrap().push(&[1, 2, 3]));
+        let mut drain = Drain::new(shared);
+        assert!(!drain.collect());
+        assert_eq!(drain.lost(), 2);
+        while ring.ring().unwrap().push(&event(1).encode()) {}
+        assert_eq!(drain.lost(), 3);
+    }
+}

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+//! tare-hook: runs a program under the library-level hook.
+
+mod arguments;
+mod costs;
+mod drain;
+mod event_file;
+mod launch;
+mod program;
+mod rule_book;
+pub mod rules;
+mod segments;
+mod session;
+mod stats;
+mod watch;
+
+use std::process::ExitCode;
+use tare_command::Failure;
+use tare_tables::{COSTS, EVENTS};
+
+/// The whole program.
+pub fn main() -> ExitCode {
+    tare_command::run(|arguments: arguments::Arguments| match arguments.other {
+        Some(arguments::Other::Schema { json }) => schema(json),
+        None => session::run(arguments.run),
+    })
+}
+
+fn schema(json: bool) -> Result<ExitCode, Failure> {
+    let written = [(&*EVENTS, event_file::COLUMNS), (&*COSTS, costs::COLUMNS)];
+    if json {
+        println!("{}", tare_tables::describe(&written));
+    } else {
+        for (table, columns) in written {
+            println!("{}: {}", table.name, columns.join(", "));
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}

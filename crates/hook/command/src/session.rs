@@ -1,0 +1,205 @@
+// SPDX-License-Identifier: Apache-2.0
+//! One run of a program under the hook, from its start to its end.
+
+use crate::arguments::Run;
+use crate::costs::Costs;
+use crate::drain::Drain;
+use crate::event_file::EventFile;
+use crate::rule_book::RuleBook;
+use crate::segments::Segments;
+use crate::watch::Watch;
+use crate::{launch, program, stats};
+use std::os::fd::{AsFd, AsRawFd};
+use std::path::PathBuf;
+use std::process::{ExitCode, ExitStatus};
+use std::thread;
+use std::time::{Duration, Instant};
+use tare_clock::{Rate, Snapshot};
+use tare_command::{Child, Failure, ResultExt, Signals, exit_code};
+
+/// Passed on to the program. SIGHUP is not: it reloads the rules.
+const FORWARDED: [i32; 6] =
+    [libc::SIGTERM, libc::SIGINT, libc::SIGQUIT, libc::SIGUSR1, libc::SIGUSR2, libc::SIGWINCH];
+
+/// How long events wait in the rings: the first while they come, the second, by doubling,
+/// when none do. A ring holds 800 events, which bounds both.
+const SHORTEST_SLEEP: Duration = Duration::from_millis(1);
+const LONGEST_SLEEP: Duration = Duration::from_millis(16);
+/// How often costs are written and dead threads looked for.
+const TURN: Duration = Duration::from_secs(1);
+
+pub fn run(arguments: Run) -> Result<ExitCode, Failure> {
+    let found = program::check(arguments.command.first().map_or("".as_ref(), |name| name))?;
+    let library = launch::library()?;
+    let segments = Segments::create()?;
+    let mut session = Session::open(&arguments, &segments)?;
+    let signals = Signals::take(&[&FORWARDED[..], &[libc::SIGHUP]].concat())
+        .or_failed("signals cannot be received")?;
+    let mut child =
+        launch::start(&found, &arguments.command, &library, segments.handover, &signals)?;
+    let status = session.follow(&mut child, &signals)?;
+    session.finish(&arguments);
+    Ok(ExitCode::from(exit_code(status)))
+}
+
+struct Session<'s> {
+    segments: &'s Segments,
+    book: Option<RuleBook>,
+    watch: Option<Watch>,
+    drain: Drain,
+    events: Option<EventFile>,
+    costs: Option<PathBuf>,
+    costs_told: bool,
+    first: Snapshot,
+}
+
+impl<'s> Session<'s> {
+    fn open(arguments: &Run, segments: &'s Segments) -> Result<Self, Failure> {
+        let first = Snapshot::take();
+        let rules = arguments.rules.as_deref();
+        let book = rules.map(|path| RuleBook::open(path, segments.control)).transpose()?;
+        let watch = rules.map(|path| Watch::new(path).or_failed(path.display())).transpose()?;
+        let events = arguments.events.as_deref().map(EventFile::create).transpose()?;
+        let session = Self {
+            segments,
+            book,
+            watch,
+            drain: Drain::new(segments.shared),
+            events,
+            costs: arguments.costs.clone(),
+            costs_told: false,
+            first,
+        };
+        if let Some(path) = &session.costs {
+            session.write_costs(path).or_input(path.display())?;
+        }
+        Ok(session)
+    }
+
+    /// Drains, reloads and passes signals on until the program has ended.
+    fn follow(&mut self, child: &mut Child, signals: &Signals) -> Result<ExitStatus, Failure> {
+        let mut sleep = SHORTEST_SLEEP;
+        let mut turn = Instant::now();
+        loop {
+            self.wait(child, signals, sleep);
+            while let Some(signal) = signals.next() {
+                // What the terminal sent went to the program as well.
+                if signal.number == libc::SIGHUP {
+                    self.reload(RuleBook::reload);
+                } else if !signal.from_kernel {
+                    child.send(signal.number);
+                }
+            }
+            if self.watch.as_ref().is_some_and(Watch::clear) {
+                self.reload(RuleBook::reload_if_changed);
+            }
+            let ended = child.ended().or_failed("the program cannot be waited for")?;
+            let any = self.collect();
+            if let Some(status) = ended {
+                return Ok(status);
+            }
+            sleep = if any { SHORTEST_SLEEP } else { (2 * sleep).min(self.longest_sleep()) };
+            if turn.elapsed() >= TURN {
+                turn = Instant::now();
+                self.drain.reclaim();
+                self.renew_costs();
+            }
+        }
+    }
+
+    fn wait(&self, child: &Child, signals: &Signals, longest: Duration) {
+        let watch = self.watch.as_ref().map_or(-1, |watch| watch.as_fd().as_raw_fd());
+        let mut places = [child.as_fd().as_raw_fd(), signals.as_fd().as_raw_fd(), watch]
+            .map(|fd| libc::pollfd { fd, events: libc::POLLIN, revents: 0 });
+        // SAFETY: the descriptors are open, or -1, which poll leaves out.
+        unsafe { libc::poll(places.as_mut_ptr(), 3, longest.as_millis() as i32) };
+    }
+
+    /// Without keywords there are no events to wait for.
+    fn longest_sleep(&self) -> Duration {
+        if self.book.is_some() { LONGEST_SLEEP } else { TURN }
+    }
+
+    fn reload(&mut self, how: fn(&mut RuleBook) -> Result<(), Failure>) {
+        if let Some(book) = &mut self.book
+            && let Err(failure) = how(book)
+        {
+            say(format_args!("{failure}; the old rules stay in force"));
+        }
+    }
+
+    /// Moves events from the rings to their file; whether there were any.
+    fn collect(&mut self) -> bool {
+        let Some(book) = &self.book else { return false };
+        let before = tare_clock::ticks();
+        let any = self.drain.collect();
+        let events = self.drain.until(before);
+        if let Some(file) = &mut self.events
+            && !events.is_empty()
+        {
+            let now = Snapshot::take();
+            let Some(rate) = Rate::between(&self.first, &now) else { return any };
+            if let Err(failure) = file.append(&events, book, &now, rate) {
+                say(failure);
+            }
+        }
+        any
+    }
+
+    fn renew_costs(&mut self) {
+        let Some(path) = &self.costs else { return };
+        match self.write_costs(path) {
+            Ok(()) => self.costs_told = false,
+            Err(error) if !self.costs_told => {
+                say(format_args!("{}: {error}", path.display()));
+                self.costs_told = true;
+            }
+            Err(_) => {}
+        }
+    }
+
+    fn write_costs(&self, path: &std::path::Path) -> std::io::Result<()> {
+        Costs::read(self.segments.shared).write(path, self.rate(), self.events_lost())
+    }
+
+    fn finish(&mut self, arguments: &Run) {
+        self.collect();
+        self.renew_costs();
+        if !arguments.stats && !arguments.json {
+            return;
+        }
+        let book = self.book.as_ref();
+        let run = stats::Run {
+            keywords: book.map_or(0, RuleBook::keywords),
+            reloads: book.map_or(0, |book| book.reloads),
+            rules_refused: book.map_or(0, |book| book.refused),
+            events_written: self.events.as_ref().map_or(0, |file| file.written),
+            events_lost: self.events_lost(),
+            ticks_invariant: tare_clock::is_invariant(),
+        };
+        let costs = Costs::read(self.segments.shared);
+        if arguments.json {
+            eprintln!("{}", stats::to_json(&costs, &run, self.rate()));
+        } else {
+            eprint!("{}", stats::to_table(&costs, &run, self.rate()));
+        }
+    }
+
+    fn events_lost(&self) -> u64 {
+        self.drain.lost() + self.events.as_ref().map_or(0, |file| file.unwritten)
+    }
+
+    /// The tick rate since the beginning.
+    fn rate(&self) -> Rate {
+        loop {
+            if let Some(rate) = Rate::between(&self.first, &Snapshot::take()) {
+                return rate;
+            }
+            thread::sleep(SHORTEST_SLEEP);
+        }
+    }
+}
+
+fn say(what: impl std::fmt::Display) {
+    eprintln!("tare-hook: {what}");
+}
