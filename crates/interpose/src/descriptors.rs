@@ -1,0 +1,460 @@
+// SPDX-License-Identifier: Apache-2.0
+use crate::ThreadBlock;
+use core::ffi::c_int;
+use core::ptr::null_mut;
+use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed};
+use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64};
+use tare_shm::syscall;
+
+/// Descriptors of a chunk, whose memory is asked for when the first of them is a socket or
+/// is read.
+const CHUNK: usize = 1024;
+
+/// Chunks: descriptors up to 2^20 are known, which is the kernel's default limit (fs.nr_open).
+const CHUNKS: usize = 1024;
+
+/// Places that are tried for a connection whose own is still taken.
+const PROBES: usize = 64;
+
+/// What a descriptor is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Kind {
+    /// Not looked at yet.
+    Unknown = 0,
+    /// No socket.
+    Other = 1,
+    /// A stream socket of IPv4 or IPv6.
+    Tcp = 2,
+    /// Another stream socket.
+    Stream = 3,
+    /// Any other socket: datagrams, packets.
+    Datagram = 4,
+}
+
+impl Kind {
+    fn of_socket(domain: c_int, kind: c_int) -> Self {
+        match (domain, kind) {
+            (libc::AF_INET | libc::AF_INET6, libc::SOCK_STREAM) => Self::Tcp,
+            (_, libc::SOCK_STREAM) => Self::Stream,
+            _ => Self::Datagram,
+        }
+    }
+
+    pub fn is_socket(self) -> bool {
+        matches!(self, Self::Tcp | Self::Stream | Self::Datagram)
+    }
+
+    pub fn is_stream(self) -> bool {
+        matches!(self, Self::Tcp | Self::Stream)
+    }
+}
+
+/// What a library keeps of a stream connection.
+///
+/// # Safety
+/// Made of atomics only, so that zero bytes are a value of it.
+pub unsafe trait Connection: Sync + 'static {
+    /// Back to the state of a new connection, which is that of zero bytes.
+    fn reset(&self);
+}
+
+/// What is known of a descriptor at one moment: its kind, and the place of its connection
+/// plus 1 (0 for none).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Entry(u64);
+
+impl Entry {
+    const UNKNOWN: Self = Self(0);
+
+    fn new(kind: Kind, place: Option<usize>) -> Self {
+        Self(kind as u64 | (place.map_or(0, |place| place as u64 + 1)) << 8)
+    }
+
+    #[inline]
+    pub fn kind(self) -> Kind {
+        match self.0 as u8 {
+            1 => Kind::Other,
+            2 => Kind::Tcp,
+            3 => Kind::Stream,
+            4 => Kind::Datagram,
+            _ => Kind::Unknown,
+        }
+    }
+
+    #[inline]
+    fn place(self) -> Option<usize> {
+        (self.0 >> 8).checked_sub(1).map(|place| place as usize)
+    }
+}
+
+struct Chunk<C> {
+    entries: [AtomicU64; CHUNK],
+    connections: [Shared<C>; CHUNK],
+}
+
+/// A connection and the number of descriptors that it has.
+struct Shared<C> {
+    references: AtomicU32,
+    connection: C,
+}
+
+/// What is known of every descriptor of the process, and a `C` for every stream connection.
+///
+/// Duplicates share their connection. It lives at its first descriptor's own place; when that
+/// number is closed and taken again while a duplicate still lives, the newcomer looks for
+/// another place near by. Lock-free; a descriptor that is closed by one thread while another
+/// reads it may lose what was known of it, never more.
+pub struct Descriptors<C> {
+    chunks: [AtomicPtr<Chunk<C>>; CHUNKS],
+}
+
+impl<C: Connection> Default for Descriptors<C> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl<C: Connection> Descriptors<C> {
+    pub const fn new() -> Self {
+        Self { chunks: [const { AtomicPtr::new(null_mut()) }; CHUNKS] }
+    }
+
+    /// What is known of `fd`.
+    #[inline]
+    pub fn get(&self, fd: c_int) -> Entry {
+        match self.entry(fd) {
+            Some(entry) => Entry(entry.load(Acquire)),
+            None => Entry::UNKNOWN,
+        }
+    }
+
+    /// The connection of a stream socket; `None` where there was no place for it.
+    #[inline]
+    pub fn connection(&self, entry: Entry) -> Option<&C> {
+        Some(&self.shared(entry.place()?)?.connection)
+    }
+
+    /// Finds out what `fd` is by asking the kernel, once, and remembers it.
+    #[cold]
+    pub fn classify(&self, fd: c_int) -> Entry {
+        let kind = match (socket_option(fd, libc::SO_DOMAIN), socket_option(fd, libc::SO_TYPE)) {
+            (Ok(domain), Ok(kind)) => Kind::of_socket(domain, kind),
+            (Err(syscall::Errno(libc::ENOTSOCK)), _) => Kind::Other,
+            // Not open, or the kernel does not let us ask.
+            _ => return Entry::UNKNOWN,
+        };
+        if ThreadBlock::get().is_borrowed() {
+            return Entry::new(kind, None);
+        }
+        self.remember(fd, kind, false)
+    }
+
+    /// `fd` is a new socket.
+    pub fn opened(&self, fd: c_int, domain: c_int, kind: c_int) {
+        self.replace(fd, Kind::of_socket(domain, kind & 0xff));
+    }
+
+    /// `fd` is a new connection of the listening socket `listener`.
+    pub fn accepted(&self, fd: c_int, listener: c_int) {
+        let known = self.get(listener);
+        let known = if known.kind() == Kind::Unknown { self.classify(listener) } else { known };
+        self.replace(fd, known.kind());
+    }
+
+    /// `new` is now a duplicate of `old`.
+    pub fn duplicated(&self, old: c_int, new: c_int) {
+        if old == new || ThreadBlock::get().is_borrowed() {
+            return;
+        }
+        self.released(new);
+        let entry = self.get(old);
+        if entry.kind() == Kind::Unknown {
+            return self.released(new);
+        }
+        let place = entry.place().filter(|place| self.join(*place));
+        let entry = Entry::new(entry.kind(), place);
+        self.drop_place(match self.make(new) {
+            Some(slot) => Entry(slot.swap(entry.0, AcqRel)),
+            None => entry,
+        });
+    }
+
+    /// `fd` is closed, or will be at once.
+    #[inline]
+    pub fn released(&self, fd: c_int) {
+        if let Some(entry) = self.entry(fd)
+            && entry.load(Relaxed) != 0
+            && !ThreadBlock::get().is_borrowed()
+        {
+            self.drop_place(Entry(entry.swap(0, AcqRel)));
+        }
+    }
+
+    /// All descriptors from `first` to `last`, both included, are closed.
+    pub fn released_range(&self, first: u32, last: u32) {
+        let last = last.min((CHUNK * CHUNKS - 1) as u32);
+        let mut fd = first;
+        while fd <= last {
+            if self.chunk(fd as usize / CHUNK).is_none() {
+                fd = (fd / CHUNK as u32 + 1) * CHUNK as u32;
+                continue;
+            }
+            self.released(fd as c_int);
+            fd += 1;
+        }
+    }
+
+    fn replace(&self, fd: c_int, kind: Kind) {
+        if !ThreadBlock::get().is_borrowed() {
+            self.released(fd);
+            self.remember(fd, kind, true);
+        }
+    }
+
+    /// Puts a new entry down, or, unless it is `certain`, takes what another thread put there
+    /// meanwhile.
+    fn remember(&self, fd: c_int, kind: Kind, certain: bool) -> Entry {
+        let Some(slot) = self.make(fd) else { return Entry::new(kind, None) };
+        let place = if kind.is_stream() { self.take(fd as usize) } else { None };
+        let entry = Entry::new(kind, place);
+        if certain {
+            self.drop_place(Entry(slot.swap(entry.0, AcqRel)));
+            return entry;
+        }
+        match slot.compare_exchange(Entry::UNKNOWN.0, entry.0, AcqRel, Acquire) {
+            Ok(_) => entry,
+            Err(other) => {
+                self.drop_place(entry);
+                Entry(other)
+            }
+        }
+    }
+
+    /// A free place for a connection, as near to `wanted` as there is one.
+    fn take(&self, wanted: usize) -> Option<usize> {
+        (0..PROBES).map(|step| (wanted + step) % (CHUNK * CHUNKS)).find(|place| {
+            // Memory is asked for a place only if it is the descriptor's own chunk.
+            let Some(shared) = self.shared(*place) else { return false };
+            let free = shared.references.compare_exchange(0, 1, AcqRel, Relaxed).is_ok();
+            if free {
+                shared.connection.reset();
+            }
+            free
+        })
+    }
+
+    /// One more descriptor for a connection, unless it has none left.
+    fn join(&self, place: usize) -> bool {
+        self.shared(place).is_some_and(|shared| {
+            let more = |count: u32| (count > 0).then_some(count + 1);
+            shared.references.fetch_update(AcqRel, Relaxed, more).is_ok()
+        })
+    }
+
+    fn leave(&self, place: usize) {
+        if let Some(shared) = self.shared(place) {
+            let fewer = |count: u32| count.checked_sub(1);
+            let _ = shared.references.fetch_update(AcqRel, Relaxed, fewer);
+        }
+    }
+
+    fn drop_place(&self, entry: Entry) {
+        if let Some(place) = entry.place() {
+            self.leave(place);
+        }
+    }
+
+    #[inline]
+    fn shared(&self, place: usize) -> Option<&Shared<C>> {
+        Some(&self.chunk(place / CHUNK)?.connections[place % CHUNK])
+    }
+
+    #[inline]
+    fn entry(&self, fd: c_int) -> Option<&AtomicU64> {
+        let fd = usize::try_from(fd).ok()?;
+        Some(&self.chunk(fd / CHUNK)?.entries[fd % CHUNK])
+    }
+
+    #[inline]
+    fn chunk(&self, number: usize) -> Option<&Chunk<C>> {
+        // SAFETY: null, or a chunk of zero bytes, which is a value of it; never unmapped.
+        unsafe { self.chunks.get(number)?.load(Acquire).as_ref() }
+    }
+
+    /// The entry of `fd`, with memory for it; `None` beyond the table or without memory.
+    fn make(&self, fd: c_int) -> Option<&AtomicU64> {
+        if let Some(entry) = self.entry(fd) {
+            return Some(entry);
+        }
+        let number = usize::try_from(fd).ok()? / CHUNK;
+        let chunk = self.chunks.get(number)?;
+        let length = size_of::<Chunk<C>>();
+        let protection = (libc::PROT_READ | libc::PROT_WRITE) as usize;
+        let flags = (libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE) as usize;
+        // SAFETY: a new mapping disturbs no other.
+        let fresh =
+            unsafe { syscall::call(libc::SYS_mmap, [0, length, protection, flags, usize::MAX, 0]) }
+                .ok()?;
+        let pointer = core::ptr::with_exposed_provenance_mut(fresh);
+        if chunk.compare_exchange(null_mut(), pointer, AcqRel, Acquire).is_err() {
+            // SAFETY: nobody knows of the mapping but us.
+            let _ = unsafe { syscall::call(libc::SYS_munmap, [fresh, length, 0, 0, 0, 0]) };
+        }
+        self.entry(fd)
+    }
+}
+
+fn socket_option(fd: c_int, name: c_int) -> Result<c_int, syscall::Errno> {
+    let mut value: c_int = 0;
+    let mut length = size_of::<c_int>() as libc::socklen_t;
+    let (value_at, length_at) = ((&raw mut value).addr(), (&raw mut length).addr());
+    let (level, name) = (libc::SOL_SOCKET as usize, name as usize);
+    // SAFETY: the kernel writes at most `length` bytes of the value, and the length.
+    unsafe {
+        syscall::call(libc::SYS_getsockopt, [fd as usize, level, name, value_at, length_at, 0])
+    }
+    .map(|_| value)
+}
+
+#[cfg(test)]
+mod tests {
+    extern crate std;
+    use super::*;
+    use std::net::{TcpListener, TcpStream, UdpSocket};
+    use std::os::fd::AsRawFd;
+
+    #[derive(Default)]
+    struct Number(AtomicU32);
+
+    // SAFETY: one atomic.
+    unsafe impl Connection for Number {
+        fn reset(&self) {
+            self.0.store(0, Relaxed);
+        }
+    }
+
+    fn table() -> Descriptors<Number> {
+        Descriptors::new()
+    }
+
+    fn number(table: &Descriptors<Number>, fd: c_int) -> &AtomicU32 {
+        &table.connection(table.get(fd)).unwrap().0
+    }
+
+    #[test]
+    fn the_kernel_says_what_was_inherited() {
+        let table = table();
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let stream = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let datagrams = UdpSocket::bind("127.0.0.1:0").unwrap();
+        let (pair, _other) = std::os::unix::net::UnixStream::pair().unwrap();
+        let file = std::fs::File::open("/dev/null").unwrap();
+        for (fd, kind) in [
+            (stream.as_raw_fd(), Kind::Tcp),
+            (pair.as_raw_fd(), Kind::Stream),
+            (datagrams.as_raw_fd(), Kind::Datagram),
+            (file.as_raw_fd(), Kind::Other),
+        ] {
+            assert_eq!(table.get(fd).kind(), Kind::Unknown);
+            assert_eq!(table.classify(fd).kind(), kind);
+            assert_eq!(table.get(fd).kind(), kind);
+        }
+        assert_eq!(table.classify(-1).kind(), Kind::Unknown);
+    }
+
+    #[test]
+    fn duplicates_share_their_connection_until_the_last_is_closed() {
+        let table = table();
+        table.opened(5, libc::AF_INET, libc::SOCK_STREAM | libc::SOCK_NONBLOCK);
+        number(&table, 5).store(42, Relaxed);
+        table.duplicated(5, 9);
+        table.released(5);
+        assert_eq!(number(&table, 9).load(Relaxed), 42);
+        table.opened(5, libc::AF_INET, libc::SOCK_STREAM);
+        assert_eq!(number(&table, 5).load(Relaxed), 0, "the number is new, the other lives");
+        number(&table, 5).store(7, Relaxed);
+        assert_eq!(number(&table, 9).load(Relaxed), 42);
+        table.released(9);
+        table.opened(9, libc::AF_INET6, libc::SOCK_STREAM);
+        assert_eq!(number(&table, 9).load(Relaxed), 0);
+        assert_eq!(number(&table, 5).load(Relaxed), 7);
+    }
+
+    #[test]
+    fn a_duplicate_onto_itself_changes_nothing() {
+        let table = table();
+        table.opened(5, libc::AF_INET, libc::SOCK_STREAM);
+        number(&table, 5).store(42, Relaxed);
+        table.duplicated(5, 5);
+        assert_eq!(number(&table, 5).load(Relaxed), 42);
+    }
+
+    #[test]
+    fn a_duplicate_of_something_unknown_forgets_what_the_number_was() {
+        let table = table();
+        table.opened(5, libc::AF_INET, libc::SOCK_STREAM);
+        table.duplicated(77, 5);
+        assert_eq!(table.get(5).kind(), Kind::Unknown);
+    }
+
+    #[test]
+    fn a_range_is_closed_at_once() {
+        let table = table();
+        for fd in [3, 1023, 1024, 900_000] {
+            table.opened(fd, libc::AF_INET, libc::SOCK_STREAM);
+        }
+        table.released_range(4, u32::MAX);
+        assert_eq!(table.get(3).kind(), Kind::Tcp);
+        for fd in [1023, 1024, 900_000] {
+            assert_eq!(table.get(fd).kind(), Kind::Unknown);
+        }
+    }
+
+    #[test]
+    fn a_number_beyond_the_table_is_known_without_a_place() {
+        let table = table();
+        for fd in [1 << 20, c_int::MAX, -1] {
+            table.opened(fd, libc::AF_INET, libc::SOCK_STREAM);
+            assert_eq!(table.get(fd).kind(), Kind::Unknown);
+            table.duplicated(fd, 3);
+            table.released(fd);
+        }
+    }
+
+    #[test]
+    fn a_child_of_vfork_changes_nothing() {
+        let table = table();
+        table.opened(5, libc::AF_INET, libc::SOCK_STREAM);
+        let block = ThreadBlock::get();
+        block.borrowed.store(1, Relaxed);
+        table.released(5);
+        table.duplicated(6, 5);
+        table.opened(8, libc::AF_INET, libc::SOCK_STREAM);
+        block.borrowed.store(0, Relaxed);
+        assert_eq!(table.get(5).kind(), Kind::Tcp);
+        assert_eq!(table.get(8).kind(), Kind::Unknown);
+    }
+
+    #[test]
+    fn threads_that_open_and_close_leave_no_reference_behind() {
+        let table = table();
+        std::thread::scope(|scope| {
+            for thread in 0..4 {
+                let table = &table;
+                scope.spawn(move || {
+                    for round in 0..20_000 {
+                        let fd = (round * 7 + thread) % 16;
+                        table.opened(fd, libc::AF_INET, libc::SOCK_STREAM);
+                        table.duplicated(fd, (fd + 1) % 16);
+                        table.released(fd);
+                    }
+                });
+            }
+        });
+        table.released_range(0, 100);
+        for place in 0..128 {
+            assert_eq!(table.shared(place).unwrap().references.load(Relaxed), 0, "{place}");
+        }
+    }
+}

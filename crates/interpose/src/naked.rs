@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The two functions that must not have a frame of ours.
+//!
+//! `vfork` returns twice on one stack: the child's calls overwrite what lies below the
+//! caller's frame, so the return address waits in the thread block, where a flag also says
+//! that the thread is now the child. `syscall` may itself be such a call, so it is entered by
+//! a jump.
+
+use crate::real::next;
+use crate::types::c_void;
+use core::sync::atomic::{AtomicPtr, Ordering::Relaxed};
+
+/// `static AtomicPtr` that holds the next definition of a function once it was asked for.
+fn once(pointer: &AtomicPtr<c_void>, name: &core::ffi::CStr) -> *mut c_void {
+    let known = pointer.load(Relaxed);
+    if !known.is_null() {
+        return known;
+    }
+    let found = next(name);
+    pointer.store(found, Relaxed);
+    found
+}
+
+static VFORK: AtomicPtr<c_void> = AtomicPtr::new(core::ptr::null_mut());
+static SYSCALL: AtomicPtr<c_void> = AtomicPtr::new(core::ptr::null_mut());
+
+/// The next `vfork`.
+pub extern "C" fn next_vfork() -> *mut c_void {
+    once(&VFORK, c"vfork")
+}
+
+/// The next `syscall`.
+pub extern "C" fn next_syscall() -> *mut c_void {
+    once(&SYSCALL, c"syscall")
+}
+
+/// Exports `vfork`, and `syscall` with a look at its number and first arguments by
+/// `<$interposer>::observe_syscall`.
+#[cfg(target_arch = "x86_64")]
+#[doc(hidden)]
+#[macro_export]
+macro_rules! export_naked {
+    ($interposer:ident) => {
+        /// # Safety
+        /// As libc's.
+        #[unsafe(no_mangle)]
+        #[unsafe(naked)]
+        pub unsafe extern "C" fn vfork() -> core::ffi::c_int {
+            core::arch::naked_asm!(
+                "sub rsp, 8",
+                "call {next}",
+                "add rsp, 8",
+                "mov rdx, qword ptr fs:[0]",
+                "add rdx, qword ptr [rip + tare_thread_block@GOTTPOFF]",
+                // A child of vfork that calls it again is on its own.
+                "cmp dword ptr [rdx + 8], 0",
+                "jne 2f",
+                "pop qword ptr [rdx]",
+                "mov dword ptr [rdx + 8], 1",
+                "call rax",
+                "mov rdx, qword ptr fs:[0]",
+                "add rdx, qword ptr [rip + tare_thread_block@GOTTPOFF]",
+                "test eax, eax",
+                "jz 3f",
+                "mov dword ptr [rdx + 8], 0",
+                "3:",
+                "push qword ptr [rdx]",
+                "ret",
+                "2:",
+                "jmp rax",
+                next = sym $crate::naked::next_vfork,
+            )
+        }
+
+        /// # Safety
+        /// As libc's.
+        #[unsafe(no_mangle)]
+        #[unsafe(naked)]
+        pub unsafe extern "C" fn __vfork() -> core::ffi::c_int {
+            core::arch::naked_asm!("jmp {vfork}", vfork = sym vfork)
+        }
+
+        /// # Safety
+        /// As libc's.
+        #[unsafe(no_mangle)]
+        #[unsafe(naked)]
+        pub unsafe extern "C" fn syscall() -> core::ffi::c_long {
+            core::arch::naked_asm!(
+                "push rdi",
+                "push rsi",
+                "push rdx",
+                "push rcx",
+                "push r8",
+                "push r9",
+                "sub rsp, 8",
+                "call {observe}",
+                "call {next}",
+                "add rsp, 8",
+                "pop r9",
+                "pop r8",
+                "pop rcx",
+                "pop rdx",
+                "pop rsi",
+                "pop rdi",
+                "jmp rax",
+                observe = sym observe_syscall,
+                next = sym $crate::naked::next_syscall,
+            )
+        }
+
+        extern "C" fn observe_syscall(number: core::ffi::c_long, first: usize, second: usize, third: usize) {
+            <$interposer as $crate::Interposer>::observe_syscall(number, first, second, third);
+        }
+    };
+}
+
+/// As on x86-64.
+#[cfg(target_arch = "aarch64")]
+#[doc(hidden)]
+#[macro_export]
+macro_rules! export_naked {
+    ($interposer:ident) => {
+        /// # Safety
+        /// As libc's.
+        #[unsafe(no_mangle)]
+        #[unsafe(naked)]
+        pub unsafe extern "C" fn vfork() -> core::ffi::c_int {
+            core::arch::naked_asm!(
+                "stp x29, x30, [sp, #-16]!",
+                "bl {next}",
+                "ldp x29, x30, [sp], #16",
+                "mov x16, x0",
+                "mrs x9, tpidr_el0",
+                "adrp x10, :gottprel:tare_thread_block",
+                "ldr x10, [x10, :gottprel_lo12:tare_thread_block]",
+                "add x9, x9, x10",
+                // A child of vfork that calls it again is on its own.
+                "ldr w10, [x9, #8]",
+                "cbnz w10, 2f",
+                "str x30, [x9]",
+                "mov w10, #1",
+                "str w10, [x9, #8]",
+                "blr x16",
+                "mrs x9, tpidr_el0",
+                "adrp x10, :gottprel:tare_thread_block",
+                "ldr x10, [x10, :gottprel_lo12:tare_thread_block]",
+                "add x9, x9, x10",
+                "cbz w0, 3f",
+                "str wzr, [x9, #8]",
+                "3:",
+                "ldr x30, [x9]",
+                "ret",
+                "2:",
+                "br x16",
+                next = sym $crate::naked::next_vfork,
+            )
+        }
+
+        /// # Safety
+        /// As libc's.
+        #[unsafe(no_mangle)]
+        #[unsafe(naked)]
+        pub unsafe extern "C" fn __vfork() -> core::ffi::c_int {
+            core::arch::naked_asm!("b {vfork}", vfork = sym vfork)
+        }
+
+        /// # Safety
+        /// As libc's.
+        #[unsafe(no_mangle)]
+        #[unsafe(naked)]
+        pub unsafe extern "C" fn syscall() -> core::ffi::c_long {
+            core::arch::naked_asm!(
+                "stp x29, x30, [sp, #-80]!",
+                "stp x0, x1, [sp, #16]",
+                "stp x2, x3, [sp, #32]",
+                "stp x4, x5, [sp, #48]",
+                "str x6, [sp, #64]",
+                "bl {observe}",
+                "bl {next}",
+                "mov x16, x0",
+                "ldr x6, [sp, #64]",
+                "ldp x4, x5, [sp, #48]",
+                "ldp x2, x3, [sp, #32]",
+                "ldp x0, x1, [sp, #16]",
+                "ldp x29, x30, [sp], #80",
+                "br x16",
+                observe = sym observe_syscall,
+                next = sym $crate::naked::next_syscall,
+            )
+        }
+
+        extern "C" fn observe_syscall(number: core::ffi::c_long, first: usize, second: usize, third: usize) {
+            <$interposer as $crate::Interposer>::observe_syscall(number, first, second, third);
+        }
+    };
+}
