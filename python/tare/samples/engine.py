@@ -32,7 +32,8 @@ def latency(samples: Table) -> ir.IntegerColumn:
     duration: Any = samples.duration_ns
     if "intended_ns" not in samples.columns or "start_ns" not in samples.columns:
         return duration
-    waited: Any = samples.start_ns - samples.intended_ns
+    # A column that is null throughout may have been stored without a type.
+    waited: Any = samples.start_ns.cast("int64") - samples.intended_ns.cast("int64")
     return duration + ibis.coalesce(waited, 0)
 
 

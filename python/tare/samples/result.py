@@ -38,9 +38,9 @@ class Result:
         if table is None:
             return None
         ok: Any = table.ok.fill_null(False) if "ok" in table.columns else ibis.literal(True)
-        span: Any = (
-            table.span.cast("string").fill_null(REQUEST) if "span" in table.columns else REQUEST
-        )
+        span: Any = ibis.literal(REQUEST)
+        if "span" in table.columns:
+            span = table.span.cast("string").fill_null(REQUEST)
         table = table.mutate(latency_ns=latency(table), ok=ok, span=span)
         if not self.left_out.slices or "slice" not in table.columns:
             return table.mutate(left_out=ibis.literal(False))

@@ -1,0 +1,213 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Result folders: what is read, what is left out, and what invalid runs become."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from tare.errors import InputError
+from tare.samples import latencies, read_result
+
+SLICES = 40
+"""Slices of a block, 20 rounds of two conditions."""
+A_SLICE = 5_000_000
+START = 1_700_000_000_000_000_000
+PLAIN_FIRST = ("plain", "hook")
+
+
+def write_result(
+    folder: Path,
+    *,
+    design: str = "interleaved",
+    blocks: int = 2,
+    steal: dict[tuple[int, int], float] | None = None,
+    wait: dict[tuple[int, int], float] | None = None,
+    invalid: dict[int, str] | None = None,
+    intended: bool = False,
+) -> Path:
+    """A result of `blocks` blocks: a request a ms, plain 100 µs, hook 110 µs, and 10 ms where hit.
+
+    `steal` and `wait` map (block, slice) to ns; `invalid` maps a run to its reason.
+    """
+    steal, wait, invalid = steal or {}, wait or {}, invalid or {}
+    runs: list[dict[str, Any]] = []
+    for block in range(1, blocks + 1):
+        for place, condition in enumerate(PLAIN_FIRST):
+            run = len(runs) + 1
+            runs.append(
+                {
+                    "run": run,
+                    "block": block,
+                    "environment": "host",
+                    "condition": condition,
+                    "valid": run not in invalid,
+                    "reason": invalid.get(run),
+                    "log_tail": [],
+                    "started_ns": START + block,
+                    "duration_ns": SLICES * A_SLICE,
+                    "requests": None,
+                    "errors": None,
+                    "endpoint": f"http://127.0.0.1:{8000 + place}/",
+                    "cpu": {
+                        "service_ns_per_request": 50_000.0 + place,
+                        "generator_ns_per_request": None,
+                    },
+                }
+            )
+            mine = [one for one in range(SLICES) if design == "blocks" or one % 2 == place]
+            where = f"condition={condition}/block={block}/run={run}"
+            base = 100_000 if condition == "plain" else 110_000
+            hit = {one for at, one in (*steal, *wait) if at == block}
+            rows = [
+                {
+                    "seq": seq,
+                    "slice": one,
+                    "intended_ns": START + one * A_SLICE - 7 if intended else None,
+                    "start_ns": START + one * A_SLICE + seq,
+                    "duration_ns": 10_000_000 if one in hit else base,
+                    "ok": seq != 0,
+                }
+                for one in mine
+                for seq in range(5)
+            ]
+            samples = folder / "samples" / where
+            samples.mkdir(parents=True)
+            pq.write_table(pa.Table.from_pylist(rows), samples / "samples.parquet")
+            readings = [
+                {
+                    "slice": one,
+                    "start_ns": START + one * A_SLICE,
+                    "duration_ns": A_SLICE,
+                    "subject": subject,
+                    "metric": metric,
+                    "value": float(values.get((block, one), 0.0)),
+                    "unit": "ns",
+                }
+                for one in mine
+                for subject, metric, values in (
+                    ("machine", "steal", steal),
+                    ("generator", "run_delay", wait),
+                    ("service", "run_delay", {}),
+                )
+            ]
+            machine = folder / "machine" / where
+            machine.mkdir(parents=True)
+            pq.write_table(pa.Table.from_pylist(readings), machine / "machine.parquet")
+    manifest = {
+        "format": 1,
+        "design": design,
+        "primary": "p50",
+        "budget": 0.03,
+        "alpha": 0.05,
+        "baseline": "plain",
+        "warnings": ["from the lab"],
+        "runs": runs,
+    }
+    (folder / "manifest.json").write_text(json.dumps(manifest))
+    return folder
+
+
+def test_runs_have_the_summaries_of_their_successful_requests(tmp_path: Path) -> None:
+    experiment = read_result(write_result(tmp_path))
+    assert experiment.paired
+    assert experiment.baseline == "plain"
+    assert experiment.warnings == ("from the lab",)
+    assert [(run.run, run.block, run.condition) for run in experiment.runs] == [
+        (1, 1, "plain"),
+        (2, 1, "hook"),
+        (3, 2, "plain"),
+        (4, 2, "hook"),
+    ]
+    hook = experiment.runs[1]
+    assert hook.summaries == {
+        "p50": 110_000,
+        "p95": 110_000,
+        "p99": 110_000,
+        "mean": 110_000,
+        "cpu_service": 50_001,
+    }
+    assert (hook.requests, hook.errors, hook.left_out) == (100, 20, 0.0)
+    assert hook.ended_ns == START + 1 + SLICES * A_SLICE
+
+
+def test_latency_counts_from_the_intended_start(tmp_path: Path) -> None:
+    experiment = read_result(write_result(tmp_path, intended=True))
+    # In every slice, requests 1 to 4 count and start 1 to 4 ns after the slice, 7 ns late.
+    assert experiment.runs[0].summaries["mean"] == 100_000 + 7 + 2.5
+
+
+def test_a_stolen_slice_leaves_out_its_round_and_the_one_before(tmp_path: Path) -> None:
+    folder = write_result(tmp_path, steal={(1, 10): 10e6})
+    experiment = read_result(folder)
+    # Slice 10 is plain's in round 5; rounds 4 and 5 of 20 go, for both conditions of block 1.
+    assert [run.left_out for run in experiment.runs] == [0.1, 0.1, 0.0, 0.0]
+    assert [run.requests for run in experiment.runs] == [90, 90, 100, 100]
+    assert experiment.runs[0].summaries["p99"] == 100_000
+    assert latencies(folder, condition="plain", block=1).size == 90 - 18
+    assert latencies(folder, run=2, limit=3).tolist() == [110_000.0] * 3
+
+
+def test_unusual_waiting_leaves_out_its_round_only(tmp_path: Path) -> None:
+    experiment = read_result(write_result(tmp_path, wait={(2, 7): 1e6}))
+    assert [run.left_out for run in experiment.runs] == [0.0, 0.0, 0.05, 0.05]
+    assert experiment.runs[3].summaries["p99"] == 110_000
+
+
+def test_waiting_that_is_usual_is_no_disturbance(tmp_path: Path) -> None:
+    every = {(block, one): 2e6 for block in (1, 2) for one in range(SLICES)}
+    experiment = read_result(write_result(tmp_path, wait=every))
+    assert {run.left_out for run in experiment.runs} == {0.0}
+
+
+def test_runs_one_after_the_other_lose_their_own_slices(tmp_path: Path) -> None:
+    experiment = read_result(write_result(tmp_path, design="blocks", wait={(1, 7): 1e6}))
+    # Both runs of block 1 have a slice 7 that was hit; each is a round of its own.
+    assert [run.left_out for run in experiment.runs] == [1 / 40, 1 / 40, 0.0, 0.0]
+
+
+def test_no_more_than_half_is_ever_left_out(tmp_path: Path) -> None:
+    stolen = {(1, one): 10e6 + one for one in range(SLICES)}
+    experiment = read_result(write_result(tmp_path, steal=stolen))
+    assert [run.left_out for run in experiment.runs] == [0.5, 0.5, 0.0, 0.0]
+    assert any("in 1 of 2 blocks" in warning for warning in experiment.warnings)
+
+
+def test_what_is_left_out_does_not_depend_on_latencies(tmp_path: Path) -> None:
+    """The same readings with other latencies leave out the same slices."""
+    steal = {(1, 10): 10e6, (2, 30): 10e6}
+    shares = []
+    for name, scale in (("a", 1), ("b", 1000)):
+        folder = write_result(tmp_path / name, steal=steal)
+        for path in folder.glob("samples/*/*/*/*.parquet"):
+            table = pq.ParquetFile(path).read()
+            slower = np.asarray(table["duration_ns"]) * scale
+            pq.write_table(table.set_column(4, "duration_ns", pa.array(slower)), path)
+        shares.append([run.left_out for run in read_result(folder).runs])
+    assert shares[0] == shares[1]
+
+
+def test_an_invalid_run_stays_with_its_reason(tmp_path: Path) -> None:
+    experiment = read_result(write_result(tmp_path, invalid={3: "the service crashed"}))
+    assert [run.valid for run in experiment.runs] == [True, True, False, True]
+    assert experiment.runs[2].reason == "the service crashed"
+
+
+def test_a_run_without_samples_is_invalid(tmp_path: Path) -> None:
+    folder = write_result(tmp_path)
+    (folder / "samples/condition=hook/block=1/run=2/samples.parquet").unlink()
+    run = read_result(folder).runs[1]
+    assert not run.valid
+    assert run.reason == "no successful request was recorded"
+
+
+def test_what_is_no_result_folder_is_named(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"manifest\.json: no such file"):
+        read_result(tmp_path)
+    (tmp_path / "manifest.json").write_text("{")
+    with pytest.raises(InputError, match="cannot be read"):
+        read_result(tmp_path)
