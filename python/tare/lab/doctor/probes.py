@@ -41,7 +41,7 @@ PROBES = (
     ),
     Probe(
         "kernel", "perf events", perf_events,
-        "nothing; counters are missing from the fingerprint of a run",
+        "nothing yet; counters could explain a difference",
         "sysctl kernel.perf_event_paranoid=1; on a virtual machine, one with a virtual PMU",
     ),
     Probe(

@@ -1,0 +1,87 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`tare doctor` as a user meets it: as root, as nobody, for people and for programs."""
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import pytest
+
+KEYS = ["group", "name", "state", "found", "switches_off", "get", "details"]
+GROUPS = ["rights", "kernel", "environments", "time", "programs"]
+NAMES = [
+    "root", "capabilities", "btf", "bpf programs", "perf events", "cgroups",
+    "network namespaces", "docker", "podman", "runc", "crun", "kvm",
+    "clock source", "invariant tsc", "no steal", "frequency control",
+    "native parts", "nginx", "haproxy", "envoy", "jdk", "build tools",
+]  # fmt: skip
+
+# Imports first: a user without rights need not be able to read the folder of a clone.
+AS_NOBODY = """
+import json, os
+from tare.lab.doctor import PROBES, examine
+os.setgroups([])
+os.setgid(65534)
+os.setuid(65534)
+print(json.dumps([finding.to_json() for finding in examine(PROBES)]))
+"""
+
+
+def doctor(*options: str, **variables: str) -> str:
+    done = subprocess.run(
+        [sys.executable, "-m", "tare", "doctor", *options],
+        capture_output=True, text=True, check=False, timeout=60, env={**os.environ, **variables},
+    )  # fmt: skip
+    assert (done.returncode, done.stderr) == (0, "")
+    return done.stdout
+
+
+def check(probes: list[dict[str, object]]) -> dict[str, dict[str, object]]:
+    assert [probe["name"] for probe in probes] == NAMES
+    assert list(dict.fromkeys(probe["group"] for probe in probes)) == GROUPS
+    for probe in probes:
+        assert list(probe) == KEYS
+        assert probe["state"] in ("yes", "partly", "no")
+        assert probe["found"]
+        assert probe["switches_off"]
+        assert probe["get"]
+        assert "could not look" not in str(probe["found"]), probe
+    return {str(probe["name"]): probe for probe in probes}
+
+
+def test_json_has_the_same_keys_on_every_machine(tmp_path: Path) -> None:
+    answer = json.loads(doctor("--json", TMPDIR=str(tmp_path)))
+    assert list(answer) == ["machine", "probes"]
+    assert answer["machine"]["kernel"] == os.uname().release
+    found = check(answer["probes"])
+    assert found["root"]["details"] == {"uid": os.geteuid()}
+    assert (found["root"]["state"] == "no") == (os.geteuid() != 0)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_nobody_gets_answers_too() -> None:
+    if os.geteuid() != 0:
+        pytest.skip("needs root to become nobody")
+    with tempfile.TemporaryDirectory() as folder:
+        Path(folder).chmod(0o777)
+        done = subprocess.run(
+            [sys.executable, "-c", AS_NOBODY],
+            capture_output=True, text=True, check=False, timeout=60,
+            env={**os.environ, "TMPDIR": folder, "HOME": "/nonexistent"},
+        )  # fmt: skip
+        assert list(Path(folder).iterdir()) == []
+    assert (done.returncode, done.stderr) == (0, "")
+    found = check(json.loads(done.stdout))
+    for name in ("root", "capabilities", "bpf programs", "cgroups"):
+        assert found[name]["state"] == "no", found[name]
+    assert found["network namespaces"]["state"] != "yes"
+
+
+def test_people_see_every_probe_on_lines_that_fit() -> None:
+    lines = doctor(COLUMNS="100").splitlines()
+    assert all(len(line) <= 100 for line in lines)
+    for name in NAMES:
+        assert any(line.startswith(f"  {name} ") for line in lines), name
