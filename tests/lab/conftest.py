@@ -1,0 +1,176 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Short experiments on a real nginx."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tare.lab.supervisor import descendants
+from tare.native import native
+
+NGINX_CONF = """
+user root;
+daemon off;
+worker_processes 1;
+pid nginx.pid;
+events {}
+http {
+  access_log off;
+  client_body_temp_path body;
+  proxy_temp_path proxy;
+  fastcgi_temp_path fastcgi;
+  uwsgi_temp_path uwsgi;
+  scgi_temp_path scgi;
+  keepalive_requests 1000000000;
+  server { listen {address}:{port}; location / { return 200 "hello\\n"; } }
+}
+"""
+PLAN = """\
+name = "short"
+budget = "5%"
+blocks = 2
+seed = 1
+{top}
+
+[service]
+command = "nginx -p {dir} -c nginx.conf -e stderr"
+ready = { http = "/", timeout = "3s" }
+{service}
+
+[service.files]
+"nginx.conf" = '''{nginx}'''
+
+[load]
+{load}
+
+[[conditions]]
+name = "one"
+
+[[conditions]]
+name = "two"
+layers = [{layers}]
+"""
+OWN_LOAD = 'warmup = "50ms"\nduration = "300ms"\n'
+
+
+@dataclass
+class Experiment:
+    """A plan in a folder of its own, and `tare run` on it."""
+
+    folder: Path
+    started: "list[subprocess.Popen[str]]" = field(default_factory=list)
+
+    @property
+    def plan(self) -> Path:
+        return self.folder / "plan.toml"
+
+    @property
+    def result(self) -> Path:
+        return self.folder / "result"
+
+    def write_plan(
+        self,
+        *,
+        top: str = "",
+        service: str = "",
+        load: str = OWN_LOAD,
+        layers: str = "",
+        nginx: str = NGINX_CONF,
+    ) -> None:
+        """Writes the short plan with some keys more."""
+        parts = {"top": top, "service": service, "load": load, "layers": layers, "nginx": nginx}
+        text = PLAN
+        for name, part in parts.items():
+            text = text.replace(f"{{{name}}}", part)
+        self.plan.write_text(text)
+
+    def start(self, *words: str, prefix: tuple[str, ...] = ()) -> "subprocess.Popen[str]":
+        """Starts `tare run` on the plan in a session of its own."""
+        command = [*prefix, sys.executable, "-m", "tare", "run", str(self.plan), *words]
+        process = subprocess.Popen(
+            command,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            start_new_session=True,
+            cwd=self.folder,
+        )
+        self.started.append(process)
+        return process
+
+    def run(self, *words: str) -> "subprocess.CompletedProcess[str]":
+        """Runs `tare run` on the plan to its end."""
+        process = self.start("--out", str(self.result), *words)
+        out, err = process.communicate(timeout=90)
+        return subprocess.CompletedProcess(process.args, process.returncode, out, err)
+
+    @property
+    def manifest(self) -> dict[str, Any]:
+        return dict(json.loads((self.result / "manifest.json").read_text()))
+
+    def runs(self, condition: str) -> list[dict[str, Any]]:
+        """The manifest's entries of one condition."""
+        return [run for run in self.manifest["runs"] if run["condition"] == condition]
+
+    def wait_for_runs(self, process: "subprocess.Popen[str]", number: int) -> None:
+        """Waits until so many runs are durable and the next block is under load."""
+
+        def there() -> bool:
+            assert process.poll() is None, process.communicate()
+            durable = (self.result / "manifest.json").exists() and len(self.manifest["runs"])
+            under_load = (self.result / "work" / "load" / "samples.arrow").exists()
+            return durable == number and under_load
+
+        wait_until(there, 30)
+
+
+def wait_until(condition: Callable[[], bool], seconds: float) -> None:
+    """Waits until a condition holds; fails after so many seconds."""
+    until = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < until, "it did not come true in time"
+        time.sleep(0.02)
+
+
+def family(process: "subprocess.Popen[str]") -> dict[int, str]:
+    """The descendants of a process, with what tells each from a later one with the same id."""
+    return {pid: born(pid) for pid in descendants(process.pid)}
+
+
+def born(pid: int) -> str:
+    """When a process began, in ticks; empty when there is none."""
+    try:
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return ""
+    return "" if fields[0] in "ZX" else fields[19]
+
+
+def none_left(pids: dict[int, str]) -> bool:
+    """Whether all of these processes have ended."""
+    return all(born(pid) != ticks for pid, ticks in pids.items())
+
+
+@pytest.fixture
+def experiment(tmp_path: Path) -> Iterator[Experiment]:
+    """An experiment whose processes end with the test."""
+    os.environ["PATH"] += ":/usr/sbin"
+    if shutil.which("nginx") is None:
+        pytest.skip("nginx is not installed")
+    if not Path(native("bin", "tare-load")).exists():
+        pytest.skip("tare-load is not built")
+    experiment = Experiment(tmp_path)
+    yield experiment
+    for process in experiment.started:
+        if process.poll() is None:
+            process.kill()
+        process.communicate()

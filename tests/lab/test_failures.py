@@ -1,0 +1,115 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A run that goes wrong is invalid with its reason; the experiment goes on."""
+
+import socket
+
+from tests.lab.conftest import Experiment
+
+DIES = '{ type = "wrap", command = ["timeout", "-s", "KILL", "0.4"] }'
+NEVER_READY = '{ type = "wrap", command = ["sh", "-c", "echo not today >&2; sleep 60", "sh"] }'
+ENDS_AT_ONCE = '{ type = "wrap", command = ["sh", "-c", "echo broken config >&2; exit 3", "sh"] }'
+HALF_FAIL = """
+user root;
+daemon off;
+pid {dir}/half.pid;
+events {}
+http {
+  access_log off;
+  client_body_temp_path {dir}/b; proxy_temp_path {dir}/p; fastcgi_temp_path {dir}/f;
+  uwsgi_temp_path {dir}/u; scgi_temp_path {dir}/s;
+  server {
+    listen {address}:{port};
+    location / {
+      if ($request_id ~ "^[0-7]") { return 503; }
+      proxy_pass http://{address}:{upstream};
+    }
+  }
+}
+"""
+
+
+def check_one_is_valid_and_two_is_not(experiment: Experiment, blocks: int = 2) -> str:
+    """Asserts so and returns the reason, the same in all blocks but for numbers."""
+    one, two = experiment.runs("one"), experiment.runs("two")
+    assert len(one) == len(two) == blocks
+    assert all(run["valid"] and run["requests"] > 0 and run["reason"] is None for run in one), one
+    assert not any(run["valid"] for run in two)
+    return str(two[0]["reason"])
+
+
+def test_a_service_that_crashes_under_load(experiment: Experiment) -> None:
+    experiment.write_plan(layers=DIES, load='warmup = "50ms"\nduration = "600ms"\nmax_errors = 1')
+    assert experiment.run().returncode == 0
+    reason = check_one_is_valid_and_two_is_not(experiment)
+    assert reason == "the service was killed by SIGKILL during the load"
+
+
+def test_a_service_that_crashes_in_a_design_of_blocks(experiment: Experiment) -> None:
+    experiment.write_plan(
+        top='design = "blocks"', layers=DIES, load='warmup = "50ms"\nduration = "600ms"'
+    )
+    assert experiment.run().returncode == 0
+    reason = check_one_is_valid_and_two_is_not(experiment)
+    assert reason == "the service was killed by SIGKILL during the load"
+
+
+def test_a_service_that_ends_before_it_is_ready(experiment: Experiment) -> None:
+    experiment.write_plan(layers=ENDS_AT_ONCE)
+    assert experiment.run().returncode == 0
+    reason = check_one_is_valid_and_two_is_not(experiment)
+    assert reason == "exited with code 3 before it was ready"
+    assert experiment.runs("two")[0]["log_tail"] == ["broken config"]
+
+
+def test_a_service_that_is_never_ready(experiment: Experiment) -> None:
+    experiment.write_plan(layers=NEVER_READY)
+    done = experiment.run("--blocks", "1")
+    assert done.returncode == 0
+    reason = check_one_is_valid_and_two_is_not(experiment, blocks=1)
+    assert reason.startswith("not ready within 3 s: GET http://127.0.0.1:")
+    assert experiment.runs("two")[0]["log_tail"] == ["not today"]
+    assert reason in done.stderr
+
+
+def test_a_program_that_is_not_there(experiment: Experiment) -> None:
+    experiment.write_plan(layers='{ type = "wrap", command = "/no/such/agent --on" }')
+    assert experiment.run().returncode == 0
+    assert "/no/such/agent" in check_one_is_valid_and_two_is_not(experiment)
+
+
+def test_a_port_in_use(experiment: Experiment) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        experiment.write_plan(service=f"port = {port}")
+        done = experiment.run()
+    assert done.returncode == 1
+    wanted = f"port {port} of 127.0.0.1 is in use by another program"
+    assert [run["reason"] for run in experiment.manifest["runs"]] == [wanted] * 4
+    assert wanted in done.stderr.splitlines()[-1]
+
+
+def test_too_many_errors(experiment: Experiment) -> None:
+    (experiment.folder / "half.conf").write_text(HALF_FAIL)
+    experiment.write_plan(
+        layers='{ type = "proxy", program = "nginx", config = "half.conf" }',
+        load='warmup = "50ms"\nduration = "300ms"\nexpect_status = [200]',
+    )
+    assert experiment.run().returncode == 0
+    reason = check_one_is_valid_and_two_is_not(experiment)
+    assert "% of the requests failed, above 1.00%" in reason
+    two = experiment.runs("two")[0]
+    assert 0.3 < two["errors"] / two["requests"] < 0.7
+
+
+def test_two_runs_at_once_work_and_say_that_they_disturb_each_other(
+    experiment: Experiment,
+) -> None:
+    experiment.write_plan(load='warmup = "50ms"\nduration = "1s"')
+    first = experiment.start("--out", str(experiment.folder / "first"))
+    second = experiment.start("--out", str(experiment.result))
+    errors = [process.communicate(timeout=60)[1] for process in (first, second)]
+    assert (first.returncode, second.returncode) == (0, 0), errors
+    assert any("another tare run is under way" in error for error in errors)
+    assert all(run["valid"] for run in experiment.manifest["runs"])

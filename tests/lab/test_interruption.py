@@ -1,0 +1,123 @@
+# SPDX-License-Identifier: Apache-2.0
+"""However tare ends, nothing that it started lives on, and no finished block is lost."""
+
+import os
+import shutil
+import signal
+import sys
+from pathlib import Path
+
+import pytest
+from tests.lab.conftest import Experiment, born, family, none_left, wait_until
+
+LOAD = 'warmup = "50ms"\nduration = "500ms"\n'
+# A daemon that leaves its parent, its session and its group, and does not mind SIGTERM.
+STRAY = (
+    '{ type = "wrap", command = ["sh", "-c",'
+    ' \'setsid sh -c "trap : TERM; while :; do sleep 1; done" & exec "$@"\', "sh"] }'
+)
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    """All Parquet files of a result."""
+    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*.parquet")}
+
+
+def check_resume(experiment: Experiment, kept: dict[str, bytes]) -> None:
+    """Finishes what is missing, and nothing else."""
+    before = experiment.manifest["runs"]
+    process = experiment.start("--resume", str(experiment.result))
+    _, errors = process.communicate(timeout=60)
+    assert process.returncode == 0, errors
+    manifest = experiment.manifest
+    assert [run["run"] for run in manifest["runs"]] == list(range(1, 7))
+    assert manifest["runs"][: len(before)] == before
+    assert all(run["valid"] for run in manifest["runs"])
+    assert manifest["finished"]
+    after = contents(experiment.result)
+    assert kept.items() <= after.items()
+    assert sum(name.startswith("samples/") for name in after) == 6
+    assert not list(experiment.result.rglob("*.new"))
+
+
+def test_ctrl_c_stops_everything_and_resume_goes_on(experiment: Experiment) -> None:
+    experiment.write_plan(load=LOAD)
+    process = experiment.start("--out", str(experiment.result), "--blocks", "3")
+    experiment.wait_for_runs(process, 2)
+    started = family(process)
+    os.killpg(process.pid, signal.SIGINT)  # what a terminal does
+    _, errors = process.communicate(timeout=6)
+    assert process.returncode == 130
+    assert none_left(started)
+    last = errors.splitlines()[-1]
+    assert f"--resume {experiment.result}" in last
+    assert len(experiment.manifest["runs"]) == 2
+    check_resume(experiment, contents(experiment.result))
+
+
+def test_kill_9_of_tare_leaves_no_process_and_whole_files(experiment: Experiment) -> None:
+    experiment.write_plan(load=LOAD, layers=STRAY)
+    process = experiment.start("--out", str(experiment.result), "--blocks", "3")
+    experiment.wait_for_runs(process, 2)
+    started = family(process)
+    assert len(started) >= 7  # supervisor, two nginx of two processes, the stray one, the load
+    process.kill()
+    wait_until(lambda: none_left(started), 5)
+    process.communicate()
+    assert len(experiment.manifest["runs"]) == 2
+    check_resume(experiment, contents(experiment.result))
+
+
+def test_when_the_supervisor_is_killed_tare_stops_what_it_knows(experiment: Experiment) -> None:
+    experiment.write_plan(load=LOAD)
+    process = experiment.start("--out", str(experiment.result), "--blocks", "3")
+    experiment.wait_for_runs(process, 2)
+    started = family(process)
+    (supervisor,) = [pid for pid in started if "supervisor.py" in command_line(pid)]
+    os.kill(supervisor, signal.SIGKILL)
+    _, errors = process.communicate(timeout=6)
+    assert process.returncode == 1
+    assert "the supervisor died" in errors.splitlines()[-1]
+    wait_until(lambda: none_left(started), 1)
+    check_resume(experiment, contents(experiment.result))
+
+
+def test_resume_refuses_another_plan(experiment: Experiment) -> None:
+    experiment.write_plan()
+    assert experiment.run("--blocks", "1").returncode == 0
+    experiment.write_plan(top='primary = "p99"')
+    process = experiment.start("--resume", str(experiment.result))
+    _, errors = process.communicate(timeout=30)
+    assert process.returncode == 2
+    assert "was run with another primary" in errors
+
+
+def test_a_result_is_never_overwritten(experiment: Experiment) -> None:
+    experiment.write_plan()
+    assert experiment.run("--blocks", "1").returncode == 0
+    again = experiment.run("--blocks", "1")
+    assert again.returncode == 2
+    assert "holds a result already" in again.stderr
+
+
+def test_as_an_ordinary_user(experiment: Experiment) -> None:
+    if os.geteuid() != 0:
+        pytest.skip("all other tests run as an ordinary user already")
+    if shutil.which("setpriv") is None:
+        pytest.skip("setpriv is not installed")
+    nobody = ("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "env", "HOME=/tmp")
+    if os.system(f"{' '.join(nobody)} {sys.executable} -c 'import tare.plan' 2>/dev/null") != 0:
+        pytest.skip("an ordinary user may not read this clone")
+    experiment.write_plan()
+    for folder in (experiment.folder, *experiment.folder.parents[:2]):
+        folder.chmod(0o777)
+    process = experiment.start("--out", str(experiment.result), "--blocks", "1", prefix=nobody)
+    _, errors = process.communicate(timeout=60)
+    assert process.returncode == 0, errors
+    assert all(run["valid"] for run in experiment.manifest["runs"])
+    assert (experiment.result / "manifest.json").stat().st_uid == 65534
+
+
+def command_line(pid: int) -> str:
+    """A process's command line; empty when it has ended."""
+    return Path(f"/proc/{pid}/cmdline").read_text().replace("\0", " ") if born(pid) else ""

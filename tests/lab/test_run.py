@@ -1,0 +1,184 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`tare run` from a plan to verdicts, on a real nginx."""
+
+import json
+import os
+import shutil
+import sys
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+from tests.lab.conftest import OWN_LOAD, Experiment
+
+from tare.errors import TareError
+from tare.lab import load as loads
+from tare.lab.experiment import check
+from tare.native import native
+from tare.plan import load
+
+RULES = """
+[[rule]]
+keywords = ["never-in-a-request"]
+"""
+
+
+def test_a_null_experiment_from_plan_to_verdict(experiment: Experiment) -> None:
+    experiment.write_plan()
+    done = experiment.run("--json")
+    assert done.returncode == 0, done.stderr
+    (primary,) = [one for one in json.loads(done.stdout)["comparisons"] if one["metric"] == "p50"]
+    assert primary["verdict"] == "inconclusive"
+    assert primary["runs"] == {"baseline": 2, "condition": 2}
+    manifest = experiment.manifest
+    assert manifest["design"] == "interleaved"
+    assert manifest["finished"]
+    assert [run["run"] for run in manifest["runs"]] == [1, 2, 3, 4]
+    assert all(run["valid"] and run["errors"] == 0 for run in manifest["runs"])
+    assert all(run["cpu"]["service_ns_per_request"] > 0 for run in manifest["runs"])
+    order = [(run["block"], run["condition"]) for run in manifest["runs"]]
+    assert order == [(p["block"], c) for p in manifest["order"] for c in p["conditions"]]
+    assert not (experiment.result / "work").exists()
+    assert (experiment.result / "report.html").exists()
+    assert json.loads((experiment.result / "verdicts.json").read_text()) == json.loads(done.stdout)
+
+
+def test_samples_are_complete_and_slices_of_both_conditions_alternate(
+    experiment: Experiment,
+) -> None:
+    experiment.write_plan()
+    assert experiment.run().returncode == 0
+    slices = {}
+    for run in experiment.manifest["runs"]:
+        key = f"condition={run['condition']}/block={run['block']}/run={run['run']}"
+        table = pq.read_table(experiment.result / "samples" / key / "samples.parquet",
+                              partitioning=None)  # fmt: skip
+        assert table.num_rows == run["requests"] > 0
+        known = {name: set(table[name].to_pylist()) for name in ("experiment", "block", "run")}
+        assert known["experiment"] == {experiment.manifest["experiment"]}
+        assert (known["block"], known["run"]) == ({run["block"]}, {run["run"]})
+        assert set(table["environment"].to_pylist()) == {"host"}
+        slices[run["run"]] = set(table["slice"].to_pylist())
+        machine = pq.read_table(experiment.result / "machine" / key / "machine.parquet",
+                                partitioning=None)  # fmt: skip
+        assert {"steal", "run_delay", "cpu_time"} <= set(machine["metric"].to_pylist())
+    assert not slices[1] & slices[2]
+    assert max(slices[1] | slices[2]) > 50
+
+
+def test_blocks_one_after_the_other_on_a_fixed_port(experiment: Experiment) -> None:
+    port = 14321
+    experiment.write_plan(service=f"port = {port}")
+    done = experiment.run()
+    assert done.returncode == 0, done.stderr
+    runs = experiment.manifest["runs"]
+    assert experiment.manifest["design"] == "blocks"
+    assert all(run["valid"] for run in runs)
+    assert all(f":{port}/" in run["endpoint"] for run in runs)
+    ends = [run["started_ns"] + run["duration_ns"] for run in runs]
+    assert all(end < later["started_ns"] for end, later in zip(ends, runs[1:], strict=False))
+
+
+def test_a_dry_run_prints_the_order_and_starts_nothing(experiment: Experiment) -> None:
+    experiment.write_plan()
+    done = experiment.run("--dry-run", "--blocks", "3", "--seed", "9")
+    assert done.returncode == 0
+    assert "block 3: " in done.stdout
+    assert "about " in done.stdout
+    assert not experiment.result.exists()
+
+
+def test_blocks_and_seed_of_the_command_line_are_in_the_plan_as_run(
+    experiment: Experiment,
+) -> None:
+    experiment.write_plan()
+    assert experiment.run("--blocks", "1", "--seed", "77").returncode == 0
+    stored = load(experiment.result / "plan.toml")
+    assert (stored.blocks, stored.seed) == (1, 77)
+    assert experiment.manifest["seed"] == 77
+
+
+def test_wrap_env_and_proxies_stack(experiment: Experiment) -> None:
+    if shutil.which("haproxy") is None:
+        pytest.skip("haproxy is not installed")
+    experiment.write_plan(
+        layers='{ type = "env", variables = { LAYERED = "yes" } },'
+        ' { type = "wrap", command = ["sh", "-c", \'echo "layered: $LAYERED" >&2; exec "$@"\','
+        ' "sh"] },'
+        ' { type = "proxy", program = "haproxy" }, { type = "proxy", program = "nginx" },'
+    )
+    done = experiment.run("--blocks", "1")
+    assert done.returncode == 0, done.stderr
+    assert all(run["valid"] for run in experiment.manifest["runs"]), experiment.manifest["runs"]
+    assert "layered: yes" in (experiment.result / "logs/block=1/two.log").read_text()
+    assert (experiment.result / "logs/block=1/two.proxy2-nginx.log").exists()
+
+
+def test_the_hook_leaves_its_costs(experiment: Experiment) -> None:
+    if not Path(native("bin", "tare-hook")).exists():
+        pytest.skip("tare-hook is not built")
+    (experiment.folder / "rules.toml").write_text(RULES)
+    experiment.write_plan(top='kind = "both"', layers='{ type = "hook", rules = "rules.toml" }')
+    done = experiment.run("--blocks", "1")
+    assert done.returncode == 0, done.stderr
+    (run,) = experiment.runs("two")
+    assert run["valid"], run
+    file = f"costs/condition=two/block=1/run={run['run']}/costs.parquet"
+    costs = pq.read_table(experiment.result / file, partitioning=None)
+    assert "own_time" in set(costs["metric"].to_pylist())
+    assert set(costs["condition"].to_pylist()) == {"two"}
+
+
+def test_a_foreign_load_generator(experiment: Experiment) -> None:
+    generator = Path(__file__).with_name("foreign_load.py")
+    experiment.write_plan(
+        load=f'type = "command"\ncommand = ["{sys.executable}", "{generator}", "{{url}}",'
+        ' "{output}"]\noutput = "stats.csv"\nformat = "locust"\nduration = "1s"'
+    )
+    done = experiment.run()
+    assert done.returncode == 0, done.stderr
+    assert experiment.manifest["design"] == "blocks"
+    for run in experiment.manifest["runs"]:
+        assert run["valid"], run
+        assert run["requests"] == 50
+        assert run["cpu"]["service_ns_per_request"] > 0
+
+
+def test_a_rate_that_is_a_share_of_the_capacity(experiment: Experiment) -> None:
+    experiment.write_plan(load=f'{OWN_LOAD}mode = "constant"\nusers = 2\nrate = "10% of capacity"')
+    done = experiment.run("--blocks", "1")
+    assert done.returncode == 0, done.stderr
+    recorded = experiment.manifest["load"]
+    assert recorded["rate"] == pytest.approx(0.1 * recorded["capacity"]["rate"])
+    assert all(run["valid"] for run in experiment.manifest["runs"])
+
+
+def test_a_service_in_its_own_network_namespace(experiment: Experiment) -> None:
+    if os.geteuid() != 0:
+        pytest.skip("a network namespace needs root")
+    experiment.write_plan(top='environments = ["host", "netns"]')
+    done = experiment.run("--blocks", "1")
+    assert done.returncode == 0, done.stderr
+    runs = experiment.manifest["runs"]
+    assert all(run["valid"] for run in runs), runs
+    hosts = {run["environment"]: run["endpoint"].split(":")[1] for run in runs}
+    assert hosts["host"] == "//127.0.0.1"
+    assert hosts["netns"].startswith("//10.213.")
+
+
+def test_what_is_not_there_yet_is_refused(experiment: Experiment) -> None:
+    experiment.write_plan(top='environments = ["container"]')
+    done = experiment.run()
+    assert done.returncode == 2
+    assert done.stderr.strip() == (
+        "tare: environment container: not yet; this version has host, netns"
+    )
+
+
+def test_without_tare_load_it_says_what_to_do(
+    experiment: Experiment, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    experiment.write_plan()
+    monkeypatch.setattr(loads, "PROGRAM", "/nowhere/tare-load")
+    with pytest.raises(TareError, match=r"/nowhere/tare-load: missing; build .* 'make native'"):
+        check(load(experiment.plan))

@@ -1,0 +1,48 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Sections of docs/results.md, each renewed by the series that owns it."""
+
+import platform
+import subprocess
+from datetime import UTC, datetime
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+RESULTS = ROOT / "docs" / "results.md"
+HEAD = """\
+<!-- SPDX-License-Identifier: Apache-2.0 -->
+# Results
+
+What was measured, where, when, by which command. Every section is written by its own series.
+"""
+
+
+def renew(name: str, title: str, command: str, body: str) -> None:
+    """Replaces the section between the markers of `name`, or adds it at the end."""
+    begin, end = f"<!-- begin {name} -->", f"<!-- end {name} -->"
+    about = f"{_machine()}; {datetime.now(UTC):%Y-%m-%d}; commit {_commit()}; `{command}`"
+    section = f"{begin}\n## {title}\n{about}\n\n{body.strip()}\n{end}\n"
+    text = RESULTS.read_text() if RESULTS.exists() else HEAD
+    if begin in text and end in text:
+        before, rest = text.split(begin, 1)
+        text = before + section + rest.split(end, 1)[1].lstrip("\n")
+    else:
+        text = f"{text.rstrip()}\n\n{section}"
+    RESULTS.write_text(text)
+
+
+def _machine() -> str:
+    model = "unknown CPU"
+    for line in Path("/proc/cpuinfo").read_text().splitlines():
+        if line.startswith("model name"):
+            model = line.split(":", 1)[1].strip()
+            break
+    cpus = len(list(Path("/sys/devices/system/cpu").glob("cpu[0-9]*")))
+    return f"{cpus} CPUs {model}, Linux {platform.release()}"
+
+
+def _commit() -> str:
+    def git(*words: str) -> str:
+        return subprocess.check_output(["git", *words], cwd=ROOT, text=True).strip()
+
+    changed = " with uncommitted changes" if git("status", "--porcelain", "-uno") else ""
+    return git("rev-parse", "--short=10", "HEAD") + changed
