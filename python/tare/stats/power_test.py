@@ -1,0 +1,78 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Detectable effects against simulation and the published table of CVs and runs."""
+
+from math import expm1, sqrt
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from tare.stats.power import (
+    detectable,
+    pooled_spread,
+    runs_for,
+    spread_of_differences,
+    upper_spread,
+)
+
+
+@pytest.mark.parametrize("paired", [True, False])
+def test_the_detectable_difference_is_found_four_times_in_five(paired: bool) -> None:
+    runs, spread, tries = 8, 0.02, 20_000
+    least = detectable(spread, runs, paired)
+    assert least is not None
+    generator = np.random.default_rng(3)
+    if paired:
+        found = stats.ttest_1samp(generator.normal(least, spread, (tries, runs)), 0, axis=1)
+    else:
+        one = generator.normal(0, spread, (tries, runs))
+        found = stats.ttest_ind(generator.normal(least, spread, (tries, runs)), one, axis=1)
+    assert np.mean(found.pvalue <= 0.05) == pytest.approx(0.8, abs=0.012)
+
+
+@pytest.mark.parametrize(
+    ("variation", "runs", "percent"),
+    [(0.01, 5, 2.0), (0.01, 10, 1.3), (0.01, 20, 0.9), (0.03, 5, 6.1), (0.05, 10, 6.6)],
+)
+def test_unpaired_runs_detect_what_is_known_of_them(
+    variation: float, runs: int, percent: float
+) -> None:
+    """80 % power at 5 %: textbook values for runs with this coefficient of variation."""
+    least = detectable(variation, runs, paired=False)
+    assert least is not None
+    assert 100 * expm1(least) == pytest.approx(percent, abs=0.1 * percent)
+
+
+def test_one_run_detects_nothing() -> None:
+    assert detectable(0.01, 1, paired=True) is None
+    assert spread_of_differences([0.1]) is None
+    assert pooled_spread([0.1], [0.2]) is None
+
+
+def test_the_runs_needed_are_the_first_that_detect() -> None:
+    runs = runs_for(0.03, 0.04, paired=True)
+    assert runs is not None
+    enough, too_few = detectable(0.04, runs, True), detectable(0.04, runs - 1, True)
+    assert enough is not None
+    assert too_few is not None
+    assert enough <= 0.03 < too_few
+    assert runs_for(1e-6, 1.0, paired=True) is None
+    assert runs_for(0.03, 0.0, paired=True) == 2
+    with pytest.raises(ValueError, match="above zero"):
+        runs_for(0.0, 1.0, paired=True)
+
+
+def test_the_upper_bound_covers_four_times_in_five() -> None:
+    generator = np.random.default_rng(4)
+    spreads = generator.normal(0, 1, (20_000, 5)).std(axis=1, ddof=1)
+    covered = np.mean(spreads * upper_spread(1.0, 4) >= 1)
+    assert covered == pytest.approx(0.8, abs=0.012)
+
+
+def test_the_pooled_spread_is_the_textbook_one() -> None:
+    one, two = [1.0, 2.0, 4.0], [2.0, 3.0]
+    found = pooled_spread(one, two)
+    assert found is not None
+    expected = sqrt((2 * np.var(one, ddof=1) + np.var(two, ddof=1)) / 3)
+    assert found[0] == pytest.approx(expected)
+    assert found[1] == 3
