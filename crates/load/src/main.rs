@@ -1,2 +1,48 @@
 // SPDX-License-Identifier: Apache-2.0
-fn main() {}
+//! `tare-load`: load generators that record every request.
+
+mod arguments;
+mod budget;
+mod chunked;
+mod clock;
+mod connection;
+mod crew;
+mod http;
+mod live;
+mod log;
+mod procfs;
+mod readings;
+mod recorder;
+mod report;
+mod response;
+mod sample;
+mod slices;
+mod socket;
+mod solo;
+mod stop;
+mod summary;
+mod tables;
+mod target;
+mod url;
+mod values;
+
+use arguments::{Arguments, Command};
+use std::process::ExitCode;
+use tare_tables::{MACHINE, SAMPLES, describe};
+
+fn main() -> ExitCode {
+    tare_command::run(|arguments: Arguments| match arguments.command {
+        Command::Http(http) => http::run(&http),
+        Command::Schema { json } => {
+            let tables = [(&*SAMPLES, &tables::SAMPLES[..]), (&*MACHINE, &tables::MACHINE[..])];
+            if json {
+                println!("{}", describe(&tables));
+            } else {
+                for (table, columns) in tables {
+                    println!("{}: {}", table.name, columns.join(", "));
+                }
+            }
+            Ok(ExitCode::SUCCESS)
+        }
+    })
+}

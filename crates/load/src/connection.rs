@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+//! HTTP/1.1 over one [`Socket`]: one request at a time, out and back.
+
+use crate::response::Response;
+use crate::sample::{ErrorKind, Outcome};
+use crate::socket::{Socket, Waiting};
+use crate::target::Target;
+use std::io;
+
+/// Also the most that a response's head may measure.
+const BUFFER: usize = 32 * 1024;
+
+#[derive(Debug)]
+pub struct Connection {
+    socket: Socket,
+    sent: usize,
+    response: Response,
+    buffer: Box<[u8]>,
+    /// Bytes at the buffer's start that the response could not take yet.
+    kept: usize,
+}
+
+/// Where a request stands after something could be sent or received.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Progress {
+    /// The next call may bring more.
+    Partial,
+    /// There is nothing to be had now.
+    Waiting,
+    Done(Outcome),
+    /// The request failed, and with it the connection.
+    Failed(Outcome),
+}
+
+impl Connection {
+    pub fn open(target: &Target, waiting: Waiting) -> io::Result<Self> {
+        Ok(Self {
+            socket: Socket::connect(&target.address, waiting)?,
+            sent: 0,
+            response: Response::new(),
+            buffer: vec![0; BUFFER].into_boxed_slice(),
+            kept: 0,
+        })
+    }
+
+    pub fn socket(&self) -> &Socket {
+        &self.socket
+    }
+
+    /// Whether another request may follow the one that is done.
+    pub fn keeps_alive(&self) -> bool {
+        self.response.keeps_alive()
+    }
+
+    /// Makes ready for the next request.
+    pub fn begin(&mut self) {
+        self.sent = 0;
+        self.kept = 0;
+        self.response = Response::new();
+    }
+
+    /// Sends what the socket takes; `Partial` once the whole request is on its way.
+    pub fn send(&mut self, target: &Target) -> Progress {
+        match self.socket.send(&target.request[self.sent..]) {
+            Ok(count) => {
+                self.sent += count;
+                if self.is_sent(target) { Progress::Partial } else { Progress::Waiting }
+            }
+            Err(error) if is_transient(&error) => Progress::Waiting,
+            Err(_) => Progress::Failed(self.response.failed(ErrorKind::Reset)),
+        }
+    }
+
+    pub fn is_sent(&self, target: &Target) -> bool {
+        self.sent == target.request.len()
+    }
+
+    /// Receives once.
+    pub fn receive(&mut self, target: &Target) -> Progress {
+        let count = match self.socket.receive(&mut self.buffer[self.kept..]) {
+            Ok(0) if self.response.close() => {
+                return Progress::Done(self.response.outcome(&target.expected));
+            }
+            Ok(0) => return Progress::Failed(self.response.failed(ErrorKind::Closed)),
+            Ok(count) => count,
+            Err(error) if is_transient(&error) => return Progress::Waiting,
+            Err(_) => return Progress::Failed(self.response.failed(ErrorKind::Reset)),
+        };
+        let filled = self.kept + count;
+        let input = &self.buffer[..filled];
+        let Ok(taken) = self.response.advance(input, target.to_head, &target.expected) else {
+            return Progress::Failed(self.response.failed(ErrorKind::Protocol));
+        };
+        if self.response.is_done() {
+            // Bytes that nobody asked for would be taken for the next response.
+            return if taken < filled {
+                Progress::Failed(self.response.failed(ErrorKind::Protocol))
+            } else {
+                Progress::Done(self.response.outcome(&target.expected))
+            };
+        }
+        self.kept = filled - taken;
+        if self.kept == self.buffer.len() {
+            return Progress::Failed(self.response.failed(ErrorKind::Protocol));
+        }
+        self.buffer.copy_within(taken..filled, 0);
+        Progress::Partial
+    }
+
+    /// What the request amounts to if it is given up now.
+    pub fn give_up(&self, error: ErrorKind) -> Outcome {
+        self.response.failed(error)
+    }
+}
+
+fn is_transient(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted)
+}

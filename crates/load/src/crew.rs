@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The threads that send. The first one leads: it asks the schedule for the next
+//! slice and takes the readings, outside of the timed part.
+
+use crate::clock::{Clock, Nanoseconds};
+use crate::log::Log;
+use crate::readings::{Gauges, Measured, Readings};
+use crate::slices::{Schedule, Slice};
+use crate::stop;
+use rtrb::Producer;
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+use std::sync::{Barrier, Mutex, PoisonError};
+
+/// A way to put load on a target.
+pub trait Sender {
+    /// Makes ready for a slice that does not continue the one before it, outside of
+    /// the timed part: connections above all.
+    fn prepare(&mut self, slice: &Slice);
+
+    /// Sends until the slice is over and returns its end. `start` is its start.
+    fn run(&mut self, slice: &Slice, start: Nanoseconds, log: &mut Log) -> Nanoseconds;
+}
+
+/// What the leader has beside what every thread has.
+pub struct Lead {
+    pub schedule: Box<dyn Schedule>,
+    pub gauges: Gauges,
+    pub measured: Producer<Measured>,
+}
+
+/// What the threads share.
+pub struct Crew {
+    meeting: Barrier,
+    slice: Mutex<Option<Slice>>,
+    start: AtomicI64,
+    end: AtomicI64,
+    completed: AtomicU64,
+    clock: Clock,
+}
+
+impl Crew {
+    pub fn new(threads: usize, clock: Clock) -> Self {
+        Self {
+            meeting: Barrier::new(threads),
+            slice: Mutex::new(None),
+            start: AtomicI64::new(0),
+            end: AtomicI64::new(0),
+            completed: AtomicU64::new(0),
+            clock,
+        }
+    }
+
+    /// One thread's work, to the end of the schedule or until a stop.
+    pub fn work(&self, sender: &mut dyn Sender, log: &mut Log, mut lead: Option<Lead>) {
+        let mut last: Option<Readings> = None;
+        while let Some(slice) = self.next_slice(lead.as_mut()) {
+            if !slice.continues {
+                sender.prepare(&slice);
+            }
+            self.meeting.wait();
+            if let Some(lead) = &mut lead {
+                last = self.begin(&slice, last, lead);
+            }
+            self.meeting.wait();
+            let end = sender.run(&slice, self.start.load(Ordering::Acquire), log);
+            self.end.fetch_max(end, Ordering::AcqRel);
+            self.completed.fetch_add(log.take_completed(), Ordering::AcqRel);
+            self.meeting.wait();
+            if let (Some(lead), Some(first)) = (&mut lead, last) {
+                last = Some(self.finish(&slice, &first, lead));
+            }
+        }
+    }
+
+    fn next_slice(&self, lead: Option<&mut Lead>) -> Option<Slice> {
+        if let Some(lead) = lead {
+            let completed = self.completed.swap(0, Ordering::AcqRel);
+            let slice =
+                if stop::asked() { None } else { lead.schedule.next(self.clock.now(), completed) };
+            *self.slice.lock().unwrap_or_else(PoisonError::into_inner) = slice;
+        }
+        self.meeting.wait();
+        *self.slice.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The readings at the slice's start, and its start itself. A slice that
+    /// continues another begins where that one ended.
+    fn begin(&self, slice: &Slice, last: Option<Readings>, lead: &mut Lead) -> Option<Readings> {
+        let readings = last.filter(|_| slice.continues);
+        let readings = readings.or_else(|| Some(lead.gauges.read(slice.target)));
+        let start =
+            if slice.continues { self.end.load(Ordering::Acquire) } else { self.clock.now() };
+        self.start.store(start, Ordering::Release);
+        readings
+    }
+
+    fn finish(&self, slice: &Slice, first: &Readings, lead: &mut Lead) -> Readings {
+        let readings = lead.gauges.read(slice.target);
+        let start = self.start.load(Ordering::Acquire);
+        if let Some(number) = slice.number {
+            let measured = Measured {
+                target: slice.target as u16,
+                slice: number,
+                start,
+                duration: self.end.load(Ordering::Acquire) - start,
+                requests: self.completed.load(Ordering::Acquire),
+                increase: readings.since(first),
+            };
+            // The ring holds the slices of many seconds and the recorder empties it
+            // many times a second.
+            let _ = lead.measured.push(measured);
+        }
+        readings
+    }
+}

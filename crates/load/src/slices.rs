@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Which target has its turn, when, and for how long.
+
+use crate::budget::Budget;
+use crate::clock::Nanoseconds;
+use std::sync::Arc;
+
+/// A stretch of load on one target.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Slice {
+    /// From 0 over the measured window; `None` in the warm-up.
+    pub number: Option<i32>,
+    pub target: usize,
+    pub users: usize,
+    pub length: Nanoseconds,
+    /// It follows the slice before it without a gap, requests under way included.
+    pub continues: bool,
+    /// Its requests are finished before it ends.
+    pub drains: bool,
+}
+
+/// Decides about the next slice when the one before it has ended.
+pub trait Schedule: Send {
+    /// `completed` requests were answered in the last slice; `None` ends the work.
+    fn next(&mut self, now: Nanoseconds, completed: u64) -> Option<Slice>;
+}
+
+/// Rounds in which every target has one slice, in random order: first the warm-up,
+/// then the measured window. Both end with a round.
+pub struct Rounds {
+    plan: Plan,
+    budget: Arc<Budget>,
+    order: Vec<usize>,
+    /// Place in the order.
+    at: usize,
+    random: fastrand::Rng,
+    /// Start of the warm-up or of the window.
+    started: Option<Nanoseconds>,
+    /// Of the next slice, once the window began.
+    number: Option<i32>,
+    drained: bool,
+}
+
+/// What the rounds are made from; times in ns.
+#[derive(Debug, Clone)]
+pub struct Plan {
+    pub targets: usize,
+    pub users: usize,
+    pub slice: Nanoseconds,
+    pub warm_up: Nanoseconds,
+    pub window: Nanoseconds,
+    pub seed: u64,
+}
+
+impl Rounds {
+    pub fn new(plan: Plan, budget: Arc<Budget>) -> Self {
+        Self {
+            order: (0..plan.targets).collect(),
+            at: 0,
+            random: fastrand::Rng::with_seed(!plan.seed),
+            started: None,
+            number: None,
+            drained: true,
+            plan,
+            budget,
+        }
+    }
+
+    /// What is left of the warm-up or of the window.
+    fn left(&self, now: Nanoseconds) -> Nanoseconds {
+        let whole = if self.number.is_some() { self.plan.window } else { self.plan.warm_up };
+        whole - (now - self.started.unwrap_or(now))
+    }
+
+    /// The order measured comes from the seed alone, however far the warm-up came.
+    fn begin_window(&mut self, now: Nanoseconds) {
+        self.started = Some(now);
+        self.number = Some(0);
+        self.order.sort_unstable();
+        self.random = fastrand::Rng::with_seed(self.plan.seed);
+    }
+
+    fn is_over(&self, now: Nanoseconds) -> bool {
+        self.number.is_some_and(|number| number > 0)
+            && (self.left(now) <= 0 || self.budget.is_spent())
+    }
+}
+
+impl Schedule for Rounds {
+    fn next(&mut self, now: Nanoseconds, _completed: u64) -> Option<Slice> {
+        self.started.get_or_insert(now);
+        if self.at == 0 {
+            if self.number.is_none() && self.left(now) <= 0 {
+                self.begin_window(now);
+            }
+            if self.is_over(now) {
+                return None;
+            }
+            self.random.shuffle(&mut self.order);
+        }
+        let target = self.order[self.at];
+        self.at = (self.at + 1) % self.plan.targets;
+        let number = self.number;
+        self.number = number.map(|number| number + 1);
+        // One target alone is under load without a gap: its slices only cut the time.
+        let alone = self.plan.targets == 1;
+        let left = self.left(now);
+        let continues = !self.drained;
+        self.drained = !alone || left <= self.plan.slice;
+        Some(Slice {
+            number,
+            target,
+            users: self.plan.users,
+            length: if alone { self.plan.slice.min(left) } else { self.plan.slice },
+            continues,
+            drains: self.drained,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PLAN: Plan = Plan { targets: 3, users: 1, slice: 5, warm_up: 20, window: 100, seed: 7 };
+
+    /// All slices when each lasts so long and completes its requests.
+    fn slices(plan: &Plan, lasting: Nanoseconds) -> Vec<Slice> {
+        let mut rounds = Rounds::new(plan.clone(), Arc::new(Budget::unlimited()));
+        let mut now = 1_000;
+        std::iter::from_fn(|| {
+            let slice = rounds.next(now, 1);
+            now += lasting.min(slice.map_or(0, |slice| slice.length + lasting - plan.slice));
+            slice
+        })
+        .collect()
+    }
+
+    fn measured(slices: &[Slice]) -> Vec<usize> {
+        slices.iter().filter(|slice| slice.number.is_some()).map(|slice| slice.target).collect()
+    }
+
+    #[test]
+    fn every_round_has_each_target_once() {
+        let order = measured(&slices(&PLAN, 5));
+        assert_eq!(order.len(), 21);
+        for round in order.chunks(3) {
+            let mut round = round.to_vec();
+            round.sort_unstable();
+            assert_eq!(round, [0, 1, 2]);
+        }
+        assert!(order.chunks(3).any(|round| round != [0, 1, 2]));
+    }
+
+    #[test]
+    fn the_seed_alone_gives_the_order() {
+        let order = measured(&slices(&PLAN, 5));
+        assert_eq!(measured(&slices(&Plan { warm_up: 333, ..PLAN }, 5)), order);
+        assert_ne!(measured(&slices(&Plan { seed: 8, ..PLAN }, 5)), order);
+    }
+
+    #[test]
+    fn slices_are_numbered_from_zero_after_the_warm_up() {
+        let all = slices(&PLAN, 5);
+        let numbers: Vec<_> = all.iter().map(|slice| slice.number).collect();
+        let warm = numbers.iter().take_while(|number| number.is_none()).count();
+        assert_eq!(warm, 6);
+        assert!(numbers[warm..].iter().copied().eq((0..21).map(Some)));
+        assert!(all.iter().all(|slice| slice.drains && !slice.continues && slice.length == 5));
+    }
+
+    #[test]
+    fn one_target_alone_is_drained_only_at_the_end_and_fills_the_window() {
+        let all = slices(&Plan { targets: 1, slice: 30, ..PLAN }, 30);
+        let lengths: Vec<_> = all.iter().map(|slice| slice.length).collect();
+        assert_eq!(lengths, [20, 30, 30, 30, 10]);
+        let drains: Vec<_> = all.iter().map(|slice| slice.drains).collect();
+        assert_eq!(drains, [true, false, false, false, true]);
+        let continues: Vec<_> = all.iter().map(|slice| slice.continues).collect();
+        assert_eq!(continues, [false, false, true, true, true]);
+    }
+
+    #[test]
+    fn a_spent_budget_ends_the_work_after_its_round() {
+        let budget = Arc::new(Budget::each(1, 3));
+        let mut rounds = Rounds::new(Plan { warm_up: 0, ..PLAN }, budget.clone());
+        let mut slices = 0;
+        while let Some(slice) = rounds.next(0, 1) {
+            slices += 1;
+            budget.take(slice.target);
+        }
+        assert_eq!(slices, 3);
+    }
+}

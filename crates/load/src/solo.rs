@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0
+//! One user, one thread, back to back: plain blocking calls, which are the shortest
+//! way to the next request.
+
+use crate::budget::Budget;
+use crate::clock::{Clock, Nanoseconds};
+use crate::connection::{Connection, Progress};
+use crate::crew::Sender;
+use crate::log::Log;
+use crate::sample::{ErrorKind, Outcome, Sample};
+use crate::slices::Slice;
+use crate::socket::Waiting;
+use crate::stop;
+use crate::target::Target;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// How long a call blocks before the time-out and the wish to stop are looked at.
+const LOOK_UP: Duration = Duration::from_millis(100);
+/// A pause after a connect that failed, so that a service that is down is not stormed.
+const PAUSE: Duration = Duration::from_millis(1);
+
+pub struct Solo {
+    targets: Arc<[Target]>,
+    connections: Vec<Option<Connection>>,
+    /// A new connection for each request, whose time includes the connect.
+    per_request: bool,
+    timeout: Nanoseconds,
+    waiting: Waiting,
+    budget: Arc<Budget>,
+    clock: Clock,
+}
+
+impl Solo {
+    pub fn new(
+        targets: Arc<[Target]>,
+        per_request: bool,
+        timeout: Duration,
+        budget: Arc<Budget>,
+        clock: Clock,
+    ) -> Self {
+        Self {
+            connections: targets.iter().map(|_| None).collect(),
+            targets,
+            per_request,
+            timeout: timeout.as_nanos() as Nanoseconds,
+            waiting: Waiting::Blocking { connect: timeout, call: timeout.min(LOOK_UP) },
+            budget,
+            clock,
+        }
+    }
+
+    /// One request from its start to its end; `None` if it was cut short by a stop.
+    fn request(&mut self, target: usize) -> Option<(Nanoseconds, Outcome, Nanoseconds)> {
+        let service = &self.targets[target];
+        let mut start = self.clock.now();
+        let mut connection = match self.connections[target].take() {
+            Some(open) => open,
+            None => match Connection::open(service, self.waiting) {
+                Ok(fresh) => fresh,
+                Err(_) => {
+                    let end = self.clock.now();
+                    std::thread::sleep(PAUSE);
+                    return Some((start, Outcome::failed(ErrorKind::Connect), end));
+                }
+            },
+        };
+        if !self.per_request {
+            start = self.clock.now();
+        }
+        let progress = exchange(&mut connection, service, self.clock, start + self.timeout)?;
+        let end = self.clock.now();
+        let outcome = match progress {
+            Progress::Done(outcome) => {
+                if connection.keeps_alive() && !self.per_request {
+                    self.connections[target] = Some(connection);
+                }
+                outcome
+            }
+            Progress::Failed(outcome) => outcome,
+            Progress::Partial | Progress::Waiting => connection.give_up(ErrorKind::Timeout),
+        };
+        Some((start, outcome, end))
+    }
+}
+
+/// Sends and receives until the request is done, has failed, or its time is over
+/// (`Waiting`); `None` if it was cut short by a stop.
+fn exchange(
+    connection: &mut Connection,
+    target: &Target,
+    clock: Clock,
+    deadline: Nanoseconds,
+) -> Option<Progress> {
+    connection.begin();
+    loop {
+        let progress = if connection.is_sent(target) {
+            connection.receive(target)
+        } else {
+            connection.send(target)
+        };
+        match progress {
+            Progress::Partial => {}
+            Progress::Waiting if stop::asked() => return None,
+            Progress::Waiting if clock.now() >= deadline => return Some(progress),
+            Progress::Waiting => {}
+            Progress::Done(_) | Progress::Failed(_) => return Some(progress),
+        }
+    }
+}
+
+impl Sender for Solo {
+    fn prepare(&mut self, slice: &Slice) {
+        let place = &mut self.connections[slice.target];
+        if place.as_ref().is_some_and(|connection| !connection.socket().is_quiet()) {
+            *place = None;
+        }
+        if place.is_none() && !self.per_request {
+            *place = Connection::open(&self.targets[slice.target], self.waiting).ok();
+        }
+    }
+
+    fn run(&mut self, slice: &Slice, start: Nanoseconds, log: &mut Log) -> Nanoseconds {
+        let until = start + slice.length;
+        loop {
+            if !stop::asked() && (slice.number.is_none() || self.budget.take(slice.target)) {
+                if let Some((start, outcome, end)) = self.request(slice.target) {
+                    let sample = Sample {
+                        target: slice.target as u16,
+                        slice: slice.number.unwrap_or_default(),
+                        intended: start,
+                        start,
+                        duration: end - start,
+                        outcome,
+                    };
+                    log.push(sample, slice.number.is_some());
+                    if end < until {
+                        continue;
+                    }
+                }
+            }
+            return self.clock.now();
+        }
+    }
+}

@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+use std::io;
+use std::net::{SocketAddr, ToSocketAddrs};
+
+/// An `http://` URL, split into what a request and a connection need.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Url {
+    /// Name or address, without the brackets of IPv6.
+    pub host: String,
+    pub port: u16,
+    /// The value of the Host header: the authority as it was given.
+    pub authority: String,
+    /// Path and query, starting with a slash.
+    pub path: String,
+}
+
+impl Url {
+    pub fn parse(text: &str) -> Result<Self, String> {
+        let wrong = |why: &str| Err(format!("'{text}' is not an HTTP URL: {why}"));
+        if text.starts_with("https://") {
+            return wrong("TLS is not supported, use http://");
+        }
+        let Some(rest) = text.strip_prefix("http://") else {
+            return wrong("it should start with http://");
+        };
+        if text.bytes().any(|byte| byte <= b' ' || byte == 0x7f) {
+            return wrong("it holds a space or a control character, write %20 for a space");
+        }
+        let rest = rest.split('#').next().unwrap_or_default();
+        let end = rest.find(['/', '?']).unwrap_or(rest.len());
+        let (authority, path) = rest.split_at(end);
+        if authority.contains('@') {
+            return wrong("give a user and password as a header instead");
+        }
+        let (host, port) = match authority.strip_prefix('[') {
+            Some(bracketed) => match bracketed.split_once(']') {
+                Some((host, port)) => (host, port),
+                None => return wrong("a bracket is not closed"),
+            },
+            None => authority.split_at(authority.find(':').unwrap_or(authority.len())),
+        };
+        if host.is_empty() {
+            return wrong("the host is missing");
+        }
+        let port = match port.strip_prefix(':') {
+            None if port.is_empty() => Some(80),
+            None => None,
+            Some(number) => number.parse().ok().filter(|port| *port > 0),
+        };
+        let Some(port) = port else {
+            return wrong("the port should be a number from 1 to 65535");
+        };
+        let slash = if path.starts_with('/') { "" } else { "/" };
+        Ok(Self {
+            host: host.to_owned(),
+            port,
+            authority: authority.to_owned(),
+            path: format!("{slash}{path}"),
+        })
+    }
+
+    /// The addresses of the host, in the resolver's order; at least one.
+    pub fn resolve(&self) -> io::Result<Vec<SocketAddr>> {
+        let addresses: Vec<_> = (self.host.as_str(), self.port).to_socket_addrs()?.collect();
+        if addresses.is_empty() {
+            return Err(io::Error::new(io::ErrorKind::NotFound, "the name has no address"));
+        }
+        Ok(addresses)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parts(text: &str) -> (String, u16, String, String) {
+        let url = Url::parse(text).unwrap();
+        (url.host, url.port, url.authority, url.path)
+    }
+
+    fn expected(
+        host: &str,
+        port: u16,
+        authority: &str,
+        path: &str,
+    ) -> (String, u16, String, String) {
+        (host.into(), port, authority.into(), path.into())
+    }
+
+    #[test]
+    fn urls_are_split() {
+        assert_eq!(parts("http://a"), expected("a", 80, "a", "/"));
+        assert_eq!(parts("http://a:8080/x?y=1#z"), expected("a", 8080, "a:8080", "/x?y=1"));
+        assert_eq!(parts("http://a?y"), expected("a", 80, "a", "/?y"));
+        assert_eq!(parts("http://[::1]:81/"), expected("::1", 81, "[::1]:81", "/"));
+        assert_eq!(parts("http://[::1]"), expected("::1", 80, "[::1]", "/"));
+    }
+
+    #[test]
+    fn what_is_not_a_url_is_refused() {
+        for text in [
+            "",
+            "a",
+            "ftp://a",
+            "https://a",
+            "http://",
+            "http:///x",
+            "http://a:b",
+            "http://a:0",
+            "http://a:65536",
+            "http://[::1",
+            "http://[::1]x",
+            "http://u@a",
+            "http://a/b c",
+            "http://a/\r\nX: y",
+        ] {
+            assert!(Url::parse(text).is_err(), "{text:?}");
+        }
+    }
+}
