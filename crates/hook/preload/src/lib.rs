@@ -1,10 +1,44 @@
 // SPDX-License-Identifier: Apache-2.0
+//! libtare_hook.so: searches what a program reads from and writes to its sockets for
+//! keywords, counts, and tells tare-hook (docs/hook.md).
 #![cfg_attr(not(test), no_std)]
+
+mod attach;
+mod block;
+mod calls;
+mod connection;
+mod event;
+mod hook;
+mod http;
+mod incoming;
+mod outgoing;
+mod search;
+mod socket;
+mod tracking;
+mod vectors;
+
+#[cfg(not(test))]
+use calls::Calls;
+
+#[cfg(not(test))]
+tare_interpose::export!(Calls);
+
+/// Runs when the library is loaded, after the constructors of the libraries that it does not
+/// know of: their calls have been forwarded by then.
+#[cfg(not(test))]
+#[used]
+#[unsafe(link_section = ".init_array")]
+static CONSTRUCTOR: extern "C" fn() = attach::constructor;
 
 #[cfg(not(test))]
 #[panic_handler]
 fn panic(_: &core::panic::PanicInfo<'_>) -> ! {
+    // Nothing here panics; what cannot go on must not go on quietly.
     loop {
-        core::hint::spin_loop();
+        // SAFETY: a signal to the own process.
+        let _ = unsafe {
+            let pid = tare_shm::syscall::getpid() as usize;
+            tare_shm::syscall::call(libc::SYS_kill, [pid, libc::SIGABRT as usize, 0, 0, 0, 0])
+        };
     }
 }

@@ -1,0 +1,329 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The functions of libc that the hook stands in front of: what each does, is in `incoming`,
+//! `outgoing` and `tracking`.
+
+use crate::{incoming, outgoing, tracking};
+use tare_hook_segment::Symbol;
+use tare_interpose::types::*;
+use tare_interpose::{Interposer, real};
+
+pub struct Calls;
+
+// SAFETY of every method: the arguments are the program's own and are handed on as they are.
+#[allow(clippy::undocumented_unsafe_blocks, reason = "said once, above")]
+impl Interposer for Calls {
+    unsafe fn read(fd: c_int, buffer: *mut c_void, length: size_t) -> ssize_t {
+        incoming::buffer(Symbol::read, fd, buffer, length, 0, || unsafe {
+            real::read(fd, buffer, length)
+        })
+    }
+
+    unsafe fn __read(fd: c_int, buffer: *mut c_void, length: size_t) -> ssize_t {
+        incoming::buffer(Symbol::__read, fd, buffer, length, 0, || unsafe {
+            real::__read(fd, buffer, length)
+        })
+    }
+
+    unsafe fn __read_chk(fd: c_int, buffer: *mut c_void, length: size_t, room: size_t) -> ssize_t {
+        incoming::buffer(Symbol::__read_chk, fd, buffer, length, 0, || unsafe {
+            real::__read_chk(fd, buffer, length, room)
+        })
+    }
+
+    unsafe fn readv(fd: c_int, vectors: *const iovec, count: c_int) -> ssize_t {
+        incoming::vectors(Symbol::readv, fd, vectors, count, || unsafe {
+            real::readv(fd, vectors, count)
+        })
+    }
+
+    unsafe fn preadv2(
+        fd: c_int,
+        vectors: *const iovec,
+        count: c_int,
+        offset: off_t,
+        flags: c_int,
+    ) -> ssize_t {
+        if offset != -1 {
+            return unsafe { real::preadv2(fd, vectors, count, offset, flags) };
+        }
+        incoming::vectors(Symbol::preadv2, fd, vectors, count, || unsafe {
+            real::preadv2(fd, vectors, count, offset, flags)
+        })
+    }
+
+    unsafe fn preadv64v2(
+        fd: c_int,
+        vectors: *const iovec,
+        count: c_int,
+        offset: off_t,
+        flags: c_int,
+    ) -> ssize_t {
+        if offset != -1 {
+            return unsafe { real::preadv64v2(fd, vectors, count, offset, flags) };
+        }
+        incoming::vectors(Symbol::preadv64v2, fd, vectors, count, || unsafe {
+            real::preadv64v2(fd, vectors, count, offset, flags)
+        })
+    }
+
+    unsafe fn recv(fd: c_int, buffer: *mut c_void, length: size_t, flags: c_int) -> ssize_t {
+        incoming::buffer(Symbol::recv, fd, buffer, length, flags, || unsafe {
+            real::recv(fd, buffer, length, flags)
+        })
+    }
+
+    unsafe fn __recv_chk(
+        fd: c_int,
+        buffer: *mut c_void,
+        length: size_t,
+        room: size_t,
+        flags: c_int,
+    ) -> ssize_t {
+        incoming::buffer(Symbol::__recv_chk, fd, buffer, length, flags, || unsafe {
+            real::__recv_chk(fd, buffer, length, room, flags)
+        })
+    }
+
+    unsafe fn recvfrom(
+        fd: c_int,
+        buffer: *mut c_void,
+        length: size_t,
+        flags: c_int,
+        address: *mut sockaddr,
+        address_length: *mut socklen_t,
+    ) -> ssize_t {
+        incoming::buffer(Symbol::recvfrom, fd, buffer, length, flags, || unsafe {
+            real::recvfrom(fd, buffer, length, flags, address, address_length)
+        })
+    }
+
+    unsafe fn __recvfrom_chk(
+        fd: c_int,
+        buffer: *mut c_void,
+        length: size_t,
+        room: size_t,
+        flags: c_int,
+        address: *mut sockaddr,
+        address_length: *mut socklen_t,
+    ) -> ssize_t {
+        incoming::buffer(Symbol::__recvfrom_chk, fd, buffer, length, flags, || unsafe {
+            real::__recvfrom_chk(fd, buffer, length, room, flags, address, address_length)
+        })
+    }
+
+    unsafe fn recvmsg(fd: c_int, message: *mut msghdr, flags: c_int) -> ssize_t {
+        incoming::message(Symbol::recvmsg, fd, message, flags, || unsafe {
+            real::recvmsg(fd, message, flags)
+        })
+    }
+
+    unsafe fn recvmmsg(
+        fd: c_int,
+        messages: *mut mmsghdr,
+        count: c_uint,
+        flags: c_int,
+        timeout: *mut timespec,
+    ) -> c_int {
+        incoming::messages(Symbol::recvmmsg, fd, messages, flags, || unsafe {
+            real::recvmmsg(fd, messages, count, flags, timeout)
+        })
+    }
+
+    unsafe fn write(fd: c_int, buffer: *const c_void, length: size_t) -> ssize_t {
+        outgoing::buffer(Symbol::write, fd, buffer, length, 0, || unsafe {
+            real::write(fd, buffer, length)
+        })
+    }
+
+    unsafe fn __write(fd: c_int, buffer: *const c_void, length: size_t) -> ssize_t {
+        outgoing::buffer(Symbol::__write, fd, buffer, length, 0, || unsafe {
+            real::__write(fd, buffer, length)
+        })
+    }
+
+    unsafe fn writev(fd: c_int, vectors: *const iovec, count: c_int) -> ssize_t {
+        outgoing::array_of(Symbol::writev, fd, vectors, count, || unsafe {
+            real::writev(fd, vectors, count)
+        })
+    }
+
+    unsafe fn pwritev2(
+        fd: c_int,
+        vectors: *const iovec,
+        count: c_int,
+        offset: off_t,
+        flags: c_int,
+    ) -> ssize_t {
+        if offset != -1 {
+            return unsafe { real::pwritev2(fd, vectors, count, offset, flags) };
+        }
+        outgoing::array_of(Symbol::pwritev2, fd, vectors, count, || unsafe {
+            real::pwritev2(fd, vectors, count, offset, flags)
+        })
+    }
+
+    unsafe fn pwritev64v2(
+        fd: c_int,
+        vectors: *const iovec,
+        count: c_int,
+        offset: off_t,
+        flags: c_int,
+    ) -> ssize_t {
+        if offset != -1 {
+            return unsafe { real::pwritev64v2(fd, vectors, count, offset, flags) };
+        }
+        outgoing::array_of(Symbol::pwritev64v2, fd, vectors, count, || unsafe {
+            real::pwritev64v2(fd, vectors, count, offset, flags)
+        })
+    }
+
+    unsafe fn send(fd: c_int, buffer: *const c_void, length: size_t, flags: c_int) -> ssize_t {
+        outgoing::buffer(Symbol::send, fd, buffer, length, flags, || unsafe {
+            real::send(fd, buffer, length, flags)
+        })
+    }
+
+    unsafe fn __send(fd: c_int, buffer: *const c_void, length: size_t, flags: c_int) -> ssize_t {
+        outgoing::buffer(Symbol::__send, fd, buffer, length, flags, || unsafe {
+            real::__send(fd, buffer, length, flags)
+        })
+    }
+
+    unsafe fn sendto(
+        fd: c_int,
+        buffer: *const c_void,
+        length: size_t,
+        flags: c_int,
+        address: *const sockaddr,
+        address_length: socklen_t,
+    ) -> ssize_t {
+        outgoing::buffer(Symbol::sendto, fd, buffer, length, flags, || unsafe {
+            real::sendto(fd, buffer, length, flags, address, address_length)
+        })
+    }
+
+    unsafe fn sendmsg(fd: c_int, message: *const msghdr, flags: c_int) -> ssize_t {
+        outgoing::message(Symbol::sendmsg, fd, message, flags, || unsafe {
+            real::sendmsg(fd, message, flags)
+        })
+    }
+
+    unsafe fn sendmmsg(fd: c_int, messages: *mut mmsghdr, count: c_uint, flags: c_int) -> c_int {
+        outgoing::messages(Symbol::sendmmsg, fd, messages, count, flags, |count| unsafe {
+            real::sendmmsg(fd, messages, count, flags)
+        })
+    }
+
+    unsafe fn sendfile(out: c_int, input: c_int, offset: *mut off_t, count: size_t) -> ssize_t {
+        outgoing::file(Symbol::sendfile, out, || unsafe {
+            real::sendfile(out, input, offset, count)
+        })
+    }
+
+    unsafe fn sendfile64(out: c_int, input: c_int, offset: *mut off_t, count: size_t) -> ssize_t {
+        outgoing::file(Symbol::sendfile64, out, || unsafe {
+            real::sendfile64(out, input, offset, count)
+        })
+    }
+
+    unsafe fn accept(fd: c_int, address: *mut sockaddr, length: *mut socklen_t) -> c_int {
+        tracking::accepted(Symbol::accept, fd, || unsafe { real::accept(fd, address, length) })
+    }
+
+    unsafe fn accept4(
+        fd: c_int,
+        address: *mut sockaddr,
+        length: *mut socklen_t,
+        flags: c_int,
+    ) -> c_int {
+        tracking::accepted(Symbol::accept4, fd, || unsafe {
+            real::accept4(fd, address, length, flags)
+        })
+    }
+
+    unsafe fn connect(fd: c_int, address: *const sockaddr, length: socklen_t) -> c_int {
+        tracking::connected(Symbol::connect, fd, || unsafe { real::connect(fd, address, length) })
+    }
+
+    unsafe fn __connect(fd: c_int, address: *const sockaddr, length: socklen_t) -> c_int {
+        tracking::connected(Symbol::__connect, fd, || unsafe {
+            real::__connect(fd, address, length)
+        })
+    }
+
+    unsafe fn socket(domain: c_int, kind: c_int, protocol: c_int) -> c_int {
+        tracking::opened(Symbol::socket, domain, kind, || unsafe {
+            real::socket(domain, kind, protocol)
+        })
+    }
+
+    unsafe fn socketpair(domain: c_int, kind: c_int, protocol: c_int, pair: *mut c_int) -> c_int {
+        tracking::paired(Symbol::socketpair, domain, kind, pair, || unsafe {
+            real::socketpair(domain, kind, protocol, pair)
+        })
+    }
+
+    unsafe fn close(fd: c_int) -> c_int {
+        tracking::closed(Symbol::close, fd, || unsafe { real::close(fd) })
+    }
+
+    unsafe fn __close(fd: c_int) -> c_int {
+        tracking::closed(Symbol::__close, fd, || unsafe { real::__close(fd) })
+    }
+
+    unsafe fn close_range(first: c_uint, last: c_uint, flags: c_int) -> c_int {
+        tracking::closed_range(Symbol::close_range, first, last, flags, || unsafe {
+            real::close_range(first, last, flags)
+        })
+    }
+
+    unsafe fn closefrom(first: c_int) {
+        tracking::closed_from(Symbol::closefrom, first, || unsafe { real::closefrom(first) })
+    }
+
+    unsafe fn fclose(stream: *mut FILE) -> c_int {
+        tracking::stream_closed(Symbol::fclose, stream, || unsafe { real::fclose(stream) })
+    }
+
+    unsafe fn dup(fd: c_int) -> c_int {
+        tracking::duplicated(Symbol::dup, fd, || unsafe { real::dup(fd) })
+    }
+
+    unsafe fn dup2(old: c_int, new: c_int) -> c_int {
+        tracking::duplicated(Symbol::dup2, old, || unsafe { real::dup2(old, new) })
+    }
+
+    unsafe fn __dup2(old: c_int, new: c_int) -> c_int {
+        tracking::duplicated(Symbol::__dup2, old, || unsafe { real::__dup2(old, new) })
+    }
+
+    unsafe fn dup3(old: c_int, new: c_int, flags: c_int) -> c_int {
+        tracking::duplicated(Symbol::dup3, old, || unsafe { real::dup3(old, new, flags) })
+    }
+
+    unsafe fn fcntl(fd: c_int, command: c_int, argument: *mut c_void) -> c_int {
+        tracking::controlled(Symbol::fcntl, fd, command, || unsafe {
+            real::fcntl(fd, command, argument)
+        })
+    }
+
+    unsafe fn __fcntl(fd: c_int, command: c_int, argument: *mut c_void) -> c_int {
+        tracking::controlled(Symbol::__fcntl, fd, command, || unsafe {
+            real::__fcntl(fd, command, argument)
+        })
+    }
+
+    unsafe fn fcntl64(fd: c_int, command: c_int, argument: *mut c_void) -> c_int {
+        tracking::controlled(Symbol::fcntl64, fd, command, || unsafe {
+            real::fcntl64(fd, command, argument)
+        })
+    }
+
+    unsafe fn fdopen(fd: c_int, mode: *const c_char) -> *mut FILE {
+        tracking::stream_opened(Symbol::fdopen, fd, || unsafe { real::fdopen(fd, mode) })
+    }
+
+    fn observe_syscall(number: c_long, first: usize, second: usize, third: usize) {
+        tracking::system_call(number, first, second, third);
+    }
+}

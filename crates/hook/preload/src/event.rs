@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+use crate::hook::Hook;
+use core::ffi::c_int;
+use core::sync::atomic::Ordering::{AcqRel, Relaxed};
+use tare_hook_segment::{Event, EventRing};
+use tare_interpose::ThreadBlock;
+use tare_shm::syscall;
+
+/// The two ends of a socket.
+#[derive(Clone, Copy, Default)]
+pub struct Ends {
+    pub family: u16,
+    pub local_port: u16,
+    pub remote_port: u16,
+    pub local: [u8; 16],
+    pub remote: [u8; 16],
+}
+
+impl Ends {
+    pub fn of(fd: c_int) -> Self {
+        let (family, local_port, local) = address(libc::SYS_getsockname, fd);
+        let (_, remote_port, remote) = address(libc::SYS_getpeername, fd);
+        Self { family, local_port, remote_port, local, remote }
+    }
+}
+
+/// Family, port and address; zero where there is none.
+fn address(call: i64, fd: c_int) -> (u16, u16, [u8; 16]) {
+    let mut bytes = [0u8; 28];
+    let mut length = bytes.len() as libc::socklen_t;
+    let arguments = [fd as usize, bytes.as_mut_ptr().addr(), (&raw mut length).addr(), 0, 0, 0];
+    // SAFETY: the kernel writes at most `length` bytes of the address, and the length.
+    if unsafe { syscall::call(call, arguments) }.is_err() {
+        return Default::default();
+    }
+    let family = u16::from_ne_bytes([bytes[0], bytes[1]]);
+    let port = u16::from_be_bytes([bytes[2], bytes[3]]);
+    let mut address = [0; 16];
+    match c_int::from(family) {
+        libc::AF_INET => address[..4].copy_from_slice(&bytes[4..8]),
+        libc::AF_INET6 => address.copy_from_slice(&bytes[8..24]),
+        _ => return (family, 0, address),
+    }
+    (family, port, address)
+}
+
+impl Hook {
+    /// Puts an event into this thread's ring, or counts it as lost.
+    #[cold]
+    pub fn record(self, make: impl FnOnce(u32, u32) -> Event) {
+        let block = ThreadBlock::get();
+        let (pid, tid) = block.identity();
+        // A signal handler must not write into the ring while the thread is writing.
+        if block.busy.swap(1, Relaxed) != 0 {
+            self.shared.lost.fetch_add(1, Relaxed);
+            return;
+        }
+        match self.ring(block, tid).and_then(EventRing::ring) {
+            Some(ring) => {
+                ring.push(&make(pid, tid).encode());
+            }
+            None => {
+                self.shared.lost.fetch_add(1, Relaxed);
+            }
+        }
+        block.busy.store(0, Relaxed);
+    }
+
+    /// The ring that the thread owns; at first, a free one.
+    fn ring(self, block: &ThreadBlock, tid: u32) -> Option<&'static EventRing> {
+        let rings = &self.shared.rings;
+        if let Some(claimed) = (block.claim.load(Relaxed) as usize).checked_sub(1)
+            && let Some(ring) = rings.get(claimed)
+            && ring.owner.load(Relaxed) == tid
+        {
+            return Some(ring);
+        }
+        let first = tid as usize;
+        let mut places = (0..rings.len()).map(|step| (first + step) % rings.len());
+        let place = places
+            .find(|place| rings[*place].owner.compare_exchange(0, tid, AcqRel, Relaxed).is_ok())?;
+        block.claim.store(place as u32 + 1, Relaxed);
+        Some(&rings[place])
+    }
+}

@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What comes in: searched after the call, as far as it wrote.
+
+use crate::connection::Flow;
+use crate::hook::{DESCRIPTORS, Hook};
+use crate::search::{Outcome, Search};
+use crate::socket::moving;
+use crate::vectors::{Vectors, array, one};
+use core::ffi::c_int;
+use libc::{c_void, iovec, mmsghdr, msghdr, size_t, ssize_t};
+use tare_hook_segment::{Direction, Symbol};
+use tare_shm::syscall;
+
+/// `read`, `recv` and the like, into one buffer.
+#[inline(always)]
+pub fn buffer(
+    symbol: Symbol,
+    fd: c_int,
+    buffer: *const c_void,
+    length: size_t,
+    flags: c_int,
+    call: impl FnOnce() -> ssize_t,
+) -> ssize_t {
+    moving(symbol, Direction::In, fd, pass, call, |search, result| {
+        // SAFETY: the call has just written `result` bytes there, or as many as fit.
+        unsafe { came(search, &one(buffer, length), result as usize, flags) }
+    })
+}
+
+/// `readv` and the like.
+#[inline(always)]
+pub fn vectors(
+    symbol: Symbol,
+    fd: c_int,
+    vectors: *const iovec,
+    count: c_int,
+    call: impl FnOnce() -> ssize_t,
+) -> ssize_t {
+    moving(symbol, Direction::In, fd, pass, call, |search, result| {
+        // SAFETY: the call has just read these vectors and written `result` bytes through them.
+        unsafe { came(search, array(vectors, count as usize), result as usize, 0) }
+    })
+}
+
+/// `recvmsg`.
+#[inline(always)]
+pub fn message(
+    symbol: Symbol,
+    fd: c_int,
+    message: *mut msghdr,
+    flags: c_int,
+    call: impl FnOnce() -> ssize_t,
+) -> ssize_t {
+    let result = moving(symbol, Direction::In, fd, pass, call, |search, result| {
+        // SAFETY: the call has just filled this message.
+        unsafe { message_came(search, &*message, result as usize, flags) }
+    });
+    if result == 0 {
+        // Descriptors can come without bytes.
+        // SAFETY: as above.
+        unsafe { renew(&*message) };
+    }
+    result
+}
+
+/// `recvmmsg`.
+#[inline(always)]
+pub fn messages(
+    symbol: Symbol,
+    fd: c_int,
+    messages: *mut mmsghdr,
+    flags: c_int,
+    call: impl FnOnce() -> c_int,
+) -> c_int {
+    moving(symbol, Direction::In, fd, pass, call, |search, result| {
+        // SAFETY: the call has just filled the first `result` messages.
+        let messages = unsafe { core::slice::from_raw_parts_mut(messages, result as usize) };
+        for message in messages {
+            let datagram = Flow::default();
+            let search = if search.kind.is_stream() { *search } else { search.next(&datagram) };
+            let length = message.msg_len as usize;
+            // SAFETY: as above.
+            if unsafe { message_came(&search, &message.msg_hdr, length, flags) } == Outcome::Pass {
+                continue;
+            }
+            if search.kind.is_stream() {
+                return Outcome::Block;
+            }
+            // The datagrams around it are the program's: this one arrives empty.
+            message.msg_len = 0;
+        }
+        Outcome::Pass
+    })
+}
+
+fn pass(_: &Search<'_>) -> Outcome {
+    Outcome::Pass
+}
+
+/// # Safety
+/// `message` was filled by a call that succeeded and moved `length` bytes.
+unsafe fn message_came(
+    search: &Search<'_>,
+    message: &msghdr,
+    length: usize,
+    flags: c_int,
+) -> Outcome {
+    // SAFETY: promised by the caller.
+    let outcome = unsafe {
+        renew(message);
+        came(search, array(message.msg_iov, message.msg_iovlen), length, flags)
+    };
+    if outcome == Outcome::Block {
+        // The program will not look for what came with the bytes.
+        // SAFETY: as above; the descriptors are new, and known to nobody else.
+        unsafe { each_descriptor(message, syscall::close) };
+    }
+    outcome
+}
+
+/// # Safety
+/// A call that succeeded has moved `length` bytes by way of these vectors.
+#[inline]
+unsafe fn came(search: &Search<'_>, vectors: &[iovec], length: usize, flags: c_int) -> Outcome {
+    if flags & (libc::MSG_PEEK | libc::MSG_ERRQUEUE) != 0 {
+        // The bytes will come again, or are no bytes of the stream.
+        return Outcome::Pass;
+    }
+    let discarded = flags & libc::MSG_TRUNC != 0 && search.kind.is_stream();
+    if discarded || flags & libc::MSG_OOB != 0 {
+        search.skipped(length);
+        return Outcome::Pass;
+    }
+    // SAFETY: promised by the caller.
+    search.passed(unsafe { Vectors::new(vectors, length) })
+}
+
+/// Forgets what was known under the numbers of descriptors that came with a message.
+///
+/// # Safety
+/// As for `message_came`.
+unsafe fn renew(message: &msghdr) {
+    if Hook::get().is_some() {
+        // SAFETY: promised by the caller.
+        unsafe { each_descriptor(message, |fd| DESCRIPTORS.released(fd)) };
+    }
+}
+
+/// # Safety
+/// As for `message_came`.
+unsafe fn each_descriptor(message: &msghdr, mut each: impl FnMut(c_int)) {
+    // SAFETY: the kernel wrote the control messages; the macros stay inside them.
+    unsafe {
+        let mut header = libc::CMSG_FIRSTHDR(message);
+        while let Some(control) = header.as_ref() {
+            if control.cmsg_level == libc::SOL_SOCKET && control.cmsg_type == libc::SCM_RIGHTS {
+                let data = libc::CMSG_DATA(header).cast::<c_int>();
+                let bytes = control.cmsg_len.saturating_sub(libc::CMSG_LEN(0) as usize);
+                for number in 0..bytes / size_of::<c_int>() {
+                    each(data.add(number).read_unaligned());
+                }
+            }
+            header = libc::CMSG_NXTHDR(message, header);
+        }
+    }
+}

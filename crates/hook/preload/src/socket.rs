@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+use crate::block::{fail, reset};
+use crate::connection::Flow;
+use crate::hook::{DESCRIPTORS, Hook};
+use crate::search::{Outcome, Search};
+use core::ffi::c_int;
+use core::sync::atomic::Ordering::Relaxed;
+use tare_clock::ticks;
+use tare_hook_segment::{Direction, Unseen};
+use tare_interpose::{Symbol, ThreadBlock};
+
+/// A call that may move bytes through a socket: `ahead` sees it before it is made and may
+/// withhold it, `after` sees its result where that is positive and may turn it into a reset.
+/// On anything but a socket it is counted and made, no more.
+///
+/// Own time is from here to the end without `call`; it leaves out the look at the descriptor,
+/// which calls on files make too.
+#[inline(always)]
+pub fn moving<R: Copy + PartialOrd + From<i8>>(
+    symbol: Symbol,
+    direction: Direction,
+    fd: c_int,
+    ahead: impl FnOnce(&Search<'_>) -> Outcome,
+    call: impl FnOnce() -> R,
+    after: impl FnOnce(&Search<'_>, R) -> Outcome,
+) -> R {
+    let Some(hook) = Hook::get() else { return call() };
+    let entry = hook.look_up(fd);
+    let kind = entry.kind();
+    let statistics = hook.statistics();
+    let counters = &statistics.counters[symbol as usize];
+    if !kind.is_socket() {
+        counters.calls_other.fetch_add(1, Relaxed);
+        return call();
+    }
+    if ThreadBlock::get().is_borrowed() {
+        return call();
+    }
+
+    let start = ticks();
+    let connection = DESCRIPTORS.connection(entry);
+    if connection.is_none() && kind.is_stream() {
+        hook.count_unseen(Unseen::Untracked);
+    }
+    let nothing_before = Flow::default();
+    let flow = connection.map_or(&nothing_before, |connection| connection.flow(direction));
+    let search = Search { hook, symbol, fd, kind, direction, flow };
+    let is_blocked = connection.is_some_and(|connection| connection.is_blocked());
+    if is_blocked || ahead(&search) == Outcome::Block {
+        if !is_blocked {
+            reset(fd, kind, connection);
+        }
+        hook.spent(statistics, symbol, ticks().wrapping_sub(start));
+        return fail();
+    }
+
+    let before = ticks();
+    let result = call();
+    let resumed = ticks();
+    let outcome = if result > R::from(0) { after(&search, result) } else { Outcome::Pass };
+    if outcome == Outcome::Block {
+        reset(fd, kind, connection);
+    }
+    let own = before.wrapping_sub(start).wrapping_add(ticks().wrapping_sub(resumed));
+    hook.spent(statistics, symbol, own);
+    if outcome == Outcome::Block { fail() } else { result }
+}
