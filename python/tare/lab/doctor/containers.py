@@ -81,9 +81,11 @@ def _absent(name: str) -> Found:
 
 
 def _write_bundle(bundle: Path) -> None:
-    """An OCI bundle (runtime-spec, config.md) whose only file ends at once with exit code 0."""
+    """An OCI bundle (runtime-spec, config.md) whose program ends at once with exit code 0."""
     root = bundle / "rootfs"
-    root.mkdir(parents=True)
+    # crun needs both folders, runc makes what is missing.
+    for folder in ("dev", "proc"):
+        (root / folder).mkdir(parents=True)
     program = root / "exit"
     program.write_bytes(_elf())
     program.chmod(0o755)
