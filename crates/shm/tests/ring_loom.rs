@@ -8,7 +8,7 @@ use loom::thread;
 use tare_shm::{Indices, Ring, Word};
 
 #[test]
-fn records_are_whole_in_order_and_lost_ones_are_counted() {
+fn under_loom_records_are_whole_in_order_and_lost_ones_are_counted() {
     loom::model(|| {
         let memory = Arc::new((Indices::default(), [Word::new(0), Word::new(0)]));
         let producer = {

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+//! A published automaton finds what comparing everywhere finds; damaged at any place it
+//! neither panics nor reads outside nor goes on for ever.
+#![no_main]
+
+use arbitrary::Arbitrary;
+use libfuzzer_sys::fuzz_target;
+use std::alloc::{Layout, alloc_zeroed};
+use std::ops::ControlFlow;
+use std::sync::LazyLock;
+use std::sync::atomic::{AtomicU8, Ordering::Relaxed};
+use tare_hook_segment::{Action, Control, Directions, Generation, Keyword, ROOT, Rules, Scope};
+
+#[derive(Arbitrary, Debug)]
+struct Input<'a> {
+    keywords: Vec<(&'a [u8], bool)>,
+    text: &'a [u8],
+    state: u32,
+    damage: Vec<(u32, &'a [u8])>,
+}
+
+static CONTROL: LazyLock<&'static Control> = LazyLock::new(|| {
+    let layout = Layout::new::<Control>();
+    // SAFETY: all zero is a valid Control, which holds nothing but atomics.
+    unsafe { &*alloc_zeroed(layout).cast::<Control>() }
+});
+
+/// The bytes of the slot, as the other process sees them.
+fn bytes(rules: &Rules) -> &[AtomicU8] {
+    // SAFETY: Rules holds nothing but atomics.
+    unsafe { std::slice::from_raw_parts(std::ptr::from_ref(rules).cast(), size_of::<Rules>()) }
+}
+
+fuzz_target!(|input: Input<'_>| {
+    let keywords: Vec<Keyword<'_>> = input
+        .keywords
+        .iter()
+        .map(|(text, ignore_case)| Keyword {
+            text,
+            ignore_case: *ignore_case,
+            scope: Scope::All,
+            directions: Directions::Both,
+            action: Action::Trace,
+        })
+        .collect();
+    let Ok(generation) = Generation::build(&keywords) else { return };
+    CONTROL.publish(&generation);
+    let view = CONTROL.view().expect("published");
+    compare(view.rules, &keywords, input.text);
+
+    let slot = bytes(view.rules);
+    let mut damaged = Vec::new();
+    for (offset, values) in &input.damage {
+        for (index, value) in values.iter().enumerate() {
+            let place = (*offset as usize + index) % slot.len();
+            damaged.push((place, slot[place].swap(*value, Relaxed)));
+        }
+    }
+    let scan = view.rules.scan(input.state, input.text);
+    let state = view.rules.matches(scan.state, input.text, |found| {
+        view.rules.attributes(found.keyword);
+        ControlFlow::Continue(())
+    });
+    view.rules.scan(state, input.text);
+    for (place, value) in damaged.into_iter().rev() {
+        slot[place].store(value, Relaxed);
+    }
+});
+
+fn compare(rules: &Rules, keywords: &[Keyword<'_>], text: &[u8]) {
+    let mut found = Vec::new();
+    let end = rules.matches(ROOT, text, |one| {
+        found.push((one.end, one.keyword as usize));
+        ControlFlow::Continue(())
+    });
+    let mut expected = Vec::new();
+    for end in 1..=text.len() {
+        for (number, keyword) in keywords.iter().enumerate() {
+            let Some(start) = end.checked_sub(keyword.text.len()) else { continue };
+            let part = &text[start..end];
+            let equal = match keyword.ignore_case {
+                true => part.eq_ignore_ascii_case(keyword.text),
+                false => part == keyword.text,
+            };
+            if equal {
+                expected.push((end, number));
+            }
+        }
+    }
+    found.sort_unstable();
+    assert_eq!(found, expected);
+    let scan = rules.scan(ROOT, text);
+    assert_eq!(scan.hit, !expected.is_empty());
+    assert_eq!(scan.state, end);
+}
