@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import csv
 import gzip
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -24,13 +25,16 @@ def read_text(backend: Backend, path: Path) -> tuple[Table, int, int]:
     import ibis
 
     name = ibis.util.gen_name("csv")
+    delimiter, names = _header(path)
     try:
         lazy = backend.read_csv(
             path,
-            all_varchar=True,
+            columns=dict.fromkeys(names, "VARCHAR"),
+            auto_detect=False,
             header=True,
-            delim=_delimiter(path),
+            delim=delimiter,
             quote='"',
+            escape='"',
             null_padding=True,
             ignore_errors=True,
             store_rejects=True,
@@ -53,13 +57,18 @@ def nanoseconds(text: ir.StringColumn, unit: str) -> ir.IntegerColumn:
     return (number * NANOSECONDS[unit]).round().try_cast("int64")
 
 
-def _delimiter(path: Path) -> str:
+def _header(path: Path) -> tuple[str, list[str]]:
     opened = gzip.open if path.suffix == ".gz" else open
     try:
         with opened(path, "rb") as file:
-            header = file.readline(65_536).decode(errors="replace")
+            header = file.readline(65_536).decode("utf-8-sig", errors="replace")
     except (OSError, EOFError) as error:
         raise InputError(f"{path}: cannot be read: {error}") from error
     if not header.strip():
         raise InputError(f"{path}: the file is empty; expected a header and one row a request")
-    return max(",;\t", key=header.count)
+    delimiter = max(",;\t", key=header.count)
+    fields = next(csv.reader([header], delimiter=delimiter))
+    names = [name.strip() or f"column {place}" for place, name in enumerate(fields, start=1)]
+    if len({name.lower() for name in names}) < len(names):
+        raise InputError(f"{path}:1: two columns of one name among {', '.join(names)}; rename one")
+    return delimiter, names
