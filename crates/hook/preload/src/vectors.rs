@@ -84,8 +84,11 @@ pub fn is_readable<T>(first: *const T, length: usize) -> bool {
 }
 
 /// Asks the kernel to read an aligned word: with an impossible first argument,
-/// rt_sigprocmask does nothing else.
+/// rt_sigprocmask does nothing else. Null it does not read, and no program can map.
 fn is_readable_word(address: usize) -> bool {
+    if address == 0 {
+        return false;
+    }
     let impossible = usize::MAX;
     // SAFETY: nothing is changed.
     let result =
@@ -115,13 +118,13 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_mapped_is_not_readable() {
+    fn what_may_not_be_read_is_not_readable() {
         let size = 2 * PAGE;
-        // SAFETY: a new mapping, of which the second half is taken away.
+        // SAFETY: a new mapping, of which the second half is locked.
         let base = unsafe {
             let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
             let base = libc::mmap(core::ptr::null_mut(), size, libc::PROT_READ, flags, -1, 0);
-            libc::munmap(base.byte_add(PAGE), PAGE);
+            libc::mprotect(base.byte_add(PAGE), PAGE, libc::PROT_NONE);
             base.cast::<u8>()
         };
         assert!(is_readable(base, PAGE));
