@@ -1,58 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The report of made-up results: self-contained, small, honest, safe."""
+"""The report of an ordinary result: self-contained, honest, readable by all."""
 
+import itertools
+import json
 import re
-from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
+from tests.report.page import Page, words, written
 from tests.report.synthetic import Synthetic
 
-from tare.report import write
-
-VOID = {"meta", "br", "hr", "img", "link", "input"}
-MEBIBYTE = 1 << 20
-
-
-class Page(HTMLParser):
-    """Checks that tags are balanced, and keeps the text of the first screen and of all."""
-
-    def __init__(self, html: str) -> None:
-        super().__init__()
-        self.open: list[str] = []
-        self.tags: list[tuple[str, dict[str, str | None]]] = []
-        self.first_screen: list[str] = []
-        self.text: list[str] = []
-        self.feed(html)
-        self.close()
-        assert not self.open, f"left open: {self.open}"
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.tags.append((tag, dict(attrs)))
-        if tag not in VOID:
-            self.open.append(tag)
-
-    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.tags.append((tag, dict(attrs)))
-
-    def handle_endtag(self, tag: str) -> None:
-        assert self.open.pop() == tag
-
-    def handle_data(self, data: str) -> None:
-        if "style" in self.open or "title" in self.open:
-            return
-        self.text.append(data)
-        if "header" in self.open:
-            self.first_screen.append(data)
-
-
-def words(page: Page) -> list[str]:
-    return " ".join(page.first_screen).split()
-
-
-def written(made_up: Synthetic, folder: Path) -> tuple[str, Page]:
-    html = write(made_up.write(folder)).read_text(encoding="utf-8")
-    return html, Page(html)
+from tare.report import MARKDOWN, write
 
 
 @pytest.fixture(scope="module")
@@ -78,3 +36,48 @@ def test_first_screen_is_short_and_has_no_p_value(usual: tuple[Path, str, Page])
     assert 20 <= len(shown) <= 120
     assert not re.search(r"\bp\s*[=<>]", " ".join(shown))
     assert {"hook", "twin", "slower", "unchanged"} <= set(shown)
+
+
+def test_says_every_warning_once(usual: tuple[Path, str, Page]) -> None:
+    folder, _, page = usual
+    manifest = json.loads((folder / "manifest.json").read_text())
+    verdicts = json.loads((folder / "verdicts.json").read_text())
+    for warning in (*manifest["warnings"], *verdicts["warnings"]):
+        assert page.text.count(warning) == 1
+        assert " ".join(warning.split()).replace("_", r"\_") in (folder / MARKDOWN).read_text()
+
+
+def test_shows_invalid_runs_with_the_end_of_their_log(usual: tuple[Path, str, Page]) -> None:
+    _, _, page = usual
+    text = "".join(page.text)
+    assert Synthetic().reason in text
+    assert all(line in text for line in Synthetic().log_tail)
+
+
+def test_every_figure_says_its_numbers(usual: tuple[Path, str, Page]) -> None:
+    _, _, page = usual
+    figures = [attributes for tag, attributes in page.tags if tag == "svg" and "role" in attributes]
+    assert len(figures) == 12  # six figures, each wide and narrow
+    for attributes in figures:
+        assert attributes["role"] == "img"
+        assert re.search(r"\d", attributes["aria-label"] or "")
+
+
+def test_ids_are_unique_and_all_references_resolve(usual: tuple[Path, str, Page]) -> None:
+    _, html, page = usual
+    ids = [attributes["id"] for _, attributes in page.tags if "id" in attributes]
+    assert len(ids) == len(set(ids))
+    assert set(re.findall(r'(?:url\(#|href="#)([^)"]+)', html)) <= set(ids)
+
+
+def test_headings_do_not_skip_a_level(usual: tuple[Path, str, Page]) -> None:
+    _, _, page = usual
+    levels = [int(tag[1]) for tag, _ in page.tags if re.fullmatch(r"h[1-6]", tag)]
+    assert levels[0] == 1
+    assert levels.count(1) == 1
+    assert all(later - earlier <= 1 for earlier, later in itertools.pairwise(levels))
+
+
+def test_is_the_same_when_written_again(usual: tuple[Path, str, Page]) -> None:
+    folder, html, _ = usual
+    assert write(folder).read_text(encoding="utf-8") == html

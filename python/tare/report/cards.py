@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from tare.report.result import Result
-from tare.report.words import count, duration, metric, percent, plural, safe
+from tare.report.words import count, duration, interval, metric, percent, plural, safe, unbroken
 
 WORDS = 120
 
@@ -86,7 +86,7 @@ def _card(
     comparison: dict[str, Any], environment: str, condition: str, result: Result, reach: float
 ) -> Card:
     effect = comparison.get("effect") or {}
-    interval = comparison.get("interval") or {}
+    bounds = comparison.get("interval") or {}
     verdict = comparison.get("verdict")
     several = len(result.environments) > 1
     return Card(
@@ -96,10 +96,10 @@ def _card(
         relative=percent(effect.get("relative")),
         absolute=duration(effect.get("absolute_ns"), signed=True),
         metric=metric(result.primary),
-        reason=safe(comparison.get("reason") or "There is no valid run to compare.", 240),
+        reason=unbroken(safe(comparison.get("reason") or "No valid run to compare.", 240)),
         brief=_brief(comparison),
         strip=_strip(
-            effect.get("relative"), interval.get("low"), interval.get("high"), result.budget, reach
+            effect.get("relative"), bounds.get("low"), bounds.get("high"), result.budget, reach
         ),
     )
 
@@ -119,20 +119,17 @@ def _strip(
     def place(fraction: float) -> float:
         return round(50 + 50 * fraction / reach, 2)
 
-    interval = None if low is None or high is None else (place(low), place(high))
     return Strip(
         band=(place(-budget), place(budget)),
         zero=50.0,
-        interval=interval,
+        interval=None if low is None or high is None else (place(low), place(high)),
         value=None if value is None else place(value),
     )
 
 
 def _brief(comparison: dict[str, Any]) -> str:
-    interval, runs = comparison.get("interval") or {}, comparison.get("runs") or {}
-    parts = []
-    if interval.get("low") is not None and interval.get("high") is not None:
-        parts.append(f"{percent(interval['low'])} to {percent(interval['high'])}")
+    bounds, runs = comparison.get("interval") or {}, comparison.get("runs") or {}
+    parts = [interval(bounds.get("low"), bounds.get("high"))] if bounds.get("low") else []
     parts.append(plural(min(runs.values(), default=0), "run"))
     if comparison.get("verdict") == "inconclusive" and comparison.get("runs_needed"):
         parts.append(f"{count(comparison['runs_needed'])} needed")

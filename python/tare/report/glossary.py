@@ -30,9 +30,8 @@ WORDS = {
     "p": "How often chance alone, with no difference at all, would give one at least as large. It "
     "is not the probability that there is no difference.",
     "p adjusted": "The same, corrected for how many metrics were looked at.",
-    "smallest detectable": "The difference that this number of runs would find in four experiments "
-    "of five.",
-    "runs needed": "How many runs of each condition would probably settle it.",
+    "detectable": "The difference that this number of runs would find in four experiments of five.",
+    "needed": "How many runs of each condition would probably settle it.",
     "own time": "Time inside a layer without the call that it stands in front of, by the layer's "
     "own clock.",
     "steal": "CPU time that the machine below gave to others.",

@@ -53,13 +53,6 @@ def forest(result: Result) -> Iterator[Picture]:
     """Effect and interval of every metric."""
     colour = colours(result)
     for environment in result.environments:
-        mine = sorted(
-            result.comparisons,
-            key=lambda one: (
-                list(colour).index(one["condition"]) if one["condition"] in colour else len(colour),
-                one["metric"] != result.primary,
-            ),
-        )
         rows = [
             effects.Effect(
                 name=f"{one['condition']} {metric(one['metric'])}",
@@ -69,7 +62,7 @@ def forest(result: Result) -> Iterator[Picture]:
                 low=(one.get("interval") or {}).get("low"),
                 high=(one.get("interval") or {}).get("high"),
             )
-            for one in mine
+            for one in sorted(result.ranked, key=result.rank)
             if one.get("environment") == environment
             and (one.get("effect") or {}).get("relative") is not None
         ]

@@ -66,6 +66,19 @@ class Result:
         """The comparisons that decide: one a condition, environment and span."""
         return [one for one in self.comparisons if one.get("metric") == self.primary]
 
+    def rank(self, comparison: dict[str, Any]) -> int:
+        """The place of a comparison's condition in the plan."""
+        names = self.conditions
+        name = comparison.get("condition")
+        return names.index(name) if name in names else len(names)
+
+    @property
+    def ranked(self) -> list[dict[str, Any]]:
+        """All comparisons: those that decide first, then by condition as in the plan."""
+        return sorted(
+            self.comparisons, key=lambda one: (one.get("metric") != self.primary, self.rank(one))
+        )
+
     @property
     def warnings(self) -> list[str]:
         """Every warning of the lab and of the judge, each once."""
@@ -93,7 +106,10 @@ def _judge(folder: Path) -> dict[str, Any]:
     from tare.samples import read_result
     from tare.verdict import judge
 
-    verdicts = judge(read_result(folder)).to_json()
+    try:
+        verdicts = judge(read_result(folder)).to_json()
+    except InputError as error:  # a result without any valid run still has a report
+        return {"comparisons": [], "warnings": [f"not judged: {error}"]}
     (folder / VERDICTS).write_text(json.dumps(verdicts, indent=2) + "\n")
     return verdicts
 

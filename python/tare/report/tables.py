@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from tare.report import distributions
 from tare.report.result import Result
-from tare.report.words import count, duration, metric, p_value, percent, safe
+from tare.report.words import count, duration, interval, metric, p_value, percent, safe, unbroken
 
 if TYPE_CHECKING:
     import ibis.expr.types as ir
@@ -48,21 +48,21 @@ METRIC_COLUMNS = (
     "p",
     "p adjusted",
     "runs",
-    "smallest detectable",
-    "runs needed",
+    "detectable",
+    "needed",
 )
 
 
 def metrics(result: Result) -> Iterator[Metric]:
     """Every comparison, the primary ones first: here, and only here, with its p-values."""
-    for one in sorted(result.comparisons, key=lambda one: one["metric"] != result.primary):
-        effect, interval = one.get("effect") or {}, one.get("interval") or {}
+    for one in result.ranked:
+        effect, bounds = one.get("effect") or {}, one.get("interval") or {}
         runs = one.get("runs") or {}
         cells = (
             safe(metric(one["metric"]), 24),
             percent(effect.get("relative")),
             duration(effect.get("absolute_ns"), signed=True),
-            _interval(interval),
+            interval(bounds.get("low"), bounds.get("high")),
             p_value(one.get("p")),
             p_value(one.get("p_adjusted")),
             f"{count(runs.get('baseline'))} and {count(runs.get('condition'))}",
@@ -74,7 +74,7 @@ def metrics(result: Result) -> Iterator[Metric]:
             where=_where(result, one.get("environment"), one.get("condition")),
             verdict=str(one.get("verdict")),
             cells=cells,
-            reason=safe(one.get("reason") or ""),
+            reason=unbroken(safe(one.get("reason") or "")),
         )
 
 
@@ -186,13 +186,13 @@ def micro_macro(result: Result, table: "ir.Table") -> Iterator[Sequence[str]]:
         if condition not in total or not requests:
             continue
         micro = total[condition] / requests
-        effect, interval = one.get("effect") or {}, one.get("interval") or {}
+        effect, bounds = one.get("effect") or {}, one.get("interval") or {}
         macro = effect.get("absolute_ns")
         yield (
             _where(result, one.get("environment"), condition),
             duration(micro),
             duration(macro, signed=True),
-            _interval(interval),
+            interval(bounds.get("low"), bounds.get("high")),
             percent(micro / macro, signed=False) if macro and macro > 0 else "–",
         )
 
@@ -213,12 +213,6 @@ def _where(result: Result, environment: object, condition: object) -> str:
     """A condition, and its environment where there are several."""
     name = safe(condition, 40)
     return f"{name}, {safe(environment, 24)}" if len(result.environments) > 1 else name
-
-
-def _interval(interval: Mapping[str, Any]) -> str:
-    if interval.get("low") is None or interval.get("high") is None:
-        return "–"
-    return f"{percent(interval['low'])} to {percent(interval['high'])}"
 
 
 def _at(run: Mapping[str, Any], environment: str, condition: str) -> bool:

@@ -2,11 +2,12 @@
 """Numbers and names as people read them. U+00A0 keeps a number and its unit on one line."""
 
 import math
+import re
 import unicodedata
 
 NO_BREAK = "\u00a0"
 MINUS = "\u2212"
-_METRICS = {"cpu_service": "CPU, service", "cpu_generator": "CPU, generator"}
+_METRICS = {"cpu_service": "service CPU", "cpu_generator": "generator CPU"}
 _UNITS = ((1e9, "s"), (1e6, "ms"), (1e3, "µs"), (1.0, "ns"))
 
 
@@ -30,6 +31,13 @@ def percent(fraction: float | None, *, signed: bool = True) -> str:
     return f"{sign}{text}{NO_BREAK}%"
 
 
+def interval(low: float | None, high: float | None) -> str:
+    """Two fractions as `+5.4 to +7.3 %`."""
+    if low is None or high is None:
+        return "–"
+    return f"{percent(low).removesuffix(f'{NO_BREAK}%')} to {percent(high)}"
+
+
 def p_value(p: float | None) -> str:
     """A p-value to three decimals, or `< 0.001`."""
     if p is None:
@@ -50,6 +58,11 @@ def metric(name: str) -> str:
 def plural(number: int, noun: str) -> str:
     """`1 run`, `2 runs`."""
     return f"{count(number)}{NO_BREAK}{noun}{'' if number == 1 else 's'}"
+
+
+def unbroken(text: str) -> str:
+    """Text in which numbers stay with their units."""
+    return re.sub(r"(\d) (%|ns|µs|ms|s|blocks?|runs?)(?!\w)", rf"\1{NO_BREAK}\2", text)
 
 
 def safe(text: object, limit: int | None = None) -> str:

@@ -46,7 +46,7 @@ def draw(layout: Layout, lines: Sequence[Line]) -> "Figure":
         max(curve.latency_ns[-1] for curve in every),
     )
     longest = max(curve.tail[-1] for curve in every)
-    scales.tail(axes.xaxis, longest)
+    scales.tail(axes.xaxis, longest, with_median=not layout.narrow)
     axes.set_xlim(0, longest)
     axes.set_xlabel("percentile of requests")
     return figure

@@ -44,11 +44,11 @@ def time(axis: "Axis") -> None:
     axis.set_major_formatter(FuncFormatter(lambda value, _: _tick(value)))
 
 
-def tail(axis: "Axis", longest: float) -> None:
-    """Percentiles on -log10(1 - p): 0, 50, 90, 99, 99.9 ... up to `longest`."""
-    ticks = [0.0, -math.log10(0.5), *range(1, int(longest + 1e-9) + 1)]
-    labels = ["0", "50", *(_nines(nines) for nines in range(1, len(ticks) - 1))]
-    axis.set_ticks(ticks, [f"{label}{NO_BREAK}%" for label in labels])
+def tail(axis: "Axis", longest: float, *, with_median: bool) -> None:
+    """Percentiles on -log10(1 - p): 0, 50 where there is room, 90, 99, 99.9 ... to `longest`."""
+    labels = {0.0: "0"} | ({-math.log10(0.5): "50"} if with_median else {})
+    labels |= {float(nines): _nines(nines) for nines in range(1, int(longest + 1e-9) + 1)}
+    axis.set_ticks(list(labels), [f"{label}{NO_BREAK}%" for label in labels.values()])
 
 
 def shares(axis: "Axis", steps: int = 5, *, signed: bool = False) -> None:

@@ -1,0 +1,166 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Reports of results that are hostile, incomplete or very large."""
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.report.page import Page, words, written
+from tests.report.synthetic import Synthetic
+
+from tare.errors import InputError
+from tare.report import MARKDOWN, write
+from tare.report.cards import VERDICTS
+
+MEBIBYTE = 1 << 20
+HOSTILE = "<img src=x onerror=alert(1)>\"'&$x^2${{7*7}}\u202e\x07"
+
+
+def test_hostile_names_stay_text(tmp_path: Path) -> None:
+    made_up = Synthetic(
+        name=HOSTILE,
+        effects={"plain": 0.0, "<u>&'$x^2$": 0.1},
+        environments=(HOSTILE,),
+        hooked=("<u>&'$x^2$",),
+        warnings=(HOSTILE, "| a | [b](c)"),
+        reason=HOSTILE,
+        log_tail=(HOSTILE, "</pre><script>alert(2)</script>", "\x1b[31mred"),
+        requests=500,
+        invalid=(2,),
+    )
+    html, page = written(made_up, tmp_path / "hostile")
+    assert not [tag for tag, _ in page.tags if tag in ("img", "script", "u")]
+    assert not [name for _, attributes in page.tags for name in attributes if name[:2] == "on"]
+    assert "49" not in re.findall(r"\$x\^2\$(\d+)", html)
+    assert not set("\u202e\x07\x1b") & set(html)
+    markdown = (tmp_path / "hostile" / MARKDOWN).read_text()
+    assert "<img" not in markdown.replace("\\<img", "")
+    assert "\n- \\| a \\| \\[b\\](c)" in markdown
+
+
+def change(folder: Path, name: str, changed: dict[str, Any]) -> None:
+    path = folder / name
+    path.write_text(json.dumps(json.loads(path.read_text()) | changed))
+
+
+def test_without_costs(tmp_path: Path) -> None:
+    _, page = written(Synthetic(hooked=(), requests=500), tmp_path / "result")
+    assert "What the layer says of itself" not in page.text
+    assert "From the fastest request to the slowest" in page.text
+
+
+def test_without_valid_runs(tmp_path: Path) -> None:
+    made_up = Synthetic(requests=200, blocks=2, invalid=range(1, 7))
+    _, page = written(made_up, tmp_path / "result")
+    assert {"hook", "twin", "invalid"} <= set(words(page))
+    assert "".join(page.text).count(made_up.reason) >= 6
+
+
+def test_without_anything_but_the_manifest(tmp_path: Path) -> None:
+    made_up = Synthetic(requests=10, blocks=1, invalid=range(1, 4))
+    folder = made_up.write(tmp_path / "result")
+    for left in ("samples", "machine", "plan.toml"):
+        path = folder / left
+        path.unlink() if path.is_file() else path.rename(tmp_path / left)
+    page = Page(write(folder).read_text(encoding="utf-8"))
+    assert "invalid" in words(page)
+
+
+def test_one_run_a_condition_is_inconclusive(tmp_path: Path) -> None:
+    made_up = Synthetic(effects={"plain": 0, "hook": 0.1}, requests=500, blocks=1, invalid=())
+    _, page = written(made_up, tmp_path / "result")
+    assert "inconclusive" in words(page)
+
+
+def test_an_experiment_cut_short(tmp_path: Path) -> None:
+    folder = Synthetic(requests=500).write(tmp_path / "result")
+    change(folder, "manifest.json", {"finished": None, "machine": {}, "load": {}, "placement": {}})
+    assert "slower" in words(Page(write(folder).read_text(encoding="utf-8")))
+
+
+def test_every_verdict_has_its_word_and_icon(tmp_path: Path) -> None:
+    effects = {"plain": 0.0} | dict.fromkeys(VERDICTS, 0.0)
+    folder = Synthetic(effects=effects, requests=20, blocks=1, invalid=()).write(
+        tmp_path / "result"
+    )
+    every = [comparison(name, name) for name in VERDICTS]
+    (folder / "verdicts.json").write_text(json.dumps({"comparisons": every, "warnings": []}))
+    html = write(folder).read_text(encoding="utf-8")
+    cards = html[html.index('<ul class="cards"') : html.index("</header>")]
+    found = re.findall(
+        r'class="verdict ([a-z-]+)"><svg.*?<path d="(.*?)".*?</svg>([a-z-]+)<', cards
+    )
+    assert [(style, word) for style, _, word in found] == [(word, word) for word in VERDICTS]
+    assert len({icon for _, icon, _ in found}) == len(VERDICTS)
+
+
+def comparison(condition: str, verdict: str) -> dict[str, Any]:
+    return {
+        "environment": "host",
+        "baseline": "plain",
+        "condition": condition,
+        "span": "request",
+        "metric": "p50",
+        "verdict": verdict,
+        "effect": {"relative": 0.01, "absolute_ns": 600.0},
+        "interval": {"low": -0.01, "high": 0.02, "level": 0.95},
+        "p": 0.4,
+        "p_adjusted": 0.4,
+        "runs": {"baseline": 8, "condition": 8},
+        "mde": 0.02,
+        "runs_needed": None,
+        "reason": "p50 differs by +1.0 % (-1.0 % to +2.0 %), less than the budget, over 8 blocks.",
+    }
+
+
+@pytest.mark.parametrize("conditions", [3, 8, 40])
+def test_first_screen_stays_short_with_many_conditions(tmp_path: Path, conditions: int) -> None:
+    folder = Synthetic(requests=20, blocks=1, invalid=()).write(tmp_path / "result")
+    names = [f"condition number {number}" for number in range(conditions)]
+    every = [comparison(name, "unchanged") for name in names]
+    every[-1]["verdict"] = "slower"
+    verdicts = {"comparisons": every, "warnings": []}
+    (folder / "verdicts.json").write_text(json.dumps(verdicts))
+    declared = [{"name": name, "layers": []} for name in ("plain", *names)]
+    change(folder, "manifest.json", {"conditions": declared})
+    shown = words(Page(write(folder).read_text(encoding="utf-8")))
+    assert len(shown) <= 120
+    assert "slower" in shown
+
+
+def test_environments_are_told_apart(tmp_path: Path) -> None:
+    made_up = Synthetic(environments=("host", "vm"), requests=500, invalid=())
+    _, page = written(made_up, tmp_path / "result")
+    assert {"host", "vm"} <= set(words(page))
+    assert page.text.count("vm") >= 5  # a card each, and a heading over each kind of figure
+
+
+def test_small_whatever_the_amount_of_data(tmp_path: Path) -> None:
+    made_up = Synthetic(requests=84_000)
+    assert 3 * made_up.blocks * made_up.requests > 2_000_000
+    html, _ = written(made_up, tmp_path / "result")
+    assert len(html.encode()) < 3 * MEBIBYTE
+
+
+def test_small_with_many_conditions(tmp_path: Path) -> None:
+    made_up = Synthetic(
+        effects={f"c{number}": 0.01 * number for number in range(6)},
+        environments=("host", "netns", "container", "vm"),
+        requests=10_000,
+        blocks=2,
+        hooked=("c1", "c2"),
+    )
+    html, _ = written(made_up, tmp_path / "result")
+    assert len(html.encode()) < 3 * MEBIBYTE
+
+
+def test_what_is_no_result_is_said_in_one_line(tmp_path: Path) -> None:
+    for folder in (tmp_path / "absent", tmp_path):
+        with pytest.raises(InputError, match="tare run") as error:
+            write(folder)
+        assert "\n" not in str(error.value)
+    (tmp_path / "manifest.json").write_text("{")
+    with pytest.raises(InputError, match=r"manifest\.json"):
+        write(tmp_path)
