@@ -6,7 +6,7 @@ use tare_shm::process;
 /// Events taken from a ring at once.
 const BATCH: usize = 128;
 /// Batches taken from a ring before the next has its turn: more than a ring holds.
-const TURNS: usize = 16;
+const TURNS: usize = 32;
 
 /// Takes events out of the rings and puts them in order of time.
 pub struct Drain {

@@ -22,7 +22,7 @@ const FORWARDED: [i32; 6] =
     [libc::SIGTERM, libc::SIGINT, libc::SIGQUIT, libc::SIGUSR1, libc::SIGUSR2, libc::SIGWINCH];
 
 /// How long events wait in the rings: the first while they come, the second, by doubling,
-/// when none do. A ring holds 800 events, which bounds both.
+/// when none do. A ring holds 3,200 events, which bounds both.
 const SHORTEST_SLEEP: Duration = Duration::from_millis(1);
 const LONGEST_SLEEP: Duration = Duration::from_millis(16);
 /// How often costs are written and dead threads looked for.

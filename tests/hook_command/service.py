@@ -1,0 +1,125 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A real nginx to be run under tare-hook, and how to talk to it."""
+
+import json
+import os
+import socket
+import subprocess
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from tare.native import native
+
+HOOK = native("bin", "tare-hook")
+Start = Callable[..., subprocess.Popen[str]]
+NGINX_CONF = """
+{user}
+daemon off;
+pid nginx.pid;
+events {{}}
+http {{
+  access_log off;
+  client_body_temp_path body;
+  proxy_temp_path proxy;
+  fastcgi_temp_path fastcgi;
+  uwsgi_temp_path uwsgi;
+  scgi_temp_path scgi;
+  keepalive_requests 1000000000;
+  server {{ listen 127.0.0.1:{port}; location / {{ return 200 "hello\\n"; }} }}
+}}
+"""
+
+
+class Nginx:
+    """An nginx on a free port, that a test starts under tare-hook."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            self.port: int = free.getsockname()[1]
+        user = "user root;" if os.geteuid() == 0 else ""
+        config = NGINX_CONF.format(port=self.port, user=user)
+        (folder / "nginx.conf").write_text(config)
+        self.command = ["nginx", "-p", str(folder), "-c", "nginx.conf", "-e", "stderr"]
+
+    def connect(self) -> socket.socket:
+        return socket.create_connection(("127.0.0.1", self.port), timeout=10)
+
+    def wait(self) -> None:
+        deadline = time.monotonic() + 10
+        while time.monotonic() < deadline:
+            with suppress(ConnectionRefusedError), self.connect() as connection:
+                exchange(connection, request())
+                return
+            time.sleep(0.02)
+        raise AssertionError("nginx did not become ready")
+
+
+class Hooked:
+    """An nginx under the hook, with the events that it recorded."""
+
+    def __init__(self, nginx: Nginx, start: Start, text: str) -> None:
+        self.nginx = nginx
+        self.file = nginx.folder / "events.jsonl"
+        self.rules = nginx.folder / "rules.toml"
+        self.rules.write_text(text)
+        options = ["--rules", str(self.rules), "--events", str(self.file), "--json"]
+        self.process = start(HOOK, *options, "--", *nginx.command)
+        nginx.wait()
+
+    def events(self, count: int) -> list[dict[str, Any]]:
+        """Exactly `count` events, once there are as many."""
+        wait_for(lambda: len(self.lines()) >= count)
+        events = self.lines()
+        assert len(events) == count
+        return events
+
+    def stop(self) -> dict[str, Any]:
+        """Ends the server; returns what the hook says at its end."""
+        self.process.terminate()
+        _, err = self.process.communicate(timeout=10)
+        assert self.process.returncode == 0
+        stats: dict[str, Any] = json.loads(err.splitlines()[-1])
+        return stats
+
+    def lines(self) -> list[dict[str, Any]]:
+        """The events so far."""
+        return [json.loads(line) for line in self.file.read_text().splitlines()]
+
+
+def request(extra: bytes = b"") -> bytes:
+    """A GET with `extra` as the value of a header."""
+    return b"GET / HTTP/1.1\r\nHost: here\r\nX-Extra: " + extra + b"\r\n\r\n"
+
+
+def exchange(connection: socket.socket, *parts: bytes) -> bytes:
+    """Sends the parts of one request, each to be read alone, and returns the answer."""
+    for number, part in enumerate(parts):
+        if number:
+            time.sleep(0.05)
+        connection.sendall(part)
+    answer = b""
+    while not answer.endswith(b"hello\n"):
+        received = connection.recv(4096)
+        if not received:
+            raise ConnectionResetError("the server closed the connection")
+        answer += received
+    return answer
+
+
+def rules(*keywords: str, **also: str) -> str:
+    """A rules file of one rule."""
+    lines = [f"{key} = {value!r}" for key, value in also.items()]
+    return "\n".join(["[[rule]]", f"keywords = {list(keywords)!r}", *lines, ""])
+
+
+def wait_for(condition: Callable[[], bool], seconds: float = 10) -> None:
+    """Waits until `condition` holds, and fails if it does not in time."""
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, "it did not happen in time"
+        time.sleep(0.01)
