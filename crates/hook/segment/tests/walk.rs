@@ -122,6 +122,24 @@ proptest! {
     }
 
     #[test]
+    fn the_fast_pass_misses_no_word_anywhere(
+        (word, place, length) in (1usize..40, 48usize..300).prop_flat_map(|(word, length)| {
+            (Just(word.min(length)), 0..=length - word.min(length), Just(length))
+        }),
+    ) {
+        static SEGMENT: LazyLock<Segment> = LazyLock::new(segment);
+        let control = control(*SEGMENT);
+        let letters: Vec<u8> = (b'0'..).take(word).collect();
+        control.publish(&compile(&[(letters.clone(), false)]));
+        let view = control.view().unwrap();
+        let mut text = vec![b'.'; length];
+        text[place..place + word].copy_from_slice(&letters);
+        prop_assert!(view.rules.scan(ROOT, &text).hit);
+        text[place] = b'.';
+        prop_assert!(!view.rules.scan(ROOT, &text).hit);
+    }
+
+    #[test]
     fn damaged_rules_neither_panic_nor_hang(
         seed in prop::collection::vec(any::<u64>(), 1..64),
         state: u32,
