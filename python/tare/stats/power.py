@@ -11,6 +11,8 @@ from scipy.stats import t as student
 from tare.stats.arrays import finite
 
 MOST_RUNS = 10_000
+FAR = 100.0
+"""Standard errors at which a difference is found for certain, even by two runs."""
 
 
 def spread_of_differences(differences: npt.ArrayLike) -> tuple[float, int] | None:
@@ -46,16 +48,15 @@ def detectable(
     same number of `runs` in both conditions). From the noncentral t distribution; the far tail,
     finding a difference of the wrong sign, is left out. None below two runs.
     """
-    freedom = runs - 1 if paired else 2 * (runs - 1)
     if runs < 2:
         return None
-    critical = float(student.ppf(1 - alpha / 2, freedom))
 
-    def missing_power(noncentrality: float) -> float:
-        return float(nct.sf(critical, freedom, noncentrality)) - power
+    def missing_power(errors: float) -> float:
+        return _power(errors, sqrt(runs / (1 if paired else 2)), runs, paired, alpha) - power
 
-    noncentrality = float(brentq(missing_power, 0.0, critical + 20.0))
-    return noncentrality * spread * sqrt((1 if paired else 2) / runs)
+    # The power is that of a difference of so many standard errors, whatever their size.
+    errors = float(brentq(missing_power, 0.0, FAR))
+    return errors * spread * sqrt((1 if paired else 2) / runs)
 
 
 def runs_for(
@@ -69,9 +70,10 @@ def runs_for(
         raise ValueError(f"expected a difference above zero, found {difference}")
 
     def enough(runs: int) -> bool:
-        least = detectable(spread, runs, paired, alpha, power)
-        return least is not None and least <= difference
+        return _power(difference, spread, runs, paired, alpha) >= power
 
+    if spread == 0:
+        return 2
     if not enough(MOST_RUNS):
         return None
     low, high = 1, MOST_RUNS
@@ -79,3 +81,13 @@ def runs_for(
         middle = (low + high) // 2
         low, high = (low, middle) if enough(middle) else (middle, high)
     return high
+
+
+def _power(difference: float, spread: float, runs: int, paired: bool, alpha: float) -> float:
+    """How likely a two-sided t test finds a true difference, from the noncentral t."""
+    freedom = runs - 1 if paired else 2 * (runs - 1)
+    errors = difference / (spread * sqrt((1 if paired else 2) / runs))
+    if errors >= FAR:
+        return 1.0
+    critical = student.ppf(1 - alpha / 2, freedom)
+    return float(nct.sf(critical, freedom, errors))

@@ -20,6 +20,15 @@ class Rule:
     reason: Callable[[Evidence], str]
 
 
+def _changed(evidence: Evidence) -> bool:
+    return evidence.significant and not evidence.within_budget
+
+
+def _shape_alone(evidence: Evidence) -> bool:
+    # Where the location itself seems to have moved, so has the rest: that is no change of shape.
+    return bool(evidence.otherwise) and not evidence.beyond_budget
+
+
 RULES = (
     Rule("invalid", lambda e: bool(e.invalid) and e.runs < e.least <= e.planned, reasons.invalid),
     Rule("invalid", lambda e: bool(e.invalid) and e.runs == 0, reasons.invalid),
@@ -28,7 +37,7 @@ RULES = (
     Rule("slower", lambda e: _changed(e) and (e.relative or 0) > 0, reasons.changed),
     Rule("faster", lambda e: _changed(e) and (e.relative or 0) < 0, reasons.changed),
     Rule("unchanged", lambda e: e.equivalent and not e.otherwise, reasons.unchanged),
-    Rule("shape-changed", lambda e: bool(e.otherwise), reasons.shape_changed),
+    Rule("shape-changed", _shape_alone, reasons.shape_changed),
     Rule("inconclusive", lambda _: True, reasons.not_enough),
 )
 
@@ -37,7 +46,3 @@ def apply(evidence: Evidence) -> tuple[Word, str]:
     """The word for the evidence and its reason."""
     rule = next(rule for rule in RULES if rule.holds(evidence))
     return rule.word, rule.reason(evidence)
-
-
-def _changed(evidence: Evidence) -> bool:
-    return evidence.significant and not evidence.within_budget
