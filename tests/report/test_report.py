@@ -11,6 +11,7 @@ from tests.report.page import Page, words, written
 from tests.report.synthetic import Synthetic
 
 from tare.report import MARKDOWN, write
+from tare.report.words import typeset
 
 
 @pytest.fixture(scope="module")
@@ -43,7 +44,7 @@ def test_says_every_warning_once(usual: tuple[Path, str, Page]) -> None:
     manifest = json.loads((folder / "manifest.json").read_text())
     verdicts = json.loads((folder / "verdicts.json").read_text())
     for warning in (*manifest["warnings"], *verdicts["warnings"]):
-        assert page.text.count(warning) == 1
+        assert page.text.count(typeset(warning)) == 1
         assert " ".join(warning.split()).replace("_", r"\_") in (folder / MARKDOWN).read_text()
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from tare.report.result import Result
-from tare.report.words import count, duration, interval, metric, percent, plural, safe, unbroken
+from tare.report.words import count, duration, interval, metric, percent, plural, safe, typeset
 
 WORDS = 120
 
@@ -96,7 +96,7 @@ def _card(
         relative=percent(effect.get("relative")),
         absolute=duration(effect.get("absolute_ns"), signed=True),
         metric=metric(result.primary),
-        reason=unbroken(safe(comparison.get("reason") or "No valid run to compare.", 240)),
+        reason=typeset(safe(comparison.get("reason") or "No valid run to compare.", 240)),
         brief=_brief(comparison),
         strip=_strip(
             effect.get("relative"), bounds.get("low"), bounds.get("high"), result.budget, reach

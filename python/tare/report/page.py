@@ -63,7 +63,11 @@ def _templates(escape: bool) -> "jinja2.Environment":
         lstrip_blocks=True,
     )
     environment.filters.update(
-        percent=words.percent, plural=words.plural, safe_text=words.safe, cell=_cell
+        percent=words.percent,
+        plural=words.plural,
+        safe_text=words.safe,
+        typeset=words.typeset,
+        cell=_cell,
     )
     return environment
 

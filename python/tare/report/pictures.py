@@ -156,30 +156,21 @@ def lag_plots(result: Result, samples: "ir.Table") -> Iterator[Picture]:
 
 def run_plots(result: Result, kept: Sequence["Run"]) -> Iterator[Picture]:
     """The primary metric of every valid run."""
-    colour = colours(result)
-    for environment in result.environments:
-        mine = [
-            run
-            for run in kept
-            if run.valid and run.environment == environment and result.primary in run.summaries
-        ]
-        if not mine:
-            continue
-        dots = [
-            (run.block, colour.get(run.condition, SERIES[1]), run.summaries[result.primary])
-            for run in mine
-        ]
+    values: dict[Place, list[tuple[int, float]]] = {}
+    for run in kept:
+        if run.valid and result.primary in run.summaries:
+            place = (run.environment, run.condition)
+            values.setdefault(place, []).append((run.block, run.summaries[result.primary]))
+    for environment, mine in _by_environment(result, values):
         said = "; ".join(
-            f"{safe(name)} "
-            + ", ".join(
-                duration(run.summaries[result.primary]) for run in mine if run.condition == name
-            )
-            for name in result.conditions
+            f"{safe(name)} {', '.join(duration(value) for _, value in found)}"
+            for name, _, found in mine
         )
+        series = [(colour, found) for _, colour, found in mine]
         yield Picture(
             environment,
-            inline(partial(runs.draw, dots=dots), f"{result.primary} of every run: {said}."),
-            [(safe(name, 40), colour[name]) for name in result.conditions],
+            inline(partial(runs.draw, series=series), f"{result.primary} of every run: {said}."),
+            [(safe(name, 40), colour) for name, colour, _ in mine],
         )
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from tare.report import distributions
 from tare.report.result import Result
-from tare.report.words import count, duration, interval, metric, p_value, percent, safe, unbroken
+from tare.report.words import count, duration, interval, metric, p_value, percent, safe, typeset
 
 if TYPE_CHECKING:
     import ibis.expr.types as ir
@@ -17,6 +17,10 @@ if TYPE_CHECKING:
 
 RUNS = 400
 """Valid runs that the table of runs shows; invalid ones always."""
+
+
+_TIMES = ("timeout", "duration", "warmup", "slice")
+"""Settings of the load in nanoseconds."""
 
 
 @dataclass(frozen=True)
@@ -74,7 +78,7 @@ def metrics(result: Result) -> Iterator[Metric]:
             where=_where(result, one.get("environment"), one.get("condition")),
             verdict=str(one.get("verdict")),
             cells=cells,
-            reason=unbroken(safe(one.get("reason") or "")),
+            reason=typeset(safe(one.get("reason") or "")),
         )
 
 
@@ -198,15 +202,23 @@ def micro_macro(result: Result, table: "ir.Table") -> Iterator[Sequence[str]]:
 
 
 def facts(values: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """Flat names and values of a nested mapping, such as the machine's fingerprint."""
+    """Flat names and values of a nested mapping, without those that are empty."""
     for name, value in values.items():
         if isinstance(value, Mapping):
             for inner, text in facts(value):
                 yield f"{safe(name, 60)} {inner}", text
-        elif isinstance(value, list):
-            yield safe(name, 60), ", ".join(safe(item, 200) for item in value) or "–"
-        else:
-            yield safe(name, 60), "–" if value is None else safe(value, 300)
+        elif value is not None and value not in ("", []):
+            yield safe(name, 60).replace("_", " "), _fact(name, value)
+
+
+def _fact(name: str, value: object) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, list):
+        return ", ".join(safe(item, 200) for item in value)
+    if name in _TIMES and isinstance(value, int | float):
+        return duration(value)
+    return safe(value, 300)
 
 
 def _where(result: Result, environment: object, condition: object) -> str:

@@ -60,8 +60,9 @@ def plural(number: int, noun: str) -> str:
     return f"{count(number)}{NO_BREAK}{noun}{'' if number == 1 else 's'}"
 
 
-def unbroken(text: str) -> str:
-    """Text in which numbers stay with their units."""
+def typeset(text: str) -> str:
+    """Text in which numbers stay with their units and have a minus sign, not a hyphen."""
+    text = re.sub(r"(?<![\w.-])-(?=\d)", MINUS, text)
     return re.sub(r"(\d) (%|ns|µs|ms|s|blocks?|runs?)(?!\w)", rf"\1{NO_BREAK}\2", text)
 
 

@@ -52,7 +52,7 @@ class Layout:
 
         figure = Figure(
             figsize=(self.width / _DPI, height / _DPI),
-            layout=ConstrainedLayoutEngine(w_pad=0.02, h_pad=0.02),
+            layout=ConstrainedLayoutEngine(w_pad=0.02, h_pad=0.02 if rows == 1 else 0.06),
         )
         axes = figure.subplots(rows, columns, squeeze=False, sharex=shared, sharey=shared)
         for one in axes.flat:
