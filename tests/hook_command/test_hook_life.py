@@ -1,0 +1,204 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A program under the hook lives and ends as it does without."""
+
+import json
+import os
+import pty
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from tests.hook_command.service import HOOK, Nginx, Start, exchange, request, rules, wait_for
+
+
+@pytest.mark.parametrize(
+    ("script", "code"), [("exit 0", 0), ("exit 7", 7), ("kill -9 $$", 137), ("kill -15 $$", 143)]
+)
+def test_the_exit_code_is_the_programs(script: str, code: int, start: Start) -> None:
+    assert start(HOOK, "--", "sh", "-c", script).wait(10) == code
+
+
+def test_output_and_input_pass_untouched() -> None:
+    done = subprocess.run([HOOK, "--", "cat"], input=b"a\0b\n", capture_output=True, check=True)
+    assert (done.stdout, done.stderr) == (b"a\0b\n", b"")
+
+
+def test_the_environment_is_the_same_but_for_two_variables() -> None:
+    plain = set(subprocess.check_output(["env", "-0"]).split(b"\0"))
+    hooked = set(subprocess.check_output([HOOK, "--", "env", "-0"]).split(b"\0"))
+    assert {line.split(b"=")[0] for line in hooked - plain} == {b"LD_PRELOAD", b"TARE_HOOK"}
+    assert plain <= hooked
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGQUIT, signal.SIGUSR1])
+def test_a_signal_reaches_the_program(number: signal.Signals, start: Start) -> None:
+    script = f"trap 'exit 9' {int(number)}; echo ready; while :; do sleep 0.05; done"
+    process = start(HOOK, "--", "sh", "-c", script)
+    assert process.stdout
+    process.stdout.readline()
+    process.send_signal(number)
+    assert process.wait(10) == 9
+
+
+def test_ctrl_c_arrives_once() -> None:
+    script = "trap 'echo caught' INT; echo ready; sleep 0.3; sleep 0.3; echo end"
+    child, terminal = pty.fork()
+    if child == 0:
+        os.execv(HOOK, [HOOK, "--", "sh", "-c", script])
+    shown = b""
+    while b"ready" not in shown:
+        shown += os.read(terminal, 1024)
+    os.write(terminal, b"\x03")
+    while b"end" not in shown:
+        shown += os.read(terminal, 1024)
+    _, status = os.waitpid(child, 0)
+    os.close(terminal)
+    assert shown.count(b"caught") == 1
+    assert os.waitstatus_to_exitcode(status) == 0
+
+
+def test_the_server_survives_the_death_of_tare_hook(nginx: Nginx, start: Start) -> None:
+    (nginx.folder / "rules.toml").write_text(rules("needle"))
+    process = start(HOOK, "--rules", str(nginx.folder / "rules.toml"), "--", *nginx.command)
+    nginx.wait()
+    with nginx.connect() as connection:
+        process.kill()
+        assert process.wait(10) == -signal.SIGKILL
+        for _ in range(5000):  # more events than the rings hold
+            exchange(connection, request(b"needle"))
+    nginx.wait()
+
+
+def test_costs_are_a_whole_stream_after_a_kill(nginx: Nginx, start: Start) -> None:
+    import pyarrow.ipc
+
+    costs = nginx.folder / "costs.arrow"
+    process = start(HOOK, "--costs", str(costs), "--", *nginx.command)
+    nginx.wait()
+
+    def requests() -> int:
+        rows = pyarrow.ipc.open_stream(costs.read_bytes()).read_all().to_pylist()
+        return sum(row["count"] for row in rows if row["metric"] == "calls_socket")
+
+    wait_for(lambda: requests() > 0)
+    process.kill()
+    process.wait(10)
+    assert requests() > 0
+
+
+def make_static(folder: Path) -> Path:
+    compiler = shutil.which("cc")
+    if compiler is None:
+        pytest.skip("there is no C compiler")
+    (folder / "static.c").write_text("int main(void) { return 0; }\n")
+    program = folder / "static"
+    subprocess.run([compiler, "-static", "-o", program, folder / "static.c"], check=True)
+    return program
+
+
+def make_setuid(folder: Path) -> Path:
+    if os.geteuid() != 0:
+        pytest.skip("only root can make a program setuid to another user")
+    program = folder / "setuid"
+    shutil.copy("/bin/true", program)
+    os.chown(program, 65534, -1)
+    program.chmod(0o4755)
+    return program
+
+
+def make_script(folder: Path) -> Path:
+    program = folder / "script"
+    program.write_text(f"#!{make_static(folder)}\n")
+    program.chmod(0o755)
+    return program
+
+
+@pytest.mark.parametrize(
+    ("make", "reason"),
+    [
+        (make_static, "static: it is statically linked"),
+        (make_setuid, "setuid: it is setuid"),
+        (make_script, "static: it is statically linked"),
+    ],
+)
+def test_a_program_that_the_hook_cannot_see_is_not_run(
+    make: Callable[[Path], Path], reason: str, tmp_path: Path, start: Start
+) -> None:
+    process = start(HOOK, "--", str(make(tmp_path)))
+    _, err = process.communicate(timeout=10)
+    assert process.returncode == 2
+    [line] = err.splitlines()
+    assert line.startswith("tare-hook: ")
+    assert reason in line
+
+
+def test_a_full_disk_is_said_once_and_costs_only_the_events(nginx: Nginx, start: Start) -> None:
+    (nginx.folder / "rules.toml").write_text(rules("needle"))
+    options = ["--rules", str(nginx.folder / "rules.toml"), "--events", "/dev/full", "--json"]
+    process = start(HOOK, *options, "--", *nginx.command)
+    nginx.wait()
+    with nginx.connect() as connection:
+        for _ in range(20):
+            exchange(connection, request(b"needle"))
+    process.terminate()
+    _, err = process.communicate(timeout=10)
+    assert process.returncode == 0
+    assert err.count("No space left on device") == 1
+    assert json.loads(err.splitlines()[-1])["events"] == {"written": 0, "lost": 20}
+
+
+def test_statistics_count_calls_bytes_and_time(nginx: Nginx, start: Start) -> None:
+    (nginx.folder / "rules.toml").write_text(rules("needle", scope="http"))
+    options = ["--rules", str(nginx.folder / "rules.toml"), "--json"]
+    process = start(HOOK, *options, "--", *nginx.command)
+    nginx.wait()
+    sent = request(b"needle")
+    with nginx.connect() as connection:
+        for _ in range(10):
+            exchange(connection, sent)
+    process.terminate()
+    stats = json.loads(process.communicate(timeout=10)[1].splitlines()[-1])
+    recv = next(one for one in stats["functions"] if one["function"] == "recv")
+    assert recv["matches"] == 10
+    # What nginx was asked while the test waited for it is searched as well.
+    assert recv["calls_socket"] > 10
+    assert recv["bytes_searched"] >= 10 * len(sent)
+    assert (
+        0 < recv["own_time_ns"]["p50"] <= recv["own_time_ns"]["p99"] <= recv["own_time_ns"]["max"]
+    )
+    assert stats["programs"] == 1
+    assert stats["rules"] == {"keywords": 1, "reloads": 0, "refused": 0}
+
+
+def test_the_table_of_statistics_is_for_people(start: Start) -> None:
+    script = "import socket; a, b = socket.socketpair(); a.send(b'x'); b.recv(1)"
+    process = start(HOOK, "--stats", "--", sys.executable, "-c", script)
+    _, err = process.communicate(timeout=20)
+    lines = err.splitlines()
+    assert lines[1].split()[:3] == ["function", "sockets", "other"]
+    assert any(line.split()[:2] == ["recv", "1"] for line in lines)
+    assert any(line.startswith("not seen: ") for line in lines)
+
+
+def test_the_costs_have_the_declared_columns(tmp_path: Path, start: Start) -> None:
+    import pyarrow.ipc
+
+    costs = tmp_path / "costs.arrow"
+    script = "import socket; a, b = socket.socketpair(); a.send(b'x'); b.recv(1)"
+    assert start(HOOK, "--costs", str(costs), "--", sys.executable, "-c", script).wait(20) == 0
+    table = pyarrow.ipc.open_stream(costs.read_bytes()).read_all()
+    declared = json.loads(subprocess.check_output([HOOK, "schema", "--json"]))["tables"]
+    columns = next(one["columns"] for one in declared if one["name"] == "costs")
+    assert table.column_names == [column["name"] for column in columns]
+    rows = table.to_pylist()
+    recv = [row for row in rows if row["function"] == "recv"]
+    calls = sum(row["count"] for row in recv if row["metric"] == "calls_socket")
+    bins = [row for row in recv if row["metric"] == "own_time"]
+    assert calls == sum(row["count"] for row in bins) == 1
+    assert all(row["low_ns"] <= row["high_ns"] for row in bins)
+    assert all(row["low_ns"] is None for row in rows if row["metric"] != "own_time")
+    assert {"events_lost", "stdio_sockets", "io_uring_setups"} <= {row["metric"] for row in rows}
