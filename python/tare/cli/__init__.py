@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The command line: one file a command; each reads arguments, calls one function, prints."""
 
+import os
 import sys
 from typing import Annotated
 
@@ -43,6 +44,7 @@ def main() -> int:
     """Runs the command line and returns its exit code; every error is one line on stderr."""
     try:
         code = app(standalone_mode=False)
+        sys.stdout.flush()
     except TareError as error:
         return _fail(str(error), error.exit_code)
     except typer.TyperException as error:
@@ -52,9 +54,17 @@ def main() -> int:
     except (KeyboardInterrupt, typer.Abort):
         return _fail("interrupted", 130)
     except BrokenPipeError:  # the reader of a pipe has seen enough
-        sys.stderr.close()
+        _close_stdout()
         return 0
+    except OSError as error:  # a full disk, most of all
+        _close_stdout()
+        return _fail(f"{error.filename or 'standard output'}: {error.strerror}", 1)
     return code if isinstance(code, int) else 0
+
+
+def _close_stdout() -> None:
+    """Keeps Python from writing what is left, and from failing once more, when it ends."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _fail(message: str, exit_code: int) -> int:
