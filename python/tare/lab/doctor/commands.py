@@ -4,15 +4,14 @@
 import os
 import shutil
 import subprocess
-import sys
-from pathlib import Path
 
-_ALSO = ("/usr/local/sbin", "/usr/sbin", "/sbin")
+# The lab looks there too: nginx and its like are where an ordinary user's PATH does not look.
+_SYSTEM_FOLDERS = ("/usr/sbin", "/sbin")
 
 
 def find(name: str) -> str | None:
-    """A program on PATH, in the system folders that a user's PATH lacks, or beside Python."""
-    folders = (os.environ.get("PATH", os.defpath), *_ALSO, str(Path(sys.executable).parent))
+    """A program where the lab would find it."""
+    folders = (os.environ.get("PATH", os.defpath), *_SYSTEM_FOLDERS)
     return shutil.which(name, path=os.pathsep.join(folders))
 
 

