@@ -1,0 +1,90 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`tare compare` on the published function hook latencies, 4,000 requests a file dropped."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+DATA = Path(__file__).parents[3] / "shared" / "data" / "hook-latency"
+pytestmark = pytest.mark.skipif(
+    not DATA.is_dir(), reason="the published measurements are not beside this clone"
+)
+
+# environment: pooled sd, mean and median of hook - plain in ms, as published.
+PUBLISHED = {
+    "docker": (0.496, 0.287, 0.197),
+    "kind": (0.837, 0.124, 0.117),
+    "eks-pod": (1.640, -0.115, 0.045),
+    "eks-nodes": (1.948, 0.014, 0.018),
+}
+# t to the digits of the re-analysis: 87.5, 22.4, -10.7, 1.10.
+STATISTIC = {"docker": 87.5, "kind": 22.4, "eks-pod": -10.7, "eks-nodes": 1.10}
+
+
+def compare(environment: str, *more: str) -> dict[str, Any]:
+    """The JSON of one comparison."""
+    files = [f"{name}={DATA}/{environment}.{name}.csv.gz" for name in ("plain", "hook")]
+    command = [sys.executable, "-m", "tare", "compare", "--baseline", *files, "--json", *more]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    result: dict[str, Any] = json.loads(done.stdout)
+    return result
+
+
+@pytest.fixture(scope="module", params=PUBLISHED)
+def compared(request: pytest.FixtureRequest) -> tuple[str, dict[str, Any]]:
+    return request.param, compare(request.param, "--warmup", "4000", "--method", "published-t")
+
+
+def test_the_published_test_is_reproduced(compared: tuple[str, dict[str, Any]]) -> None:
+    environment, result = compared
+    published = result["published"]
+    spread, mean, median = PUBLISHED[environment]
+    assert round(published["pooled_sd_ns"] / 1e6, 3) == spread
+    assert round(published["mean_difference_ns"] / 1e6, 3) == mean
+    assert round(published["median_difference_ns"] / 1e6, 3) == median
+    assert published["n"] == 46_000
+    digits = 2 if environment == "eks-nodes" else 1
+    assert round(published["t"], digits) == STATISTIC[environment]
+    if environment == "eks-nodes":
+        assert round(published["p"], 4) == 0.2713
+    else:
+        assert published["p"] < 0.0001
+
+
+def test_one_run_a_cell_is_inconclusive(compared: tuple[str, dict[str, Any]]) -> None:
+    environment, result = compared
+    primary, *exploratory = result["comparisons"]
+    assert (primary["role"], primary["metric"]) == ("primary", "p50")
+    assert [one["metric"] for one in exploratory] == ["p95", "p99", "mean"]
+    assert {one["verdict"] for one in result["comparisons"]} == {"inconclusive"}
+    assert primary["runs"] == {"baseline": 1, "condition": 1}
+    assert primary["runs_needed"] == 5
+    assert primary["interval"] == {"low": None, "high": None, "level": 0.95}
+    assert (primary["p"], primary["p_adjusted"], primary["mde"]) == (None, None, None)
+    median = PUBLISHED[environment][2]
+    assert primary["effect"]["absolute_ns"] / 1e6 == pytest.approx(median, abs=0.0006)
+
+
+def test_sign_order_and_defects_are_pointed_out(compared: tuple[str, dict[str, Any]]) -> None:
+    environment, result = compared
+    warnings = "\n".join(result["warnings"])
+    assert "every run of 'plain' came before every run of 'hook'" in warnings
+    word = "faster" if environment == "eks-pod" else "slower"
+    assert f"its sign says 'hook' is {word}" in warnings
+    assert ("mean and median disagree about the sign" in warnings) == (environment == "eks-pod")
+    defective = environment in ("docker", "eks-nodes")
+    displaced = "9 rows out of time order (place 1, 5001, 10001 …, every 5000th)"
+    assert (f"{environment}.hook.csv.gz: {displaced}" in warnings) == defective
+    assert ("1 row equal to an earlier one in every field: kept" in warnings) == defective
+    assert f"{environment}.plain.csv.gz" not in warnings
+
+
+def test_without_the_method_there_is_no_published_result() -> None:
+    result = compare("kind", "--warmup", "auto")
+    assert set(result) == {"comparisons", "warnings"}
+    assert any("(MSER-5)" in warning for warning in result["warnings"])
