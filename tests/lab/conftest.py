@@ -113,6 +113,13 @@ class Experiment:
         out, err = process.communicate(timeout=90)
         return subprocess.CompletedProcess(process.args, process.returncode, out, err)
 
+    def measure(self, blocks: int | None = None) -> "subprocess.CompletedProcess[str]":
+        """Carries the plan out, without verdict and report."""
+        script = Path(__file__).with_name("only_lab.py")
+        command = [sys.executable, str(script), str(self.plan), str(self.result)]
+        command += [] if blocks is None else [str(blocks)]
+        return subprocess.run(command, capture_output=True, text=True, check=False, timeout=90)
+
     @property
     def manifest(self) -> dict[str, Any]:
         return dict(json.loads((self.result / "manifest.json").read_text()))

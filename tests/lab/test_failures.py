@@ -39,7 +39,7 @@ def check_one_is_valid_and_two_is_not(experiment: Experiment, blocks: int = 2) -
 
 def test_a_service_that_crashes_under_load(experiment: Experiment) -> None:
     experiment.write_plan(layers=DIES, load='warmup = "50ms"\nduration = "600ms"\nmax_errors = 1')
-    assert experiment.run().returncode == 0
+    assert experiment.measure().returncode == 0
     reason = check_one_is_valid_and_two_is_not(experiment)
     assert reason == "the service was killed by SIGKILL during the load"
 
@@ -48,14 +48,14 @@ def test_a_service_that_crashes_in_a_design_of_blocks(experiment: Experiment) ->
     experiment.write_plan(
         top='design = "blocks"', layers=DIES, load='warmup = "50ms"\nduration = "600ms"'
     )
-    assert experiment.run().returncode == 0
+    assert experiment.measure().returncode == 0
     reason = check_one_is_valid_and_two_is_not(experiment)
     assert reason == "the service was killed by SIGKILL during the load"
 
 
 def test_a_service_that_ends_before_it_is_ready(experiment: Experiment) -> None:
     experiment.write_plan(layers=ENDS_AT_ONCE)
-    assert experiment.run().returncode == 0
+    assert experiment.measure().returncode == 0
     reason = check_one_is_valid_and_two_is_not(experiment)
     assert reason == "exited with code 3 before it was ready"
     assert experiment.runs("two")[0]["log_tail"] == ["broken config"]
@@ -63,7 +63,7 @@ def test_a_service_that_ends_before_it_is_ready(experiment: Experiment) -> None:
 
 def test_a_service_that_is_never_ready(experiment: Experiment) -> None:
     experiment.write_plan(layers=NEVER_READY)
-    done = experiment.run("--blocks", "1")
+    done = experiment.measure(blocks=1)
     assert done.returncode == 0
     reason = check_one_is_valid_and_two_is_not(experiment, blocks=1)
     assert reason.startswith("not ready within 3 s: GET http://127.0.0.1:")
@@ -73,7 +73,7 @@ def test_a_service_that_is_never_ready(experiment: Experiment) -> None:
 
 def test_a_program_that_is_not_there(experiment: Experiment) -> None:
     experiment.write_plan(layers='{ type = "wrap", command = "/no/such/agent --on" }')
-    assert experiment.run().returncode == 0
+    assert experiment.measure().returncode == 0
     assert "/no/such/agent" in check_one_is_valid_and_two_is_not(experiment)
 
 
@@ -83,7 +83,7 @@ def test_a_port_in_use(experiment: Experiment) -> None:
         taken.listen()
         port = taken.getsockname()[1]
         experiment.write_plan(service=f"port = {port}")
-        done = experiment.run()
+        done = experiment.measure()
     assert done.returncode == 1
     wanted = f"port {port} of 127.0.0.1 is in use by another program"
     assert [run["reason"] for run in experiment.manifest["runs"]] == [wanted] * 4
@@ -96,7 +96,7 @@ def test_too_many_errors(experiment: Experiment) -> None:
         layers='{ type = "proxy", program = "nginx", config = "half.conf" }',
         load='warmup = "50ms"\nduration = "300ms"\nexpect_status = [200]',
     )
-    assert experiment.run().returncode == 0
+    assert experiment.measure().returncode == 0
     reason = check_one_is_valid_and_two_is_not(experiment)
     assert "% of the requests failed, above 1.00%" in reason
     two = experiment.runs("two")[0]

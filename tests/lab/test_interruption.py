@@ -84,7 +84,7 @@ def test_when_the_supervisor_is_killed_tare_stops_what_it_knows(experiment: Expe
 
 def test_resume_refuses_another_plan(experiment: Experiment) -> None:
     experiment.write_plan()
-    assert experiment.run("--blocks", "1").returncode == 0
+    assert experiment.measure(blocks=1).returncode == 0
     experiment.write_plan(top='primary = "p99"')
     process = experiment.start("--resume", str(experiment.result))
     _, errors = process.communicate(timeout=30)
@@ -94,7 +94,7 @@ def test_resume_refuses_another_plan(experiment: Experiment) -> None:
 
 def test_a_result_is_never_overwritten(experiment: Experiment) -> None:
     experiment.write_plan()
-    assert experiment.run("--blocks", "1").returncode == 0
+    assert experiment.measure(blocks=1).returncode == 0
     again = experiment.run("--blocks", "1")
     assert again.returncode == 2
     assert "holds a result already" in again.stderr
