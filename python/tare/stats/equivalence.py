@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Two one-sided tests (Schuirmann 1987): is a difference inside the bounds that matter?"""
 
-from scipy.stats import t as student
+from scipy.special import stdtr
 
 from tare.stats.interval import Difference
 
@@ -17,6 +17,6 @@ def equivalence_p(difference: Difference, low: float, high: float) -> float:
     error = difference.standard_error
     if error == 0:
         return 0.0 if low < difference.estimate < high else 1.0
-    above_low = student.sf((difference.estimate - low) / error, difference.freedom)
-    below_high = student.cdf((difference.estimate - high) / error, difference.freedom)
+    above_low = stdtr(difference.freedom, (low - difference.estimate) / error)
+    below_high = stdtr(difference.freedom, (difference.estimate - high) / error)
     return float(max(above_low, below_high))

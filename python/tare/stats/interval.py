@@ -6,7 +6,7 @@ from math import sqrt
 
 import numpy as np
 import numpy.typing as npt
-from scipy.stats import t as student
+from scipy.special import stdtrit
 
 from tare.stats.arrays import finite
 
@@ -21,7 +21,7 @@ class Difference:
 
     def interval(self, level: float) -> tuple[float, float]:
         """The interval of confidence `level` (0 to 1, exclusive)."""
-        half = float(student.ppf(0.5 + level / 2, self.freedom)) * self.standard_error
+        half = float(stdtrit(self.freedom, 0.5 + level / 2)) * self.standard_error
         return self.estimate - half, self.estimate + half
 
 

@@ -10,7 +10,7 @@ from math import sqrt
 
 import numpy as np
 import numpy.typing as npt
-from scipy.stats import t as student
+from scipy.special import stdtr
 
 from tare.stats.arrays import finite
 
@@ -43,6 +43,6 @@ def pooled_t(first: npt.ArrayLike, second: npt.ArrayLike) -> PooledT | None:
         return None
     difference = float(two.mean() - one.mean())
     t = difference / (spread * sqrt(2 / n))
-    p = 2 * float(student.sf(abs(t), 2 * n - 2))
+    p = 2 * float(stdtr(2 * n - 2, -abs(t)))
     medians = float(np.median(two) - np.median(one))
     return PooledT(t, p, spread, difference, medians, n)

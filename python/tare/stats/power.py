@@ -4,14 +4,12 @@
 from math import sqrt
 
 import numpy.typing as npt
-from scipy.optimize import brentq
-from scipy.stats import chi2, nct
-from scipy.stats import t as student
+from scipy.special import chdtri, nctdtr, nctdtrinc, stdtrit
 
 from tare.stats.arrays import finite
 
 MOST_RUNS = 10_000
-FAR = 100.0
+CERTAIN = 100.0
 """Standard errors at which a difference is found for certain, even by two runs."""
 
 
@@ -36,7 +34,7 @@ def pooled_spread(first: npt.ArrayLike, second: npt.ArrayLike) -> tuple[float, i
 
 def upper_spread(spread: float, freedom: int, confidence: float = 0.8) -> float:
     """The upper `confidence` bound of a standard deviation: s sqrt(v / chi2_(1-confidence),v)."""
-    return spread * sqrt(freedom / float(chi2.ppf(1 - confidence, freedom)))
+    return spread * sqrt(freedom / float(chdtri(freedom, confidence)))
 
 
 def detectable(
@@ -50,12 +48,8 @@ def detectable(
     """
     if runs < 2:
         return None
-
-    def missing_power(errors: float) -> float:
-        return _power(errors, sqrt(runs / (1 if paired else 2)), runs, paired, alpha) - power
-
-    # The power is that of a difference of so many standard errors, whatever their size.
-    errors = float(brentq(missing_power, 0.0, FAR))
+    freedom, critical = _test(runs, paired, alpha)
+    errors = float(nctdtrinc(freedom, 1 - power, critical))
     return errors * spread * sqrt((1 if paired else 2) / runs)
 
 
@@ -68,26 +62,24 @@ def runs_for(
     """
     if not difference > 0:
         raise ValueError(f"expected a difference above zero, found {difference}")
-
-    def enough(runs: int) -> bool:
-        return _power(difference, spread, runs, paired, alpha) >= power
-
     if spread == 0:
         return 2
+
+    def enough(runs: int) -> bool:
+        errors = difference / (spread * sqrt((1 if paired else 2) / runs))
+        freedom, critical = _test(runs, paired, alpha)
+        return errors > CERTAIN or 1 - float(nctdtr(freedom, errors, critical)) >= power
+
     if not enough(MOST_RUNS):
         return None
-    low, high = 1, MOST_RUNS
+    low, high = 1, MOST_RUNS  # one run is never enough
     while high - low > 1:
         middle = (low + high) // 2
         low, high = (low, middle) if enough(middle) else (middle, high)
     return high
 
 
-def _power(difference: float, spread: float, runs: int, paired: bool, alpha: float) -> float:
-    """How likely a two-sided t test finds a true difference, from the noncentral t."""
+def _test(runs: int, paired: bool, alpha: float) -> tuple[int, float]:
+    """Degrees of freedom and the critical value of the two-sided t test."""
     freedom = runs - 1 if paired else 2 * (runs - 1)
-    errors = difference / (spread * sqrt((1 if paired else 2) / runs))
-    if errors >= FAR:
-        return 1.0
-    critical = student.ppf(1 - alpha / 2, freedom)
-    return float(nct.sf(critical, freedom, errors))
+    return freedom, float(stdtrit(freedom, 1 - alpha / 2))
