@@ -202,3 +202,11 @@ def test_the_costs_have_the_declared_columns(tmp_path: Path, start: Start) -> No
     assert all(row["low_ns"] <= row["high_ns"] for row in bins)
     assert all(row["low_ns"] is None for row in rows if row["metric"] != "own_time")
     assert {"events_lost", "stdio_sockets", "io_uring_setups"} <= {row["metric"] for row in rows}
+
+
+def test_costs_replace_files_only(start: Start) -> None:
+    process = start(HOOK, "--costs", "/dev/full", "--", "true")
+    _, err = process.communicate(timeout=10)
+    assert process.returncode == 2
+    assert err.startswith("tare-hook: /dev/full: not a regular file")
+    assert Path("/dev/full").is_char_device()

@@ -24,7 +24,7 @@ const FORWARDED: [i32; 6] =
 /// How long events wait in the rings: the first while they come, the second, by doubling,
 /// when none do. A ring holds 3,200 events, which bounds both.
 const SHORTEST_SLEEP: Duration = Duration::from_millis(1);
-const LONGEST_SLEEP: Duration = Duration::from_millis(16);
+const LONGEST_SLEEP: Duration = Duration::from_millis(32);
 /// How often costs are written and dead threads looked for.
 const TURN: Duration = Duration::from_secs(1);
 
@@ -71,7 +71,13 @@ impl<'s> Session<'s> {
             first,
         };
         if let Some(path) = &session.costs {
-            session.write_costs(path).or_input(path.display())?;
+            let shown = path.display();
+            if path.metadata().is_ok_and(|status| !status.is_file()) {
+                return Err(Failure::input(format_args!(
+                    "{shown}: not a regular file; costs need one, which they replace every second"
+                )));
+            }
+            session.write_costs(path).or_input(shown)?;
         }
         Ok(session)
     }
