@@ -47,9 +47,10 @@ impl Connection {
         &self.socket
     }
 
-    /// Whether another request may follow the one that is done.
-    pub fn keeps_alive(&self) -> bool {
-        self.response.keeps_alive()
+    /// Whether another request may follow the one that is done: the server keeps the
+    /// connection alive, and did not answer before it had the whole request.
+    pub fn is_reusable(&self, target: &Target) -> bool {
+        self.response.keeps_alive() && self.is_sent(target)
     }
 
     /// Makes ready for the next request.

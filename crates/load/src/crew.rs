@@ -2,14 +2,16 @@
 //! The threads that send. The first one leads: it asks the schedule for the next
 //! slice and takes the readings, outside of the timed part.
 
+use crate::budget::Budget;
 use crate::clock::{Clock, Nanoseconds};
 use crate::log::Log;
 use crate::readings::{Gauges, Measured, Readings};
-use crate::slices::{Schedule, Slice};
+use crate::slices::{Done, Schedule, Slice};
 use crate::stop;
+use crate::target::Target;
 use rtrb::Producer;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
-use std::sync::{Barrier, Mutex, PoisonError};
+use std::sync::{Arc, Barrier, Mutex, PoisonError};
 
 /// A way to put load on a target.
 pub trait Sender {
@@ -19,6 +21,17 @@ pub trait Sender {
 
     /// Sends until the slice is over and returns its end. `start` is its start.
     fn run(&mut self, slice: &Slice, start: Nanoseconds, log: &mut Log) -> Nanoseconds;
+}
+
+/// What every sender is told once.
+#[derive(Clone)]
+pub struct Settings {
+    pub targets: Arc<[Target]>,
+    /// A new connection for each request, whose time includes the connect.
+    pub per_request: bool,
+    pub timeout: Nanoseconds,
+    pub budget: Arc<Budget>,
+    pub clock: Clock,
 }
 
 /// What the leader has beside what every thread has.
@@ -35,6 +48,7 @@ pub struct Crew {
     start: AtomicI64,
     end: AtomicI64,
     completed: AtomicU64,
+    failed: AtomicU64,
     clock: Clock,
 }
 
@@ -46,6 +60,7 @@ impl Crew {
             start: AtomicI64::new(0),
             end: AtomicI64::new(0),
             completed: AtomicU64::new(0),
+            failed: AtomicU64::new(0),
             clock,
         }
     }
@@ -64,7 +79,9 @@ impl Crew {
             self.meeting.wait();
             let end = sender.run(&slice, self.start.load(Ordering::Acquire), log);
             self.end.fetch_max(end, Ordering::AcqRel);
-            self.completed.fetch_add(log.take_completed(), Ordering::AcqRel);
+            let (completed, failed) = log.take_counts();
+            self.completed.fetch_add(completed, Ordering::AcqRel);
+            self.failed.fetch_add(failed, Ordering::AcqRel);
             self.meeting.wait();
             if let (Some(lead), Some(first)) = (&mut lead, last) {
                 last = Some(self.finish(&slice, &first, lead));
@@ -72,11 +89,20 @@ impl Crew {
         }
     }
 
+    /// What became of the last slice.
+    fn last(&self) -> Done {
+        let [start, end] = [&self.start, &self.end].map(|time| time.load(Ordering::Acquire));
+        let [all, failed] = [&self.completed, &self.failed].map(|n| n.load(Ordering::Acquire));
+        Done { succeeded: all - failed, duration: end - start }
+    }
+
     fn next_slice(&self, lead: Option<&mut Lead>) -> Option<Slice> {
         if let Some(lead) = lead {
-            let completed = self.completed.swap(0, Ordering::AcqRel);
+            let last = self.last();
             let slice =
-                if stop::asked() { None } else { lead.schedule.next(self.clock.now(), completed) };
+                if stop::asked() { None } else { lead.schedule.next(self.clock.now(), last) };
+            self.completed.store(0, Ordering::Release);
+            self.failed.store(0, Ordering::Release);
             *self.slice.lock().unwrap_or_else(PoisonError::into_inner) = slice;
         }
         self.meeting.wait();

@@ -1,45 +1,41 @@
 // SPDX-License-Identifier: Apache-2.0
 //! `tare-load http`: from arguments to threads, and to the summary at the end.
 
-use crate::arguments::{Http, Mode, Reuse};
+use crate::arguments::{self, Http, Reuse};
 use crate::budget::Budget;
+use crate::capacity::{MOST_USERS, Search};
 use crate::clock::{Clock, Nanoseconds};
-use crate::crew::{Crew, Lead, Sender};
+use crate::crew::Settings;
+use crate::limits;
 use crate::live::Live;
-use crate::log::Log;
-use crate::readings::Gauges;
-use crate::recorder::{Output, Recorder};
+use crate::recorder::Output;
 use crate::report;
 use crate::response::Expected;
-use crate::slices::{Plan, Rounds};
-use crate::solo::Solo;
+use crate::session::{Mode, Session};
+use crate::slices::{Plan, Rounds, Schedule};
 use crate::stop;
-use crate::summary::Summary;
 use crate::tables;
 use crate::target::{Message, Target};
 use crate::url::Url;
 use crate::values::CpuList;
-use rtrb::RingBuffer;
-use serde_json::json;
 use std::path::Path;
 use std::process::ExitCode;
-use std::sync::{Arc, mpsc};
-use std::thread;
+use std::sync::Arc;
 use std::time::Duration;
 use tare_command::{Failure, ResultExt};
 use tare_tables::{MACHINE, SAMPLES};
 
-/// Slices that wait for the recorder: several seconds of the shortest sensible ones.
-const SLICES: usize = 1 << 16;
-
 pub fn run(arguments: &Http) -> Result<ExitCode, Failure> {
+    let mode = mode(arguments)?;
+    let users = users(arguments, mode)?;
     let targets = targets(arguments)?;
     let watched = watched(arguments, &targets)?;
+    limits::raise_open_files();
     if let Some(CpuList(cpus)) = &arguments.cpu {
-        pin(cpus)?;
+        limits::pin(cpus).or_input("--cpu: the generator cannot run there")?;
     }
     stop::catch_signals().or_failed("signals cannot be caught")?;
-    let clock = Clock::start();
+
     let seed = arguments.seed.unwrap_or_else(|| fastrand::u64(..1 << 53));
     let budget = Arc::new(match arguments.requests {
         Some(requests) => Budget::each(requests, targets.len()),
@@ -47,7 +43,7 @@ pub fn run(arguments: &Http) -> Result<ExitCode, Failure> {
     });
     let plan = Plan {
         targets: targets.len(),
-        users: arguments.users.unwrap_or(1) as usize,
+        users,
         slice: nanoseconds(arguments.slice),
         warm_up: nanoseconds(arguments.warmup),
         window: match arguments.requests {
@@ -56,60 +52,73 @@ pub fn run(arguments: &Http) -> Result<ExitCode, Failure> {
         },
         seed,
     };
-    let threads = 1;
-    let (measured, slices) = RingBuffer::new(SLICES);
-    let (logs, consumers): (Vec<_>, Vec<_>) = (0..threads).map(|_| Log::new()).unzip();
-    let mut recorder = Recorder {
+    let (schedule, capacity): (Box<dyn Schedule>, _) = if arguments.capacity {
+        let (search, found) = Search::new(seed);
+        (Box::new(search), Some(found))
+    } else {
+        (Box::new(Rounds::new(plan, budget.clone())), None)
+    };
+    let settings = Settings {
+        targets,
+        per_request: arguments.connection == Reuse::PerRequest,
+        timeout: nanoseconds(arguments.timeout),
+        budget,
+        clock: Clock::start(),
+    };
+    let session = Session {
+        settings,
+        mode,
+        users,
+        threads: arguments.threads as usize,
+        schedule,
+        watched,
         samples: Output::create(arguments.out.as_deref(), &SAMPLES, &tables::SAMPLES)?,
         machine: Output::create(arguments.machine.as_deref(), &MACHINE, &tables::MACHINE)?,
-        logs: consumers,
-        measured: slices,
-        summaries: targets.iter().map(|target| Summary::new(target.name.clone())).collect(),
-        live: Live::new(arguments.json),
+        live: Live::new(arguments.json || arguments.capacity),
     };
-
-    let crew = Arc::new(Crew::new(threads, clock));
-    let (announce, announced) = mpsc::channel();
-    let mut lead_places = Vec::new();
-    let mut handles = Vec::new();
-    for mut log in logs {
-        let (place, lead) = mpsc::channel::<Option<Lead>>();
-        lead_places.push(place);
-        let (crew, announce) = (crew.clone(), announce.clone());
-        let mut sender: Box<dyn Sender + Send> = Box::new(Solo::new(
-            targets.clone(),
-            arguments.connection == Reuse::PerRequest,
-            arguments.timeout,
-            budget.clone(),
-            clock,
-        ));
-        handles.push(thread::spawn(move || {
-            let _ = announce.send(thread_identifier());
-            if let Ok(lead) = lead.recv() {
-                crew.work(&mut *sender, &mut log, lead);
-            }
-        }));
-    }
-    drop(announce);
-    let identifiers: Vec<_> = announced.iter().take(threads).collect();
-    let gauges =
-        Gauges::open(&identifiers, &watched).or_input("a process of --watch cannot be read")?;
-    let mut lead = Some(Lead { schedule: Box::new(Rounds::new(plan, budget)), gauges, measured });
-    for place in lead_places {
-        let _ = place.send(lead.take());
-    }
-    recorder.record(&handles).inspect_err(|_| stop::ask())?;
+    let summaries = session.carry_out()?;
+    let capacity = capacity.map(|found| found.get().copied());
     if arguments.json {
-        let targets: Vec<_> = recorder.summaries.iter().map(Summary::to_json).collect();
-        println!("{}", json!({"targets": targets, "capacity": null, "seed": seed}));
+        let summaries = if arguments.capacity { &[] } else { summaries.as_slice() };
+        println!("{}", report::json(summaries, capacity.flatten(), seed));
+    } else if let Some(found) = capacity {
+        println!("{}", report::capacity(found));
     } else {
-        print!("{}", report::table(&recorder.summaries, arguments.mode != Mode::Closed));
+        print!("{}", report::table(&summaries, mode != Mode::Closed));
         println!("seed {seed}");
     }
     Ok(match stop::signal() {
         Some(signal) => ExitCode::from(128 + signal as u8),
         None => ExitCode::SUCCESS,
     })
+}
+
+fn mode(arguments: &Http) -> Result<Mode, Failure> {
+    match (arguments.mode, arguments.rate) {
+        (arguments::Mode::Closed, None) => Ok(Mode::Closed),
+        (arguments::Mode::Closed, Some(_)) => {
+            Err(Failure::input("--rate needs --mode constant or --mode open"))
+        }
+        (arguments::Mode::Constant, Some(rate)) => Ok(Mode::Constant { rate }),
+        (arguments::Mode::Open, Some(rate)) => Ok(Mode::Open { rate }),
+        (_, None) => Err(Failure::input("--mode constant and --mode open need --rate")),
+    }
+}
+
+fn users(arguments: &Http, mode: Mode) -> Result<usize, Failure> {
+    let unless_given = match mode {
+        _ if arguments.capacity => MOST_USERS,
+        Mode::Open { .. } => 256.max(arguments.threads as usize),
+        Mode::Closed | Mode::Constant { .. } => 1,
+    };
+    let users = arguments.users.map_or(unless_given, |users| users as usize);
+    if (arguments.threads as usize) > users {
+        return Err(Failure::input(format_args!(
+            "--threads {}: there is work for {users} at most, one for each of --users",
+            arguments.threads
+        )));
+    }
+    Ok(users)
 }
 
 fn targets(arguments: &Http) -> Result<Arc<[Target]>, Failure> {
@@ -144,7 +153,7 @@ fn targets(arguments: &Http) -> Result<Arc<[Target]>, Failure> {
     };
     let (targets, refused): (Vec<_>, Vec<_>) = named
         .into_iter()
-        .map(|(name, url)| Target::find(name, url, &message, &expected, arguments.timeout))
+        .map(|(name, url)| Target::find(name, &url, &message, &expected, arguments.timeout))
         .collect::<Result<Vec<_>, _>>()?
         .into_iter()
         .unzip();
@@ -177,27 +186,6 @@ fn read(path: Option<&Path>, option: &str) -> Result<Option<Vec<u8>>, Failure> {
         std::fs::read(path).or_input(format_args!("{option} {} was not read", path.display()))
     })
     .transpose()
-}
-
-fn pin(cpus: &[usize]) -> Result<(), Failure> {
-    // SAFETY: all zeroes is the empty set.
-    let mut set: libc::cpu_set_t = unsafe { std::mem::zeroed() };
-    for cpu in cpus {
-        // SAFETY: the number was checked against the size of the set.
-        unsafe { libc::CPU_SET(*cpu, &mut set) };
-    }
-    // SAFETY: `set` is valid for its size; 0 is the calling thread, and those that it
-    // starts inherit the set.
-    if unsafe { libc::sched_setaffinity(0, size_of_val(&set), &set) } != 0 {
-        let error = std::io::Error::last_os_error();
-        return Err(Failure::input(format_args!("--cpu: this machine has no such CPU: {error}")));
-    }
-    Ok(())
-}
-
-fn thread_identifier() -> libc::pid_t {
-    // SAFETY: the call has no arguments and cannot fail.
-    unsafe { libc::gettid() }
 }
 
 fn nanoseconds(time: Duration) -> Nanoseconds {

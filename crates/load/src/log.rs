@@ -12,12 +12,13 @@ const CAPACITY: usize = 1 << 17;
 pub struct Log {
     ring: Producer<Sample>,
     completed: u64,
+    failed: u64,
 }
 
 impl Log {
     pub fn new() -> (Self, Consumer<Sample>) {
         let (ring, recorder) = RingBuffer::new(CAPACITY);
-        (Self { ring, completed: 0 }, recorder)
+        (Self { ring, completed: 0, failed: 0 }, recorder)
     }
 
     /// Leaves a sample; one of the warm-up is only counted. A ring that is full,
@@ -26,6 +27,7 @@ impl Log {
     #[inline]
     pub fn push(&mut self, sample: Sample, recorded: bool) {
         self.completed += 1;
+        self.failed += u64::from(sample.outcome.error.is_some());
         if !recorded {
             return;
         }
@@ -39,8 +41,8 @@ impl Log {
         }
     }
 
-    /// Requests completed since this was last asked.
-    pub fn take_completed(&mut self) -> u64 {
-        std::mem::take(&mut self.completed)
+    /// Requests completed, and those of them that failed, since this was last asked.
+    pub fn take_counts(&mut self) -> (u64, u64) {
+        (std::mem::take(&mut self.completed), std::mem::take(&mut self.failed))
     }
 }

@@ -3,19 +3,25 @@
 
 mod arguments;
 mod budget;
+mod capacity;
 mod chunked;
 mod clock;
 mod connection;
 mod crew;
+mod epoll;
 mod http;
+mod limits;
 mod live;
 mod log;
+mod pace;
+mod pool;
 mod procfs;
 mod readings;
 mod recorder;
 mod report;
 mod response;
 mod sample;
+mod session;
 mod slices;
 mod socket;
 mod solo;

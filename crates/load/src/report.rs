@@ -1,8 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The summary for people.
+//! What is printed at the end: for people, or as JSON.
 
+use crate::capacity::Capacity;
 use crate::clock::Nanoseconds;
 use crate::summary::{Summary, Times};
+use serde_json::{Value, json};
+
+/// The object of `--json`; a search for the capacity has no targets to report.
+pub fn json(summaries: &[Summary], capacity: Option<Capacity>, seed: u64) -> Value {
+    let targets: Vec<_> = summaries.iter().map(Summary::to_json).collect();
+    let capacity = capacity.map(|found| json!({"rate": found.rate, "users": found.users}));
+    json!({"targets": targets, "capacity": capacity, "seed": seed})
+}
+
+pub fn capacity(found: Option<Capacity>) -> String {
+    match found {
+        Some(found) => {
+            let plural = if found.users == 1 { "" } else { "s" };
+            format!("{:.0} requests/s with {} user{plural}", found.rate, found.users)
+        }
+        None => "stopped before the capacity was found".to_owned(),
+    }
+}
 
 /// A time in the unit that suits it.
 pub fn human(time: Option<Nanoseconds>) -> String {

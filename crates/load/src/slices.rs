@@ -19,10 +19,18 @@ pub struct Slice {
     pub drains: bool,
 }
 
+/// What became of a slice.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Done {
+    /// Requests that ended in it, without those that failed.
+    pub succeeded: u64,
+    pub duration: Nanoseconds,
+}
+
 /// Decides about the next slice when the one before it has ended.
 pub trait Schedule: Send {
-    /// `completed` requests were answered in the last slice; `None` ends the work.
-    fn next(&mut self, now: Nanoseconds, completed: u64) -> Option<Slice>;
+    /// `last` is what became of the slice before; `None` ends the work.
+    fn next(&mut self, now: Nanoseconds, last: Done) -> Option<Slice>;
 }
 
 /// Rounds in which every target has one slice, in random order: first the warm-up,
@@ -87,7 +95,7 @@ impl Rounds {
 }
 
 impl Schedule for Rounds {
-    fn next(&mut self, now: Nanoseconds, _completed: u64) -> Option<Slice> {
+    fn next(&mut self, now: Nanoseconds, _last: Done) -> Option<Slice> {
         self.started.get_or_insert(now);
         if self.at == 0 {
             if self.number.is_none() && self.left(now) <= 0 {
@@ -129,7 +137,7 @@ mod tests {
         let mut rounds = Rounds::new(plan.clone(), Arc::new(Budget::unlimited()));
         let mut now = 1_000;
         std::iter::from_fn(|| {
-            let slice = rounds.next(now, 1);
+            let slice = rounds.next(now, Done::default());
             now += lasting.min(slice.map_or(0, |slice| slice.length + lasting - plan.slice));
             slice
         })
@@ -185,7 +193,7 @@ mod tests {
         let budget = Arc::new(Budget::each(1, 3));
         let mut rounds = Rounds::new(Plan { warm_up: 0, ..PLAN }, budget.clone());
         let mut slices = 0;
-        while let Some(slice) = rounds.next(0, 1) {
+        while let Some(slice) = rounds.next(0, Done::default()) {
             slices += 1;
             budget.take(slice.target);
         }

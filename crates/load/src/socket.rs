@@ -61,6 +61,12 @@ impl Socket {
         }
     }
 
+    /// From now on the calls do not wait.
+    pub fn never_block(&self) -> io::Result<()> {
+        // SAFETY: no pointers are passed.
+        check(unsafe { libc::fcntl(self.raw(), libc::F_SETFL, libc::O_NONBLOCK) }).map(drop)
+    }
+
     /// The result of a connect that went on.
     pub fn connected(&self) -> io::Result<()> {
         let mut code = 0i32;

@@ -2,17 +2,15 @@
 //! One user, one thread, back to back: plain blocking calls, which are the shortest
 //! way to the next request.
 
-use crate::budget::Budget;
 use crate::clock::{Clock, Nanoseconds};
 use crate::connection::{Connection, Progress};
-use crate::crew::Sender;
+use crate::crew::{Sender, Settings};
 use crate::log::Log;
 use crate::sample::{ErrorKind, Outcome, Sample};
 use crate::slices::Slice;
 use crate::socket::Waiting;
 use crate::stop;
 use crate::target::Target;
-use std::sync::Arc;
 use std::time::Duration;
 
 /// How long a call blocks before the time-out and the wish to stop are looked at.
@@ -21,58 +19,45 @@ const LOOK_UP: Duration = Duration::from_millis(100);
 const PAUSE: Duration = Duration::from_millis(1);
 
 pub struct Solo {
-    targets: Arc<[Target]>,
+    settings: Settings,
     connections: Vec<Option<Connection>>,
-    /// A new connection for each request, whose time includes the connect.
-    per_request: bool,
-    timeout: Nanoseconds,
     waiting: Waiting,
-    budget: Arc<Budget>,
-    clock: Clock,
 }
 
 impl Solo {
-    pub fn new(
-        targets: Arc<[Target]>,
-        per_request: bool,
-        timeout: Duration,
-        budget: Arc<Budget>,
-        clock: Clock,
-    ) -> Self {
+    pub fn new(settings: Settings) -> Self {
+        let connect = Duration::from_nanos(settings.timeout.unsigned_abs());
         Self {
-            connections: targets.iter().map(|_| None).collect(),
-            targets,
-            per_request,
-            timeout: timeout.as_nanos() as Nanoseconds,
-            waiting: Waiting::Blocking { connect: timeout, call: timeout.min(LOOK_UP) },
-            budget,
-            clock,
+            connections: settings.targets.iter().map(|_| None).collect(),
+            waiting: Waiting::Blocking { connect, call: connect.min(LOOK_UP) },
+            settings,
         }
     }
 
     /// One request from its start to its end; `None` if it was cut short by a stop.
     fn request(&mut self, target: usize) -> Option<(Nanoseconds, Outcome, Nanoseconds)> {
-        let service = &self.targets[target];
-        let mut start = self.clock.now();
+        let service = &self.settings.targets[target];
+        let mut start = self.settings.clock.now();
         let mut connection = match self.connections[target].take() {
             Some(open) => open,
             None => match Connection::open(service, self.waiting) {
                 Ok(fresh) => fresh,
                 Err(_) => {
-                    let end = self.clock.now();
+                    let end = self.settings.clock.now();
                     std::thread::sleep(PAUSE);
                     return Some((start, Outcome::failed(ErrorKind::Connect), end));
                 }
             },
         };
-        if !self.per_request {
-            start = self.clock.now();
+        if !self.settings.per_request {
+            start = self.settings.clock.now();
         }
-        let progress = exchange(&mut connection, service, self.clock, start + self.timeout)?;
-        let end = self.clock.now();
+        let progress =
+            exchange(&mut connection, service, self.settings.clock, start + self.settings.timeout)?;
+        let end = self.settings.clock.now();
         let outcome = match progress {
             Progress::Done(outcome) => {
-                if connection.keeps_alive() && !self.per_request {
+                if connection.is_reusable(service) && !self.settings.per_request {
                     self.connections[target] = Some(connection);
                 }
                 outcome
@@ -115,31 +100,29 @@ impl Sender for Solo {
         if place.as_ref().is_some_and(|connection| !connection.socket().is_quiet()) {
             *place = None;
         }
-        if place.is_none() && !self.per_request {
-            *place = Connection::open(&self.targets[slice.target], self.waiting).ok();
+        if place.is_none() && !self.settings.per_request {
+            *place = Connection::open(&self.settings.targets[slice.target], self.waiting).ok();
         }
     }
 
     fn run(&mut self, slice: &Slice, start: Nanoseconds, log: &mut Log) -> Nanoseconds {
         let until = start + slice.length;
-        loop {
-            if !stop::asked() && (slice.number.is_none() || self.budget.take(slice.target)) {
-                if let Some((start, outcome, end)) = self.request(slice.target) {
-                    let sample = Sample {
-                        target: slice.target as u16,
-                        slice: slice.number.unwrap_or_default(),
-                        intended: start,
-                        start,
-                        duration: end - start,
-                        outcome,
-                    };
-                    log.push(sample, slice.number.is_some());
-                    if end < until {
-                        continue;
-                    }
-                }
+        let recorded = slice.number.is_some();
+        while !stop::asked() && (!recorded || self.settings.budget.take(slice.target)) {
+            let Some((start, outcome, end)) = self.request(slice.target) else { break };
+            let sample = Sample {
+                target: slice.target as u16,
+                slice: slice.number.unwrap_or_default(),
+                intended: start,
+                start,
+                duration: end - start,
+                outcome,
+            };
+            log.push(sample, recorded);
+            if end >= until {
+                break;
             }
-            return self.clock.now();
         }
+        self.settings.clock.now()
     }
 }

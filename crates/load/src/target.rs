@@ -10,7 +10,6 @@ use tare_command::{Failure, ResultExt};
 #[derive(Debug, Clone)]
 pub struct Target {
     pub name: String,
-    pub url: Url,
     pub address: SocketAddr,
     /// The bytes of the whole request.
     pub request: Vec<u8>,
@@ -24,7 +23,7 @@ impl Target {
     /// connection; beside the target, why none did.
     pub fn find(
         name: String,
-        url: Url,
+        url: &Url,
         message: &Message,
         expected: &Expected,
         timeout: Duration,
@@ -50,10 +49,9 @@ impl Target {
         let target = Self {
             name,
             address,
-            request: message.encode(&url),
+            request: message.encode(url),
             to_head: message.method == "HEAD",
             expected: expected.clone(),
-            url,
         };
         Ok((target, failure))
     }

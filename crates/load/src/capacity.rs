@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The search for the most that a service bears: users back to back, doubled until
+//! that brings less than 5 % more, then a confirmation in short slices that alternate
+//! between the numbers of users in question. At most about 10 s.
+
+use crate::clock::Nanoseconds;
+use crate::slices::{Done, Schedule, Slice};
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::{Arc, OnceLock};
+
+pub const MOST_USERS: usize = 1024;
+const GROWTH: f64 = 1.05;
+/// Doublings in a row that have to bring too little: one may be the machine's noise.
+const FLAT: usize = 2;
+const STEP_SLICES: usize = 4;
+const STEP_SLICE: Nanoseconds = 100_000_000;
+const ROUNDS: usize = 40;
+const ROUND_SLICE: Nanoseconds = 20_000_000;
+
+/// What a service bears.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Capacity {
+    /// Successful requests a second.
+    pub rate: f64,
+    /// The fewest users that reach it, to 5 %.
+    pub users: usize,
+}
+
+pub struct Search {
+    found: Arc<OnceLock<Capacity>>,
+    /// Numbers of users of the slices to come.
+    queue: VecDeque<usize>,
+    running: Option<usize>,
+    tallies: BTreeMap<usize, Tally>,
+    confirming: bool,
+    random: fastrand::Rng,
+}
+
+#[derive(Debug, Default, Clone, Copy)]
+struct Tally {
+    requests: u64,
+    duration: Nanoseconds,
+}
+
+impl Search {
+    /// The result stands in the second value once the schedule has ended.
+    pub fn new(seed: u64) -> (Self, Arc<OnceLock<Capacity>>) {
+        let found = Arc::new(OnceLock::new());
+        let search = Self {
+            found: found.clone(),
+            queue: step(1),
+            running: None,
+            tallies: BTreeMap::new(),
+            confirming: false,
+            random: fastrand::Rng::with_seed(seed),
+        };
+        (search, found)
+    }
+
+    /// The next slices when the ones before are through; none at the end.
+    fn plan(&mut self) {
+        if self.confirming {
+            let _ = self.found.set(self.least_of_the_best());
+            return;
+        }
+        let Some(users) = self.tallies.keys().next_back().copied() else { return };
+        if !self.is_flat() && users < MOST_USERS {
+            self.queue = step(users * 2);
+            return;
+        }
+        let least = self.least_of_the_best().users;
+        let mut candidates =
+            [least / 2, least, least * 2].map(|users| users.clamp(1, MOST_USERS)).to_vec();
+        candidates.dedup();
+        for _ in 0..ROUNDS {
+            self.random.shuffle(&mut candidates);
+            self.queue.extend(&candidates);
+        }
+        self.tallies.clear();
+        self.confirming = true;
+    }
+
+    /// Whether the last doublings brought too little over what there was before them.
+    fn is_flat(&self) -> bool {
+        let rates: Vec<f64> = self.tallies.values().map(Tally::rate).collect();
+        let Some(before) = rates.len().checked_sub(FLAT).filter(|before| *before > 0) else {
+            return false;
+        };
+        let best = rates[..before].iter().copied().fold(0.0, f64::max);
+        rates[before..].iter().all(|rate| *rate < best * GROWTH)
+    }
+
+    fn least_of_the_best(&self) -> Capacity {
+        let best = self.tallies.values().map(Tally::rate).fold(0.0, f64::max);
+        let least = self.tallies.iter().find(|(_, tally)| tally.rate() * GROWTH >= best);
+        least.map_or(Capacity { rate: 0.0, users: 1 }, |(users, tally)| Capacity {
+            rate: tally.rate(),
+            users: *users,
+        })
+    }
+}
+
+/// One step of the doubling; its first slice lets the service settle.
+fn step(users: usize) -> VecDeque<usize> {
+    VecDeque::from(vec![users; STEP_SLICES])
+}
+
+impl Tally {
+    fn rate(&self) -> f64 {
+        self.requests as f64 * 1e9 / self.duration.max(1) as f64
+    }
+}
+
+impl Schedule for Search {
+    fn next(&mut self, _now: Nanoseconds, last: Done) -> Option<Slice> {
+        if let Some(users) = self.running {
+            let settling = !self.confirming && self.queue.len() == STEP_SLICES - 1;
+            if !settling {
+                let tally = self.tallies.entry(users).or_default();
+                tally.requests += last.succeeded;
+                tally.duration += last.duration;
+            }
+        }
+        if self.queue.is_empty() {
+            self.plan();
+        }
+        self.running = self.queue.pop_front();
+        self.running.map(|users| Slice {
+            number: None,
+            target: 0,
+            users,
+            length: if self.confirming { ROUND_SLICE } else { STEP_SLICE },
+            continues: false,
+            drains: true,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The result for a service with such a rate by users, and how long it took, s.
+    fn search(rate: impl Fn(usize, usize) -> f64) -> (Capacity, f64) {
+        let (mut search, found) = Search::new(1);
+        let mut last = Done::default();
+        let mut slices = 0;
+        let mut passed = 0;
+        while let Some(slice) = search.next(0, last) {
+            let requests = rate(slice.users, slices) * slice.length as f64 / 1e9;
+            last = Done { succeeded: requests as u64, duration: slice.length };
+            passed += slice.length;
+            slices += 1;
+        }
+        (*found.get().unwrap(), passed as f64 / 1e9)
+    }
+
+    #[test]
+    fn the_fewest_users_that_reach_the_most_are_found() {
+        let (found, _) = search(|users, _| 10_000.0 * (users as f64).min(8.0));
+        assert_eq!((found.users, found.rate), (8, 80_000.0));
+    }
+
+    #[test]
+    fn one_user_may_be_enough() {
+        let (found, _) = search(|_, _| 5_000.0);
+        assert_eq!((found.users, found.rate), (1, 5_000.0));
+    }
+
+    #[test]
+    fn one_disturbed_step_does_not_end_the_search() {
+        let disturbed = STEP_SLICES..2 * STEP_SLICES;
+        let (found, _) = search(|users, slice| {
+            let share = if disturbed.contains(&slice) { 0.5 } else { 1.0 };
+            1_000.0 * (users as f64).min(16.0) * share
+        });
+        assert_eq!(found.users, 16);
+    }
+
+    #[test]
+    fn the_search_is_bounded_in_time() {
+        let (found, seconds) = search(|users, _| 100.0 * users as f64);
+        assert_eq!(found.users, MOST_USERS);
+        assert!(seconds < 10.0, "{seconds}");
+    }
+
+    #[test]
+    fn a_service_that_only_fails_bears_nothing() {
+        assert_eq!(search(|_, _| 0.0).0, Capacity { rate: 0.0, users: 1 });
+    }
+}

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What the kernel lets this process have.
+
+use std::io;
+
+/// As many connections as the hard limit allows: the soft one is often 1024.
+pub fn raise_open_files() {
+    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+    // SAFETY: `limit` is a valid place for the result.
+    if unsafe { libc::getrlimit(libc::RLIMIT_NOFILE, &mut limit) } == 0 {
+        limit.rlim_cur = limit.rlim_max;
+        // If it fails, a connection too many is an error of its request.
+        // SAFETY: `limit` is a valid limit.
+        unsafe { libc::setrlimit(libc::RLIMIT_NOFILE, &limit) };
+    }
+}
+
+/// Runs this thread, and those that it starts, on these CPUs only.
+pub fn pin(cpus: &[usize]) -> io::Result<()> {
+    // SAFETY: all zeroes is the empty set.
+    let mut set: libc::cpu_set_t = unsafe { std::mem::zeroed() };
+    for cpu in cpus.iter().filter(|cpu| **cpu < libc::CPU_SETSIZE as usize) {
+        // SAFETY: the number lies within the set.
+        unsafe { libc::CPU_SET(*cpu, &mut set) };
+    }
+    // SAFETY: `set` is valid for its size.
+    match unsafe { libc::sched_setaffinity(0, size_of_val(&set), &set) } {
+        0 => Ok(()),
+        _ => Err(io::Error::last_os_error()),
+    }
+}

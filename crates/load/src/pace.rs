@@ -1,0 +1,205 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Who sends the next request to a target, and when it should start.
+//!
+//! Pace counts the time that its target has load, which stands still between slices:
+//! a rate holds within the slices, however many targets take turns.
+
+use crate::clock::Nanoseconds;
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+/// One request that is to be sent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Turn {
+    pub user: usize,
+    /// When it should start, since the Unix epoch.
+    pub intended: Nanoseconds,
+    /// From when its user's next interval counts, in the pace's own time.
+    anchor: Nanoseconds,
+}
+
+/// What may be sent now.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Next {
+    Now(Turn),
+    /// Nothing before this time.
+    At(Nanoseconds),
+    /// Nothing before a request is finished.
+    Never,
+}
+
+#[derive(Debug)]
+pub struct Pace {
+    kind: Kind,
+    /// The time at which the pace's own time was 0.
+    origin: Nanoseconds,
+    elapsed: Nanoseconds,
+}
+
+#[derive(Debug)]
+enum Kind {
+    Closed { due: BinaryHeap<Reverse<Due>> },
+    Constant { interval: Nanoseconds, due: BinaryHeap<Reverse<Due>> },
+    Open { grid: Grid, free: Vec<usize> },
+}
+
+/// A user's next request: `at` is when the user is free for it, in the pace's own time.
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Due {
+    at: Nanoseconds,
+    user: usize,
+    intended: Nanoseconds,
+}
+
+/// This thread's share of evenly spaced times: every `step`th from `next` on.
+#[derive(Debug)]
+struct Grid {
+    rate: f64,
+    next: u64,
+    step: u64,
+}
+
+/// One thread among those that send to a target.
+#[derive(Debug, Clone, Copy)]
+pub struct Share {
+    pub thread: usize,
+    pub threads: usize,
+}
+
+impl Share {
+    /// This thread's part of so many users.
+    pub fn of(self, users: usize) -> usize {
+        users / self.threads + usize::from(self.thread < users % self.threads)
+    }
+}
+
+impl Pace {
+    /// Users back to back; [`Pace::begin`] tells how many.
+    pub fn closed() -> Self {
+        Self::new(Kind::Closed { due: BinaryHeap::new() })
+    }
+
+    /// `users` of all threads together send `rate` requests a second, each in its own
+    /// equal part of the interval between two requests of one user.
+    pub fn constant(rate: f64, users: usize, share: Share) -> Self {
+        let interval = users as f64 / rate * 1e9;
+        let due = (0..share.of(users)).map(|user| {
+            let phase = (share.thread + user * share.threads) as f64 / users as f64;
+            let at = (phase * interval) as Nanoseconds;
+            Reverse(Due { at, user, intended: at })
+        });
+        Self::new(Kind::Constant { interval: interval as Nanoseconds, due: due.collect() })
+    }
+
+    /// All threads together send `rate` requests a second on up to `connections`.
+    pub fn open(rate: f64, connections: usize, share: Share) -> Self {
+        let grid = Grid { rate, next: share.thread as u64, step: share.threads as u64 };
+        Self::new(Kind::Open { grid, free: (0..share.of(connections)).rev().collect() })
+    }
+
+    fn new(kind: Kind) -> Self {
+        Self { kind, origin: 0, elapsed: 0 }
+    }
+
+    /// A slice begins; in a closed loop with so many users if it starts afresh.
+    pub fn begin(&mut self, start: Nanoseconds, users: usize, continues: bool) {
+        self.origin = start - self.elapsed;
+        if let Kind::Closed { due } = &mut self.kind
+            && !continues
+        {
+            due.clear();
+            due.extend((0..users).map(|user| Reverse(Due { at: 0, user, intended: 0 })));
+        }
+    }
+
+    /// The slice has ended. What an open loop still sent after the slice's length, to
+    /// finish what was due in it, is not time of its grid.
+    pub fn end(&mut self, end: Nanoseconds, length: Nanoseconds, drained: bool) {
+        let passed = end - self.origin - self.elapsed;
+        let late = drained && matches!(self.kind, Kind::Open { .. });
+        self.elapsed += if late { length } else { passed };
+    }
+
+    /// What may be sent at `now`, in a slice that is over at `until`. An open loop
+    /// sends later, too, what should have been sent before.
+    pub fn next(&mut self, now: Nanoseconds, until: Nanoseconds) -> Next {
+        let origin = self.origin;
+        match &mut self.kind {
+            Kind::Closed { due } | Kind::Constant { due, .. } => {
+                let Some(at) = due.peek().map(|due| origin + due.0.at) else {
+                    return Next::Never;
+                };
+                if at >= until || now >= until {
+                    return Next::Never;
+                }
+                if at > now {
+                    return Next::At(at);
+                }
+                due.pop().map_or(Next::Never, |Reverse(due)| {
+                    Next::Now(Turn {
+                        user: due.user,
+                        intended: origin + due.intended,
+                        anchor: due.at,
+                    })
+                })
+            }
+            Kind::Open { grid, free } => {
+                let intended = origin + grid.time();
+                if intended >= until || free.is_empty() {
+                    return Next::Never;
+                }
+                if intended > now {
+                    return Next::At(intended);
+                }
+                free.pop().map_or(Next::Never, |user| {
+                    grid.next += grid.step;
+                    Next::Now(Turn { user, intended, anchor: 0 })
+                })
+            }
+        }
+    }
+
+    /// Whether requests that should start before `until` wait for a connection.
+    pub fn is_behind(&self, until: Nanoseconds) -> bool {
+        match &self.kind {
+            Kind::Closed { .. } | Kind::Constant { .. } => false,
+            Kind::Open { grid, .. } => self.origin + grid.time() < until,
+        }
+    }
+
+    /// The user of this turn is free again at `end`.
+    pub fn finished(&mut self, turn: &Turn, end: Nanoseconds) {
+        let end = end - self.origin;
+        match &mut self.kind {
+            Kind::Closed { due } => {
+                due.push(Reverse(Due { at: end, user: turn.user, intended: end }));
+            }
+            Kind::Constant { interval, due } => {
+                let intended = turn.anchor + *interval;
+                due.push(Reverse(Due { at: intended.max(end), user: turn.user, intended }));
+            }
+            Kind::Open { free, .. } => free.push(turn.user),
+        }
+    }
+
+    /// In a closed loop a request is intended for when it starts.
+    pub fn is_closed(&self) -> bool {
+        matches!(self.kind, Kind::Closed { .. })
+    }
+
+    /// Whether connections are made when they are needed.
+    pub fn is_open(&self) -> bool {
+        matches!(self.kind, Kind::Open { .. })
+    }
+}
+
+impl Grid {
+    /// The next time, in the pace's own time.
+    fn time(&self) -> Nanoseconds {
+        (self.next as f64 * 1e9 / self.rate) as Nanoseconds
+    }
+}
+
+#[cfg(test)]
+#[path = "pace_test.rs"]
+mod tests;

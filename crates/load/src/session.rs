@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+//! One measurement: the threads that send, and this one, which records.
+
+use crate::clock::Nanoseconds;
+use crate::crew::{Crew, Lead, Sender, Settings};
+use crate::live::Live;
+use crate::log::Log;
+use crate::pace::{Pace, Share};
+use crate::pool::Pool;
+use crate::readings::Gauges;
+use crate::recorder::{Output, Recorder};
+use crate::slices::Schedule;
+use crate::solo::Solo;
+use crate::stop;
+use crate::summary::Summary;
+use rtrb::RingBuffer;
+use std::sync::{Arc, mpsc};
+use std::thread::{self, JoinHandle};
+use tare_command::{Failure, ResultExt};
+
+/// Slices that wait for the recorder: several seconds of the shortest sensible ones.
+const SLICES: usize = 1 << 16;
+
+/// When requests are sent.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Mode {
+    Closed,
+    /// All users together, requests a second.
+    Constant {
+        rate: f64,
+    },
+    Open {
+        rate: f64,
+    },
+}
+
+pub struct Session {
+    pub settings: Settings,
+    pub mode: Mode,
+    /// The most that a slice has, of all threads together.
+    pub users: usize,
+    pub threads: usize,
+    pub schedule: Box<dyn Schedule>,
+    /// Processes by target.
+    pub watched: Vec<Vec<libc::pid_t>>,
+    pub samples: Output,
+    pub machine: Output,
+    pub live: Live,
+}
+
+impl Session {
+    /// Carries the schedule out and returns what came of each target.
+    pub fn carry_out(self) -> Result<Vec<Summary>, Failure> {
+        let (measured, slices) = RingBuffer::new(SLICES);
+        let (logs, samples): (Vec<_>, Vec<_>) = (0..self.threads).map(|_| Log::new()).unzip();
+        let crew = Arc::new(Crew::new(self.threads, self.settings.clock));
+        let started = logs
+            .into_iter()
+            .enumerate()
+            .map(|(thread, log)| {
+                let share = Share { thread, threads: self.threads };
+                Ok(start(self.sender(share)?, log, crew.clone()))
+            })
+            .collect::<Result<Vec<_>, Failure>>()?;
+        let identifiers: Vec<_> = started.iter().filter_map(|thread| thread.identify()).collect();
+        let gauges = Gauges::open(&identifiers, &self.watched)
+            .or_input("a process of --watch cannot be read")?;
+        let mut lead = Some(Lead { schedule: self.schedule, gauges, measured });
+        for thread in &started {
+            // A thread that is gone already is seen as finished below.
+            let _ = thread.go.send(lead.take());
+        }
+        let handles: Vec<_> = started.into_iter().map(|thread| thread.handle).collect();
+        let targets = self.settings.targets.iter();
+        let mut recorder = Recorder {
+            samples: self.samples,
+            machine: self.machine,
+            logs: samples,
+            measured: slices,
+            summaries: targets.map(|target| Summary::new(target.name.clone())).collect(),
+            live: self.live,
+        };
+        recorder.record(&handles).inspect_err(|_| stop::ask())?;
+        if handles.into_iter().any(|handle| handle.join().is_err()) {
+            return Err(Failure::work("a thread of the generator failed"));
+        }
+        Ok(recorder.summaries)
+    }
+
+    fn sender(&self, share: Share) -> Result<Box<dyn Sender + Send>, Failure> {
+        let settings = self.settings.clone();
+        if self.mode == Mode::Closed && self.users == 1 {
+            return Ok(Box::new(Solo::new(settings)));
+        }
+        let pace = || match self.mode {
+            Mode::Closed => Pace::closed(),
+            Mode::Constant { rate } => Pace::constant(rate, self.users, share),
+            Mode::Open { rate } => Pace::open(rate, self.users, share),
+        };
+        let pool = Pool::new(settings, self.users, share, pace).or_failed("epoll")?;
+        Ok(Box::new(pool))
+    }
+}
+
+struct Started {
+    identity: mpsc::Receiver<libc::pid_t>,
+    /// The thread waits for this; the leader's is not empty.
+    go: mpsc::Sender<Option<Lead>>,
+    handle: JoinHandle<()>,
+}
+
+impl Started {
+    fn identify(&self) -> Option<libc::pid_t> {
+        self.identity.recv().ok()
+    }
+}
+
+fn start(mut sender: Box<dyn Sender + Send>, mut log: Log, crew: Arc<Crew>) -> Started {
+    let (announce, identity) = mpsc::channel();
+    let (go, gone) = mpsc::channel();
+    let handle = thread::spawn(move || {
+        be_punctual();
+        let _ = announce.send(thread_identifier());
+        if let Ok(lead) = gone.recv() {
+            crew.work(&mut *sender, &mut log, lead);
+        }
+    });
+    Started { identity, go, handle }
+}
+
+/// The kernel may wake a thread 50 µs late to save power, unless it is told not to.
+fn be_punctual() {
+    let slack: Nanoseconds = 1;
+    // SAFETY: no pointers are passed.
+    unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, slack) };
+}
+
+fn thread_identifier() -> libc::pid_t {
+    // SAFETY: the call has no arguments and cannot fail.
+    unsafe { libc::gettid() }
+}
