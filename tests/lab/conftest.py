@@ -93,9 +93,9 @@ class Experiment:
             text = text.replace(f"{{{name}}}", part)
         self.plan.write_text(text)
 
-    def start(self, *words: str, prefix: tuple[str, ...] = ()) -> "subprocess.Popen[str]":
+    def start(self, *words: str) -> "subprocess.Popen[str]":
         """Starts `tare run` on the plan in a session of its own."""
-        command = [*prefix, sys.executable, "-m", "tare", "run", str(self.plan), *words]
+        command = [sys.executable, "-m", "tare", "run", str(self.plan), *words]
         process = subprocess.Popen(
             command,
             stdout=subprocess.PIPE,
