@@ -30,7 +30,8 @@ def print_judgement(judgement: Judgement, console: Console | None = None) -> Non
     console.print(_table(judgement))
     for one in judgement.comparisons:
         if one.role == "primary":
-            console.print(f"[bold]{escape(_name(one))}[/]: {escape(one.reason)}", highlight=False)
+            name = escape(_name(one, _many(judgement)))
+            console.print(f"[bold]{name}[/]: {escape(one.reason)}", highlight=False)
     if judgement.published is not None:
         console.print(f"\n{_published(judgement.published)}", highlight=False)
     if judgement.warnings:
@@ -45,18 +46,18 @@ def _table(judgement: Judgement) -> Table:
     from rich.text import Text
 
     comparisons = judgement.comparisons
-    with_environment = any(one.environment for one in comparisons)
+    with_environment = _many(judgement)
     with_span = len({one.span for one in comparisons}) > 1
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     for heading in ("verdict", "condition"):
         table.add_column(heading, no_wrap=True)
     if with_environment:
-        table.add_column("environment")
+        table.add_column("environment", no_wrap=True)
     if with_span:
         table.add_column("span")
-    table.add_column("metric")
+    table.add_column("metric", no_wrap=True)
     for heading in ("effect", "95 % interval", "runs"):
-        table.add_column(heading, justify="right")
+        table.add_column(heading, justify="right", no_wrap=True)
     for one in comparisons:
         primary = one.role == "primary"
         row = [
@@ -71,8 +72,14 @@ def _table(judgement: Judgement) -> Table:
     return table
 
 
-def _name(one: Comparison) -> str:
-    parts = (one.condition, one.environment, one.span if one.span != "request" else "")
+def _many(judgement: Judgement) -> bool:
+    """Whether there is more than one environment to tell apart."""
+    return len({one.environment for one in judgement.comparisons}) > 1
+
+
+def _name(one: Comparison, with_environment: bool) -> str:
+    environment = one.environment if with_environment else ""
+    parts = (one.condition, environment, one.span if one.span != "request" else "")
     return ", ".join(part for part in parts if part)
 
 
@@ -89,7 +96,7 @@ def _interval(one: Comparison) -> str:
 
     if one.low is None or one.high is None:
         return "-"
-    return f"{percent(one.low)} to {percent(one.high)}"
+    return f"{percent(one.low).removesuffix(' %')} to {percent(one.high)}"
 
 
 def _runs(one: Comparison) -> str:
