@@ -48,7 +48,7 @@ def _table(judgement: Judgement) -> Table:
     comparisons = judgement.comparisons
     with_environment = _many(judgement)
     with_span = len({one.span for one in comparisons}) > 1
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
     for heading in ("verdict", "condition"):
         table.add_column(heading, no_wrap=True)
     if with_environment:
@@ -100,7 +100,7 @@ def _interval(one: Comparison) -> str:
 
 
 def _runs(one: Comparison) -> str:
-    return f"{one.runs_baseline} + {one.runs_condition}"
+    return f"{one.runs_baseline}+{one.runs_condition}"
 
 
 def _published(test: Published) -> str:
