@@ -3,7 +3,7 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
     import ibis.expr.types as ir
@@ -21,6 +21,15 @@ ABOVE = 10
 
 Place = tuple[str, str]
 """An environment and a condition."""
+
+
+class Function(NamedTuple):
+    """One function of a layer in one place; the layer as a whole where `function` is empty."""
+
+    layer: str
+    environment: str
+    condition: str
+    function: str
 
 
 @dataclass(frozen=True)
@@ -129,22 +138,18 @@ def first_requests(samples: "ir.Table", run: int) -> "NDArray[np.float64]":
     return np.asarray(chosen.latency_ns.execute(), dtype=np.float64)
 
 
-def own_times(costs: "ir.Table") -> "dict[tuple[str, str, str], NDArray[np.float64]]":
-    """Bins of the layers' own time: rows of low, high (ns) and count.
+def own_times(costs: "ir.Table") -> "dict[Function, NDArray[np.float64]]":
+    """Bins of the layers' own time: rows of low, high (ns) and count, over all runs."""
+    import numpy as np
 
-    Keys are layer, condition and function; the runs of a condition are added up.
-    """
     bins = costs.filter(costs.metric == "own_time")
-    keys = ["layer", "condition", "function", "low_ns", "high_ns"]
-    table = bins.group_by(keys).agg(count=bins["count"].sum()).order_by(keys).execute()
-    return {
-        (str(layer), str(condition), str(function)): rows[["low_ns", "high_ns", "count"]].to_numpy(
-            dtype="float64"
-        )
-        for (layer, condition, function), rows in table.groupby(
-            ["layer", "condition", "function"], sort=False
-        )
-    }
+    keys = [*Function._fields, "low_ns", "high_ns"]
+    table = bins.group_by(keys).agg(calls=bins["count"].sum()).order_by(keys)
+    found: dict[Function, list[tuple[int, int, int]]] = {}
+    for row in table.to_pyarrow().to_pylist():
+        values = (row["low_ns"], row["high_ns"], row["calls"])
+        found.setdefault(_function(row), []).append(values)
+    return {function: np.array(rows, dtype=np.float64) for function, rows in found.items()}
 
 
 def binned_quantile(bins: "NDArray[np.float64]", p: float) -> float:
@@ -160,14 +165,13 @@ def binned_sum(bins: "NDArray[np.float64]") -> float:
     return float((bins[:, :2].mean(axis=1) * bins[:, 2]).sum())
 
 
-def counters(costs: "ir.Table") -> dict[tuple[str, str, str, str], int]:
-    """Counters of the layers by layer, condition, function (empty: the whole layer), metric."""
+def counters(costs: "ir.Table") -> dict[tuple[Function, str], int]:
+    """Counters of the layers by function and metric, over all runs."""
     rows = costs.filter(costs.metric != "own_time")
-    keys = ["layer", "condition", "function", "metric"]
-    table: Any = rows.group_by(keys).agg(count=rows["count"].sum()).execute()
-    return {
-        (str(row.layer), str(row.condition), str(row.function or ""), str(row.metric)): int(
-            row.count_
-        )
-        for row in table.rename(columns={"count": "count_"}).itertuples()
-    }
+    keys = [*Function._fields, "metric"]
+    table = rows.group_by(keys).agg(total=rows["count"].sum()).order_by(keys)
+    return {(_function(row), row["metric"]): row["total"] for row in table.to_pyarrow().to_pylist()}
+
+
+def _function(row: Mapping[str, Any]) -> Function:
+    return Function(*(str(row[name] or "") for name in Function._fields))

@@ -88,7 +88,7 @@ def _content(result: Result) -> dict[str, Any]:
         drawn["boxes"] = pictures.box_plots(result, samples)
         drawn["lag"] = pictures.lag_plots(result, samples)
     if costs is not None:
-        drawn["own_time"] = pictures.own_time_plots(costs)
+        drawn["own_time"] = pictures.own_time_plots(result, costs)
     plan = result.folder / "plan.toml"
     title = words.safe(result.manifest.get("name") or result.folder.name, 60)
     summary = _summary(result, runs)
@@ -105,7 +105,8 @@ def _content(result: Result) -> dict[str, Any]:
         "processor": list(tables.processor(result, runs)),
         "runs": run_rows,
         "more_runs": more_runs,
-        "costs": [] if costs is None else list(tables.costs(costs)),
+        "costs": [] if costs is None else list(tables.costs(result, costs)),
+        "whole_layers": [] if costs is None else list(tables.whole_layers(result, costs)),
         "micro_macro": [] if costs is None else list(tables.micro_macro(result, costs)),
         "machine": list(tables.facts(result.manifest.get("machine") or {})),
         "conduct": list(tables.facts(_conduct(result))),

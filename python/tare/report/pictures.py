@@ -13,7 +13,7 @@ from tare.report.distributions import Curve, Place
 from tare.report.figures import boxes, effects, lag, own_time, percentiles, runs
 from tare.report.figures.canvas import SERIES, inline
 from tare.report.result import Result
-from tare.report.words import count, duration, metric, percent, safe
+from tare.report.words import count, duration, metric, percent, plural, safe
 
 if TYPE_CHECKING:
     import ibis.expr.types as ir
@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 LAG_PANELS = 8
 FUNCTIONS = 6
+SELDOM = 0.01
+"""Functions with a smaller share of a layer's calls are not drawn."""
 
 Legend = Sequence[tuple[str, str]]
 """Names and their colours."""
@@ -174,28 +176,32 @@ def run_plots(result: Result, kept: Sequence["Run"]) -> Iterator[Picture]:
         )
 
 
-def own_time_plots(costs: "ir.Table") -> Iterator[Picture]:
+def own_time_plots(result: Result, costs: "ir.Table") -> Iterator[Picture]:
     """The layers' own time by function, one picture a layer and condition."""
-    found: dict[tuple[str, str], dict[str, NDArray[np.float64]]] = {}
-    for (layer, condition, function), bins in distributions.own_times(costs).items():
-        found.setdefault((layer, condition), {})[function] = bins
-    for (layer, condition), functions in found.items():
-        most = sorted(functions, key=lambda name: -functions[name][:, 2].sum())[:FUNCTIONS]
+    found: dict[str, dict[str, NDArray[np.float64]]] = {}
+    for key, bins in distributions.own_times(costs).items():
+        of = f"{key.layer} of {key.condition}"
+        of += f", {key.environment}" if len(result.environments) > 1 else ""
+        found.setdefault(of, {})[key.function] = bins
+    for of, functions in found.items():
+        calls = {name: float(bins[:, 2].sum()) for name, bins in functions.items()}
+        often = [name for name in calls if calls[name] >= SELDOM * sum(calls.values())]
+        most = sorted(often, key=lambda name: -calls[name])[:FUNCTIONS]
         rows = [
             (SERIES[1 + number % (len(SERIES) - 1)], functions[name])
             for number, name in enumerate(most)
         ]
         said = "; ".join(
-            f"{safe(name)} {count(functions[name][:, 2].sum())} calls, median "
+            f"{safe(name)} {count(calls[name])} calls, median "
             f"{duration(distributions.binned_quantile(functions[name], 0.5))}"
             for name in most
         )
         more = len(functions) - len(most)
         yield Picture(
-            f"{layer} of {condition}",
+            of,
             inline(partial(own_time.draw, rows=rows), f"Own time of one call: {said}."),
             [(safe(name, 24), colour) for name, (colour, _) in zip(most, rows, strict=True)],
-            f"{more} functions with fewer calls are in the table only." if more > 0 else "",
+            f"{plural(more, 'function')} with fewer calls in the table only." if more else "",
         )
 
 

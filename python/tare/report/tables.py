@@ -69,7 +69,7 @@ def metrics(result: Result) -> Iterator[Metric]:
             interval(bounds.get("low"), bounds.get("high")),
             p_value(one.get("p")),
             p_value(one.get("p_adjusted")),
-            f"{count(runs.get('baseline'))} and {count(runs.get('condition'))}",
+            f"{count(runs.get('baseline'))} + {count(runs.get('condition'))}",
             percent(one.get("mde"), signed=False),
             count(one.get("runs_needed")),
         )
@@ -158,42 +158,65 @@ COST_COLUMNS = (
 )
 
 
-def costs(table: "ir.Table") -> Iterator[Sequence[str]]:
+def costs(result: Result, table: "ir.Table") -> Iterator[Sequence[str]]:
     """One row a function of a layer: its calls and the layer's own time in them."""
     times = distributions.own_times(table)
     counted = distributions.counters(table)
-    functions = sorted({*times, *(key[:3] for key in counted if key[2])})
-    for key in functions:
+    for key in sorted({*times, *(key for key, _ in counted if key.function)}):
         bins = times.get(key)
         yield (
-            *(safe(part, 40) for part in key),
-            *(count(counted.get((*key, name))) for name in ("calls_socket", "calls_other")),
-            count(counted.get((*key, "bytes_searched"))),
+            safe(key.layer, 24),
+            _where(result, key.environment, key.condition),
+            safe(key.function, 40),
+            *(count(counted.get((key, name))) for name in ("calls_socket", "calls_other")),
+            count(counted.get((key, "bytes_searched"))),
             duration(None if bins is None else distributions.binned_quantile(bins, 0.5)),
             duration(None if bins is None else distributions.binned_quantile(bins, 0.99)),
             duration(None if bins is None else distributions.binned_sum(bins)),
         )
 
 
+def whole_layers(result: Result, table: "ir.Table") -> Iterator[tuple[str, str]]:
+    """What each layer counted beside its functions, where it counted any."""
+    for (key, name), number in distributions.counters(table).items():
+        if not key.function and number:
+            where = _where(result, key.environment, key.condition)
+            counted = safe(name, 40).replace("_", " ")
+            yield f"{safe(key.layer, 24)} of {where}: {counted}", count(number)
+
+
+MICRO_MACRO_COLUMNS = (
+    "condition",
+    "metric",
+    "own time a request",
+    "difference",
+    "interval",
+    "own time of it",
+)
+
+
 def micro_macro(result: Result, table: "ir.Table") -> Iterator[Sequence[str]]:
-    """The layer's own time a request against the measured difference of the primary metric."""
-    total: dict[str, float] = {}
-    for (_, condition, _), bins in distributions.own_times(table).items():
-        total[condition] = total.get(condition, 0.0) + distributions.binned_sum(bins)
-    for one in result.primary_comparisons:
-        condition = str(one.get("condition"))
-        requests = sum(
-            int(run.get("requests") or 0)
-            for run in result.runs
-            if run.get("valid") and run["condition"] == condition
-        )
-        if condition not in total or not requests:
+    """The layer's own time a request against the measured difference, at p50 and at the mean."""
+    own = distributions.own_times(table)
+    for one in result.ranked:
+        condition, name = str(one.get("condition")), one.get("metric")
+        place = (str(one.get("environment")), condition)
+        functions = [bins for key, bins in own.items() if key[1:3] == place]
+        requests = sum(int(run.get("requests") or 0) for run in result.runs if _at(run, *place))
+        if name not in ("p50", "mean") or not functions or not requests:
             continue
-        micro = total[condition] / requests
+        spent = sum(
+            distributions.binned_quantile(bins, 0.5) * bins[:, 2].sum()
+            if name == "p50"
+            else distributions.binned_sum(bins)
+            for bins in functions
+        )
+        micro = spent / requests
         effect, bounds = one.get("effect") or {}, one.get("interval") or {}
         macro = effect.get("absolute_ns")
         yield (
             _where(result, one.get("environment"), condition),
+            str(name),
             duration(micro),
             duration(macro, signed=True),
             interval(bounds.get("low"), bounds.get("high")),

@@ -4,6 +4,7 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from tare.report.distributions import binned_quantile
 from tare.report.figures import scales
 from tare.report.figures.canvas import Layout
 
@@ -12,7 +13,9 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from numpy.typing import NDArray
 
-_BINS_PER_FACTOR_TEN = 24
+_BINS_PER_FACTOR_TEN = 12
+SHOWN = 0.999
+"""The axis reaches over this share of the calls, from either end, of every function."""
 
 
 def draw(layout: Layout, rows: "Sequence[tuple[str, NDArray[np.float64]]]") -> "Figure":
@@ -23,8 +26,8 @@ def draw(layout: Layout, rows: "Sequence[tuple[str, NDArray[np.float64]]]") -> "
     import numpy as np
 
     figure, (axes,) = layout.figure(240 if layout.narrow else 280)
-    low = max(1.0, min(float(bins[:, 0].min()) for _, bins in rows))
-    high = max(float(bins[:, 1].max()) for _, bins in rows) + 1
+    low = max(1.0, min(binned_quantile(bins, 1 - SHOWN) for _, bins in rows) / 1.1)
+    high = max(binned_quantile(bins, SHOWN) for _, bins in rows) * 1.1
     steps = max(2, int(np.ceil(np.log10(high / low) * _BINS_PER_FACTOR_TEN)) + 1)
     edges = np.geomspace(low, high, steps)
     for colour, bins in rows:
