@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "case.h"
+
+int main(void) {
+  struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)}, from;
+  socklen_t length = sizeof address;
+  char buffer[64] = {0};
+  int one = socket(AF_INET, SOCK_DGRAM, 0), two = socket(AF_INET, SOCK_DGRAM, 0);
+  NEED(!bind(two, (struct sockaddr *)&address, sizeof address));
+  NEED(!getsockname(two, (struct sockaddr *)&address, &length));
+  SHOW(sendto(one, "unconnected", 11, 0, (struct sockaddr *)&address, sizeof address));
+  SHOW(recvfrom(two, buffer, 4, 0, (struct sockaddr *)&from, &length));
+  SHOW(from.sin_family);
+  SHOW(sendto(two, "back", 4, 0, (struct sockaddr *)&from, length));
+  SHOW(read(one, buffer, sizeof buffer));
+  SHOW(write(one, "no peer", 7));
+  SHOW(connect(one, (struct sockaddr *)&address, sizeof address));
+  SHOW(write(one, "connected", 9));
+  SHOW(recvfrom(two, buffer, sizeof buffer, MSG_PEEK, NULL, NULL));
+  SHOW(recvfrom(two, buffer, sizeof buffer, 0, NULL, NULL));
+  SHOW(close(two));
+  SHOW(write(one, "refused", 7));
+  usleep(10000);
+  SHOW(write(one, "refused", 7));
+  int pair[2];
+  NEED(!socketpair(AF_UNIX, SOCK_SEQPACKET, 0, pair));
+  SHOW(write(pair[0], "packet", 6));
+  SHOW(read(pair[1], buffer, 3));
+  SHOW(write(pair[0], "", 0));
+  SHOW(close(pair[0]));
+  SHOW(read(pair[1], buffer, 3));
+}
