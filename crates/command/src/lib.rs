@@ -11,6 +11,8 @@ pub use failure::{Failure, ResultExt};
 pub use signals::{Signal, Signals};
 
 use clap::Parser;
+use std::fmt::Display;
+use std::io::{self, Write};
 use std::process::{ExitCode, Termination};
 
 /// Parses the arguments and runs `body`; every way out is an exit code of the
@@ -26,7 +28,7 @@ pub fn run<Arguments: Parser, Done: Termination>(
     match body(arguments) {
         Ok(done) => done.report(),
         Err(failure) => {
-            eprintln!("{}: {failure}", program());
+            say(&failure);
             failure.exit_code()
         }
     }
@@ -48,8 +50,14 @@ fn refuse(error: &clap::Error) -> ExitCode {
         .map(str::trim)
         .collect();
     let separator = if details.is_empty() { "" } else { " " };
-    eprintln!("{}: {what}{separator}{}; see --help", program(), details.join(", "));
+    say(format_args!("{what}{separator}{}; see --help", details.join(", ")));
     ExitCode::from(2)
+}
+
+/// Tells the user, in one line on stderr, under this program's name. Where nobody listens
+/// that is no reason to stop.
+pub fn say(what: impl Display) {
+    let _ = writeln!(io::stderr(), "{}: {what}", program());
 }
 
 fn program() -> String {

@@ -14,8 +14,9 @@ mod session;
 mod stats;
 mod watch;
 
+use std::io::Write;
 use std::process::ExitCode;
-use tare_command::Failure;
+use tare_command::{Failure, ResultExt};
 use tare_tables::{COSTS, EVENTS};
 
 /// The whole program.
@@ -28,12 +29,11 @@ pub fn main() -> ExitCode {
 
 fn schema(json: bool) -> Result<ExitCode, Failure> {
     let written = [(&*EVENTS, event_file::COLUMNS), (&*COSTS, costs::COLUMNS)];
-    if json {
-        println!("{}", tare_tables::describe(&written));
+    let text = if json {
+        format!("{}\n", tare_tables::describe(&written))
     } else {
-        for (table, columns) in written {
-            println!("{}: {}", table.name, columns.join(", "));
-        }
-    }
+        written.map(|(table, columns)| format!("{}: {}\n", table.name, columns.join(", "))).concat()
+    };
+    std::io::stdout().write_all(text.as_bytes()).or_failed("standard output")?;
     Ok(ExitCode::SUCCESS)
 }

@@ -9,13 +9,14 @@ use crate::rule_book::RuleBook;
 use crate::segments::Segments;
 use crate::watch::Watch;
 use crate::{launch, program, stats};
+use std::io::Write;
 use std::os::fd::{AsFd, AsRawFd};
 use std::path::PathBuf;
 use std::process::{ExitCode, ExitStatus};
 use std::thread;
 use std::time::{Duration, Instant};
 use tare_clock::{Rate, Snapshot};
-use tare_command::{Child, Failure, ResultExt, Signals, exit_code};
+use tare_command::{Child, Failure, ResultExt, Signals, exit_code, say};
 
 /// Passed on to the program. SIGHUP is not: it reloads the rules.
 const FORWARDED: [i32; 6] =
@@ -184,11 +185,13 @@ impl<'s> Session<'s> {
             ticks_invariant: tare_clock::is_invariant(),
         };
         let costs = Costs::read(self.segments.shared);
-        if arguments.json {
-            eprintln!("{}", stats::to_json(&costs, &run, self.rate()));
+        let text = if arguments.json {
+            format!("{}\n", stats::to_json(&costs, &run, self.rate()))
         } else {
-            eprint!("{}", stats::to_table(&costs, &run, self.rate()));
-        }
+            stats::to_table(&costs, &run, self.rate())
+        };
+        // The program's exit code counts, whether or not anyone reads this.
+        let _ = std::io::stderr().write_all(text.as_bytes());
     }
 
     fn events_lost(&self) -> u64 {
@@ -204,8 +207,4 @@ impl<'s> Session<'s> {
             thread::sleep(SHORTEST_SLEEP);
         }
     }
-}
-
-fn say(what: impl std::fmt::Display) {
-    eprintln!("tare-hook: {what}");
 }

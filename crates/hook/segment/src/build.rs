@@ -106,6 +106,10 @@ impl Generation {
         if let Some(number) = keywords.iter().position(|keyword| !fits(keyword)) {
             return Err(TooLarge::Length(number));
         }
+        // An automaton of more states would need much memory only to be refused.
+        if keywords.iter().map(|keyword| keyword.text.len()).sum::<usize>() > TABLE / 16 {
+            return Err(TooLarge::States);
+        }
         let halves = [Half::new(keywords, false)?, Half::new(keywords, true)?];
         let (states, rows) = pairs(&halves)?;
         let (class_of, representatives) = classes(&rows);
