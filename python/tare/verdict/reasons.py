@@ -81,7 +81,7 @@ def not_enough(evidence: Evidence) -> str:
     if more <= 0:
         return f"{seen}{least}; the effect lies near the budget's edge, where only luck decides."
     kind = "blocks" if evidence.paired else "runs a condition"
-    return f"{seen}{least}; about {evidence.runs_needed} {kind} are needed, {more} more."
+    return f"{seen}{least}; up to about {evidence.runs_needed} {kind} are needed, {more} more."
 
 
 def _subject(evidence: Evidence, start: bool = True) -> str:
