@@ -164,3 +164,12 @@ def test_what_is_no_result_is_said_in_one_line(tmp_path: Path) -> None:
     (tmp_path / "manifest.json").write_text("{")
     with pytest.raises(InputError, match=r"manifest\.json"):
         write(tmp_path)
+
+
+def test_verdicts_that_are_none_are_said_in_one_line(tmp_path: Path) -> None:
+    folder = Synthetic(requests=10, blocks=1).write(tmp_path / "result")
+    for content in ("", "[]", "{}", "null"):
+        (folder / "verdicts.json").write_text(content)
+        with pytest.raises(InputError, match=r"verdicts\.json: .* judged anew") as error:
+            write(folder)
+        assert "\n" not in str(error.value)

@@ -2,7 +2,6 @@
 """Puts the report together: reads the folder once, fills the templates, writes two files."""
 
 import re
-from collections.abc import Sequence
 from datetime import datetime
 from pathlib import Path
 from statistics import median
@@ -14,8 +13,6 @@ from tare.report.result import Result, read
 
 if TYPE_CHECKING:
     import jinja2
-
-    from tare.samples.model import Run
 
 HTML = "report.html"
 MARKDOWN = "report.md"
@@ -74,15 +71,13 @@ def _templates(escape: bool) -> "jinja2.Environment":
 
 def _content(result: Result) -> dict[str, Any]:
     """Everything that the templates name."""
-    from tare.samples import read_result
     from tare.samples.result import open_result, read_hive
 
     opened = open_result(result.folder)
-    runs = read_result(result.folder).runs
     samples = distributions.kept(opened, result.places)
     costs = read_hive(opened.backend, result.folder, "costs")
-    run_rows, more_runs = tables.runs(result, runs)
-    drawn = {"effects": pictures.forest(result), "runs": pictures.run_plots(result, runs)}
+    run_rows, more_runs = tables.runs(result)
+    drawn = {"effects": pictures.forest(result), "runs": pictures.run_plots(result)}
     if samples is not None:
         drawn["percentiles"] = pictures.percentile_plots(result, distributions.curves(samples))
         drawn["boxes"] = pictures.box_plots(result, samples)
@@ -91,7 +86,7 @@ def _content(result: Result) -> dict[str, Any]:
         drawn["own_time"] = pictures.own_time_plots(result, costs)
     plan = result.folder / "plan.toml"
     title = words.safe(result.manifest.get("name") or result.folder.name, 60)
-    summary = _summary(result, runs)
+    summary = _summary(result)
     budget = f"within the budget of ±{words.percent(result.budget, signed=False)}"
     content = {
         "result": result,
@@ -102,7 +97,7 @@ def _content(result: Result) -> dict[str, Any]:
         "warnings": result.warnings,
         "pictures": {name: list(drawn.get(name, ())) for name in _FIGURES},
         "metrics": list(tables.metrics(result)),
-        "processor": list(tables.processor(result, runs)),
+        "processor": list(tables.processor(result)),
         "runs": run_rows,
         "more_runs": more_runs,
         "costs": [] if costs is None else list(tables.costs(result, costs)),
@@ -135,11 +130,11 @@ def _contents(content: dict[str, Any]) -> list[tuple[str, str]]:
     return [(anchor, name) for anchor, name in _SECTIONS if there.get(anchor, True)]
 
 
-def _summary(result: Result, runs: Sequence["Run"]) -> str:
+def _summary(result: Result) -> str:
     """What was compared with what, how often, where and when."""
     level = [
         run.summaries[result.primary]
-        for run in runs
+        for run in result.measured
         if run.valid and run.condition == result.baseline and result.primary in run.summaries
     ]
     against = f"Against {words.safe(result.baseline, 40)}"

@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from tare.samples.model import Run
-
 LAG_PANELS = 8
 FUNCTIONS = 6
 SELDOM = 0.01
@@ -156,10 +154,10 @@ def lag_plots(result: Result, samples: "ir.Table") -> Iterator[Picture]:
         )
 
 
-def run_plots(result: Result, kept: Sequence["Run"]) -> Iterator[Picture]:
+def run_plots(result: Result) -> Iterator[Picture]:
     """The primary metric of every valid run."""
     values: dict[Place, list[tuple[int, float]]] = {}
-    for run in kept:
+    for run in result.measured:
         if run.valid and result.primary in run.summaries:
             place = (run.environment, run.condition)
             values.setdefault(place, []).append((run.block, run.summaries[result.primary]))

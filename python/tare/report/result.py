@@ -4,11 +4,13 @@
 import json
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tare.errors import InputError
 
-MANIFEST = "manifest.json"
+if TYPE_CHECKING:
+    from tare.samples.model import Experiment, Run
+
 VERDICTS = "verdicts.json"
 
 
@@ -19,6 +21,8 @@ class Result:
     folder: Path
     manifest: dict[str, Any]
     verdicts: dict[str, Any]
+    measured: tuple["Run", ...]
+    """Every run with its summaries, as the judge sees it."""
 
     @property
     def baseline(self) -> str:
@@ -91,39 +95,35 @@ def read(folder: Path) -> Result:
 
     Raises InputError where the folder is not a result.
     """
-    if not folder.is_dir():
-        raise InputError(f"{folder}: no such folder; give the folder that 'tare run' wrote")
-    manifest = _json(folder / MANIFEST)
-    if manifest is None:
-        raise InputError(f"{folder}: has no {MANIFEST}; give the folder that 'tare run' wrote")
-    verdicts = _json(folder / VERDICTS)
-    if verdicts is None:
-        verdicts = _judge(folder)
-    return Result(folder, manifest, verdicts)
-
-
-def _judge(folder: Path) -> dict[str, Any]:
     from tare.samples import read_result
+
+    experiment = read_result(folder)
+    manifest = json.loads((folder / "manifest.json").read_text(encoding="utf-8"))
+    path = folder / VERDICTS
+    verdicts = _verdicts(path) if path.exists() else _judge(experiment, path)
+    return Result(folder, manifest, verdicts, experiment.runs)
+
+
+def _judge(experiment: "Experiment", path: Path) -> dict[str, Any]:
     from tare.verdict import judge
 
     try:
-        verdicts = judge(read_result(folder)).to_json()
+        verdicts = judge(experiment).to_json()
     except InputError as error:  # a result without any valid run still has a report
-        return {"comparisons": [], "warnings": [f"not judged: {error}"]}
-    (folder / VERDICTS).write_text(json.dumps(verdicts, indent=2) + "\n")
+        return {"comparisons": [], "warnings": [*experiment.warnings, f"not judged: {error}"]}
+    path.write_text(json.dumps(verdicts, indent=2) + "\n", encoding="utf-8")
     return verdicts
 
 
-def _json(path: Path) -> dict[str, Any] | None:
-    if not path.exists():
-        return None
+def _verdicts(path: Path) -> dict[str, Any]:
     try:
-        value = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise InputError(f"{path}: not readable as JSON: {error}") from None
-    if not isinstance(value, dict):
-        raise InputError(f"{path}: found {type(value).__name__}, expected a JSON object")
-    return value
+        verdicts = json.loads(path.read_text(encoding="utf-8"))
+        verdicts["comparisons"], verdicts["warnings"]
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise InputError(
+            f"{path}: not the verdicts of a result ({error!r}); remove it to have it judged anew"
+        ) from None
+    return dict(verdicts)
 
 
 def _unique(runs: list[dict[str, Any]], key: str) -> list[str]:

@@ -13,8 +13,6 @@ from tare.report.words import count, duration, interval, metric, p_value, percen
 if TYPE_CHECKING:
     import ibis.expr.types as ir
 
-    from tare.samples.model import Run
-
 RUNS = 400
 """Valid runs that the table of runs shows; invalid ones always."""
 
@@ -91,9 +89,9 @@ CPU_COLUMNS = (
 )
 
 
-def processor(result: Result, runs: Sequence["Run"]) -> Iterator[Sequence[str]]:
+def processor(result: Result) -> Iterator[Sequence[str]]:
     """CPU time a request, median over valid runs, and the share of slices left out."""
-    left_out = {run.run: run.left_out for run in runs}
+    left_out = {run.run: run.left_out for run in result.measured}
     for environment in result.environments:
         for condition in result.conditions:
             mine = [run for run in result.runs if _at(run, environment, condition)]
@@ -120,9 +118,9 @@ RUN_COLUMNS = (
 )
 
 
-def runs(result: Result, kept: Sequence["Run"]) -> tuple[Sequence[RunRow], int]:
+def runs(result: Result) -> tuple[Sequence[RunRow], int]:
     """Every invalid run, the first RUNS valid ones, and how many more there are."""
-    known = {run.run: run for run in kept}
+    known = {run.run: run for run in result.measured}
     rows, more, shown = [], 0, 0
     for run in result.runs:
         if run.get("valid"):
