@@ -61,8 +61,9 @@ def open_result(folder: Path) -> Result:
         raise InputError(f"{path}: no such file; name a result folder of 'tare run'") from None
     except (OSError, ValueError) as error:
         raise InputError(f"{path}: cannot be read: {error}") from error
-    if not isinstance(manifest, dict) or "runs" not in manifest:
-        raise InputError(f"{path}: no list of runs; name a result folder of 'tare run'")
+    missing = {"runs", "baseline", "budget"} - set(manifest if isinstance(manifest, dict) else ())
+    if missing:
+        raise InputError(f"{path}: no {', '.join(sorted(missing))}; it is not of 'tare run'")
     backend = connect()
     return Result(folder, backend, manifest, find_left_out(backend, folder, manifest))
 
@@ -73,15 +74,14 @@ def read_result(folder: Path) -> Experiment:
     Slices in which something else had the CPU are left out in pairs: docs/statistics.md.
     Raises InputError when the folder is none.
     """
-    result = open_result(Path(folder))
+    import duckdb
+
+    try:
+        result = open_result(Path(folder))
+        rows = _summaries(result)
+    except duckdb.Error as error:
+        raise InputError(f"{folder}: a table of the result cannot be read: {error}") from error
     manifest = result.manifest
-    samples = result.samples()
-    rows: dict[int, list[dict[str, Any]]] = {}
-    if samples is not None:
-        by = ["run", "span"]
-        kept = summaries(samples.filter(~samples.left_out), by)
-        for row in kept.order_by(by).to_pyarrow().to_pylist():
-            rows.setdefault(row["run"], []).append(row)
     runs = [
         run
         for entry in manifest["runs"]
@@ -139,6 +139,18 @@ def read_hive(backend: Backend, folder: Path, name: str) -> Table | None:
         block=table.block.cast("int32"),
         run=table.run.cast("int32"),
     )
+
+
+def _summaries(result: Result) -> dict[int, list[dict[str, Any]]]:
+    """A row a span for each run that has samples."""
+    samples = result.samples()
+    rows: dict[int, list[dict[str, Any]]] = {}
+    if samples is not None:
+        by = ["run", "span"]
+        kept = summaries(samples.filter(~samples.left_out), by)
+        for row in kept.order_by(by).to_pyarrow().to_pylist():
+            rows.setdefault(row["run"], []).append(row)
+    return rows
 
 
 def _runs_of(entry: dict[str, Any], rows: list[dict[str, Any]], left_out: LeftOut) -> list[Run]:

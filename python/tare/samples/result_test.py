@@ -211,3 +211,14 @@ def test_what_is_no_result_folder_is_named(tmp_path: Path) -> None:
     (tmp_path / "manifest.json").write_text("{")
     with pytest.raises(InputError, match="cannot be read"):
         read_result(tmp_path)
+    (tmp_path / "manifest.json").write_text('{"runs": []}')
+    with pytest.raises(InputError, match="no baseline, budget"):
+        read_result(tmp_path)
+
+
+def test_a_table_cut_short_is_named(tmp_path: Path) -> None:
+    folder = write_result(tmp_path)
+    path = folder / "samples/condition=hook/block=1/run=2/samples.parquet"
+    path.write_bytes(path.read_bytes()[:-20])
+    with pytest.raises(InputError, match="a table of the result cannot be read"):
+        read_result(folder)

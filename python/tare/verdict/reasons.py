@@ -7,6 +7,7 @@ from tare.verdict.evidence import Evidence
 from tare.verdict.words import count, duration, percent
 
 SUBJECTS = {
+    "p50": "the median",
     "mean": "the mean",
     "cpu_service": "the service's CPU time a request",
     "cpu_generator": "the generator's CPU time a request",
@@ -63,7 +64,7 @@ def shape_changed(evidence: Evidence) -> str:
         f"{_subject(one, start=False)} by {percent(one.relative or 0)} ({_range(one)})"
         for one in evidence.otherwise
     )
-    beside = "stays" if evidence.equivalent else "tells nothing"
+    beside = "stays within the budget" if evidence.equivalent else "shows no clear change"
     return f"{_subject(evidence)} {beside}, yet the distribution moved: {moved}."
 
 
