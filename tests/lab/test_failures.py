@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A run that goes wrong is invalid with its reason; the experiment goes on."""
 
+import json
 import socket
 
 from tests.lab.conftest import Experiment
@@ -83,11 +84,13 @@ def test_a_port_in_use(experiment: Experiment) -> None:
         taken.listen()
         port = taken.getsockname()[1]
         experiment.write_plan(service=f"port = {port}")
-        done = experiment.measure()
+        done = experiment.run("--json")
     assert done.returncode == 1
     wanted = f"port {port} of 127.0.0.1 is in use by another program"
     assert [run["reason"] for run in experiment.manifest["runs"]] == [wanted] * 4
     assert wanted in done.stderr.splitlines()[-1]
+    verdicts = {one["verdict"] for one in json.loads(done.stdout)["comparisons"]}
+    assert verdicts == {"invalid"}
 
 
 def test_too_many_errors(experiment: Experiment) -> None:

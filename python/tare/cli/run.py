@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from tare.errors import InputError
+from tare.errors import InputError, TareError
 
 if TYPE_CHECKING:
     from tare.lab.progress import Progress
@@ -79,7 +79,10 @@ def measure(plan: "Plan", plan_file: Path, folder: Path, resume: bool) -> None:
 
 
 def conclude(folder: Path, as_json: bool) -> None:
-    """Judges what was measured, writes the report, prints the verdicts."""
+    """Judges what was measured, writes the report, prints the verdicts.
+
+    Raises TareError, after all that, when no run is valid.
+    """
     import json
 
     from tare.cli.table import print_judgement
@@ -87,7 +90,8 @@ def conclude(folder: Path, as_json: bool) -> None:
     from tare.samples.result import read_result
     from tare.verdict import judge
 
-    judgement = judge(read_result(folder))
+    experiment = read_result(folder)
+    judgement = judge(experiment)
     verdicts = json.dumps(judgement.to_json(), indent=2)
     (folder / "verdicts.json").write_text(verdicts + "\n")
     report = write(folder)
@@ -96,6 +100,8 @@ def conclude(folder: Path, as_json: bool) -> None:
     else:
         print_judgement(judgement)
         print(f"report: {report}")
+    if not any(run.valid for run in experiment.runs):
+        raise TareError(f"{folder}: no run is valid; the first: {experiment.runs[0].reason}")
 
 
 def print_order(plan: "Plan", as_json: bool) -> None:

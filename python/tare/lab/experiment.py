@@ -30,7 +30,7 @@ def carry_out(plan: Plan, folder: Path, progress: Progress, resume: bool = False
     """Runs what the plan says, or what is missing of it, and returns the result folder.
 
     Every finished group of runs is durable before the next one begins. Raises InputError for
-    what cannot begin here, TareError when no run is valid, KeyboardInterrupt after everything
+    what cannot begin here, TareError where it cannot go on, KeyboardInterrupt after everything
     was stopped.
     """
     check(plan)
@@ -40,11 +40,23 @@ def carry_out(plan: Plan, folder: Path, progress: Progress, resume: bool = False
         result.open()
     else:
         result.create(plan.text, _manifest(plan, placement))
-    manifest = result.manifest
     progress.note(f"placement: {placement.why}")
+    try:
+        _carry_out(plan, placement, result, progress)
+    except OSError as error:
+        raise TareError(
+            f"{error.filename or result.path}: {error.strerror or error};"
+            f" finished blocks are kept, go on with --resume {result.path}"
+        ) from error
+    return result.path
+
+
+def _carry_out(plan: Plan, placement: Placement, result: ResultFolder, progress: Progress) -> None:
+    manifest = result.manifest
     result.clear_work()
     result.work.mkdir()
-    with announced() as mark, Processes(result.path / "supervisor.log") as processes:
+    log = result.path / "supervisor.log"
+    with announced() as mark, Processes(log) as processes:
         manifest["cpu_from"] = _cpu_from(plan, processes)
         lab = Laboratory(
             plan=plan,
@@ -64,10 +76,8 @@ def carry_out(plan: Plan, folder: Path, progress: Progress, resume: bool = False
     result.save()
     result.clear_work()
     progress.end()
-    if not (result.path / "supervisor.log").stat().st_size:
-        (result.path / "supervisor.log").unlink()
-    _require_some_valid(result)
-    return result.path
+    if log.stat().st_size == 0:
+        log.unlink()
 
 
 def check(plan: Plan) -> None:
@@ -210,12 +220,6 @@ def _warn_of_others(result: ResultFolder, mark: Path | None, progress: Progress)
 
 def _cpu_from(plan: Plan, processes: Processes) -> str:
     return processes.accounting if plan.load.type == "command" else "slices of tare-load"
-
-
-def _require_some_valid(result: ResultFolder) -> None:
-    runs = result.manifest["runs"]
-    if runs and not any(entry["valid"] for entry in runs):
-        raise TareError(f"{result.path}: no run is valid; the first: {runs[0]['reason']}")
 
 
 def _now() -> str:

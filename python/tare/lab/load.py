@@ -81,10 +81,10 @@ def measure(
     out, machine = bench.folder / "samples.arrow", bench.folder / "machine.arrow"
     command = own_command(load, rate, [(t.condition, url(load, t.launch)) for t in targets])
     command += ["--seed", str(seed), "--out", str(out), "--machine", str(machine)]
-    for target in targets:
-        pids = [pid for p in target.processes for pid in bench.processes.family(p).pids]
+    watched = {target.condition: pids_of(target, bench) for target in targets}
+    for name, pids in watched.items():
         if pids:  # else it died since it was ready; that is found out after the load
-            command += ["--watch", f"{target.condition}={','.join(map(str, pids))}"]
+            command += ["--watch", f"{name}={','.join(map(str, pids))}"]
     if load.body is not None:
         (bench.folder / "body").write_text(load.body)
         command += ["--body", str(bench.folder / "body")]
@@ -100,15 +100,24 @@ def measure(
     for target in targets:
         name = target.condition
         of_machine = None if readings is None else of_condition(readings, name)
+        cpu = {} if of_machine is None else cpu_per_request(of_machine)
+        if pids_of(target, bench) != watched[name]:
+            # Processes came or went: the sum over those that were watched is not the service's.
+            cpu.pop("service_ns_per_request", None)
         measured[name] = Measured(
             samples=of_condition(samples, name),
             machine=of_machine,
             requests=report[name]["requests"],
             errors=report[name]["errors"],
             errors_by_kind=report[name].get("errors_by_kind") or {},
-            cpu={} if of_machine is None else cpu_per_request(of_machine),
+            cpu=cpu,
         )
     return measured
+
+
+def pids_of(target: Target, bench: Bench) -> list[int]:
+    """All processes of a service and its proxies."""
+    return [pid for p in target.processes for pid in bench.processes.family(p).pids]
 
 
 def capacity(load: TareLoad, target: Target, bench: Bench) -> dict[str, Any]:
