@@ -16,7 +16,7 @@ from tare.lab.block import Group, Laboratory
 from tare.lab.layers import hook
 from tare.lab.load import require_own_generator
 from tare.lab.neighbours import announced, others
-from tare.lab.placement import Placement, place
+from tare.lab.placement import Placement, out_of_the_way, place
 from tare.lab.processes import Processes
 from tare.lab.progress import Progress, group_seconds, plan_seconds
 from tare.lab.schedule import BlockPart, Together, groups, load_seed, order_of_runs
@@ -42,7 +42,8 @@ def carry_out(plan: Plan, folder: Path, progress: Progress, resume: bool = False
         result.create(plan.text, _manifest(plan, placement))
     progress.note(f"placement: {placement.why}")
     try:
-        _carry_out(plan, placement, result, progress)
+        with out_of_the_way(placement):
+            _carry_out(plan, placement, result, progress)
     except OSError as error:
         raise TareError(
             f"{error.filename or result.path}: {error.strerror or error};"

@@ -1,8 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """On which CPUs the service and the load generator run."""
 
-from collections.abc import Sequence
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from pathlib import Path
 
 from tare.plan import Plan, TareLoad
 
@@ -38,3 +41,21 @@ def place(plan: Plan, cpus: Sequence[int]) -> Placement:
     split = len(cpus) - min(threads, len(cpus) // 2)
     why = "the plan says so" if asked else "several users at a time: neither takes the other's CPU"
     return Placement(cpus[:split], cpus[split:], f"different cores: {why}")
+
+
+@contextmanager
+def out_of_the_way(placement: Placement) -> Iterator[None]:
+    """Keeps this process, with its progress bar, off the CPUs that are measured, where it can."""
+    allowed = os.sched_getaffinity(0)
+    rest = allowed - {*placement.service, *placement.generator}
+    _move_all_threads(rest or allowed)
+    try:
+        yield
+    finally:
+        _move_all_threads(allowed)
+
+
+def _move_all_threads(cpus: set[int]) -> None:
+    for thread in Path("/proc/self/task").iterdir():
+        with suppress(ProcessLookupError):
+            os.sched_setaffinity(int(thread.name), cpus)

@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
+import os
+import threading
 from pathlib import Path
 
 import pytest
 
-from tare.lab.placement import place
+from tare.lab.placement import Placement, out_of_the_way, place
 from tare.plan import parse
 
 
@@ -39,3 +41,22 @@ def test_placement(
     cpus: list[int], keys: str, load: str, expected: tuple[list[int], list[int]]
 ) -> None:
     assert placed(cpus, keys, load) == expected
+
+
+def test_the_lab_itself_keeps_off_the_measured_cpus() -> None:
+    allowed = sorted(os.sched_getaffinity(0))
+    if len(allowed) < 2:
+        pytest.skip("there is one CPU")
+    over = threading.Event()
+    other = threading.Thread(target=over.wait)
+    other.start()
+    try:
+        with out_of_the_way(Placement(allowed[-1:], allowed[-1:], "")):
+            for thread in (0, other.native_id or 0):
+                assert sorted(os.sched_getaffinity(thread)) == allowed[:-1]
+        with out_of_the_way(Placement(allowed, allowed, "")):
+            assert sorted(os.sched_getaffinity(0)) == allowed
+        assert sorted(os.sched_getaffinity(other.native_id or 0)) == allowed
+    finally:
+        over.set()
+        other.join()
