@@ -87,8 +87,9 @@ class Hooked:
         return stats
 
     def lines(self) -> list[dict[str, Any]]:
-        """The events so far."""
-        return [json.loads(line) for line in self.file.read_text().splitlines()]
+        """The events so far; a line that is being written is none yet."""
+        whole = self.file.read_text().rpartition("\n")[0]
+        return [json.loads(line) for line in whole.splitlines()]
 
 
 def request(extra: bytes = b"") -> bytes:

@@ -12,7 +12,18 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from tests.hook_command.service import HOOK, Nginx, Start, exchange, request, rules, wait_for
+from tests.hook_command.service import (
+    HOOK,
+    Hooked,
+    Nginx,
+    Start,
+    exchange,
+    request,
+    rules,
+    wait_for,
+)
+
+MANY = b"needle" * 1000
 
 
 @pytest.mark.parametrize(
@@ -68,9 +79,47 @@ def test_the_server_survives_the_death_of_tare_hook(nginx: Nginx, start: Start) 
     with nginx.connect() as connection:
         process.kill()
         assert process.wait(10) == -signal.SIGKILL
-        for _ in range(5000):  # more events than the rings hold
-            exchange(connection, request(b"needle"))
+        for _ in range(10):  # more events than a ring holds
+            exchange(connection, request(MANY))
     nginx.wait()
+
+
+def test_a_full_ring_drops_and_counts_and_never_waits(nginx: Nginx, start: Start) -> None:
+    hooked = Hooked(nginx, start, rules("needle"))
+    os.kill(hooked.process.pid, signal.SIGSTOP)
+    with nginx.connect() as connection:
+        for _ in range(10):
+            exchange(connection, request(MANY))
+    os.kill(hooked.process.pid, signal.SIGCONT)
+    wait_for(lambda: hooked.lines() != [])
+    with nginx.connect() as connection:
+        exchange(connection, request(b"needle"))
+        client = "{}:{}".format(*connection.getsockname())
+    events = hooked.stop()["events"]
+    assert hooked.lines()[-1]["remote"] == client
+    assert events["lost"] > 0
+    assert events["written"] + events["lost"] == 10 * 1000 + 1
+
+
+def test_threads_that_end_make_room_for_others(tmp_path: Path, start: Start) -> None:
+    script = """
+import socket, threading, time
+def talk():
+    a, b = socket.socketpair()
+    a.send(b"needle")
+    b.recv(10)
+for number in range(600):
+    thread = threading.Thread(target=talk)
+    thread.start()
+    thread.join()
+    if number % 100 == 99:
+        time.sleep(0.2)
+"""
+    (tmp_path / "rules.toml").write_text(rules("needle"))
+    options = ["--rules", str(tmp_path / "rules.toml"), "--events", str(tmp_path / "e"), "--json"]
+    process = start(HOOK, *options, "--", sys.executable, "-c", script)
+    _, err = process.communicate(timeout=60)
+    assert json.loads(err)["events"] == {"written": 600, "lost": 0}
 
 
 def test_costs_are_a_whole_stream_after_a_kill(nginx: Nginx, start: Start) -> None:

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+use std::io;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use tare_hook_segment::{EVENT_WORDS, Event, EventRing, Shared};
-use tare_shm::process;
 
 /// Events taken from a ring at once.
 const BATCH: usize = 128;
@@ -42,7 +42,7 @@ impl Drain {
     pub fn reclaim(&mut self) {
         for ring in &self.shared.rings {
             let owner = ring.owner.load(Acquire);
-            if owner != 0 && process::start_time(owner).is_none() {
+            if owner != 0 && !is_alive(owner) {
                 self.empty(ring);
                 let _ = ring.owner.compare_exchange(owner, 0, Release, Relaxed);
             }
@@ -76,6 +76,15 @@ impl Drain {
             }
         }
     }
+}
+
+/// Whether there is such a thread. A program with a thread a connection has thousands that
+/// end, and this takes a tenth of a look into /proc.
+fn is_alive(thread: u32) -> bool {
+    let Ok(thread) = i32::try_from(thread) else { return false };
+    // SAFETY: signal 0 is never sent. The number may be any thread's, not only a process's.
+    let found = unsafe { libc::kill(thread, 0) } == 0;
+    found || io::Error::last_os_error().raw_os_error() != Some(libc::ESRCH)
 }
 
 #[cfg(test)]
@@ -136,6 +145,20 @@ mod tests {
         assert_eq!(dead.owner.load(Relaxed), 0);
         assert_eq!(alive.owner.load(Relaxed), std::process::id());
         assert_eq!(ticks(&drain.until(u64::MAX)), [7]);
+    }
+
+    #[test]
+    fn a_thread_that_leads_no_process_is_alive_until_it_ends() {
+        let thread = std::thread::spawn(|| {
+            let own = tare_shm::syscall::gettid();
+            assert!(is_alive(own));
+            own
+        });
+        let ended = thread.join().unwrap();
+        while is_alive(ended) {
+            std::thread::yield_now();
+        }
+        assert!(!is_alive(u32::MAX));
     }
 
     #[test]

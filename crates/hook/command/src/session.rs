@@ -26,7 +26,9 @@ const FORWARDED: [i32; 6] =
 /// when none do. A ring holds 3,200 events, which bounds both.
 const SHORTEST_SLEEP: Duration = Duration::from_millis(1);
 const LONGEST_SLEEP: Duration = Duration::from_millis(32);
-/// How often costs are written and dead threads looked for.
+/// How often the rings of ended threads are looked for.
+const RECLAIM: Duration = Duration::from_millis(10);
+/// How often costs are written.
 const TURN: Duration = Duration::from_secs(1);
 
 pub fn run(arguments: Run) -> Result<ExitCode, Failure> {
@@ -86,7 +88,7 @@ impl<'s> Session<'s> {
     /// Drains, reloads and passes signals on until the program has ended.
     fn follow(&mut self, child: &mut Child, signals: &Signals) -> Result<ExitStatus, Failure> {
         let mut sleep = SHORTEST_SLEEP;
-        let mut turn = Instant::now();
+        let (mut reclaimed, mut turn) = (Instant::now(), Instant::now());
         loop {
             self.wait(child, signals, sleep);
             while let Some(signal) = signals.next() {
@@ -106,9 +108,12 @@ impl<'s> Session<'s> {
                 return Ok(status);
             }
             sleep = if any { SHORTEST_SLEEP } else { (2 * sleep).min(self.longest_sleep()) };
+            if reclaimed.elapsed() >= RECLAIM {
+                reclaimed = Instant::now();
+                self.drain.reclaim();
+            }
             if turn.elapsed() >= TURN {
                 turn = Instant::now();
-                self.drain.reclaim();
                 self.renew_costs();
             }
         }
