@@ -10,8 +10,10 @@ import pytest
 from tests.report.page import Page, words, written
 from tests.report.synthetic import Synthetic
 
-from tare.report import MARKDOWN, write
+from tare.report import MARKDOWN, distributions, write
 from tare.report.words import typeset
+from tare.samples import latencies
+from tare.samples.result import open_result
 
 
 @pytest.fixture(scope="module")
@@ -82,3 +84,18 @@ def test_headings_do_not_skip_a_level(usual: tuple[Path, str, Page]) -> None:
 def test_is_the_same_when_written_again(usual: tuple[Path, str, Page]) -> None:
     folder, html, _ = usual
     assert write(folder).read_text(encoding="utf-8") == html
+
+
+def test_figures_leave_out_what_the_verdict_leaves_out(tmp_path: Path) -> None:
+    folder = Synthetic(requests=2_000, blocks=3, invalid=(2,)).write(tmp_path / "result")
+    result = open_result(folder)
+    valid = [run["run"] for run in result.manifest["runs"] if run["valid"]]
+    kept = distributions.kept(result, valid)
+    assert kept is not None
+    shown = dict(kept.run.value_counts(name="n").execute().itertuples(index=False))
+    assert set(shown) == set(valid)
+    for run in valid:
+        judged = latencies(folder, run=run)
+        assert shown[run] == len(judged) < 2_000
+        first = distributions.first_requests(kept, run)
+        assert first.tolist() == judged.tolist()

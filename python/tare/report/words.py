@@ -25,7 +25,7 @@ def percent(fraction: float | None, *, signed: bool = True) -> str:
     if fraction is None or not math.isfinite(fraction):
         return "–"
     size = abs(fraction) * 100
-    digits = 2 if size < 1 else 1 if size < 10 else 0
+    digits = 2 if size < 0.995 else 1 if size < 9.95 else 0
     text = f"{size:.{digits}f}"
     sign = _sign(fraction, signed) if float(text) else ""
     return f"{sign}{text}{NO_BREAK}%"

@@ -1,0 +1,38 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`tare report` as a person calls it."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+from tests.report.synthetic import Synthetic
+
+
+def tare(*arguments: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "tare", "report", *arguments]
+    return subprocess.run(command, capture_output=True, text=True, timeout=100, check=False)
+
+
+def test_prints_where_the_report_is(tmp_path: Path) -> None:
+    folder = Synthetic(requests=50, blocks=1, invalid=()).write(tmp_path / "result")
+    done = tare(str(folder))
+    assert (done.returncode, done.stdout) == (0, f"{folder / 'report.html'}\n"), done.stderr
+    assert (folder / "report.html").read_text().startswith("<!DOCTYPE html>")
+
+
+def test_prints_json(tmp_path: Path) -> None:
+    folder = Synthetic(requests=50, blocks=1, invalid=()).write(tmp_path / "result")
+    done = tare(str(folder), "--json")
+    assert done.returncode == 0, done.stderr
+    printed = json.loads(done.stdout)
+    assert all(Path(printed[name]).exists() for name in ("html", "markdown", "json"))
+    assert {one["condition"] for one in printed["comparisons"]} == {"hook", "twin"}
+    assert json.loads((folder / "verdicts.json").read_text()).items() <= printed.items()
+
+
+def test_refuses_what_is_no_result(tmp_path: Path) -> None:
+    done = tare(str(tmp_path))
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.count("\n") == 1
+    assert "manifest.json" in done.stderr
