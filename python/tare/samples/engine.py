@@ -22,7 +22,7 @@ def connect() -> Backend:
 
 def count_rows(table: Table) -> int:
     """How many rows a table has."""
-    return int(table.count().execute())
+    return int(table.count().to_pyarrow().as_py())
 
 
 def latency(samples: Table) -> ir.IntegerColumn:

@@ -33,6 +33,7 @@ class Result:
     def samples(self) -> Table | None:
         """All samples of all runs with `latency_ns` and `left_out`; None when there are none."""
         import ibis
+        import pyarrow as pa
 
         table = read_hive(self.backend, self.folder, "samples")
         if table is None:
@@ -44,10 +45,8 @@ class Result:
         table = table.mutate(latency_ns=latency(table), ok=ok, span=span)
         if not self.left_out.slices or "slice" not in table.columns:
             return table.mutate(left_out=ibis.literal(False))
-        hit = ibis.memtable(
-            [{"hit_run": run, "hit_slice": one} for run, one in self.left_out.slices],
-            schema={"hit_run": "int32", "hit_slice": "int32"},
-        )
+        runs, slices = zip(*self.left_out.slices, strict=True)
+        hit = ibis.memtable(pa.table({"hit_run": runs, "hit_slice": slices}))
         joined = table.left_join(hit, [table.run == hit.hit_run, table.slice == hit.hit_slice])
         return joined.mutate(left_out=joined.hit_run.notnull()).drop("hit_run", "hit_slice")
 

@@ -44,7 +44,7 @@ def read_text(backend: Backend, path: Path) -> tuple[Table, int, int]:
         )
         table = backend.create_table(name, lazy, temp=True)
         errors = backend.table(f"{name}_errors")
-        rejected = int(errors.line.nunique().execute())
+        rejected = count_rows(errors.select("line").distinct())
     except duckdb.Error as error:
         raise InputError(f"{path}: not a CSV file with a header: {error}") from error
     duplicates = count_rows(table) - count_rows(table.distinct())
