@@ -60,6 +60,18 @@ pub fn say(what: impl Display) {
     let _ = writeln!(io::stderr(), "{}: {what}", program());
 }
 
+/// Prints a result on stdout. A reader who went away has read enough.
+pub fn print(result: impl Display) -> Result<(), Failure> {
+    let mut stdout = io::stdout().lock();
+    let printed = write!(stdout, "{result}").and_then(|()| stdout.flush());
+    match printed {
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
+            Err(Failure::work(format_args!("the result was not printed: {error}")))
+        }
+        _ => Ok(()),
+    }
+}
+
 fn program() -> String {
     std::env::args_os()
         .next()

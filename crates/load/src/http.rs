@@ -78,15 +78,15 @@ pub fn run(arguments: &Http) -> Result<ExitCode, Failure> {
     };
     let summaries = session.carry_out()?;
     let capacity = capacity.map(|found| found.get().copied());
-    if arguments.json {
+    let result = if arguments.json {
         let summaries = if arguments.capacity { &[] } else { summaries.as_slice() };
-        println!("{}", report::json(summaries, capacity.flatten(), seed));
+        format!("{}\n", report::json(summaries, capacity.flatten(), seed))
     } else if let Some(found) = capacity {
-        println!("{}", report::capacity(found));
+        report::capacity(found)
     } else {
-        print!("{}", report::table(&summaries, mode != Mode::Closed));
-        println!("seed {seed}");
-    }
+        format!("{}seed {seed}\n", report::table(&summaries, mode != Mode::Closed))
+    };
+    tare_command::print(result)?;
     Ok(match stop::signal() {
         Some(signal) => ExitCode::from(128 + signal as u8),
         None => ExitCode::SUCCESS,

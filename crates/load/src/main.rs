@@ -34,20 +34,22 @@ mod values;
 
 use arguments::{Arguments, Command};
 use std::process::ExitCode;
-use tare_tables::{MACHINE, SAMPLES, describe};
+use tare_tables::{MACHINE, SAMPLES, Table, describe};
 
 fn main() -> ExitCode {
     tare_command::run(|arguments: Arguments| match arguments.command {
         Command::Http(http) => http::run(&http),
         Command::Schema { json } => {
             let tables = [(&*SAMPLES, &tables::SAMPLES[..]), (&*MACHINE, &tables::MACHINE[..])];
-            if json {
-                println!("{}", describe(&tables));
+            let text = if json {
+                format!("{}\n", describe(&tables))
             } else {
-                for (table, columns) in tables {
-                    println!("{}: {}", table.name, columns.join(", "));
-                }
-            }
+                let line = |(table, columns): &(&Table, &[&str])| {
+                    format!("{}: {}\n", table.name, columns.join(", "))
+                };
+                tables.iter().map(line).collect()
+            };
+            tare_command::print(text)?;
             Ok(ExitCode::SUCCESS)
         }
     })

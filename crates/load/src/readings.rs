@@ -107,3 +107,7 @@ fn process_clock(pid: libc::pid_t) -> libc::clockid_t {
 fn thread_clock(thread: libc::pid_t) -> libc::clockid_t {
     (!thread << 3) | 6
 }
+
+#[cfg(test)]
+#[path = "readings_test.rs"]
+mod tests;

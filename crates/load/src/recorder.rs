@@ -8,6 +8,7 @@ use crate::sample::Sample;
 use crate::summary::Summary;
 use crate::tables::{write_measured, write_sample};
 use rtrb::Consumer;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -37,7 +38,15 @@ impl Output {
             None => None,
             Some(path) => {
                 let writer = Writer::create(path, table, columns).map_err(|error| {
-                    Failure::work(format_args!("{} was not written: {error}", path.display()))
+                    let what = format!("{} was not written: {error}", path.display());
+                    match error.kind() {
+                        ErrorKind::PermissionDenied
+                        | ErrorKind::NotFound
+                        | ErrorKind::NotADirectory
+                        | ErrorKind::IsADirectory
+                        | ErrorKind::ReadOnlyFilesystem => Failure::input(what),
+                        _ => Failure::work(what),
+                    }
                 })?;
                 Some((writer, path.to_owned()))
             }

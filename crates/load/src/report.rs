@@ -17,9 +17,9 @@ pub fn capacity(found: Option<Capacity>) -> String {
     match found {
         Some(found) => {
             let plural = if found.users == 1 { "" } else { "s" };
-            format!("{:.0} requests/s with {} user{plural}", found.rate, found.users)
+            format!("{:.0} requests/s with {} user{plural}\n", found.rate, found.users)
         }
-        None => "stopped before the capacity was found".to_owned(),
+        None => "stopped before the capacity was found\n".to_owned(),
     }
 }
 

@@ -219,3 +219,7 @@ fn keeps_alive(value: &[u8], by_version: bool) -> bool {
         }
     })
 }
+
+#[cfg(test)]
+#[path = "response_test.rs"]
+mod tests;

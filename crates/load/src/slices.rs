@@ -88,9 +88,19 @@ impl Rounds {
         self.random = fastrand::Rng::with_seed(self.plan.seed);
     }
 
+    /// Whether the warm-up, or the window once there is one, has ended.
     fn is_over(&self, now: Nanoseconds) -> bool {
-        self.number.is_some_and(|number| number > 0)
-            && (self.left(now) <= 0 || self.budget.is_spent())
+        match self.number {
+            None => self.left(now) <= 0,
+            Some(number) => number > 0 && (self.left(now) <= 0 || self.budget.is_spent()),
+        }
+    }
+
+    fn slice(&mut self, target: usize, length: Nanoseconds, drains: bool) -> Slice {
+        let number = self.number;
+        self.number = number.map(|number| number + 1);
+        let continues = !std::mem::replace(&mut self.drained, drains);
+        Slice { number, target, users: self.plan.users, length, continues, drains }
     }
 }
 
@@ -98,31 +108,25 @@ impl Schedule for Rounds {
     fn next(&mut self, now: Nanoseconds, _last: Done) -> Option<Slice> {
         self.started.get_or_insert(now);
         if self.at == 0 {
-            if self.number.is_none() && self.left(now) <= 0 {
-                self.begin_window(now);
+            let over = self.is_over(now);
+            if over && !self.drained {
+                // It sends nothing: it waits for what is under way.
+                return Some(self.slice(0, 0, true));
             }
-            if self.is_over(now) {
-                return None;
+            match self.number {
+                None if over => self.begin_window(now),
+                Some(_) if over => return None,
+                _ => {}
             }
             self.random.shuffle(&mut self.order);
         }
         let target = self.order[self.at];
         self.at = (self.at + 1) % self.plan.targets;
-        let number = self.number;
-        self.number = number.map(|number| number + 1);
         // One target alone is under load without a gap: its slices only cut the time.
         let alone = self.plan.targets == 1;
         let left = self.left(now);
-        let continues = !self.drained;
-        self.drained = !alone || left <= self.plan.slice;
-        Some(Slice {
-            number,
-            target,
-            users: self.plan.users,
-            length: if alone { self.plan.slice.min(left) } else { self.plan.slice },
-            continues,
-            drains: self.drained,
-        })
+        let length = if alone { self.plan.slice.min(left) } else { self.plan.slice };
+        Some(self.slice(target, length, !alone || left <= self.plan.slice))
     }
 }
 
@@ -186,6 +190,16 @@ mod tests {
         assert_eq!(drains, [true, false, false, false, true]);
         let continues: Vec<_> = all.iter().map(|slice| slice.continues).collect();
         assert_eq!(continues, [false, false, true, true, true]);
+    }
+
+    #[test]
+    fn what_is_under_way_when_the_time_is_over_is_waited_for() {
+        let plan = Plan { targets: 1, warm_up: 0, window: 8, ..PLAN };
+        let mut rounds = Rounds::new(plan, Arc::new(Budget::unlimited()));
+        assert!(!rounds.next(0, Done::default()).unwrap().drains);
+        let last = rounds.next(9, Done::default()).unwrap();
+        assert_eq!((last.length, last.continues, last.drains), (0, true, true));
+        assert_eq!(rounds.next(9, Done::default()), None);
     }
 
     #[test]

@@ -108,7 +108,11 @@ impl Sender for Solo {
     fn run(&mut self, slice: &Slice, start: Nanoseconds, log: &mut Log) -> Nanoseconds {
         let until = start + slice.length;
         let recorded = slice.number.is_some();
-        while !stop::asked() && (!recorded || self.settings.budget.take(slice.target)) {
+        let mut now = start;
+        while now < until
+            && !stop::asked()
+            && (!recorded || self.settings.budget.take(slice.target))
+        {
             let Some((start, outcome, end)) = self.request(slice.target) else { break };
             let sample = Sample {
                 target: slice.target as u16,
@@ -119,9 +123,7 @@ impl Sender for Solo {
                 outcome,
             };
             log.push(sample, recorded);
-            if end >= until {
-                break;
-            }
+            now = end;
         }
         self.settings.clock.now()
     }

@@ -11,7 +11,8 @@ extern "C" fn note(signal: libc::c_int) {
     ASKED.store(signal, Ordering::Relaxed);
 }
 
-/// Turns SIGINT and SIGTERM into a wish to stop. A second one kills as usual.
+/// Turns SIGINT and SIGTERM into a wish to stop; a second one kills as usual. A file
+/// that grows beyond its limit becomes an error of its write.
 pub fn catch_signals() -> io::Result<()> {
     for signal in [libc::SIGINT, libc::SIGTERM] {
         // SAFETY: all zeroes is a valid value of this plain structure.
@@ -23,6 +24,8 @@ pub fn catch_signals() -> io::Result<()> {
             return Err(io::Error::last_os_error());
         }
     }
+    // SAFETY: no handler is installed.
+    unsafe { libc::signal(libc::SIGXFSZ, libc::SIG_IGN) };
     Ok(())
 }
 

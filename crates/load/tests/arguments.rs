@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Wrong arguments end with exit code 2 and one line that says what is wrong.
+
+mod common;
+
+use common::{HELLO, Server, answer_all, tare_load};
+use serde_json::Value;
+
+#[test]
+fn wrong_arguments_are_one_line_and_exit_code_2() {
+    let server = Server::start(|mut stream, _| answer_all(&mut stream, HELLO));
+    let url = server.url();
+    let named = format!("a={url}");
+    for (arguments, says) in [
+        (vec![], "URL"),
+        (vec!["ftp://a"], "http://"),
+        (vec!["https://a"], "TLS"),
+        (vec![&*url, "--target", &*named], "--target"),
+        (vec!["--target", "a"], "NAME=URL"),
+        (vec!["--target", &*named, "--target", &*named], "'a'"),
+        (vec![&*url, "--duration", "10"], "unit"),
+        (vec![&*url, "--duration"], "--duration"),
+        (vec![&*url, "--rate", "100"], "--mode"),
+        (vec![&*url, "--mode", "open"], "--rate"),
+        (vec![&*url, "--threads", "2"], "--threads"),
+        (vec![&*url, "--header", "no colon"], "Name: value"),
+        (vec![&*url, "--body", "/does/not/exist"], "/does/not/exist"),
+        (vec![&*url, "--watch", "b=1"], "--watch b"),
+        (vec![&*url, "--watch", "default=4194304"], "--watch"),
+        (vec![&*url, "--cpu", "1023"], "--cpu"),
+        (vec![&*url, "--capacity", "--users", "3"], "--capacity"),
+        (vec![&*url, "--wrong"], "--wrong"),
+    ] {
+        let output = tare_load(&[vec!["http"], arguments.clone()].concat());
+        let errors = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(2), "{arguments:?}: {errors}");
+        assert_eq!(errors.lines().count(), 1, "{arguments:?}: {errors}");
+        assert!(errors.starts_with("tare-load: ") && errors.contains(says), "{errors}");
+        assert!(output.stdout.is_empty());
+    }
+}
+
+#[test]
+fn the_schema_names_both_tables() {
+    let output = tare_load(&["schema", "--json"]);
+    let schema: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let names: Vec<_> = schema["tables"].as_array().unwrap().iter().map(|t| &t["name"]).collect();
+    assert_eq!(names, ["samples", "machine"]);
+    assert_eq!(schema["tables"][0]["columns"][0]["type"], "category");
+}
+
+#[test]
+fn the_help_has_examples() {
+    let output = tare_load(&["http", "--help"]);
+    assert_eq!(output.status.code(), Some(0));
+    assert!(String::from_utf8(output.stdout).unwrap().contains("Examples:"));
+}

@@ -1,0 +1,129 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Servers on loopback, and what tare-load recorded about them."""
+
+import json
+import shutil
+import socket
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tare.native import native
+
+TARE_LOAD = native("bin", "tare-load")
+NGINX_CONF = """
+user root;
+daemon off;
+worker_processes 1;
+pid nginx.pid;
+events { worker_connections 1024; }
+http {
+  client_body_temp_path body; proxy_temp_path proxy; fastcgi_temp_path fastcgi;
+  uwsgi_temp_path uwsgi; scgi_temp_path scgi;
+  server { listen 127.0.0.1:%d; access_log one.log; location / { return 200 "hello\\n"; } }
+  server { listen 127.0.0.1:%d; access_log two.log; location / { return 200 "hello\\n"; } }
+}
+"""
+
+
+@dataclass
+class Nginx:
+    """A running nginx: two servers in one process, each with an access log."""
+
+    folder: Path
+    ports: tuple[int, int]
+    process: subprocess.Popen[bytes]
+
+    def url(self, server: int = 0) -> str:
+        return f"http://127.0.0.1:{self.ports[server]}/"
+
+    def worker(self) -> int:
+        """The process that answers requests."""
+        children = Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children")
+        return int(children.read_text())
+
+    def logged(self) -> tuple[int, int]:
+        """Requests in the access logs, once nginx has stopped by itself."""
+        subprocess.run(["nginx", "-p", self.folder, "-c", "nginx.conf", "-s", "quit"], check=True)
+        self.process.wait(10)
+        one, two = (
+            len((self.folder / name).read_text().splitlines()) for name in ("one.log", "two.log")
+        )
+        return one, two
+
+
+@pytest.fixture
+def nginx(tmp_path: Path) -> Iterator[Nginx]:
+    if shutil.which("nginx") is None:
+        pytest.skip("nginx is not installed")
+    folder = tmp_path / "nginx"
+    folder.mkdir()
+    ports = free_ports()
+    (folder / "nginx.conf").write_text(NGINX_CONF % ports)
+    command = ["nginx", "-p", str(folder), "-c", "nginx.conf", "-e", "error.log"]
+    with subprocess.Popen(command) as process:
+        try:
+            for port in ports:
+                wait_for(port)
+            yield Nginx(folder, ports, process)
+        finally:
+            process.terminate()
+
+
+@pytest.fixture
+def measure(tmp_path: Path) -> Callable[..., "Measurement"]:
+    def run(*arguments: str) -> Measurement:
+        files = tmp_path / "samples.arrow", tmp_path / "machine.arrow"
+        command = [TARE_LOAD, "http", "--json", "--warmup", "0s", *arguments]
+        command += ["--out", str(files[0]), "--machine", str(files[1])]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+        assert done.returncode == 0, done.stderr
+        return Measurement(json.loads(done.stdout), rows(files[0]), rows(files[1]))
+
+    return run
+
+
+@dataclass
+class Measurement:
+    """What was printed, and the rows of the two tables."""
+
+    summary: dict[str, Any]
+    samples: list[dict[str, Any]]
+    machine: list[dict[str, Any]]
+
+
+def rows(path: Path) -> list[dict[str, Any]]:
+    """The rows of an Arrow stream, up to its last whole batch."""
+    import pyarrow as pa
+
+    found: list[dict[str, Any]] = []
+    with pa.ipc.open_stream(path) as stream:
+        while True:
+            try:
+                found += stream.read_next_batch().to_pylist()
+            except (StopIteration, pa.ArrowInvalid, OSError):
+                return found
+
+
+def free_ports() -> tuple[int, int]:
+    with socket.socket() as one, socket.socket() as two:
+        one.bind(("127.0.0.1", 0))
+        two.bind(("127.0.0.1", 0))
+        return one.getsockname()[1], two.getsockname()[1]
+
+
+def wait_for(port: int) -> None:
+    deadline = time.monotonic() + 10
+    while time.monotonic() < deadline:
+        try:
+            socket.create_connection(("127.0.0.1", port)).close()
+        except ConnectionRefusedError:
+            time.sleep(0.02)
+        else:
+            return
+    pytest.fail(f"nobody listens on port {port}")

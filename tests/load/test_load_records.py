@@ -1,0 +1,99 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What tare-load records is what the server saw."""
+
+from collections import Counter
+from collections.abc import Callable
+from itertools import pairwise
+from typing import Any
+
+import pytest
+from tests.load.conftest import Measurement, Nginx
+
+Measure = Callable[..., Measurement]
+
+
+@pytest.mark.parametrize(
+    "load",
+    [
+        ["--requests", "700"],
+        ["--requests", "700", "--users", "5", "--threads", "2"],
+        ["--requests", "100", "--connection", "per-request"],
+        ["--duration", "300ms", "--users", "3"],
+        ["--duration", "300ms", "--mode", "open", "--rate", "1000"],
+        ["--duration", "300ms", "--mode", "constant", "--rate", "500", "--users", "4"],
+    ],
+    ids=" ".join,
+)
+def test_every_request_that_nginx_logged_is_recorded(
+    nginx: Nginx, measure: Measure, load: list[str]
+) -> None:
+    measured = measure(nginx.url(), *load)
+
+    assert nginx.logged() == (len(measured.samples), 0)
+    target = measured.summary["targets"][0]
+    assert (target["requests"], target["errors"]) == (len(measured.samples), 0)
+    assert [row["seq"] for row in measured.samples] == list(range(len(measured.samples)))
+    assert {
+        (row["condition"], row["source"], row["ok"], row["status"], row["error"])
+        for row in measured.samples
+    } == {("default", "client", True, 200, None)}
+    assert all(row["intended_ns"] <= row["start_ns"] for row in measured.samples)
+
+
+def test_targets_have_their_slices_in_turn(nginx: Nginx, measure: Measure) -> None:
+    targets = ["--target", f"one={nginx.url(0)}", "--target", f"two={nginx.url(1)}"]
+    watch = ["--watch", f"one={nginx.worker()}"]
+    measured = measure(*targets, *watch, "--duration", "400ms", "--seed", "3", "--users", "2")
+
+    by_target = Counter(row["condition"] for row in measured.samples)
+    assert nginx.logged() == (by_target["one"], by_target["two"])
+    order = _order(measured)
+    rounds = [set(order[at : at + 2]) for at in range(0, len(order), 2)]
+    assert len(rounds) > 5
+    assert all(each == {"one", "two"} for each in rounds)
+    slices = _by_slice(measured, "generator", "requests")
+    assert Counter(row["slice"] for row in measured.samples) == {
+        number: row["value"] for number, row in slices.items() if row["value"]
+    }
+    for row in measured.samples:
+        slice_ = slices[row["slice"]]
+        assert row["condition"] == slice_["condition"]
+        assert slice_["start_ns"] <= row["start_ns"]
+        end = slice_["start_ns"] + slice_["duration_ns"]
+        assert row["start_ns"] + row["duration_ns"] <= end
+    watched = _by_slice(measured, "service", "cpu_time").values()
+    assert {row["condition"] for row in watched} == {"one"}
+    assert sum(row["value"] for row in watched) > 0
+
+
+def test_the_seed_gives_the_order(nginx: Nginx, measure: Measure) -> None:
+    targets = ["--target", f"one={nginx.url(0)}", "--target", f"two={nginx.url(1)}"]
+    seeded = [_order(measure(*targets, "--duration", "200ms", "--seed", seed)) for seed in "778"]
+    first, second, other = (order[:16] for order in seeded)
+    assert first == second
+    assert first != other
+
+
+def test_slices_of_one_target_leave_no_gap(nginx: Nginx, measure: Measure) -> None:
+    measured = measure(nginx.url(), "--duration", "200ms", "--slice", "20ms", "--users", "4")
+
+    slices = list(_by_slice(measured, "machine", "steal").values())
+    assert 2 < len(slices) <= 10
+    for one, next_ in pairwise(slices):
+        assert one["start_ns"] + one["duration_ns"] == next_["start_ns"]
+    cpu = _by_slice(measured, "generator", "cpu_time").values()
+    assert all(0 < row["value"] <= row["duration_ns"] * 1.5 for row in cpu)
+
+
+def _order(measured: Measurement) -> list[str]:
+    return [row["condition"] for row in _by_slice(measured, "generator", "requests").values()]
+
+
+def _by_slice(measured: Measurement, subject: str, metric: str) -> dict[int, dict[str, Any]]:
+    found = {
+        row["slice"]: row
+        for row in measured.machine
+        if (row["subject"], row["metric"]) == (subject, metric)
+    }
+    assert list(found) == sorted(found)
+    return found
