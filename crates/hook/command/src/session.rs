@@ -18,9 +18,19 @@ use std::time::{Duration, Instant};
 use tare_clock::{Rate, Snapshot};
 use tare_command::{Child, Failure, ResultExt, Signals, exit_code, say};
 
-/// Passed on to the program. SIGHUP is not: it reloads the rules.
-const FORWARDED: [i32; 6] =
-    [libc::SIGTERM, libc::SIGINT, libc::SIGQUIT, libc::SIGUSR1, libc::SIGUSR2, libc::SIGWINCH];
+/// Passed on to the program: what ends servers or tells them something. SIGHUP is not, it
+/// reloads the rules.
+const FORWARDED: [i32; 9] = [
+    libc::SIGTERM,
+    libc::SIGINT,
+    libc::SIGQUIT,
+    libc::SIGUSR1,
+    libc::SIGUSR2,
+    libc::SIGWINCH,
+    libc::SIGALRM,
+    libc::SIGTTIN,
+    libc::SIGTTOU,
+];
 
 /// How long events wait in the rings: the first while they come, the second, by doubling,
 /// when none do. A ring holds 3,200 events, which bounds both.
