@@ -10,7 +10,13 @@
 #include <time.h>
 #include <unistd.h>
 
-static long delay_ns = -1;
+static long delay_ns;
+
+// Read at the start: nginx gives its workers another environment.
+__attribute__((constructor)) static void read_delay(void) {
+    const char *text = getenv("DELAY_NS");
+    delay_ns = text ? atol(text) : 0;
+}
 
 static long now_ns(void) {
     struct timespec now;
@@ -20,10 +26,6 @@ static long now_ns(void) {
 
 // Busy: a sleeping thread would be late by what the scheduler takes, which is not known.
 static void delay(void) {
-    if (delay_ns < 0) {
-        const char *text = getenv("DELAY_NS");
-        delay_ns = text ? atol(text) : 0;
-    }
     if (delay_ns == 0) return;
     int before = errno;
     long until = now_ns() + delay_ns;

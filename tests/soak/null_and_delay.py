@@ -11,6 +11,7 @@ import sys
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 from tests.soak.results import ROOT, renew
@@ -54,7 +55,8 @@ def run(tries: int) -> None:
     folder = ROOT / "results" / f"soak-{datetime.now():%Y%m%dT%H%M%S}"
     folder.mkdir(parents=True)
     done = [_try("null", number, PLAN, folder) for number in range(1, tries + 1)]
-    delay_ns = round(DELAY * _p50_ns(folder / "null-1"))
+    p50s = [_p50_ns(folder / f"null-{number}") for number in range(1, tries + 1)]
+    delay_ns = round(DELAY * median(p50s))
     plan = _delayed_plan(delay_ns, folder)
     done += [_try("delay", number, plan, folder) for number in range(1, tries + 1)]
     _write(done, delay_ns, tries)
@@ -97,8 +99,7 @@ def _delayed_plan(delay_ns: int, folder: Path) -> Path:
 
 
 def _p50_ns(folder: Path) -> float:
-    runs = [run.summaries["p50"] for run in read_result(folder).runs if run.valid]
-    return sorted(runs)[len(runs) // 2]
+    return median(run.summaries["p50"] for run in read_result(folder).runs if run.valid)
 
 
 def _block_sd(folder: Path) -> float:
