@@ -2,19 +2,17 @@
 """The report in a real browser: nothing sticks out, dark is dark, the first screen is one."""
 
 import json
-import shutil
-import subprocess
 from html import unescape
 from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.report.browser import CHROMIUM, browse
 from tests.report.synthetic import Synthetic
 
 from tare.report import write
 
-BROWSER = shutil.which("chromium") or shutil.which("chromium-browser")
-pytestmark = pytest.mark.skipif(BROWSER is None, reason="needs chromium")
+pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="needs chromium")
 
 # The report itself runs no script: a page around it measures it in a frame of the given size.
 AROUND = """<iframe id=f width={width} height={height} style="border:0"></iframe><pre id=o></pre>
@@ -51,29 +49,7 @@ def measured(report: Path, width: int, height: int, *, dark: bool = False) -> di
     around = report.parent / f"around-{width}-{dark}.html"
     page = json.dumps(report.name)
     around.write_text(AROUND.format(width=width, height=height, page=page))
-    shown = subprocess.run(
-        [
-            str(BROWSER),
-            "--headless",
-            "--no-sandbox",
-            "--disable-gpu",
-            "--disable-quic",
-            "--no-first-run",
-            "--disable-background-networking",
-            "--disable-component-update",
-            "--disable-sync",
-            "--allow-file-access-from-files",
-            f"--user-data-dir={report.parent / 'profile'}",
-            f"--blink-settings=preferredColorScheme={0 if dark else 1}",
-            "--virtual-time-budget=10000",
-            "--dump-dom",
-            around.as_uri(),
-        ],
-        capture_output=True,
-        text=True,
-        timeout=100,
-        check=True,
-    ).stdout
+    shown = browse(around, "--dump-dom", dark=dark)
     start = shown.index('<pre id="o">') + len('<pre id="o">')
     found: dict[str, Any] = json.loads(unescape(shown[start : shown.index("</pre>", start)]))
     return found
