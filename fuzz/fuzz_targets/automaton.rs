@@ -13,6 +13,8 @@ use tare_hook_segment::{Action, Control, Directions, Generation, Keyword, ROOT, 
 
 #[derive(Arbitrary, Debug)]
 struct Input<'a> {
+    /// Few different letters: then keywords overlap, and texts have many of them.
+    few_letters: bool,
     keywords: Vec<(&'a [u8], bool)>,
     text: &'a [u8],
     state: u32,
@@ -32,8 +34,14 @@ fn bytes(rules: &Rules) -> &[AtomicU8] {
 }
 
 fuzz_target!(|input: Input<'_>| {
-    let keywords: Vec<Keyword<'_>> = input
-        .keywords
+    let spell = |bytes: &[u8]| match input.few_letters {
+        true => bytes.iter().map(|byte| b"abAB"[usize::from(byte & 3)]).collect(),
+        false => bytes.to_vec(),
+    };
+    let text = spell(input.text);
+    let words: Vec<(Vec<u8>, bool)> =
+        input.keywords.iter().map(|(text, ignore_case)| (spell(text), *ignore_case)).collect();
+    let keywords: Vec<Keyword<'_>> = words
         .iter()
         .map(|(text, ignore_case)| Keyword {
             text,
@@ -46,7 +54,7 @@ fuzz_target!(|input: Input<'_>| {
     let Ok(generation) = Generation::build(&keywords) else { return };
     CONTROL.publish(&generation);
     let view = CONTROL.view().expect("published");
-    compare(view.rules, &keywords, input.text);
+    compare(view.rules, &keywords, &text);
 
     let slot = bytes(view.rules);
     let mut damaged = Vec::new();
@@ -56,12 +64,12 @@ fuzz_target!(|input: Input<'_>| {
             damaged.push((place, slot[place].swap(*value, Relaxed)));
         }
     }
-    let scan = view.rules.scan(input.state, input.text);
-    let state = view.rules.matches(scan.state, input.text, |found| {
+    let scan = view.rules.scan(input.state, &text);
+    let state = view.rules.matches(scan.state, &text, |found| {
         view.rules.attributes(found.keyword);
         ControlFlow::Continue(())
     });
-    view.rules.scan(state, input.text);
+    view.rules.scan(state, &text);
     for (place, value) in damaged.into_iter().rev() {
         slot[place].store(value, Relaxed);
     }

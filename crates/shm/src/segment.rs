@@ -95,10 +95,6 @@ impl Segment {
         unsafe { self.base.cast::<Header>().read_volatile() }
     }
 
-    pub fn size(&self) -> usize {
-        self.size
-    }
-
     /// The `T` at `offset`, `None` where it does not fit or is not aligned.
     ///
     /// # Safety
@@ -114,25 +110,15 @@ impl Segment {
         Some(unsafe { self.base.add(offset).cast::<T>().as_ref() })
     }
 
-    /// `length` values of `T` from `offset` on, `None` where they do not fit or are not
-    /// aligned.
-    ///
-    /// # Safety
-    /// As for [`Segment::at`].
-    pub unsafe fn slice<T>(&self, offset: usize, length: usize) -> Option<&'static [T]> {
-        let end = offset.checked_add(length.checked_mul(size_of::<T>())?)?;
-        if end > self.size || !offset.is_multiple_of(align_of::<T>()) {
+    /// `length` words from `offset` on, `None` where they do not fit or are not aligned. Of
+    /// a segment mapped read-only they must not be written.
+    pub fn words(&self, offset: usize, length: usize) -> Option<&'static [AtomicU64]> {
+        let end = offset.checked_add(length.checked_mul(size_of::<AtomicU64>())?)?;
+        if end > self.size || !offset.is_multiple_of(align_of::<AtomicU64>()) {
             return None;
         }
         // SAFETY: in bounds and aligned (the base is page-aligned); never unmapped.
         Some(unsafe { core::slice::from_raw_parts(self.base.add(offset).cast().as_ptr(), length) })
-    }
-
-    /// `length` words from `offset` on.
-    pub fn words(&self, offset: usize, length: usize) -> Option<&'static [AtomicU64]> {
-        // SAFETY: atomics only; writing to a read-only mapping is the one fault left,
-        // and `push` and `pop` are for segments opened to be written.
-        unsafe { self.slice(offset, length) }
     }
 }
 

@@ -124,12 +124,6 @@ pub fn read(fd: c_int, buffer: &mut [u8]) -> Result<usize, Errno> {
     }
 }
 
-/// Writes at most `bytes.len()` bytes and says how many.
-pub fn write(fd: c_int, bytes: &[u8]) -> Result<usize, Errno> {
-    // SAFETY: the kernel reads at most `bytes.len()` bytes of `bytes`.
-    unsafe { call(libc::SYS_write, [fd as usize, bytes.as_ptr().addr(), bytes.len(), 0, 0, 0]) }
-}
-
 pub fn close(fd: c_int) {
     // SAFETY: no memory is touched; the descriptor is gone whatever is returned.
     let _ = unsafe { call(libc::SYS_close, [fd as usize, 0, 0, 0, 0, 0]) };
