@@ -118,8 +118,8 @@ pub struct Http {
     #[arg(long, value_name = "TIME", default_value = "2s", value_parser = values::duration_or_zero)]
     pub warmup: Duration,
 
-    /// Length of a slice.
-    #[arg(long, value_name = "TIME", default_value = "5ms", value_parser = values::duration)]
+    /// Length of a slice, at least 50us.
+    #[arg(long, value_name = "TIME", default_value = "5ms", value_parser = values::slice)]
     pub slice: Duration,
 
     /// Seed of the order of slices. [default: random, and printed]

@@ -59,8 +59,9 @@ impl Gauges {
     /// `threads` are the thread identifiers of the generator, `watched` the processes
     /// of each target.
     pub fn open(threads: &[libc::pid_t], watched: &[Vec<libc::pid_t>]) -> io::Result<Self> {
-        let process = |pid: &libc::pid_t| {
-            Ok(Process { clock: process_clock(*pid), delay: TaskDelay::of_process(*pid)? })
+        let process = |pid: &libc::pid_t| match TaskDelay::of_process(*pid) {
+            Ok(delay) => Ok(Process { clock: process_clock(*pid), delay }),
+            Err(error) => Err(io::Error::new(error.kind(), format!("process {pid}: {error}"))),
         };
         Ok(Self {
             steal: Steal::open().ok(),

@@ -63,8 +63,7 @@ impl Session {
             })
             .collect::<Result<Vec<_>, Failure>>()?;
         let identifiers: Vec<_> = started.iter().filter_map(|thread| thread.identify()).collect();
-        let gauges = Gauges::open(&identifiers, &self.watched)
-            .or_input("a process of --watch cannot be read")?;
+        let gauges = Gauges::open(&identifiers, &self.watched).or_input("--watch")?;
         let mut lead = Some(Lead { schedule: self.schedule, gauges, measured });
         for thread in &started {
             // A thread that is gone already is seen as finished below.

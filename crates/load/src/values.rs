@@ -50,6 +50,15 @@ pub fn duration(text: &str) -> Result<Duration, String> {
     })
 }
 
+/// A time in which a request can at least be started.
+pub fn slice(text: &str) -> Result<Duration, String> {
+    let time = duration_or_zero(text)?;
+    if time < Duration::from_micros(50) {
+        return Err("it should be 50us or more".to_owned());
+    }
+    Ok(time)
+}
+
 /// A number and its unit, such as `1.5ms`.
 pub fn duration_or_zero(text: &str) -> Result<Duration, String> {
     let unit_at = text.find(|letter: char| letter.is_alphabetic()).unwrap_or(text.len());
@@ -127,6 +136,7 @@ mod tests {
         for text in ["", "5", "ms", "-1s", "1e400s", "5 parsecs", "0s", "169h", "NaNs"] {
             assert!(duration(text).is_err(), "{text:?}");
         }
+        assert!(slice("49us").is_err() && slice("50us").is_ok());
     }
 
     #[test]

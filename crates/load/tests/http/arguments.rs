@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Wrong arguments end with exit code 2 and one line that says what is wrong.
 
-mod common;
-
-use common::{HELLO, Server, answer_all, tare_load};
+use crate::server::{HELLO, Server, answer_all, tare_load};
 use serde_json::Value;
 
 #[test]

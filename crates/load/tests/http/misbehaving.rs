@@ -2,9 +2,7 @@
 //! Servers that misbehave: what they do is recorded, and the load goes on. Each test
 //! is run by one user, who blocks, and by several, who are polled.
 
-mod common;
-
-use common::{HELLO, Server, answer_all, measure, read_request, reset, tare_load};
+use crate::server::{HELLO, Server, answer_all, measure, read_request, reset, tare_load};
 use serde_json::{Value, json};
 use std::io::Write;
 use std::net::TcpListener;

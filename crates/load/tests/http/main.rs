@@ -1,0 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
+//! `tare-load http` as a program, against servers in this process.
+
+mod arguments;
+mod misbehaving;
+mod server;
