@@ -138,11 +138,12 @@ impl<C: Connection> Descriptors<C> {
     /// Finds out what `fd` is by asking the kernel, once, and remembers it.
     #[cold]
     pub fn classify(&self, fd: c_int) -> Entry {
-        let kind = match (socket_option(fd, libc::SO_DOMAIN), socket_option(fd, libc::SO_TYPE)) {
-            (Ok(domain), Ok(kind)) => Kind::of_socket(domain, kind),
-            (Err(syscall::Errno(libc::ENOTSOCK)), _) => Kind::Other,
+        let domain = socket_option(fd, libc::SO_DOMAIN);
+        let kind = match domain.and_then(|domain| Ok((domain, socket_option(fd, libc::SO_TYPE)?))) {
+            Ok((domain, kind)) => Kind::of_socket(domain, kind),
+            Err(syscall::Errno(libc::ENOTSOCK)) => Kind::Other,
             // Not open, or the kernel does not let us ask.
-            _ => return Entry::UNKNOWN,
+            Err(_) => return Entry::UNKNOWN,
         };
         if ThreadBlock::get().is_borrowed() {
             return Entry::new(kind, None);

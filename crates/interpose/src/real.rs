@@ -29,24 +29,38 @@ impl Missing for *mut FILE {
 pub(crate) fn next(name: &core::ffi::CStr) -> *mut c_void {
     // SAFETY: `name` is terminated. dlsym may be entered again from the allocator that it
     // calls: its lock is recursive.
-    unsafe { dlsym(libc::RTLD_NEXT, name.as_ptr()) }
+    unsafe {
+        let found = dlsym(libc::RTLD_NEXT, name.as_ptr());
+        if found.is_null() {
+            // The program is not to find our error waiting for it.
+            dlerror();
+        }
+        found
+    }
 }
 
 #[cfg(target_env = "gnu")]
 mod linked {
     use super::{c_char, c_void};
 
-    // dlsym moved to libc.so with version 2.34, which older systems refuse to load.
+    // They moved to libc.so with version 2.34, which older systems refuse to load.
     #[cfg(target_arch = "x86_64")]
-    core::arch::global_asm!(".symver dlsym, dlsym@GLIBC_2.2.5");
+    core::arch::global_asm!(
+        ".symver dlsym, dlsym@GLIBC_2.2.5",
+        ".symver dlerror, dlerror@GLIBC_2.2.5"
+    );
     #[cfg(target_arch = "aarch64")]
-    core::arch::global_asm!(".symver dlsym, dlsym@GLIBC_2.17");
+    core::arch::global_asm!(
+        ".symver dlsym, dlsym@GLIBC_2.17",
+        ".symver dlerror, dlerror@GLIBC_2.17"
+    );
 
     unsafe extern "C" {
         pub fn dlsym(handle: *mut c_void, name: *const c_char) -> *mut c_void;
+        pub fn dlerror() -> *mut c_char;
     }
 }
-use linked::dlsym;
+use linked::{dlerror, dlsym};
 
 /// Sets the calling thread's errno.
 pub fn set_errno(value: c_int) {

@@ -33,9 +33,8 @@ impl Rules {
     #[inline]
     pub fn scan(&self, state: u32, bytes: &[u8]) -> Scan {
         let overlap = (self.longest.load(Relaxed) as usize).saturating_sub(1);
-        let quarter = bytes.len() / 4;
-        let found = if bytes.len() >= MANY && overlap <= quarter {
-            self.scan_four(state, bytes, quarter, overlap)
+        let found = if bytes.len() >= MANY && overlap <= bytes.len() / 3 {
+            self.scan_four(state, bytes, overlap)
         } else {
             self.scan_one(state, bytes)
         };
@@ -53,30 +52,23 @@ impl Rules {
         entry & STATE | seen & MATCH
     }
 
-    /// Four cursors side by side, so that four chains of dependent loads overlap. Each but
-    /// the first begins at the root, `overlap` bytes before its quarter: a keyword that ends
-    /// in the quarter begins no earlier, and after the overlap and one byte the state is the
-    /// one that a walk from the very beginning has.
-    fn scan_four(&self, state: u32, bytes: &[u8], quarter: usize, overlap: usize) -> u32 {
-        let (first, rest) = bytes.split_at(quarter);
-        let lead = |cursor: usize| &bytes[cursor * quarter - overlap..cursor * quarter];
-        let (mut b, mut c, mut d) = (ROOT, ROOT, ROOT);
-        for ((x, y), z) in lead(1).iter().zip(lead(2)).zip(lead(3)) {
-            b = self.step(b, *x);
-            c = self.step(c, *y);
-            d = self.step(d, *z);
-        }
-        let (second, rest) = rest.split_at(quarter);
-        let (third, fourth) = rest.split_at(quarter);
-        let (mut a, mut seen) = (state, 0);
-        for (((w, x), y), z) in first.iter().zip(second).zip(third).zip(fourth) {
+    /// Four cursors side by side, so that four chains of dependent loads overlap. Their
+    /// windows are shifted by a share of the bytes each and overlap by one byte less than the
+    /// longest keyword: one that ends in a window behind its overlap begins in that window.
+    /// There, too, the state is the one that a walk from the very beginning has.
+    fn scan_four(&self, state: u32, bytes: &[u8], overlap: usize) -> u32 {
+        let share = (bytes.len() - overlap) / 4;
+        let window = |cursor: usize| &bytes[cursor * share..(cursor + 1) * share + overlap];
+        let (mut a, mut b, mut c, mut d) = (state, ROOT, ROOT, ROOT);
+        let mut seen = 0;
+        for (((w, x), y), z) in window(0).iter().zip(window(1)).zip(window(2)).zip(window(3)) {
             a = self.step(a, *w);
             b = self.step(b, *x);
             c = self.step(c, *y);
             d = self.step(d, *z);
             seen |= a | b | c | d;
         }
-        self.scan_one(d & STATE, &fourth[quarter..]) | seen & MATCH
+        self.scan_one(d & STATE, &bytes[4 * share + overlap..]) | seen & MATCH
     }
 
     /// Walks over `bytes` from `state` on and calls `each` for every keyword that ends
