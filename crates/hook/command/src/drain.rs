@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 use std::io;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
-use tare_hook_segment::{EVENT_WORDS, Event, EventRing, Shared};
+use tare_hook_segment::{EVENT_WORDS, Event, RINGS, Shared};
 
 /// Events taken from a ring at once.
 const BATCH: usize = 128;
@@ -12,20 +12,24 @@ const TURNS: usize = 32;
 pub struct Drain {
     shared: &'static Shared,
     pending: Vec<Event>,
+    /// The rings that ever had an owner; looking into others would give them memory.
+    used: [bool; RINGS],
     /// Records that were no events.
     damaged: u64,
 }
 
 impl Drain {
     pub fn new(shared: &'static Shared) -> Self {
-        Self { shared, pending: Vec::new(), damaged: 0 }
+        Self { shared, pending: Vec::new(), used: [false; RINGS], damaged: 0 }
     }
 
     /// Takes what stands in the rings now; whether there was anything.
     pub fn collect(&mut self) -> bool {
         let before = self.pending.len();
-        for ring in self.shared.rings.iter().filter(|ring| ring.owner.load(Relaxed) != 0) {
-            self.empty(ring);
+        for place in 0..RINGS {
+            if self.shared.owners[place].load(Relaxed) != 0 {
+                self.empty(place);
+            }
         }
         self.pending.len() > before
     }
@@ -40,23 +44,25 @@ impl Drain {
 
     /// Gives the rings of threads that have ended to others.
     pub fn reclaim(&mut self) {
-        for ring in &self.shared.rings {
-            let owner = ring.owner.load(Acquire);
+        for place in 0..RINGS {
+            let owner = self.shared.owners[place].load(Acquire);
             if owner != 0 && !is_alive(owner) {
-                self.empty(ring);
-                let _ = ring.owner.compare_exchange(owner, 0, Release, Relaxed);
+                self.empty(place);
+                self.shared.owners[place].store(0, Release);
             }
         }
     }
 
     /// Events that were seen and are in no file: full rings, too many threads, damage.
     pub fn lost(&self) -> u64 {
-        let full = self.shared.rings.iter().filter_map(EventRing::ring).map(|ring| ring.lost());
+        let used = self.shared.rings.iter().zip(self.used).filter(|(_, used)| *used);
+        let full = used.filter_map(|(ring, _)| ring.ring()).map(|ring| ring.lost());
         full.fold(self.shared.lost.load(Relaxed), u64::saturating_add).saturating_add(self.damaged)
     }
 
-    fn empty(&mut self, ring: &EventRing) {
-        let Some(ring) = ring.ring() else { return };
+    fn empty(&mut self, place: usize) {
+        self.used[place] = true;
+        let Some(ring) = self.shared.rings[place].ring() else { return };
         let mut words = [0; BATCH * EVENT_WORDS];
         for _ in 0..TURNS {
             let Ok(length) = ring.pop(&mut words) else {
@@ -119,8 +125,9 @@ mod tests {
     #[test]
     fn events_of_several_threads_come_in_order_of_time() {
         let shared = Segments::create().unwrap().shared;
-        for (ring, times) in shared.rings.iter().zip([[1, 4, 9], [2, 3, 12]]) {
-            ring.owner.store(std::process::id(), Relaxed);
+        for (place, times) in [[1, 4, 9], [2, 3, 12]].iter().enumerate() {
+            let ring = &shared.rings[place];
+            shared.owners[place].store(std::process::id(), Relaxed);
             times
                 .iter()
                 .for_each(|time| assert!(ring.ring().unwrap().push(&event(*time).encode())));
@@ -136,14 +143,13 @@ mod tests {
     #[test]
     fn the_ring_of_a_dead_thread_is_emptied_and_freed() {
         let shared = Segments::create().unwrap().shared;
-        let (dead, alive) = (&shared.rings[0], &shared.rings[1]);
-        dead.owner.store(u32::MAX, Relaxed);
-        alive.owner.store(std::process::id(), Relaxed);
-        assert!(dead.ring().unwrap().push(&event(7).encode()));
+        shared.owners[0].store(u32::MAX, Relaxed);
+        shared.owners[1].store(std::process::id(), Relaxed);
+        assert!(shared.rings[0].ring().unwrap().push(&event(7).encode()));
         let mut drain = Drain::new(shared);
         drain.reclaim();
-        assert_eq!(dead.owner.load(Relaxed), 0);
-        assert_eq!(alive.owner.load(Relaxed), std::process::id());
+        assert_eq!(shared.owners[0].load(Relaxed), 0);
+        assert_eq!(shared.owners[1].load(Relaxed), std::process::id());
         assert_eq!(ticks(&drain.until(u64::MAX)), [7]);
     }
 
@@ -165,7 +171,7 @@ mod tests {
     fn damaged_and_dropped_records_are_counted() {
         let shared = Segments::create().unwrap().shared;
         let ring = &shared.rings[0];
-        ring.owner.store(std::process::id(), Relaxed);
+        shared.owners[0].store(std::process::id(), Relaxed);
         assert!(ring.ring().unwrap().push(&[u64::MAX; EVENT_WORDS]));
         assert!(ring.ring().unwrap().push(&[1, 2, 3]));
         let mut drain = Drain::new(shared);

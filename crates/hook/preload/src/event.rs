@@ -68,18 +68,17 @@ impl Hook {
 
     /// The ring that the thread owns; at first, a free one.
     fn ring(self, block: &ThreadBlock, tid: u32) -> Option<&'static EventRing> {
-        let rings = &self.shared.rings;
+        let (owners, rings) = (&self.shared.owners, &self.shared.rings);
         if let Some(claimed) = (block.claim.load(Relaxed) as usize).checked_sub(1)
-            && let Some(ring) = rings.get(claimed)
-            && ring.owner.load(Relaxed) == tid
+            && owners.get(claimed).is_some_and(|owner| owner.load(Relaxed) == tid)
         {
-            return Some(ring);
+            return rings.get(claimed);
         }
         let first = tid as usize;
-        let mut places = (0..rings.len()).map(|step| (first + step) % rings.len());
+        let mut places = (0..owners.len()).map(|step| (first + step) % owners.len());
         let place = places
-            .find(|place| rings[*place].owner.compare_exchange(0, tid, AcqRel, Relaxed).is_ok())?;
+            .find(|place| owners[*place].compare_exchange(0, tid, AcqRel, Relaxed).is_ok())?;
         block.claim.store(place as u32 + 1, Relaxed);
-        Some(&rings[place])
+        rings.get(place)
     }
 }

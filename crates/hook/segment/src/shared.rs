@@ -32,7 +32,12 @@ pub struct Shared {
     /// Events that found no free ring, or came in the middle of another (a signal handler).
     /// Those that found their ring full are counted in the ring.
     pub lost: AtomicU64,
-    _reserved: [AtomicU64; 502],
+    /// By ring: the number of the thread that owns it, 0 if it is free. A thread takes a free
+    /// ring for its first event, by compare-and-swap; tare-hook frees the ring of a thread
+    /// that has ended once it is empty. They stand together because tare-hook looks at all of
+    /// them many times a second.
+    pub owners: [AtomicU32; RINGS],
+    _reserved: [AtomicU64; 374],
     pub statistics: [Statistics; SHARDS],
     pub rings: [EventRing; RINGS],
 }
@@ -96,12 +101,9 @@ impl Unseen {
     }
 }
 
-/// A ring of events (`EVENT_WORDS` words each) and the thread that owns it. A thread takes a
-/// free ring (owner 0) for its first event, by compare-and-swap to its number; tare-hook
-/// drains a ring whose owner has ended and then sets the owner to 0.
+/// A ring of events (`EVENT_WORDS` words each).
 #[repr(C, align(128))]
 pub struct EventRing {
-    pub owner: AtomicU32,
     indices: Indices,
     words: [Word; RING_WORDS],
 }
@@ -115,10 +117,11 @@ impl EventRing {
 const _: () = {
     use core::mem::offset_of;
     assert!(offset_of!(Shared, attached) == 64);
+    assert!(offset_of!(Shared, owners) == 80);
     assert!(offset_of!(Shared, statistics) == 4096);
     assert!(size_of::<Statistics>().is_multiple_of(4096));
     assert!(size_of::<Counters>() == 64);
-    assert!(size_of::<EventRing>() == 128 + 256 + 8 * RING_WORDS);
+    assert!(size_of::<EventRing>() == 256 + 8 * RING_WORDS);
     assert!(RING_WORDS.is_power_of_two());
     assert!(size_of::<Shared>() < 128 << 20);
 };
