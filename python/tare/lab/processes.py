@@ -4,6 +4,7 @@
 import json
 import os
 import select
+import shutil
 import signal
 import subprocess
 import sys
@@ -210,6 +211,6 @@ class Processes:
 
 
 def _on_path(program: str, path: str) -> str:
-    import shutil
-
-    return program if "/" in program else shutil.which(program, path=path) or program
+    """The file of a program; one from PyPI (envoy) stands beside the interpreter."""
+    beside = Path(sys.executable).parent
+    return program if "/" in program else shutil.which(program, path=f"{path}:{beside}") or program

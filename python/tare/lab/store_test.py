@@ -1,0 +1,90 @@
+# SPDX-License-Identifier: Apache-2.0
+import json
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from tare.errors import InputError
+from tare.lab.load import cpu_per_request
+from tare.lab.store import ResultFolder, RunKey, completed, of_condition, read_stream
+from tare.tables import arrow_schema
+
+KEY = RunKey("x-1", "host", "hook", 3, 7, "machine-hash")
+CATEGORY = pa.dictionary(pa.int32(), pa.string())
+
+
+def samples(count: int) -> pa.Table:
+    names = pa.array(["plain", "hook"] * count).cast(CATEGORY)
+    return pa.table({"condition": names, "seq": range(2 * count), "status": [200] * 2 * count})
+
+
+def write_stream(path: Path, batches: int) -> None:
+    with pa.OSFile(str(path), "wb") as file, pa.ipc.new_stream(file, samples(1).schema) as stream:
+        for _ in range(batches):
+            stream.write_table(samples(1000))
+
+
+def test_a_stream_that_was_cut_short_keeps_its_whole_batches(tmp_path: Path) -> None:
+    path = tmp_path / "samples.arrow"
+    write_stream(path, 3)
+    whole = path.read_bytes()
+    table = read_stream(path)
+    assert table is not None
+    assert table.num_rows == 6000
+    path.write_bytes(whole[: len(whole) * 5 // 6])
+    cut = read_stream(path)
+    assert cut is not None
+    assert cut.num_rows == 4000
+    assert cut.equals(table.slice(0, 4000))
+    path.write_bytes(b"")
+    assert read_stream(path) is None
+    assert read_stream(tmp_path / "none") is None
+
+
+def test_a_run_is_written_with_what_the_lab_knows(tmp_path: Path) -> None:
+    folder = ResultFolder(tmp_path)
+    folder.write("samples", of_condition(samples(5), "hook"), KEY)
+    path = tmp_path / "samples/condition=hook/block=3/run=7/samples.parquet"
+    table = pq.read_table(path, partitioning=None)
+    assert table["seq"].to_pylist() == [1, 3, 5, 7, 9]
+    for name, value in vars(KEY).items():
+        assert set(table[name].to_pylist()) == {value}
+    assert list(path.parent.iterdir()) == [path]
+
+
+def test_columns_are_typed_and_ordered_as_declared() -> None:
+    table = completed("samples", samples(2), KEY)
+    declared = arrow_schema("samples")
+    assert table.schema == pa.schema([f for f in declared if f.name in table.column_names])
+    assert table["status"].type == pa.int32()
+
+
+def test_the_manifest_is_replaced_as_a_whole(tmp_path: Path) -> None:
+    folder = ResultFolder(tmp_path / "new" / "result")
+    folder.create("plan", {"runs": []})
+    folder.manifest["runs"].append(1)
+    folder.save()
+    assert json.loads((folder.path / "manifest.json").read_text()) == {"runs": [1]}
+    assert not list(folder.path.glob("*.new"))
+    with pytest.raises(InputError, match="holds a result already"):
+        ResultFolder(folder.path).create("plan", {})
+    with pytest.raises(InputError, match="not a result folder"):
+        ResultFolder(tmp_path).open()
+
+
+def test_cpu_time_a_request_comes_from_the_slices() -> None:
+    rows = [
+        ("service", "cpu_time", 300.0),
+        ("service", "cpu_time", 500.0),
+        ("generator", "cpu_time", 100.0),
+        ("generator", "requests", 3.0),
+        ("generator", "requests", 5.0),
+        ("machine", "steal", 9.0),
+    ]
+    columns = [pa.array(column) for column in zip(*rows, strict=True)]
+    table = pa.table(columns, names=["subject", "metric", "value"])
+    expected = {"service_ns_per_request": 100.0, "generator_ns_per_request": 12.5}
+    assert cpu_per_request(table) == expected
+    assert cpu_per_request(table.slice(0, 3)) == {}
