@@ -57,7 +57,7 @@ def test_ctrl_c_stops_everything_and_resume_goes_on(experiment: Experiment) -> N
 
 
 def test_kill_9_of_tare_leaves_no_process_and_whole_files(experiment: Experiment) -> None:
-    experiment.write_plan(load=LOAD, layers=STRAY)
+    experiment.write_plan(load=LOAD, layers=STRAY, service='stop_timeout = "500ms"')
     process = experiment.start("--out", str(experiment.result), "--blocks", "3")
     experiment.wait_for_runs(process, 2)
     started = family(process)
