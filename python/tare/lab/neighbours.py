@@ -26,7 +26,7 @@ def announced() -> Iterator[Path | None]:
     path = runtime_folder() / f"run-{os.getpid()}.lock"
     try:
         path.parent.mkdir(mode=0o700, exist_ok=True)
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
     except OSError:
         yield None
         return
