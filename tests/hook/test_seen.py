@@ -142,6 +142,49 @@ for a, b in ((one, other), (other, one)):
     assert run(tmp_path, rules("needle"), script).keywords("in") == [("needle", 3), ("needle", 3)]
 
 
+def test_a_socket_that_connects_anew_is_another_connection(tmp_path: Path) -> None:
+    script = """
+one, other = tcp()
+one.sendall(b"nee")
+libc = ctypes.CDLL(None)
+assert libc.connect(one.fileno(), bytes(16), 16) == 0
+with socket.create_server(("127.0.0.1", 0)) as server:
+    one.connect(server.getsockname())
+    other, _ = server.accept()
+one.sendall(b"dle"); one.sendall(b"needle")
+"""
+    seen = run(tmp_path, rules("needle", direction="out"), script)
+    assert seen.keywords("out") == [("needle", 3)]
+
+
+@pytest.mark.parametrize("way", ["passed", "reopened"])
+def test_a_file_under_the_number_of_a_socket_that_was_closed_unseen(
+    way: str, tmp_path: Path
+) -> None:
+    script = f"""
+with open("file", "wb") as file:
+    file.write(b"needle")
+one, other = tcp()
+one.sendall(b"x"); other.recv(1)
+number = other.detach()
+libc = ctypes.CDLL(None)
+if {way!r} == "passed":
+    a, b = socket.socketpair()
+    with open("file", "rb") as file:
+        socket.send_fds(a, [b"x"], [file.fileno()])
+    libc.__close_nocancel(number)
+    _, [fd], *_ = socket.recv_fds(b, 1, 1)
+else:
+    libc.fdopen.restype = libc.freopen.restype = ctypes.c_void_p
+    libc.freopen.argtypes = [ctypes.c_char_p, ctypes.c_char_p, ctypes.c_void_p]
+    libc.freopen(b"file", b"r", libc.fdopen(number, b"r"))
+    fd = number
+assert fd == number
+assert os.read(fd, 9) == b"needle"
+"""
+    assert run(tmp_path, rules("needle", scope="all"), script).events == []
+
+
 def test_scopes(tmp_path: Path) -> None:
     script = """
 http, web = tcp()

@@ -45,6 +45,8 @@ macro_rules! symbols {
         fn close_range(first: c_uint, last: c_uint, flags: c_int) -> c_int;
         fn closefrom(first: c_int) -> ();
         fn fclose(stream: *mut FILE) -> c_int;
+        fn freopen(path: *const c_char, mode: *const c_char, stream: *mut FILE) -> *mut FILE;
+        fn freopen64(path: *const c_char, mode: *const c_char, stream: *mut FILE) -> *mut FILE;
         fn dup(fd: c_int) -> c_int;
         fn dup2(old: c_int, new: c_int) -> c_int;
         fn __dup2(old: c_int, new: c_int) -> c_int;

@@ -285,6 +285,18 @@ impl Interposer for Calls {
         tracking::stream_closed(Symbol::fclose, stream, || unsafe { real::fclose(stream) })
     }
 
+    unsafe fn freopen(path: *const c_char, mode: *const c_char, stream: *mut FILE) -> *mut FILE {
+        tracking::stream_closed(Symbol::freopen, stream, || unsafe {
+            real::freopen(path, mode, stream)
+        })
+    }
+
+    unsafe fn freopen64(path: *const c_char, mode: *const c_char, stream: *mut FILE) -> *mut FILE {
+        tracking::stream_closed(Symbol::freopen64, stream, || unsafe {
+            real::freopen64(path, mode, stream)
+        })
+    }
+
     unsafe fn dup(fd: c_int) -> c_int {
         tracking::duplicated(Symbol::dup, fd, || unsafe { real::dup(fd) })
     }

@@ -101,8 +101,8 @@ pub fn closed_from(symbol: Symbol, first: c_int, call: impl FnOnce()) {
     call();
 }
 
-/// `fclose`, which closes a descriptor without a call that could be seen.
-pub fn stream_closed(symbol: Symbol, stream: *mut FILE, call: impl FnOnce() -> c_int) -> c_int {
+/// `fclose` and `freopen`, which close a descriptor without a call that could be seen.
+pub fn stream_closed<R>(symbol: Symbol, stream: *mut FILE, call: impl FnOnce() -> R) -> R {
     if let Some(hook) = Hook::get()
         && !stream.is_null()
     {
