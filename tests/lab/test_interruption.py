@@ -81,6 +81,7 @@ def test_when_the_supervisor_is_killed_tare_stops_what_it_knows(experiment: Expe
     assert "the supervisor died" in errors.splitlines()[-1]
     wait_until(lambda: none_left(started), 1)
     check_resume(experiment, contents(experiment.result))
+    assert not list(Path("/sys/fs/cgroup").glob(f"**/tare-{supervisor}-*"))
 
 
 def test_resume_refuses_another_plan(experiment: Experiment) -> None:

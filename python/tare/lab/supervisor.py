@@ -245,6 +245,7 @@ class Cgroups:
                 ]
         for kind, home in candidates:
             groups = cls(kind, home)
+            groups.remove_what_the_dead_left()
             probe = groups.enter("probe")
             try:
                 left = groups.leave()
@@ -282,6 +283,13 @@ class Cgroups:
                 if line.startswith("usage_usec "):
                     return int(line.split()[1]) * 1000
         return None
+
+    def remove_what_the_dead_left(self) -> None:
+        """A supervisor that was killed could not remove its groups."""
+        for path in self.home.glob("tare-*-*"):
+            if not Path("/proc", path.name.split("-")[1]).exists():
+                with suppress(OSError):
+                    path.rmdir()
 
     def remove(self) -> None:
         for path in self.mine:
