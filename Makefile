@@ -42,6 +42,8 @@ lint: native ## formatters, linters, types, import layers, rules of the native p
 	@.venv/bin/ruff format --check
 	@.venv/bin/mypy
 	@.venv/bin/lint-imports
+	@.venv/bin/pytest --quiet tests/hook/test_library_rules.py
+	@if command -v cargo-deny >/dev/null; then cargo deny check bans licenses sources; fi
 
 .PHONY: test
 test: PACKAGES := test
@@ -56,8 +58,15 @@ hello: ## compile services/hello, where there is a JDK and Maven
 	else echo "services/hello is left out: it needs a JDK 17 and Maven" >&2; fi
 
 .PHONY: soak
-soak: native ## the long series; results go to docs/results.md
+soak: native fuzz ## the long series; results go to docs/results.md
 	@$(PYTHON) -m tests.soak
+
+.PHONY: fuzz
+fuzz: ## every fuzz target for SECONDS_EACH (60), where there is a nightly toolchain with cargo-fuzz
+	@if command -v cargo-fuzz >/dev/null && rustup run nightly true 2>/dev/null; then \
+	cd fuzz; for target in $$(cargo +nightly fuzz list); do \
+	cargo +nightly fuzz run $$target -- -max_total_time=$${SECONDS_EACH:-60}; done; \
+	else echo "fuzzing is left out: it needs a nightly toolchain and cargo-fuzz" >&2; fi
 
 .PHONY: clean
 clean: ## remove what was built
