@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A program under the hook lives and ends as it does without."""
 
+import errno
 import json
 import os
 import pty
@@ -53,6 +54,26 @@ def test_a_signal_reaches_the_program(number: signal.Signals, start: Start) -> N
     process.stdout.readline()
     process.send_signal(number)
     assert process.wait(10) == 9
+
+
+def test_the_program_cannot_write_the_rules() -> None:
+    script = """
+import mmap, os
+control, shared = map(int, os.environ["TARE_HOOK"].split(":")[2:])
+mmap.mmap(control, 4096, prot=mmap.PROT_READ)
+mmap.mmap(shared, 4096)
+for write in (
+    lambda: mmap.mmap(control, 4096),
+    lambda: os.pwrite(control, b"x", 64),
+    lambda: mmap.mmap(os.open(f"/proc/self/fd/{control}", os.O_RDWR), 4096),
+):
+    try:
+        write()
+    except PermissionError as error:
+        print(error.errno)
+"""
+    out = subprocess.check_output([HOOK, "--", sys.executable, "-c", script], text=True)
+    assert out.split() == [str(errno.EPERM)] * 3
 
 
 def test_ctrl_c_arrives_once() -> None:

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 use crate::header::{Header, MAGIC, Refusal};
-use crate::{process, syscall};
+use crate::process;
+use crate::syscall::{self, Errno};
 use core::ffi::{CStr, c_int};
 use core::ptr::NonNull;
 use core::sync::atomic::AtomicU64;
@@ -30,26 +31,35 @@ unsafe impl Send for Segment {}
 unsafe impl Sync for Segment {}
 
 impl Segment {
-    /// Creates a sealed segment of `size` bytes, zero behind its header, and maps it.
-    /// The descriptor is close-on-exec.
+    /// Creates a sealed segment of `size` bytes, zero behind its header, and maps it. Who gets
+    /// its descriptor, which is close-on-exec, has `others`' access (everyone may write
+    /// before Linux 5.1).
     pub fn create(
         name: &CStr,
         kind: u32,
         version: u32,
         size: usize,
+        others: Access,
     ) -> Result<(c_int, Self), Refusal> {
         if size < size_of::<Header>() {
             return Err(Refusal::TooSmall);
         }
         let fd = syscall::memfd_create(name, libc::MFD_CLOEXEC)?;
-        let segment = Self::fill(fd, kind, version, size).inspect_err(|_| syscall::close(fd))?;
+        let filled = Self::fill(fd, kind, version, size, others);
+        let segment = filled.inspect_err(|_| syscall::close(fd))?;
         Ok((fd, segment))
     }
 
-    fn fill(fd: c_int, kind: u32, version: u32, size: usize) -> Result<Self, Refusal> {
+    fn fill(
+        fd: c_int,
+        kind: u32,
+        version: u32,
+        size: usize,
+        others: Access,
+    ) -> Result<Self, Refusal> {
         syscall::ftruncate(fd, size)?;
-        syscall::fcntl(fd, libc::F_ADD_SEALS, SEALS)?;
         let segment = Self::map(fd, size, Access::ReadWrite)?;
+        seal(fd, others)?;
         let pid = syscall::getpid();
         let header = Header {
             magic: MAGIC,
@@ -122,15 +132,32 @@ impl Segment {
     }
 }
 
+/// Mappings that are there already stay writable.
+fn seal(fd: c_int, others: Access) -> Result<(), Errno> {
+    let add = |seals| syscall::fcntl(fd, libc::F_ADD_SEALS, seals).map(drop);
+    if others == Access::ReadOnly {
+        match add(SEALS | libc::F_SEAL_FUTURE_WRITE as usize) {
+            // Before Linux 5.1 the seal is unknown.
+            Err(Errno(libc::EINVAL)) => {}
+            result => return result,
+        }
+    }
+    add(SEALS)
+}
+
 #[cfg(all(test, not(miri)))]
 mod tests {
     use super::*;
     use crate::header::kind::HOOK;
     use core::sync::atomic::Ordering::Relaxed;
 
+    fn create(size: usize) -> (c_int, Segment) {
+        Segment::create(c"test", HOOK, 1, size, Access::ReadOnly).unwrap()
+    }
+
     #[test]
     fn what_one_mapping_writes_another_reads() {
-        let (fd, writer) = Segment::create(c"test", HOOK, 1, 8192).unwrap();
+        let (fd, writer) = create(8192);
         let reader = Segment::open(fd, HOOK, 1, Access::ReadOnly).unwrap();
         writer.words(4096, 1).unwrap()[0].store(42, Relaxed);
         assert_eq!(reader.words(4096, 1).unwrap()[0].load(Relaxed), 42);
@@ -140,7 +167,7 @@ mod tests {
 
     #[test]
     fn nothing_reaches_beyond_the_end() {
-        let (_, segment) = Segment::create(c"test", HOOK, 1, 4096).unwrap();
+        let (_, segment) = create(4096);
         assert!(segment.words(4096 - 8, 1).is_some());
         assert!(segment.words(4096 - 8, 2).is_none());
         assert!(segment.words(4, 1).is_none(), "not aligned");
@@ -150,9 +177,19 @@ mod tests {
 
     #[test]
     fn the_size_is_final() {
-        let (fd, _) = Segment::create(c"test", HOOK, 1, 4096).unwrap();
-        assert_eq!(syscall::ftruncate(fd, 0), Err(syscall::Errno(libc::EPERM)));
-        assert_eq!(syscall::ftruncate(fd, 8192), Err(syscall::Errno(libc::EPERM)));
+        let (fd, _) = create(4096);
+        assert_eq!(syscall::ftruncate(fd, 0), Err(Errno(libc::EPERM)));
+        assert_eq!(syscall::ftruncate(fd, 8192), Err(Errno(libc::EPERM)));
+    }
+
+    #[test]
+    fn others_write_only_where_they_may() {
+        let writable = |others| {
+            let (fd, _) = Segment::create(c"test", HOOK, 1, 4096, others).unwrap();
+            Segment::open(fd, HOOK, 1, Access::ReadWrite)
+        };
+        assert_eq!(writable(Access::ReadOnly).unwrap_err(), Refusal::Failed(Errno(libc::EPERM)));
+        assert!(writable(Access::ReadWrite).is_ok());
     }
 
     #[test]
@@ -165,7 +202,7 @@ mod tests {
 
     #[test]
     fn another_kind_and_another_version_are_refused() {
-        let (fd, _) = Segment::create(c"test", HOOK, 1, 4096).unwrap();
+        let (fd, _) = create(4096);
         let open = |kind, version| Segment::open(fd, kind, version, Access::ReadOnly).unwrap_err();
         assert_eq!(open(HOOK + 1, 1), Refusal::OtherKind(HOOK));
         assert_eq!(open(HOOK, 2), Refusal::OtherVersion(1));

@@ -2,7 +2,7 @@
 use std::os::fd::RawFd;
 use tare_command::Failure;
 use tare_hook_segment::{Control, Handover, Shared, VERSION};
-use tare_shm::{Refusal, Segment, syscall};
+use tare_shm::{Access, Refusal, Segment, syscall};
 
 /// The two segments, under descriptors that the program inherits.
 pub struct Segments {
@@ -19,10 +19,20 @@ impl Segments {
     }
 
     fn try_create() -> Result<Self, Refusal> {
-        let (control_fd, control) =
-            Segment::create(c"tare-hook-control", Control::KIND, VERSION, size_of::<Control>())?;
-        let (shared_fd, shared) =
-            Segment::create(c"tare-hook-shared", Shared::KIND, VERSION, size_of::<Shared>())?;
+        let (control_fd, control) = Segment::create(
+            c"tare-hook-control",
+            Control::KIND,
+            VERSION,
+            size_of::<Control>(),
+            Access::ReadOnly,
+        )?;
+        let (shared_fd, shared) = Segment::create(
+            c"tare-hook-shared",
+            Shared::KIND,
+            VERSION,
+            size_of::<Shared>(),
+            Access::ReadWrite,
+        )?;
         let header = shared.header();
         let handover = Handover {
             pid: header.owner_pid,

@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use tare_hook_segment::{
     Action, Control, Directions, Generation, Keyword, Match, ROOT, Scope, VERSION, View,
 };
-use tare_shm::Segment;
+use tare_shm::{Access, Segment};
 
 /// A word, and whether its letters match in either case.
 type Word = (Vec<u8>, bool);
@@ -20,7 +20,9 @@ type Word = (Vec<u8>, bool);
 type Ends = BTreeSet<(usize, u32)>;
 
 fn segment() -> Segment {
-    Segment::create(c"test", Control::KIND, VERSION, size_of::<Control>()).unwrap().1
+    Segment::create(c"test", Control::KIND, VERSION, size_of::<Control>(), Access::ReadOnly)
+        .unwrap()
+        .1
 }
 
 fn control(segment: Segment) -> &'static Control {
