@@ -35,7 +35,8 @@ impl Drain {
     }
 
     /// The events up to `ticks`, the oldest first. Later ones wait: another thread may be
-    /// about to record one that is older.
+    /// about to record one that is older. None is later than it was taken out of its ring,
+    /// so each waits for one turn at most.
     pub fn until(&mut self, ticks: u64) -> Vec<Event> {
         self.pending.sort_by_key(|event| event.ticks);
         let end = self.pending.partition_point(|event| event.ticks <= ticks);
@@ -69,10 +70,14 @@ impl Drain {
                 self.damaged += 1;
                 break;
             };
+            let now = tare_clock::ticks();
             let (records, rest) = words[..length].as_chunks();
             for record in records {
                 match Event::decode(record) {
-                    Some(event) => self.pending.push(event),
+                    Some(event) => {
+                        let ticks = event.ticks.min(now);
+                        self.pending.push(Event { ticks, ..event });
+                    }
                     None => self.damaged += 1,
                 }
             }
@@ -138,6 +143,19 @@ mod tests {
         assert!(!drain.collect());
         assert_eq!(ticks(&drain.until(u64::MAX)), [9, 12]);
         assert_eq!(drain.lost(), 0);
+    }
+
+    #[test]
+    fn a_time_in_the_future_is_now() {
+        let shared = Segments::create().unwrap().shared;
+        shared.owners[0].store(std::process::id(), Relaxed);
+        assert!(shared.rings[0].ring().unwrap().push(&event(u64::MAX).encode()));
+        let mut drain = Drain::new(shared);
+        let before = tare_clock::ticks();
+        assert!(drain.collect());
+        let after = tare_clock::ticks();
+        let [found] = drain.until(after)[..] else { panic!("it waits") };
+        assert!((before..=after).contains(&found.ticks));
     }
 
     #[test]

@@ -113,7 +113,7 @@ impl<'s> Session<'s> {
                 self.reload(RuleBook::reload_if_changed);
             }
             let ended = child.ended().or_failed("the program cannot be waited for")?;
-            let any = self.collect();
+            let any = self.collect(tare_clock::ticks());
             if let Some(status) = ended {
                 return Ok(status);
             }
@@ -150,20 +150,19 @@ impl<'s> Session<'s> {
         }
     }
 
-    /// Moves events from the rings to their file; whether there were any.
-    fn collect(&mut self) -> bool {
-        let Some(book) = &self.book else { return false };
-        let before = tare_clock::ticks();
+    /// Moves events from the rings, and those up to `ticks` on to their file; whether there
+    /// were any in the rings.
+    fn collect(&mut self, ticks: u64) -> bool {
         let any = self.drain.collect();
-        let events = self.drain.until(before);
-        if let Some(file) = &mut self.events
-            && !events.is_empty()
+        let events = self.drain.until(ticks);
+        if events.is_empty() {
+            return any;
+        }
+        let (now, rate) = (Snapshot::take(), self.rate());
+        if let (Some(file), Some(book)) = (&mut self.events, &self.book)
+            && let Err(failure) = file.append(&events, book, &now, rate)
         {
-            let now = Snapshot::take();
-            let Some(rate) = Rate::between(&self.first, &now) else { return any };
-            if let Err(failure) = file.append(&events, book, &now, rate) {
-                say(failure);
-            }
+            say(failure);
         }
         any
     }
@@ -185,7 +184,7 @@ impl<'s> Session<'s> {
     }
 
     fn finish(&mut self, arguments: &Run) {
-        self.collect();
+        self.collect(u64::MAX);
         self.renew_costs();
         if !arguments.stats && !arguments.json {
             return;
