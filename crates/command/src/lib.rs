@@ -11,6 +11,7 @@ pub use failure::{Failure, ResultExt};
 pub use signals::{Signal, Signals};
 
 use clap::Parser;
+use clap::error::ErrorKind;
 use std::fmt::Display;
 use std::io::{self, Write};
 use std::process::{ExitCode, Termination};
@@ -40,18 +41,23 @@ fn refuse(error: &clap::Error) -> ExitCode {
         let _ = error.print();
         return ExitCode::SUCCESS;
     }
-    let text = error.to_string();
-    let first = text.lines().next().unwrap_or_default();
-    let what = first.strip_prefix("error: ").unwrap_or(first);
-    let details: Vec<&str> = text
-        .lines()
-        .skip(1)
-        .take_while(|line| line.starts_with("  ") && !line.trim().is_empty())
-        .map(str::trim)
-        .collect();
-    let separator = if details.is_empty() { "" } else { " " };
-    say(format_args!("{what}{separator}{}; see --help", details.join(", ")));
+    say(format_args!("{}; see --help", reason(error)));
     ExitCode::from(2)
+}
+
+/// What is wrong, in one line: without the usage, tips and the way to --help that follow it.
+fn reason(error: &clap::Error) -> String {
+    if error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
+        return "a command is missing".to_owned();
+    }
+    let text = error.to_string();
+    let text = text.strip_prefix("error: ").unwrap_or(&text);
+    let end = ["\n\nUsage: ", "\n\n  tip: ", "\n\nFor more information"]
+        .iter()
+        .filter_map(|rest| text.find(rest))
+        .min()
+        .unwrap_or(text.len());
+    text[..end].split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 /// Tells the user, in one line on stderr, under this program's name. Where nobody listens
@@ -80,4 +86,42 @@ fn program() -> String {
             Some(name.to_string_lossy().into_owned())
         })
         .unwrap_or_else(|| "tare".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[derive(Debug, Parser)]
+    #[command(subcommand_required = true, arg_required_else_help = true)]
+    struct Bare {
+        #[command(subcommand)]
+        command: Command,
+    }
+
+    #[derive(Debug, clap::Subcommand)]
+    enum Command {
+        Do {
+            what: String,
+            #[arg(long, value_parser = |_: &str| Err::<String, _>("it should be one line"))]
+            line: Option<String>,
+        },
+    }
+
+    fn refused(arguments: &[&str]) -> String {
+        let arguments = ["program"].iter().chain(arguments);
+        reason(&Bare::try_parse_from(arguments).unwrap_err())
+    }
+
+    #[test]
+    fn a_refusal_is_one_line_with_its_reason() {
+        assert_eq!(refused(&[]), "a command is missing");
+        let missing = "the following required arguments were not provided: <WHAT>";
+        assert_eq!(refused(&["do"]), missing);
+        assert_eq!(refused(&["od"]), "unrecognized subcommand 'od'");
+        assert_eq!(
+            refused(&["do", "it", "--line", "a\r\nb"]),
+            "invalid value 'a b' for '--line <LINE>': it should be one line"
+        );
+    }
 }
