@@ -25,12 +25,20 @@ use std::time::Duration;
 use tare_command::{Failure, ResultExt};
 use tare_tables::{MACHINE, SAMPLES};
 
+/// Open files beside the connections: streams, tables, epoll sets, readings.
+const OTHER_FILES: usize = 16;
+
 pub fn run(arguments: &Http) -> Result<ExitCode, Failure> {
     let mode = mode(arguments)?;
     let users = users(arguments, mode)?;
     let targets = targets(arguments)?;
     let watched = watched(arguments, &targets)?;
-    limits::raise_open_files();
+    let limit = limits::raise_open_files();
+    // An open loop and the search for the capacity make connections when they are needed.
+    if !matches!(mode, Mode::Open { .. }) && !arguments.capacity {
+        enough_open_files(users, targets.len(), limit)?;
+    }
+    separate_files(arguments)?;
     if let Some(CpuList(cpus)) = &arguments.cpu {
         limits::pin(cpus).or_input("--cpu: the generator cannot run there")?;
     }
@@ -119,6 +127,32 @@ fn users(arguments: &Http, mode: Mode) -> Result<usize, Failure> {
         )));
     }
     Ok(users)
+}
+
+fn enough_open_files(users: usize, targets: usize, limit: u64) -> Result<(), Failure> {
+    let needed = (users * targets + OTHER_FILES) as u64;
+    if needed <= limit {
+        return Ok(());
+    }
+    Err(Failure::input(format_args!(
+        "--users {users}: with their connections to all targets they need {needed} open files, and \
+         the limit is {limit}: raise it (ulimit -n), or lower --users"
+    )))
+}
+
+/// Two streams in one file would be none; a device takes both.
+fn separate_files(arguments: &Http) -> Result<(), Failure> {
+    match &arguments.out {
+        Some(out)
+            if arguments.machine.as_ref() == Some(out) && (out.is_file() || !out.exists()) =>
+        {
+            Err(Failure::input(format_args!(
+                "--out and --machine are both {}: give each its own file",
+                out.display()
+            )))
+        }
+        _ => Ok(()),
+    }
 }
 
 fn targets(arguments: &Http) -> Result<Arc<[Target]>, Failure> {

@@ -3,15 +3,19 @@
 
 use std::io;
 
-/// As many connections as the hard limit allows: the soft one is often 1024.
-pub fn raise_open_files() {
+/// Raises the limit of open files to the hard one, as the soft one is often 1024, and returns it.
+pub fn raise_open_files() -> u64 {
     let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
     // SAFETY: `limit` is a valid place for the result.
-    if unsafe { libc::getrlimit(libc::RLIMIT_NOFILE, &mut limit) } == 0 {
-        limit.rlim_cur = limit.rlim_max;
-        // If it fails, a connection too many is an error of its request.
-        // SAFETY: `limit` is a valid limit.
-        unsafe { libc::setrlimit(libc::RLIMIT_NOFILE, &limit) };
+    if unsafe { libc::getrlimit(libc::RLIMIT_NOFILE, &mut limit) } != 0 {
+        return u64::MAX;
+    }
+    let soft = limit.rlim_cur;
+    limit.rlim_cur = limit.rlim_max;
+    // SAFETY: `limit` is a valid limit.
+    match unsafe { libc::setrlimit(libc::RLIMIT_NOFILE, &limit) } {
+        0 => limit.rlim_max,
+        _ => soft,
     }
 }
 

@@ -77,19 +77,36 @@ impl Pool {
 
     /// Starts what is due and returns when there may be more.
     fn send_due(&mut self, slice: &Slice, until: Nanoseconds, log: &mut Log) -> Nanoseconds {
-        loop {
+        while !stop::asked() {
             let now = self.settings.clock.now();
-            match self.lines[slice.target].pace.next(now, until) {
+            let pace = &mut self.lines[slice.target].pace;
+            match pace.next(now, until) {
                 Next::Now(turn) => {
+                    let too_late = pace.is_open() && now - turn.intended >= self.settings.timeout;
                     if slice.number.is_some() && !self.settings.budget.take(slice.target) {
                         return Nanoseconds::MAX;
                     }
-                    self.start(slice, turn, log);
+                    if too_late {
+                        self.give_up_unsent(slice, turn, now, log);
+                    } else {
+                        self.start(slice, turn, log);
+                    }
                 }
                 Next::At(at) => return at,
                 Next::Never => return Nanoseconds::MAX,
             }
         }
+        Nanoseconds::MAX
+    }
+
+    /// Whoever was to send this has waited for a connection as long as for an answer. Without
+    /// that an open loop above what the service bears would go on for hours after its window.
+    fn give_up_unsent(&mut self, slice: &Slice, turn: Turn, now: Nanoseconds, log: &mut Log) {
+        let place = (slice.target, turn.user);
+        let under_way = UnderWay { turn, slice: slice.number, start: now, connecting: false };
+        self.lines[place.0].users[place.1].under_way = Some(under_way);
+        self.busy += 1;
+        self.finish(place, Outcome::failed(ErrorKind::Timeout), true, log);
     }
 
     fn start(&mut self, slice: &Slice, turn: Turn, log: &mut Log) {

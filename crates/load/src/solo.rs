@@ -70,7 +70,7 @@ impl Solo {
 }
 
 /// Sends and receives until the request is done, has failed, or its time is over
-/// (`Waiting`); `None` if it was cut short by a stop.
+/// (`Partial`, `Waiting`); `None` if it was cut short by a stop.
 fn exchange(
     connection: &mut Connection,
     target: &Target,
@@ -79,17 +79,18 @@ fn exchange(
 ) -> Option<Progress> {
     connection.begin();
     loop {
-        let progress = if connection.is_sent(target) {
-            connection.receive(target)
-        } else {
-            connection.send(target)
-        };
+        let sent = connection.is_sent(target);
+        let progress = if sent { connection.receive(target) } else { connection.send(target) };
         match progress {
-            Progress::Partial => {}
-            Progress::Waiting if stop::asked() => return None,
-            Progress::Waiting if clock.now() >= deadline => return Some(progress),
-            Progress::Waiting => {}
             Progress::Done(_) | Progress::Failed(_) => return Some(progress),
+            // The request has just gone out: its time is not over.
+            Progress::Partial if !sent => {}
+            // An answer may go on for ever, too: time is over all the same.
+            Progress::Partial | Progress::Waiting if stop::asked() => return None,
+            Progress::Partial | Progress::Waiting if clock.now() >= deadline => {
+                return Some(progress);
+            }
+            Progress::Partial | Progress::Waiting => {}
         }
     }
 }

@@ -28,6 +28,9 @@ fn wrong_arguments_are_one_line_and_exit_code_2() {
         (vec![&*url, "--cpu", "1023"], "--cpu"),
         (vec![&*url, "--capacity", "--users", "3"], "--capacity"),
         (vec![&*url, "--wrong"], "--wrong"),
+        (vec![&*url, "--header", "a: b\r\nc: d"], "on one line"),
+        (vec![&*url, "--mode", "open", "--rate", "1e9"], "1e7"),
+        (vec![&*url, "--out", "same.arrow", "--machine", "same.arrow"], "its own file"),
     ] {
         let output = tare_load(&[vec!["http"], arguments.clone()].concat());
         let errors = String::from_utf8(output.stderr).unwrap();
@@ -36,6 +39,27 @@ fn wrong_arguments_are_one_line_and_exit_code_2() {
         assert!(errors.starts_with("tare-load: ") && errors.contains(says), "{errors}");
         assert!(output.stdout.is_empty());
     }
+}
+
+#[test]
+fn a_missing_command_is_named() {
+    let output = tare_load(&[]);
+    let errors = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(2));
+    assert_eq!(errors, "tare-load: a command is missing; see --help\n");
+}
+
+#[test]
+fn users_without_open_files_for_them_are_refused() {
+    let server = Server::start(|mut stream, _| answer_all(&mut stream, HELLO));
+    let script = "ulimit -n 64; exec \"$0\" http \"$1\" --duration 1s --users 100";
+    let output = std::process::Command::new("sh")
+        .args(["-c", script, env!("CARGO_BIN_EXE_tare-load"), &server.url()])
+        .output()
+        .unwrap();
+    let errors = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(2), "{errors}");
+    assert!(errors.lines().count() == 1 && errors.contains("the limit is 64"), "{errors}");
 }
 
 #[test]

@@ -227,3 +227,38 @@ fn a_target_that_closes_idle_connections_between_its_slices_loses_no_request() {
     assert_eq!(printed["targets"][1]["errors"], json!(0), "{printed}");
     assert!(closing.connections.load(Ordering::SeqCst) > 4);
 }
+
+#[test]
+fn an_answer_without_end_is_given_up() {
+    let whole: &[u8] = b"HTTP/1.1 200 OK\r\n\r\n";
+    let interim: &[u8] = b"HTTP/1.1 100 Continue\r\n\r\n";
+    for users in USERS {
+        for (head, more) in [(whole, &[b'x'; 4096][..]), (interim, &interim.repeat(100)[..])] {
+            let more = more.to_vec();
+            let server = Server::start(move |mut stream, _| {
+                read_request(&mut stream);
+                let _ = stream.write_all(head);
+                while stream.write_all(&more).is_ok() {}
+            });
+            let target = measured(&server, users, "3", &["--timeout", "100ms"]);
+            assert_eq!(target["errors_by_kind"], json!({"timeout": 3}), "{target}");
+        }
+    }
+}
+
+#[test]
+fn an_open_loop_far_above_the_service_ends_soon_after_its_window() {
+    let server = Server::start(|mut stream, _| {
+        while read_request(&mut stream) {
+            std::thread::sleep(Duration::from_millis(10));
+            let _ = stream.write_all(HELLO);
+        }
+    });
+    // One connection that bears 100 requests a second: 2000 requests would take 20 s.
+    let load = ["--mode", "open", "--rate", "10000", "--users", "1", "--duration", "200ms"];
+    let start = std::time::Instant::now();
+    let target = measure(&server.url(), &[&load[..], &["--timeout", "500ms"]].concat());
+    assert!(start.elapsed() < Duration::from_secs(10), "{target}");
+    assert!(target["requests"].as_u64().unwrap() > 1900, "{target}");
+    assert!(target["errors_by_kind"]["timeout"].as_u64().unwrap() > 1000, "{target}");
+}
