@@ -2,6 +2,7 @@
 """Every format: what is read, and that nothing odd about a file goes unsaid."""
 
 import gzip
+import re
 from pathlib import Path
 from typing import Any
 
@@ -207,7 +208,7 @@ def test_a_stream_cut_short_keeps_its_whole_batches(tmp_path: Path) -> None:
         ("a.jtl", "timeStamp,label\n1,2\n", "no column elapsed"),
         ("a.arrow", "nothing", "not an Arrow stream or file"),
         ("a.parquet", "nothing", "not a Parquet file"),
-        ("a.csv.gz", "nothing", "cannot be read"),
+        ("a.csv.gz", "nothing", "no column of response times among nothing"),
     ],
 )
 def test_what_cannot_be_read_is_named(tmp_path: Path, name: str, text: str, message: str) -> None:
@@ -244,3 +245,58 @@ def test_one_warm_up_for_all_runs_is_found(tmp_path: Path) -> None:
     experiment = read_files({"a": [slow], "b": [steady]}, "a", warm_up="auto")
     assert [run.requests for run in experiment.runs] == [900, 900]
     assert "the first 100 requests of every run are left out (MSER-5)" in experiment.warnings[-1]
+
+
+def test_times_beyond_any_clock_are_no_times(tmp_path: Path) -> None:
+    """Sums of such times would not fit into 64 bits."""
+    huge = f"9223372036,9223372036000\n{T},9e15\n9e9,1\n"
+    found = read(tmp_path, "huge.csv", f"start_time,response_time\n{T},1\n{huge}")
+    assert found["duration_ns"] == [1_000_000]
+    assert found["warnings"] == ["3 rows without a usable time (place 2, 3, 4): left out"]
+    path = tmp_path / "huge.arrow"
+    columns = {"duration_ns": [1, 1], "start_ns": [2, 2**62], "intended_ns": [2, -(2**63)]}
+    table = pa.table(columns)
+    with pa.ipc.new_stream(path, table.schema) as stream:
+        stream.write_table(table)
+    assert read_load_output(path)["start_ns"].to_pylist() == [2]
+
+
+def test_a_file_is_unpacked_by_what_it_is_not_by_its_name(tmp_path: Path) -> None:
+    text = f"start_time,response_time\n{T},1\n".encode()
+    assert read(tmp_path, "unpacked.csv.gz", text)["duration_ns"] == [1_000_000]
+    assert read(tmp_path, "packed.csv", gzip.compress(text))["duration_ns"] == [1_000_000]
+
+
+def test_columns_that_are_null_throughout_say_nothing(tmp_path: Path) -> None:
+    path = tmp_path / "null.arrow"
+    table = pa.table({"duration_ns": [1], "error": pa.nulls(1)})
+    with pa.ipc.new_stream(path, table.schema) as stream:
+        stream.write_table(table)
+    assert read_load_output(path)["duration_ns"].to_pylist() == [1]
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "says"),
+    [
+        ("mac.csv", b"start_time,response_time\r1,2\r3,4\r", "mac.csv:1: no header"),
+        ("half.csv", gzip.compress(b"start_time,response_time\n1,2\n")[:-9], "half.csv: "),
+        ("bad.csv", b"\x1f\x8b\x08" + bytes(7) + b"\xff" * 40, "bad.csv: cannot be read"),
+        ("two.csv", b"a,b,A\n1,2,3\n", "two columns have the name 'A'"),
+        ("wrk.txt", WRK2.replace("  6  ", " 9999999999999 ").encode(), "more than 1,000,000,000"),
+    ],
+)
+def test_files_that_are_not_what_they_seem_are_named(
+    tmp_path: Path, name: str, content: bytes, says: str
+) -> None:
+    with pytest.raises(InputError, match=re.escape(says)) as raised:
+        read(tmp_path, name, content)
+    assert "\n" not in str(raised.value)
+
+
+def test_columns_of_types_that_are_no_numbers_are_named(tmp_path: Path) -> None:
+    path = tmp_path / "types.arrow"
+    table = pa.table({"duration_ns": pa.array([1], pa.duration("ns"))})
+    with pa.ipc.new_stream(path, table.schema) as stream:
+        stream.write_table(table)
+    with pytest.raises(InputError, match=r"types.arrow: .*duration_ns duration\[ns\]"):
+        read_load_output(path)

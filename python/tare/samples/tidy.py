@@ -18,6 +18,9 @@ if TYPE_CHECKING:
 
 SHOWN = 3
 LOOKED_AT = 1_000
+# Times in ns that are no times; between these, sums and differences stay within 64 bits.
+LONGEST = 2**60
+LATEST = 2**62
 
 
 @dataclass(frozen=True)
@@ -43,9 +46,12 @@ def tidy(backend: Backend, source: Source, name: str) -> Requests:
 
     raw = backend.create_table(ibis.util.gen_name("raw"), source.samples, temp=True)
     timed = "start_ns" in raw.columns
-    good: Any = raw.duration_ns.notnull() & (raw.duration_ns >= 0)
+    good: Any = raw.duration_ns.notnull() & raw.duration_ns.between(0, LONGEST)
     if timed:
-        good = good & raw.start_ns.notnull()
+        good = good & raw.start_ns.notnull() & raw.start_ns.between(-LATEST, LATEST)
+    if "intended_ns" in raw.columns:
+        intended: Any = raw.intended_ns
+        good = good & (intended.isnull() | intended.between(-LATEST, LATEST))
     warnings = [*source.notes]
     bad = raw.filter(~good).order_by("row")
     unreadable = count_rows(bad) + source.rejected
@@ -100,7 +106,7 @@ def _places(rows: Table) -> str:
     steps = {b - a for a, b in pairwise(numbers)}
     if len(numbers) > SHOWN:
         shown += " …"
-    if len(steps) == 1 and len(numbers) > 2:
+    if len(steps) == 1 and len(numbers) > 2 and steps != {1}:
         shown += f", every {steps.pop()}th"
     return shown
 

@@ -3,13 +3,13 @@
 
 from __future__ import annotations
 
-import gzip
 from collections.abc import Callable
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tare.errors import InputError
+from tare.samples.formats.csv_file import UNREADABLE, opened
 from tare.samples.formats.source import Source
 
 if TYPE_CHECKING:
@@ -34,7 +34,8 @@ _SIGNS = {
 def read(backend: Backend, path: Path, name: str | None = None) -> Source:
     """Reads one file of one of the formats `NAMES`, found out from the file when not given."""
     if not path.is_file():
-        raise InputError(f"{path}: no such file; name a file of requests")
+        what = "is no ordinary file" if path.exists() else "no such file"
+        raise InputError(f"{path}: {what}; name a file of requests")
     name = name or detect(path)
     if name not in NAMES:
         raise InputError(f"{path}: unknown format '{name}'; expected one of {', '.join(NAMES)}")
@@ -46,10 +47,9 @@ def detect(path: Path) -> str:
     """The format's name, from the file's suffix, else from its first 4 KiB."""
     if path.suffix in _SUFFIXES:
         return _SUFFIXES[path.suffix]
-    opened = gzip.open if path.suffix == ".gz" else open
     try:
-        with opened(path, "rb") as file:
+        with opened(path) as file:
             start = file.read(4096).decode(errors="replace")
-    except (OSError, EOFError) as error:
+    except UNREADABLE as error:
         raise InputError(f"{path}: cannot be read: {error}") from error
     return next((name for sign, name in _SIGNS.items() if sign in start), "locust")

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from tare.errors import InputError
 from tare.samples.formats.columns import from_columns
+from tare.samples.formats.csv_file import first_line
 from tare.samples.formats.source import Source
 
 if TYPE_CHECKING:
@@ -17,10 +18,23 @@ if TYPE_CHECKING:
 
 def read(backend: Backend, path: Path) -> Source:
     """Reads what is whole of the file: a stream whose writer was killed ends in half a batch."""
+    import duckdb
     import ibis
+    import pyarrow as pa
 
     table, cut_short = _read(path)
-    stored = backend.create_table(ibis.util.gen_name("arrow"), table, temp=True)
+    # The engine has no type for columns that are null throughout, and they say nothing.
+    empty = [field.name for field in table.schema if pa.types.is_null(field.type)]
+    try:
+        table.validate(full=True)
+        table = table.drop_columns(empty)
+        stored = backend.create_table(ibis.util.gen_name("arrow"), table, temp=True)
+    except (pa.ArrowException, duckdb.Error, ibis.common.exceptions.IbisError) as error:
+        types = ", ".join(f"{field.name} {field.type}" for field in table.schema)
+        raise InputError(
+            f"{path}: cannot be read as a table ({types}): {first_line(error)};"
+            " expected columns of tables/samples.toml"
+        ) from error
     notes = ("the file ends in the middle of a batch: its writer was stopped",) if cut_short else ()
     return from_columns(stored, path, notes)
 

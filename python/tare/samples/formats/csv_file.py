@@ -5,8 +5,9 @@ from __future__ import annotations
 
 import csv
 import gzip
+import zlib
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any, cast
 
 from tare.errors import InputError
 from tare.samples.engine import count_rows
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from ibis.backends.duckdb import Backend
     from ibis.expr.types import Table
 
+UNREADABLE = (OSError, EOFError, zlib.error)
 NANOSECONDS = {"s": 1_000_000_000, "ms": 1_000_000, "us": 1_000, "ns": 1}
 
 
@@ -33,6 +35,7 @@ def read_text(backend: Backend, path: Path) -> tuple[Table, int, int]:
             auto_detect=False,
             header=True,
             delim=delimiter,
+            compression="gzip" if is_gzipped(path) else "none",
             quote='"',
             escape='"',
             null_padding=True,
@@ -46,7 +49,7 @@ def read_text(backend: Backend, path: Path) -> tuple[Table, int, int]:
         errors = backend.table(f"{name}_errors")
         rejected = count_rows(errors.select("line").distinct())
     except duckdb.Error as error:
-        raise InputError(f"{path}: not a CSV file with a header: {error}") from error
+        raise InputError(f"{path}: not a CSV file with a header: {first_line(error)}") from error
     duplicates = count_rows(table) - count_rows(table.distinct())
     return table.mutate(row=table.rowid()), rejected, duplicates
 
@@ -57,18 +60,39 @@ def nanoseconds(text: ir.StringColumn, unit: str) -> ir.IntegerColumn:
     return (number * NANOSECONDS[unit]).round().try_cast("int64")
 
 
+def is_gzipped(path: Path) -> bool:
+    """Whether the file begins as a gzip file does: names may lie, as after a download."""
+    with path.open("rb") as file:
+        return file.read(2) == b"\x1f\x8b"
+
+
+def opened(path: Path) -> IO[bytes]:
+    """The file's bytes, unpacked. Raises OSError, here or when they are read."""
+    return cast("IO[bytes]", gzip.open(path, "rb")) if is_gzipped(path) else path.open("rb")
+
+
+def first_line(error: Exception) -> str:
+    """What an engine's error says, without the query that it points at."""
+    return str(error).partition("\n")[0]
+
+
 def _header(path: Path) -> tuple[str, list[str]]:
-    opened = gzip.open if path.suffix == ".gz" else open
     try:
-        with opened(path, "rb") as file:
+        with opened(path) as file:
             header = file.readline(65_536).decode("utf-8-sig", errors="replace")
-    except (OSError, EOFError) as error:
+    except UNREADABLE as error:
         raise InputError(f"{path}: cannot be read: {error}") from error
     if not header.strip():
         raise InputError(f"{path}: the file is empty; expected a header and one row a request")
     delimiter = max(",;\t", key=header.count)
-    fields = next(csv.reader([header], delimiter=delimiter))
+    try:
+        fields = next(csv.reader([header], delimiter=delimiter))
+    except csv.Error as error:
+        raise InputError(f"{path}:1: no header of a CSV file: {error}") from error
     names = [name.strip() or f"column {place}" for place, name in enumerate(fields, start=1)]
-    if len({name.lower() for name in names}) < len(names):
-        raise InputError(f"{path}:1: two columns of one name among {', '.join(names)}; rename one")
+    seen: set[str] = set()
+    for name in names:
+        if name.lower() in seen:
+            raise InputError(f"{path}:1: two columns have the name '{name}'; rename one")
+        seen.add(name.lower())
     return delimiter, names

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from tare.errors import InputError
 from tare.samples.formats.columns import from_columns
+from tare.samples.formats.csv_file import first_line
 from tare.samples.formats.source import Source
 
 if TYPE_CHECKING:
@@ -23,5 +24,5 @@ def read(backend: Backend, path: Path) -> Source:
         lazy = backend.read_parquet(path)
         stored = backend.create_table(ibis.util.gen_name("parquet"), lazy, temp=True)
     except duckdb.Error as error:
-        raise InputError(f"{path}: not a Parquet file: {error}") from error
+        raise InputError(f"{path}: not a Parquet file: {first_line(error)}") from error
     return from_columns(stored, path)

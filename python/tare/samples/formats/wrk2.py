@@ -17,6 +17,7 @@ from tare.samples.formats.source import Source
 if TYPE_CHECKING:
     from ibis.backends.duckdb import Backend
 
+MOST = 1_000_000_000
 _LINE = re.compile(r"^\s*(\d+\.\d+)\s+([01]\.\d+)\s+(\d+)\s+(\d+\.\d+|inf)\s*$")
 _FAILED = re.compile(r"^\s*(Non-2xx or 3xx responses|Socket errors): .*$", re.MULTILINE)
 
@@ -30,6 +31,8 @@ def read(backend: Backend, path: Path) -> Source:
     counted = _counted(text)
     if not counted:
         raise InputError(f"{path}: no percentile table; run wrk2 with --latency")
+    if sum(requests for _, requests in counted) > MOST:
+        raise InputError(f"{path}: counts more than {MOST:,} requests; expected wrk2's own output")
     table = pa.table(
         {
             "duration_ns": pa.array([value for value, _ in counted], pa.int64()),
