@@ -168,6 +168,42 @@ def test_a_foreign_load_generator(experiment: Experiment) -> None:
         assert run["cpu"]["service_ns_per_request"] > 0
 
 
+WRK2 = """\
+  Value   Percentile   TotalCount 1/(1-Percentile)
+  1.000     0.500000           50         2.00
+  2.000     1.000000          100          inf
+  Non-2xx or 3xx responses: 3
+"""
+
+
+def test_a_foreign_load_generator_that_keeps_a_histogram(experiment: Experiment) -> None:
+    table = experiment.folder / "table"
+    table.write_text(WRK2)
+    experiment.write_plan(
+        load=f'type = "command"\ncommand = ["cp", "{table}", "{{output}}"]\n'
+        'output = "wrk2.txt"\nformat = "wrk2"\nduration = "1s"'
+    )
+    done = experiment.measure(blocks=1)
+    assert done.returncode == 0, done.stderr
+    for run in experiment.manifest["runs"]:
+        assert run["valid"], run
+        assert run["requests"] == 100
+        assert run["started_ns"] is None
+    warnings = experiment.manifest["warnings"]
+    assert any("Non-2xx or 3xx responses: 3" in warning for warning in warnings), warnings
+
+
+def test_a_warm_up_needs_times(experiment: Experiment) -> None:
+    table = experiment.folder / "table"
+    table.write_text(WRK2)
+    experiment.write_plan(
+        load=f'type = "command"\ncommand = ["cp", "{table}", "{{output}}"]\n'
+        'output = "wrk2.txt"\nformat = "wrk2"\nduration = "1s"\nwarmup = "1s"'
+    )
+    assert experiment.measure(blocks=1).returncode == 0
+    assert all("no times" in run["reason"] for run in experiment.manifest["runs"])
+
+
 def test_a_rate_that_is_a_share_of_the_capacity(experiment: Experiment) -> None:
     experiment.write_plan(load=f'{OWN_LOAD}mode = "constant"\nusers = 2\nrate = "10% of capacity"')
     done = experiment.measure(blocks=1)

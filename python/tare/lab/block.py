@@ -210,7 +210,7 @@ class Group:
             self.lab.folder.write("samples", found.samples, key)
             if found.machine is not None:
                 self.lab.folder.write("machine", found.machine, key)
-            if found.samples.num_rows:
+            if found.samples.num_rows and "start_ns" in found.samples.column_names:
                 start = found.samples["start_ns"]
                 ends = pc.add(start, found.samples["duration_ns"])
                 started = pc.min(start).as_py()
@@ -231,6 +231,7 @@ class Group:
             "errors": found.errors if found else 0,
             "endpoint": loads.url(self.lab.plan.load, launch) if launch else None,
             "cpu": dict(found.cpu) if found else {},
+            "oddities": list(found.oddities) if found else [],
         }
 
     def check_errors(self, name: str, found: Measured) -> None:

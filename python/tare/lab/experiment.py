@@ -135,6 +135,9 @@ def _carry_out_group(
     again = {entry["run"] for entry in entries}
     kept = [entry for entry in manifest["runs"] if entry["run"] not in again]
     manifest["runs"] = sorted(kept + entries, key=lambda entry: int(entry["run"]))
+    for entry in entries:
+        for oddity in entry.pop("oddities"):
+            manifest["warnings"].append(f"run {entry['run']} ({entry['condition']}): {oddity}")
     lab.folder.save()
     for entry in entries:
         if not entry["valid"]:

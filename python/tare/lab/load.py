@@ -32,6 +32,8 @@ class Measured:
     errors_by_kind: Mapping[str, int]
     cpu: Mapping[str, float]
     """`service_ns_per_request`, `generator_ns_per_request` as far as known."""
+    oddities: Sequence[str] = ()
+    """What was odd about the output of a foreign generator."""
 
 
 @dataclass(frozen=True)
@@ -250,8 +252,9 @@ def _measure_with_command(load: CommandLoad, target: Target, bench: Bench) -> di
     sent = samples.num_rows
     if sent == 0:
         raise RunError(f"{load.output} holds no request")
-    start = samples["start_ns"]
-    samples = samples.filter(pc.greater_equal(start, pc.min(start).as_py() + load.warmup))
+    oddities = (samples.schema.metadata or {}).get(b"warnings", b"").decode().splitlines()
+    if load.warmup:
+        samples = _without_first(samples, load)
     requests = samples.num_rows
     failed = pc.sum(pc.invert(samples["ok"])).as_py() if "ok" in samples.column_names else 0
     return {
@@ -262,5 +265,19 @@ def _measure_with_command(load: CommandLoad, target: Target, bench: Bench) -> di
             errors=failed or 0,
             errors_by_kind={},
             cpu={"service_ns_per_request": spent / sent},
+            oddities=oddities,
         )
     }
+
+
+def _without_first(samples: "pa.Table", load: CommandLoad) -> "pa.Table":
+    """The samples after the warm-up."""
+    import pyarrow.compute as pc
+
+    if "start_ns" not in samples.column_names:
+        raise RunError(
+            f"{load.output} has no times, so no warm-up can be left out of it:"
+            ' set warmup = "0s" and let the generator warm up before it records'
+        )
+    start = samples["start_ns"]
+    return samples.filter(pc.greater_equal(start, pc.min(start).as_py() + load.warmup))
