@@ -280,3 +280,11 @@ def test_costs_replace_files_only(start: Start) -> None:
     assert process.returncode == 2
     assert err.startswith("tare-hook: /dev/full: not a regular file")
     assert Path("/dev/full").is_char_device()
+
+
+def test_a_limit_of_file_sizes_is_an_error_and_no_signal(start: Start) -> None:
+    process = start("bash", "-c", f"ulimit -f 1000; exec {HOOK} -- true")
+    _, err = process.communicate(timeout=10)
+    assert process.returncode == 1
+    [line] = err.splitlines()
+    assert line.startswith("tare-hook: shared memory could not be made: raise the limit")

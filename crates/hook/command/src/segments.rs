@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
+use std::io;
 use std::os::fd::RawFd;
 use tare_command::Failure;
 use tare_hook_segment::{Control, Handover, Shared, VERSION};
-use tare_shm::{Access, Refusal, Segment, syscall};
+use tare_shm::{Access, Errno, Refusal, Segment, syscall};
 
 /// The two segments, under descriptors that the program inherits.
 pub struct Segments {
@@ -14,7 +15,15 @@ pub struct Segments {
 impl Segments {
     pub fn create() -> Result<Self, Failure> {
         Self::try_create().map_err(|refusal| {
-            Failure::work(format_args!("shared memory could not be made: {refusal:?}"))
+            let reason = match refusal {
+                Refusal::Failed(Errno(libc::EFBIG)) => {
+                    let needed = size_of::<Shared>().div_ceil(1 << 20);
+                    format!("raise the limit of file sizes to {needed} MiB (ulimit -f)")
+                }
+                Refusal::Failed(Errno(number)) => io::Error::from_raw_os_error(number).to_string(),
+                other => format!("{other:?}"),
+            };
+            Failure::work(format_args!("shared memory could not be made: {reason}"))
         })
     }
 

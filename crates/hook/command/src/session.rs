@@ -44,10 +44,11 @@ const TURN: Duration = Duration::from_secs(1);
 pub fn run(arguments: Run) -> Result<ExitCode, Failure> {
     let found = program::check(arguments.command.first().map_or("".as_ref(), |name| name))?;
     let library = launch::library()?;
+    // Before any file is written: one that meets its limit is an error, not our end.
+    let signals = Signals::take(&[&FORWARDED[..], &[libc::SIGHUP, libc::SIGXFSZ]].concat())
+        .or_failed("signals cannot be received")?;
     let segments = Segments::create()?;
     let mut session = Session::open(&arguments, &segments)?;
-    let signals = Signals::take(&[&FORWARDED[..], &[libc::SIGHUP]].concat())
-        .or_failed("signals cannot be received")?;
     let mut child =
         launch::start(&found, &arguments.command, &library, segments.handover, &signals)?;
     let status = session.follow(&mut child, &signals)?;
@@ -102,11 +103,13 @@ impl<'s> Session<'s> {
         loop {
             self.wait(child, signals, sleep);
             while let Some(signal) = signals.next() {
-                // What the terminal sent went to the program as well.
-                if signal.number == libc::SIGHUP {
-                    self.reload(RuleBook::reload);
-                } else if !signal.from_kernel {
-                    child.send(signal.number);
+                match signal.number {
+                    libc::SIGHUP => self.reload(RuleBook::reload),
+                    // The write that met the limit has told.
+                    libc::SIGXFSZ => {}
+                    // What the terminal sent went to the program as well.
+                    number if !signal.from_kernel => child.send(number),
+                    _ => {}
                 }
             }
             if self.watch.as_ref().is_some_and(Watch::clear) {
