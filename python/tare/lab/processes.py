@@ -19,7 +19,8 @@ from tare.errors import TareError
 from tare.lab import supervisor
 
 GRACE_S = 5.0
-STOP_LIMIT_S = 20.0
+ANSWER_LIMIT_S = 20.0
+"""The supervisor answers at once; what it was asked to wait for comes on top."""
 
 
 class StartError(Exception):
@@ -33,6 +34,8 @@ class Process:
     name: str
     pid: int
     code: int | None = None
+    grace_s: float = GRACE_S
+    """From its stop signal until it is killed."""
 
     @property
     def ending(self) -> str:
@@ -132,16 +135,18 @@ class Processes:
         answer = self._answer("started", "failed", name=name)
         if answer["event"] == "failed":
             raise StartError(answer["error"])
-        return self._living[name]
+        process = self._living[name]
+        process.grace_s = grace_s
+        return process
 
     def stop(self, processes: Sequence[Process]) -> None:
         """Stops commands, all at once, each with its own signal; returns when none is left."""
-        names = [process.name for process in processes if process.name in self._living]
-        for name in names:
-            self._tell(do="stop", name=name)
-        for name in names:
-            self._answer("stopped", name=name)
-            del self._living[name]
+        living = [process for process in processes if process.name in self._living]
+        for process in living:
+            self._tell(do="stop", name=process.name)
+        for process in living:
+            self._answer("stopped", name=process.name, after_s=process.grace_s)
+            del self._living[process.name]
 
     def sweep(self) -> int:
         """Kills what broke away from the commands that started it; returns how many there were."""
@@ -160,8 +165,8 @@ class Processes:
         if readable:
             self._read()
 
-    def _answer(self, *events: str, name: str | None = None) -> dict[str, Any]:
-        until = time.monotonic() + STOP_LIMIT_S
+    def _answer(self, *events: str, name: str | None = None, after_s: float = 0) -> dict[str, Any]:
+        until = time.monotonic() + after_s + ANSWER_LIMIT_S
         while time.monotonic() < until:
             for event in events:
                 answer = self._answers.pop(f"{event} {name}", None)
