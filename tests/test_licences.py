@@ -1,0 +1,36 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Every file of the repository begins with its licence."""
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+LICENCE = "SPDX-License-Identifier: Apache-2.0"
+# The licence itself, files that tools write whole, and files that have no comments.
+WITHOUT = {
+    "LICENSE",
+    "Cargo.lock",
+    "fuzz/Cargo.lock",
+    "uv.lock",
+    "docs/images/report.png",
+    "python/tare/py.typed",
+}
+
+
+def test_every_file_begins_with_its_licence() -> None:
+    if not (ROOT / ".git").exists():
+        pytest.skip("no git checkout: nothing says which files belong to the repository")
+    listed = subprocess.check_output(["git", "ls-files", "-z"], cwd=ROOT, text=True).split("\0")
+    # A file that is removed and not yet committed is still listed.
+    files = {name for name in listed if name and (ROOT / name).exists()}
+    assert files >= WITHOUT
+    assert [name for name in sorted(files - WITHOUT) if LICENCE not in _beginning(name)] == []
+
+
+def _beginning(name: str) -> str:
+    """The first line, after what says how the file is to be read or run."""
+    with (ROOT / name).open(encoding="utf-8") as file:
+        first = file.readline()
+        return file.readline() if first.startswith(("#!", "<?xml")) else first
