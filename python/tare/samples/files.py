@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from tare.errors import InputError
 from tare.samples.engine import connect, count_rows, summaries
 from tare.samples.formats import read
-from tare.samples.model import Experiment, Run
+from tare.samples.model import REQUEST, Experiment, Run
 from tare.samples.tidy import Requests, tidy
 from tare.stats.warm_up import mser5
 
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from ibis.expr.types import Table
 
 WarmUp = int | Literal["auto"]
-REQUEST = "request"
 
 
 @dataclass(frozen=True)

@@ -4,6 +4,9 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+REQUEST = "request"
+"""The span that is a whole request."""
+
 
 @dataclass(frozen=True)
 class Run:

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from tare.errors import InputError
 from tare.samples.engine import connect, latency, summaries
-from tare.samples.files import REQUEST
-from tare.samples.model import Experiment, Run
+from tare.samples.model import REQUEST, Experiment, Run
 from tare.samples.quiet import LeftOut, find_left_out
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from itertools import groupby, permutations
 
-from tare.samples.model import Experiment, Run
+from tare.samples.model import REQUEST, Experiment, Run
 from tare.verdict.evidence import Evidence
 from tare.verdict.words import count, percent
 
@@ -16,13 +16,31 @@ MUCH_LEFT_OUT = 0.5
 
 def warnings(experiment: Experiment, evidence: Sequence[Evidence]) -> list[str]:
     """All warnings about an experiment and the evidence taken from it."""
-    found: list[str] = []
+    found = [*missing(experiment)]
     for environment, runs in _by_environment(experiment.runs):
         where = f"{environment}: " if environment else ""
         for check in (order, errors, tail, left_out):
             found.extend(where + line for line in check(runs, experiment.baseline))
     found.extend(disagreement(evidence))
     return found
+
+
+def missing(experiment: Experiment) -> Iterator[str]:
+    """Places that have nothing to compare: no runs of the baseline, or of another condition."""
+    conditions = list(dict.fromkeys(run.condition for run in experiment.runs))
+    baseline = experiment.baseline
+    for environment, runs in _by_environment(experiment.runs):
+        where = f"{environment}: " if environment else ""
+        for span in dict.fromkeys(run.span for run in runs):
+            here = {run.condition for run in runs if run.span == span}
+            what = "runs" if span == REQUEST else f"'{span}'"
+            absent = [name for name in conditions if name not in here]
+            if baseline in absent:
+                others = ", ".join(f"'{name}'" for name in conditions if name in here)
+                yield f"{where}no {what} of the baseline '{baseline}': {others} not judged there"
+            elif absent:
+                listed = ", ".join(f"'{name}'" for name in absent)
+                yield f"{where}no {what} of {listed}: not judged there"
 
 
 def order(runs: Sequence[Run], baseline: str) -> Iterator[str]:

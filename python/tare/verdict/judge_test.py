@@ -234,6 +234,20 @@ def test_the_json_form() -> None:
     assert "published" not in judge(blocks(noisy(1.1), 1)).to_json()
 
 
+def test_places_without_a_baseline_or_a_condition_are_told() -> None:
+    experiment = blocks(noisy(1.0))
+    alone = [run("hook", block, environment="vm") for block in range(1, 9)]
+    idle = [run("plain", block, environment="netns") for block in range(1, 9)]
+    odd = [replace(one, span="pay") for one in experiment.runs if one.condition == "hook"]
+    found = judge(replace(experiment, runs=(*experiment.runs, *alone, *idle, *odd)))
+    assert {one.environment for one in found.comparisons} == {"host"}
+    assert [one for one in found.warnings if "not judged" in one] == [
+        "host: no 'pay' of the baseline 'plain': 'hook' not judged there",
+        "netns: no runs of 'hook': not judged there",
+        "vm: no runs of the baseline 'plain': 'hook' not judged there",
+    ]
+
+
 def test_order_that_is_confounded_is_told() -> None:
     def starts(at: Callable[[Run], int]) -> Sequence[str]:
         whole = blocks(noisy(1.1))
