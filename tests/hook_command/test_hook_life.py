@@ -288,3 +288,18 @@ def test_a_limit_of_file_sizes_is_an_error_and_no_signal(start: Start) -> None:
     assert process.returncode == 1
     [line] = err.splitlines()
     assert line.startswith("tare-hook: shared memory could not be made: raise the limit")
+
+
+def test_a_library_that_did_not_work_is_said(tmp_path: Path, start: Start) -> None:
+    command = tmp_path / "bin" / "tare-hook"
+    library = tmp_path / "lib" / "libtare_hook.so"
+    for place in (command, library):
+        place.parent.mkdir()
+    shutil.copy2(HOOK, command)
+    library.touch()  # the loader says so, and goes on without it
+    process = start(str(command), "--", "true")
+    _, err = process.communicate(timeout=10)
+    assert process.returncode == 0
+    said = [line for line in err.splitlines() if line.startswith("tare-hook: ")]
+    assert len(said) == 1
+    assert f"{library} was not loaded or is of another build" in said[0]

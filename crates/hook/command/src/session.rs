@@ -11,8 +11,9 @@ use crate::watch::Watch;
 use crate::{launch, program, stats};
 use std::io::Write;
 use std::os::fd::{AsFd, AsRawFd};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{ExitCode, ExitStatus};
+use std::sync::atomic::Ordering::Relaxed;
 use std::thread;
 use std::time::{Duration, Instant};
 use tare_clock::{Rate, Snapshot};
@@ -53,6 +54,9 @@ pub fn run(arguments: Run) -> Result<ExitCode, Failure> {
         launch::start(&found, &arguments.command, &library, segments.handover, &signals)?;
     let status = session.follow(&mut child, &signals)?;
     session.finish(&arguments);
+    if !arguments.stats && !arguments.json {
+        session.tell_if_unattached(&library, status);
+    }
     Ok(ExitCode::from(exit_code(status)))
 }
 
@@ -182,7 +186,7 @@ impl<'s> Session<'s> {
         }
     }
 
-    fn write_costs(&self, path: &std::path::Path) -> std::io::Result<()> {
+    fn write_costs(&self, path: &Path) -> std::io::Result<()> {
         Costs::read(self.segments.shared).write(path, self.rate(), self.events_lost())
     }
 
@@ -209,6 +213,17 @@ impl<'s> Session<'s> {
         };
         // The program's exit code counts, whether or not anyone reads this.
         let _ = std::io::stderr().write_all(text.as_bytes());
+    }
+
+    /// A program that was killed may not have come to load the library, which is no news.
+    fn tell_if_unattached(&self, library: &Path, status: ExitStatus) {
+        if status.code().is_some() && self.segments.shared.attached.load(Relaxed) == 0 {
+            say(format_args!(
+                "the program ended without the hook: {} was not loaded or is of another build; \
+                 build both with 'make native'",
+                library.display()
+            ));
+        }
     }
 
     fn events_lost(&self) -> u64 {

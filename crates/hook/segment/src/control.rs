@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 use crate::Rules;
+use core::mem::offset_of;
 use core::sync::atomic::{AtomicU64, Ordering::Acquire, Ordering::Relaxed, fence};
 use tare_shm::header;
 
@@ -71,8 +72,15 @@ mod publish {
     }
 }
 
+/// What the version is made from.
+pub(crate) const LAYOUT: &[usize] = &[
+    offset_of!(Control, generation),
+    offset_of!(Control, _reserved),
+    offset_of!(Control, slots),
+    size_of::<Control>(),
+];
+
 const _: () = {
-    use core::mem::offset_of;
     assert!(offset_of!(Control, generation) == 64);
     assert!(offset_of!(Control, slots) == 4096);
     assert!(size_of::<Control>() < 40 << 20);

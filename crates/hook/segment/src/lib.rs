@@ -19,6 +19,7 @@ mod event;
 mod handover;
 mod rules;
 mod shared;
+mod version;
 mod walk;
 
 #[cfg(any(test, feature = "build"))]
@@ -33,7 +34,5 @@ pub use shared::{
     Counters, EventRing, LARGEST_OWN_TIME, RINGS, SHARDS, SYMBOLS, Shared, Statistics, Unseen,
 };
 pub use tare_interpose::Symbol;
+pub use version::VERSION;
 pub use walk::{Match, ROOT, Scan};
-
-/// Version of both layouts: a library and a tare-hook that differ in it do not work together.
-pub const VERSION: u32 = 1;

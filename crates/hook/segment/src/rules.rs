@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+use core::mem::offset_of;
 use core::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering::Relaxed};
 
 /// Keywords of a generation.
@@ -169,8 +170,23 @@ impl Rules {
     }
 }
 
+/// What the version is made from.
+pub(crate) const LAYOUT: &[usize] = &[
+    offset_of!(Rules, generation),
+    offset_of!(Rules, keywords),
+    offset_of!(Rules, longest),
+    offset_of!(Rules, classes),
+    offset_of!(Rules, wanted),
+    offset_of!(Rules, blocking),
+    offset_of!(Rules, _reserved),
+    offset_of!(Rules, class_of),
+    offset_of!(Rules, attributes),
+    offset_of!(Rules, outputs),
+    offset_of!(Rules, table),
+    size_of::<Rules>(),
+];
+
 const _: () = {
-    use core::mem::offset_of;
     assert!(offset_of!(Rules, class_of) == 64);
     assert!(offset_of!(Rules, attributes) == 320);
     assert!(offset_of!(Rules, outputs) == 320 + 4 * KEYWORDS);

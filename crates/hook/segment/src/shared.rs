@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+use core::mem::offset_of;
 use core::sync::atomic::{AtomicU32, AtomicU64};
 use tare_interpose::Symbol;
 use tare_shm::{Indices, Ring, Word, header};
@@ -114,8 +115,33 @@ impl EventRing {
     }
 }
 
+/// What the version is made from.
+pub(crate) const LAYOUT: &[usize] = &[
+    offset_of!(Shared, attached),
+    offset_of!(Shared, lost),
+    offset_of!(Shared, owners),
+    offset_of!(Shared, _reserved),
+    offset_of!(Shared, statistics),
+    offset_of!(Shared, rings),
+    size_of::<Shared>(),
+    offset_of!(Statistics, counters),
+    offset_of!(Statistics, unseen),
+    offset_of!(Statistics, own_time),
+    size_of::<Statistics>(),
+    offset_of!(Counters, calls_socket),
+    offset_of!(Counters, calls_other),
+    offset_of!(Counters, bytes_searched),
+    offset_of!(Counters, bytes_unseen),
+    offset_of!(Counters, matches),
+    offset_of!(Counters, blocked),
+    offset_of!(Counters, _reserved),
+    size_of::<Counters>(),
+    offset_of!(EventRing, indices),
+    offset_of!(EventRing, words),
+    size_of::<EventRing>(),
+];
+
 const _: () = {
-    use core::mem::offset_of;
     assert!(offset_of!(Shared, attached) == 64);
     assert!(offset_of!(Shared, owners) == 80);
     assert!(offset_of!(Shared, statistics) == 4096);
