@@ -106,6 +106,19 @@ def test_too_many_errors(experiment: Experiment) -> None:
     assert 0.3 < two["errors"] / two["requests"] < 0.7
 
 
+def test_a_foreign_generator_whose_output_cannot_be_read(experiment: Experiment) -> None:
+    (experiment.folder / "table").write_text("start_time,weather\n1,rain\n")
+    experiment.write_plan(
+        load=f'type = "command"\ncommand = ["cp", "{experiment.folder}/table", "{{output}}"]\n'
+        'output = "stats.csv"\nformat = "locust"\nduration = "1s"'
+    )
+    done = experiment.measure(blocks=1)
+    assert done.returncode == 0, done.stderr
+    reasons = [run["reason"] for run in experiment.manifest["runs"]]
+    assert len(reasons) == 2
+    assert all("stats.csv:1: no " in reason for reason in reasons), reasons
+
+
 def test_two_runs_at_once_work_and_say_that_they_disturb_each_other(
     experiment: Experiment,
 ) -> None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tare.errors import TareError
+from tare.errors import InputError, TareError
 from tare.lab.launch import Launch, RunError
 from tare.lab.processes import Process, Processes, StartError
 from tare.lab.store import of_condition, read_stream
@@ -248,7 +248,10 @@ def _measure_with_command(load: CommandLoad, target: Target, bench: Bench) -> di
     spent = bench.processes.family(target.process).cpu_ns - before
     if not output.exists():
         raise RunError(f"the load generator wrote no {load.output}: {last_line(bench.log)}")
-    samples: pa.Table = read_load_output(output, load.format)
+    try:
+        samples: pa.Table = read_load_output(output, load.format)
+    except InputError as error:
+        raise RunError(str(error)) from error
     sent = samples.num_rows
     if sent == 0:
         raise RunError(f"{load.output} holds no request")
