@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
-from tests.lab.conftest import OWN_LOAD, Experiment
+from tests.lab.conftest import NGINX_CONF, OWN_LOAD, Experiment
 
 from tare.errors import TareError
 from tare.lab import load as loads
@@ -204,13 +204,30 @@ def test_a_warm_up_needs_times(experiment: Experiment) -> None:
     assert all("no times" in run["reason"] for run in experiment.manifest["runs"])
 
 
+SHARE_OF_CAPACITY = f'{OWN_LOAD}mode = "constant"\nusers = 2\nrate = "10% of capacity"\n'
+
+
 def test_a_rate_that_is_a_share_of_the_capacity(experiment: Experiment) -> None:
-    experiment.write_plan(load=f'{OWN_LOAD}mode = "constant"\nusers = 2\nrate = "10% of capacity"')
+    only_with_body = 'if ($http_content_length != "8") { return 411; } return 200'
+    experiment.write_plan(
+        load=f'{SHARE_OF_CAPACITY}method = "POST"\nbody = "question"\nexpect_body = "hello\\n"',
+        nginx=NGINX_CONF.replace("return 200", only_with_body),
+    )
+    text = experiment.plan.read_text().replace('{ http = "/", timeout = "3s" }', "{ tcp = true }")
+    experiment.plan.write_text(text)
     done = experiment.measure(blocks=1)
     assert done.returncode == 0, done.stderr
     recorded = experiment.manifest["load"]
     assert recorded["rate"] == pytest.approx(0.1 * recorded["capacity"]["rate"])
     assert all(run["valid"] for run in experiment.manifest["runs"])
+
+
+def test_a_capacity_of_zero_is_an_error(experiment: Experiment) -> None:
+    experiment.write_plan(load=f'{SHARE_OF_CAPACITY}expect_body = "goodbye"')
+    done = experiment.measure(blocks=1)
+    assert done.returncode == 1
+    last = done.stderr.splitlines()[-1]
+    assert last.startswith("tare: the capacity of one is 0/s: none of the requests succeeded"), last
 
 
 def test_a_service_in_its_own_network_namespace(experiment: Experiment) -> None:

@@ -81,18 +81,13 @@ def measure(
     if isinstance(load, CommandLoad):
         return _measure_with_command(load, targets[0], bench)
     out, machine = bench.folder / "samples.arrow", bench.folder / "machine.arrow"
-    command = own_command(load, rate, [(t.condition, url(load, t.launch)) for t in targets])
+    addresses = [(target.condition, url(load, target.launch)) for target in targets]
+    command = own_command(load, rate, addresses, bench.folder)
     command += ["--seed", str(seed), "--out", str(out), "--machine", str(machine)]
     watched = {target.condition: pids_of(target, bench) for target in targets}
     for name, pids in watched.items():
         if pids:  # else it died since it was ready; that is found out after the load
             command += ["--watch", f"{name}={','.join(map(str, pids))}"]
-    if load.body is not None:
-        (bench.folder / "body").write_text(load.body)
-        command += ["--body", str(bench.folder / "body")]
-    if load.expect_body is not None:
-        (bench.folder / "expected").write_text(load.expect_body)
-        command += ["--expect-body", str(bench.folder / "expected")]
     seconds = (load.warmup + load.duration) / 1e9 * len(targets)
     report = _report(run_generator(command, targets, bench, seconds))
     samples, readings = read_stream(out), read_stream(machine)
@@ -123,20 +118,28 @@ def pids_of(target: Target, bench: Bench) -> list[int]:
 
 
 def capacity(load: TareLoad, target: Target, bench: Bench) -> dict[str, Any]:
-    """The most that one service bears: `{"rate": requests a second, "users": their number}`."""
+    """The most that one service bears: `{"rate": requests a second, "users": their number}`.
+
+    Raises TareError where it cannot be measured, or is zero.
+    """
     command = [PROGRAM, "http", url(load, target.launch), "--capacity", "--json"]
-    command += _protocol(load)
+    command += _request(load, bench.folder)
     output = run_generator(command, [target], bench, 120)
     found = json.loads(output).get("capacity") if output else None
     if not found:
         raise TareError(f"the capacity could not be measured; see {bench.log}")
+    if not found["rate"]:
+        raise TareError(
+            f"the capacity of {target.condition} is 0/s: none of the requests succeeded; compare"
+            " path, body, expect_status and expect_body of the load with what the service answers"
+        )
     return dict(found)
 
 
 def own_command(
-    load: TareLoad, rate: float | None, targets: Sequence[tuple[str, str]]
+    load: TareLoad, rate: float | None, targets: Sequence[tuple[str, str]], folder: Path
 ) -> list[str]:
-    """The words that start tare-load on (condition, URL) pairs."""
+    """The words that start tare-load on (condition, URL) pairs; what they name is in `folder`."""
     command = [PROGRAM, "http", "--json"]
     for name, address in targets:
         command += ["--target", f"{name}={address}"]
@@ -146,10 +149,11 @@ def own_command(
     command += ["--slice", f"{load.slice}ns"]
     if rate is not None:
         command += ["--rate", str(rate)]
-    return command + _protocol(load)
+    return command + _request(load, folder)
 
 
-def _protocol(load: TareLoad) -> list[str]:
+def _request(load: TareLoad, folder: Path) -> list[str]:
+    """The words for what is sent and expected, the same for the load and for the capacity."""
     words = ["--connection", load.connection, "--method", load.method]
     words += ["--timeout", f"{load.timeout}ns"]
     for name, value in load.headers.items():
@@ -158,6 +162,10 @@ def _protocol(load: TareLoad) -> list[str]:
         words += ["--expect-status", str(status)]
     if load.threads is not None:
         words += ["--threads", str(load.threads)]
+    for option, text in (("body", load.body), ("expect-body", load.expect_body)):
+        if text is not None:
+            (folder / option).write_text(text)
+            words += [f"--{option}", str(folder / option)]
     return words
 
 
