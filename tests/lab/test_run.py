@@ -166,6 +166,7 @@ def test_a_foreign_load_generator(experiment: Experiment) -> None:
         assert run["valid"], run
         assert run["requests"] == 50
         assert run["cpu"]["service_ns_per_request"] > 0
+        assert run["cpu"]["generator_ns_per_request"] > 0
 
 
 WRK2 = """\

@@ -63,6 +63,15 @@ class Bench:
     """Is told the seconds since the load began."""
 
 
+@dataclass(frozen=True)
+class Ended:
+    """A generator that came to its end, or was stopped because there was nothing left to load."""
+
+    printed: str
+    cpu_ns: int
+    """CPU time of all its processes."""
+
+
 def require_own_generator() -> None:
     """Raises TareError where tare-load was not built."""
     if not Path(PROGRAM).is_file():
@@ -89,7 +98,7 @@ def measure(
         if pids:  # else it died since it was ready; that is found out after the load
             command += ["--watch", f"{name}={','.join(map(str, pids))}"]
     seconds = (load.warmup + load.duration) / 1e9 * len(targets)
-    report = _report(run_generator(command, targets, bench, seconds))
+    report = _report(run_generator(command, targets, bench, seconds).printed)
     samples, readings = read_stream(out), read_stream(machine)
     if samples is None or samples.num_rows == 0:
         raise RunError("the load generator recorded no request")
@@ -117,6 +126,11 @@ def pids_of(target: Target, bench: Bench) -> list[int]:
     return [pid for p in target.processes for pid in bench.processes.family(p).pids]
 
 
+def cpu_ns_of(target: Target, bench: Bench) -> int:
+    """CPU time so far of a service and its proxies."""
+    return sum(bench.processes.family(process).cpu_ns for process in target.processes)
+
+
 def capacity(load: TareLoad, target: Target, bench: Bench) -> dict[str, Any]:
     """The most that one service bears: `{"rate": requests a second, "users": their number}`.
 
@@ -124,7 +138,7 @@ def capacity(load: TareLoad, target: Target, bench: Bench) -> dict[str, Any]:
     """
     command = [PROGRAM, "http", url(load, target.launch), "--capacity", "--json"]
     command += _request(load, bench.folder)
-    output = run_generator(command, [target], bench, 120)
+    output = run_generator(command, [target], bench, 120).printed
     found = json.loads(output).get("capacity") if output else None
     if not found:
         raise TareError(f"the capacity could not be measured; see {bench.log}")
@@ -176,8 +190,8 @@ def url(load: TareLoad | CommandLoad, launch: Launch) -> str:
 
 def run_generator(
     command: Sequence[str], targets: Sequence[Target], bench: Bench, expected_s: float
-) -> str:
-    """Runs a generator to its end, or until every target has died; returns what it printed."""
+) -> Ended:
+    """Runs a generator to its end, or until every target has died: then it printed nothing."""
     printed = bench.folder / "load.json"
     try:
         generator = bench.processes.start(
@@ -193,14 +207,15 @@ def run_generator(
             age = time.monotonic() - begun
             bench.tick(age)
             if all(target.process.code is not None for target in targets):
-                return ""
+                return Ended("", bench.processes.family(generator).cpu_ns)
             if age > limit:
                 raise RunError(f"the load generator did not end within {limit:.0f} s")
+        spent = bench.processes.family(generator).cpu_ns
     finally:
         bench.processes.stop([generator])
     if generator.code:
         raise RunError(f"the load generator {generator.ending}: {last_line(bench.log)}")
-    return printed.read_text()
+    return Ended(printed.read_text(), spent)
 
 
 def last_line(log: Path) -> str:
@@ -250,10 +265,10 @@ def _measure_with_command(load: CommandLoad, target: Target, bench: Bench) -> di
         **launch.placeholders, "port": launch.door, "url": url(load, launch), "output": output,
         "dir": bench.folder,
     }  # fmt: skip
-    before = bench.processes.family(target.process).cpu_ns
+    before = cpu_ns_of(target, bench)
     command = [fill(word, values) for word in load.command]
-    run_generator(command, [target], bench, load.duration / 1e9)
-    spent = bench.processes.family(target.process).cpu_ns - before
+    generator = run_generator(command, [target], bench, load.duration / 1e9)
+    spent = cpu_ns_of(target, bench) - before
     if not output.exists():
         raise RunError(f"the load generator wrote no {load.output}: {last_line(bench.log)}")
     try:
@@ -275,7 +290,10 @@ def _measure_with_command(load: CommandLoad, target: Target, bench: Bench) -> di
             requests=requests,
             errors=failed or 0,
             errors_by_kind={},
-            cpu={"service_ns_per_request": spent / sent},
+            cpu={
+                "service_ns_per_request": spent / sent,
+                "generator_ns_per_request": generator.cpu_ns / sent,
+            },
             oddities=oddities,
         )
     }

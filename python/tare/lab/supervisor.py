@@ -34,6 +34,8 @@ class Started:
     stop_signal: int
     grace_s: float
     cgroup: Path | None
+    used_ns: int = 0
+    """CPU time of the command itself and of the children it waited for, once it has ended."""
 
     @property
     def pid(self) -> int:
@@ -176,7 +178,7 @@ class Supervisor:
             event="family",
             name=name,
             pids=family,
-            cpu_ns=tree_cpu_ns(family) if used is None else used,
+            cpu_ns=started.used_ns + tree_cpu_ns(family) if used is None else used,
         )
 
     def family(self, started: Started) -> list[int]:
@@ -191,12 +193,13 @@ class Supervisor:
     def reap(self) -> None:
         with suppress(ChildProcessError):
             while True:
-                pid, status = os.waitpid(-1, os.WNOHANG)
+                pid, status, usage = os.wait4(-1, os.WNOHANG)
                 if pid == 0:
                     return
                 for name, started in self.started.items():
                     if started.pid == pid:
                         started.process.returncode = os.waitstatus_to_exitcode(status)
+                        started.used_ns = round((usage.ru_utime + usage.ru_stime) * 1e9)
                         self.tell(event="exited", name=name, code=started.process.returncode)
 
     def stop_everything(self) -> None:
