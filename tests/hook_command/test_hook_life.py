@@ -278,7 +278,7 @@ def test_costs_replace_files_only(start: Start) -> None:
     process = start(HOOK, "--costs", "/dev/full", "--", "true")
     _, err = process.communicate(timeout=10)
     assert process.returncode == 2
-    assert err.startswith("tare-hook: /dev/full: not a regular file")
+    assert err.startswith("tare-hook: --costs /dev/full: not a regular file")
     assert Path("/dev/full").is_char_device()
 
 

@@ -36,8 +36,16 @@ impl fmt::Display for Failure {
     }
 }
 
-fn one_line(message: &impl fmt::Display) -> String {
-    message.to_string().split_whitespace().collect::<Vec<_>>().join(" ")
+/// `message` in one line, without the numbers that the standard library puts after the
+/// system's own words.
+pub(crate) fn one_line(message: &impl fmt::Display) -> String {
+    let mut line = message.to_string().split_whitespace().collect::<Vec<_>>().join(" ");
+    while let Some(start) = line.find(" (os error ")
+        && let Some(length) = line[start..].find(')')
+    {
+        line.replace_range(start..=start + length, "");
+    }
+    line
 }
 
 /// Turns an error of a library into a [`Failure`], with what was being done.
@@ -63,5 +71,13 @@ mod tests {
     #[test]
     fn a_message_of_several_lines_becomes_one() {
         assert_eq!(Failure::input("first\n  second").to_string(), "first second");
+    }
+
+    #[test]
+    fn the_systems_errors_are_words_without_a_number() {
+        let error = std::io::Error::from_raw_os_error(2);
+        let failure = Failure::work(format_args!("{error}; {error}"));
+        let words = "No such file or directory";
+        assert_eq!(failure.to_string(), format!("{words}; {words}"));
     }
 }

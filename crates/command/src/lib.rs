@@ -7,6 +7,7 @@ mod failure;
 mod signals;
 
 pub use child::{Child, exit_code};
+use failure::one_line;
 pub use failure::{Failure, ResultExt};
 pub use signals::{Signal, Signals};
 
@@ -57,7 +58,7 @@ fn reason(error: &clap::Error) -> String {
         .filter_map(|rest| text.find(rest))
         .min()
         .unwrap_or(text.len());
-    text[..end].split_whitespace().collect::<Vec<_>>().join(" ")
+    one_line(&&text[..end])
 }
 
 /// Tells the user, in one line on stderr, under this program's name. Where nobody listens

@@ -80,8 +80,13 @@ pub fn run(arguments: &Http) -> Result<ExitCode, Failure> {
         threads: arguments.threads as usize,
         schedule,
         watched,
-        samples: Output::create(arguments.out.as_deref(), &SAMPLES, &tables::SAMPLES)?,
-        machine: Output::create(arguments.machine.as_deref(), &MACHINE, &tables::MACHINE)?,
+        samples: Output::create("--out", arguments.out.as_deref(), &SAMPLES, &tables::SAMPLES)?,
+        machine: Output::create(
+            "--machine",
+            arguments.machine.as_deref(),
+            &MACHINE,
+            &tables::MACHINE,
+        )?,
         live: Live::new(arguments.json || arguments.capacity),
     };
     let summaries = session.carry_out()?;
@@ -216,10 +221,8 @@ fn watched(arguments: &Http, targets: &[Target]) -> Result<Vec<Vec<libc::pid_t>>
 }
 
 fn read(path: Option<&Path>, option: &str) -> Result<Option<Vec<u8>>, Failure> {
-    path.map(|path| {
-        std::fs::read(path).or_input(format_args!("{option} {} was not read", path.display()))
-    })
-    .transpose()
+    path.map(|path| std::fs::read(path).or_input(format_args!("{option} {}", path.display())))
+        .transpose()
 }
 
 fn nanoseconds(time: Duration) -> Nanoseconds {

@@ -9,7 +9,7 @@ use crate::summary::Summary;
 use crate::tables::{write_measured, write_sample};
 use rtrb::Consumer;
 use std::io::ErrorKind;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::thread::JoinHandle;
 use std::time::Duration;
 use tare_command::Failure;
@@ -20,7 +20,8 @@ const PERIOD: Duration = Duration::from_millis(25);
 
 /// One file that is written, if it was asked for.
 pub struct Output {
-    writer: Option<(Writer, PathBuf)>,
+    /// With the option and its value, for errors.
+    writer: Option<(Writer, String)>,
 }
 
 pub struct Recorder {
@@ -33,12 +34,19 @@ pub struct Recorder {
 }
 
 impl Output {
-    pub fn create(path: Option<&Path>, table: &Table, columns: &[&str]) -> Result<Self, Failure> {
+    /// The file that `option` names, if any.
+    pub fn create(
+        option: &str,
+        path: Option<&Path>,
+        table: &Table,
+        columns: &[&str],
+    ) -> Result<Self, Failure> {
         let writer = match path {
             None => None,
             Some(path) => {
+                let shown = format!("{option} {}", path.display());
                 let writer = Writer::create(path, table, columns).map_err(|error| {
-                    let what = format!("{} was not written: {error}", path.display());
+                    let what = format!("{shown}: {error}; name a file that can be written");
                     match error.kind() {
                         ErrorKind::PermissionDenied
                         | ErrorKind::NotFound
@@ -48,7 +56,7 @@ impl Output {
                         _ => Failure::work(what),
                     }
                 })?;
-                Some((writer, path.to_owned()))
+                Some((writer, shown))
             }
         };
         Ok(Self { writer })
@@ -58,11 +66,10 @@ impl Output {
         &mut self,
         write: impl FnOnce(&mut Writer) -> std::io::Result<()>,
     ) -> Result<(), Failure> {
-        let Some((writer, path)) = &mut self.writer else { return Ok(()) };
+        let Some((writer, shown)) = &mut self.writer else { return Ok(()) };
         write(writer).map_err(|error| {
             Failure::work(format_args!(
-                "{}: {error}; the {} rows before it are safe",
-                path.display(),
+                "{shown}: {error}; the {} rows before it are safe",
                 writer.rows_written()
             ))
         })
@@ -70,8 +77,8 @@ impl Output {
 
     fn finish(&mut self) -> Result<(), Failure> {
         self.write(Writer::flush)?;
-        let Some((writer, path)) = self.writer.take() else { return Ok(()) };
-        writer.finish().map_err(|error| Failure::work(format_args!("{}: {error}", path.display())))
+        let Some((writer, shown)) = self.writer.take() else { return Ok(()) };
+        writer.finish().map_err(|error| Failure::work(format_args!("{shown}: {error}")))
     }
 }
 

@@ -52,7 +52,12 @@ pub struct EventFile {
 
 impl EventFile {
     pub fn create(path: &Path) -> Result<Self, Failure> {
-        let file = File::create(path).or_input(path.display())?;
+        let file = File::create(path).map_err(|error| {
+            let path = path.display();
+            Failure::input(format_args!(
+                "--events {path}: {error}; name a file that can be written"
+            ))
+        })?;
         Ok(Self { path: path.into(), file, length: 0, full: false, written: 0, unwritten: 0 })
     }
 
@@ -69,7 +74,8 @@ impl EventFile {
         for event in events {
             match line(event, book, now, rate) {
                 Some(line) => {
-                    serde_json::to_writer(&mut text, &line).or_failed(self.path.display())?;
+                    serde_json::to_writer(&mut text, &line)
+                        .or_failed(format_args!("--events {}", self.path.display()))?;
                     text.push(b'\n');
                     count += 1;
                 }
@@ -90,7 +96,7 @@ impl EventFile {
                 }
                 let path = self.path.display();
                 Err(Failure::work(format_args!(
-                    "{path}: {error}; events are counted as lost until it can be written again"
+                    "--events {path}: {error}; events are counted as lost until it can be written again"
                 )))
             }
         }
@@ -234,7 +240,7 @@ mod tests {
         let book = book("full");
         let mut file = EventFile::create(Path::new("/dev/full")).unwrap();
         let error = file.append(&[EVENT], &book, &now, rate).unwrap_err().to_string();
-        assert!(error.starts_with("/dev/full: No space left"), "{error}");
+        assert!(error.starts_with("--events /dev/full: No space left"), "{error}");
         assert!(file.append(&[EVENT, EVENT], &book, &now, rate).is_ok());
         assert_eq!((file.written, file.unwritten), (0, 3));
     }

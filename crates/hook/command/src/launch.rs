@@ -52,7 +52,7 @@ pub fn start(
             Ok(())
         });
     }
-    Child::spawn(&mut started, signals).or_input(program.display())
+    Child::spawn(&mut started, signals).or_input(format_args!("COMMAND {}", program.display()))
 }
 
 /// The library before whatever was preloaded already: layers stack.

@@ -24,14 +24,17 @@ const PT_INTERP: u32 = 3;
 /// Finds `name` as a shell does and says why the hook could not see it, if it could not.
 pub fn check(name: &OsStr) -> Result<PathBuf, Failure> {
     let found = find(name)?;
-    let mut path = found.clone();
+    let (mut role, mut path) = ("COMMAND", found.clone());
     for _ in 0..INTERPRETERS {
-        match look_at(&path)? {
+        match look_at(role, &path)? {
             None => return Ok(found),
-            Some(interpreter) => path = interpreter,
+            Some(interpreter) => (role, path) = ("COMMAND's interpreter", interpreter),
         }
     }
-    Err(Failure::input(format_args!("{}: too many interpreters of scripts", found.display())))
+    Err(Failure::input(format_args!(
+        "COMMAND {}: too many interpreters of scripts",
+        found.display()
+    )))
 }
 
 fn find(name: &OsStr) -> Result<PathBuf, Failure> {
@@ -43,13 +46,18 @@ fn find(name: &OsStr) -> Result<PathBuf, Failure> {
         path.metadata().is_ok_and(|status| status.is_file() && status.mode() & 0o111 != 0)
     };
     std::env::split_paths(&folders).map(|folder| folder.join(name)).find(is_program).ok_or_else(
-        || Failure::input(format_args!("{}: no such command in PATH", name.to_string_lossy())),
+        || {
+            Failure::input(format_args!(
+                "COMMAND {}: no such command in PATH; name one that is, or a path",
+                name.to_string_lossy()
+            ))
+        },
     )
 }
 
-/// Refuses `path`, or names its interpreter if it is a script.
-fn look_at(path: &Path) -> Result<Option<PathBuf>, Failure> {
-    let shown = path.display();
+/// Refuses `path`, which is run as `role`, or names its interpreter if it is a script.
+fn look_at(role: &str, path: &Path) -> Result<Option<PathBuf>, Failure> {
+    let shown = format!("{role} {}", path.display());
     let mut file = File::open(path).or_input(&shown)?;
     let status = file.metadata().or_input(&shown)?;
     if !status.is_file() || status.mode() & 0o111 == 0 {
@@ -208,7 +216,10 @@ mod tests {
     fn a_shell_is_found_in_path() {
         assert!(check(OsStr::new("sh")).unwrap().ends_with("sh"));
         let error = check(OsStr::new("no-such-command")).unwrap_err().to_string();
-        assert_eq!(error, "no-such-command: no such command in PATH");
+        assert_eq!(
+            error,
+            "COMMAND no-such-command: no such command in PATH; name one that is, or a path"
+        );
     }
 
     #[test]

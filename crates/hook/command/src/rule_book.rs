@@ -92,7 +92,7 @@ impl RuleBook {
 }
 
 fn read(path: &Path) -> Result<String, Failure> {
-    std::fs::read_to_string(path).or_input(path.display())
+    std::fs::read_to_string(path).or_input(format_args!("--rules {}", path.display()))
 }
 
 fn pattern(keyword: &Keyword) -> Pattern<'_> {

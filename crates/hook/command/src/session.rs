@@ -76,7 +76,9 @@ impl<'s> Session<'s> {
         let first = Snapshot::take();
         let rules = arguments.rules.as_deref();
         let book = rules.map(|path| RuleBook::open(path, segments.control)).transpose()?;
-        let watch = rules.map(|path| Watch::new(path).or_failed(path.display())).transpose()?;
+        let watch = rules
+            .map(|path| Watch::new(path).or_failed(format_args!("--rules {}", path.display())))
+            .transpose()?;
         let events = arguments.events.as_deref().map(EventFile::create).transpose()?;
         let session = Self {
             segments,
@@ -92,10 +94,14 @@ impl<'s> Session<'s> {
             let shown = path.display();
             if path.metadata().is_ok_and(|status| !status.is_file()) {
                 return Err(Failure::input(format_args!(
-                    "{shown}: not a regular file; costs need one, which they replace every second"
+                    "--costs {shown}: not a regular file; costs need one, which they replace every second"
                 )));
             }
-            session.write_costs(path).or_input(shown)?;
+            session.write_costs(path).map_err(|error| {
+                Failure::input(format_args!(
+                    "--costs {shown}: {error}; name a file that can be written"
+                ))
+            })?;
         }
         Ok(session)
     }
@@ -179,7 +185,7 @@ impl<'s> Session<'s> {
         match self.write_costs(path) {
             Ok(()) => self.costs_told = false,
             Err(error) if !self.costs_told => {
-                say(format_args!("{}: {error}", path.display()));
+                say(Failure::work(format_args!("--costs {}: {error}", path.display())));
                 self.costs_told = true;
             }
             Err(_) => {}
