@@ -33,7 +33,13 @@ def _by_version(trees: list[dict[str, Any]]) -> list[tuple[str, list[str]]]:
         (
             version,
             sorted(
-                name for tree in trees if tree["version"] == version for name in tree["controllers"]
+                # A tree may be mounted at several places.
+                {
+                    name
+                    for tree in trees
+                    if tree["version"] == version
+                    for name in tree["controllers"]
+                }
             ),
         )
         for version in sorted({tree["version"] for tree in trees})
