@@ -3,6 +3,8 @@
 
 import json
 import re
+import resource
+import signal
 from pathlib import Path
 from typing import Any
 
@@ -173,3 +175,29 @@ def test_verdicts_that_are_none_are_said_in_one_line(tmp_path: Path) -> None:
         with pytest.raises(InputError, match=r"verdicts\.json: .* judged anew") as error:
             write(folder)
         assert "\n" not in str(error.value)
+
+
+def test_a_damaged_table_is_said_in_one_line(tmp_path: Path) -> None:
+    folder = Synthetic(requests=10, blocks=1).write(tmp_path / "result")
+    damaged = next((folder / "costs").rglob("*.parquet"))
+    damaged.write_bytes(damaged.read_bytes()[:50])
+    with pytest.raises(InputError, match=r"costs.parquet'; remove a damaged file") as error:
+        write(folder)
+    assert "\n" not in str(error.value)
+
+
+def test_a_report_that_cannot_be_written_leaves_the_one_before(tmp_path: Path) -> None:
+    folder = Synthetic(requests=10, blocks=1).write(tmp_path / "result")
+    before = write(folder).read_text(encoding="utf-8")
+    files = {path.name for path in folder.iterdir()}
+    limit = resource.getrlimit(resource.RLIMIT_FSIZE)
+    ignored = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    try:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (10_000, limit[1]))
+        with pytest.raises(OSError, match="File too large"):
+            write(folder)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limit)
+        signal.signal(signal.SIGXFSZ, ignored)
+    assert (folder / "report.html").read_text(encoding="utf-8") == before
+    assert {path.name for path in folder.iterdir()} == files

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from tare.report import distributions, glossary, pictures, tables, words
 from tare.report.cards import first_screen
-from tare.report.result import Result, read
+from tare.report.result import Result, read, store
 
 if TYPE_CHECKING:
     import jinja2
@@ -41,11 +41,14 @@ def write(folder: Path) -> Path:
     Judges the result first where verdicts.json is missing. Raises InputError where the folder is
     no result.
     """
+    from tare.samples.result import readable
+
     folder = Path(folder)
-    content = _content(read(folder))
+    with readable(folder):
+        content = _content(read(folder))
     for name, escape in ((HTML, True), (MARKDOWN, False)):
         text = _templates(escape).get_template(f"{name}.j2").render(content)
-        (folder / name).write_text(text, encoding="utf-8")
+        store(folder / name, text)
     return folder / HTML
 
 
@@ -105,7 +108,7 @@ def _content(result: Result) -> dict[str, Any]:
         "micro_macro": [] if costs is None else list(tables.micro_macro(result, costs)),
         "machine": list(tables.facts(result.manifest.get("machine") or {})),
         "conduct": list(tables.facts(_conduct(result))),
-        "plan": _text(plan.read_text(errors="replace")) if plan.exists() else "",
+        "plan": _text(plan.read_text(errors="replace")) if plan.is_file() else "",
         "glossary": glossary.WORDS,
         "verdict_words": glossary.VERDICTS,
         "columns": tables,

@@ -2,6 +2,7 @@
 """A result folder as the report sees it: what was declared, what happened, what was judged."""
 
 import json
+import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -96,9 +97,10 @@ def read(folder: Path) -> Result:
     Raises InputError where the folder is not a result.
     """
     from tare.samples import read_result
+    from tare.samples.manifest import read_manifest
 
     experiment = read_result(folder)
-    manifest = json.loads((folder / "manifest.json").read_text(encoding="utf-8"))
+    manifest = read_manifest(folder)
     path = folder / VERDICTS
     verdicts = _verdicts(path) if path.exists() else _judge(experiment, path)
     return Result(folder, manifest, verdicts, experiment.runs)
@@ -111,8 +113,18 @@ def _judge(experiment: "Experiment", path: Path) -> dict[str, Any]:
         verdicts = judge(experiment).to_json()
     except InputError as error:  # a result without any valid run still has a report
         return {"comparisons": [], "warnings": [*experiment.warnings, f"not judged: {error}"]}
-    path.write_text(json.dumps(verdicts, indent=2) + "\n", encoding="utf-8")
+    store(path, json.dumps(verdicts, indent=2) + "\n")
     return verdicts
+
+
+def store(path: Path, text: str) -> None:
+    """Writes a file whole or not at all: on a full disk what was there stays."""
+    fresh = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        fresh.write_text(text, encoding="utf-8")
+        fresh.replace(path)
+    finally:
+        fresh.unlink(missing_ok=True)
 
 
 def _verdicts(path: Path) -> dict[str, Any]:

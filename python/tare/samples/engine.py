@@ -20,6 +20,11 @@ def connect() -> Backend:
     return backend
 
 
+def first_line(error: Exception) -> str:
+    """What an engine's error says, without the query that it points at."""
+    return str(error).partition("\n")[0]
+
+
 def count_rows(table: Table) -> int:
     """How many rows a table has."""
     return int(table.count().to_pyarrow().as_py())

@@ -3,13 +3,15 @@
 
 from __future__ import annotations
 
-import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tare.errors import InputError
-from tare.samples.engine import connect, latency, summaries
+from tare.samples.engine import connect, first_line, latency, summaries
+from tare.samples.manifest import read_manifest
 from tare.samples.model import REQUEST, Experiment, Run
 from tare.samples.quiet import LeftOut, find_left_out
 
@@ -52,16 +54,7 @@ class Result:
 
 def open_result(folder: Path) -> Result:
     """Opens a result folder. Raises InputError when it is none."""
-    path = folder / "manifest.json"
-    try:
-        manifest = json.loads(path.read_text())
-    except (FileNotFoundError, NotADirectoryError):
-        raise InputError(f"{path}: no such file; name a result folder of 'tare run'") from None
-    except (OSError, ValueError) as error:
-        raise InputError(f"{path}: cannot be read: {error}") from error
-    missing = {"runs", "baseline", "budget"} - set(manifest if isinstance(manifest, dict) else ())
-    if missing:
-        raise InputError(f"{path}: no {', '.join(sorted(missing))}; it is not of 'tare run'")
+    manifest = read_manifest(folder)
     backend = connect()
     return Result(folder, backend, manifest, find_left_out(backend, folder, manifest))
 
@@ -72,13 +65,9 @@ def read_result(folder: Path) -> Experiment:
     Slices in which something else had the CPU are left out in pairs: docs/statistics.md.
     Raises InputError when the folder is none.
     """
-    import duckdb
-
-    try:
+    with readable(folder):
         result = open_result(Path(folder))
         rows = _summaries(result)
-    except duckdb.Error as error:
-        raise InputError(f"{folder}: a table of the result cannot be read: {error}") from error
     manifest = result.manifest
     runs = [
         run
@@ -94,6 +83,20 @@ def read_result(folder: Path) -> Experiment:
         alpha=manifest.get("alpha", 0.05),
         warnings=(*manifest.get("warnings", ()), *result.left_out.warnings),
     )
+
+
+@contextmanager
+def readable(folder: Path) -> Iterator[None]:
+    """Turns the engine's errors about tables of a result into one InputError."""
+    import duckdb
+
+    try:
+        yield
+    except duckdb.Error as error:
+        raise InputError(
+            f"{folder}: a table of the result cannot be read: {first_line(error)};"
+            " remove a damaged file to go on without its run"
+        ) from error
 
 
 def latencies(

@@ -2,6 +2,7 @@
 """Result folders: what is read, what is left out, and what invalid runs become."""
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -222,3 +223,30 @@ def test_a_table_cut_short_is_named(tmp_path: Path) -> None:
     path.write_bytes(path.read_bytes()[:-20])
     with pytest.raises(InputError, match="a table of the result cannot be read"):
         read_result(folder)
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        ({"runs": "many"}, 'runs of the manifest is "many", expected a list'),
+        ({"runs": ["a"]}, 'entry 1 of runs is "a", expected keys and values'),
+        ({"runs": [{"run": 1}]}, "no block, environment, condition, valid in entry 1 of runs"),
+        ({"budget": None}, "no budget in the manifest"),
+        ({"primary": []}, "primary of the manifest is [], expected a text"),
+        ({"conditions": [{}]}, "no name in entry 1 of conditions"),
+    ],
+)
+def test_manifests_of_other_types_are_named(
+    tmp_path: Path, change: dict[str, Any], says: str
+) -> None:
+    write_result(tmp_path)
+    path = tmp_path / "manifest.json"
+    manifest = json.loads(path.read_text())
+    path.write_text(json.dumps(manifest | {"primary": None, "unknown": [{}]}))
+    assert read_result(tmp_path).primary == "p50"
+    path.write_text(json.dumps(manifest | change))
+    with pytest.raises(InputError, match=re.escape(says)):
+        read_result(tmp_path)
+    path.write_text(json.dumps(manifest | {"runs": manifest["runs"][:1] * 2}))
+    with pytest.raises(InputError, match="run 1 stands there twice"):
+        read_result(tmp_path)

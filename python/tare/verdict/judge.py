@@ -59,7 +59,9 @@ def _check(experiment: Experiment) -> None:
         raise InputError(f"only runs of '{experiment.baseline}': name a condition to compare")
     if not 0 < experiment.budget < 1:
         raise InputError(f"the budget is {experiment.budget:g}; expected between 0 % and 100 %")
-    known = {name for run in experiment.runs for name in run.summaries}
+    if not 0 < experiment.alpha < 1:
+        raise InputError(f"alpha is {experiment.alpha:g}; expected a number between 0 and 1")
+    known = {name for run in experiment.runs if run.valid for name in run.summaries}
     if known and experiment.primary not in known:
         raise InputError(
             f"no metric '{experiment.primary}'; expected one of {', '.join(sorted(known))}"

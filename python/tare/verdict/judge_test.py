@@ -189,6 +189,16 @@ def test_all_runs_of_a_condition_invalid() -> None:
     assert (found.verdict, found.relative, found.runs_condition) == ("invalid", None, 0)
 
 
+def test_metrics_of_invalid_runs_alone_do_not_make_the_primary_unknown() -> None:
+    broken = [
+        replace(run(name, block, reason="no samples"), summaries={"cpu_service": 1.0})
+        for block in range(1, 9)
+        for name in ("plain", "hook")
+    ]
+    found = judge(Experiment(tuple(broken), "plain", paired=True, budget=0.03))
+    assert primary(found).verdict == "invalid"
+
+
 def test_a_clock_too_coarse_for_ratios() -> None:
     found = primary(judge(blocks(lambda _: {"p50": 0.0})))
     assert found.verdict == "inconclusive"
@@ -279,6 +289,7 @@ def test_mean_and_median_that_disagree_are_told() -> None:
         ({"baseline": "none"}, "no runs of the baseline 'none'"),
         ({"primary": "p42"}, "no metric 'p42'; expected one of mean, p50, p95, p99"),
         ({"budget": 0.0}, "the budget is 0"),
+        ({"alpha": 0.0}, "alpha is 0"),
     ],
 )
 def test_what_cannot_be_judged_is_named(change: dict[str, object], message: str) -> None:

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tare.errors import InputError
+from tare.samples.engine import first_line
 from tare.samples.formats.columns import from_columns
-from tare.samples.formats.csv_file import first_line
 from tare.samples.formats.source import Source
 
 if TYPE_CHECKING:

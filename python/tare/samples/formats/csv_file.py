@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, cast
 
 from tare.errors import InputError
-from tare.samples.engine import count_rows
+from tare.samples.engine import count_rows, first_line
 
 if TYPE_CHECKING:
     import ibis.expr.types as ir
@@ -69,11 +69,6 @@ def is_gzipped(path: Path) -> bool:
 def opened(path: Path) -> IO[bytes]:
     """The file's bytes, unpacked. Raises OSError, here or when they are read."""
     return cast("IO[bytes]", gzip.open(path, "rb")) if is_gzipped(path) else path.open("rb")
-
-
-def first_line(error: Exception) -> str:
-    """What an engine's error says, without the query that it points at."""
-    return str(error).partition("\n")[0]
 
 
 def _header(path: Path) -> tuple[str, list[str]]:
