@@ -110,3 +110,18 @@ def test_wrong_use_is_one_line_and_exit_code_2(arguments: tuple[str, ...], messa
     assert done.stdout == ""
     assert message in done.stderr
     assert done.stderr.count("\n") == 1
+
+
+def test_a_file_counts_once(files: dict[str, str]) -> None:
+    name, _, path = files["plain"].partition(",")[0].partition("=")
+    done = tare("--baseline", f"{name}={path},{path}", files["hook"])
+    assert done.returncode == 2
+    assert "named twice for 'plain'" in done.stderr
+    assert done.stderr.count("\n") == 1
+
+
+def test_without_a_reader_there_is_no_traceback(files: dict[str, str]) -> None:
+    command = f"exec {sys.executable} -m tare compare --baseline $0 $1 --json >&-"
+    shell = ["bash", "-c", command, files["plain"], files["hook"]]
+    done = subprocess.run(shell, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")

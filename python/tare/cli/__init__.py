@@ -42,6 +42,9 @@ for module in (run, compare, report, native, doctor):
 
 def main() -> int:
     """Runs the command line and returns its exit code; every error is one line on stderr."""
+    for stream in ("stdout", "stderr"):
+        if getattr(sys, stream) is None:  # closed by whoever started this: nobody listens
+            setattr(sys, stream, os.fdopen(os.open(os.devnull, os.O_WRONLY), "w"))
     try:
         code = app(standalone_mode=False)
         sys.stdout.flush()

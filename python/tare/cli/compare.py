@@ -181,6 +181,11 @@ def _condition(text: str) -> tuple[str, list[Path]]:
     paths = [Path(one) for one in files.split(",") if one]
     if not separator or not name or not paths:
         raise InputError(f"'{text}' is not NAME=FILE[,FILE...]: {USAGE}")
+    files_there = [path.resolve() for path in paths]
+    if twice := [path for path in paths if files_there.count(path.resolve()) > 1]:
+        raise InputError(
+            f"{twice[0]}: named twice for '{name}'; a file is one run, and counts once"
+        )
     return name, paths
 
 
