@@ -244,13 +244,16 @@ def test_a_service_in_its_own_network_namespace(experiment: Experiment) -> None:
     assert hosts["netns"].startswith("//10.213.")
 
 
-def test_what_is_not_there_yet_is_refused(experiment: Experiment) -> None:
+@pytest.mark.parametrize("words", [(), ("--dry-run",)])
+def test_what_is_not_there_yet_is_refused(experiment: Experiment, words: tuple[str, ...]) -> None:
     experiment.write_plan(top='environments = ["container"]')
-    done = experiment.run()
+    done = experiment.run(*words)
     assert done.returncode == 2
     assert done.stderr.strip() == (
-        "tare: environment container: not yet; this version has host, netns"
+        f'tare: {experiment.plan}:5: environments[0]: found "container",'
+        " expected host or netns; the others are not there yet"
     )
+    assert not experiment.result.exists()
 
 
 def test_without_tare_load_it_says_what_to_do(

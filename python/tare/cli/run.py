@@ -105,14 +105,18 @@ def conclude(folder: Path, as_json: bool) -> None:
 
 
 def print_order(plan: "Plan", as_json: bool) -> None:
-    """Prints the order of runs and the time they will take; starts nothing."""
+    """Prints the order of runs and the time they will take; starts nothing.
+
+    Raises TareError for a plan that cannot be carried out here.
+    """
     import json
     import secrets
     from dataclasses import asdict
 
-    from tare.lab.experiment import schedule
+    from tare.lab.experiment import check, schedule
     from tare.lab.progress import plan_seconds
 
+    check(plan)
     seed = secrets.randbelow(2**31) if plan.seed is None else plan.seed
     order = schedule(plan, seed)
     seconds = plan_seconds(plan)

@@ -11,9 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from tare.errors import InputError, TareError
-from tare.lab import environments
+from tare.lab import environments, layers
 from tare.lab.block import Group, Laboratory
-from tare.lab.layers import hook
 from tare.lab.load import require_own_generator
 from tare.lab.neighbours import announced, others
 from tare.lab.placement import Placement, out_of_the_way, place
@@ -21,7 +20,7 @@ from tare.lab.processes import Processes
 from tare.lab.progress import Progress, group_seconds, plan_seconds
 from tare.lab.schedule import BlockPart, Together, groups, load_seed, order_of_runs
 from tare.lab.store import FORMAT, ResultFolder
-from tare.plan import Plan, TareLoad, parse
+from tare.plan import Plan, TareLoad, expected, parse, refused
 
 CAPACITY_BLOCK = 0
 
@@ -83,14 +82,15 @@ def _carry_out(plan: Plan, placement: Placement, result: ResultFolder, progress:
 
 def check(plan: Plan) -> None:
     """Raises InputError or TareError for what can be known before anything is started."""
-    for environment in plan.environments:
-        environments.check(environment)
+    environments.check(plan)
+    layers.check(plan)
     if plan.load.type == "tare":
         require_own_generator()
-    for condition in plan.conditions:
-        for layer in condition.layers:
-            if layer.type == "hook":
-                hook.check(layer, plan.folder)
+    else:
+        from tare.samples import FORMATS
+
+        if plan.load.format not in FORMATS:
+            raise refused(plan, ("load", "format"), expected(f"one of {', '.join(FORMATS)}"))
 
 
 def resumable(plan: Plan, folder: Path) -> Plan:

@@ -16,7 +16,7 @@ budget = 0.03
 {keys}
 service = {{ command = "x {{port}}" }}
 load = {{ {load} }}
-conditions = [{{ name = "a" }}]
+conditions = [{{ name = "a" }}, {{ name = "b" }}]
 """
     placement = place(parse(text, "x.toml", Path()), cpus)
     assert placement.why

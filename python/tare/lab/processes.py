@@ -118,12 +118,11 @@ class Processes:
         Raises StartError where there is no such program or folder.
         """
         variables = {**os.environ, **(environment or {})}
-        # nginx and its like are where an ordinary user's PATH does not look.
-        variables["PATH"] = f"{variables.get('PATH', os.defpath)}:/usr/sbin:/sbin"
+        variables["PATH"] = search_path(variables)
         self._tell(
             do="start",
             name=name,
-            command=[_on_path(command[0], variables["PATH"]), *command[1:]],
+            command=[on_path(command[0], variables["PATH"]) or command[0], *command[1:]],
             directory=str(directory),
             environment=variables,
             log=str(log),
@@ -215,7 +214,11 @@ class Processes:
         supervisor.send(signal.SIGKILL, orphans)
 
 
-def _on_path(program: str, path: str) -> str:
-    """The file of a program; one from PyPI (envoy) stands beside the interpreter."""
-    beside = Path(sys.executable).parent
-    return program if "/" in program else shutil.which(program, path=f"{path}:{beside}") or program
+def search_path(variables: Mapping[str, str]) -> str:
+    """PATH with the folders of nginx and its like, where an ordinary user's does not look."""
+    return f"{variables.get('PATH', os.defpath)}:/usr/sbin:/sbin"
+
+
+def on_path(program: str, path: str) -> str | None:
+    """The file of a program, None without one; one from PyPI (envoy) is beside the interpreter."""
+    return shutil.which(program, path=f"{path}:{Path(sys.executable).parent}")

@@ -49,6 +49,8 @@ def _one(file: str, lines: dict[Path, int], data: Any, error: "ErrorDetails") ->
             return f"{place}: found {found}, expected one of {context['expected_tags']}"
         case "expected":
             wanted = str(context["what"])
+        case "too_short":
+            wanted = f"at least {context['min_length']}"
         case kind:
             wanted = EXPECTED.get(kind) or error["msg"].removeprefix("Input should be ")
             wanted = wanted.removeprefix("String should ")

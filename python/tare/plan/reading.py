@@ -7,9 +7,11 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from pydantic import ValidationError
+from pydantic_core import ErrorDetails, PydanticCustomError
 
 from tare.errors import InputError
 from tare.plan.explain import explain
+from tare.plan.lines import Path as Place
 from tare.plan.schema import Plan
 
 
@@ -29,13 +31,27 @@ def load(path: Path, settings: Mapping[str, int] | None = None) -> Plan:
 
 def parse(text: str, file: str, folder: Path, settings: Mapping[str, int] | None = None) -> Plan:
     """The plan in `text`; `file` is its name in errors, `folder` where its relative paths start."""
+    written = text
     plan = _validated(text, file)
     for key, value in (settings or {}).items():
         text = _with_setting(text, key, value)
         plan = _validated(text, f"{file} with {key} = {value}")
+    plan._file, plan._written = file, written
     plan._folder = folder
     plan._text = text
     return plan
+
+
+def refused(plan: Plan, place: Place, error: PydanticCustomError) -> InputError:
+    """The error of a plan that is well written but cannot be followed on this machine.
+
+    `place` leads to the value, or to the table whose keys the error names (see `expected`).
+    """
+    file, text = plan.source
+    details = ErrorDetails(
+        type=error.type, loc=place, msg=error.message(), input=None, ctx=error.context or {}
+    )
+    return InputError(explain(file, text, tomllib.loads(text), [details]))
 
 
 def _validated(text: str, file: str) -> Plan:

@@ -154,6 +154,22 @@ def test_a_rate_that_is_measured_first() -> None:
             'environments = ["host", "moon"]',
             "plans/try.toml:3: environments[1]: found \"moon\", expected 'host', 'netns'",
         ),
+        (
+            PLAN[PLAN.rindex("\n[[conditions]]") :],
+            "",
+            'plans/try.toml:14: conditions: found [{"name": "plain"}], expected at least 2',
+        ),
+        (
+            'type = "env", variables = { A = "1" }',
+            'type = "hook"',
+            'plans/try.toml:19: conditions[1].layers: found [{"type": "hook"}, {"type": "hook",'
+            ' "rules": "rules.toml"}], expected one hook layer at most',
+        ),
+        (
+            'duration = "300ms"',
+            "users = 2\nthreads = 3",
+            "plans/try.toml:13: load.threads: found 3, expected at most 2, one for each of",
+        ),
     ],
 )
 def test_errors_name_file_line_key_found_and_expected(old: str, new: str, message: str) -> None:

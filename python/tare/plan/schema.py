@@ -104,6 +104,8 @@ class TareLoad(Strict):
             raise expected('no rate with mode = "closed": users send back to back', "rate")
         if self.mode != "closed" and self.rate is None:
             raise expected(f'a rate with mode = "{self.mode}"')
+        if self.threads is not None and self.threads > self.users:
+            raise expected(f"at most {self.users}, one for each of the users", "threads")
         return self
 
     @property
@@ -145,6 +147,12 @@ class Condition(Strict):
     name: Name
     layers: list[Layer] = []
 
+    @model_validator(mode="after")
+    def _one_hook(self) -> Self:
+        if [layer.type for layer in self.layers].count("hook") > 1:
+            raise expected("one hook layer at most", "layers")
+        return self
+
 
 class Plan(Strict):
     """One experiment, declared."""
@@ -163,8 +171,10 @@ class Plan(Strict):
     environments: list[Environment] = Field(["host"], min_length=1)
     service: Service
     load: Load = TareLoad()
-    conditions: list[Condition] = Field(min_length=1)
+    conditions: list[Condition] = Field(min_length=2)
 
+    _file: str = PrivateAttr(default="")
+    _written: str = PrivateAttr(default="")
     _folder: Path = PrivateAttr(default=Path())
     _text: str = PrivateAttr(default="")
 
@@ -191,6 +201,11 @@ class Plan(Strict):
     def folder(self) -> Path:
         """The folder of the plan's file: relative paths in it start there."""
         return self._folder
+
+    @property
+    def source(self) -> tuple[str, str]:
+        """The name of the plan's file, and the text that the user wrote there."""
+        return self._file, self._written
 
     @property
     def text(self) -> str:

@@ -5,10 +5,10 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager
 from typing import NamedTuple
 
-from tare.errors import InputError
 from tare.lab.environments import host, netns
 from tare.lab.launch import Place
 from tare.lab.processes import Processes
+from tare.plan import Plan, expected, refused
 
 
 class _Environment(NamedTuple):
@@ -22,12 +22,13 @@ _ENVIRONMENTS = {
 }
 
 
-def check(environment: str) -> None:
+def check(plan: Plan) -> None:
     """Raises InputError where this machine or this version has no such environment."""
-    if environment not in _ENVIRONMENTS:
-        known = ", ".join(_ENVIRONMENTS)
-        raise InputError(f"environment {environment}: not yet; this version has {known}")
-    _ENVIRONMENTS[environment].check()
+    for number, environment in enumerate(plan.environments):
+        if environment not in _ENVIRONMENTS:
+            error = expected(f"{' or '.join(_ENVIRONMENTS)}; the others are not there yet")
+            raise refused(plan, ("environments", number), error)
+        _ENVIRONMENTS[environment].check()
 
 
 def enter(environment: str, processes: Processes, name: str) -> AbstractContextManager[Place]:

@@ -2,10 +2,14 @@
 """Layers, one file each: puts what stands between a service and its users in its place."""
 
 from collections.abc import Callable, Iterable
+from pathlib import Path
 from typing import Any
+
+from pydantic_core import PydanticCustomError
 
 from tare.lab.launch import Launch
 from tare.lab.layers import env, hook, proxy, wrap
+from tare.plan import Plan, refused
 from tare.plan.layers import Layer
 
 _LAYERS: dict[str, Callable[[Any, Launch], None]] = {
@@ -14,6 +18,20 @@ _LAYERS: dict[str, Callable[[Any, Launch], None]] = {
     "proxy": proxy.put,
     "wrap": wrap.put,
 }
+
+_CHECKS: dict[str, Callable[[Any, Path], None]] = {"hook": hook.check, "proxy": proxy.check}
+
+
+def check(plan: Plan) -> None:
+    """Raises InputError, with its place in the plan, for a layer that cannot be put here."""
+    for number, condition in enumerate(plan.conditions):
+        for position, layer in enumerate(condition.layers):
+            if layer.type in _CHECKS:
+                try:
+                    _CHECKS[layer.type](layer, plan.folder)
+                except PydanticCustomError as error:
+                    place = ("conditions", number, "layers", position)
+                    raise refused(plan, place, error) from error
 
 
 def put(layers: Iterable[Layer], launch: Launch) -> None:

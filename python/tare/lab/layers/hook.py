@@ -3,26 +3,25 @@
 
 from pathlib import Path
 
-from tare.errors import InputError, TareError
-from tare.lab.launch import Launch, RunError
+from tare.errors import TareError
+from tare.lab.launch import Launch
 from tare.native import native
+from tare.plan import expected
 from tare.plan.layers import HookLayer
 
 PROGRAM = native("bin", "tare-hook")
 
 
 def check(layer: HookLayer, plan_folder: Path) -> None:
-    """Raises TareError without a built tare-hook, InputError without the rules file."""
+    """Refuses a rules file that is not there. Raises TareError without a built tare-hook."""
     if not Path(PROGRAM).is_file():
         raise TareError(f"{PROGRAM}: missing; build the native parts with 'make native'")
     if layer.rules is not None and not (plan_folder / layer.rules).is_file():
-        raise InputError(f"{plan_folder / layer.rules}: no such rules file; see the plan's layers")
+        raise expected(f"a file: {plan_folder / layer.rules} is none", "rules")
 
 
 def put(layer: HookLayer, launch: Launch) -> None:
     """Runs the command under tare-hook, which writes its own cost when the service ends."""
-    if launch.costs is not None:
-        raise RunError("a condition bears one hook layer, and this one has two")
     launch.costs = launch.folder / "costs.arrow"
     words = [PROGRAM, "--costs", str(launch.costs)]
     if layer.rules is not None:
