@@ -7,7 +7,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from tare.plan import Plan, TareLoad
+from tare.plan import CommandLoad, Plan, TareLoad
 
 
 @dataclass(frozen=True)
@@ -28,19 +28,27 @@ def place(plan: Plan, cpus: Sequence[int]) -> Placement:
     """
     cpus = sorted(cpus)
     asked = plan.placement
-    one_user = isinstance(plan.load, TareLoad) and plan.load.mode == "closed"
-    one_user = one_user and isinstance(plan.load, TareLoad) and plan.load.users == 1
+    together = _why_together(plan.load)
     if len(cpus) == 1:
         return Placement(cpus, cpus, "there is one CPU")
     if asked == "free":
         return Placement(cpus, cpus, "the plan leaves it to the kernel")
-    if asked == "same-core" or (asked is None and one_user):
+    if asked == "same-core" or (asked is None and not together):
         why = "the plan says so" if asked else "one user at a time: no waiting for a core to wake"
         return Placement(cpus[-1:], cpus[-1:], f"same core: {why}")
     threads = (plan.load.threads or 1) if isinstance(plan.load, TareLoad) else len(cpus) // 2
     split = len(cpus) - min(threads, len(cpus) // 2)
-    why = "the plan says so" if asked else "several users at a time: neither takes the other's CPU"
+    why = "the plan says so" if asked else f"{together}: neither takes the other's CPU"
     return Placement(cpus[:split], cpus[split:], f"different cores: {why}")
+
+
+def _why_together(load: TareLoad | CommandLoad) -> str:
+    """Why client and service may both have work at the same time; empty where they never do."""
+    if isinstance(load, CommandLoad):
+        return "how a foreign generator sends is not known"
+    if load.mode != "closed":
+        return "requests are sent by the clock"
+    return "several users at a time" if load.users > 1 else ""
 
 
 @contextmanager

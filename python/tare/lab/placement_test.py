@@ -9,7 +9,7 @@ from tare.lab.placement import Placement, out_of_the_way, place
 from tare.plan import parse
 
 
-def placed(cpus: list[int], keys: str, load: str) -> tuple[list[int], list[int]]:
+def placed(cpus: list[int], keys: str, load: str) -> Placement:
     text = f"""
 name = "x"
 budget = 0.03
@@ -18,9 +18,7 @@ service = {{ command = "x {{port}}" }}
 load = {{ {load} }}
 conditions = [{{ name = "a" }}, {{ name = "b" }}]
 """
-    placement = place(parse(text, "x.toml", Path()), cpus)
-    assert placement.why
-    return placement.service, placement.generator
+    return place(parse(text, "x.toml", Path()), cpus)
 
 
 @pytest.mark.parametrize(
@@ -40,7 +38,26 @@ conditions = [{{ name = "a" }}, {{ name = "b" }}]
 def test_placement(
     cpus: list[int], keys: str, load: str, expected: tuple[list[int], list[int]]
 ) -> None:
-    assert placed(cpus, keys, load) == expected
+    placement = placed(cpus, keys, load)
+    assert (placement.service, placement.generator) == expected
+
+
+FOREIGN = 'type = "command", command = "x", output = "x.csv", format = "locust"'
+
+
+@pytest.mark.parametrize(
+    ("keys", "load", "why"),
+    [
+        ("", "", "same core: one user at a time"),
+        ("", "users = 2", "different cores: several users at a time"),
+        ("", 'mode = "open", rate = 5', "different cores: requests are sent by the clock"),
+        ("", 'mode = "constant", rate = 5', "different cores: requests are sent by the clock"),
+        ("", FOREIGN, "different cores: how a foreign generator sends is not known"),
+        ('placement = "different-cores"', FOREIGN, "different cores: the plan says so"),
+    ],
+)
+def test_every_placement_has_its_own_reason(keys: str, load: str, why: str) -> None:
+    assert placed([0, 1], keys, load).why.startswith(why)
 
 
 def test_the_lab_itself_keeps_off_the_measured_cpus() -> None:
