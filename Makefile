@@ -43,7 +43,8 @@ lint: native ## formatters, linters, types, import layers, rules of the native p
 	@.venv/bin/mypy
 	@.venv/bin/lint-imports
 	@.venv/bin/pytest --quiet tests/hook/test_library_rules.py
-	@if command -v cargo-deny >/dev/null; then cargo deny check bans licenses sources; fi
+	@if command -v cargo-deny >/dev/null; then cargo deny check bans licenses sources; \
+	else echo "licences of crates are not checked: cargo-deny is not installed" >&2; fi
 
 .PHONY: test
 test: PACKAGES := test
@@ -62,10 +63,11 @@ soak: native fuzz ## the long series; results go to docs/results.md
 	@$(PYTHON) -m tests.soak
 
 .PHONY: fuzz
-fuzz: ## every fuzz target for SECONDS_EACH (60), where there is a nightly toolchain with cargo-fuzz
+fuzz: SECONDS_EACH ?= 60
+fuzz: ## every fuzz target for SECONDS_EACH (60), where there is a nightly toolchain and cargo-fuzz
 	@if command -v cargo-fuzz >/dev/null && rustup run nightly true 2>/dev/null; then \
 	cd fuzz; for target in $$(cargo +nightly fuzz list); do \
-	cargo +nightly fuzz run $$target -- -max_total_time=$${SECONDS_EACH:-60}; done; \
+		cargo +nightly fuzz run $$target -- -max_total_time=$(SECONDS_EACH); done; \
 	else echo "fuzzing is left out: it needs a nightly toolchain and cargo-fuzz" >&2; fi
 
 .PHONY: clean
