@@ -91,6 +91,8 @@ def test_a_port_in_use(experiment: Experiment) -> None:
     assert wanted in done.stderr.splitlines()[-1]
     verdicts = {one["verdict"] for one in json.loads(done.stdout)["comparisons"]}
     assert verdicts == {"invalid"}
+    assert wanted in (experiment.result / "report.md").read_text()
+    assert (experiment.result / "report.html").exists()
 
 
 def test_too_many_errors(experiment: Experiment) -> None:
@@ -112,11 +114,14 @@ def test_a_foreign_generator_whose_output_cannot_be_read(experiment: Experiment)
         load=f'type = "command"\ncommand = ["cp", "{experiment.folder}/table", "{{output}}"]\n'
         'output = "stats.csv"\nformat = "locust"\nduration = "1s"'
     )
-    done = experiment.measure(blocks=1)
-    assert done.returncode == 0, done.stderr
+    done = experiment.run("--blocks", "1")
+    assert done.returncode == 1
     reasons = [run["reason"] for run in experiment.manifest["runs"]]
     assert len(reasons) == 2
     assert all("stats.csv:1: no " in reason for reason in reasons), reasons
+    assert f"no run is valid; the first: {reasons[0]}" in done.stderr
+    assert "invalid" in done.stdout
+    assert (experiment.result / "report.html").exists()
 
 
 def test_two_runs_at_once_work_and_say_that_they_disturb_each_other(
