@@ -23,7 +23,10 @@ def register(app: typer.Typer) -> None:
 
 def run(
     *,
-    plan_file: Annotated[Path, typer.Argument(metavar="PLAN", help="The plan, a TOML file.")],
+    # Reading the plan says better than Typer what is wrong with its file.
+    plan_file: Annotated[
+        Path, typer.Argument(metavar="PLAN", readable=False, help="The plan, a TOML file.")
+    ],
     out: Annotated[
         Path | None, typer.Option(help="Result folder; results/NAME-TIMESTAMP unless given.")
     ] = None,
