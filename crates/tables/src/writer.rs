@@ -5,7 +5,7 @@ use arrow_array::RecordBatch;
 use arrow_buffer::Buffer;
 use arrow_ipc::writer::StreamEncoder;
 use arrow_schema::SchemaRef;
-use std::fs::File;
+use std::fs::{File, TryLockError};
 use std::io::{self, Write};
 use std::path::Path;
 use std::sync::Arc;
@@ -29,11 +29,12 @@ pub struct Writer {
 }
 
 impl Writer {
-    /// Creates (or empties) the file and writes the schema of the columns named.
+    /// Creates (or empties) the file and writes the schema of the columns named. A file that
+    /// another writer still has is left alone: two streams in one file are none.
     pub fn create(path: &Path, table: &Table, columns: &[&str]) -> io::Result<Self> {
         let schema = Arc::new(table.schema(columns));
         let mut writer = Self {
-            output: Output { file: File::create(path)?, length: 0 },
+            output: Output { file: emptied(path)?, length: 0 },
             encoder: StreamEncoder::try_new(&schema).map_err(io::Error::other)?,
             schema,
             columns: table
@@ -132,6 +133,21 @@ fn misfit(what: std::fmt::Arguments<'_>) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidInput, what.to_string())
 }
 
+/// The file, empty and locked for as long as it is open; devices are taken as they are.
+fn emptied(path: &Path) -> io::Result<File> {
+    let file = File::options().write(true).create(true).truncate(false).open(path)?;
+    if file.metadata()?.is_file() {
+        if let Err(TryLockError::WouldBlock) = file.try_lock() {
+            return Err(io::Error::new(
+                io::ErrorKind::ResourceBusy,
+                "another program is writing this file",
+            ));
+        }
+        file.set_len(0)?;
+    }
+    Ok(file)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -154,6 +170,20 @@ mod tests {
         let column = batch.column_by_name(name).unwrap().as_dictionary::<Int32Type>();
         let column = column.downcast_dict::<StringArray>().unwrap();
         column.into_iter().map(|word| word.map(str::to_owned)).collect()
+    }
+
+    #[test]
+    fn a_file_has_one_writer_at_a_time() {
+        let path = path("twice");
+        let mut first = Writer::create(&path, &SAMPLES, &["start_ns"]).unwrap();
+        first.row(&[Cell::Int(1)]).unwrap();
+        first.flush().unwrap();
+        let second = Writer::create(&path, &SAMPLES, &["start_ns"]);
+        assert_eq!(second.err().map(|error| error.kind()), Some(io::ErrorKind::ResourceBusy));
+        first.finish().unwrap();
+        assert_eq!(batches(&path).iter().map(RecordBatch::num_rows).sum::<usize>(), 1);
+        assert!(Writer::create(&path, &SAMPLES, &["start_ns"]).is_ok());
+        std::fs::remove_file(path).unwrap();
     }
 
     #[test]
