@@ -169,6 +169,38 @@ def test_a_foreign_load_generator(experiment: Experiment) -> None:
         assert run["cpu"]["generator_ns_per_request"] > 0
 
 
+def test_an_open_loop_opens_a_connection_when_all_are_busy(experiment: Experiment) -> None:
+    """A server that takes 100 ms an answer bears 50/s on several connections, 10/s on one."""
+    server = experiment.folder / "slow.py"
+    server.write_text(SLOW_SERVER)
+    load = f'{OWN_LOAD}mode = "open"\nrate = 50'
+    experiment.write_plan(top='design = "blocks"', load=load.replace("300ms", "1s"))
+    plan = experiment.plan.read_text()
+    nginx = 'command = "nginx -p {dir} -c nginx.conf -e stderr"'
+    assert nginx in plan
+    slow = f'command = ["{sys.executable}", "{server}", "{{port}}"]'
+    experiment.plan.write_text(plan.replace(nginx, slow))
+    assert experiment.measure(blocks=1).returncode == 0
+    for run in experiment.manifest["runs"]:
+        assert run["valid"], run
+        assert run["requests"] >= 40
+
+
+SLOW_SERVER = """
+import sys, time
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+class Slow(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    def do_GET(self):
+        time.sleep(0.1)
+        self.send_response(200)
+        self.send_header("Content-Length", "0")
+        self.end_headers()
+
+ThreadingHTTPServer(("127.0.0.1", int(sys.argv[1])), Slow).serve_forever()
+"""
+
 WRK2 = """\
   Value   Percentile   TotalCount 1/(1-Percentile)
   1.000     0.500000           50         2.00

@@ -157,7 +157,7 @@ def own_command(
     command = [PROGRAM, "http", "--json"]
     for name, address in targets:
         command += ["--target", f"{name}={address}"]
-    command += ["--mode", load.mode, "--users", str(load.users)]
+    command += ["--mode", load.mode, "--users", str(load.most_users)]
     command += ["--duration", f"{load.duration * len(targets)}ns"]
     command += ["--warmup", f"{load.warmup * len(targets)}ns"]
     command += ["--slice", f"{load.slice}ns"]

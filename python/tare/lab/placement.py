@@ -48,7 +48,7 @@ def _why_together(load: TareLoad | CommandLoad) -> str:
         return "how a foreign generator sends is not known"
     if load.mode != "closed":
         return "requests are sent by the clock"
-    return "several users at a time" if load.users > 1 else ""
+    return "several users at a time" if load.most_users > 1 else ""
 
 
 @contextmanager

@@ -81,7 +81,9 @@ class TareLoad(Strict):
     type: Literal["tare"] = "tare"
     path: str = Field("/", pattern="^/")
     mode: Literal["closed", "constant", "open"] = "closed"
-    users: Positive = 1
+    users: Positive | None = None
+    """Users of a closed loop or a constant rate, 1 unless said; in an open loop the most
+    connections, 256 unless said."""
     threads: Positive | None = None
     rate: Rate = None
     connection: Literal["keep-alive", "per-request"] = "keep-alive"
@@ -104,9 +106,14 @@ class TareLoad(Strict):
             raise expected('no rate with mode = "closed": users send back to back', "rate")
         if self.mode != "closed" and self.rate is None:
             raise expected(f'a rate with mode = "{self.mode}"')
-        if self.threads is not None and self.threads > self.users:
-            raise expected(f"at most {self.users}, one for each of the users", "threads")
+        if self.threads is not None and self.threads > self.most_users:
+            raise expected(f"at most {self.most_users}, one for each of the users", "threads")
         return self
+
+    @property
+    def most_users(self) -> int:
+        """Users, or connections, that there can be at the same time."""
+        return self.users or (256 if self.mode == "open" else 1)
 
     @property
     def needs_capacity(self) -> bool:
