@@ -66,10 +66,18 @@ def test_contract(case: dict[str, Any], url: str, dead: str, tmp_path: Path) -> 
     )
     for name, text in case.get("files", {}).items():
         (tmp_path / name).write_text(_fill(text, places))
+    if case.get("without_rights") and os.geteuid() != 0:
+        pytest.skip("only root can give its rights up")
+    environment = os.environ | {
+        "PATH": f"{BIN}:{os.environ['PATH']}",
+        "COLUMNS": "100",
+        "NO_COLOR": "1",
+    }
+    if "setup" in case:
+        setup = [_fill(word, places) for word in case["setup"]]
+        subprocess.run(setup, check=True, capture_output=True, cwd=tmp_path, env=environment)
     command = [_fill(word, places) for word in case["command"]]
     if case.get("without_rights"):
-        if os.geteuid() != 0:
-            pytest.skip("only root can give its rights up")
         command = [*AS_NOBODY, *command]
 
     process = subprocess.Popen(
@@ -79,7 +87,7 @@ def test_contract(case: dict[str, Any], url: str, dead: str, tmp_path: Path) -> 
         stderr=subprocess.PIPE,
         text=True,
         cwd=tmp_path,
-        env=os.environ | {"PATH": f"{BIN}:{os.environ['PATH']}", "COLUMNS": "100", "NO_COLOR": "1"},
+        env=environment,
     )
     try:
         out, err = process.communicate(timeout=case.get("interrupt", 60))
@@ -99,6 +107,8 @@ def test_contract(case: dict[str, Any], url: str, dead: str, tmp_path: Path) -> 
         assert re.search(case["stdout"], out), out
     if "json" in case:
         assert set(case["json"]) <= set(json.loads(out))
+    if "json_on_stderr" in case:
+        assert set(case["json_on_stderr"]) <= set(json.loads(err))
 
 
 def _fill(text: str, places: dict[str, str]) -> str:
