@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Time as int64 nanoseconds since the Unix epoch that never steps: CLOCK_MONOTONIC,
 //! related to CLOCK_REALTIME once, at the start.
+//!
+//! tare-clock is for preload libraries: it counts ticks of the processor, whose rate is known
+//! only afterwards, and relates them to CLOCK_MONOTONIC_RAW. A generator needs nanoseconds at
+//! once, on the clock that the kernel waits by, so the two share no more than `clock_gettime`.
 
 /// Nanoseconds since the Unix epoch, or a length of time in nanoseconds.
 pub type Nanoseconds = i64;
