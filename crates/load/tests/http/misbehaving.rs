@@ -199,7 +199,7 @@ fn with_a_connection_for_each_request_none_is_used_again() {
 fn a_target_that_closes_idle_connections_between_its_slices_loses_no_request() {
     let quick = Server::start(|mut stream, _| answer_all(&mut stream, HELLO));
     let closing = Server::start(|mut stream, _| {
-        stream.set_read_timeout(Some(Duration::from_millis(10))).unwrap();
+        stream.set_read_timeout(Some(Duration::from_millis(100))).unwrap();
         answer_all(&mut stream, HELLO);
     });
     let targets = [format!("a={}", quick.url()), format!("b={}", closing.url())];
@@ -209,9 +209,9 @@ fn a_target_that_closes_idle_connections_between_its_slices_loses_no_request() {
         "--warmup",
         "0s",
         "--duration",
-        "400ms",
+        "1600ms",
         "--slice",
-        "50ms",
+        "200ms",
         "--mode",
         "constant",
         "--rate",
