@@ -59,7 +59,7 @@ hello: ## compile services/hello, where there is a JDK and Maven
 	else echo "services/hello is left out: it needs a JDK 17 and Maven" >&2; fi
 
 .PHONY: soak
-soak: native fuzz ## the long series; results go to docs/results.md
+soak: native fuzz ## the long series: fuzzing, then the verdict series, written to docs/results.md
 	@$(PYTHON) -m tests.soak
 
 .PHONY: fuzz
