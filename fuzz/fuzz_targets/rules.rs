@@ -3,7 +3,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use tare_hook_command::rules::Rules;
+use tare_hook_rules::Rules;
 use tare_hook_segment::LONGEST;
 
 fuzz_target!(|text: &str| {

@@ -2,6 +2,7 @@
 """The `tare` command: native commands replace this process before anything else is imported."""
 
 import os
+import signal
 import sys
 
 from tare.native import native
@@ -11,6 +12,7 @@ NATIVE_COMMANDS = {"hook": "tare-hook", "load": "tare-load"}
 
 def main() -> None:
     """Runs `tare`; leaves by an exit code of the contract."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)  # until the command line can say it in one line
     program = NATIVE_COMMANDS.get(sys.argv[1]) if len(sys.argv) > 1 else None
     if program is None:
         from tare.cli import main as command_line

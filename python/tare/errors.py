@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The two errors that reach the user, each one line: what is wrong, where, what to do."""
+"""The errors that reach the user, each one line: what is wrong, where, what to do."""
 
 
 class TareError(Exception):
@@ -12,3 +12,9 @@ class InputError(TareError):
     """Wrong arguments or bad input: exit code 2."""
 
     exit_code = 2
+
+
+class InterruptionError(TareError):
+    """Ctrl-C, with something to say about it: exit code 130."""
+
+    exit_code = 130

@@ -2,7 +2,9 @@
 """The command line: one file a command; each reads arguments, calls one function, prints."""
 
 import os
+import signal
 import sys
+from types import FrameType
 from typing import Annotated
 
 import typer
@@ -45,6 +47,7 @@ def main() -> int:
     for stream in ("stdout", "stderr"):
         if getattr(sys, stream) is None:  # closed by whoever started this: nobody listens
             setattr(sys, stream, os.fdopen(os.open(os.devnull, os.O_WRONLY), "w"))
+    interrupts = _count_interrupts()
     try:
         code = app(standalone_mode=False)
         sys.stdout.flush()
@@ -54,15 +57,31 @@ def main() -> int:
         return _fail(f"{error.format_message()} (see 'tare --help')", error.exit_code)
     except typer.Exit as leave:
         return leave.exit_code
-    except (KeyboardInterrupt, typer.Abort):
-        return _fail("interrupted", 130)
     except BrokenPipeError:  # the reader of a pipe has seen enough
         _close_stdout()
         return 0
     except OSError as error:  # a full disk, most of all
         _close_stdout()
         return _fail(f"{error.filename or 'standard output'}: {error.strerror}", 1)
+    except (Exception, KeyboardInterrupt):
+        if not interrupts:
+            raise
+    # Typer turns a KeyboardInterrupt into an exit code, DuckDB into an error of its own.
+    if interrupts:
+        return _fail("interrupted", 130)
     return code if isinstance(code, int) else 0
+
+
+def _count_interrupts() -> list[int]:
+    """A list that grows with every Ctrl-C; each still raises KeyboardInterrupt."""
+    seen: list[int] = []
+
+    def interrupt(number: int, frame: FrameType | None) -> None:
+        seen.append(number)
+        signal.default_int_handler(number, frame)
+
+    signal.signal(signal.SIGINT, interrupt)
+    return seen
 
 
 def _close_stdout() -> None:

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from tare.errors import InputError, TareError
+from tare.errors import InputError, InterruptionError, TareError
+from tare.files import replace
 
 if TYPE_CHECKING:
     from tare.lab.progress import Progress
@@ -61,7 +62,7 @@ def run(
 
 
 def measure(plan: "Plan", plan_file: Path, folder: Path, resume: bool) -> None:
-    """Carries the plan out; on Ctrl-C says how to go on and leaves by exit code 130."""
+    """Carries the plan out; raises InterruptionError, which says how to go on, on Ctrl-C."""
     from tare.lab import carry_out
 
     with ExitStack() as stack:
@@ -69,16 +70,12 @@ def measure(plan: "Plan", plan_file: Path, folder: Path, resume: bool) -> None:
         try:
             carry_out(plan, folder, progress, resume)
         except KeyboardInterrupt:
-            stack.close()
-            if (folder / "manifest.json").exists():
-                print(
-                    "tare: interrupted; every finished block is kept, go on with:"
-                    f" tare run {plan_file} --resume {folder}",
-                    file=sys.stderr,
-                )
-            else:
-                print("tare: interrupted before anything was measured", file=sys.stderr)
-            raise typer.Exit(130) from None
+            if not (folder / "manifest.json").exists():
+                raise InterruptionError("interrupted before anything was measured") from None
+            raise InterruptionError(
+                "interrupted; every finished block is kept, go on with:"
+                f" tare run {plan_file} --resume {folder}"
+            ) from None
 
 
 def conclude(folder: Path, as_json: bool) -> None:
@@ -96,7 +93,7 @@ def conclude(folder: Path, as_json: bool) -> None:
     experiment = read_result(folder)
     judgement = judge(experiment)
     verdicts = json.dumps(judgement.to_json(), indent=2)
-    (folder / "verdicts.json").write_text(verdicts + "\n")
+    replace(folder / "verdicts.json", verdicts + "\n")
     report = write(folder)
     if as_json:
         print(verdicts)

@@ -65,6 +65,9 @@ class Group:
                     self.reasons |= {t.condition: str(error) for t in targets}
             self.look_for_crashes(targets)
         entries = [self.store(run, condition, measured) for run, condition in runs]
+        if not all(entry["valid"] for entry in entries):
+            # What a full disk does to a run says nothing about its condition.
+            self.lab.folder.check_room()
         self.lab.folder.clear_work()
         return entries
 

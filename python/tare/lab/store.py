@@ -7,15 +7,19 @@ import shutil
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
+from errno import ENOSPC
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tare.errors import InputError
+from tare.files import replace
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 FORMAT = 1
+LEAST_ROOM = 1 << 20
+"""Bytes; a write that does not fit can leave so many free."""
 
 
 @dataclass(frozen=True)
@@ -57,17 +61,18 @@ class ResultFolder:
         try:
             self.manifest = json.loads((self.path / "manifest.json").read_text())
         except (OSError, ValueError) as error:
-            raise InputError(f"{self.path}: not a result folder to resume: {error}") from error
+            why = error.strerror if isinstance(error, OSError) else error
+            raise InputError(f"{self.path}: not a result folder to resume: {why}") from error
 
     def save(self) -> None:
-        """Writes the manifest: the old one stays until the new one is on disk."""
-        fresh = self.path / ".manifest.json.new"
-        with fresh.open("w") as file:
-            json.dump(self.manifest, file, indent=2)
-            file.write("\n")
-            file.flush()
-            os.fsync(file.fileno())
-        fresh.replace(self.path / "manifest.json")
+        """Writes the manifest."""
+        replace(self.path / "manifest.json", json.dumps(self.manifest, indent=2) + "\n")
+
+    def check_room(self) -> None:
+        """Raises OSError where the disk is full."""
+        room = os.statvfs(self.path)
+        if room.f_bavail * room.f_frsize < LEAST_ROOM:
+            raise OSError(ENOSPC, os.strerror(ENOSPC), str(self.path))
 
     def fresh_work(self, name: str) -> Path:
         """An empty folder for one run's own files."""

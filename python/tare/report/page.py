@@ -7,9 +7,10 @@ from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING, Any
 
+from tare.files import replace
 from tare.report import distributions, glossary, pictures, tables, words
 from tare.report.cards import first_screen
-from tare.report.result import Result, read, store
+from tare.report.result import Result, read
 
 if TYPE_CHECKING:
     import jinja2
@@ -48,7 +49,7 @@ def write(folder: Path) -> Path:
         content = _content(read(folder))
     for name, escape in ((HTML, True), (MARKDOWN, False)):
         text = _templates(escape).get_template(f"{name}.j2").render(content)
-        store(folder / name, text)
+        replace(folder / name, text)
     return folder / HTML
 
 

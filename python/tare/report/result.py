@@ -2,12 +2,12 @@
 """A result folder as the report sees it: what was declared, what happened, what was judged."""
 
 import json
-import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tare.errors import InputError
+from tare.files import replace
 
 if TYPE_CHECKING:
     from tare.samples.model import Experiment, Run
@@ -113,18 +113,8 @@ def _judge(experiment: "Experiment", path: Path) -> dict[str, Any]:
         verdicts = judge(experiment).to_json()
     except InputError as error:  # a result without any valid run still has a report
         return {"comparisons": [], "warnings": [*experiment.warnings, f"not judged: {error}"]}
-    store(path, json.dumps(verdicts, indent=2) + "\n")
+    replace(path, json.dumps(verdicts, indent=2) + "\n")
     return verdicts
-
-
-def store(path: Path, text: str) -> None:
-    """Writes a file whole or not at all: on a full disk what was there stays."""
-    fresh = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        fresh.write_text(text, encoding="utf-8")
-        fresh.replace(path)
-    finally:
-        fresh.unlink(missing_ok=True)
 
 
 def _verdicts(path: Path) -> dict[str, Any]:

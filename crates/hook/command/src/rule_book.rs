@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-use crate::rules::{Keyword, Rules};
+use tare_hook_rules::{Keyword, Rules};
 use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
 use std::thread;
