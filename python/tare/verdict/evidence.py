@@ -24,7 +24,7 @@ from tare.stats.power import (
     spread_of_differences,
     upper_spread,
 )
-from tare.verdict.judgement import LEVEL, Role
+from tare.verdict.judgement import LEVEL, Measured
 
 LEAST_PAIRED = 6
 LEAST_UNPAIRED = 5
@@ -32,38 +32,21 @@ LATENCIES = ("p50", "p95", "p99", "mean")
 CPU = "cpu_service"
 
 
-@dataclass(frozen=True)
-class Evidence:
-    """All that the rules look at for one comparison; the effect fields are fractions."""
+@dataclass(frozen=True, kw_only=True)
+class Evidence(Measured):
+    """All that the rules look at for one comparison."""
 
-    environment: str
-    baseline: str
-    condition: str
-    span: str
-    metric: str
-    role: Role
     paired: bool
     alpha: float
-    budget: float
     planned: int
     """Runs of the condition with fewer of them, valid or not; pairs of runs when paired."""
-    runs_baseline: int
-    runs_condition: int
     invalid: tuple[str, ...]
     """Why runs of either condition do not count, one reason a run."""
     least: int
     """Fewest runs a condition for any verdict."""
     comparisons: int
     """How many primary comparisons share the error rate."""
-    relative: float | None = None
-    absolute_ns: float | None = None
-    low: float | None = None
-    high: float | None = None
-    p: float | None = None
-    p_adjusted: float | None = None
     p_equivalent: float | None = None
-    mde: float | None = None
-    runs_needed: int | None = None
     unmeasurable: bool = False
     """A run's value is zero: the source's clock is too coarse for ratios."""
     otherwise: tuple[Evidence, ...] = ()

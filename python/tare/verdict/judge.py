@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import fields, replace
 
 from tare.errors import InputError
 from tare.samples.model import Experiment, Run
@@ -12,7 +12,7 @@ from tare.stats.arrays import Array
 from tare.stats.multiplicity import benjamini_hochberg, holm
 from tare.verdict import checks, rules
 from tare.verdict.evidence import CPU, LATENCIES, Evidence, weigh
-from tare.verdict.judgement import Comparison, Judgement
+from tare.verdict.judgement import Comparison, Judgement, Measured
 
 Place = tuple[str, str, str]
 
@@ -109,25 +109,7 @@ def _with_company(primary: Evidence, exploratory: Sequence[Evidence]) -> Evidenc
 
 def _compared(evidence: Evidence) -> Comparison:
     word, reason = rules.apply(evidence)
-    settled = word in ("slower", "faster", "unchanged", "shape-changed", "invalid")
-    return Comparison(
-        environment=evidence.environment,
-        baseline=evidence.baseline,
-        condition=evidence.condition,
-        span=evidence.span,
-        metric=evidence.metric,
-        role=evidence.role,
-        budget=evidence.budget,
-        verdict=word,
-        reason=reason,
-        runs_baseline=evidence.runs_baseline,
-        runs_condition=evidence.runs_condition,
-        relative=evidence.relative,
-        absolute_ns=evidence.absolute_ns,
-        low=evidence.low,
-        high=evidence.high,
-        p=evidence.p,
-        p_adjusted=evidence.p_adjusted,
-        mde=evidence.mde,
-        runs_needed=None if settled else evidence.runs_needed,
-    )
+    numbers = {field.name: getattr(evidence, field.name) for field in fields(Measured)}
+    if word != "inconclusive":
+        numbers["runs_needed"] = None
+    return Comparison(**numbers, verdict=word, reason=reason)

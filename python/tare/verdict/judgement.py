@@ -12,9 +12,9 @@ Role = Literal["primary", "exploratory"]
 LEVEL = 0.95
 
 
-@dataclass(frozen=True)
-class Comparison:
-    """One condition against the baseline in one metric of one span.
+@dataclass(frozen=True, kw_only=True)
+class Measured:
+    """One condition against the baseline in one metric of one span, in numbers.
 
     `relative`, `low`, `high` and `mde` are fractions of the baseline; `low` and `high` bound the
     effect with 95 % confidence. `runs_needed` is how many runs a condition an answer takes in all.
@@ -28,8 +28,6 @@ class Comparison:
     metric: str
     role: Role
     budget: float
-    verdict: Word
-    reason: str
     runs_baseline: int
     runs_condition: int
     relative: float | None = None
@@ -40,6 +38,14 @@ class Comparison:
     p_adjusted: float | None = None
     mde: float | None = None
     runs_needed: int | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Comparison(Measured):
+    """The numbers, the word for them, and why."""
+
+    verdict: Word
+    reason: str
 
     def to_json(self) -> dict[str, Any]:
         """The comparison in the JSON form of `tare compare`."""
