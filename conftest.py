@@ -7,6 +7,9 @@ from pathlib import Path
 
 import pytest
 
+# Debian keeps servers where an ordinary user's PATH does not look.
+os.environ["PATH"] += os.pathsep + "/usr/sbin"
+
 EXPECTED = Path(__file__).parent / "tests" / "EXPECTED_SKIPS"
 
 

@@ -2,7 +2,6 @@
 """A real nginx to be run under tare-hook, and how to talk to it."""
 
 import json
-import os
 import socket
 import subprocess
 import time
@@ -11,26 +10,12 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from tests.nginx import configuration
+
 from tare.native import native
 
 HOOK = native("bin", "tare-hook")
 Start = Callable[..., subprocess.Popen[str]]
-NGINX_CONF = """
-{user}
-daemon off;
-pid nginx.pid;
-events {{}}
-http {{
-  access_log off;
-  client_body_temp_path body;
-  proxy_temp_path proxy;
-  fastcgi_temp_path fastcgi;
-  uwsgi_temp_path uwsgi;
-  scgi_temp_path scgi;
-  keepalive_requests 1000000000;
-  server {{ listen 127.0.0.1:{port}; location / {{ return 200 "hello\\n"; }} }}
-}}
-"""
 
 
 class Nginx:
@@ -41,9 +26,8 @@ class Nginx:
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
             self.port: int = free.getsockname()[1]
-        user = "user root;" if os.geteuid() == 0 else ""
-        config = NGINX_CONF.format(port=self.port, user=user)
-        (folder / "nginx.conf").write_text(config)
+        server = f'listen 127.0.0.1:{self.port}; location / {{ return 200 "hello\\n"; }}'
+        (folder / "nginx.conf").write_text(configuration(f"server {{ {server} }}"))
         self.command = ["nginx", "-p", str(folder), "-c", "nginx.conf", "-e", "stderr"]
 
     def connect(self) -> socket.socket:

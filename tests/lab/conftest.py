@@ -2,7 +2,6 @@
 """Short experiments on a real nginx."""
 
 import json
-import os
 import shutil
 import subprocess
 import sys
@@ -13,27 +12,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.nginx import configuration
 
 from tare.lab.supervisor import descendants
 from tare.native import native
 
-NGINX_CONF = """
-user root;
-daemon off;
-worker_processes 1;
-pid nginx.pid;
-events {}
-http {
-  access_log off;
-  client_body_temp_path body;
-  proxy_temp_path proxy;
-  fastcgi_temp_path fastcgi;
-  uwsgi_temp_path uwsgi;
-  scgi_temp_path scgi;
-  keepalive_requests 1000000000;
-  server { listen {address}:{port}; location / { return 200 "hello\\n"; } }
-}
-"""
+NGINX_CONF = configuration(
+    'server { listen {address}:{port}; location / { return 200 "hello\\n"; } }'
+)
 PLAN = """\
 name = "short"
 budget = "5%"
@@ -170,7 +156,6 @@ def none_left(pids: dict[int, str]) -> bool:
 @pytest.fixture
 def experiment(tmp_path: Path) -> Iterator[Experiment]:
     """An experiment whose processes end with the test."""
-    os.environ["PATH"] += ":/usr/sbin"
     if shutil.which("nginx") is None:
         pytest.skip("nginx is not installed")
     if not Path(native("bin", "tare-load")).exists():

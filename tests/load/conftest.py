@@ -12,23 +12,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.nginx import configuration
 
 from tare.native import native
 
 TARE_LOAD = native("bin", "tare-load")
-NGINX_CONF = """
-user root;
-daemon off;
-worker_processes 1;
-pid nginx.pid;
-events { worker_connections 1024; }
-http {
-  client_body_temp_path body; proxy_temp_path proxy; fastcgi_temp_path fastcgi;
-  uwsgi_temp_path uwsgi; scgi_temp_path scgi;
-  server { listen 127.0.0.1:%d; access_log one.log; location / { return 200 "hello\\n"; } }
-  server { listen 127.0.0.1:%d; access_log two.log; location / { return 200 "hello\\n"; } }
-}
-"""
 
 
 @dataclass
@@ -64,7 +52,12 @@ def nginx(tmp_path: Path) -> Iterator[Nginx]:
     folder = tmp_path / "nginx"
     folder.mkdir()
     ports = free_ports()
-    (folder / "nginx.conf").write_text(NGINX_CONF % ports)
+    servers = (
+        f"server {{ listen 127.0.0.1:{port}; access_log {log};"
+        ' location / { return 200 "hello\\n"; } }'
+        for port, log in zip(ports, ("one.log", "two.log"), strict=True)
+    )
+    (folder / "nginx.conf").write_text(configuration(*servers))
     command = ["nginx", "-p", str(folder), "-c", "nginx.conf", "-e", "error.log"]
     with subprocess.Popen(command) as process:
         try:
