@@ -72,7 +72,7 @@ def test_what_cannot_be_carried_out_here_is_refused_with_its_place(
     old: str, new: str, message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(hook, "PROGRAM", sys.executable)
-    monkeypatch.setattr("tare.lab.layers.proxy.on_path", lambda program, _: (
+    monkeypatch.setattr("tare.lab.layers.proxy.find", lambda program: (
         program if program == "/bin/sh" else None
     ))  # fmt: skip
     check(parse(PLAN, "try.toml", tmp_path))

@@ -122,7 +122,7 @@ class Processes:
         self._tell(
             do="start",
             name=name,
-            command=[on_path(command[0], variables["PATH"]) or command[0], *command[1:]],
+            command=list(command),
             directory=str(directory),
             environment=variables,
             log=str(log),
@@ -215,10 +215,15 @@ class Processes:
 
 
 def search_path(variables: Mapping[str, str]) -> str:
-    """PATH with the folders of nginx and its like, where an ordinary user's does not look."""
-    return f"{variables.get('PATH', os.defpath)}:/usr/sbin:/sbin"
+    """PATH, then where an ordinary user's does not look: for nginx and its like, and beside the
+    interpreter for what came from PyPI (envoy).
+
+    Every command of an experiment gets it, so that a program is found behind other words too.
+    """
+    beside = Path(sys.executable).parent
+    return f"{variables.get('PATH', os.defpath)}:/usr/sbin:/sbin:{beside}"
 
 
-def on_path(program: str, path: str) -> str | None:
-    """The file of a program, None without one; one from PyPI (envoy) is beside the interpreter."""
-    return shutil.which(program, path=f"{path}:{Path(sys.executable).parent}")
+def find(program: str) -> str | None:
+    """The file of a program as an experiment would find it; None without one."""
+    return shutil.which(program, path=search_path(os.environ))

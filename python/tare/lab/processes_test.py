@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 import os
+import sys
 from pathlib import Path
 
 import pytest
 
 from tare.lab import processes
-from tare.lab.processes import Processes
+from tare.lab.processes import Processes, find
 
 
 def test_a_command_that_ignores_its_stop_signal_has_all_its_time(
@@ -26,3 +27,30 @@ def test_a_command_that_ignores_its_stop_signal_has_all_its_time(
         monkeypatch.setattr(processes, "ANSWER_LIMIT_S", 2.0)
         held.stop([stubborn])
         assert stubborn.ending == "was killed by SIGKILL"
+
+
+def test_system_folders_are_searched_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", "/nonexistent")
+    assert find("ldconfig") is not None
+    assert find("no-such-program") is None
+
+
+def test_what_is_beside_the_interpreter_is_found_behind_other_words_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    program = tmp_path / "only-beside-it"
+    program.write_text("#!/bin/sh\nexit 7\n")
+    program.chmod(0o755)
+    with Processes(tmp_path / "supervisor.log") as held:
+        monkeypatch.setattr(sys, "executable", str(tmp_path / "python"))
+        assert find(program.name) == str(program)
+        process = held.start(
+            "wrapped",
+            ["env", program.name],
+            directory=tmp_path,
+            log=tmp_path / "log",
+            cpus=sorted(os.sched_getaffinity(0)),
+        )
+        while process.code is None:
+            held.wait(0.05)
+        assert process.ending == "exited with code 7"

@@ -1,18 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Finds and asks other programs."""
+"""Asks other programs."""
 
-import os
-import shutil
 import subprocess
-
-# The lab looks there too: nginx and its like are where an ordinary user's PATH does not look.
-_SYSTEM_FOLDERS = ("/usr/sbin", "/sbin")
-
-
-def find(name: str) -> str | None:
-    """A program where the lab would find it."""
-    folders = (os.environ.get("PATH", os.defpath), *_SYSTEM_FOLDERS)
-    return shutil.which(name, path=os.pathsep.join(folders))
 
 
 def ask(*command: str, limit_s: float = 5, line: int = -1) -> tuple[bool, str]:

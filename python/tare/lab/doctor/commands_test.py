@@ -1,7 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-import pytest
-
-from tare.lab.doctor.commands import ask, find
+from tare.lab.doctor.commands import ask
 
 
 def test_a_command_that_works_says_its_output() -> None:
@@ -17,9 +15,3 @@ def test_a_command_that_fails_says_its_complaint_or_its_exit_code() -> None:
 
 def test_a_command_that_hangs_is_left() -> None:
     assert ask("sleep", "60", limit_s=0.2) == (False, "no answer within 0.2 s")
-
-
-def test_system_folders_are_searched_too(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("PATH", "/nonexistent")
-    assert find("ldconfig") is not None
-    assert find("no-such-program") is None

@@ -7,8 +7,9 @@ import platform
 import struct
 from pathlib import Path
 
-from tare.lab.doctor.commands import ask, find
+from tare.lab.doctor.commands import ask
 from tare.lab.doctor.finding import Found
+from tare.lab.processes import find
 
 
 def docker() -> Found:

@@ -5,8 +5,8 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
-from tare.lab.doctor.commands import find
 from tare.lab.doctor.finding import Found
+from tare.lab.processes import find
 
 _WANTED = 17
 

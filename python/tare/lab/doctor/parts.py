@@ -5,8 +5,9 @@ import os
 import subprocess
 from pathlib import Path
 
-from tare.lab.doctor.commands import ask, find
+from tare.lab.doctor.commands import ask
 from tare.lab.doctor.finding import Found
+from tare.lab.processes import find
 from tare.native import native
 
 _COMMANDS = ("tare-load", "tare-hook")

@@ -3,8 +3,9 @@
 
 import re
 
-from tare.lab.doctor.commands import ask, find
+from tare.lab.doctor.commands import ask
 from tare.lab.doctor.finding import Found
+from tare.lab.processes import find
 
 _TOOLS = {"cargo": "--version", "clang": "--version", "mvn": "--version", "node": "--version"}
 

@@ -1,11 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """A proxy in front of the service, as a side-car has it: the load goes to the proxy."""
 
-import os
 from pathlib import Path
 
 from tare.lab.launch import Launch, Proxy, RunError
-from tare.lab.processes import on_path, search_path
+from tare.lab.processes import find
 from tare.plan import expected
 from tare.plan.layers import ProxyLayer
 from tare.plan.placeholders import fill
@@ -21,7 +20,7 @@ COMMANDS = {
 
 def check(layer: ProxyLayer, plan_folder: Path) -> None:
     """Refuses a program that is not installed, and a configuration that is not there."""
-    if on_path(layer.binary or layer.program, search_path(os.environ)) is None:
+    if find(layer.binary or layer.program) is None:
         key = "program" if layer.binary is None else "binary"
         raise expected("a program that is installed", key)
     if layer.config is not None and not (plan_folder / layer.config).is_file():
