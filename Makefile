@@ -59,16 +59,12 @@ hello: ## compile services/hello, where there is a JDK and Maven
 	else echo "services/hello is left out: it needs a JDK 17 and Maven" >&2; fi
 
 .PHONY: soak
-soak: native fuzz ## the long series: fuzzing, then the verdict series, written to docs/results.md
+soak: native ## the long series: fuzzing, kills, verdicts; written to docs/results.md
 	@$(PYTHON) -m tests.soak
 
 .PHONY: fuzz
-fuzz: SECONDS_EACH ?= 60
-fuzz: ## every fuzz target for SECONDS_EACH (60), where there is a nightly toolchain and cargo-fuzz
-	@if command -v cargo-fuzz >/dev/null && rustup run nightly true 2>/dev/null; then \
-	cd fuzz; for target in $$(cargo +nightly fuzz list); do \
-		cargo +nightly fuzz run $$target -- -max_total_time=$(SECONDS_EACH); done; \
-	else echo "fuzzing is left out: it needs a nightly toolchain and cargo-fuzz" >&2; fi
+fuzz: environment ## every fuzz target for a minute, where there is a nightly toolchain and cargo-fuzz
+	@$(PYTHON) -m tests.soak fuzz
 
 .PHONY: clean
 clean: ## remove what was built

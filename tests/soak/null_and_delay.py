@@ -131,10 +131,6 @@ def _write(done: list[Try], delay_ns: int, tries: int) -> None:
     renew(
         "null-and-delay",
         "Null and delay: twice the same nginx, and one of them 5 % slower",
-        f"python -m tests.soak --tries {tries}",
+        f"python -m tests.soak verdicts --tries {tries}",
         "\n".join(lines),
     )
-
-
-if __name__ == "__main__":
-    run(int(sys.argv[1]) if len(sys.argv) > 1 else 10)

@@ -1,0 +1,48 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Every fuzz target for some time, with AddressSanitizer."""
+
+import re
+import shutil
+import subprocess
+import sys
+
+from tests.soak.results import ROOT, renew
+
+FUZZ = ["cargo", "+nightly", "fuzz"]
+
+
+def run(seconds: int) -> None:
+    """Runs each target so many seconds; raises CalledProcessError at the first that fails."""
+    if shutil.which("cargo-fuzz") is None or not _has_nightly():
+        print("fuzzing is left out: it needs a nightly toolchain and cargo-fuzz", file=sys.stderr)
+        return
+    folder = ROOT / "fuzz"
+    listed = subprocess.check_output([*FUZZ, "list"], cwd=folder, text=True).split()
+    rows = [
+        "| target | inputs run | inputs kept | edges covered | failures |",
+        "|---|---|---|---|---|",
+    ]
+    for target in listed:
+        command = [*FUZZ, "run", target, "--", f"-max_total_time={seconds}", "-print_final_stats=1"]
+        done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+        if done.returncode:
+            sys.stderr.write(done.stderr[-5000:])
+            done.check_returncode()
+        last = re.findall(r"cov: (\d+) ft: \d+ corp: (\d+)", done.stderr)[-1]
+        inputs = re.search(r"number_of_executed_units: (\d+)", done.stderr)
+        assert inputs
+        rows.append(f"| {target} | {int(inputs[1]):,} | {last[1]} | {last[0]} | 0 |")
+        print(rows[-1], flush=True)
+    renew(
+        "fuzz",
+        f"Fuzzing: {seconds} s a target, AddressSanitizer",
+        f"python -m tests.soak fuzz --seconds {seconds}",
+        "\n".join(rows),
+    )
+
+
+def _has_nightly() -> bool:
+    if shutil.which("rustup") is None:
+        return False
+    command = ["rustup", "run", "nightly", "rustc", "--version"]
+    return subprocess.run(command, capture_output=True, check=False).returncode == 0
