@@ -10,8 +10,11 @@ from tare.__main__ import NATIVE_COMMANDS
 from tare.native import native
 
 
-def test_a_native_command_imports_only_os_and_sys() -> None:
-    script = "import sys; old = {*sys.modules}; import tare.__main__; print(*{*sys.modules} - old)"
+def test_a_native_command_imports_only_os_signal_and_sys() -> None:
+    script = (
+        "import signal, sys; old = {*sys.modules}; import tare.__main__;"
+        " print(*{*sys.modules} - old)"
+    )
     printed = subprocess.check_output([sys.executable, "-c", script], text=True)
     assert set(printed.split()) == {"tare", "tare.__main__", "tare.native"}
 
@@ -22,6 +25,18 @@ def test_a_native_command_replaces_the_process() -> None:
         assert subprocess.check_output(through_tare) == subprocess.check_output(
             [native("bin", program), "--help"]
         )
+
+
+def test_a_native_command_finds_the_signals_as_they_were() -> None:
+    """Python ignores SIGPIPE and SIGXFSZ; a program under the hook must not inherit that."""
+    tail = ["--", "grep", "SigIgn", "/proc/self/status"]
+    through_tare = subprocess.check_output([sys.executable, "-m", "tare", "hook", *tail])
+    assert through_tare == subprocess.check_output([native("bin", "tare-hook"), *tail])
+
+
+def test_a_native_command_after_two_dashes() -> None:
+    command = [sys.executable, "-m", "tare", "--", "hook", "--", "echo", "--", "hello"]
+    assert subprocess.check_output(command, text=True) == "-- hello\n"
 
 
 def test_help_imports_nothing_heavy() -> None:

@@ -13,17 +13,21 @@ NATIVE_COMMANDS = {"hook": "tare-hook", "load": "tare-load"}
 def main() -> None:
     """Runs `tare`; leaves by an exit code of the contract."""
     signal.signal(signal.SIGINT, signal.SIG_DFL)  # until the command line can say it in one line
-    program = NATIVE_COMMANDS.get(sys.argv[1]) if len(sys.argv) > 1 else None
-    if program is None:
+    # `tare -- hook` means `tare hook`, as it would with any other command.
+    name, *arguments = sys.argv[2 if sys.argv[1:2] == ["--"] else 1 :] or [""]
+    if name not in NATIVE_COMMANDS:
         from tare.cli import main as command_line
 
         sys.exit(command_line())
-    path = native("bin", program)
+    # Python ignores these two, and what is ignored stays so in every program that is run from here.
+    for number in (signal.SIGPIPE, signal.SIGXFSZ):
+        signal.signal(number, signal.SIG_DFL)
+    path = native("bin", NATIVE_COMMANDS[name])
     try:
-        os.execv(path, [program, *sys.argv[2:]])
+        os.execv(path, [NATIVE_COMMANDS[name], *arguments])
     except OSError as error:
         message = f"{path}: {error.strerror}; build the native parts with 'make native'"
-        print(f"tare {sys.argv[1]}: {message}", file=sys.stderr)
+        print(f"tare {name}: {message}", file=sys.stderr)
         sys.exit(1)
 
 
