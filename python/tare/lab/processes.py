@@ -43,7 +43,9 @@ class Process:
         if self.code is None:
             return "still runs"
         if self.code < 0:
-            return f"was killed by {signal.Signals(-self.code).name}"
+            names = {member.value: member.name for member in signal.Signals}
+            # Most of the real-time signals have no name.
+            return f"was killed by {names.get(-self.code, f'signal {-self.code}')}"
         return f"exited with code {self.code}"
 
 
@@ -224,6 +226,6 @@ def search_path(variables: Mapping[str, str]) -> str:
     return f"{variables.get('PATH', os.defpath)}:/usr/sbin:/sbin:{beside}"
 
 
-def find(program: str) -> str | None:
-    """The file of a program as an experiment would find it; None without one."""
-    return shutil.which(program, path=search_path(os.environ))
+def find(program: str, variables: Mapping[str, str] = os.environ) -> str | None:
+    """The file of a program as an experiment with these variables would find it, or None."""
+    return shutil.which(program, path=search_path(variables))

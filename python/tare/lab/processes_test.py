@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 import os
+import signal
 import sys
 from pathlib import Path
 
 import pytest
 
 from tare.lab import processes
-from tare.lab.processes import Processes, find
+from tare.lab.processes import Process, Processes, find
 
 
 def test_a_command_that_ignores_its_stop_signal_has_all_its_time(
@@ -54,3 +55,8 @@ def test_what_is_beside_the_interpreter_is_found_behind_other_words_too(
         while process.code is None:
             held.wait(0.05)
         assert process.ending == "exited with code 7"
+
+
+def test_every_ending_has_words() -> None:
+    assert Process("one", 1, -9).ending == "was killed by SIGKILL"
+    assert Process("one", 1, -(signal.SIGRTMIN + 1)).ending == "was killed by signal 35"
