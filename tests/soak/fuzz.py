@@ -28,7 +28,9 @@ def run(seconds: int) -> None:
         if done.returncode:
             sys.stderr.write(done.stderr[-5000:])
             done.check_returncode()
-        last = re.findall(r"cov: (\d+) ft: \d+ corp: (\d+)", done.stderr)[-1]
+        seen = re.findall(r"cov: (\d+) ft: \d+ corp: (\d+)", done.stderr)
+        assert seen, f"{target}: no input got anywhere"
+        last = seen[-1]
         inputs = re.search(r"number_of_executed_units: (\d+)", done.stderr)
         assert inputs
         rows.append(f"| {target} | {int(inputs[1]):,} | {last[1]} | {last[0]} | 0 |")
