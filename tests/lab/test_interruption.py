@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """However tare ends, nothing that it started lives on, and no finished block is lost."""
 
+import json
 import os
 import shutil
 import signal
@@ -99,7 +100,33 @@ def test_a_result_is_never_overwritten(experiment: Experiment) -> None:
     assert experiment.measure(blocks=1).returncode == 0
     again = experiment.run("--blocks", "1")
     assert again.returncode == 2
-    assert "holds a result already" in again.stderr
+    assert "is not empty" in again.stderr
+
+
+def test_two_do_not_resume_one_result(experiment: Experiment) -> None:
+    experiment.write_plan(load=LOAD)
+    first = experiment.start("--out", str(experiment.result), "--blocks", "3")
+    experiment.wait_for_runs(first, 2)
+    second = experiment.start("--resume", str(experiment.result))
+    _, refusal = second.communicate(timeout=30)
+    assert second.returncode == 2
+    assert "another tare run is at work on it" in refusal
+    _, errors = first.communicate(timeout=60)
+    assert first.returncode == 0, errors
+    assert all(run["valid"] for run in experiment.manifest["runs"])
+
+
+def test_resume_refuses_another_machine_and_other_cpus(experiment: Experiment) -> None:
+    experiment.write_plan()
+    assert experiment.measure(blocks=1).returncode == 0
+    begun = experiment.manifest
+    for table, key, value in (("machine", "machine", "f00"), ("placement", "service", [4095])):
+        changed = {**begun, table: {**begun[table], key: value}}
+        (experiment.result / "manifest.json").write_text(json.dumps(changed))
+        process = experiment.start("--resume", str(experiment.result))
+        _, errors = process.communicate(timeout=30)
+        assert process.returncode == 2
+        assert f"{experiment.result}: was begun " in errors
 
 
 def test_as_an_ordinary_user(experiment: Experiment) -> None:

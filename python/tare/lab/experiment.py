@@ -4,6 +4,7 @@
 import os
 import secrets
 from collections.abc import Sequence
+from contextlib import closing
 from dataclasses import asdict
 from datetime import UTC, datetime
 from importlib.metadata import version
@@ -13,6 +14,7 @@ from typing import Any
 from tare.errors import InputError, TareError
 from tare.lab import environments, layers
 from tare.lab.block import Group, Laboratory
+from tare.lab.continuity import changes, file_hashes
 from tare.lab.load import require_own_generator
 from tare.lab.neighbours import announced, others
 from tare.lab.placement import Placement, out_of_the_way, place
@@ -33,21 +35,23 @@ def carry_out(plan: Plan, folder: Path, progress: Progress, resume: bool = False
     was stopped.
     """
     check(plan)
-    result = ResultFolder(folder.resolve())
     placement = place(plan, sorted(os.sched_getaffinity(0)))
-    if resume:
-        result.open()
-    else:
-        result.create(plan.text, _manifest(plan, placement))
-    progress.note(f"placement: {placement.why}")
-    try:
-        with out_of_the_way(placement):
-            _carry_out(plan, placement, result, progress)
-    except OSError as error:
-        raise TareError(
-            f"{error.filename or result.path}: {error.strerror or error};"
-            f" finished blocks are kept, go on with --resume {result.path}"
-        ) from error
+    fresh = _manifest(plan, placement)
+    with closing(ResultFolder(folder.resolve())) as result:
+        if resume:
+            result.open()
+            _warn_of_changes(result, fresh, progress)
+        else:
+            result.create(plan.text, fresh)
+        progress.note(f"placement: {placement.why}")
+        try:
+            with out_of_the_way(placement):
+                _carry_out(plan, placement, result, progress)
+        except OSError as error:
+            raise TareError(
+                f"{error.filename or result.path}: {error.strerror or error};"
+                f" finished blocks are kept, go on with --resume {result.path}"
+            ) from error
     return result.path
 
 
@@ -195,6 +199,7 @@ def _manifest(plan: Plan, placement: Placement) -> dict[str, Any]:
         "placement": asdict(placement),
         "load": {**load, "capacity": None},
         "machine": fingerprint(),
+        "files": file_hashes(plan),
         "warnings": [],
         "runs": [],
     }
@@ -220,6 +225,16 @@ def _warn_of_others(result: ResultFolder, mark: Path | None, progress: Progress)
         progress.note(
             f"another tare run is under way (process {', '.join(pids)}): they disturb each other"
         )
+
+
+def _warn_of_changes(result: ResultFolder, fresh: dict[str, Any], progress: Progress) -> None:
+    try:
+        found = changes(result.manifest, fresh)
+    except InputError as error:
+        raise InputError(f"{result.path}: {error}") from error
+    for text in found:
+        result.manifest["warnings"].append(text)
+        progress.note(text)
 
 
 def _cpu_from(plan: Plan, processes: Processes) -> str:

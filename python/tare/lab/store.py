@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The result folder: every finished run is durable, and the manifest is always whole."""
 
+import fcntl
 import json
 import os
 import shutil
@@ -9,7 +10,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from errno import ENOSPC
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any
 
 from tare.errors import InputError
 from tare.files import replace
@@ -41,14 +42,22 @@ class ResultFolder:
         self.path = path
         self.work = path / "work"
         self.manifest: dict[str, Any] = {}
+        self._plan_file = path / "plan.toml"
+        self._held: IO[bytes] | None = None
 
     def create(self, plan_text: str, manifest: dict[str, Any]) -> None:
-        """Begins a result. Raises InputError where there is one already."""
-        if (self.path / "manifest.json").exists():
-            raise InputError(f"{self.path}: holds a result already; go on with --resume, or --out")
+        """Begins a result, and holds it. Raises InputError where there is anything already."""
         try:
             self.path.mkdir(parents=True, exist_ok=True)
-            (self.path / "plan.toml").write_text(plan_text)
+            if any(self.path.iterdir()):
+                raise InputError(
+                    f"{self.path}: is not empty; choose another folder with --out,"
+                    " or go on with a result by --resume"
+                )
+            # "x": of two that begin here at once, one is told.
+            with self._plan_file.open("x", encoding="utf-8") as file:
+                file.write(plan_text)
+            self._hold()
         except OSError as error:
             raise InputError(
                 f"{error.filename}: {error.strerror}; choose another folder with --out"
@@ -57,12 +66,31 @@ class ResultFolder:
         self.save()
 
     def open(self) -> None:
-        """Reads the manifest of a result that is to be finished. Raises InputError without one."""
+        """Reads the manifest of a result that is to be finished, and holds the result.
+
+        Raises InputError without one, or where another process is at work on it.
+        """
         try:
+            self._hold()
             self.manifest = json.loads((self.path / "manifest.json").read_text())
         except (OSError, ValueError) as error:
             why = error.strerror if isinstance(error, OSError) else error
             raise InputError(f"{self.path}: not a result folder to resume: {why}") from error
+
+    def _hold(self) -> None:
+        """Locks the result; the kernel lets go of it when this process ends, however it does."""
+        self._held = self._plan_file.open("r+b")
+        try:
+            fcntl.flock(self._held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            raise InputError(
+                f"{self.path}: another tare run is at work on it; wait until it has ended"
+            ) from error
+
+    def close(self) -> None:
+        """Lets go of the result."""
+        if self._held:
+            self._held.close()
 
     def save(self) -> None:
         """Writes the manifest."""

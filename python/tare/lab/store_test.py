@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 import json
+from contextlib import closing
 from pathlib import Path
 
 import pyarrow as pa
@@ -68,10 +69,30 @@ def test_the_manifest_is_replaced_as_a_whole(tmp_path: Path) -> None:
     folder.save()
     assert json.loads((folder.path / "manifest.json").read_text()) == {"runs": [1]}
     assert not list(folder.path.glob("*.new"))
-    with pytest.raises(InputError, match="holds a result already"):
-        ResultFolder(folder.path).create("plan", {})
+    folder.close()
     with pytest.raises(InputError, match="not a result folder"):
         ResultFolder(tmp_path).open()
+
+
+def test_a_folder_with_anything_in_it_is_left_as_it_is(tmp_path: Path) -> None:
+    thesis = tmp_path / "work" / "thesis.txt"
+    thesis.parent.mkdir()
+    thesis.write_text("years")
+    with pytest.raises(InputError, match=f"{tmp_path}: is not empty; choose another .* --out"):
+        ResultFolder(tmp_path).create("plan", {})
+    assert [thesis] == [path for path in tmp_path.rglob("*") if path.is_file()]
+    assert thesis.read_text() == "years"
+
+
+def test_a_result_is_held_by_one_at_a_time(tmp_path: Path) -> None:
+    with closing(ResultFolder(tmp_path / "result")) as first:
+        first.create("plan", {"runs": []})
+        second = ResultFolder(first.path)
+        with closing(second), pytest.raises(InputError, match="another tare run is at work on it"):
+            second.open()
+    with closing(ResultFolder(first.path)) as third:
+        third.open()
+        assert third.manifest == {"runs": []}
 
 
 def test_cpu_time_a_request_comes_from_the_slices() -> None:

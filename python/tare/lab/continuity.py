@@ -1,0 +1,65 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What must not change between the beginning of an experiment and what is resumed of it."""
+
+import hashlib
+from collections.abc import Mapping
+from typing import Any
+
+from tare.errors import InputError
+from tare.plan import Plan
+from tare.plan.layers import HookLayer, ProxyLayer
+
+_MACHINE = ("machine", "architecture", "cpu_model", "cpus")
+_MOMENTARY = ("pressure_cpu", "pressure_io", "pressure_memory", "steal_now", "steal_since_boot")
+
+
+def file_hashes(plan: Plan) -> dict[str, str]:
+    """SHA-256 of every file that a layer of the plan names: path as written -> hexadecimal.
+
+    Raises InputError for one that cannot be read.
+    """
+    named = set()
+    for condition in plan.conditions:
+        for layer in condition.layers:
+            if isinstance(layer, HookLayer):
+                named.add(layer.rules)
+            elif isinstance(layer, ProxyLayer):
+                named.add(layer.config)
+    try:
+        return {
+            name: hashlib.sha256((plan.folder / name).read_bytes()).hexdigest()
+            for name in sorted(filter(None, named))
+        }
+    except OSError as error:
+        raise InputError(f"{error.filename}: {error.strerror}; a layer needs it") from error
+
+
+def changes(begun: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
+    """What is different of the machine, by the manifest and one made now, a line each.
+
+    Raises InputError where the runs would be of another experiment: on another machine, on
+    other CPUs, or with other rules or proxy configurations.
+    """
+    was, is_now = begun["machine"], now["machine"]
+    for key in _MACHINE:
+        if was.get(key) != is_now.get(key):
+            raise InputError(
+                f"was begun on another machine ({key}: {was.get(key)}, here {is_now.get(key)});"
+                " resume it there, or begin anew"
+            )
+    for who in ("service", "generator"):
+        cpus, now_on = begun["placement"][who], now["placement"][who]
+        if cpus != now_on:
+            raise InputError(
+                f"was begun with the {who} on CPUs {cpus}, here it would be {now_on};"
+                " allow tare the CPUs it had, or begin anew"
+            )
+    files = begun.get("files", {})
+    for name in files:
+        if files[name] != now["files"].get(name):
+            raise InputError(f"was begun with another {name}; put it back, or begin anew")
+    return [
+        f"resumed with another {key}: {was.get(key)}, then {is_now.get(key)}"
+        for key in sorted({*was, *is_now})
+        if key not in _MOMENTARY and was.get(key) != is_now.get(key)
+    ]

@@ -1,0 +1,71 @@
+# SPDX-License-Identifier: Apache-2.0
+import copy
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tare.errors import InputError
+from tare.lab.continuity import changes, file_hashes
+from tare.plan import parse
+
+BEGUN: dict[str, Any] = {
+    "machine": {"machine": "a1", "cpu_model": "one", "cpus": 2, "kernel": "6.1", "steal_now": 0.1},
+    "placement": {"service": [1], "generator": [1], "why": "said so"},
+    "files": {"rules.toml": "12ab"},
+}
+PLAN = """\
+name = "try"
+budget = "3%"
+service = { command = "serve {port}" }
+[[conditions]]
+name = "plain"
+[[conditions]]
+name = "layered"
+layers = [
+  { type = "hook", rules = "rules.toml" },
+  { type = "proxy", program = "nginx" },
+  { type = "proxy", program = "nginx", config = "own.conf" },
+]
+"""
+
+
+def now(table: str, key: str, value: object) -> dict[str, Any]:
+    changed = copy.deepcopy(BEGUN)
+    changed[table][key] = value
+    return changed
+
+
+@pytest.mark.parametrize(
+    ("table", "key", "value", "message"),
+    [
+        ("machine", "machine", "b2", "was begun on another machine (machine: a1, here b2)"),
+        ("machine", "cpus", None, "was begun on another machine (cpus: 2, here None)"),
+        ("placement", "service", [0], "with the service on CPUs [1], here it would be [0]"),
+        ("files", "rules.toml", "34cd", "was begun with another rules.toml"),
+    ],
+)
+def test_what_makes_another_experiment_is_refused(
+    table: str, key: str, value: object, message: str
+) -> None:
+    with pytest.raises(InputError) as caught:
+        changes(BEGUN, now(table, key, value))
+    assert message in str(caught.value)
+
+
+def test_what_can_matter_is_said_and_what_always_changes_is_not() -> None:
+    assert changes(BEGUN, now("machine", "steal_now", 0.5)) == []
+    told = changes(BEGUN, now("machine", "kernel", "6.9"))
+    assert told == ["resumed with another kernel: 6.1, then 6.9"]
+
+
+def test_every_file_of_a_layer_has_its_hash(tmp_path: Path) -> None:
+    (tmp_path / "rules.toml").write_text("one")
+    (tmp_path / "own.conf").write_text("two")
+    plan = parse(PLAN, "try.toml", tmp_path)
+    before = file_hashes(plan)
+    assert list(before) == ["own.conf", "rules.toml"]
+    (tmp_path / "rules.toml").write_text("another")
+    after = file_hashes(plan)
+    assert before["own.conf"] == after["own.conf"]
+    assert before["rules.toml"] != after["rules.toml"]
