@@ -13,6 +13,11 @@ class LayerBase(BaseModel):
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
 
+    @property
+    def texts(self) -> list[str]:
+        """What it adds to the service's command and variables, where names in braces are filled."""
+        return []
+
 
 class HookLayer(LayerBase):
     """Tare's library-level hook, with its rules."""
@@ -39,12 +44,20 @@ class WrapLayer(LayerBase):
     type: Literal["wrap"]
     command: Command
 
+    @property
+    def texts(self) -> list[str]:
+        return self.command
+
 
 class EnvLayer(LayerBase):
     """Any variables in the service's environment."""
 
     type: Literal["env"]
     variables: dict[str, str] = Field(min_length=1)
+
+    @property
+    def texts(self) -> list[str]:
+        return [*self.variables.values()]
 
 
 Layer = Annotated[

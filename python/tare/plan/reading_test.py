@@ -64,6 +64,13 @@ def test_a_service_with_a_fixed_port_is_measured_in_blocks() -> None:
     assert plan.design_used == "blocks"
 
 
+def test_layers_can_tell_the_port() -> None:
+    text = PLAN.replace('"listen {port};"', '"listen 80;"').replace('A = "1"', 'PORT = "{port}"')
+    wrap = '{ type = "wrap", command = "serve --port={port}" }'
+    plan = read(text.replace('name = "plain"', f'name = "plain"\nlayers = [{wrap}]'))
+    assert plan.design_used == "interleaved"
+
+
 def test_a_rate_that_is_measured_first() -> None:
     text = PLAN.replace("[load]", '[load]\nmode = "open"\nrate = "80% of capacity"')
     load = read(text).load
@@ -164,6 +171,18 @@ def test_a_rate_that_is_measured_first() -> None:
             'type = "hook"',
             'plans/try.toml:19: conditions[1].layers: found [{"type": "hook"}, {"type": "hook",'
             ' "rules": "rules.toml"}], expected one hook layer at most',
+        ),
+        (
+            '"listen {port};"',
+            '"listen 80;"',
+            'plans/try.toml:5: service: found {"command": "nginx -p {dir} -c nginx.conf", "ready":'
+            ' {"ht..., expected a port for "plain": {port} in the command, a variable or a file',
+        ),
+        (
+            "seed = 7\n\n[service]",
+            'design = "interleaved"\n[service]\nport = 80',
+            'plans/try.toml:3: design: found "interleaved", expected design = "blocks":'
+            " the service has a fixed port",
         ),
         (
             'duration = "300ms"',

@@ -69,10 +69,10 @@ class Service(Strict):
     stop_signal: Signal = "TERM"
     stop_timeout: SomeDuration = 5 * 10**9
 
-    def takes_port(self) -> bool:
-        """Whether the service can be told its port, so that several stand side by side."""
-        texts = [*self.command, *self.environment.values(), *self.files.values()]
-        return self.port is None and any("{port}" in text for text in texts)
+    @property
+    def texts(self) -> list[str]:
+        """Where names in braces are filled."""
+        return [*self.command, *self.environment.values(), *self.files.values()]
 
 
 class TareLoad(Strict):
@@ -197,12 +197,23 @@ class Plan(Strict):
             )
         if len(set(self.environments)) != len(self.environments):
             raise expected("every environment once", "environments")
+        for condition in self.conditions:
+            if self.service.port is None and not self._is_told_its_port(condition):
+                raise expected(
+                    f'a port for "{condition.name}": {{port}} in the command, a variable or a file'
+                    " of the service or its layers; or a fixed one, port = NUMBER",
+                    "service",
+                )
         if self.design == "interleaved" and not self.can_interleave:
             raise expected('design = "blocks": ' + self.why_not_interleaved, "design")
         layers = [layer.type for condition in self.conditions for layer in condition.layers]
         if self.kind != "macro" and "hook" not in layers:
             raise expected(f'a layer that times itself (hook) with kind = "{self.kind}"', "kind")
         return self
+
+    def _is_told_its_port(self, condition: Condition) -> bool:
+        texts = [*self.service.texts, *(text for layer in condition.layers for text in layer.texts)]
+        return any("{port}" in text for text in texts)
 
     @property
     def folder(self) -> Path:
@@ -229,8 +240,8 @@ class Plan(Strict):
         """Why the conditions cannot stand side by side; empty where they can."""
         if isinstance(self.load, CommandLoad):
             return "a foreign load generator cannot turn from one condition to the next"
-        if not self.service.takes_port() and self.environments != ["netns"]:
-            return "the service cannot be told its port ({port} in its command or files)"
+        if self.service.port is not None and self.environments != ["netns"]:
+            return "the service has a fixed port, so that there can be one at a time"
         return ""
 
     @property
