@@ -73,9 +73,9 @@ def test_a_service_that_is_never_ready(experiment: Experiment) -> None:
 
 
 def test_a_program_that_is_not_there(experiment: Experiment) -> None:
-    experiment.write_plan(layers='{ type = "wrap", command = "/no/such/agent --on" }')
+    experiment.write_plan(layers='{ type = "wrap", command = "{dir}/no-such-agent --on" }')
     assert experiment.measure().returncode == 0
-    assert "/no/such/agent" in check_one_is_valid_and_two_is_not(experiment)
+    assert "/no-such-agent: No such file" in check_one_is_valid_and_two_is_not(experiment)
 
 
 def test_a_port_in_use(experiment: Experiment) -> None:

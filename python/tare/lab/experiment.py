@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from tare.errors import InputError, TareError
-from tare.lab import environments, layers
+from tare.lab import commands, environments, layers
 from tare.lab.block import Group, Laboratory
 from tare.lab.continuity import changes, file_hashes
 from tare.lab.load import require_own_generator
@@ -88,6 +88,7 @@ def check(plan: Plan) -> None:
     """Raises InputError or TareError for what can be known before anything is started."""
     environments.check(plan)
     layers.check(plan)
+    commands.check(plan)
     if plan.load.type == "tare":
         require_own_generator()
     else:

@@ -13,10 +13,10 @@ PLAN = """\
 name = "try"
 budget = "3%"
 environments = ["host"]
-service = { command = "serve {port}" }
+service = { command = "sleep {port}" }
 [load]
 type = "command"
-command = "shoot"
+command = "cp a b"
 output = "shots.csv"
 format = "locust"
 [[conditions]]
@@ -66,6 +66,38 @@ ENV = '{ type = "env", variables = { A = "1" } }'
             'try.toml:15: conditions[1].layers[0].program: found "envoy",'
             " expected a program that is installed",
         ),
+        (
+            '"sleep {port}" }',
+            '"serve {port}" }',
+            'try.toml:4: service.command: found "serve {port}",'
+            " expected a program: serve is not installed",
+        ),
+        (
+            '"sleep {port}" }',
+            '"./serve {port}", directory = "{plan}" }',
+            'try.toml:4: service.command: found "./serve {port}", expected a program: /',
+        ),
+        (
+            '"sleep {port}" }',
+            '"sleep {port}", environment = { PATH = "/nowhere" } }',
+            'try.toml:4: service.command: found "sleep {port}", expected a program: sleep is not',
+        ),
+        (
+            '"sleep {port}" }',
+            '"sleep {port}", directory = "{plan}/none" }',
+            'try.toml:4: service.directory: found "{plan}/none", expected a folder: /',
+        ),
+        (
+            '"cp a b"',
+            '"shoot at it"',
+            'try.toml:7: load.command: found "shoot at it", expected a program: shoot is not',
+        ),
+        (
+            ENV,
+            '{ type = "wrap", command = "agent --on" }',
+            'try.toml:15: conditions[1].layers[0].command: found "agent --on",'
+            " expected a program: agent is not installed",
+        ),
     ],
 )
 def test_what_cannot_be_carried_out_here_is_refused_with_its_place(
@@ -80,3 +112,11 @@ def test_what_cannot_be_carried_out_here_is_refused_with_its_place(
     with pytest.raises(InputError) as caught:
         check(parse(PLAN.replace(old, new), "try.toml", tmp_path, {"blocks": 2}))
     assert message in str(caught.value)
+
+
+def test_what_only_a_wrapper_or_a_run_knows_is_left_to_them(tmp_path: Path) -> None:
+    wrap = '{ type = "wrap", command = "sh -c" }'
+    text = PLAN.replace(ENV, wrap).replace('"plain"', f'"plain"\nlayers = [{wrap}]')
+    check(parse(text.replace('"sleep ', '"in-a-container '), "try.toml", tmp_path))
+    check(parse(PLAN.replace('"sleep ', '"{dir}/sleep '), "try.toml", tmp_path))
+    check(parse(PLAN.replace('"sleep ', '"./sleep '), "try.toml", tmp_path))

@@ -45,7 +45,8 @@ def parse(text: str, file: str, folder: Path, settings: Mapping[str, int] | None
 def refused(plan: Plan, place: Place, error: PydanticCustomError) -> InputError:
     """The error of a plan that is well written but cannot be followed on this machine.
 
-    `place` leads to the value, or to the table whose keys the error names (see `expected`).
+    `place` leads to the value, or to the table whose keys the error names (see `expected`); as in
+    Pydantic's own, the name of a table's type may follow the table.
     """
     file, text = plan.source
     details = ErrorDetails(

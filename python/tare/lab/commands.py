@@ -1,0 +1,51 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Whether the programs and the folder that a plan names are on this machine."""
+
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from tare.lab.processes import find
+from tare.plan import CommandLoad, Plan, expected, refused
+from tare.plan.layers import EnvLayer, WrapLayer
+from tare.plan.placeholders import fill
+
+Place = tuple[str | int, ...]
+
+
+def check(plan: Plan) -> None:
+    """Raises InputError, with its place in the plan, for a program or folder that is not there.
+
+    Only the word that the lab itself starts can be known to be a program of this machine: what
+    stands behind a wrapper may be one of a container. What only a run knows, such as {dir}, is
+    left to the run.
+    """
+    service = plan.service
+    folder = fill(service.directory, {"plan": plan.folder})
+    if "{dir}" not in folder and not Path(folder).is_dir():
+        error = expected(f"a folder: {folder} is none")
+        raise refused(plan, ("service", "directory"), error)
+    for number, condition in enumerate(plan.conditions):
+        words = service.command
+        place: Place = ("service", "command")
+        variables = {**os.environ, **service.environment}
+        for position, layer in enumerate(condition.layers):
+            if isinstance(layer, WrapLayer):
+                words = layer.command
+                place = ("conditions", number, "layers", position, "command")
+            elif isinstance(layer, EnvLayer):
+                variables |= layer.variables
+        _check_program(plan, place, words, Path(folder), variables)
+    if isinstance(plan.load, CommandLoad):
+        place = ("load", plan.load.type, "command")
+        _check_program(plan, place, plan.load.command, Path("{dir}"), os.environ)
+
+
+def _check_program(
+    plan: Plan, place: Place, words: Sequence[str], folder: Path, variables: Mapping[str, str]
+) -> None:
+    program = fill(words[0], {"plan": plan.folder})
+    if "/" in program:
+        program = str(folder / program)
+    if "{dir}" not in program and find(program, variables) is None:
+        raise refused(plan, place, expected(f"a program: {program} is not installed"))
