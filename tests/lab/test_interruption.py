@@ -70,8 +70,10 @@ def test_kill_9_of_tare_leaves_no_process_and_whole_files(experiment: Experiment
     check_resume(experiment, contents(experiment.result))
 
 
-def test_when_the_supervisor_is_killed_tare_stops_what_it_knows(experiment: Experiment) -> None:
-    experiment.write_plan(load=LOAD)
+def test_when_the_supervisor_is_killed_tare_stops_all_that_it_started(
+    experiment: Experiment,
+) -> None:
+    experiment.write_plan(load=LOAD, layers=STRAY)
     process = experiment.start("--out", str(experiment.result), "--blocks", "3")
     experiment.wait_for_runs(process, 2)
     started = family(process)

@@ -71,6 +71,7 @@ class Processes:
     def __enter__(self) -> Self:
         # Should the supervisor be killed, its children come to this process and can be found.
         supervisor.become_subreaper()
+        self._strangers = set(supervisor.descendants(os.getpid()))
         with self._log.open("ab") as log:
             self._supervisor = subprocess.Popen(
                 [sys.executable, "-I", "-S", supervisor.__file__],
@@ -208,12 +209,13 @@ class Processes:
         )
 
     def _kill_orphans(self) -> None:
-        """Kills what a killed supervisor left behind: it is this process's children now."""
-        known = {process.pid for process in self._living.values()}
-        mine = supervisor.descendants(os.getpid())
-        heads = [pid for pid, (_, group) in mine.items() if group in known]
-        orphans = {*heads, *(pid for head in heads for pid in supervisor.descendants(head))}
-        supervisor.send(signal.SIGKILL, orphans)
+        """Kills what a killed supervisor left behind: it descends from this process now."""
+        until = time.monotonic() + supervisor.LIMIT_S
+        while left := set(supervisor.descendants(os.getpid())) - self._strangers:
+            supervisor.send(signal.SIGKILL, left)
+            if time.monotonic() > until:
+                break
+            time.sleep(supervisor.POLL_S)
 
 
 def search_path(variables: Mapping[str, str]) -> str:

@@ -8,6 +8,7 @@ within `LIMIT_S`.
 """
 
 import ctypes
+import itertools
 import json
 import os
 import selectors
@@ -116,7 +117,7 @@ class Supervisor:
     ) -> None:
         """Starts a command; its descendants inherit the CPUs and the cgroup set for the fork."""
         everywhere = os.sched_getaffinity(0)
-        group = self.cgroups.enter(name) if self.cgroups else None
+        group = self.cgroups.enter() if self.cgroups else None
         try:
             os.sched_setaffinity(0, cpus)
             with Path(log).open("ab") as errors, Path(output or os.devnull).open("wb") as results:
@@ -129,9 +130,10 @@ class Supervisor:
                     stderr=errors,
                     process_group=0,
                 )
-        except OSError as error:
-            what = error.filename or command[0]
-            self.tell(event="failed", name=name, error=f"{what}: {error.strerror}")
+        except (OSError, ValueError) as error:  # ValueError: a zero byte, a name with "="
+            what = getattr(error, "filename", None) or command[0]
+            why = getattr(error, "strerror", None) or error
+            self.tell(event="failed", name=name, error=f"{what}: {why}")
             return
         finally:
             os.sched_setaffinity(0, everywhere)
@@ -152,6 +154,8 @@ class Supervisor:
         family = self.family(started)
         if not family:
             del self.endings[name], self.started[name]
+            if self.cgroups:
+                self.cgroups.remove()
             self.tell(event="stopped", name=name, killed=ending.killed)
             return
         age = time.monotonic() - ending.begun
@@ -230,6 +234,7 @@ class Cgroups:
     def __init__(self, kind: str, home: Path) -> None:
         self.kind, self.home = kind, home
         self.mine: list[Path] = []
+        self.numbers = itertools.count(1)
 
     @classmethod
     def usable(cls) -> "Cgroups | None":
@@ -249,7 +254,7 @@ class Cgroups:
         for kind, home in candidates:
             groups = cls(kind, home)
             groups.remove_what_the_dead_left()
-            probe = groups.enter("probe")
+            probe = groups.enter()
             try:
                 left = groups.leave()
             except OSError:
@@ -260,11 +265,14 @@ class Cgroups:
             groups.remove()
         return None
 
-    def enter(self, name: str) -> Path | None:
-        """Makes a group and moves this process in, so that what it forks is born there."""
-        path = self.home / f"tare-{os.getpid()}-{name.replace('/', '-')}"
+    def enter(self) -> Path | None:
+        """Makes a group and moves this process in, so that what it forks is born there.
+
+        Every start has a group of its own: its CPU time counts from zero.
+        """
+        path = self.home / f"tare-{os.getpid()}-{next(self.numbers)}"
         try:
-            path.mkdir(exist_ok=True)
+            path.mkdir()
             self.mine.append(path)
             (path / "cgroup.procs").write_text("0")
         except OSError:
@@ -295,10 +303,11 @@ class Cgroups:
                     path.rmdir()
 
     def remove(self) -> None:
-        for path in self.mine:
+        """Removes the groups that are empty."""
+        for path in list(self.mine):
             with suppress(OSError):
                 path.rmdir()
-        self.mine.clear()
+                self.mine.remove(path)
 
 
 def processes_in(cgroup: Path) -> list[int]:
