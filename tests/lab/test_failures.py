@@ -124,6 +124,18 @@ def test_a_foreign_generator_whose_output_cannot_be_read(experiment: Experiment)
     assert (experiment.result / "report.html").exists()
 
 
+def test_what_a_foreign_generator_says_on_stdout_is_kept(experiment: Experiment) -> None:
+    experiment.write_plan(
+        load='type = "command"\ncommand = ["sh", "-c", "echo unable to connect; exit 1"]\n'
+        'output = "stats.csv"\nformat = "locust"\nduration = "1s"'
+    )
+    assert experiment.measure(blocks=1).returncode == 0
+    reasons = {run["reason"] for run in experiment.manifest["runs"]}
+    assert reasons == {"the load generator exited with code 1: unable to connect"}
+    logs = (experiment.result / "logs/block=1").glob("*load*.log")
+    assert [log.read_text() for log in logs] == ["unable to connect\n"] * 2
+
+
 def test_two_runs_at_once_work_and_say_that_they_disturb_each_other(
     experiment: Experiment,
 ) -> None:

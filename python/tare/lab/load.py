@@ -68,6 +68,7 @@ class Ended:
     """A generator that came to its end, or was stopped because there was nothing left to load."""
 
     printed: str
+    """The report of Tare's own."""
     cpu_ns: int
     """CPU time of all its processes."""
 
@@ -98,7 +99,7 @@ def measure(
         if pids:  # else it died since it was ready; that is found out after the load
             command += ["--watch", f"{name}={','.join(map(str, pids))}"]
     seconds = (load.warmup + load.duration) / 1e9 * len(targets)
-    report = _report(run_generator(command, targets, bench, seconds).printed)
+    report = _report(run_generator(command, targets, bench, seconds, own=True).printed)
     samples, readings = read_stream(out), read_stream(machine)
     if samples is None or samples.num_rows == 0:
         raise RunError("the load generator recorded no request")
@@ -138,7 +139,7 @@ def capacity(load: TareLoad, target: Target, bench: Bench) -> dict[str, Any]:
     """
     command = [PROGRAM, "http", url(load, target.launch), "--capacity", "--json"]
     command += _request(load, bench.folder)
-    output = run_generator(command, [target], bench, 120).printed
+    output = run_generator(command, [target], bench, 120, own=True).printed
     found = json.loads(output).get("capacity") if output else None
     if not found:
         raise TareError(f"the capacity could not be measured; see {bench.log}")
@@ -189,10 +190,14 @@ def url(load: TareLoad | CommandLoad, launch: Launch) -> str:
 
 
 def run_generator(
-    command: Sequence[str], targets: Sequence[Target], bench: Bench, expected_s: float
-) -> Ended:
-    """Runs a generator to its end, or until every target has died: then it printed nothing."""
-    printed = bench.folder / "load.json"
+    command: Sequence[str], targets: Sequence[Target], bench: Bench, expected_s: float, *,
+    own: bool = False,
+) -> Ended:  # fmt: skip
+    """Runs a generator to its end, or until every target has died: then it printed nothing.
+
+    Tare's own prints its report; what another one prints is for people and stands in the log.
+    """
+    printed = bench.folder / "load.json" if own else None
     try:
         generator = bench.processes.start(
             "load", command, directory=bench.folder, log=bench.log, cpus=bench.cpus, output=printed
@@ -215,7 +220,7 @@ def run_generator(
         bench.processes.stop([generator])
     if generator.code:
         raise RunError(f"the load generator {generator.ending}: {last_line(bench.log)}")
-    return Ended(printed.read_text(), spent)
+    return Ended(printed.read_text() if printed else "", spent)
 
 
 def last_line(log: Path) -> str:
