@@ -120,6 +120,13 @@ impl<C: Connection> Descriptors<C> {
         Self { chunks: [const { AtomicPtr::new(null_mut()) }; CHUNKS] }
     }
 
+    /// What `fd` is, found out if nobody knows yet.
+    #[inline]
+    pub fn look_up(&self, fd: c_int) -> Entry {
+        let entry = self.get(fd);
+        if entry.kind() == Kind::Unknown { self.classify(fd) } else { entry }
+    }
+
     /// What is known of `fd`.
     #[inline]
     pub fn get(&self, fd: c_int) -> Entry {
@@ -137,7 +144,7 @@ impl<C: Connection> Descriptors<C> {
 
     /// Finds out what `fd` is by asking the kernel, once, and remembers it.
     #[cold]
-    pub fn classify(&self, fd: c_int) -> Entry {
+    fn classify(&self, fd: c_int) -> Entry {
         let domain = socket_option(fd, libc::SO_DOMAIN);
         let kind = match domain.and_then(|domain| Ok((domain, socket_option(fd, libc::SO_TYPE)?))) {
             Ok((domain, kind)) => Kind::of_socket(domain, kind),
@@ -158,9 +165,7 @@ impl<C: Connection> Descriptors<C> {
 
     /// `fd` is a new connection of the listening socket `listener`.
     pub fn accepted(&self, fd: c_int, listener: c_int) {
-        let known = self.get(listener);
-        let known = if known.kind() == Kind::Unknown { self.classify(listener) } else { known };
-        self.replace(fd, known.kind());
+        self.replace(fd, self.look_up(listener).kind());
     }
 
     /// `new` is now a duplicate of `old`.
@@ -169,9 +174,10 @@ impl<C: Connection> Descriptors<C> {
             return;
         }
         self.released(new);
-        let entry = self.get(old);
+        // Known from now on: looked at later, one by one, they would be two connections.
+        let entry = self.look_up(old);
         if entry.kind() == Kind::Unknown {
-            return self.released(new);
+            return;
         }
         let place = entry.place().filter(|place| self.join(*place));
         let entry = Entry::new(entry.kind(), place);

@@ -62,6 +62,16 @@ fn duplicates_share_their_connection_until_the_last_is_closed() {
 }
 
 #[test]
+fn duplicates_of_a_socket_that_nobody_looked_at_yet_share_their_connection() {
+    let table = table();
+    let (inherited, _other) = std::os::unix::net::UnixStream::pair().unwrap();
+    let copy = inherited.try_clone().unwrap();
+    table.duplicated(inherited.as_raw_fd(), copy.as_raw_fd());
+    number(&table, inherited.as_raw_fd()).store(42, Relaxed);
+    assert_eq!(number(&table, copy.as_raw_fd()).load(Relaxed), 42);
+}
+
+#[test]
 fn a_duplicate_onto_itself_changes_nothing() {
     let table = table();
     table.opened(5, libc::AF_INET, libc::SOCK_STREAM);

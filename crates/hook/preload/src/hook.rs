@@ -3,7 +3,7 @@ use crate::connection::Connection;
 use core::sync::atomic::AtomicPtr;
 use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use tare_hook_segment::{Control, Counters, SHARDS, Shared, Statistics, Unseen};
-use tare_interpose::{Descriptors, Entry, Kind, Symbol, ThreadBlock};
+use tare_interpose::{Descriptors, Kind, Symbol, ThreadBlock};
 
 static CONTROL: AtomicPtr<Control> = AtomicPtr::new(core::ptr::null_mut());
 static SHARED: AtomicPtr<Shared> = AtomicPtr::new(core::ptr::null_mut());
@@ -63,12 +63,5 @@ impl Hook {
 
     pub fn count_unseen(self, what: Unseen) {
         self.statistics().unseen[what as usize].fetch_add(1, Relaxed);
-    }
-
-    /// What `fd` is, found out if nobody knows yet.
-    #[inline]
-    pub fn look_up(self, fd: i32) -> Entry {
-        let entry = DESCRIPTORS.get(fd);
-        if entry.kind() == Kind::Unknown { DESCRIPTORS.classify(fd) } else { entry }
     }
 }

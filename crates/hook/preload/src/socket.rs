@@ -25,7 +25,7 @@ pub fn moving<R: Copy + PartialOrd + From<i8>>(
     after: impl FnOnce(&Search<'_>, R) -> Outcome,
 ) -> R {
     let Some(hook) = Hook::get() else { return call() };
-    let entry = hook.look_up(fd);
+    let entry = DESCRIPTORS.look_up(fd);
     let kind = entry.kind();
     let statistics = hook.statistics();
     let counters = &statistics.counters[symbol as usize];

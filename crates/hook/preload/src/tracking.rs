@@ -24,7 +24,7 @@ pub fn connected(symbol: Symbol, fd: c_int, call: impl FnOnce() -> c_int) -> c_i
     let result = call();
     let Some(hook) = Hook::get() else { return result };
     if result == 0 || matches!(real::errno(), libc::EINPROGRESS | libc::EINTR) {
-        let entry = hook.look_up(fd);
+        let entry = DESCRIPTORS.look_up(fd);
         hook.count(symbol, entry.kind());
         if let Some(connection) = DESCRIPTORS.connection(entry) {
             connection.reset();
@@ -122,7 +122,7 @@ pub fn stream_opened(symbol: Symbol, fd: c_int, call: impl FnOnce() -> *mut FILE
     if !stream.is_null()
         && let Some(hook) = Hook::get()
     {
-        let kind = hook.look_up(fd).kind();
+        let kind = DESCRIPTORS.look_up(fd).kind();
         hook.count(symbol, kind);
         if kind.is_socket() {
             hook.count_unseen(Unseen::Stdio);
