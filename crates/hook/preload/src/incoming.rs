@@ -9,6 +9,7 @@ use crate::vectors::{Vectors, array, one};
 use core::ffi::c_int;
 use libc::{c_void, iovec, mmsghdr, msghdr, size_t, ssize_t};
 use tare_hook_segment::{Direction, Symbol};
+use tare_interpose::Kind;
 use tare_shm::syscall;
 
 /// `read`, `recv` and the like, into one buffer.
@@ -53,7 +54,13 @@ pub fn message(
 ) -> ssize_t {
     let result = moving(symbol, Direction::In, fd, pass, call, |search, result| {
         // SAFETY: the call has just filled this message.
-        unsafe { message_came(search, &*message, result as usize, flags) }
+        unsafe {
+            let outcome = message_came(search, &*message, result as usize, flags);
+            if outcome == Outcome::Block {
+                withhold(&*message);
+            }
+            outcome
+        }
     });
     if result == 0 {
         // Descriptors can come without bytes.
@@ -75,19 +82,25 @@ pub fn messages(
     moving(symbol, Direction::In, fd, pass, call, |search, result| {
         // SAFETY: the call has just filled the first `result` messages.
         let messages = unsafe { core::slice::from_raw_parts_mut(messages, result as usize) };
-        for message in messages {
+        for number in 0..messages.len() {
             let datagram = Flow::default();
-            let search = if search.kind.is_stream() { *search } else { search.next(&datagram) };
+            let search = search.of_message(&datagram);
+            let message = &mut messages[number];
             let length = message.msg_len as usize;
             // SAFETY: as above.
             if unsafe { message_came(&search, &message.msg_hdr, length, flags) } == Outcome::Pass {
                 continue;
             }
             if search.kind.is_stream() {
+                // The program gets an error, and looks at none of them.
+                // SAFETY: as above.
+                messages.iter().for_each(|message| unsafe { withhold(&message.msg_hdr) });
                 return Outcome::Block;
             }
             // The datagrams around it are the program's: this one arrives empty.
             message.msg_len = 0;
+            // SAFETY: as above.
+            unsafe { withhold(&message.msg_hdr) };
         }
         Outcome::Pass
     })
@@ -106,16 +119,23 @@ unsafe fn message_came(
     flags: c_int,
 ) -> Outcome {
     // SAFETY: promised by the caller.
-    let outcome = unsafe {
+    unsafe {
         renew(message);
         came(search, array(message.msg_iov, message.msg_iovlen), length, flags)
-    };
-    if outcome == Outcome::Block {
-        // The program will not look for what came with the bytes.
-        // SAFETY: as above; the descriptors are new, and known to nobody else.
-        unsafe { each_descriptor(message, syscall::close) };
     }
-    outcome
+}
+
+/// Closes the descriptors that came with a message which the program will not look at.
+///
+/// # Safety
+/// As for `message_came`.
+#[cold]
+unsafe fn withhold(message: &msghdr) {
+    // SAFETY: promised by the caller; the descriptors are new, and known to nobody else.
+    unsafe {
+        renew(message);
+        each_descriptor(message, syscall::close);
+    }
 }
 
 /// # Safety
@@ -126,7 +146,8 @@ unsafe fn came(search: &Search<'_>, vectors: &[iovec], length: usize, flags: c_i
         // The bytes will come again, or are no bytes of the stream.
         return Outcome::Pass;
     }
-    let discarded = flags & libc::MSG_TRUNC != 0 && search.kind.is_stream();
+    // Only TCP discards what it is asked to truncate; other streams deliver it.
+    let discarded = flags & libc::MSG_TRUNC != 0 && search.kind == Kind::Tcp;
     if discarded || flags & libc::MSG_OOB != 0 {
         search.skipped(length);
         return Outcome::Pass;

@@ -37,7 +37,7 @@ pub fn array_of(
         symbol,
         Direction::Out,
         fd,
-        |search| ahead(search, first, count as usize, 0),
+        |search| rehearse(search, |search| ahead(search, first, count as usize, 0)),
         call,
         // SAFETY: the call has just read these vectors, and `result` bytes through them.
         |search, result| unsafe { went(search, array(first, count as usize), result as usize, 0) },
@@ -57,7 +57,7 @@ pub fn message(
         symbol,
         Direction::Out,
         fd,
-        |search| message_ahead(search, message, flags),
+        |search| rehearse(search, |search| message_ahead(search, message, flags)),
         call,
         // SAFETY: the call has just read this message.
         |search, result| unsafe { message_went(search, &*message, result as usize, flags) },
@@ -80,8 +80,10 @@ pub fn messages(
         Direction::Out,
         fd,
         |search| {
-            allowed.set(allowed_ahead(search, messages, count, flags));
-            if allowed.get() == 0 && count > 0 { Outcome::Block } else { Outcome::Pass }
+            rehearse(search, |search| {
+                allowed.set(allowed_ahead(search, messages, count, flags));
+                if allowed.get() == 0 && count > 0 { Outcome::Block } else { Outcome::Pass }
+            })
         },
         || call(allowed.get()),
         |search, result| {
@@ -89,9 +91,13 @@ pub fn messages(
             let sent = unsafe { array(messages.cast_const(), result as usize) };
             for message in sent {
                 let datagram = Flow::default();
-                let search = if search.kind.is_stream() { *search } else { search.next(&datagram) };
+                let search = search.of_message(&datagram);
+                let length = message.msg_len as usize;
                 // SAFETY: as above.
-                unsafe { message_went(&search, &message.msg_hdr, message.msg_len as usize, flags) };
+                let outcome = unsafe { message_went(&search, &message.msg_hdr, length, flags) };
+                if outcome == Outcome::Block && search.kind.is_stream() {
+                    return Outcome::Block;
+                }
             }
             Outcome::Pass
         },
@@ -126,7 +132,7 @@ fn vectors(
         symbol,
         Direction::Out,
         fd,
-        |search| ahead(search, vectors.as_ptr(), vectors.len(), flags),
+        |search| rehearse(search, |search| ahead(search, vectors.as_ptr(), vectors.len(), flags)),
         call,
         // SAFETY: the call has just read `result` bytes through these vectors.
         |search, result| unsafe { went(search, vectors, result as usize, flags) },
@@ -157,19 +163,26 @@ unsafe fn message_went(
     unsafe { went(search, array(message.msg_iov, message.msg_iovlen), length, flags) }
 }
 
-/// Whether a call with these buffers must not be made. Buffers that cannot be read are left
-/// for the kernel to refuse.
+/// Asks `ask` whether bytes must not go, where a rule could say so. They have not gone yet:
+/// its search goes on from the flow, on a copy of it.
 #[inline]
-fn ahead(search: &Search<'_>, first: *const iovec, count: usize, flags: c_int) -> Outcome {
-    if !search.may_block() || flags & libc::MSG_OOB != 0 {
+fn rehearse(search: &Search<'_>, ask: impl FnOnce(&Search<'_>) -> Outcome) -> Outcome {
+    if !search.may_block() {
         return Outcome::Pass;
     }
-    ahead_of(search, first, count)
+    let flow = Flow::default();
+    flow.copy(search.flow);
+    ask(&Search { flow: &flow, ..*search })
 }
 
+/// Whether a call with these buffers must not be made. Buffers that cannot be read are left
+/// for the kernel to refuse.
 #[cold]
-fn ahead_of(search: &Search<'_>, first: *const iovec, count: usize) -> Outcome {
-    if count > libc::UIO_MAXIOV as usize || !is_readable(first, count * size_of::<iovec>()) {
+fn ahead(search: &Search<'_>, first: *const iovec, count: usize, flags: c_int) -> Outcome {
+    if flags & libc::MSG_OOB != 0
+        || count > libc::UIO_MAXIOV as usize
+        || !is_readable(first, count * size_of::<iovec>())
+    {
         return Outcome::Pass;
     }
     // SAFETY: readable, and the program's own for the time of its call.
@@ -182,7 +195,7 @@ fn ahead_of(search: &Search<'_>, first: *const iovec, count: usize) -> Outcome {
 }
 
 fn message_ahead(search: &Search<'_>, message: *const msghdr, flags: c_int) -> Outcome {
-    if !search.may_block() || !is_readable(message, size_of::<msghdr>()) {
+    if !is_readable(message, size_of::<msghdr>()) {
         return Outcome::Pass;
     }
     // SAFETY: readable, and the program's own for the time of its call.
@@ -190,21 +203,24 @@ fn message_ahead(search: &Search<'_>, message: *const msghdr, flags: c_int) -> O
     ahead(search, message.msg_iov, message.msg_iovlen, flags)
 }
 
-/// How many of the messages may go before one that must not.
+/// How many of the messages may go: datagrams up to one that must not; of a stream all or
+/// none, as of any other call.
 fn allowed_ahead(
     search: &Search<'_>,
     messages: *const mmsghdr,
     count: c_uint,
     flags: c_int,
 ) -> c_uint {
-    if !search.may_block() {
-        return count;
-    }
     let blocks = |number: &c_uint| {
+        let datagram = Flow::default();
         let message = messages.wrapping_add(*number as usize);
-        message_ahead(search, message.cast(), flags) == Outcome::Block
+        message_ahead(&search.of_message(&datagram), message.cast(), flags) == Outcome::Block
     };
-    (0..count.min(libc::UIO_MAXIOV as c_uint)).find(blocks).unwrap_or(count)
+    match (0..count.min(libc::UIO_MAXIOV as c_uint)).find(blocks) {
+        Some(number) if !search.kind.is_stream() => number,
+        Some(_) => 0,
+        None => count,
+    }
 }
 
 #[cfg(test)]

@@ -37,43 +37,30 @@ impl Search<'_> {
     /// Searches bytes that went through the socket, and records every match.
     pub fn passed(&self, bytes: Vectors<'_>) -> Outcome {
         let length = bytes.length();
-        if self.kind.is_stream() {
-            bytes.for_each(|part| self.flow.look(part));
+        let outcome = self.run(bytes, length, true);
+        if outcome.is_some() {
+            self.hook.counters(self.symbol).bytes_searched.fetch_add(length as u64, Relaxed);
         }
-        let Some(outcome) = self.under_some_rules(|view| self.run(view, bytes, length, true))
-        else {
-            self.flow.skip(length);
-            return Outcome::Pass;
-        };
-        self.hook.counters(self.symbol).bytes_searched.fetch_add(length as u64, Relaxed);
-        outcome
+        outcome.unwrap_or(Outcome::Pass)
     }
 
-    /// Whether bytes must be searched before they go.
+    /// Whether bytes must be searched before they go: also where that is not known, because
+    /// the rules are changing.
     #[inline]
     pub fn may_block(&self) -> bool {
-        self.hook.control.view().is_some_and(|view| view.rules.blocks(self.direction))
+        let view = self.hook.control.view();
+        view.is_some_and(|view| view.rules.blocks(self.direction) || !view.holds())
     }
 
-    /// The same search for another datagram.
-    pub fn next<'a>(&self, flow: &'a Flow) -> Search<'a> {
-        Search { flow, ..*self }
+    /// The search for one message of several: a datagram has a flow of its own.
+    pub fn of_message<'a>(&'a self, datagram: &'a Flow) -> Search<'a> {
+        if self.kind.is_stream() { *self } else { Search { flow: datagram, ..*self } }
     }
 
     /// Searches bytes that the program wants to send for a keyword that blocks, and records
     /// only that one: the others are found once the bytes have gone.
     pub fn ahead(&self, bytes: Vectors<'_>) -> Outcome {
-        // A copy: nothing has gone by yet.
-        let flow = Flow::default();
-        flow.copy(self.flow);
-        let ahead = Search { flow: &flow, ..*self };
-        if self.kind.is_stream() {
-            bytes.for_each(|part| flow.look(part));
-        }
-        let length = bytes.length();
-        ahead
-            .under_some_rules(|view| ahead.run(view, bytes, length, false))
-            .unwrap_or(Outcome::Pass)
+        self.run(bytes, bytes.length(), false).unwrap_or(Outcome::Pass)
     }
 
     /// `length` bytes went by that could not be seen.
@@ -84,17 +71,34 @@ impl Search<'_> {
         }
     }
 
-    /// `None` where no rule wants these bytes.
+    /// Searches under the newest rules, and moves the flow on. `None` where no rule wants these
+    /// bytes, and where they were given up.
+    #[inline]
+    fn run(&self, bytes: Vectors<'_>, length: usize, everything: bool) -> Option<Outcome> {
+        if self.kind.is_stream() {
+            bytes.for_each(|part| self.flow.look(part));
+        }
+        let outcome = self.under_some_rules(bytes, length, everything);
+        if outcome.is_none() {
+            self.flow.skip(length);
+        }
+        outcome
+    }
+
+    #[inline]
     fn under_some_rules(
         &self,
-        search: impl Fn(View<'_>) -> Result<Outcome, Torn>,
+        bytes: Vectors<'_>,
+        length: usize,
+        everything: bool,
     ) -> Option<Outcome> {
         for _ in 0..TRIES {
             let view = self.hook.control.view()?;
-            if view.rules.wanted(self.direction) & self.scopes() == 0 {
+            let is_wanted = view.rules.wanted(self.direction) & self.scopes() != 0;
+            if !is_wanted && view.holds() {
                 return None;
             }
-            if let Ok(outcome) = search(view) {
+            if let Ok(outcome) = self.under(view, bytes, length, everything) {
                 return Some(outcome);
             }
         }
@@ -111,7 +115,7 @@ impl Search<'_> {
     }
 
     #[inline]
-    fn run(
+    fn under(
         &self,
         view: View<'_>,
         bytes: Vectors<'_>,
@@ -204,5 +208,37 @@ impl Search<'_> {
             local: ends.local,
             remote: ends.remote,
         });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::vectors::one;
+    use tare_hook_segment::{Control, Shared, VERSION};
+    use tare_shm::{Access, Segment};
+
+    fn segment(kind: u32, size: usize) -> Segment {
+        Segment::create(c"test", kind, VERSION, size, Access::ReadWrite).unwrap().1
+    }
+
+    #[test]
+    fn bytes_that_lose_their_rules_again_and_again_are_counted() {
+        let rules = segment(Control::KIND, size_of::<Control>());
+        // The newest generation is the first, and its slot is being overwritten.
+        rules.words(64, 1).unwrap()[0].store(1, Relaxed);
+        let shared = segment(Shared::KIND, size_of::<Shared>());
+        // SAFETY: both types hold atomics only.
+        let (control, shared) = unsafe { (rules.at(0).unwrap(), shared.at::<Shared>(0).unwrap()) };
+        let (hook, flow) = (Hook { control, shared }, Flow::default());
+        let (symbol, kind, direction) = (Symbol::read, Kind::Tcp, Direction::Out);
+        let search = Search { hook, symbol, fd: -1, kind, direction, flow: &flow };
+
+        assert!(search.may_block());
+        let buffer = one(b"needle".as_ptr().cast(), 6);
+        // SAFETY: the test's own buffer.
+        assert_eq!(search.passed(unsafe { Vectors::new(&buffer, 6) }), Outcome::Pass);
+        assert_eq!(hook.statistics().unseen[Unseen::Torn as usize].load(Relaxed), 1);
+        assert_eq!(flow.position(), 6);
     }
 }

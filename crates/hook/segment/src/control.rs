@@ -27,13 +27,13 @@ pub struct View<'a> {
 impl Control {
     pub const KIND: u32 = header::kind::HOOK;
 
-    /// The newest generation; `None` before the first, and where the one found is being
-    /// overwritten already (then there is a newer one: try again).
+    /// The newest generation; `None` before the first. If it is being overwritten already,
+    /// there is a newer one, and this does not hold.
     #[inline]
     pub fn view(&self) -> Option<View<'_>> {
         let generation = self.generation.load(Acquire);
-        let view = View { rules: &self.slots[(generation & 1) as usize], generation };
-        (generation != 0 && view.rules.generation.load(Acquire) == generation).then_some(view)
+        let rules = &self.slots[(generation & 1) as usize];
+        (generation != 0).then_some(View { rules, generation })
     }
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-use crate::rules::{LAST, MATCH, OUTPUTS, Rules, STATE};
+use crate::rules::{KEYWORDS, LAST, MATCH, OUTPUTS, Rules, STATE};
 use core::ops::ControlFlow;
 use core::sync::atomic::Ordering::Relaxed;
 
@@ -97,7 +97,8 @@ impl Rules {
         let place = entry.wrapping_add(self.classes.load(Relaxed)) & STATE;
         let first = self.table[place as usize].load(Relaxed) as usize;
         // No list is longer than there are keywords: a damaged one ends, too.
-        for index in first..first.saturating_add(self.keywords.load(Relaxed) as usize) {
+        let longest = (self.keywords.load(Relaxed) as usize).min(KEYWORDS);
+        for index in first..first + longest {
             let word = self.outputs[index & (OUTPUTS - 1)].load(Relaxed);
             each(word & !LAST)?;
             if word & LAST != 0 {

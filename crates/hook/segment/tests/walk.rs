@@ -9,7 +9,8 @@ use std::ops::ControlFlow;
 use std::sync::LazyLock;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use tare_hook_segment::{
-    Action, Control, Directions, Generation, Keyword, Match, ROOT, Scope, VERSION, View,
+    Action, Control, Directions, Generation, KEYWORDS, Keyword, Match, OUTPUTS, ROOT, Scope,
+    VERSION, View,
 };
 use tare_shm::{Access, Segment};
 
@@ -152,21 +153,53 @@ proptest! {
         let rules = compile(&[(b"ab".to_vec(), false)]);
         while control.publish(&rules).is_multiple_of(2) {}
         // An odd generation stands in the second slot, behind its number.
-        let slot = 4096 + (size_of::<Control>() - 4096) / 2;
-        let words = SEGMENT.words(slot + 8, 1 << 16).unwrap();
+        let words = SEGMENT.words(slot(1) + 8, 1 << 16).unwrap();
         for (word, value) in words.iter().zip(seed.iter().cycle()) {
             word.store(*value, Relaxed);
         }
         let view = control.view().unwrap();
         view.rules.scan(state, &text);
-        let mut calls = 0u32;
         view.rules.matches(state, &text, |found| {
-            calls += 1;
             assert!(found.end <= text.len());
             view.rules.attributes(found.keyword);
-            if calls < 10_000 { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+            ControlFlow::Continue(())
         });
     }
+}
+
+/// Where slot `number` stands in the segment.
+fn slot(number: usize) -> usize {
+    4096 + number * (size_of::<Control>() - 4096) / 2
+}
+
+#[test]
+fn a_list_without_an_end_ends_after_all_keywords() {
+    let segment = segment();
+    let control = control(segment);
+    control.publish(&compile(&[(b"ab".to_vec(), false)]));
+    // As many keywords as a number can say, and no last one in any list.
+    let counts = segment.words(slot(1) + 8, 1).unwrap();
+    counts[0].store(u64::from(u32::MAX), Relaxed);
+    let lists = segment.words(slot(1) + 320 + 4 * KEYWORDS, OUTPUTS / 2).unwrap();
+    lists.iter().for_each(|words| words.store(0, Relaxed));
+    let mut calls = 0;
+    control.view().unwrap().rules.matches(ROOT, b"ab", |_| {
+        calls += 1;
+        if calls > KEYWORDS { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    });
+    assert_eq!(calls, KEYWORDS);
+}
+
+#[test]
+fn rules_that_are_being_overwritten_are_told_from_none() {
+    let segment = segment();
+    let control = control(segment);
+    assert!(control.view().is_none());
+    control.publish(&compile(&[(b"ab".to_vec(), false)]));
+    assert!(control.view().unwrap().holds());
+    // As a search finds it that took a number and was overtaken by two generations.
+    segment.words(slot(1), 1).unwrap()[0].store(0, Relaxed);
+    assert!(!control.view().unwrap().holds());
 }
 
 #[test]
