@@ -71,16 +71,17 @@ def inert(command: Sequence[str | Path], folder: Path) -> Behaviour:
 
 
 def hooked(command: Sequence[str | Path], folder: Path, text: str) -> Seen:
-    """The program under rules."""
+    """The program under rules; that it behaves the same says nothing if it ran without them."""
     (folder / "rules.toml").write_text(text)
     events = folder / "events.jsonl"
     events.unlink(missing_ok=True)
     options = ["--rules", str(folder / "rules.toml"), "--events", str(events), "--stats", "--json"]
     behaviour = plain([COMMAND, *options, "--", *command], folder)
     *err, stats = behaviour.err.splitlines(keepends=True)
-    lines = events.read_text().splitlines()
-    return Seen(
+    seen = Seen(
         Behaviour(behaviour.code, behaviour.out, "".join(err)),
-        [json.loads(line) for line in lines],
+        [json.loads(line) for line in events.read_text().splitlines()],
         json.loads(stats),
     )
+    assert seen.stats["programs"] > 0, f"the library did not work: {behaviour.err}"
+    return seen

@@ -116,6 +116,15 @@ one.sendall(b"needle"); other.recv(9)
     assert run(tmp_path, rules("needle"), script).keywords("in") == [("needle", 8)]
 
 
+def test_a_unix_stream_delivers_what_it_is_asked_to_truncate(tmp_path: Path) -> None:
+    script = """
+a, b = socket.socketpair()
+a.sendall(b"needle")
+assert b.recv(9, socket.MSG_TRUNC) == b"needle"
+"""
+    assert run(tmp_path, rules("needle", scope="all"), script).keywords("in") == [("needle", 0)]
+
+
 def test_duplicates_are_one_connection(tmp_path: Path) -> None:
     script = """
 one, other = tcp()
@@ -123,6 +132,20 @@ copy = socket.socket(fileno=os.dup(other.fileno()))
 one.sendall(b"nee"); other.recv(3)
 other.close()
 one.sendall(b"dle"); copy.recv(3)
+"""
+    assert run(tmp_path, rules("needle"), script).keywords("in") == [("needle", 0)]
+
+
+def test_duplicates_of_a_socket_from_elsewhere_are_one_connection(tmp_path: Path) -> None:
+    script = """
+a, b = socket.socketpair()
+one, other = tcp()
+socket.send_fds(a, [b"x"], [other.fileno()])
+other.close()
+_, [fd], *_ = socket.recv_fds(b, 1, 1)
+copy = os.dup(fd)
+one.sendall(b"needle")
+os.read(fd, 3); os.read(copy, 3)
 """
     assert run(tmp_path, rules("needle"), script).keywords("in") == [("needle", 0)]
 
