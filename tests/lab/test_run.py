@@ -111,7 +111,18 @@ def test_wrap_env_and_proxies_stack(experiment: Experiment) -> None:
     assert done.returncode == 0, done.stderr
     assert [run["reason"] for run in experiment.manifest["runs"]] == [None, None]
     assert "layered: yes" in (experiment.result / "logs/block=1/two.log").read_text()
-    assert (experiment.result / "logs/block=1/two.proxy2-nginx.log").exists()
+    assert (experiment.result / "logs/block=1/two+proxy2-nginx.log").exists()
+
+
+def test_every_log_is_one_program_s_whatever_conditions_are_called(experiment: Experiment) -> None:
+    experiment.write_plan(layers='{ type = "proxy", program = "nginx" }')
+    text = experiment.plan.read_text()
+    experiment.plan.write_text(
+        text.replace('"one"', '"two.proxy1-nginx"').replace('"two"', '"load"')
+    )
+    assert experiment.measure(blocks=1).returncode == 0
+    logs = {log.name for log in (experiment.result / "logs/block=1").iterdir()}
+    assert logs == {"load.log", "load+proxy1-nginx.log", "two.proxy1-nginx.log", "+load.log"}
 
 
 def test_envoy_in_front(experiment: Experiment) -> None:

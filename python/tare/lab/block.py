@@ -117,7 +117,7 @@ class Group:
     def start_service(self, condition: Condition, place: Place) -> Process:
         """Writes the service's files and starts it with its layers around it."""
         service = self.lab.plan.service
-        log = self.new_log(condition.name, condition.name)
+        log = self.new_log(condition.name)
         port = service.port or place.free_port()
         if service.port and not place.prefix and not is_free(place.address, port):
             raise RunError(f"port {port} of {place.address} is in use by another program")
@@ -154,7 +154,7 @@ class Group:
         self.wait(ready, process, launch, launch.port, self.logs[condition.name][0])
         proxies = []
         for proxy in launch.proxies:
-            log = self.new_log(condition.name, f"{condition.name}.{proxy.name}")
+            log = self.new_log(condition.name, proxy.name)
             companion = self.lab.processes.start(
                 f"{process.name}/{proxy.name}",
                 [*place.prefix, *proxy.command],
@@ -252,14 +252,15 @@ class Group:
 
     def bench(self, targets: Sequence[Target]) -> Bench:
         """Where and how the load of this group runs."""
-        name = "load" if len(targets) > 1 else f"load-{targets[0].condition}"
-        log = self.new_log("", name)
+        log = self.new_log(targets[0].condition if len(targets) == 1 else "", "load")
         folder = self.lab.folder.fresh_work("load")
         cpus = self.lab.placement.generator
         return Bench(self.lab.processes, cpus, folder, log, self.lab.tick)
 
-    def new_log(self, condition: str, name: str) -> Path:
-        """An empty log that belongs to a condition."""
+    def new_log(self, condition: str, part: str = "") -> Path:
+        """An empty log of a condition's service, or of something else that belongs to it."""
+        # No name of a condition has a plus.
+        name = f"{condition}+{part}" if part else condition
         if len(self.lab.plan.environments) > 1:
             name = f"{name}-{self.environment}"
         log = self.lab.folder.log(self.block, name)
