@@ -66,6 +66,14 @@ soak: native ## the long series: fuzzing, kills, verdicts; written to docs/resul
 fuzz: environment ## every fuzz target for a minute, where there is a nightly toolchain and cargo-fuzz
 	@$(PYTHON) -m tests.soak fuzz
 
+.PHONY: bench
+bench: bench-hook ## every bench, beside its peers; BENCH=quick for fewer repetitions
+
+.PHONY: bench-hook
+bench-hook: PACKAGES := test
+bench-hook: native ## the hook beside plain calls and the published design
+	@$(PYTHON) -m bench hook
+
 .PHONY: clean
 clean: ## remove what was built
 	@rm -rf target dist .venv python/tare/_native services/*/target fuzz/target

@@ -6,7 +6,7 @@ import shutil
 import subprocess
 import sys
 
-from tests.soak.results import ROOT, renew
+from bench.results import ROOT, renew
 
 FUZZ = ["cargo", "+nightly", "fuzz"]
 

@@ -16,11 +16,11 @@ from collections import Counter
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from bench.results import renew
 from tests.hook_command.service import HOOK, Nginx, rules
 from tests.lab.conftest import Experiment, family, none_left, wait_until
 from tests.lab.test_interruption import LOAD, contents
 from tests.load.conftest import TARE_LOAD, rows
-from tests.soak.results import renew
 
 BLOCKS = 3
 LATEST_NS = 500_000_000

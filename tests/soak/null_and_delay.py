@@ -14,7 +14,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from tests.soak.results import ROOT, renew
+from bench.results import ROOT, renew
 
 from tare.samples.result import read_result
 

@@ -6,7 +6,7 @@ import subprocess
 from datetime import UTC, datetime
 from pathlib import Path
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[1]
 RESULTS = ROOT / "docs" / "results.md"
 HEAD = """\
 <!-- SPDX-License-Identifier: Apache-2.0 -->

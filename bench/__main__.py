@@ -1,0 +1,17 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tare beside its peers and the bare limit, interleaved in one run: python -m bench PART..."""
+
+import argparse
+import os
+import sys
+
+from bench.hook import measure as hook
+
+PARTS = {"hook": hook.run}
+
+parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
+parser.add_argument("parts", nargs="*", choices=[*PARTS, []], metavar="PART", help=", ".join(PARTS))
+parts = parser.parse_args().parts or [*PARTS]
+quick = os.environ.get("BENCH") == "quick"
+met = [PARTS[part](quick) for part in parts]
+sys.exit(0 if all(met) else 1)

@@ -1,0 +1,125 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a bench measured, beside its bars: a file of results, a table for people."""
+
+import json
+import tomllib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from statistics import median
+from typing import Any, Literal
+
+from bench.results import ROOT, renew
+
+FOLDER = ROOT / "bench"
+
+
+@dataclass(frozen=True)
+class Case:
+    """Values of a subject and of the peer it was turned about with, one a turn."""
+
+    name: str
+    subject: str
+    peer: str
+    unit: str
+    values: Sequence[float]
+    peer_values: Sequence[float] = ()
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class Bar:
+    """What an issue asks of a case."""
+
+    of: Literal["value", "difference", "ratio"]
+    """`difference` is value - peer_value, `ratio` is value / peer_value."""
+    holds: Literal["at most", "at least", "below"]
+    bar: float
+    sentence: str
+
+    def measured(self, case: Case) -> float:
+        """The number to hold against the bar, from the raw values."""
+        value = median(case.values)
+        if self.of == "value":
+            return value
+        peer = median(case.peer_values)
+        return value - peer if self.of == "difference" else value / peer
+
+    def met(self, case: Case) -> bool:
+        """Whether the case reaches the bar."""
+        number = self.measured(case)
+        if self.holds == "at least":
+            return number >= self.bar
+        return number < self.bar if self.holds == "below" else number <= self.bar
+
+
+def publish(part: str, cases: Sequence[Case], command: str, about: str) -> bool:
+    """Writes and prints all results of a part; returns whether every bar is met.
+
+    Raises SystemExit where a case that has a bar was not measured.
+    """
+    bars = read_bars(part)
+    absent = bars.keys() - {case.name for case in cases}
+    if absent:
+        raise SystemExit(f"bench/{part}: not measured: {', '.join(sorted(absent))}")
+    run = f"{datetime.now(UTC):%Y%m%dT%H%M%S}"
+    folder = FOLDER / part
+    rows = [_row(part, case, bars.get(case.name), run) for case in cases]
+    (folder / "results.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    raw = [{"case": one.name, "values": [*one.values], "peer": [*one.peer_values]} for one in cases]
+    (folder / "raw.json").write_text(json.dumps(raw))
+    table = "\n".join(_table(cases, bars))
+    print(table)
+    short = [case.name for case in cases if case.name in bars and not bars[case.name].met(case)]
+    ending = f"Falls short: {', '.join(short) or 'nothing'}."
+    renew(f"bench-{part}", f"Bench: {part}", command, f"{about}\n\n{table}\n\n{ending}")
+    return not short
+
+
+def read_bars(part: str) -> dict[str, Bar]:
+    """The bars of a part by the names of their cases."""
+    text = (FOLDER / part / "bars.toml").read_text()
+    return {name: Bar(**fields) for name, fields in tomllib.loads(text).items()}
+
+
+def _row(part: str, case: Case, bar: Bar | None, run: str) -> dict[str, Any]:
+    value = median(case.values)
+    peer = median(case.peer_values) if case.peer_values else None
+    return {
+        "part": part,
+        "case": case.name,
+        "subject": case.subject,
+        "peer": case.peer,
+        "value": value,
+        "peer_value": peer,
+        "unit": case.unit,
+        "ratio": value / peer if peer else None,
+        "bar": bar.bar if bar else None,
+        "met": bar.met(case) if bar else None,
+        "run": run,
+        "note": case.note,
+    }
+
+
+def _table(cases: Sequence[Case], bars: dict[str, Bar]) -> list[str]:
+    lines = [
+        "| case | subject | value | peer | value | difference | ratio | bar | met |",
+        "|---|---|---|---|---|---|---|---|---|",
+    ]
+    for case in cases:
+        value = median(case.values)
+        cells = [case.name, case.subject, f"{value:.4g} {case.unit}"]
+        if case.peer_values:
+            peer = median(case.peer_values)
+            difference = f"{value - peer:+.4g} {case.unit}"
+            cells += [case.peer, f"{peer:.4g} {case.unit}", difference, f"{value / peer:.3f}"]
+        else:
+            cells += ["-"] * 4
+        bar = bars.get(case.name)
+        if bar:
+            cells += [f"{bar.of} {bar.holds} {bar.bar:g}", "yes" if bar.met(case) else "NO"]
+        else:
+            cells += ["-", "-"]
+        lines.append(f"| {' | '.join(cells)} |")
+    notes = [f"- {case.name}: {case.note}" for case in cases if case.note]
+    return [*lines, "", *notes] if notes else lines
