@@ -86,7 +86,7 @@ def test_a_port_in_use(experiment: Experiment) -> None:
         experiment.write_plan(service=f"port = {port}")
         done = experiment.run("--json")
     assert done.returncode == 1
-    wanted = f"port {port} of 127.0.0.1 is in use by another program"
+    wanted = f"port {port} of 127.0.0.1: Address already in use"
     assert [run["reason"] for run in experiment.manifest["runs"]] == [wanted] * 4
     assert wanted in done.stderr.splitlines()[-1]
     verdicts = {one["verdict"] for one in json.loads(done.stdout)["comparisons"]}

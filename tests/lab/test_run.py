@@ -14,6 +14,7 @@ from tests.lab.conftest import NGINX_CONF, OWN_LOAD, Experiment
 from tare.errors import TareError
 from tare.lab import load as loads
 from tare.lab.experiment import check
+from tare.lab.ports import free_port
 from tare.native import native
 from tare.plan import load
 
@@ -67,7 +68,7 @@ def test_samples_are_complete_and_slices_of_both_conditions_alternate(
 
 
 def test_blocks_one_after_the_other_on_a_fixed_port(experiment: Experiment) -> None:
-    port = 14321
+    port = free_port("127.0.0.1")
     experiment.write_plan(service=f"port = {port}")
     done = experiment.measure()
     assert done.returncode == 0, done.stderr

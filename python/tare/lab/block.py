@@ -12,7 +12,7 @@ from tare.lab import load as loads
 from tare.lab.launch import Launch, Place, RunError
 from tare.lab.load import Bench, Measured, Target
 from tare.lab.placement import Placement
-from tare.lab.ports import is_free
+from tare.lab.ports import why_taken
 from tare.lab.processes import Process, Processes, StartError
 from tare.lab.ready import wait_until_ready
 from tare.lab.store import ResultFolder, RunKey, read_stream
@@ -119,8 +119,9 @@ class Group:
         service = self.lab.plan.service
         log = self.new_log(condition.name)
         port = service.port or place.free_port()
-        if service.port and not place.prefix and not is_free(place.address, port):
-            raise RunError(f"port {port} of {place.address} is in use by another program")
+        # In a place of its own, a service meets nobody.
+        if service.port and not place.prefix and (why := why_taken(place.address, port)):
+            raise RunError(f"port {port} of {place.address}: {why}")
         folder = self.lab.folder.fresh_work(f"{self.block}-{self.environment}-{condition.name}")
         launch = Launch(place, folder, self.lab.plan.folder, [], {}, port, port)
         launch.command = [launch.filled(word) for word in service.command]
