@@ -96,8 +96,8 @@ impl Generation {
     ///
     /// The keywords that ignore case and those that do not have an automaton each
     /// (aho-corasick), walked side by side: the reachable pairs of states are the states of
-    /// one. They are few more than the sum, since the longer of two suffixes of one text
-    /// tells the shorter.
+    /// one. They are few more than the sum for words as people write them; what is nearer to
+    /// the product is refused for want of room.
     pub fn build(keywords: &[Keyword<'_>]) -> Result<Self, TooLarge> {
         if keywords.len() > KEYWORDS {
             return Err(TooLarge::Keywords(keywords.len()));
@@ -106,17 +106,15 @@ impl Generation {
         if let Some(number) = keywords.iter().position(|keyword| !fits(keyword)) {
             return Err(TooLarge::Length(number));
         }
-        // An automaton of more states would need much memory only to be refused.
-        if keywords.iter().map(|keyword| keyword.text.len()).sum::<usize>() > TABLE / 16 {
+        let (class_of, representatives) = classes(keywords);
+        let stride = representatives.len() + 1;
+        let room = TABLE / stride;
+        // An automaton that has no room alone would need much memory only to be refused.
+        if [false, true].into_iter().any(|half| prefixes(keywords, half) >= room) {
             return Err(TooLarge::States);
         }
         let halves = [Half::new(keywords, false)?, Half::new(keywords, true)?];
-        let (states, rows) = pairs(&halves)?;
-        let (class_of, representatives) = classes(&rows);
-        let stride = representatives.len() + 1;
-        if states.len() * stride > TABLE {
-            return Err(TooLarge::States);
-        }
+        let (states, mut table) = pairs(&halves, &representatives, room)?;
 
         let mut outputs = vec![];
         let mut lists = Vec::with_capacity(states.len());
@@ -135,13 +133,12 @@ impl Generation {
             return Err(TooLarge::States);
         }
 
-        let mut table = Vec::with_capacity(states.len() * stride);
-        for (row, list) in rows.iter().zip(&lists) {
-            table.extend(representatives.iter().map(|byte| {
-                let next = row[*byte as usize] as usize;
-                (next * stride) as u32 | if lists[next].is_some() { MATCH } else { 0 }
-            }));
-            table.push(list.unwrap_or(0));
+        for (row, list) in table.chunks_exact_mut(stride).zip(&lists) {
+            for entry in &mut row[..stride - 1] {
+                let next = *entry as usize;
+                *entry = (next * stride) as u32 | if lists[next].is_some() { MATCH } else { 0 };
+            }
+            row[stride - 1] = list.unwrap_or(0);
         }
         let attributes = keywords
             .iter()
@@ -189,44 +186,141 @@ impl Generation {
     }
 }
 
-/// Every reachable pair of states, the root first, and by pair the number of the pair that
-/// each byte leads to.
-fn pairs(halves: &[Half; 2]) -> Result<(Vec<Pair>, Vec<[u32; 256]>), TooLarge> {
+/// Every reachable pair of states, the root first, and the table of their rows: the numbers
+/// of the pairs that each class of bytes leads to, and a place that is still 0. There is
+/// `room` for so many rows.
+fn pairs(
+    halves: &[Half; 2],
+    representatives: &[u8],
+    room: usize,
+) -> Result<(Vec<Pair>, Vec<u32>), TooLarge> {
     let root = [halves[0].start()?, halves[1].start()?];
     let mut states = vec![root];
     let mut numbers = HashMap::from([(root, 0)]);
-    let mut rows = vec![];
-    while let Some(pair) = states.get(rows.len()).copied() {
-        let mut row = [0; 256];
-        for (byte, place) in (0..=u8::MAX).zip(&mut row) {
-            let step = |half: usize| halves[half].dfa.next_state(Anchored::No, pair[half], byte);
+    let mut table = vec![];
+    let mut row = 0;
+    while let Some(pair) = states.get(row).copied() {
+        for byte in representatives {
+            let step = |half: usize| halves[half].dfa.next_state(Anchored::No, pair[half], *byte);
             let next = [step(0), step(1)];
-            *place = *numbers.entry(next).or_insert_with(|| {
+            table.push(*numbers.entry(next).or_insert_with(|| {
                 states.push(next);
                 states.len() as u32 - 1
-            });
+            }));
         }
-        rows.push(row);
-        // A row has two entries at least.
-        if states.len() > TABLE / 2 {
+        table.push(0);
+        row += 1;
+        if states.len() > room {
             return Err(TooLarge::States);
         }
     }
-    Ok((states, rows))
+    Ok((states, table))
 }
 
 /// Bytes that lead to the same state from every state are one class: by byte its class, and
-/// by class its first byte.
-fn classes(rows: &[[u32; 256]]) -> ([u8; 256], Vec<u8>) {
-    let mut class_of = [0; 256];
+/// by class its first byte. They are those in the same keywords at the same places: none, or
+/// the two cases of a letter where no keyword minds them.
+fn classes(keywords: &[Keyword<'_>]) -> ([u8; 256], Vec<u8>) {
+    let (mut exact, mut folded) = ([false; 256], [false; 256]);
+    for keyword in keywords {
+        for byte in keyword.text {
+            if keyword.ignore_case {
+                folded[usize::from(byte.to_ascii_lowercase())] = true;
+            } else {
+                exact[usize::from(*byte)] = true;
+            }
+        }
+    }
+    let leads_to = |byte: u8| {
+        let lower = byte.to_ascii_lowercase();
+        (exact[usize::from(byte)].then_some(byte), folded[usize::from(lower)].then_some(lower))
+    };
     let mut representatives: Vec<u8> = vec![];
-    for byte in 0..=u8::MAX {
-        let same = |other: &u8| rows.iter().all(|row| row[byte as usize] == row[*other as usize]);
-        let class = representatives.iter().position(same).unwrap_or_else(|| {
+    let class_of = core::array::from_fn(|byte| {
+        let byte = byte as u8;
+        let known = representatives.iter().position(|other| leads_to(*other) == leads_to(byte));
+        known.unwrap_or_else(|| {
             representatives.push(byte);
             representatives.len() - 1
-        });
-        class_of[byte as usize] = class as u8;
-    }
+        }) as u8
+    });
     (class_of, representatives)
+}
+
+/// How many texts, but the empty one, begin a keyword of the half: its states but the root.
+fn prefixes(keywords: &[Keyword<'_>], ignore_case: bool) -> usize {
+    let mine = keywords.iter().filter(|keyword| keyword.ignore_case == ignore_case);
+    let mut texts: Vec<Vec<u8>> =
+        mine.map(|keyword| {
+            if ignore_case { keyword.text.to_ascii_lowercase() } else { keyword.text.to_vec() }
+        })
+        .collect();
+    texts.sort_unstable();
+    let mut before: &[u8] = &[];
+    let mut count = 0;
+    for text in &texts {
+        let common = before.iter().zip(text).take_while(|(a, b)| a == b).count();
+        count += text.len() - common;
+        before = text;
+    }
+    count
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn keyword(text: &[u8], ignore_case: bool) -> Keyword<'_> {
+        let (scope, directions, action) = (Scope::All, Directions::In, Action::Trace);
+        Keyword { text, ignore_case, scope, directions, action }
+    }
+
+    #[test]
+    fn the_most_pairs_that_two_keywords_can_have_fit() {
+        let text = [b'a'; LONGEST];
+        let built = Generation::build(&[keyword(&text, false), keyword(&text, true)]).unwrap();
+        // "a", "A" and all else, and the list; of i small letters at the end of k letters.
+        assert_eq!((built.classes, built.table.len()), (3, 4 * (LONGEST + 1) * (LONGEST + 2) / 2));
+    }
+
+    #[test]
+    fn what_has_no_room_is_refused() {
+        let texts: Vec<_> = (0..=u8::MAX).map(|byte| [byte; 64]).collect();
+        let keywords: Vec<_> = texts.iter().map(|text| keyword(text, false)).collect();
+        assert_eq!(prefixes(&keywords, false), 256 * 64);
+        assert_eq!(Generation::build(&keywords).unwrap_err(), TooLarge::States);
+        let words = [keyword(b"aaaa", false), keyword(b"aaaa", true)];
+        let halves = [false, true].map(|half| Half::new(&words, half).unwrap());
+        let (_, representatives) = classes(&words);
+        assert!(pairs(&halves, &representatives, 15).is_ok());
+        assert_eq!(pairs(&halves, &representatives, 14).unwrap_err(), TooLarge::States);
+    }
+
+    proptest! {
+        /// The literal definitions: a class has the bytes whose columns of the table are
+        /// equal, and an automaton a state for each beginning of a keyword.
+        #[test]
+        fn bytes_are_of_one_class_if_they_lead_to_the_same_states(
+            words in prop::collection::vec(("[a-cA-C\\x00]{1,5}", any::<bool>()), 0..6),
+        ) {
+            let keywords: Vec<_> =
+                words.iter().map(|(text, fold)| keyword(text.as_bytes(), *fold)).collect();
+            let bytes: Vec<u8> = (0..=u8::MAX).collect();
+            let halves = [false, true].map(|half| Half::new(&keywords, half).unwrap());
+            let (states, table) = pairs(&halves, &bytes, TABLE).unwrap();
+            let (class_of, representatives) = classes(&keywords);
+            for byte in 0..=255 {
+                for (class, other) in representatives.iter().enumerate() {
+                    let equal = table.chunks(257).all(|row| row[byte] == row[usize::from(*other)]);
+                    prop_assert_eq!(equal, usize::from(class_of[byte]) == class);
+                }
+            }
+            for half in 0..2 {
+                let reached: std::collections::HashSet<_> =
+                    states.iter().map(|pair| pair[half]).collect();
+                prop_assert_eq!(reached.len(), 1 + prefixes(&keywords, half == 1));
+            }
+        }
+    }
 }
