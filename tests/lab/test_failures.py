@@ -3,8 +3,12 @@
 
 import json
 import socket
+from pathlib import Path
 
+import pytest
 from tests.lab.conftest import Experiment
+
+from tare.native import native
 
 DIES = '{ type = "wrap", command = ["timeout", "-s", "KILL", "0.4"] }'
 NEVER_READY = '{ type = "wrap", command = ["sh", "-c", "echo not today >&2; sleep 60", "sh"] }'
@@ -106,6 +110,32 @@ def test_too_many_errors(experiment: Experiment) -> None:
     assert "% of the requests failed, above 1.00%" in reason
     two = experiment.runs("two")[0]
     assert 0.3 < two["errors"] / two["requests"] < 0.7
+
+
+def test_a_hook_that_does_not_reach_the_service(experiment: Experiment) -> None:
+    if not Path(native("bin", "tare-hook")).exists():
+        pytest.skip("tare-hook is not built")
+    bare = '{ type = "wrap", command = ["env", "-u", "LD_PRELOAD"] }'
+    experiment.write_plan(layers=f'{bare}, {{ type = "hook" }}')
+    assert experiment.measure(blocks=1).returncode == 0
+    reason = check_one_is_valid_and_two_is_not(experiment, blocks=1)
+    assert reason.startswith("the hook saw no socket call: it was not in the service")
+
+
+def test_a_proxy_that_is_never_ready_is_stopped_before_the_others_are_measured(
+    experiment: Experiment,
+) -> None:
+    """It listens nowhere, and runs on until it is stopped."""
+    still = experiment.folder / "still"
+    program = experiment.folder / "never"
+    program.write_text(f"#!/bin/sh\nwhile :; do date +%s%N >{still}; sleep 0.02; done\n")
+    program.chmod(0o755)
+    layer = f'{{ type = "proxy", program = "nginx", binary = "{program}" }}'
+    experiment.write_plan(layers=layer)
+    assert experiment.measure(blocks=1).returncode == 0
+    reason = check_one_is_valid_and_two_is_not(experiment, blocks=1)
+    assert reason.startswith("proxy1-nginx: not ready within 3 s")
+    assert int(still.read_text()) < experiment.runs("one")[0]["started_ns"]
 
 
 def test_a_foreign_generator_whose_output_cannot_be_read(experiment: Experiment) -> None:

@@ -10,6 +10,7 @@ from typing import Any
 from tare.lab import environments, layers
 from tare.lab import load as loads
 from tare.lab.launch import Launch, Place, RunError
+from tare.lab.layers import hook
 from tare.lab.load import Bench, Measured, Target
 from tare.lab.placement import Placement
 from tare.lab.ports import why_taken
@@ -87,9 +88,11 @@ class Group:
         Everything is stopped when `stack` closes.
         """
         stack.callback(self.lab.processes.sweep)
-        started: list[tuple[Condition, Process]] = []
-        everything: list[Process] = []
-        stack.callback(self.lab.processes.stop, everything)
+        # With the processes of each: the service, then its proxies.
+        started: list[tuple[Condition, list[Process]]] = []
+        stack.callback(
+            lambda: self.lab.processes.stop([process for _, up in started for process in up])
+        )
         for condition in conditions:
             try:
                 name = f"{self.block}/{self.environment}/{condition.name}"
@@ -100,18 +103,18 @@ class Group:
             except (RunError, StartError) as error:
                 self.reasons[condition.name] = str(error)
             else:
-                everything.append(process)
-                started.append((condition, process))
+                started.append((condition, [process]))
         targets = []
-        for condition, process in started:
+        for condition, up in started:
             try:
-                companions = self.finish_start(condition, process, everything)
+                self.finish_start(condition, up)
             except (RunError, StartError) as error:
                 self.reasons[condition.name] = str(error)
+                # What will not be measured must not disturb what is.
+                self.lab.processes.stop(up)
             else:
                 launch = self.launches[condition.name]
-                targets.append(Target(condition.name, launch, process, companions))
-        self.stop_the_unready(started, targets)
+                targets.append(Target(condition.name, launch, up[0], up[1:]))
         return targets
 
     def start_service(self, condition: Condition, place: Place) -> Process:
@@ -145,44 +148,36 @@ class Group:
             grace_s=service.stop_timeout / 1e9,
         )
 
-    def finish_start(
-        self, condition: Condition, process: Process, everything: list[Process]
-    ) -> list[Process]:
-        """Waits until a service is ready, then starts its proxies, the nearest first."""
+    def finish_start(self, condition: Condition, up: list[Process]) -> None:
+        """Waits until a service is ready, then starts its proxies, the nearest first.
+
+        `up` holds the service's process and receives those of its proxies.
+        """
         ready = self.lab.plan.service.ready
         launch = self.launches[condition.name]
         place = launch.place
-        self.wait(ready, process, launch, launch.port, self.logs[condition.name][0])
-        proxies = []
+        service = up[0]
+        self.wait(ready, service, launch, launch.port, self.logs[condition.name][0])
         for proxy in launch.proxies:
             log = self.new_log(condition.name, proxy.name)
             companion = self.lab.processes.start(
-                f"{process.name}/{proxy.name}",
+                f"{service.name}/{proxy.name}",
                 [*place.prefix, *proxy.command],
                 directory=launch.folder,
                 log=log,
                 cpus=self.lab.placement.service,
             )
-            everything.append(companion)
-            proxies.append(companion)
+            up.append(companion)
             through = ready if ready.log is None else Ready(tcp=True, timeout=ready.timeout)
             try:
                 self.wait(through, companion, launch, proxy.port, log)
             except RunError as error:
                 raise RunError(f"{proxy.name}: {error}") from error
-        return proxies
 
     def wait(self, ready: Ready, process: Process, launch: Launch, port: int, log: Path) -> None:
         """Waits until a command is ready at one port of its place."""
         address = launch.place.address
         wait_until_ready(ready, process, self.lab.processes, address=address, port=port, log=log)
-
-    def stop_the_unready(
-        self, started: Sequence[tuple[Condition, Process]], targets: Sequence[Target]
-    ) -> None:
-        """A service that will not be measured must not disturb those that are."""
-        ready = {target.condition for target in targets}
-        self.lab.processes.stop([process for c, process in started if c.name not in ready])
 
     def look_for_crashes(self, targets: Sequence[Target]) -> None:
         """Marks the conditions whose service or proxy ended while it was measured."""
@@ -207,8 +202,12 @@ class Group:
             costs = read_stream(launch.costs)
             if costs is not None:
                 self.lab.folder.write("costs", costs, key)
-            elif name not in self.reasons:
-                self.reasons[name] = "the hook left no costs: it was not in the service"
+            if costs is None or not hook.socket_calls(costs):
+                self.reasons.setdefault(
+                    name,
+                    "the hook saw no socket call: it was not in the service; is that linked"
+                    " statically, or does a layer between them clear LD_PRELOAD?",
+                )
         started = duration = None
         if found is not None:
             self.lab.folder.write("samples", found.samples, key)

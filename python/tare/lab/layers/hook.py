@@ -2,12 +2,16 @@
 """Tare's library-level hook around the service's command."""
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from tare.errors import TareError
 from tare.lab.launch import Launch
 from tare.native import native
 from tare.plan import expected
 from tare.plan.layers import HookLayer
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 PROGRAM = native("bin", "tare-hook")
 
@@ -27,3 +31,15 @@ def put(layer: HookLayer, launch: Launch) -> None:
     if layer.rules is not None:
         words += ["--rules", str(launch.plan_folder / layer.rules)]
     launch.command = [*words, "--", *launch.command]
+
+
+def socket_calls(costs: "pa.Table") -> int:
+    """How many calls on sockets the hook saw, by the `costs` that it wrote.
+
+    A wrapper that does not pass the environment on leaves the service without the hook, while
+    the wrapper itself has it.
+    """
+    import pyarrow.compute as pc
+
+    of_sockets = pc.equal(costs["metric"].cast("string"), "calls_socket")
+    return int(pc.sum(costs["count"].filter(of_sockets)).as_py() or 0)
