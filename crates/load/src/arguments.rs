@@ -146,7 +146,8 @@ pub struct Http {
     #[arg(long, value_name = "FILE")]
     pub machine: Option<PathBuf>,
 
-    /// Find the most that the service bears, and nothing else.
+    /// Find the most that the service bears, and nothing else: within 10 s, or within some 25
+    /// times as long as an answer takes.
     #[arg(long, conflicts_with_all = ["target", "mode", "users", "rate", "requests", "duration", "warmup", "slice", "out", "machine", "watch"])]
     pub capacity: bool,
 

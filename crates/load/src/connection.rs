@@ -4,8 +4,10 @@
 use crate::response::Response;
 use crate::sample::{ErrorKind, Outcome};
 use crate::socket::{Socket, Waiting};
+use crate::stop;
 use crate::target::Target;
 use std::io;
+use std::time::Duration;
 
 /// Also the most that a response's head may measure.
 const BUFFER: usize = 32 * 1024;
@@ -33,9 +35,18 @@ pub enum Progress {
 }
 
 impl Connection {
+    /// That the generator has no file left for it is no error of the service: it ends the work.
     pub fn open(target: &Target, waiting: Waiting) -> io::Result<Self> {
+        let socket = Socket::connect(&target.address, waiting).inspect_err(|error| {
+            if matches!(error.raw_os_error(), Some(libc::EMFILE | libc::ENFILE)) {
+                stop::fail(
+                    "the open files that are allowed do not suffice for the connections: raise \
+                     the limit (ulimit -n), or lower --users",
+                );
+            }
+        })?;
         Ok(Self {
-            socket: Socket::connect(&target.address, waiting)?,
+            socket,
             sent: 0,
             response: Response::new(),
             buffer: vec![0; BUFFER].into_boxed_slice(),
@@ -45,6 +56,11 @@ impl Connection {
 
     pub fn socket(&self) -> &Socket {
         &self.socket
+    }
+
+    /// Blocking calls return after so long at most.
+    pub fn wait_at_most(&mut self, time: Duration) -> io::Result<()> {
+        self.socket.wait_at_most(time)
     }
 
     /// Whether another request may follow the one that is done: the server keeps the

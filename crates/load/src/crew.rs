@@ -4,13 +4,14 @@
 
 use crate::budget::Budget;
 use crate::clock::{Clock, Nanoseconds};
-use crate::log::Log;
+use crate::log::{Log, push_or_wait};
 use crate::readings::{Gauges, Measured, Readings};
 use crate::slices::{Done, Schedule, Slice};
 use crate::stop;
 use crate::target::Target;
 use rtrb::Producer;
-use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 use std::sync::{Arc, Barrier, Mutex, PoisonError};
 
 /// A way to put load on a target.
@@ -49,6 +50,8 @@ pub struct Crew {
     end: AtomicI64,
     completed: AtomicU64,
     failed: AtomicU64,
+    /// A thread panicked: there is no next slice.
+    broken: AtomicBool,
     clock: Clock,
 }
 
@@ -61,6 +64,7 @@ impl Crew {
             end: AtomicI64::new(0),
             completed: AtomicU64::new(0),
             failed: AtomicU64::new(0),
+            broken: AtomicBool::new(false),
             clock,
         }
     }
@@ -68,24 +72,37 @@ impl Crew {
     /// One thread's work, to the end of the schedule or until a stop.
     pub fn work(&self, sender: &mut dyn Sender, log: &mut Log, mut lead: Option<Lead>) {
         let mut last: Option<Readings> = None;
+        let mut panic = None;
+        // The others wait for this thread at the meetings: it comes to them whatever happens.
+        let mut attempt = |work: &mut dyn FnMut()| {
+            if let Err(cause) = catch_unwind(AssertUnwindSafe(work)) {
+                self.broken.store(true, Ordering::Release);
+                panic = Some(cause);
+            }
+        };
         while let Some(slice) = self.next_slice(lead.as_mut()) {
             if !slice.continues {
-                sender.prepare(&slice);
+                attempt(&mut || sender.prepare(&slice));
             }
             self.meeting.wait();
             if let Some(lead) = &mut lead {
-                last = self.begin(&slice, last, lead);
+                attempt(&mut || last = self.begin(&slice, last, lead));
             }
             self.meeting.wait();
-            let end = sender.run(&slice, self.start.load(Ordering::Acquire), log);
-            self.end.fetch_max(end, Ordering::AcqRel);
+            attempt(&mut || {
+                let end = sender.run(&slice, self.start.load(Ordering::Acquire), log);
+                self.end.fetch_max(end, Ordering::AcqRel);
+            });
             let (completed, failed) = log.take_counts();
             self.completed.fetch_add(completed, Ordering::AcqRel);
             self.failed.fetch_add(failed, Ordering::AcqRel);
             self.meeting.wait();
             if let (Some(lead), Some(first)) = (&mut lead, last) {
-                last = Some(self.finish(&slice, &first, lead));
+                attempt(&mut || last = Some(self.finish(&slice, &first, lead)));
             }
+        }
+        if let Some(cause) = panic {
+            resume_unwind(cause);
         }
     }
 
@@ -99,8 +116,8 @@ impl Crew {
     fn next_slice(&self, lead: Option<&mut Lead>) -> Option<Slice> {
         if let Some(lead) = lead {
             let last = self.last();
-            let slice =
-                if stop::asked() { None } else { lead.schedule.next(self.clock.now(), last) };
+            let over = stop::asked() || self.broken.load(Ordering::Acquire);
+            let slice = if over { None } else { lead.schedule.next(self.clock.now(), last) };
             self.completed.store(0, Ordering::Release);
             self.failed.store(0, Ordering::Release);
             *self.slice.lock().unwrap_or_else(PoisonError::into_inner) = slice;
@@ -132,10 +149,12 @@ impl Crew {
                 requests: self.completed.load(Ordering::Acquire),
                 increase: readings.since(first),
             };
-            // The ring holds the slices of many seconds and the recorder empties it
-            // many times a second.
-            let _ = lead.measured.push(measured);
+            push_or_wait(&mut lead.measured, measured);
         }
         readings
     }
 }
+
+#[cfg(test)]
+#[path = "crew_test.rs"]
+mod tests;

@@ -8,13 +8,13 @@ use crate::clock::{Clock, Nanoseconds};
 use crate::crew::Settings;
 use crate::limits;
 use crate::live::Live;
-use crate::recorder::Output;
+use crate::readings::Process;
+use crate::recorder::Place;
 use crate::report;
 use crate::response::Expected;
-use crate::session::{Mode, Session};
+use crate::session::{FILES_OF_A_THREAD, Mode, Session};
 use crate::slices::{Plan, Rounds, Schedule};
 use crate::stop;
-use crate::tables;
 use crate::target::{Message, Target};
 use crate::url::Url;
 use crate::values::CpuList;
@@ -23,22 +23,26 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 use tare_command::{Failure, ResultExt};
-use tare_tables::{MACHINE, SAMPLES};
 
-/// Open files beside the connections: streams, tables, epoll sets, readings.
+/// Open files beside those of connections, threads and watched processes: streams, tables,
+/// /proc/stat, and some to spare.
 const OTHER_FILES: usize = 16;
 
 pub fn run(arguments: &Http) -> Result<ExitCode, Failure> {
     let mode = mode(arguments)?;
-    let users = users(arguments, mode)?;
+    let limit = limits::raise_open_files();
     let targets = targets(arguments)?;
     let watched = watched(arguments, &targets)?;
-    let limit = limits::raise_open_files();
-    // An open loop and the search for the capacity make connections when they are needed.
-    if !matches!(mode, Mode::Open { .. }) && !arguments.capacity {
-        enough_open_files(users, targets.len(), limit)?;
+    let watching: usize = watched.iter().flatten().map(Process::files).sum();
+    let files = OTHER_FILES + watching + arguments.threads as usize * FILES_OF_A_THREAD;
+    let users = users(arguments, mode, limit.saturating_sub(files))?;
+    // An open loop makes connections when they are needed.
+    if !matches!(mode, Mode::Open { .. }) {
+        enough_open_files(users, targets.len(), files, limit)?;
     }
     separate_files(arguments)?;
+    let samples = Place::open("--out", arguments.out.as_deref())?;
+    let machine = Place::open("--machine", arguments.machine.as_deref())?;
     if let Some(CpuList(cpus)) = &arguments.cpu {
         limits::pin(cpus).or_input("--cpu: the generator cannot run there")?;
     }
@@ -61,7 +65,7 @@ pub fn run(arguments: &Http) -> Result<ExitCode, Failure> {
         seed,
     };
     let (schedule, capacity): (Box<dyn Schedule>, _) = if arguments.capacity {
-        let (search, found) = Search::new(seed);
+        let (search, found) = Search::new(seed, users);
         (Box::new(search), Some(found))
     } else {
         (Box::new(Rounds::new(plan, budget.clone())), None)
@@ -80,17 +84,21 @@ pub fn run(arguments: &Http) -> Result<ExitCode, Failure> {
         threads: arguments.threads as usize,
         schedule,
         watched,
-        samples: Output::create("--out", arguments.out.as_deref(), &SAMPLES, &tables::SAMPLES)?,
-        machine: Output::create(
-            "--machine",
-            arguments.machine.as_deref(),
-            &MACHINE,
-            &tables::MACHINE,
-        )?,
-        live: Live::new(arguments.json || arguments.capacity),
+        samples,
+        machine,
+        live: Live::new(
+            arguments.json,
+            if arguments.capacity { Duration::ZERO } else { arguments.warmup },
+        ),
     };
     let summaries = session.carry_out()?;
     let capacity = capacity.map(|found| found.get().copied());
+    if capacity == Some(None) && stop::signal().is_none() {
+        return Err(Failure::work(format_args!(
+            "there is no capacity: none of the requests succeeded ({})",
+            summaries[0].errors_by_kind()
+        )));
+    }
     let result = if arguments.json {
         let summaries = if arguments.capacity { &[] } else { summaries.as_slice() };
         format!("{}\n", report::json(summaries, capacity.flatten(), seed))
@@ -118,9 +126,10 @@ fn mode(arguments: &Http) -> Result<Mode, Failure> {
     }
 }
 
-fn users(arguments: &Http, mode: Mode) -> Result<usize, Failure> {
+/// The most users, when there are files for so many connections.
+fn users(arguments: &Http, mode: Mode, connections: usize) -> Result<usize, Failure> {
     let unless_given = match mode {
-        _ if arguments.capacity => MOST_USERS,
+        _ if arguments.capacity => MOST_USERS.min(connections),
         Mode::Open { .. } => 256.max(arguments.threads as usize),
         Mode::Closed | Mode::Constant { .. } => 1,
     };
@@ -134,14 +143,21 @@ fn users(arguments: &Http, mode: Mode) -> Result<usize, Failure> {
     Ok(users)
 }
 
-fn enough_open_files(users: usize, targets: usize, limit: u64) -> Result<(), Failure> {
-    let needed = (users * targets + OTHER_FILES) as u64;
+/// `others` are the files beside the connections.
+fn enough_open_files(
+    users: usize,
+    targets: usize,
+    others: usize,
+    limit: usize,
+) -> Result<(), Failure> {
+    let needed = users * targets + others;
     if needed <= limit {
         return Ok(());
     }
     Err(Failure::input(format_args!(
-        "--users {users}: with their connections to all targets they need {needed} open files, and \
-         the limit is {limit}: raise it (ulimit -n), or lower --users"
+        "--users {users}: with their connections to all targets, threads and watched processes \
+         they need {needed} open files, and the limit is {limit}: raise it (ulimit -n), or lower \
+         --users"
     )))
 }
 
@@ -206,8 +222,8 @@ fn targets(arguments: &Http) -> Result<Arc<[Target]>, Failure> {
 }
 
 /// The processes to watch, by target.
-fn watched(arguments: &Http, targets: &[Target]) -> Result<Vec<Vec<libc::pid_t>>, Failure> {
-    let mut pids = vec![Vec::new(); targets.len()];
+fn watched(arguments: &Http, targets: &[Target]) -> Result<Vec<Vec<Process>>, Failure> {
+    let mut processes: Vec<_> = targets.iter().map(|_| Vec::new()).collect();
     for watched in &arguments.watch {
         let Some(at) = targets.iter().position(|target| target.name == watched.name) else {
             return Err(Failure::input(format_args!(
@@ -215,9 +231,12 @@ fn watched(arguments: &Http, targets: &[Target]) -> Result<Vec<Vec<libc::pid_t>>
                 watched.name
             )));
         };
-        pids[at].extend(&watched.pids);
+        for pid in &watched.pids {
+            let process = Process::open(*pid).or_input(format_args!("--watch: process {pid}"))?;
+            processes[at].push(process);
+        }
     }
-    Ok(pids)
+    Ok(processes)
 }
 
 fn read(path: Option<&Path>, option: &str) -> Result<Option<Vec<u8>>, Failure> {

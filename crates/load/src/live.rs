@@ -13,6 +13,7 @@ const ELSEWHERE: Duration = Duration::from_secs(5);
 
 pub struct Live {
     way: Option<Way>,
+    warm_up: Duration,
     started: Instant,
     shown: Instant,
     recent: Times,
@@ -27,14 +28,16 @@ enum Way {
 }
 
 impl Live {
-    pub fn new(silent: bool) -> Self {
+    /// Of the warm-up there is nothing to show but that it goes on.
+    pub fn new(silent: bool, warm_up: Duration) -> Self {
         let way = match (silent, std::io::stderr().is_terminal()) {
             (true, _) => None,
             (false, true) => Some(Way::Renewed),
             (false, false) => Some(Way::Lines),
         };
         let now = Instant::now();
-        Self { way, started: now, shown: now, recent: Times::new(), errors: 0, requests: 0 }
+        let (recent, errors, requests) = (Times::new(), 0, 0);
+        Self { way, warm_up, started: now, shown: now, recent, errors, requests }
     }
 
     pub fn add(&mut self, sample: &Sample) {
@@ -56,16 +59,18 @@ impl Live {
             return;
         }
         let total: u64 = summaries.iter().map(|summary| summary.requests).sum();
-        let times = [50.0, 95.0, 99.0].map(|percent| human(self.recent.percentile(percent)));
-        let line = format!(
-            "{:4.0} s  {total} requests  {:.0}/s  p50 {}  p95 {}  p99 {}  errors {}",
-            self.started.elapsed().as_secs_f64(),
-            self.requests as f64 / passed.as_secs_f64(),
-            times[0],
-            times[1],
-            times[2],
-            self.errors,
-        );
+        let since = self.started.elapsed();
+        let news = if total == 0 && since < self.warm_up {
+            "warm-up".to_owned()
+        } else {
+            let times = [50.0, 95.0, 99.0].map(|percent| human(self.recent.percentile(percent)));
+            let rate = self.requests as f64 / passed.as_secs_f64();
+            let ([p50, p95, p99], errors) = (times, self.errors);
+            format!(
+                "{total} requests  {rate:.0}/s  p50 {p50}  p95 {p95}  p99 {p99}  errors {errors}"
+            )
+        };
+        let line = format!("{:4.0} s  {news}", since.as_secs_f64());
         // Whoever closed standard error does not want the line.
         let mut stderr = std::io::stderr();
         let _ = match way {

@@ -31,18 +31,23 @@ impl Log {
         if !recorded {
             return;
         }
-        let mut sample = sample;
-        while let Err(PushError::Full(back)) = self.ring.push(sample) {
-            if self.ring.is_abandoned() {
-                return;
-            }
-            sample = back;
-            std::thread::sleep(Duration::from_millis(1));
-        }
+        push_or_wait(&mut self.ring, sample);
     }
 
     /// Requests completed, and those of them that failed, since this was last asked.
     pub fn take_counts(&mut self) -> (u64, u64) {
         (std::mem::take(&mut self.completed), std::mem::take(&mut self.failed))
+    }
+}
+
+/// Leaves something for the recorder, once there is room for it.
+#[inline]
+pub fn push_or_wait<T>(ring: &mut Producer<T>, mut item: T) {
+    while let Err(PushError::Full(back)) = ring.push(item) {
+        if ring.is_abandoned() {
+            return;
+        }
+        item = back;
+        std::thread::sleep(Duration::from_millis(1));
     }
 }

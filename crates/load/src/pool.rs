@@ -10,15 +10,13 @@ use crate::pace::{Next, Pace, Share, Turn};
 use crate::sample::{ErrorKind, Outcome, Sample};
 use crate::slices::Slice;
 use crate::socket::Waiting;
-use crate::stop;
+use crate::stop::{self, LOOK_UP};
 use std::io;
 use std::time::Duration;
 
 /// A user waits so long after a connect that failed: a service that is down is not
 /// stormed.
 const PAUSE: Nanoseconds = 1_000_000;
-/// The wish to stop is looked at so often, at least.
-const LOOK_UP: Nanoseconds = 50_000_000;
 
 pub struct Pool {
     settings: Settings,
@@ -130,6 +128,8 @@ impl Pool {
                 user.connection = Some(connection);
                 user.wants_to_write = true;
             }
+            // What kept it from connecting may be no error of the service.
+            Err(_) if stop::asked() => {}
             Err(_) => self.finish(place, Outcome::failed(ErrorKind::Connect), false, log),
         }
     }
@@ -225,7 +225,7 @@ impl Pool {
     /// Ends the requests whose time is over.
     fn give_up_overdue(&mut self, now: Nanoseconds, log: &mut Log) {
         let timeout = self.settings.timeout;
-        self.look_at = now + (timeout / 10).clamp(1_000_000, LOOK_UP);
+        self.look_at = now + (timeout / 10).clamp(1_000_000, LOOK_UP.as_nanos() as Nanoseconds);
         for target in 0..self.lines.len() {
             for at in 0..self.lines[target].users.len() {
                 let User { connection, under_way, .. } = &self.lines[target].users[at];
@@ -264,7 +264,7 @@ impl Sender for Pool {
             (false, false) => self.share.of(slice.users),
         };
         let timeout = Duration::from_nanos(self.settings.timeout.unsigned_abs());
-        let waiting = Waiting::Blocking { connect: timeout, call: timeout };
+        let waiting = Waiting::Blocking { connect: timeout };
         for (at, user) in line.users.iter_mut().enumerate() {
             if user.connection.as_ref().is_some_and(|connection| !connection.socket().is_quiet()) {
                 user.connection = None;
@@ -272,16 +272,21 @@ impl Sender for Pool {
             if user.connection.is_some() || at >= needed {
                 continue;
             }
-            // One that cannot be made now is an error of the request that needs it.
-            user.connection = Connection::open(&self.settings.targets[slice.target], waiting)
-                .and_then(|connection| {
-                    connection.socket().never_block()?;
-                    let socket = connection.socket().raw();
-                    self.epoll.add(socket, key((slice.target, at)), Interest::Readable)?;
-                    Ok(connection)
-                })
-                .ok();
+            let opened = Connection::open(&self.settings.targets[slice.target], waiting);
+            let opened = opened.and_then(|connection| {
+                connection.socket().never_block()?;
+                let socket = connection.socket().raw();
+                self.epoll.add(socket, key((slice.target, at)), Interest::Readable)?;
+                Ok(connection)
+            });
             user.wants_to_write = false;
+            match opened {
+                Ok(connection) => user.connection = Some(connection),
+                // Those that cannot be made now are errors of the requests that need them: to
+                // wait for each of them here would take hours with many users.
+                Err(error) if error.kind() == io::ErrorKind::TimedOut || stop::asked() => return,
+                Err(_) => {}
+            }
         }
     }
 

@@ -2,9 +2,12 @@
 //! Numbers from /proc, read again and again from files that stay open.
 
 use crate::clock::Nanoseconds;
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
+use std::ffi::OsString;
 use std::fs::{self, File};
 use std::io;
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{FileExt, MetadataExt};
 
 /// Time that the hypervisor took from all CPUs of this machine.
 pub struct Steal {
@@ -56,47 +59,68 @@ fn run_delay(schedstat: &[u8]) -> Option<Nanoseconds> {
     str::from_utf8(schedstat).ok()?.split_whitespace().nth(1)?.parse().ok()
 }
 
-/// Run delay summed over the threads of a process. A thread that ends takes its
-/// share along: the sum counts on from the threads that are left.
+/// Run delay summed over the threads of a process, those that start later included. What a
+/// thread waited between its last reading and its end, it takes along.
 pub struct TaskDelay {
-    pid: libc::pid_t,
-    tasks: Vec<(RunDelay, Nanoseconds)>,
+    path: String,
+    /// The folder of the threads, open: its links are as many as they, and two.
+    folder: File,
+    links: u64,
+    /// By name in the folder, with what was read last.
+    tasks: BTreeMap<OsString, (RunDelay, Nanoseconds)>,
     total: Nanoseconds,
 }
 
 impl TaskDelay {
     pub fn of_process(pid: libc::pid_t) -> io::Result<Self> {
-        let mut delay = Self { pid, tasks: Vec::new(), total: 0 };
+        let path = format!("/proc/{pid}/task");
+        let folder = File::open(&path)?;
+        let mut delay = Self { path, folder, links: 0, tasks: BTreeMap::new(), total: 0 };
         delay.list()?;
+        delay.add_up();
+        delay.total = 0;
         Ok(delay)
     }
 
     /// Increase since the process was first read, ns.
     pub fn read(&mut self) -> Option<Nanoseconds> {
-        let mut gone = false;
-        for (task, last) in &mut self.tasks {
-            match task.read() {
-                Some(now) => {
-                    self.total += now - *last;
-                    *last = now;
-                }
-                None => gone = true,
-            }
-        }
-        if gone {
+        let links = self.folder.metadata().ok()?.nlink();
+        if !self.add_up() || links != self.links {
             self.list().ok()?;
+            self.add_up();
+            self.links = links;
         }
         Some(self.total)
     }
 
+    /// How many files it keeps open.
+    pub fn files(&self) -> usize {
+        self.tasks.len() + 1
+    }
+
+    /// Counts what every known thread waited since it was read last, and forgets those that
+    /// have ended; false if there are any.
+    fn add_up(&mut self) -> bool {
+        let known = self.tasks.len();
+        self.tasks.retain(|_, (task, last)| {
+            task.read().is_some_and(|now| {
+                self.total += now - std::mem::replace(last, now);
+                true
+            })
+        });
+        self.tasks.len() == known
+    }
+
+    /// Finds the threads that are not known yet; all of what they waited is new.
     fn list(&mut self) -> io::Result<()> {
-        self.tasks.clear();
-        for entry in fs::read_dir(format!("/proc/{}/task", self.pid))? {
-            // A thread may end between being listed and being opened.
-            let Ok(file) = File::open(entry?.path().join("schedstat")) else { continue };
-            let mut task = RunDelay { file };
-            if let Some(now) = task.read() {
-                self.tasks.push((task, now));
+        for entry in fs::read_dir(&self.path)? {
+            let entry = entry?;
+            let Entry::Vacant(place) = self.tasks.entry(entry.file_name()) else { continue };
+            match File::open(entry.path().join("schedstat")) {
+                Ok(file) => drop(place.insert((RunDelay { file }, 0))),
+                // It ended between being listed and being opened.
+                Err(error) if matches!(error.raw_os_error(), Some(libc::ENOENT | libc::ESRCH)) => {}
+                Err(error) => return Err(error),
             }
         }
         if self.tasks.is_empty() {
@@ -141,6 +165,47 @@ mod tests {
         let second = delay.read().unwrap();
         let third = delay.read().unwrap();
         assert!(first <= second && second <= third);
+    }
+
+    #[test]
+    fn threads_that_start_later_are_counted_from_their_start() {
+        const ENOUGH: Nanoseconds = 30_000_000;
+        let sum = || -> Nanoseconds {
+            let tasks = fs::read_dir("/proc/self/task").unwrap();
+            let stats = tasks.map(|task| fs::read(task.unwrap().path().join("schedstat")));
+            stats.filter_map(|stat| run_delay(&stat.ok()?)).sum()
+        };
+        let before = sum();
+        let mut delay = TaskDelay::of_process(std::process::id().cast_signed()).unwrap();
+        delay.read().unwrap();
+        // Two that want the same CPU: each waits for the other.
+        // SAFETY: the call has no arguments and cannot fail.
+        let cpu = unsafe { libc::sched_getcpu() }.unsigned_abs() as usize;
+        let (waited, has_waited) = std::sync::mpsc::channel();
+        let ends: Vec<_> = (0..2)
+            .map(|_| {
+                let waited = waited.clone();
+                let (end, ended) = std::sync::mpsc::channel::<()>();
+                let thread = std::thread::spawn(move || {
+                    crate::limits::pin(&[cpu]).unwrap();
+                    // SAFETY: the call has no arguments and cannot fail.
+                    let mut own = RunDelay::of_thread(unsafe { libc::gettid() }).unwrap();
+                    while own.read().unwrap() < ENOUGH {}
+                    waited.send(()).unwrap();
+                    // It goes on, so that the other has enough, too.
+                    while ended.try_recv() == Err(std::sync::mpsc::TryRecvError::Empty) {}
+                });
+                (end, thread)
+            })
+            .collect();
+        ends.iter().for_each(|_| has_waited.recv().unwrap());
+        let counted = delay.read().unwrap();
+        let most = sum() - before;
+        for (end, thread) in ends {
+            drop(end);
+            thread.join().unwrap();
+        }
+        assert!(2 * ENOUGH <= counted && counted <= most, "{counted} {most}");
     }
 
     #[test]

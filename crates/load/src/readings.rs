@@ -5,6 +5,11 @@ use crate::clock::{Nanoseconds, try_read};
 use crate::procfs::{RunDelay, Steal, TaskDelay};
 use std::io;
 
+/// The kernel's kinds of CPU clocks, in the lowest bits of a clock's number (CPUCLOCK_SCHED,
+/// of a process and of a thread).
+const PROCESS_CLOCK: libc::clockid_t = 2;
+const THREAD_CLOCK: libc::clockid_t = 6;
+
 /// Cumulative readings at one moment, ns; `None` where there is no such reading.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Readings {
@@ -41,9 +46,20 @@ pub struct Measured {
 }
 
 /// A process whose time is read.
-struct Process {
+pub struct Process {
     clock: libc::clockid_t,
     delay: TaskDelay,
+}
+
+impl Process {
+    pub fn open(pid: libc::pid_t) -> io::Result<Self> {
+        Ok(Self { clock: (!pid << 3) | PROCESS_CLOCK, delay: TaskDelay::of_process(pid)? })
+    }
+
+    /// How many files it keeps open.
+    pub fn files(&self) -> usize {
+        self.delay.files()
+    }
 }
 
 /// Everything that is read at a slice's borders, kept open.
@@ -56,25 +72,17 @@ pub struct Gauges {
 }
 
 impl Gauges {
-    /// `threads` are the thread identifiers of the generator, `watched` the processes
+    /// `threads` are the thread identifiers of the generator, `services` the processes
     /// of each target.
-    pub fn open(threads: &[libc::pid_t], watched: &[Vec<libc::pid_t>]) -> io::Result<Self> {
-        let process = |pid: &libc::pid_t| match TaskDelay::of_process(*pid) {
-            Ok(delay) => Ok(Process { clock: process_clock(*pid), delay }),
-            Err(error) => Err(io::Error::new(error.kind(), format!("process {pid}: {error}"))),
-        };
-        Ok(Self {
+    pub fn open(threads: &[libc::pid_t], services: Vec<Vec<Process>>) -> Self {
+        let delays = threads.iter().map(|thread| RunDelay::of_thread(*thread));
+        Self {
             steal: Steal::open().ok(),
-            generator_delay: threads
-                .iter()
-                .filter_map(|thread| RunDelay::of_thread(*thread).ok())
-                .collect(),
-            generator_clocks: threads.iter().map(|thread| thread_clock(*thread)).collect(),
-            services: watched
-                .iter()
-                .map(|pids| pids.iter().map(process).collect::<io::Result<_>>())
-                .collect::<io::Result<_>>()?,
-        })
+            // Of all threads or none: a sum over some of them would be taken for the whole.
+            generator_delay: delays.collect::<io::Result<_>>().unwrap_or_default(),
+            generator_clocks: threads.iter().map(|thread| (!thread << 3) | THREAD_CLOCK).collect(),
+            services,
+        }
     }
 
     /// Reads everything that concerns one target's slice.
@@ -98,15 +106,6 @@ fn sum(values: impl Iterator<Item = Option<Nanoseconds>>) -> Option<Nanoseconds>
         total = Some(total.unwrap_or(0) + value?);
     }
     total
-}
-
-/// The kernel's numbers of CPU clocks (CPUCLOCK_SCHED, of a process and of a thread).
-fn process_clock(pid: libc::pid_t) -> libc::clockid_t {
-    (!pid << 3) | 2
-}
-
-fn thread_clock(thread: libc::pid_t) -> libc::clockid_t {
-    (!thread << 3) | 6
 }
 
 #[cfg(test)]

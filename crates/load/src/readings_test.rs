@@ -15,6 +15,10 @@ impl Busy {
         self.0.id().cast_signed()
     }
 
+    fn open(&self) -> Process {
+        Process::open(self.pid()).unwrap()
+    }
+
     /// User and system time of /proc/PID/stat, ns, in whole ticks.
     fn cpu_time_in_ticks(&self) -> Nanoseconds {
         let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.pid())).unwrap();
@@ -40,7 +44,7 @@ impl Drop for Busy {
 fn cpu_time_agrees_with_proc_stat_within_ticks() {
     let service = Busy::start();
     let thread = this_thread();
-    let mut gauges = Gauges::open(&[thread], &[vec![service.pid()], vec![]]).unwrap();
+    let mut gauges = Gauges::open(&[thread], vec![vec![service.open()], vec![]]);
     std::thread::sleep(Duration::from_millis(200));
     let below = service.cpu_time_in_ticks();
     let readings = gauges.read(0);
@@ -60,7 +64,7 @@ fn run_delay_agrees_with_schedstat() {
         text.split_whitespace().nth(1).unwrap().parse::<i64>().unwrap()
     };
     let before = delay();
-    let mut gauges = Gauges::open(&[], &[vec![service.pid()]]).unwrap();
+    let mut gauges = Gauges::open(&[], vec![vec![service.open()]]);
     let opened = delay();
     let first = gauges.read(0).service_run_delay.unwrap();
     std::thread::sleep(Duration::from_millis(100));
@@ -72,7 +76,7 @@ fn run_delay_agrees_with_schedstat() {
 
 #[test]
 fn a_target_without_processes_has_no_readings_of_its_service() {
-    let mut gauges = Gauges::open(&[this_thread()], &[vec![]]).unwrap();
+    let mut gauges = Gauges::open(&[this_thread()], vec![vec![]]);
     let first = gauges.read(0);
     let increase = gauges.read(0).since(&first);
     assert_eq!((increase.service_cpu_time, increase.service_run_delay), (None, None));
@@ -83,7 +87,7 @@ fn a_target_without_processes_has_no_readings_of_its_service() {
 #[test]
 fn a_process_that_ends_has_no_reading_any_more() {
     let service = Busy::start();
-    let mut gauges = Gauges::open(&[], &[vec![service.pid()]]).unwrap();
+    let mut gauges = Gauges::open(&[], vec![vec![service.open()]]);
     assert!(gauges.read(0).service_cpu_time.is_some());
     drop(service);
     let readings = gauges.read(0);
@@ -92,7 +96,7 @@ fn a_process_that_ends_has_no_reading_any_more() {
 
 #[test]
 fn a_process_that_does_not_exist_is_refused() {
-    assert!(Gauges::open(&[], &[vec![libc::pid_t::MAX]]).is_err());
+    assert!(Process::open(libc::pid_t::MAX).is_err());
 }
 
 /// This thread's number.

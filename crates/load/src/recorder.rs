@@ -13,10 +13,16 @@ use std::path::Path;
 use std::thread::JoinHandle;
 use std::time::Duration;
 use tare_command::Failure;
-use tare_tables::{Table, Writer};
+use tare_tables::{Table, Vacant, Writer};
 
 /// Well below the 100 ms after which a batch has to be on the disk.
 const PERIOD: Duration = Duration::from_millis(25);
+
+/// One file that will be written, if it was asked for; what stands in it stands there still.
+pub struct Place {
+    /// With the option and its value, for errors.
+    vacant: Option<(Vacant, String)>,
+}
 
 /// One file that is written, if it was asked for.
 pub struct Output {
@@ -33,35 +39,40 @@ pub struct Recorder {
     pub live: Live,
 }
 
-impl Output {
+impl Place {
     /// The file that `option` names, if any.
-    pub fn create(
-        option: &str,
-        path: Option<&Path>,
-        table: &Table,
-        columns: &[&str],
-    ) -> Result<Self, Failure> {
-        let writer = match path {
-            None => None,
-            Some(path) => {
-                let shown = format!("{option} {}", path.display());
-                let writer = Writer::create(path, table, columns).map_err(|error| {
-                    let what = format!("{shown}: {error}; name a file that can be written");
-                    match error.kind() {
-                        ErrorKind::PermissionDenied
-                        | ErrorKind::NotFound
-                        | ErrorKind::NotADirectory
-                        | ErrorKind::IsADirectory
-                        | ErrorKind::ReadOnlyFilesystem => Failure::input(what),
-                        _ => Failure::work(what),
-                    }
-                })?;
-                Some((writer, shown))
-            }
-        };
-        Ok(Self { writer })
+    pub fn open(option: &str, path: Option<&Path>) -> Result<Self, Failure> {
+        let Some(path) = path else { return Ok(Self { vacant: None }) };
+        let shown = format!("{option} {}", path.display());
+        match Vacant::open(path) {
+            Ok(vacant) => Ok(Self { vacant: Some((vacant, shown)) }),
+            Err(error) => Err(unwritable(&shown, &error)),
+        }
     }
 
+    /// Empties the file.
+    pub fn begin(self, table: &Table, columns: &[&str]) -> Result<Output, Failure> {
+        let Some((vacant, shown)) = self.vacant else { return Ok(Output { writer: None }) };
+        match vacant.begin(table, columns) {
+            Ok(writer) => Ok(Output { writer: Some((writer, shown)) }),
+            Err(error) => Err(unwritable(&shown, &error)),
+        }
+    }
+}
+
+fn unwritable(shown: &str, error: &std::io::Error) -> Failure {
+    let what = format!("{shown}: {error}; name a file that can be written");
+    match error.kind() {
+        ErrorKind::PermissionDenied
+        | ErrorKind::NotFound
+        | ErrorKind::NotADirectory
+        | ErrorKind::IsADirectory
+        | ErrorKind::ReadOnlyFilesystem => Failure::input(what),
+        _ => Failure::work(what),
+    }
+}
+
+impl Output {
     fn write(
         &mut self,
         write: impl FnOnce(&mut Writer) -> std::io::Result<()>,
@@ -83,17 +94,23 @@ impl Output {
 }
 
 impl Recorder {
-    /// Records until all the threads have ended and their logs are empty.
+    /// Records until all the threads have ended and their logs are empty, or one of the files
+    /// cannot be written; then the other one still gets its rows.
     pub fn record(&mut self, threads: &[JoinHandle<()>]) -> Result<(), Failure> {
+        let followed = self.follow(threads);
+        self.live.end();
+        let (samples, machine) = (self.samples.finish(), self.machine.finish());
+        followed.and(samples).and(machine)
+    }
+
+    fn follow(&mut self, threads: &[JoinHandle<()>]) -> Result<(), Failure> {
         loop {
             let over = threads.iter().all(JoinHandle::is_finished);
             self.empty_logs()?;
             self.samples.write(Writer::flush_if_due)?;
             self.machine.write(Writer::flush_if_due)?;
             if over {
-                self.live.end();
-                self.samples.finish()?;
-                return self.machine.finish();
+                return Ok(());
             }
             self.live.show(&self.summaries);
             std::thread::park_timeout(PERIOD);

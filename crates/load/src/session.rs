@@ -7,17 +7,21 @@ use crate::live::Live;
 use crate::log::Log;
 use crate::pace::{Pace, Share};
 use crate::pool::Pool;
-use crate::readings::Gauges;
-use crate::recorder::{Output, Recorder};
+use crate::readings::{Gauges, Process};
+use crate::recorder::{Place, Recorder};
 use crate::slices::Schedule;
 use crate::solo::Solo;
 use crate::stop;
 use crate::summary::Summary;
+use crate::tables;
 use rtrb::RingBuffer;
 use std::sync::{Arc, mpsc};
 use std::thread::{self, JoinHandle};
 use tare_command::{Failure, ResultExt};
+use tare_tables::{MACHINE, SAMPLES};
 
+/// Files that each thread keeps open: its epoll set and its schedstat.
+pub const FILES_OF_A_THREAD: usize = 2;
 /// Slices that wait for the recorder: several seconds of the shortest sensible ones.
 const SLICES: usize = 1 << 16;
 
@@ -42,9 +46,9 @@ pub struct Session {
     pub threads: usize,
     pub schedule: Box<dyn Schedule>,
     /// Processes by target.
-    pub watched: Vec<Vec<libc::pid_t>>,
-    pub samples: Output,
-    pub machine: Output,
+    pub watched: Vec<Vec<Process>>,
+    pub samples: Place,
+    pub machine: Place,
     pub live: Live,
 }
 
@@ -63,7 +67,10 @@ impl Session {
             })
             .collect::<Result<Vec<_>, Failure>>()?;
         let identifiers: Vec<_> = started.iter().filter_map(|thread| thread.identify()).collect();
-        let gauges = Gauges::open(&identifiers, &self.watched).or_input("--watch")?;
+        let gauges = Gauges::open(&identifiers, self.watched);
+        // From here on nothing is refused any more: what stood in the files may go.
+        let samples_file = self.samples.begin(&SAMPLES, &tables::SAMPLES)?;
+        let machine_file = self.machine.begin(&MACHINE, &tables::MACHINE)?;
         let mut lead = Some(Lead { schedule: self.schedule, gauges, measured });
         for thread in &started {
             // A thread that is gone already is seen as finished below.
@@ -72,8 +79,8 @@ impl Session {
         let handles: Vec<_> = started.into_iter().map(|thread| thread.handle).collect();
         let targets = self.settings.targets.iter();
         let mut recorder = Recorder {
-            samples: self.samples,
-            machine: self.machine,
+            samples: samples_file,
+            machine: machine_file,
             logs: samples,
             measured: slices,
             summaries: targets.map(|target| Summary::new(target.name.clone())).collect(),
@@ -83,7 +90,10 @@ impl Session {
         if handles.into_iter().any(|handle| handle.join().is_err()) {
             return Err(Failure::work("a thread of the generator failed"));
         }
-        Ok(recorder.summaries)
+        match stop::failure() {
+            Some(why) => Err(Failure::work(why)),
+            None => Ok(recorder.summaries),
+        }
     }
 
     fn sender(&self, share: Share) -> Result<Box<dyn Sender + Send>, Failure> {

@@ -1,27 +1,36 @@
 // SPDX-License-Identifier: Apache-2.0
 //! A TCP connection by plain system calls. The one place that would learn of TLS.
 
+use crate::stop::{self, LOOK_UP};
 use std::io;
 use std::net::SocketAddr;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// How the calls on a socket wait.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Waiting {
-    /// Calls block, for so long at most: then they fail with `WouldBlock`.
-    Blocking { connect: Duration, call: Duration },
+    /// Calls block: the connect for so long at most, or until a stop is asked for; the others
+    /// as [`Socket::wait_at_most`] says.
+    Blocking { connect: Duration },
     /// Calls never block.
     Polled,
 }
 
+/// Room for an address of either family.
+const NAME: usize = size_of::<libc::sockaddr_in6>();
+type NameCall =
+    unsafe extern "C" fn(RawFd, *mut libc::sockaddr, *mut libc::socklen_t) -> libc::c_int;
+
 #[derive(Debug)]
 pub struct Socket {
     fd: OwnedFd,
+    /// How long a call blocks.
+    patience: Duration,
 }
 
 impl Socket {
-    /// Starts to connect. `Ok` of a polled socket means that it may still go on:
+    /// Connects. `Ok` of a polled socket means that it may still go on:
     /// [`Socket::connected`] tells the result once the socket can be written to.
     pub fn connect(address: &SocketAddr, waiting: Waiting) -> io::Result<Self> {
         let (family, kind) = match (address, waiting) {
@@ -35,30 +44,79 @@ impl Socket {
             libc::socket(family, libc::SOCK_STREAM | libc::SOCK_CLOEXEC | kind, 0)
         })?;
         // SAFETY: the descriptor is fresh and owned by nobody else.
-        let socket = Self { fd: unsafe { OwnedFd::from_raw_fd(fd) } };
+        let mut socket = Self { fd: unsafe { OwnedFd::from_raw_fd(fd) }, patience: Duration::ZERO };
         socket.set(libc::IPPROTO_TCP, libc::TCP_NODELAY, &1i32)?;
-        if let Waiting::Blocking { connect, .. } = waiting {
-            socket.set(libc::SOL_SOCKET, libc::SO_SNDTIMEO, &time_value(connect))?;
+        match waiting {
+            Waiting::Blocking { connect } => socket.connect_within(connect, address)?,
+            Waiting::Polled => drop(socket.go_on_connecting(address)?),
         }
+        Ok(socket)
+    }
+
+    fn connect_within(&mut self, most: Duration, address: &SocketAddr) -> io::Result<()> {
+        let start = Instant::now();
+        let mut left = most;
+        loop {
+            self.wait_at_most(left)?;
+            if self.go_on_connecting(address)? {
+                return self.refuse_itself();
+            }
+            left = most.saturating_sub(start.elapsed());
+            if stop::asked() {
+                return Err(io::ErrorKind::Interrupted.into());
+            }
+            if left.is_zero() {
+                let what = format!("no answer within {most:?}");
+                return Err(io::Error::new(io::ErrorKind::TimedOut, what));
+            }
+        }
+    }
+
+    /// Whether the connection is made; if not, another call goes on with it.
+    fn go_on_connecting(&self, address: &SocketAddr) -> io::Result<bool> {
         let (storage, length) = as_raw(address);
         // SAFETY: `storage` holds an address of `length` bytes.
-        let code = unsafe { libc::connect(fd, (&raw const storage).cast(), length) };
+        let code = unsafe { libc::connect(self.raw(), (&raw const storage).cast(), length) };
         match check(code) {
-            Err(error)
-                if waiting == Waiting::Polled
-                    && error.raw_os_error() == Some(libc::EINPROGRESS) =>
-            {
-                Ok(socket)
-            }
-            Err(error) => Err(error),
-            Ok(_) => {
-                if let Waiting::Blocking { call, .. } = waiting {
-                    socket.set(libc::SOL_SOCKET, libc::SO_SNDTIMEO, &time_value(call))?;
-                    socket.set(libc::SOL_SOCKET, libc::SO_RCVTIMEO, &time_value(call))?;
-                }
-                Ok(socket)
-            }
+            Ok(_) => Ok(true),
+            Err(error) => match error.raw_os_error() {
+                Some(libc::EINPROGRESS | libc::EALREADY | libc::EINTR) => Ok(false),
+                _ => Err(error),
+            },
         }
+    }
+
+    /// From now on a call blocks for so long at most, and never longer than [`LOOK_UP`]: then
+    /// it fails with `WouldBlock`.
+    pub fn wait_at_most(&mut self, time: Duration) -> io::Result<()> {
+        let time = time.min(LOOK_UP);
+        if time != self.patience {
+            self.set(libc::SOL_SOCKET, libc::SO_SNDTIMEO, &time_value(time))?;
+            self.set(libc::SOL_SOCKET, libc::SO_RCVTIMEO, &time_value(time))?;
+            self.patience = time;
+        }
+        Ok(())
+    }
+
+    /// A connect to a local port that nobody listens on may be given that very port to come
+    /// from, and then meets itself. That is no service, and would keep the port from one.
+    fn refuse_itself(&self) -> io::Result<()> {
+        if self.name_by(libc::getsockname)? != self.name_by(libc::getpeername)? {
+            return Ok(());
+        }
+        // Closed by a reset, it leaves the port at once.
+        let at_once = libc::linger { l_onoff: 1, l_linger: 0 };
+        self.set(libc::SOL_SOCKET, libc::SO_LINGER, &at_once)?;
+        Err(io::Error::from_raw_os_error(libc::ECONNREFUSED))
+    }
+
+    /// The address of one of the two ends, as the kernel writes it.
+    fn name_by(&self, call: NameCall) -> io::Result<[u8; NAME]> {
+        let mut name = [0; NAME];
+        let mut length = NAME as libc::socklen_t;
+        // SAFETY: `name` has room for `length` bytes.
+        check(unsafe { call(self.raw(), name.as_mut_ptr().cast(), &mut length) })?;
+        Ok(name)
     }
 
     /// From now on the calls do not wait.
@@ -81,7 +139,7 @@ impl Socket {
                 &mut length,
             )
         })?;
-        if code == 0 { Ok(()) } else { Err(io::Error::from_raw_os_error(code)) }
+        if code == 0 { self.refuse_itself() } else { Err(io::Error::from_raw_os_error(code)) }
     }
 
     #[inline]
@@ -163,4 +221,39 @@ fn as_raw(address: &SocketAddr) -> (libc::sockaddr_storage, libc::socklen_t) {
         }
     };
     (storage, length as libc::socklen_t)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::net::TcpListener;
+
+    #[test]
+    fn a_connection_to_itself_is_a_refused_one() {
+        let free = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+        // SAFETY: no pointers are passed.
+        let fd = check(unsafe { libc::socket(libc::AF_INET, libc::SOCK_STREAM, 0) }).unwrap();
+        // SAFETY: the descriptor is fresh and owned by nobody else.
+        let fd = unsafe { OwnedFd::from_raw_fd(fd) };
+        let socket = Socket { fd, patience: Duration::ZERO };
+        let (storage, length) = as_raw(&free);
+        // SAFETY: `storage` holds an address of `length` bytes.
+        check(unsafe { libc::bind(socket.raw(), (&raw const storage).cast(), length) }).unwrap();
+        assert!(socket.go_on_connecting(&free).unwrap());
+        let refused = socket.connected().unwrap_err();
+        assert_eq!(refused.kind(), io::ErrorKind::ConnectionRefused);
+        drop(socket);
+        assert!(TcpListener::bind(free).is_ok());
+    }
+
+    #[test]
+    fn a_connection_to_a_service_is_none_to_itself() {
+        for address in ["127.0.0.1:0", "[::1]:0"] {
+            // A machine without IPv6 has nothing to show.
+            let Ok(service) = TcpListener::bind(address) else { continue };
+            let waiting = Waiting::Blocking { connect: Duration::from_secs(5) };
+            let socket = Socket::connect(&service.local_addr().unwrap(), waiting).unwrap();
+            assert!(socket.connected().is_ok() && socket.is_quiet());
+        }
+    }
 }

@@ -13,8 +13,6 @@ use crate::stop;
 use crate::target::Target;
 use std::time::Duration;
 
-/// How long a call blocks before the time-out and the wish to stop are looked at.
-const LOOK_UP: Duration = Duration::from_millis(100);
 /// A pause after a connect that failed, so that a service that is down is not stormed.
 const PAUSE: Duration = Duration::from_millis(1);
 
@@ -29,7 +27,7 @@ impl Solo {
         let connect = Duration::from_nanos(settings.timeout.unsigned_abs());
         Self {
             connections: settings.targets.iter().map(|_| None).collect(),
-            waiting: Waiting::Blocking { connect, call: connect.min(LOOK_UP) },
+            waiting: Waiting::Blocking { connect },
             settings,
         }
     }
@@ -41,7 +39,13 @@ impl Solo {
         let mut connection = match self.connections[target].take() {
             Some(open) => open,
             None => match Connection::open(service, self.waiting) {
-                Ok(fresh) => fresh,
+                Ok(fresh) if self.settings.per_request => fresh,
+                Ok(fresh) => {
+                    start = self.settings.clock.now();
+                    fresh
+                }
+                // What kept it from connecting may be no error of the service.
+                Err(_) if stop::asked() => return None,
                 Err(_) => {
                     let end = self.settings.clock.now();
                     std::thread::sleep(PAUSE);
@@ -49,9 +53,6 @@ impl Solo {
                 }
             },
         };
-        if !self.settings.per_request {
-            start = self.settings.clock.now();
-        }
         let progress =
             exchange(&mut connection, service, self.settings.clock, start + self.settings.timeout)?;
         let end = self.settings.clock.now();
@@ -87,10 +88,13 @@ fn exchange(
             Progress::Partial if !sent => {}
             // An answer may go on for ever, too: time is over all the same.
             Progress::Partial | Progress::Waiting if stop::asked() => return None,
-            Progress::Partial | Progress::Waiting if clock.now() >= deadline => {
-                return Some(progress);
+            Progress::Partial | Progress::Waiting => {
+                let left = deadline - clock.now();
+                let left = Duration::from_nanos(left.max(0).unsigned_abs());
+                if left.is_zero() || connection.wait_at_most(left).is_err() {
+                    return Some(progress);
+                }
             }
-            Progress::Partial | Progress::Waiting => {}
         }
     }
 }

@@ -108,6 +108,12 @@ impl Summary {
         (self.requests - self.errors) as f64 / (self.duration as f64 / 1e9)
     }
 
+    /// What went wrong how often, in words.
+    pub fn errors_by_kind(&self) -> String {
+        let kinds = self.by_kind.iter().map(|(kind, count)| format!("{kind}: {count}"));
+        kinds.collect::<Vec<_>>().join(", ")
+    }
+
     pub fn to_json(&self) -> Value {
         let mut object = Map::new();
         object.insert("name".into(), json!(self.name));

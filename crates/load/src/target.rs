@@ -30,7 +30,7 @@ impl Target {
     ) -> Result<(Self, Option<Failure>), Failure> {
         let host = format!("{}:{}", url.host, url.port);
         let addresses = url.resolve().or_failed(format_args!("{host} was not found"))?;
-        let waiting = Waiting::Blocking { connect: timeout, call: timeout };
+        let waiting = Waiting::Blocking { connect: timeout };
         let mut failure = None;
         let mut address = addresses[0];
         for candidate in addresses {
@@ -78,8 +78,11 @@ impl Message {
             }
         };
         add("Host", &url.authority);
-        if let Some(body) = &self.body {
-            add("Content-Length", &body.len().to_string());
+        // Without it a server may wait for a body where such a method usually has one.
+        let usual = matches!(&*self.method, "POST" | "PUT" | "PATCH");
+        if (self.body.is_some() || usual) && !self.has("Transfer-Encoding") {
+            let length = self.body.as_ref().map_or(0, Vec::len);
+            add("Content-Length", &length.to_string());
         }
         if self.close {
             add("Connection", "close");
@@ -118,7 +121,10 @@ mod tests {
 
     #[test]
     fn a_request_has_what_http_asks_for() {
-        assert_eq!(encoded(&[], None, false), "PUT /a?b HTTP/1.1\r\nHost: host:81\r\n\r\n");
+        assert_eq!(
+            encoded(&[], None, false),
+            "PUT /a?b HTTP/1.1\r\nHost: host:81\r\nContent-Length: 0\r\n\r\n"
+        );
         assert_eq!(
             encoded(&["X: y"], Some(b"xyz"), true),
             "PUT /a?b HTTP/1.1\r\nHost: host:81\r\nContent-Length: 3\r\n\
@@ -129,8 +135,12 @@ mod tests {
     #[test]
     fn a_header_that_was_given_replaces_ours() {
         assert_eq!(
-            encoded(&["host: other"], None, false),
-            "PUT /a?b HTTP/1.1\r\nhost: other\r\n\r\n"
+            encoded(&["host: other", "content-length: 1"], None, false),
+            "PUT /a?b HTTP/1.1\r\nhost: other\r\ncontent-length: 1\r\n\r\n"
+        );
+        assert_eq!(
+            encoded(&["transfer-encoding: chunked"], Some(b"0\r\n\r\n"), false),
+            "PUT /a?b HTTP/1.1\r\nHost: host:81\r\ntransfer-encoding: chunked\r\n\r\n0\r\n\r\n"
         );
     }
 }

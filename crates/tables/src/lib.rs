@@ -7,4 +7,4 @@ mod writer;
 
 pub use cells::Cell;
 pub use schema::{COSTS, Column, EVENTS, MACHINE, SAMPLES, Table, Type, describe};
-pub use writer::Writer;
+pub use writer::{Vacant, Writer};

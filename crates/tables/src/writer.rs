@@ -12,7 +12,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 const BATCH_ROWS: usize = 1 << 16;
-const BATCH_TIME: Duration = Duration::from_millis(100);
+/// For whoever looks every 25 ms, so that no batch is older than 100.
+const BATCH_TIME: Duration = Duration::from_millis(75);
 
 /// Writes some columns of one table as an Arrow IPC stream.
 ///
@@ -29,12 +30,15 @@ pub struct Writer {
 }
 
 impl Writer {
-    /// Creates (or empties) the file and writes the schema of the columns named. A file that
-    /// another writer still has is left alone: two streams in one file are none.
+    /// Creates (or empties) the file and writes the schema of the columns named.
     pub fn create(path: &Path, table: &Table, columns: &[&str]) -> io::Result<Self> {
+        Vacant::open(path)?.begin(table, columns)
+    }
+
+    fn new(file: File, table: &Table, columns: &[&str]) -> io::Result<Self> {
         let schema = Arc::new(table.schema(columns));
         let mut writer = Self {
-            output: Output { file: emptied(path)?, length: 0 },
+            output: Output { file, length: 0 },
             encoder: StreamEncoder::try_new(&schema).map_err(io::Error::other)?,
             schema,
             columns: table
@@ -70,7 +74,7 @@ impl Writer {
         if self.rows == BATCH_ROWS { self.flush() } else { Ok(()) }
     }
 
-    /// Flushes if the last batch is 100 ms old: to be called often.
+    /// Flushes if the last batch is 75 ms old: to be called every 25 ms or more often.
     pub fn flush_if_due(&mut self) -> io::Result<()> {
         if self.flushed.elapsed() < BATCH_TIME {
             return Ok(());
@@ -110,6 +114,37 @@ impl Writer {
     }
 }
 
+/// A file that may become a stream, and has what stood in it until then.
+#[derive(Debug)]
+pub struct Vacant {
+    file: File,
+}
+
+impl Vacant {
+    /// Creates the file if there is none. One that another writer still has is left alone: two
+    /// streams in one file are none. Devices are taken as they are.
+    pub fn open(path: &Path) -> io::Result<Self> {
+        let file = File::options().write(true).create(true).truncate(false).open(path)?;
+        if file.metadata()?.is_file()
+            && let Err(TryLockError::WouldBlock) = file.try_lock()
+        {
+            return Err(io::Error::new(
+                io::ErrorKind::ResourceBusy,
+                "another program is writing this file",
+            ));
+        }
+        Ok(Self { file })
+    }
+
+    /// Empties the file and writes the schema of the columns named.
+    pub fn begin(self, table: &Table, columns: &[&str]) -> io::Result<Writer> {
+        if self.file.metadata()?.is_file() {
+            self.file.set_len(0)?;
+        }
+        Writer::new(self.file, table, columns)
+    }
+}
+
 struct Output {
     file: File,
     length: u64,
@@ -131,21 +166,6 @@ impl Output {
 
 fn misfit(what: std::fmt::Arguments<'_>) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidInput, what.to_string())
-}
-
-/// The file, empty and locked for as long as it is open; devices are taken as they are.
-fn emptied(path: &Path) -> io::Result<File> {
-    let file = File::options().write(true).create(true).truncate(false).open(path)?;
-    if file.metadata()?.is_file() {
-        if let Err(TryLockError::WouldBlock) = file.try_lock() {
-            return Err(io::Error::new(
-                io::ErrorKind::ResourceBusy,
-                "another program is writing this file",
-            ));
-        }
-        file.set_len(0)?;
-    }
-    Ok(file)
 }
 
 #[cfg(test)]

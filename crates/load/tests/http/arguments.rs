@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Wrong arguments end with exit code 2 and one line that says what is wrong.
 
-use crate::server::{HELLO, Server, answer_all, tare_load};
+use crate::server::{HELLO, Server, answer_all, tare_load, with_files};
 use serde_json::Value;
 
 #[test]
@@ -52,14 +52,27 @@ fn a_missing_command_is_named() {
 #[test]
 fn users_without_open_files_for_them_are_refused() {
     let server = Server::start(|mut stream, _| answer_all(&mut stream, HELLO));
-    let script = "ulimit -n 64; exec \"$0\" http \"$1\" --duration 1s --users 100";
-    let output = std::process::Command::new("sh")
-        .args(["-c", script, env!("CARGO_BIN_EXE_tare-load"), &server.url()])
-        .output()
-        .unwrap();
-    let errors = String::from_utf8(output.stderr).unwrap();
-    assert_eq!(output.status.code(), Some(2), "{errors}");
-    assert!(errors.lines().count() == 1 && errors.contains("the limit is 64"), "{errors}");
+    for users in ["--users 100", "--users 40 --threads 20"] {
+        let output = with_files(64, &format!("http {} --duration 1s {users}", server.url()));
+        let errors = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(2), "{errors}");
+        assert!(errors.lines().count() == 1 && errors.contains("the limit is 64"), "{errors}");
+    }
+}
+
+#[test]
+fn what_is_refused_leaves_the_files_as_they_are() {
+    let server = Server::start(|mut stream, _| answer_all(&mut stream, HELLO));
+    let kept = std::env::temp_dir().join(format!("tare-load-kept-{}", std::process::id()));
+    std::fs::write(&kept, "of an earlier run").unwrap();
+    for wrong in [["--watch", "default=4194304"], ["--machine", "/nonexistent/x"]] {
+        let url = server.url();
+        let output =
+            tare_load(&["http", &url, "--out", kept.to_str().unwrap(), wrong[0], wrong[1]]);
+        assert_eq!(output.status.code(), Some(2));
+        assert_eq!(std::fs::read_to_string(&kept).unwrap(), "of an earlier run", "{wrong:?}");
+    }
+    std::fs::remove_file(kept).unwrap();
 }
 
 #[test]

@@ -2,5 +2,6 @@
 //! `tare-load http` as a program, against servers in this process.
 
 mod arguments;
+mod endings;
 mod misbehaving;
 mod server;

@@ -87,3 +87,9 @@ pub fn measure(url: &str, arguments: &[&str]) -> Value {
     let printed: Value = serde_json::from_slice(&output.stdout).unwrap();
     printed["targets"][0].clone()
 }
+
+/// Runs it where only so many files may be open.
+pub fn with_files(most: usize, arguments: &str) -> Output {
+    let script = format!("ulimit -n {most}; exec {} {arguments}", env!("CARGO_BIN_EXE_tare-load"));
+    Command::new("sh").args(["-c", &script]).stdin(Stdio::null()).output().unwrap()
+}
