@@ -11,6 +11,7 @@ import typer
 
 from tare import __version__
 from tare.cli import compare, doctor, native, report, run
+from tare.cli.streams import silence, tell
 from tare.errors import TareError
 
 app = typer.Typer(
@@ -58,10 +59,10 @@ def main() -> int:
     except typer.Exit as leave:
         return leave.exit_code
     except BrokenPipeError:  # the reader of a pipe has seen enough
-        _close_stdout()
+        silence(sys.stdout)
         return 0
     except OSError as error:  # a full disk, most of all
-        _close_stdout()
+        silence(sys.stdout)
         return _fail(f"{error.filename or 'standard output'}: {error.strerror}", 1)
     except (Exception, KeyboardInterrupt):
         if not interrupts:
@@ -84,11 +85,6 @@ def _count_interrupts() -> list[int]:
     return seen
 
 
-def _close_stdout() -> None:
-    """Keeps Python from writing what is left, and from failing once more, when it ends."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-
-
 def _fail(message: str, exit_code: int) -> int:
-    print(f"tare: {' '.join(message.split())}", file=sys.stderr)
+    tell(f"tare: {' '.join(message.split())}")
     return exit_code

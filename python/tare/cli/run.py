@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from tare.cli.streams import tell
 from tare.errors import InputError, InterruptionError, TareError
 from tare.files import replace
 
@@ -155,7 +156,7 @@ class Lines:
         """The next step says so."""
 
     def note(self, text: str) -> None:
-        print(text, file=sys.stderr, flush=True)
+        tell(text)
 
     def end(self) -> None:
         """Nothing to close."""
