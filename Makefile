@@ -67,12 +67,17 @@ fuzz: environment ## every fuzz target for a minute, where there is a nightly to
 	@$(PYTHON) -m tests.soak fuzz
 
 .PHONY: bench
-bench: bench-hook ## every bench, beside its peers; BENCH=quick for fewer repetitions
+bench: bench-hook bench-load ## every bench, beside its peers; BENCH=quick for fewer repetitions
 
 .PHONY: bench-hook
 bench-hook: PACKAGES := test
 bench-hook: native ## the hook beside plain calls and the published design
 	@$(PYTHON) -m bench hook
+
+.PHONY: bench-load
+bench-load: PACKAGES := test
+bench-load: native ## the load generator beside wrk and the open-loop generators that are there
+	@$(PYTHON) -m bench load
 
 .PHONY: clean
 clean: ## remove what was built

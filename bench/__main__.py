@@ -6,8 +6,9 @@ import os
 import sys
 
 from bench.hook import measure as hook
+from bench.load import measure as load
 
-PARTS = {"hook": hook.run}
+PARTS = {"hook": hook.run, "load": load.run}
 
 parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
 parser.add_argument("parts", nargs="*", choices=[*PARTS, []], metavar="PART", help=", ".join(PARTS))
