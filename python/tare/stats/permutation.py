@@ -6,7 +6,6 @@ zero as the observed one. Sampled, it is (b + 1) / (m + 1) (Phipson & Smyth 2010
 be 0 and keeps its level.
 """
 
-from dataclasses import dataclass
 from itertools import combinations
 from math import comb
 
@@ -22,51 +21,42 @@ EXACT_LABELS = 200_000
 SAMPLES = 19_999
 
 
-@dataclass(frozen=True)
-class PermutationTest:
-    """A two-sided p-value, and whether it rests on all `permutations` or on a sample of them."""
-
-    p: float
-    exact: bool
-    permutations: int
-
-
-def sign_flip(differences: npt.ArrayLike, seed: int = 0) -> PermutationTest:
-    """Tests differences of paired runs (n,) against symmetry about zero, n >= 1.
+def sign_flip(differences: npt.ArrayLike, seed: int = 0) -> float:
+    """The p-value of differences of paired runs (n,) against symmetry about zero, n >= 1.
 
     Exact up to 20 differences: all 2^n patterns of signs (Fisher 1935).
     """
     values = finite(differences, at_least=1)
+    observed, size = float(values.sum()), float(np.abs(values).sum())
     if values.size <= EXACT_SIGNS:
         # Flipping every sign gives the same distance from zero, so the first sign stays.
         sums = values[:1]
         for value in values[1:]:
             sums = np.concatenate([sums + value, sums - value])
-        return PermutationTest(_share_as_far(sums, values), True, 2**values.size)
+        return float(np.mean(_as_far(sums, observed, size)))
     generator = np.random.default_rng(seed)
     signs = generator.integers(0, 2, size=(SAMPLES, values.size), dtype=np.int8) * 2 - 1
-    return _sampled(signs @ values, values)
+    return _sampled(_as_far(signs @ values, observed, size))
 
 
-def label_permutation(
-    first: npt.ArrayLike, second: npt.ArrayLike, seed: int = 0
-) -> PermutationTest:
-    """Tests the difference of the means of unpaired runs, (n,) and (m,), both at least 1.
+def label_permutation(first: npt.ArrayLike, second: npt.ArrayLike, seed: int = 0) -> float:
+    """The p-value of the difference of the means of unpaired runs, (n,) and (m,), both at least 1.
 
     Exact while there are no more than 200,000 ways to choose which runs belong to `second`.
     """
     one, two = finite(first, at_least=1), finite(second, at_least=1)
-    # Centred, the sum over the runs called "second" is proportional to the difference of means.
     both = np.concatenate([one, two])
+    size = float(np.abs(both).sum())
+    # Centred, the sum over the runs called "second" is proportional to the difference of means.
     both = both - both.mean()
-    observed = both[one.size :]
+    observed = float(both[one.size :].sum())
     ways = comb(both.size, two.size)
     if ways <= EXACT_LABELS:
         chosen = np.array(list(combinations(range(both.size), two.size)))
-        return PermutationTest(_share_as_far(both[chosen].sum(axis=1), observed), True, ways)
+        return float(np.mean(_as_far(both[chosen].sum(axis=1), observed, size)))
     generator = np.random.default_rng(seed)
     shuffled = generator.permuted(np.tile(both, (SAMPLES, 1)), axis=1)
-    return _sampled(shuffled[:, : two.size].sum(axis=1), observed)
+    return _sampled(_as_far(shuffled[:, : two.size].sum(axis=1), observed, size))
 
 
 def least_p(runs: int, paired: bool) -> float:
@@ -74,12 +64,14 @@ def least_p(runs: int, paired: bool) -> float:
     return min(1.0, 2.0 / (2.0**runs if paired else comb(2 * runs, runs)))
 
 
-def _sampled(sums: Array, observed: Array) -> PermutationTest:
-    as_far = _share_as_far(sums, observed) * sums.size
-    return PermutationTest((as_far + 1) / (sums.size + 1), False, sums.size)
+def _sampled(as_far: npt.NDArray[np.bool_]) -> float:
+    return (int(as_far.sum()) + 1) / (as_far.size + 1)
 
 
-def _share_as_far(sums: Array, observed: Array) -> float:
-    # Sums of the same numbers in another order differ in their last bits: they are ties.
-    tolerance = 1e-12 * float(np.abs(observed).sum())
-    return float(np.mean(np.abs(sums) >= abs(float(observed.sum())) - tolerance))
+def _as_far(sums: Array, observed: float, size: float) -> npt.NDArray[np.bool_]:
+    """Which sums are as far from zero as the observed one; `size` is that of the numbers given.
+
+    Sums of the same numbers in another order differ in their last bits, by as much as the numbers
+    are large, however little they differ from each other: they are ties.
+    """
+    return np.abs(sums) >= abs(observed) - 1e-12 * size

@@ -4,13 +4,11 @@
 from math import sqrt
 
 import numpy.typing as npt
-from scipy.special import chdtri, nctdtr, nctdtrinc, stdtrit
+from scipy.special import chdtri, nctdtrinc, stdtrit
 
 from tare.stats.arrays import finite
 
 MOST_RUNS = 10_000
-CERTAIN = 100.0
-"""Standard errors at which a difference is found for certain, even by two runs."""
 
 
 def spread_of_differences(differences: npt.ArrayLike) -> tuple[float, int] | None:
@@ -48,7 +46,8 @@ def detectable(
     """
     if runs < 2:
         return None
-    freedom, critical = _test(runs, paired, alpha)
+    freedom = runs - 1 if paired else 2 * (runs - 1)
+    critical = float(stdtrit(freedom, 1 - alpha / 2))
     errors = float(nctdtrinc(freedom, 1 - power, critical))
     return errors * spread * sqrt((1 if paired else 2) / runs)
 
@@ -62,13 +61,10 @@ def runs_for(
     """
     if not difference > 0:
         raise ValueError(f"expected a difference above zero, found {difference}")
-    if spread == 0:
-        return 2
 
     def enough(runs: int) -> bool:
-        errors = difference / (spread * sqrt((1 if paired else 2) / runs))
-        freedom, critical = _test(runs, paired, alpha)
-        return errors > CERTAIN or 1 - float(nctdtr(freedom, errors, critical)) >= power
+        least = detectable(spread, runs, paired, alpha, power)
+        return least is not None and least <= difference
 
     if not enough(MOST_RUNS):
         return None
@@ -77,9 +73,3 @@ def runs_for(
         middle = (low + high) // 2
         low, high = (low, middle) if enough(middle) else (middle, high)
     return high
-
-
-def _test(runs: int, paired: bool, alpha: float) -> tuple[int, float]:
-    """Degrees of freedom and the critical value of the two-sided t test."""
-    freedom = runs - 1 if paired else 2 * (runs - 1)
-    return freedom, float(stdtrit(freedom, 1 - alpha / 2))

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Detectable effects against simulation and the published table of CVs and runs."""
 
+import itertools
 from math import expm1, sqrt
 
 import numpy as np
@@ -60,6 +61,29 @@ def test_the_runs_needed_are_the_first_that_detect() -> None:
     assert runs_for(0.03, 0.0, paired=True) == 2
     with pytest.raises(ValueError, match="above zero"):
         runs_for(0.0, 1.0, paired=True)
+
+
+@pytest.mark.parametrize("paired", [True, False])
+@pytest.mark.parametrize("alpha", [0.05, 0.05 / 7])
+def test_the_runs_needed_are_those_found_by_counting(paired: bool, alpha: float) -> None:
+    """SciPy's noncentral t has no value in bands of its noncentrality: none may be asked for."""
+    least = [detectable(1.0, runs, paired, alpha) or np.nan for runs in range(2, 2_001)]
+    for spread in np.geomspace(0.003, 0.2, 400):
+        counted = next(runs for runs, one in enumerate(least, start=2) if spread * one <= 0.03)
+        assert runs_for(0.03, float(spread), paired, alpha) == counted
+
+
+def test_the_detectable_difference_is_that_of_the_noncentral_t_written_out() -> None:
+    """P(T > c) integrated over the chi-squared of its denominator; `nctdtrinc` inverts it."""
+    for runs, alpha in itertools.product((2, 3, 8, 53, 400), (0.05, 0.05 / 60)):
+        freedom = runs - 1
+        critical = stats.t.isf(alpha / 2, freedom)
+        least = detectable(1.0, runs, paired=True, alpha=alpha)
+        assert least is not None
+        shares = (np.arange(20_000) + 0.5) / 20_000
+        root = np.sqrt(stats.chi2.ppf(shares, freedom) / freedom)
+        power = np.mean(stats.norm.sf(critical * root - least * sqrt(runs)))
+        assert power == pytest.approx(0.8, abs=1e-3)
 
 
 def test_the_upper_bound_covers_four_times_in_five() -> None:

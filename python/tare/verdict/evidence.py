@@ -144,16 +144,17 @@ def _measured(blank: Evidence, first: Array, second: Array) -> Evidence:
         spread = pooled_spread(one, two)
     if difference is None or spread is None:
         return measured
-    test = sign_flip(two - one) if blank.paired else label_permutation(one, two)
     low, high = difference.interval(LEVEL)
     bounds = log1p(-blank.budget), log1p(blank.budget)
-    least = detectable(spread[0], blank.runs, blank.paired, blank.alpha)
-    needed = runs_for(bounds[1], upper_spread(*spread), blank.paired, blank.alpha)
+    # Holm holds the smallest of several p-values against this; the others are easier.
+    strictest = blank.alpha / blank.comparisons
+    least = detectable(spread[0], blank.runs, blank.paired, strictest)
+    needed = runs_for(bounds[1], upper_spread(*spread), blank.paired, strictest)
     return replace(
         measured,
         low=expm1(low),
         high=expm1(high),
-        p=test.p,
+        p=sign_flip(two - one) if blank.paired else label_permutation(one, two),
         p_equivalent=equivalence_p(difference, *bounds),
         mde=None if least is None else expm1(least),
         runs_needed=None if needed is None else max(needed, _design_minimum(blank)),
