@@ -7,7 +7,7 @@ import unicodedata
 
 NO_BREAK = "\u00a0"
 MINUS = "\u2212"
-_METRICS = {"cpu_service": "service CPU", "cpu_generator": "generator CPU"}
+_METRICS = {"cpu_service": "service CPU"}
 _UNITS = ((1e9, "s"), (1e6, "ms"), (1e3, "µs"), (1.0, "ns"))
 
 

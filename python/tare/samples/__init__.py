@@ -5,13 +5,12 @@ from tare.samples.files import read_files
 from tare.samples.formats import NAMES as FORMATS
 from tare.samples.load_output import read_load_output
 from tare.samples.model import Experiment, Run
-from tare.samples.result import latencies, read_result
+from tare.samples.result import read_result
 
 __all__ = [
     "FORMATS",
     "Experiment",
     "Run",
-    "latencies",
     "read_files",
     "read_load_output",
     "read_result",

@@ -46,14 +46,17 @@ class Files:
     def durations(self, condition: str) -> npt.NDArray[np.float64]:
         """Durations in ns, shape (n,), of a condition's successful requests after warm-up.
 
-        Warm-up and order are by the rows of the file as it was written, as published analyses do.
+        Warm-up and order are those of the file as it was written, as published analyses do.
         """
         import numpy as np
 
-        kept = [
-            table.filter((table.row >= self.warm_up) & table.ok).order_by("row").duration_ns
-            for table in (one.requests.table for one in self.runs if one.condition == condition)
-        ]
+        # Not by `row` itself, which counts the rows of other metrics and conditions too.
+        tables = (
+            one.requests.table.order_by("row").limit(None, offset=self.warm_up)
+            for one in self.runs
+            if one.condition == condition
+        )
+        kept = [table.filter(table.ok).order_by("row").duration_ns for table in tables]
         return np.concatenate([one.to_pyarrow().to_numpy().astype(np.float64) for one in kept])
 
 
@@ -137,6 +140,7 @@ def _run(file: RunFile, row: Mapping[str, Any]) -> Run:
         span=row["span"],
         requests=row["requests"],
         errors=row["errors"],
+        answered=row["requests"] - row["errors"],
         started_ns=row["first"],
         ended_ns=row["last"],
         endpoint=file.path,

@@ -12,6 +12,7 @@ import pytest
 
 from tare.errors import InputError
 from tare.samples import FORMATS, read_files, read_load_output
+from tare.samples.files import open_files
 
 T = 1_700_000_000
 JTL = """timeStamp,elapsed,label,responseCode,responseMessage,threadName,success,bytes
@@ -83,6 +84,43 @@ def test_bad_rows_are_counted_and_placed(tmp_path: Path) -> None:
     (warning,) = found["warnings"]
     assert warning.startswith("6 rows without a usable time (place 2, 3, 4 …")
     assert warning.endswith("left out")
+
+
+def test_texts_of_several_lines_are_no_rows(tmp_path: Path) -> None:
+    rows = [f'{T}{i:03d},{i + 1},GET /,200,"line, one\n\nline ""two""\n",true' for i in range(40)]
+    found = read(tmp_path, "a.jtl", "\n".join(["timeStamp,elapsed,label,code,text,success", *rows]))
+    assert found["duration_ns"] == [n * 1_000_000 for n in range(1, 41)]
+    assert all(found["ok"])
+    assert len(found["warnings"]) == 1  # whole milliseconds
+
+
+@pytest.mark.parametrize(
+    ("broken", "kept", "lost"),
+    [
+        ({7: '"x'}, 8, 12),  # Never closed: the row stays as far as it goes, the rest is in it.
+        ({7: '"x', 9: '"y"'}, 17, 3),  # Closed where the next text opens.
+        ({7: '"x', 9: 'y"'}, 18, 2),
+        ({7: '"x"y'}, 19, 1),
+    ],
+)
+def test_rows_that_a_quote_swallowed_are_counted(
+    tmp_path: Path, broken: dict[int, str], kept: int, lost: int
+) -> None:
+    rows = [f"{T}{i:03d},5,{broken.get(i, 'fine')},true" for i in range(20)]
+    found = read(tmp_path, "a.jtl", "\n".join(["timeStamp,elapsed,text,success", *rows, ""]))
+    assert len(found["duration_ns"]) == kept == 20 - lost
+    assert f"{lost} row{'s' * (lost > 1)} without a usable time: left out" in found["warnings"]
+
+
+def test_requests_that_start_before_they_were_intended_to_are_left_out(tmp_path: Path) -> None:
+    table = pa.table({"start_ns": [T, T, T], "intended_ns": [T - 1, T + 500, None]})
+    path = tmp_path / "jump.arrow"
+    table = table.append_column("duration_ns", pa.array([100, 100, 100]))
+    with pa.ipc.new_stream(path, table.schema) as stream:
+        stream.write_table(table)
+    found = read_load_output(path)
+    assert found["intended_ns"].to_pylist() == [T - 1, None]
+    assert b"1 row without a usable time (place 2): left out" in found.schema.metadata[b"warnings"]
 
 
 def test_rows_out_of_order_are_sorted_and_told(tmp_path: Path) -> None:
@@ -235,6 +273,20 @@ def test_the_warm_up_is_the_first_requests_in_time(tmp_path: Path) -> None:
     assert experiment.runs[0].requests == 2
     with pytest.raises(InputError, match="all of them within the warm-up of 4"):
         read_files({"a": [path], "b": [path]}, "a", warm_up=4)
+
+
+def test_the_published_test_drops_requests_not_rows(tmp_path: Path) -> None:
+    """Rows of other metrics or conditions between the requests are no warm-up."""
+    k6 = tmp_path / "k6.csv"
+    k6.write_text(K6.splitlines()[0] + "\n" + "".join(
+        f"http_reqs,{T},1,,,200,u\nhttp_req_duration,{T},{i},,true,200,u\n" for i in range(1, 11)
+    ))  # fmt: skip
+    mixed = tmp_path / "mixed.parquet"
+    columns = {"condition": ["a", "b"] * 10, "start_ns": range(20), "duration_ns": range(20)}
+    pq.write_table(pa.table({name: list(values) for name, values in columns.items()}), mixed)
+    files = open_files({"a": [k6], "b": [mixed]}, warm_up=4)
+    assert files.durations("a").tolist() == [i * 1_000_000 for i in range(5, 11)]
+    assert files.durations("b").tolist() == [9, 11, 13, 15, 17, 19]
 
 
 def test_one_warm_up_for_all_runs_is_found(tmp_path: Path) -> None:

@@ -12,8 +12,8 @@ REQUEST = "request"
 class Run:
     """One run of one condition: its summaries, never its requests, are compared.
 
-    `summaries` maps a metric (`p50`, `p95`, `p99`, `mean` in nanoseconds of response time;
-    `cpu_service`, `cpu_generator` in nanoseconds of CPU time a request) to its value.
+    `summaries` maps a metric (`p50`, `p95`, `p99`, `mean` in nanoseconds of response time,
+    `cpu_service` in nanoseconds of CPU time a request) to its value.
     An invalid run has a `reason` and need not have summaries.
     """
 
@@ -24,6 +24,8 @@ class Run:
     span: str
     requests: int
     errors: int
+    answered: int
+    """Successful requests that the summaries rest on: those of slices left out are not in it."""
     started_ns: int | None
     summaries: Mapping[str, float]
     valid: bool = True

@@ -16,8 +16,6 @@ from tare.samples.model import REQUEST, Experiment, Run
 from tare.samples.quiet import LeftOut, find_left_out
 
 if TYPE_CHECKING:
-    import numpy as np
-    import numpy.typing as npt
     from ibis.backends.duckdb import Backend
     from ibis.expr.types import Table
 
@@ -69,10 +67,11 @@ def read_result(folder: Path) -> Experiment:
         result = open_result(Path(folder))
         rows = _summaries(result)
     manifest = result.manifest
+    spans = _spans(manifest, rows)
     runs = [
-        run
+        _run(entry, span, rows.get(entry["run"], {}).get(span), result.left_out)
         for entry in manifest["runs"]
-        for run in _runs_of(entry, rows.get(entry["run"], []), result.left_out)
+        for span in spans[entry["run"]]
     ]
     return Experiment(
         runs=tuple(runs),
@@ -99,34 +98,6 @@ def readable(folder: Path) -> Iterator[None]:
         ) from error
 
 
-def latencies(
-    folder: Path,
-    condition: str | None = None,
-    block: int | None = None,
-    run: int | None = None,
-    limit: int | None = None,
-) -> npt.NDArray[np.float64]:
-    """Response times in ns, shape (n,), of successful requests in time order, for figures.
-
-    All that a filter names must match; `limit` takes the first so many. Slices left out of the
-    comparison are left out here too.
-    """
-    import numpy as np
-
-    table = open_result(Path(folder)).samples()
-    if table is None:
-        return np.zeros(0)
-    wanted: list[Any] = [~table.left_out, table.ok]
-    for name, value in (("condition", condition), ("block", block), ("run", run)):
-        if value is not None:
-            wanted.append(table[name] == value)
-    order = [name for name in ("run", "start_ns") if name in table.columns]
-    table = table.filter(wanted).order_by(order)
-    if limit is not None:
-        table = table.limit(limit)
-    return np.asarray(table.latency_ns.to_pyarrow().to_numpy(), dtype=np.float64)
-
-
 def read_hive(backend: Backend, folder: Path, name: str) -> Table | None:
     """One table of a result folder with condition (string), block and run (int) from its paths."""
     files = sorted((folder / name).glob("condition=*/block=*/run=*/*.parquet"))
@@ -142,54 +113,64 @@ def read_hive(backend: Backend, folder: Path, name: str) -> Table | None:
     )
 
 
-def _summaries(result: Result) -> dict[int, list[dict[str, Any]]]:
-    """A row a span for each run that has samples."""
+def _summaries(result: Result) -> dict[int, dict[str, dict[str, Any]]]:
+    """A row for each span of each run that has samples, by run and span."""
     samples = result.samples()
-    rows: dict[int, list[dict[str, Any]]] = {}
+    rows: dict[int, dict[str, dict[str, Any]]] = {}
     if samples is not None:
         by = ["run", "span"]
         kept = summaries(samples.filter(~samples.left_out), by)
         for row in kept.order_by(by).to_pyarrow().to_pylist():
-            rows.setdefault(row["run"], []).append(row)
+            rows.setdefault(row["run"], {})[row["span"]] = row
     return rows
 
 
-def _runs_of(entry: dict[str, Any], rows: list[dict[str, Any]], left_out: LeftOut) -> list[Run]:
-    cpu = entry.get("cpu") or {}
-    spent = {
-        "cpu_service": cpu.get("service_ns_per_request"),
-        "cpu_generator": cpu.get("generator_ns_per_request"),
-    }
+def _spans(manifest: dict[str, Any], rows: dict[int, dict[str, Any]]) -> dict[int, list[str]]:
+    """The spans of each run. One that failed has those of its condition's other runs.
+
+    It would have had them, and is missing in the comparison of each.
+    """
+    usual: dict[tuple[str, str], set[str]] = {}
+    for entry in manifest["runs"]:
+        place = entry["environment"], entry["condition"]
+        usual.setdefault(place, set()).update(rows.get(entry["run"], ()))
+    spans = {}
+    for entry in manifest["runs"]:
+        mine = set(rows.get(entry["run"], ()))
+        if not mine or not entry["valid"]:
+            mine |= usual[entry["environment"], entry["condition"]]
+        spans[entry["run"]] = sorted(mine or {REQUEST})
+    return spans
+
+
+def _run(entry: dict[str, Any], span: str, row: dict[str, Any] | None, left_out: LeftOut) -> Run:
+    row = row or {"requests": 0, "errors": 0}
+    answered = row["requests"] - row["errors"]
+    summaries_of = {name: row[name] for name in ("p50", "p95", "p99", "mean") if answered}
+    whole = span == REQUEST
+    cpu = (entry.get("cpu") or {}).get("service_ns_per_request")
+    if whole and cpu is not None:
+        summaries_of["cpu_service"] = cpu
+    valid = bool(entry["valid"]) and answered > 0
+    reason = entry.get("reason") or (None if valid else "no successful request was recorded")
     started, duration = entry.get("started_ns"), entry.get("duration_ns")
-    ended = started + duration if started is not None and duration is not None else None
-    runs = []
-    for row in rows or [{"span": REQUEST, "requests": 0, "errors": 0}]:
-        answered = row["requests"] > row["errors"]
-        whole = row["span"] == REQUEST
-        summaries_of = {name: row[name] for name in ("p50", "p95", "p99", "mean") if answered}
-        if whole:
-            summaries_of |= {name: value for name, value in spent.items() if value is not None}
-        valid = bool(entry["valid"]) and answered
-        reason = entry.get("reason") or (None if valid else "no successful request was recorded")
-        runs.append(
-            Run(
-                environment=entry["environment"],
-                condition=entry["condition"],
-                block=entry["block"],
-                run=entry["run"],
-                span=row["span"],
-                requests=_or(entry.get("requests"), row["requests"]) if whole else row["requests"],
-                errors=_or(entry.get("errors"), row["errors"]) if whole else row["errors"],
-                started_ns=started,
-                ended_ns=ended,
-                endpoint=entry.get("endpoint"),
-                summaries=summaries_of,
-                valid=valid,
-                reason=reason,
-                left_out=left_out.shares.get(entry["run"], 0.0),
-            )
-        )
-    return runs
+    return Run(
+        environment=entry["environment"],
+        condition=entry["condition"],
+        block=entry["block"],
+        run=entry["run"],
+        span=span,
+        requests=_or(entry.get("requests"), row["requests"]) if whole else row["requests"],
+        errors=_or(entry.get("errors"), row["errors"]) if whole else row["errors"],
+        answered=answered,
+        started_ns=started,
+        ended_ns=started + duration if started is not None and duration is not None else None,
+        endpoint=entry.get("endpoint"),
+        summaries=summaries_of,
+        valid=valid,
+        reason=reason,
+        left_out=left_out.shares.get(entry["run"], 0.0),
+    )
 
 
 def _or(value: int | None, otherwise: int) -> int:

@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from tare.errors import InputError
-from tare.samples import latencies, read_result
+from tare.samples import read_result
 
 SLICES = 40
 """Slices of a block, 20 rounds of two conditions."""
@@ -143,14 +143,12 @@ def test_latency_counts_from_the_intended_start(tmp_path: Path) -> None:
 
 
 def test_a_stolen_slice_leaves_out_its_round_and_the_one_before(tmp_path: Path) -> None:
-    folder = write_result(tmp_path, steal={(1, 10): 10e6})
-    experiment = read_result(folder)
+    experiment = read_result(write_result(tmp_path, steal={(1, 10): 10e6}))
     # Slice 10 is plain's in round 5; rounds 4 and 5 of 20 go, for both conditions of block 1.
     assert [run.left_out for run in experiment.runs] == [0.1, 0.1, 0.0, 0.0]
     assert [run.requests for run in experiment.runs] == [90, 90, 100, 100]
     assert experiment.runs[0].summaries["p99"] == 100_000
-    assert latencies(folder, condition="plain", block=1).size == 90 - 18
-    assert latencies(folder, run=2, limit=3).tolist() == [110_000.0] * 3
+    assert experiment.runs[0].answered == 90 - 18
 
 
 def test_unusual_waiting_leaves_out_its_round_only(tmp_path: Path) -> None:
@@ -204,6 +202,18 @@ def test_a_run_without_samples_is_invalid(tmp_path: Path) -> None:
     run = read_result(folder).runs[1]
     assert not run.valid
     assert run.reason == "no successful request was recorded"
+
+
+def test_a_failed_run_is_missing_in_every_span_of_its_condition(tmp_path: Path) -> None:
+    folder = write_result(tmp_path, invalid={4: "the service crashed"})
+    for path in folder.glob("samples/*/*/*/*.parquet"):
+        table = pq.ParquetFile(path).read()
+        spans = pa.array(["pay" if seq == 1 else None for seq in table["seq"].to_pylist()])
+        pq.write_table(table.append_column("span", spans), path)
+    (folder / "samples/condition=hook/block=2/run=4/samples.parquet").unlink()
+    failed = [run for run in read_result(folder).runs if run.run == 4]
+    assert [(run.span, run.valid) for run in failed] == [("pay", False), ("request", False)]
+    assert {run.reason for run in failed} == {"the service crashed"}
 
 
 def test_what_is_no_result_folder_is_named(tmp_path: Path) -> None:

@@ -51,7 +51,9 @@ def tidy(backend: Backend, source: Source, name: str) -> Requests:
         good = good & raw.start_ns.notnull() & raw.start_ns.between(-LATEST, LATEST)
     if "intended_ns" in raw.columns:
         intended: Any = raw.intended_ns
-        good = good & (intended.isnull() | intended.between(-LATEST, LATEST))
+        # What starts before it was intended to has a clock that jumped, and no response time.
+        not_late: Any = intended.between(-LATEST, raw.start_ns if timed else LATEST)
+        good = good & (intended.isnull() | not_late)
     warnings = [*source.notes]
     bad = raw.filter(~good).order_by("row")
     unreadable = count_rows(bad) + source.rejected

@@ -49,8 +49,8 @@ def order(runs: Sequence[Run], baseline: str) -> Iterator[str]:
     for early, late in permutations(names, 2):
         if baseline not in (early, late):
             continue
-        ends = [run.ended_ns for run in runs if run.condition == early]
-        starts = [run.started_ns for run in runs if run.condition == late]
+        ends = [run.ended_ns for run in runs if run.valid and run.condition == early]
+        starts = [run.started_ns for run in runs if run.valid and run.condition == late]
         last = [end for end in ends if end is not None]
         first = [start for start in starts if start is not None]
         if not ends or not starts or len(last) < len(ends) or len(first) < len(starts):
@@ -81,12 +81,11 @@ def errors(runs: Sequence[Run], baseline: str) -> Iterator[str]:
 
 def tail(runs: Sequence[Run], baseline: str) -> Iterator[str]:  # noqa: ARG001
     """A p99 of few requests is one or two of them."""
-    short = [run for run in runs if run.valid and run.requests - run.errors < 100 * TAIL_REQUESTS]
+    short = [run.answered for run in runs if run.valid and run.answered < 100 * TAIL_REQUESTS]
     if short:
-        fewest = min(run.requests - run.errors for run in short)
         yield (
             f"{count(len(short), 'run')} with fewer than {100 * TAIL_REQUESTS:,} requests (fewest:"
-            f" {fewest:,}): p99 rests on fewer than {TAIL_REQUESTS} of them"
+            f" {min(short):,}): p99 rests on fewer than {TAIL_REQUESTS} of them"
         )
 
 

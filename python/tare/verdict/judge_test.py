@@ -35,6 +35,7 @@ def run(
         span="request",
         requests=5_000,
         errors=0,
+        answered=5_000,
         started_ns=started,
         ended_ns=started + 5_000,
         summaries={}
@@ -135,6 +136,14 @@ def test_below_six_blocks_nothing_is_concluded(count: int, needed: int) -> None:
         assert (found.low, found.p, found.mde, found.runs_needed) == (None, None, None, 6)
 
 
+def test_runs_that_no_number_would_settle_are_not_promised_one() -> None:
+    found = primary(judge(blocks(lambda block: (1.6, 0.7)[block % 2], 2)))
+    assert (found.verdict, found.runs_needed) == ("inconclusive", None)
+    assert "2 blocks cannot tell" in found.reason
+    assert "no practical number of runs would tell; seen so far" in found.reason
+    assert "needed" not in found.reason
+
+
 def test_below_five_unpaired_runs_nothing_is_concluded() -> None:
     for count, word in ((1, "inconclusive"), (4, "inconclusive"), (5, "slower")):
         # Unpaired, the drift between blocks is noise, so the effect has to be large.
@@ -156,6 +165,36 @@ def test_more_comparisons_need_more_blocks() -> None:
         assert one.verdict == "inconclusive"
         assert one.runs_needed == 7
     assert primary(judge(blocks(noisy(1.2), 6))).verdict == "slower"
+
+
+def test_more_comparisons_need_more_runs_to_see_the_budget() -> None:
+    """The smallest of seven p-values has to be below alpha / 7."""
+    here = blocks(noisy(1.02, scale=12))
+    others = tuple(
+        replace(one, environment=f"e{number}") for number in range(6) for one in here.runs
+    )
+    alone = primary(judge(here))
+    among = primary(judge(replace(here, runs=(*here.runs, *others))))
+    assert alone.runs_needed is not None
+    assert among.runs_needed is not None
+    assert among.runs_needed > 1.3 * alone.runs_needed
+    assert alone.mde is not None
+    assert among.mde is not None
+    assert among.mde > 1.2 * alone.mde
+
+
+def test_close_runs_are_not_surer_than_their_number_allows() -> None:
+    """Seven conditions, five unpaired runs: 7 x 2/252 is above alpha, however close the runs."""
+    generator = np.random.default_rng(5)
+    runs = [
+        replace(run(name, block, float(level * generator.normal(1, 1e-4))), run=block)
+        for name, level in (("plain", 1.0), *((f"c{number}", 1.01) for number in range(7)))
+        for block in range(1, 6)
+    ]
+    judged = judge(Experiment(tuple(runs), "plain", paired=False, budget=0.001))
+    found = [one for one in judged.comparisons if one.role == "primary"]
+    assert {one.p_adjusted for one in found} == {7 * 2 / 252}
+    assert {one.verdict for one in found} == {"inconclusive"}
 
 
 def test_invalid_when_failures_leave_too_few() -> None:
@@ -268,6 +307,22 @@ def test_order_that_is_confounded_is_told() -> None:
     assert any("every run of 'plain' came before every run of 'hook'" in line for line in later)
     assert not starts(lambda one: one.block * 1_000 + 10 * (one.condition == "hook"))
     assert not starts(lambda one: one.block * 10)
+
+
+def test_a_failed_run_without_times_hides_no_confounding() -> None:
+    whole = blocks(noisy(1.1))
+    moved = [replace(one, started_ns=1_000 * (one.condition == "hook")) for one in whole.runs]
+    timed = [replace(one, ended_ns=(one.started_ns or 0) + 5) for one in moved]
+    failed = replace(run("hook", 3, reason="crashed"), started_ns=None, ended_ns=None)
+    runs = tuple(failed if one.run == failed.run else one for one in timed)
+    assert any("order is confounded" in line for line in judge(replace(whole, runs=runs)).warnings)
+
+
+def test_a_tail_of_few_requests_is_told() -> None:
+    whole = blocks(noisy(1.1))
+    few = replace(whole.runs[0], requests=1_000, answered=520)
+    warnings = judge(replace(whole, runs=(few, *whole.runs[1:]))).warnings
+    assert any("1 run with fewer than 1,000 requests (fewest: 520)" in one for one in warnings)
 
 
 def test_failures_and_left_out_load_are_told() -> None:

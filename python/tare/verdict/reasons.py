@@ -10,9 +10,9 @@ SUBJECTS = {
     "p50": "the median",
     "mean": "the mean",
     "cpu_service": "the service's CPU time a request",
-    "cpu_generator": "the generator's CPU time a request",
 }
 SHOWN = 2
+NO_NUMBER = "no practical number of runs would tell"
 
 
 def invalid(evidence: Evidence) -> str:
@@ -31,13 +31,11 @@ def too_coarse(evidence: Evidence) -> str:
 
 def too_few_runs(evidence: Evidence) -> str:
     """How many runs there are and how many it takes."""
-    needed = evidence.runs_needed or evidence.least
-    have = _runs(evidence, evidence.runs)
-    more = needed - evidence.runs
-    return (
-        f"{have} cannot tell a change from chance between runs:"
-        f" {needed} are needed, {more} more{_seen(evidence)}."
-    )
+    cannot = f"{_runs(evidence, evidence.runs)} cannot tell a change from chance between runs"
+    if evidence.runs_needed is None:
+        return f"{cannot}, and {NO_NUMBER}{_seen(evidence)}."
+    more = evidence.runs_needed - evidence.runs
+    return f"{cannot}: {evidence.runs_needed} are needed, {more} more{_seen(evidence)}."
 
 
 def changed(evidence: Evidence) -> str:
@@ -77,7 +75,7 @@ def not_enough(evidence: Evidence) -> str:
     )
     least = "" if evidence.mde is None else f"; these runs see changes from {_mde(evidence)}"
     if evidence.runs_needed is None:
-        return f"{seen}{least}; no practical number of runs would tell."
+        return f"{seen}{least}; {NO_NUMBER}."
     more = evidence.runs_needed - evidence.runs
     if more <= 0:
         return f"{seen}{least}; the effect lies near the budget's edge, where only luck decides."

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import csv
 import gzip
+import re
 import zlib
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, cast
@@ -22,7 +23,10 @@ NANOSECONDS = {"s": 1_000_000_000, "ms": 1_000_000, "us": 1_000, "ns": 1}
 
 
 def read_text(backend: Backend, path: Path) -> tuple[Table, int, int]:
-    """The file's rows as strings with `row`, the lines rejected, and the duplicate rows."""
+    """The file's rows as strings with `row`, how many rows were lost, and the duplicate rows.
+
+    Lost are rows with too many fields, and those that broken quotes made part of another.
+    """
     import duckdb
     import ibis
 
@@ -39,6 +43,8 @@ def read_text(backend: Backend, path: Path) -> tuple[Table, int, int]:
             quote='"',
             escape='"',
             null_padding=True,
+            # In parallel, the engine refuses files whose quoted texts have several lines.
+            parallel=False,
             ignore_errors=True,
             store_rejects=True,
             rejects_table=f"{name}_errors",
@@ -49,9 +55,14 @@ def read_text(backend: Backend, path: Path) -> tuple[Table, int, int]:
         errors = backend.table(f"{name}_errors")
         rejected = count_rows(errors.select("line").distinct())
     except duckdb.Error as error:
-        raise InputError(f"{path}: not a CSV file with a header: {first_line(error)}") from error
-    duplicates = count_rows(table) - count_rows(table.distinct())
-    return table.mutate(row=table.rowid()), rejected, duplicates
+        raise InputError(
+            f"{path}: cannot be read as CSV: {first_line(error)};"
+            " expected a header and one row a request, in UTF-8"
+        ) from error
+    rows = count_rows(table)
+    inside, swallowed = _within_quotes(table, delimiter)
+    lost = swallowed + max(_lines(path) - 1 - rows - inside, rejected)
+    return table.mutate(row=table.rowid()), lost, rows - count_rows(table.distinct())
 
 
 def nanoseconds(text: ir.StringColumn, unit: str) -> ir.IntegerColumn:
@@ -69,6 +80,30 @@ def is_gzipped(path: Path) -> bool:
 def opened(path: Path) -> IO[bytes]:
     """The file's bytes, unpacked. Raises OSError, here or when they are read."""
     return cast("IO[bytes]", gzip.open(path, "rb")) if is_gzipped(path) else path.open("rb")
+
+
+def _within_quotes(table: Table, delimiter: str) -> tuple[int, int]:
+    """How many lines stand within quotes, and how many of them have the fields of a row."""
+    import ibis
+
+    several = ibis.or_(*(table[name].contains("\n") for name in table.columns))
+    lines = rows = 0
+    for row in table.filter(several).to_pyarrow().to_pylist():
+        for place, field in enumerate(row.values()):
+            _, *further = re.split("\r?\n", field or "")
+            if further:
+                *whole, last = further
+                lines += 1 + sum(map(bool, whole))
+                rows += sum(line.count(delimiter) >= len(row) - 1 for line in whole)
+                # The fields after this one stand in the last line too.
+                rows += last.count(delimiter) >= max(place, 1)
+    return lines, rows
+
+
+def _lines(path: Path) -> int:
+    """Lines of the file that are not empty, the header among them."""
+    with opened(path) as file:
+        return sum(1 for line in file if line.strip(b"\r\n"))
 
 
 def _header(path: Path) -> tuple[str, list[str]]:

@@ -20,7 +20,7 @@ class Source:
 
     samples: Table
     rejected: int = 0
-    """Lines that were not even rows: too many fields, broken quotes or text."""
+    """Rows that could not even be taken apart: too many fields, broken quotes or text."""
     duplicates: int = 0
     """Rows equal to an earlier one in every field of the file."""
     ordered: bool = True
