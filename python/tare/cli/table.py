@@ -88,7 +88,7 @@ def _effect(one: Comparison) -> str:
 
     if one.relative is None or one.absolute_ns is None:
         return "-"
-    return f"{percent(one.relative)} ({duration(one.absolute_ns, sign=True)})"
+    return f"{percent(one.relative)} ({duration(one.absolute_ns, signed=True)})"
 
 
 def _interval(one: Comparison) -> str:
@@ -110,6 +110,6 @@ def _published(test: Published) -> str:
     return (
         "[bold]published t-test[/] (all requests pooled; shown beside the verdict, no part of it):"
         f" t = {test.t:.2f}, p {p}, pooled sd {duration(test.pooled_sd_ns)}, mean"
-        f" {duration(test.mean_difference_ns, sign=True)}, median"
-        f" {duration(test.median_difference_ns, sign=True)}, n = {test.n:,} a condition"
+        f" {duration(test.mean_difference_ns, signed=True)}, median"
+        f" {duration(test.median_difference_ns, signed=True)}, n = {test.n:,} a condition"
     )

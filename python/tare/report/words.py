@@ -5,30 +5,25 @@ import math
 import re
 import unicodedata
 
+from tare.verdict import words as said
+
 NO_BREAK = "\u00a0"
 MINUS = "\u2212"
 _METRICS = {"cpu_service": "service CPU"}
-_UNITS = ((1e9, "s"), (1e6, "ms"), (1e3, "µs"), (1.0, "ns"))
 
 
 def duration(nanoseconds: float | None, *, signed: bool = False) -> str:
-    """`1234567` as `1.23 ms`: three significant digits in the unit that fits."""
+    """`1234567` as `1.23 ms`; a dash where there is none."""
     if nanoseconds is None or not math.isfinite(nanoseconds):
         return "–"
-    size = abs(nanoseconds)
-    scale, unit = next((pair for pair in _UNITS if size >= 0.9995 * pair[0]), _UNITS[-1])
-    return f"{_sign(nanoseconds, signed)}{_significant(size / scale)}{NO_BREAK}{unit}"
+    return typeset(said.duration(nanoseconds, signed=signed))
 
 
 def percent(fraction: float | None, *, signed: bool = True) -> str:
-    """`0.0234` as `+2.3 %`: two significant digits, never finer than a hundredth of a percent."""
+    """`0.0234` as `+2.3 %`; a dash where there is none."""
     if fraction is None or not math.isfinite(fraction):
         return "–"
-    size = abs(fraction) * 100
-    digits = 2 if size < 0.995 else 1 if size < 9.95 else 0
-    text = f"{size:.{digits}f}"
-    sign = _sign(fraction, signed) if float(text) else ""
-    return f"{sign}{text}{NO_BREAK}%"
+    return typeset(said.percent(fraction, signed=signed))
 
 
 def interval(low: float | None, high: float | None) -> str:
@@ -76,15 +71,3 @@ def safe(text: object, limit: int | None = None) -> str:
         for character in str(text)
     )
     return clean if limit is None or len(clean) <= limit else f"{clean[: limit - 1]}…"
-
-
-def _sign(value: float, signed: bool) -> str:
-    if value < 0:
-        return MINUS
-    return "+" if signed and value > 0 else ""
-
-
-def _significant(size: float) -> str:
-    if size >= 99.95 or size == 0:
-        return f"{size:.0f}"
-    return f"{size:.1f}" if size >= 9.995 else f"{size:.2f}"

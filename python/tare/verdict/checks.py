@@ -73,7 +73,7 @@ def errors(runs: Sequence[Run], baseline: str) -> Iterator[str]:
     if not any(failed for failed, _ in totals.values()):
         return
     listed = ", ".join(
-        f"'{name}' {failed:,} of {sent:,} ({percent(failed / sent if sent else 0, sign=False)})"
+        f"'{name}' {failed:,} of {sent:,} ({percent(failed / sent if sent else 0, signed=False)})"
         for name, (failed, sent) in sorted(totals.items(), key=lambda one: one[0] != baseline)
     )
     yield f"failed requests, in no latency above: {listed}"
@@ -94,9 +94,9 @@ def left_out(runs: Sequence[Run], baseline: str) -> Iterator[str]:  # noqa: ARG0
     shares = [run.left_out for run in runs if run.valid]
     if shares and max(shares) > 0:
         yield (
-            f"{percent(sum(shares) / len(shares), sign=False)} of the load was left out, in all"
+            f"{percent(sum(shares) / len(shares), signed=False)} of the load was left out, in all"
             " conditions alike, because something else had the CPU"
-            f" (most in one run: {percent(max(shares), sign=False)})"
+            f" (most in one run: {percent(max(shares), signed=False)})"
         )
 
 

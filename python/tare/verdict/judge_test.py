@@ -144,6 +144,11 @@ def test_runs_that_no_number_would_settle_are_not_promised_one() -> None:
     assert "needed" not in found.reason
 
 
+def test_equal_runs_are_not_called_lower() -> None:
+    found = primary(judge(blocks(lambda _: 1.0, 3)))
+    assert "seen so far: the median the same to 0.01 %" in found.reason
+
+
 def test_below_five_unpaired_runs_nothing_is_concluded() -> None:
     for count, word in ((1, "inconclusive"), (4, "inconclusive"), (5, "slower")):
         # Unpaired, the drift between blocks is noise, so the effect has to be large.

@@ -59,6 +59,6 @@ def _direction(published: Published, name: str) -> str:
     found = "significant" if published.p <= ALPHA else "not significant"
     line = (
         f"the published t-test is {found}, its sign says '{name}' is {word}: mean"
-        f" {duration(mean, sign=True)}, median {duration(median, sign=True)}"
+        f" {duration(mean, signed=True)}, median {duration(median, signed=True)}"
     )
     return line + (" - mean and median disagree about the sign" if mean * median < 0 else "")

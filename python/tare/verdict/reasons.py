@@ -12,6 +12,8 @@ SUBJECTS = {
     "cpu_service": "the service's CPU time a request",
 }
 SHOWN = 2
+THE_SAME = 0.0001
+"""Relative differences below this are not worth a direction."""
 NO_NUMBER = "no practical number of runs would tell"
 
 
@@ -42,7 +44,7 @@ def changed(evidence: Evidence) -> str:
     """How much, how sure, and over what."""
     return (
         f"{_subject(evidence)} is {_effect(evidence)} ({_range(evidence)}) over"
-        f" {_runs(evidence, evidence.runs)}; the budget is {percent(evidence.budget, sign=False)}"
+        f" {_runs(evidence, evidence.runs)}; the budget is {percent(evidence.budget, signed=False)}"
         f"{_cpu(evidence)}."
     )
 
@@ -51,7 +53,7 @@ def unchanged(evidence: Evidence) -> str:
     """That the difference is too small to matter, and how large it can be."""
     return (
         f"{_subject(evidence)} differs by {percent(evidence.relative or 0)} ({_range(evidence)}),"
-        f" less than the budget of {percent(evidence.budget, sign=False)}, over"
+        f" less than the budget of {percent(evidence.budget, signed=False)}, over"
         f" {_runs(evidence, evidence.runs)}{_cpu(evidence)}."
     )
 
@@ -71,7 +73,7 @@ def not_enough(evidence: Evidence) -> str:
     seen = (
         f"{_subject(evidence)} is {_effect(evidence)} ({_range(evidence)}):"
         " neither a clear change nor clearly within the budget of"
-        f" {percent(evidence.budget, sign=False)}"
+        f" {percent(evidence.budget, signed=False)}"
     )
     least = "" if evidence.mde is None else f"; these runs see changes from {_mde(evidence)}"
     if evidence.runs_needed is None:
@@ -90,8 +92,10 @@ def _subject(evidence: Evidence, start: bool = True) -> str:
 
 def _effect(evidence: Evidence) -> str:
     relative, absolute = evidence.relative or 0.0, evidence.absolute_ns or 0.0
+    if abs(relative) < THE_SAME:
+        return f"the same to {percent(THE_SAME, signed=False)}"
     word = "higher" if relative > 0 else "lower"
-    return f"{percent(abs(relative), sign=False)} ({duration(abs(absolute))}) {word}"
+    return f"{percent(abs(relative), signed=False)} ({duration(abs(absolute))}) {word}"
 
 
 def _range(evidence: Evidence) -> str:
@@ -101,7 +105,7 @@ def _range(evidence: Evidence) -> str:
 
 
 def _mde(evidence: Evidence) -> str:
-    return percent(evidence.mde or 0, sign=False)
+    return percent(evidence.mde or 0, signed=False)
 
 
 def _runs(evidence: Evidence, number: int) -> str:

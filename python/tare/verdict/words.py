@@ -1,27 +1,35 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How numbers are said to a person."""
+"""How numbers are said to a person, on a terminal, in a reason and in a report alike."""
 
 from __future__ import annotations
 
-UNITS = ((1e9, "s"), (1e6, "ms"), (1e3, "µs"))
+UNITS = ((1e9, "s"), (1e6, "ms"), (1e3, "µs"), (1.0, "ns"))
 
 
-def percent(fraction: float, sign: bool = True) -> str:
-    """A fraction in percent with two or three digits that mean something: `+2.4 %`."""
-    value = fraction * 100
-    digits = 2 if abs(value) < 1 else 1 if abs(value) < 100 else 0
-    return f"{value:{'+' if sign else ''}.{digits}f} %"
+def percent(fraction: float, *, signed: bool = True) -> str:
+    """`0.0234` as `+2.3 %`: two decimals below 1 %, none from 100 %, one between."""
+    size = abs(fraction) * 100
+    digits = 2 if size < 0.995 else 1 if size < 99.95 else 0
+    return f"{_with_sign(fraction, f'{size:.{digits}f}', signed)} %"
 
 
-def duration(nanoseconds: float, sign: bool = False) -> str:
-    """A duration in the unit that fits it: `+48.2 µs`."""
-    plus = "+" if sign else ""
-    for size, unit in UNITS:
-        if abs(nanoseconds) >= size:
-            return f"{nanoseconds / size:{plus}.3g} {unit}"
-    return f"{nanoseconds:{plus}.0f} ns"
+def duration(nanoseconds: float, *, signed: bool = False) -> str:
+    """`48236` as `48.2 µs`: three significant digits, or all before the point, in fitting units."""
+    size = abs(nanoseconds)
+    # What would be rounded to 1000 of a unit is 1 of the next.
+    scale, unit = next((pair for pair in UNITS if size >= 0.9995 * pair[0]), UNITS[-1])
+    size /= scale
+    digits = 0 if size >= 99.95 or size == 0 else 1 if size >= 9.995 else 2
+    return f"{_with_sign(nanoseconds, f'{size:.{digits}f}', signed)} {unit}"
 
 
 def count(number: int, noun: str) -> str:
     """A number with its noun: `1 run`, `46,000 requests`."""
     return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
+
+
+def _with_sign(value: float, size: str, signed: bool) -> str:
+    """What is rounded to zero has no sign."""
+    if float(size) == 0:
+        return size
+    return f"-{size}" if value < 0 else f"+{size}" if signed else size
