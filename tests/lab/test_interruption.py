@@ -87,6 +87,19 @@ def test_when_the_supervisor_is_killed_tare_stops_all_that_it_started(
     assert not list(Path("/sys/fs/cgroup").glob(f"**/tare-{supervisor}-*"))
 
 
+def test_resume_refuses_a_plan_that_is_not_text(experiment: Experiment) -> None:
+    experiment.write_plan()
+    experiment.result.mkdir()
+    (experiment.result / "plan.toml").write_bytes(b"\xff")
+    process = experiment.start("--resume", str(experiment.result))
+    _, errors = process.communicate(timeout=30)
+    file = experiment.result / "plan.toml"
+    assert (process.returncode, errors) == (
+        2,
+        f"tare: {file}: not UTF-8; nothing to resume there\n",
+    )
+
+
 def test_resume_refuses_another_plan(experiment: Experiment) -> None:
     experiment.write_plan()
     assert experiment.measure(blocks=1).returncode == 0

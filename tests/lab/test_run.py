@@ -82,6 +82,8 @@ def test_blocks_one_after_the_other_on_a_fixed_port(experiment: Experiment) -> N
 
 def test_a_dry_run_prints_the_order_and_starts_nothing(experiment: Experiment) -> None:
     experiment.write_plan()
+    done = experiment.run("--dry-run", "--blocks", "3", "--seed", "9", "--json")
+    assert json.loads(done.stdout)["seed"] == 9
     done = experiment.run("--dry-run", "--blocks", "3", "--seed", "9")
     assert done.returncode == 0
     assert "block 3: " in done.stdout

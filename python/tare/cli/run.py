@@ -47,8 +47,9 @@ def run(
 
     given = {"blocks": blocks, "seed": seed}
     settings = {key: value for key, value in given.items() if value is not None}
-    if resume is not None and (out is not None or settings):
-        raise InputError("--resume goes on as it was begun; leave out --out, --blocks and --seed")
+    if resume is not None and (out is not None or settings or dry_run):
+        others = "--out, --blocks, --seed and --dry-run"
+        raise InputError(f"--resume goes on as it was begun; leave out {others}")
     plan = load(plan_file, settings)
     if dry_run:
         print_order(plan, json)
@@ -123,7 +124,8 @@ def print_order(plan: "Plan", as_json: bool) -> None:
     seconds = plan_seconds(plan)
     if as_json:
         parts = [asdict(part) for part in order]
-        print(json.dumps({"design": plan.design_used, "order": parts, "seconds": seconds}))
+        answer = {"design": plan.design_used, "seed": seed, "order": parts, "seconds": seconds}
+        print(json.dumps(answer))
         return
     together = "side by side" if plan.design_used == "interleaved" else "one after the other"
     drawn = "" if plan.seed is not None else " (drawn now: another order next time)"

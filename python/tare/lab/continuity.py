@@ -38,8 +38,10 @@ def changes(begun: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
     """What is different of the machine, by the manifest and one made now, a line each.
 
     Raises InputError where the runs would be of another experiment: on another machine, on
-    other CPUs, or with other rules or proxy configurations.
+    other CPUs, or with other rules or proxy configurations; or where `begun` lacks something.
     """
+    if missing := sorted(now.keys() - begun.keys()):
+        raise InputError(f"manifest.json has no {', '.join(missing)}; begin anew")
     was, is_now = begun["machine"], now["machine"]
     for key in _MACHINE:
         if was.get(key) != is_now.get(key):
@@ -54,7 +56,7 @@ def changes(begun: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
                 f"was begun with the {who} on CPUs {cpus}, here it would be {now_on};"
                 " allow tare the CPUs it had, or begin anew"
             )
-    files = begun.get("files", {})
+    files = begun["files"]
     for name in files:
         if files[name] != now["files"].get(name):
             raise InputError(f"was begun with another {name}; put it back, or begin anew")

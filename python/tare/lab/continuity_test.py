@@ -36,6 +36,11 @@ def now(table: str, key: str, value: object) -> dict[str, Any]:
     return changed
 
 
+def test_a_manifest_that_lacks_something_is_refused() -> None:
+    with pytest.raises(InputError, match=r"manifest\.json has no files, placement; begin anew"):
+        changes({"machine": BEGUN["machine"]}, BEGUN)
+
+
 @pytest.mark.parametrize(
     ("table", "key", "value", "message"),
     [

@@ -105,9 +105,10 @@ def resumable(plan: Plan, folder: Path) -> Plan:
     """
     file = folder / "plan.toml"
     try:
-        stored = parse(file.read_text(), str(file), plan.folder)
-    except OSError as error:
-        raise InputError(f"{file}: {error.strerror}; nothing to resume there") from error
+        stored = parse(file.read_text(encoding="utf-8"), str(file), plan.folder)
+    except (OSError, UnicodeDecodeError) as error:
+        why = error.strerror if isinstance(error, OSError) else "not UTF-8"
+        raise InputError(f"{file}: {why}; nothing to resume there") from error
     mine, its = plan.model_dump(), stored.model_dump()
     changed = [key for key in mine if key not in ("blocks", "seed") and mine[key] != its[key]]
     if changed:

@@ -72,10 +72,13 @@ class ResultFolder:
         """
         try:
             self._hold()
-            self.manifest = json.loads((self.path / "manifest.json").read_text())
+            manifest = json.loads((self.path / "manifest.json").read_text(encoding="utf-8"))
         except (OSError, ValueError) as error:
             why = error.strerror if isinstance(error, OSError) else error
             raise InputError(f"{self.path}: not a result folder to resume: {why}") from error
+        if not isinstance(manifest, dict) or manifest.get("format") != FORMAT:
+            raise InputError(f"{self.path}: manifest.json is not of format {FORMAT}; begin anew")
+        self.manifest = manifest
 
     def _hold(self) -> None:
         """Locks the result; the kernel lets go of it when this process ends, however it does."""

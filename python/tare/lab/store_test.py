@@ -86,13 +86,24 @@ def test_a_folder_with_anything_in_it_is_left_as_it_is(tmp_path: Path) -> None:
 
 def test_a_result_is_held_by_one_at_a_time(tmp_path: Path) -> None:
     with closing(ResultFolder(tmp_path / "result")) as first:
-        first.create("plan", {"runs": []})
+        first.create("plan", {"format": 1, "runs": []})
         second = ResultFolder(first.path)
         with closing(second), pytest.raises(InputError, match="another tare run is at work on it"):
             second.open()
     with closing(ResultFolder(first.path)) as third:
         third.open()
-        assert third.manifest == {"runs": []}
+        assert third.manifest == {"format": 1, "runs": []}
+
+
+@pytest.mark.parametrize("manifest", ["{}", "[]", '{"format": 2}', "\udcff"])
+def test_what_is_no_manifest_of_this_format_is_not_resumed(tmp_path: Path, manifest: str) -> None:
+    (tmp_path / "plan.toml").touch()
+    (tmp_path / "manifest.json").write_text(manifest, errors="surrogateescape")
+    with (
+        closing(ResultFolder(tmp_path)) as folder,
+        pytest.raises(InputError, match=r"result|format"),
+    ):
+        folder.open()
 
 
 def test_cpu_time_a_request_comes_from_the_slices() -> None:
