@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tare.errors import InputError, TareError
+from tare.lab.cpu_time import per_request, spent, watched_all
 from tare.lab.launch import Launch, RunError
 from tare.lab.processes import Process, Processes, StartError
 from tare.lab.store import of_condition, read_stream
@@ -94,10 +95,10 @@ def measure(
     addresses = [(target.condition, url(load, target.launch)) for target in targets]
     command = own_command(load, rate, addresses, bench.folder)
     command += ["--seed", str(seed), "--out", str(out), "--machine", str(machine)]
-    watched = {target.condition: pids_of(target, bench) for target in targets}
-    for name, pids in watched.items():
-        if pids:  # else it died since it was ready; that is found out after the load
-            command += ["--watch", f"{name}={','.join(map(str, pids))}"]
+    before = {target.condition: spent(bench.processes, target.processes) for target in targets}
+    for name, found in before.items():
+        if found.pids:  # else it died since it was ready; that is found out after the load
+            command += ["--watch", f"{name}={','.join(map(str, found.pids))}"]
     seconds = (load.warmup + load.duration) / 1e9 * len(targets)
     report = _report(run_generator(command, targets, bench, seconds, own=True).printed)
     samples, readings = read_stream(out), read_stream(machine)
@@ -107,9 +108,9 @@ def measure(
     for target in targets:
         name = target.condition
         of_machine = None if readings is None else of_condition(readings, name)
-        cpu = {} if of_machine is None else cpu_per_request(of_machine)
-        if pids_of(target, bench) != watched[name]:
-            # Processes came or went: the sum over those that were watched is not the service's.
+        cpu = {} if of_machine is None else per_request(of_machine)
+        after = spent(bench.processes, target.processes)
+        if not watched_all(before[name], after, bench.processes.in_ticks):
             cpu.pop("service_ns_per_request", None)
         measured[name] = Measured(
             samples=of_condition(samples, name),
@@ -120,16 +121,6 @@ def measure(
             cpu=cpu,
         )
     return measured
-
-
-def pids_of(target: Target, bench: Bench) -> list[int]:
-    """All processes of a service and its proxies."""
-    return [pid for p in target.processes for pid in bench.processes.family(p).pids]
-
-
-def cpu_ns_of(target: Target, bench: Bench) -> int:
-    """CPU time so far of a service and its proxies."""
-    return sum(bench.processes.family(process).cpu_ns for process in target.processes)
 
 
 def capacity(load: TareLoad, target: Target, bench: Bench) -> dict[str, Any]:
@@ -236,26 +227,6 @@ def _report(printed: str) -> dict[str, Any]:
         raise RunError("the load generator ended without a report") from error
 
 
-def cpu_per_request(machine: "pa.Table") -> dict[str, float]:
-    """Mean CPU time a request of service and generator, in ns, from the slices of one condition."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    subject = machine["subject"].cast(pa.string())
-    metric = machine["metric"].cast(pa.string())
-
-    def total(of: str, what: str) -> float | None:
-        rows = pc.and_(pc.equal(subject, of), pc.equal(metric, what))
-        found: float | None = pc.sum(machine["value"].filter(rows)).as_py()
-        return found
-
-    requests = total("generator", "requests")
-    spent = {of: total(of, "cpu_time") for of in ("service", "generator")}
-    if not requests:
-        return {}
-    return {f"{of}_ns_per_request": ns / requests for of, ns in spent.items() if ns is not None}
-
-
 def _measure_with_command(load: CommandLoad, target: Target, bench: Bench) -> dict[str, Measured]:
     """Runs a foreign generator on one target and imports its output."""
     import pyarrow as pa
@@ -270,10 +241,10 @@ def _measure_with_command(load: CommandLoad, target: Target, bench: Bench) -> di
         **launch.placeholders, "port": launch.door, "url": url(load, launch), "output": output,
         "dir": bench.folder,
     }  # fmt: skip
-    before = cpu_ns_of(target, bench)
+    before = spent(bench.processes, target.processes)
     command = [fill(word, values) for word in load.command]
     generator = run_generator(command, [target], bench, load.duration / 1e9)
-    spent = cpu_ns_of(target, bench) - before
+    used_ns = spent(bench.processes, target.processes).all_ns - before.all_ns
     if not output.exists():
         raise RunError(f"the load generator wrote no {load.output}: {last_line(bench.log)}")
     try:
@@ -296,7 +267,7 @@ def _measure_with_command(load: CommandLoad, target: Target, bench: Bench) -> di
             errors=failed or 0,
             errors_by_kind={},
             cpu={
-                "service_ns_per_request": spent / sent,
+                "service_ns_per_request": used_ns / sent,
                 "generator_ns_per_request": generator.cpu_ns / sent,
             },
             oddities=oddities,

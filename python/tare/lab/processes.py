@@ -22,6 +22,8 @@ GRACE_S = 5.0
 ANSWER_LIMIT_S = 20.0
 """The supervisor answers at once; what it was asked to wait for comes on top."""
 
+_TREE = "process tree"
+
 
 class StartError(Exception):
     """A command could not be started; the message says which file and why."""
@@ -65,7 +67,7 @@ class Processes:
         self._pending = b""
         self._living: dict[str, Process] = {}
         self._answers: dict[str, dict[str, Any]] = {}
-        self.accounting = "process tree"
+        self.accounting = _TREE
         """Where CPU time of a command comes from: `cgroup2`, `cgroup1 cpuacct`, `process tree`."""
 
     def __enter__(self) -> Self:
@@ -102,6 +104,11 @@ class Processes:
             self._supervisor.kill()
             self._supervisor.wait()
         self._kill_orphans()
+
+    @property
+    def in_ticks(self) -> bool:
+        """Whether CPU time comes in clock ticks."""
+        return self.accounting == _TREE
 
     def start(
         self,

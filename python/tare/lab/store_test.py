@@ -8,7 +8,6 @@ import pyarrow.parquet as pq
 import pytest
 
 from tare.errors import InputError
-from tare.lab.load import cpu_per_request
 from tare.lab.store import ResultFolder, RunKey, completed, of_condition, read_stream
 from tare.tables import arrow_schema
 
@@ -104,19 +103,3 @@ def test_what_is_no_manifest_of_this_format_is_not_resumed(tmp_path: Path, manif
         pytest.raises(InputError, match=r"result|format"),
     ):
         folder.open()
-
-
-def test_cpu_time_a_request_comes_from_the_slices() -> None:
-    rows = [
-        ("service", "cpu_time", 300.0),
-        ("service", "cpu_time", 500.0),
-        ("generator", "cpu_time", 100.0),
-        ("generator", "requests", 3.0),
-        ("generator", "requests", 5.0),
-        ("machine", "steal", 9.0),
-    ]
-    columns = [pa.array(column) for column in zip(*rows, strict=True)]
-    table = pa.table(columns, names=["subject", "metric", "value"])
-    expected = {"service_ns_per_request": 100.0, "generator_ns_per_request": 12.5}
-    assert cpu_per_request(table) == expected
-    assert cpu_per_request(table.slice(0, 3)) == {}

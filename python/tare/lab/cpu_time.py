@@ -1,0 +1,80 @@
+# SPDX-License-Identifier: Apache-2.0
+"""CPU time of a service with its proxies, and whether it was all theirs that were watched."""
+
+import os
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from tare.lab.processes import Process, Processes
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+TOLERANCE = 0.02
+"""Share of the CPU time that may have been used by processes that were not watched."""
+
+_PROCESS_CLOCK = 2
+"""CPUCLOCK_SCHED, in the lowest bits of the number of a process's clock."""
+
+
+@dataclass(frozen=True)
+class Spent:
+    """CPU time up to now, in ns."""
+
+    pids: list[int]
+    """Those that live."""
+    theirs_ns: int
+    """Their own, without that of the children they waited for."""
+    all_ns: int
+    """With that of processes that have ended, as far as the accounting knows of them."""
+
+
+def spent(processes: Processes, members: Sequence[Process]) -> Spent:
+    """What commands have used so far with all that descends from them."""
+    families = [processes.family(member) for member in members]
+    pids = [pid for family in families for pid in family.pids]
+    return Spent(pids, sum(map(_own_ns, pids)), sum(family.cpu_ns for family in families))
+
+
+def watched_all(before: Spent, after: Spent, in_ticks: bool) -> bool:
+    """Whether reading `before.pids` alone in between has read what was used in between.
+
+    False where processes came and went that used more than `TOLERANCE`. `in_ticks` says that
+    `all_ns` comes from the process tree, which the kernel gives in clock ticks, user and system
+    apart: so much can be no one's.
+    """
+    if before.pids != after.pids:
+        return False
+    used = after.all_ns - before.all_ns
+    theirs = after.theirs_ns - before.theirs_ns
+    unsure = 2 * len(after.pids) * 10**9 // os.sysconf("SC_CLK_TCK") if in_ticks else 0
+    return used - theirs <= TOLERANCE * used + unsure
+
+
+def _own_ns(pid: int) -> int:
+    with suppress(OSError):
+        return time.clock_gettime_ns((~pid << 3) | _PROCESS_CLOCK)
+    return 0
+
+
+def per_request(machine: "pa.Table") -> dict[str, float]:
+    """Mean CPU time a request of service and generator, in ns, from the slices of one condition."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    subject = machine["subject"].cast(pa.string())
+    metric = machine["metric"].cast(pa.string())
+
+    def total(of: str, what: str) -> float | None:
+        rows = pc.and_(pc.equal(subject, of), pc.equal(metric, what))
+        found: float | None = pc.sum(machine["value"].filter(rows)).as_py()
+        return found
+
+    requests = total("generator", "requests")
+    used = {of: total(of, "cpu_time") for of in ("service", "generator")}
+    if not requests:
+        return {}
+    return {f"{of}_ns_per_request": ns / requests for of, ns in used.items() if ns is not None}

@@ -1,0 +1,67 @@
+# SPDX-License-Identifier: Apache-2.0
+import os
+import time
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from tare.lab.cpu_time import Spent, per_request, spent, watched_all
+from tare.lab.processes import Process, Processes
+
+BUSY = "i=0; while [ $i -lt 300000 ]; do i=$((i+1)); done"
+
+
+def start(held: Processes, folder: Path, name: str, *command: str) -> Process:
+    cpus = sorted(os.sched_getaffinity(0))
+    return held.start(name, command, directory=folder, log=folder / "log", cpus=cpus)
+
+
+def wait_until_done(held: Processes, folder: Path) -> None:
+    until = time.monotonic() + 60
+    while "done" not in (folder / "log").read_text():
+        assert time.monotonic() < until
+        held.wait(0.02)
+
+
+def test_the_cpu_time_of_a_service_has_its_proxies_in_it(tmp_path: Path) -> None:
+    with Processes(tmp_path / "supervisor.log") as held:
+        service = start(held, tmp_path, "service", "sleep", "60")
+        proxy = start(held, tmp_path, "p", "sh", "-c", f"{BUSY}; echo done; exec sleep 60")
+        wait_until_done(held, tmp_path)
+        assert spent(held, [service, proxy]).all_ns >= spent(held, [proxy]).all_ns > 0
+
+
+@pytest.mark.parametrize(
+    ("busy", "whole"), [(f"{BUSY}; {BUSY}", True), (f"{BUSY}; ({BUSY})", False)]
+)
+def test_children_that_come_and_go_are_noticed(busy: str, whole: bool, tmp_path: Path) -> None:
+    with Processes(tmp_path / "supervisor.log") as held:
+        service = start(held, tmp_path, "s", "sh", "-c", f"{busy}; echo done; exec sleep 60")
+        wait_until_done(held, tmp_path)
+        after = spent(held, [service])
+        assert after.pids == [service.pid]
+        assert watched_all(Spent([service.pid], 0, 0), after, held.in_ticks) is whole
+
+
+def test_processes_that_came_or_went_are_noticed_by_their_ids() -> None:
+    assert watched_all(Spent([1, 2], 0, 0), Spent([1, 2], 100, 101), in_ticks=False)
+    assert not watched_all(Spent([1, 2], 0, 0), Spent([1, 3], 100, 100), in_ticks=False)
+    assert not watched_all(Spent([1], 0, 0), Spent([1], 100, 110), in_ticks=False)
+    assert watched_all(Spent([1], 0, 0), Spent([1], 100, 110), in_ticks=True)
+
+
+def test_cpu_time_a_request_comes_from_the_slices() -> None:
+    rows = [
+        ("service", "cpu_time", 300.0),
+        ("service", "cpu_time", 500.0),
+        ("generator", "cpu_time", 100.0),
+        ("generator", "requests", 3.0),
+        ("generator", "requests", 5.0),
+        ("machine", "steal", 9.0),
+    ]
+    columns = [pa.array(column) for column in zip(*rows, strict=True)]
+    table = pa.table(columns, names=["subject", "metric", "value"])
+    expected = {"service_ns_per_request": 100.0, "generator_ns_per_request": 12.5}
+    assert per_request(table) == expected
+    assert per_request(table.slice(0, 3)) == {}
