@@ -157,6 +157,12 @@ def test_a_rate_that_is_measured_first() -> None:
             'plans/try.toml:9: service.files.../x: found "../x", expected a relative path',
         ),
         (
+            '"nginx.conf" = ',
+            '"conf" = "x"\n"conf/d/nginx.conf" = ',
+            'plans/try.toml:10: service.files.conf/d/nginx.conf: found "listen {port};",'
+            ' expected a folder, not a file, at "conf"',
+        ),
+        (
             "seed = 7",
             'environments = ["host", "moon"]',
             "plans/try.toml:3: environments[1]: found \"moon\", expected 'host', 'netns'",

@@ -19,6 +19,9 @@ from tare.plan.values import (
     Signal,
     SomeDuration,
     SomeFraction,
+    SystemText,
+    UrlPath,
+    Variables,
     expected,
 )
 
@@ -37,7 +40,7 @@ class Strict(BaseModel):
 class Ready(Strict):
     """How the lab knows that a service is ready: exactly one of `http`, `tcp`, `log`."""
 
-    http: str | None = Field(None, pattern="^/")
+    http: UrlPath | None = None
     status: int = 200
     tcp: Literal[True] | None = None
     log: str | None = None
@@ -59,8 +62,8 @@ class Service(Strict):
     """The program under test."""
 
     command: Command
-    directory: str = "{dir}"
-    environment: dict[str, str] = {}
+    directory: SystemText = "{dir}"
+    environment: Variables = {}
     files: dict[RelativePath, str] = {}
     """Files written into the run's own folder before the service starts."""
     port: int | None = Field(None, ge=1, le=65535)
@@ -68,6 +71,13 @@ class Service(Strict):
     ready: Ready = Ready(tcp=True)
     stop_signal: Signal = "TERM"
     stop_timeout: SomeDuration = 5 * 10**9
+
+    @model_validator(mode="after")
+    def _files_fit_together(self) -> Self:
+        for name in self.files:
+            if folder := next((str(p) for p in Path(name).parents if str(p) in self.files), None):
+                raise expected(f'a folder, not a file, at "{folder}"', "files", name)
+        return self
 
     @property
     def texts(self) -> list[str]:
@@ -79,7 +89,7 @@ class TareLoad(Strict):
     """Tare's own load generator."""
 
     type: Literal["tare"] = "tare"
-    path: str = Field("/", pattern="^/")
+    path: UrlPath = "/"
     mode: Literal["closed", "constant", "open"] = "closed"
     users: Positive | None = None
     """Users of a closed loop or a constant rate, 1 unless said; in an open loop the most
@@ -129,7 +139,7 @@ class CommandLoad(Strict):
     output: RelativePath
     """The file it writes, in the run's own folder."""
     format: str
-    path: str = Field("/", pattern="^/")
+    path: UrlPath = "/"
     warmup: Duration = 0
     """Requests in this time from the first one are left out."""
     duration: SomeDuration = 60 * 10**9

@@ -6,7 +6,7 @@ import shlex
 import signal
 from typing import Annotated, Any
 
-from pydantic import BeforeValidator, StringConstraints
+from pydantic import AfterValidator, BeforeValidator, StringConstraints
 from pydantic_core import PydanticCustomError
 
 UNITS_NS = {"ns": 1, "us": 10**3, "µs": 10**3, "ms": 10**6, "s": 10**9, "m": 60 * 10**9}
@@ -57,10 +57,10 @@ def fraction(value: Any) -> float:
 
 
 def some_fraction(value: Any) -> float:
-    """A fraction above 0."""
+    """A fraction above 0 and below 1."""
     share = fraction(value)
-    if share == 0:
-        raise expected("a fraction above zero")
+    if not 0 < share < 1:
+        raise expected("a fraction above 0 and below 1")
     return share
 
 
@@ -79,6 +79,20 @@ def rate(value: Any) -> float:
     raise expected('requests a second above zero, or a share such as "80% of capacity"')
 
 
+def system_text(text: str) -> str:
+    """A text that can be given to a program: the system ends it at a zero byte."""
+    if "\0" in text:
+        raise expected("a text without a zero byte")
+    return text
+
+
+def variable(name: str) -> str:
+    """The name of a variable of a program's environment."""
+    if not name or "=" in name:
+        raise expected("a name of a variable, without =")
+    return system_text(name)
+
+
 def command(value: Any) -> list[str]:
     """The words of a command: a list of them, or a text that is split as a shell would."""
     try:
@@ -87,7 +101,7 @@ def command(value: Any) -> list[str]:
         raise expected(f"a command ({error})") from error
     if not isinstance(words, list) or not words or not all(isinstance(word, str) for word in words):
         raise expected("a command: a text, or a list of texts")
-    return words
+    return [system_text(word) for word in words]
 
 
 def stop_signal(value: Any) -> str:
@@ -99,10 +113,11 @@ def stop_signal(value: Any) -> str:
 
 
 def relative_path(value: Any) -> str:
-    """A path that stays within the folder it is relative to."""
-    if not isinstance(value, str) or not value or value.startswith("/") or ".." in value.split("/"):
-        raise expected("a relative path without ..")
-    return value
+    """The path of a file within the folder it is relative to, written in the one plain way."""
+    steps = value.split("/") if isinstance(value, str) else [""]
+    if any(step in ("", ".", "..") or "\0" in step for step in steps):
+        raise expected('a relative path such as "conf/nginx.conf"')
+    return str(value)
 
 
 Duration = Annotated[int, BeforeValidator(duration_ns)]
@@ -112,5 +127,8 @@ SomeFraction = Annotated[float, BeforeValidator(some_fraction)]
 Rate = Annotated[Any, BeforeValidator(rate)]
 Command = Annotated[list[str], BeforeValidator(command)]
 Signal = Annotated[str, BeforeValidator(stop_signal)]
+SystemText = Annotated[str, AfterValidator(system_text)]
+Variables = dict[Annotated[str, AfterValidator(variable)], SystemText]
+UrlPath = Annotated[str, BeforeValidator(url_path)]
 RelativePath = Annotated[str, BeforeValidator(relative_path)]
 Name = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$")]

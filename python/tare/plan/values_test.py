@@ -3,7 +3,15 @@ import pytest
 from pydantic_core import PydanticCustomError
 
 from tare.plan.placeholders import fill
-from tare.plan.values import ShareOfCapacity, command, duration_ns, fraction, rate, stop_signal
+from tare.plan.values import (
+    ShareOfCapacity,
+    command,
+    duration_ns,
+    fraction,
+    rate,
+    relative_path,
+    stop_signal,
+)
 
 
 @pytest.mark.parametrize(
@@ -47,6 +55,13 @@ def test_commands_and_signals() -> None:
     assert stop_signal("sigquit") == "QUIT"
     with pytest.raises(PydanticCustomError):
         stop_signal("STOPPED")
+
+
+@pytest.mark.parametrize("bad", ["", ".", "./a", "a/", "a//b", "/a", "..", "a/../b", "a\0", 5])
+def test_what_is_not_the_path_of_a_file_in_a_folder(bad: object) -> None:
+    assert relative_path("a/.b..c") == "a/.b..c"
+    with pytest.raises(PydanticCustomError):
+        relative_path(bad)
 
 
 def test_only_known_placeholders_are_filled() -> None:
