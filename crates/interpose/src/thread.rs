@@ -86,8 +86,9 @@ impl ThreadBlock {
 
     /// Process and thread number, found out anew after a fork of any kind.
     pub fn identity(&self) -> (u32, u32) {
-        let pid = process();
-        if self.pid.load(Relaxed) != pid {
+        let (pid, is_new) = process();
+        // In a PID namespace of its own a child can have its parent's number.
+        if is_new || self.pid.load(Relaxed) != pid {
             self.tid.store(syscall::gettid(), Relaxed);
             self.claim.store(0, Relaxed);
             self.busy.store(0, Relaxed);
@@ -123,18 +124,19 @@ pub fn watch_forks() {
     PAGE.store(core::ptr::with_exposed_provenance_mut(page), Relaxed);
 }
 
-fn process() -> u32 {
+/// The process's number, and whether nobody has asked for it yet.
+fn process() -> (u32, bool) {
     // SAFETY: null, or the page, which is never unmapped.
     let Some(page) = (unsafe { PAGE.load(Relaxed).as_ref() }) else {
-        return syscall::getpid();
+        return (syscall::getpid(), false);
     };
     match page.load(Relaxed) {
         0 => {
             let pid = syscall::getpid();
             page.store(pid, Relaxed);
-            pid
+            (pid, true)
         }
-        pid => pid,
+        pid => (pid, false),
     }
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 use std::io;
-use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+use std::sync::atomic::Ordering::{Relaxed, Release};
 use tare_hook_segment::{EVENT_WORDS, Event, RINGS, Shared};
 
 /// Events taken from a ring at once.
@@ -20,6 +20,7 @@ pub struct Drain {
 
 impl Drain {
     pub fn new(shared: &'static Shared) -> Self {
+        shared.settle();
         Self { shared, pending: Vec::new(), used: [false; RINGS], damaged: 0 }
     }
 
@@ -46,8 +47,7 @@ impl Drain {
     /// Gives the rings of threads that have ended to others.
     pub fn reclaim(&mut self) {
         for place in 0..RINGS {
-            let owner = self.shared.owners[place].load(Acquire);
-            if owner != 0 && !is_alive(owner) {
+            if self.shared.owner(place).is_some_and(|thread| !is_alive(thread)) {
                 self.empty(place);
                 self.shared.owners[place].store(0, Release);
             }
@@ -161,13 +161,16 @@ mod tests {
     #[test]
     fn the_ring_of_a_dead_thread_is_emptied_and_freed() {
         let shared = Segments::create().unwrap().shared;
-        shared.owners[0].store(u32::MAX, Relaxed);
+        let (dead, foreign) = (i32::MAX as u32, u32::MAX);
+        shared.owners[0].store(dead, Relaxed);
         shared.owners[1].store(std::process::id(), Relaxed);
+        shared.owners[2].store(foreign, Relaxed);
         assert!(shared.rings[0].ring().unwrap().push(&event(7).encode()));
         let mut drain = Drain::new(shared);
         drain.reclaim();
         assert_eq!(shared.owners[0].load(Relaxed), 0);
         assert_eq!(shared.owners[1].load(Relaxed), std::process::id());
+        assert_eq!(shared.owners[2].load(Relaxed), foreign);
         assert_eq!(ticks(&drain.until(u64::MAX)), [7]);
     }
 

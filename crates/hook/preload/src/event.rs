@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 use crate::hook::Hook;
 use core::ffi::c_int;
-use core::sync::atomic::Ordering::{AcqRel, Relaxed};
+use core::sync::atomic::Ordering::Relaxed;
 use tare_hook_segment::{Event, EventRing};
 use tare_interpose::ThreadBlock;
 use tare_shm::syscall;
@@ -68,17 +68,14 @@ impl Hook {
 
     /// The ring that the thread owns; at first, a free one.
     fn ring(self, block: &ThreadBlock, tid: u32) -> Option<&'static EventRing> {
-        let (owners, rings) = (&self.shared.owners, &self.shared.rings);
-        if let Some(claimed) = (block.claim.load(Relaxed) as usize).checked_sub(1)
-            && owners.get(claimed).is_some_and(|owner| owner.load(Relaxed) == tid)
-        {
-            return rings.get(claimed);
-        }
-        let first = tid as usize;
-        let mut places = (0..owners.len()).map(|step| (first + step) % owners.len());
-        let place = places
-            .find(|place| owners[*place].compare_exchange(0, tid, AcqRel, Relaxed).is_ok())?;
-        block.claim.store(place as u32 + 1, Relaxed);
-        rings.get(place)
+        let place = match (block.claim.load(Relaxed) as usize).checked_sub(1) {
+            Some(place) => place,
+            None => {
+                let place = self.shared.claim(tid)?;
+                block.claim.store(place as u32 + 1, Relaxed);
+                place
+            }
+        };
+        self.shared.rings.get(place)
     }
 }

@@ -17,6 +17,7 @@ mod build;
 mod control;
 mod event;
 mod handover;
+mod owner;
 mod rules;
 mod shared;
 mod version;

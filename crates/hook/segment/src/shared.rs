@@ -33,12 +33,14 @@ pub struct Shared {
     /// Events that found no free ring, or came in the middle of another (a signal handler).
     /// Those that found their ring full are counted in the ring.
     pub lost: AtomicU64,
-    /// By ring: the number of the thread that owns it, 0 if it is free. A thread takes a free
-    /// ring for its first event, by compare-and-swap; tare-hook frees the ring of a thread
-    /// that has ended once it is empty. They stand together because tare-hook looks at all of
-    /// them many times a second.
+    /// By ring: the number of the thread that owns it, 0 if it is free; see `owner`. A thread
+    /// takes a free ring for its first event, by compare-and-swap; tare-hook frees the ring of
+    /// a thread that has ended once it is empty. They stand together because tare-hook looks
+    /// at all of them many times a second.
     pub owners: [AtomicU32; RINGS],
-    _reserved: [AtomicU64; 374],
+    /// The PID namespace of tare-hook, as the inode of its /proc/PID/ns/pid; 0 if unknown.
+    pub(crate) namespace: AtomicU64,
+    _reserved: [AtomicU64; 373],
     pub statistics: [Statistics; SHARDS],
     pub rings: [EventRing; RINGS],
 }
@@ -120,6 +122,7 @@ pub(crate) const LAYOUT: &[usize] = &[
     offset_of!(Shared, attached),
     offset_of!(Shared, lost),
     offset_of!(Shared, owners),
+    offset_of!(Shared, namespace),
     offset_of!(Shared, _reserved),
     offset_of!(Shared, statistics),
     offset_of!(Shared, rings),
@@ -144,6 +147,7 @@ pub(crate) const LAYOUT: &[usize] = &[
 const _: () = {
     assert!(offset_of!(Shared, attached) == 64);
     assert!(offset_of!(Shared, owners) == 80);
+    assert!(offset_of!(Shared, namespace) == 1104);
     assert!(offset_of!(Shared, statistics) == 4096);
     assert!(size_of::<Statistics>().is_multiple_of(4096));
     assert!(size_of::<Counters>() == 64);

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+use crate::{RINGS, Shared};
+use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed};
+use tare_shm::syscall;
+
+/// In an owner: its thread's number is that of another PID namespace than tare-hook's, where
+/// it may be another thread's or nobody's.
+const FOREIGN: u32 = 1 << 31;
+
+impl Shared {
+    /// For tare-hook: numbers of threads are looked up where the calling process is.
+    pub fn settle(&self) {
+        self.namespace.store(namespace().unwrap_or(0), Relaxed);
+    }
+
+    /// Takes a free ring for the calling thread, which has number `tid`; says its place.
+    pub fn claim(&self, tid: u32) -> Option<usize> {
+        let mut places = (0..RINGS).map(|step| (tid as usize + step) % RINGS);
+        let take = |place: &usize| {
+            self.owners[*place].compare_exchange(0, tid | FOREIGN, AcqRel, Relaxed).is_ok()
+        };
+        let place = places.find(take)?;
+        if namespace().is_some_and(|own| own == self.namespace.load(Relaxed)) {
+            self.owners[place].store(tid, Relaxed);
+        }
+        Some(place)
+    }
+
+    /// The thread that owns a ring and that tare-hook can look for; `None` where the ring is
+    /// free, or its owner is another namespace's and keeps it.
+    pub fn owner(&self, place: usize) -> Option<u32> {
+        let owner = self.owners[place].load(Acquire);
+        (owner != 0 && owner & FOREIGN == 0).then_some(owner)
+    }
+}
+
+/// The PID namespace of the calling process; `None` where there is no /proc.
+fn namespace() -> Option<u64> {
+    let fd = syscall::open(c"/proc/self/ns/pid", 0).ok()?;
+    let status = syscall::fstat(fd);
+    syscall::close(fd);
+    Some(status.ok()?.st_ino)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::VERSION;
+    use tare_shm::{Access, Segment};
+
+    #[test]
+    fn the_number_of_a_thread_in_another_namespace_is_nobodys() {
+        let size = size_of::<Shared>();
+        let segment = Segment::create(c"test", Shared::KIND, VERSION, size, Access::ReadWrite);
+        // SAFETY: atomics only.
+        let shared: &Shared = unsafe { segment.unwrap().1.at(0) }.unwrap();
+        shared.settle();
+        let place = shared.claim(7).unwrap();
+        assert_eq!((place, shared.owner(place)), (7, Some(7)));
+
+        shared.namespace.store(1, Relaxed);
+        let place = shared.claim(7).unwrap();
+        assert_eq!((place, shared.owner(place)), (8, None));
+        assert_ne!(shared.owners[place].load(Relaxed), 0);
+        let rest = (2..RINGS).filter_map(|_| shared.claim(7)).count();
+        assert_eq!((rest, shared.claim(7)), (RINGS - 2, None));
+    }
+}
