@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from tare.plan.values import Command
+from tare.plan.values import Command, SystemText, Variables
 
 
 class LayerBase(BaseModel):
@@ -23,7 +23,7 @@ class HookLayer(LayerBase):
     """Tare's library-level hook, with its rules."""
 
     type: Literal["hook"]
-    rules: str | None = None
+    rules: SystemText | None = None
     """A rules file, relative to the plan; without one the hook only passes calls on."""
 
 
@@ -32,9 +32,9 @@ class ProxyLayer(LayerBase):
 
     type: Literal["proxy"]
     program: Literal["envoy", "haproxy", "nginx"]
-    binary: str | None = None
+    binary: SystemText | None = None
     """The program's file where it is not on PATH."""
-    config: str | None = None
+    config: SystemText | None = None
     """The user's own configuration, relative to the plan, instead of a minimal one."""
 
 
@@ -53,7 +53,7 @@ class EnvLayer(LayerBase):
     """Any variables in the service's environment."""
 
     type: Literal["env"]
-    variables: dict[str, str] = Field(min_length=1)
+    variables: Variables = Field(min_length=1)
 
     @property
     def texts(self) -> list[str]:

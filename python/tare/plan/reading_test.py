@@ -88,6 +88,28 @@ def test_a_rate_that_is_measured_first() -> None:
             'plans/try.toml:2: budget: found "3", expected a percentage such as "3%",'
             " or a fraction from 0 to 1",
         ),
+        (
+            'budget = "3%"',
+            "budget = 1",
+            "plans/try.toml:2: budget: found 1, expected a fraction above 0 and below 1",
+        ),
+        (
+            'http = "/"',
+            'http = "/café"',
+            'plans/try.toml:7: service.ready.http: found "/café", expected a path such as',
+        ),
+        (
+            'variables = { A = "1" }',
+            'variables = { "A=B" = "1" }',
+            'plans/try.toml:20: conditions[1].layers[0].variables.A=B: found "A=B",'
+            " expected a name of a variable, without =",
+        ),
+        (
+            'variables = { A = "1" }',
+            'variables = { A = "\\u0000" }',
+            "plans/try.toml:20: conditions[1].layers[0].variables.A: found"
+            ' "\\u0000", expected a text without a zero byte',
+        ),
         ("seed = 7", 'seed = "7"', 'plans/try.toml:3: seed: found "7", expected a whole number'),
         (
             "seed = 7",

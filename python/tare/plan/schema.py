@@ -98,7 +98,7 @@ class TareLoad(Strict):
     rate: Rate = None
     connection: Literal["keep-alive", "per-request"] = "keep-alive"
     method: str = Field("GET", pattern="^[A-Z]+$")
-    headers: dict[str, str] = {}
+    headers: dict[SystemText, SystemText] = {}
     body: str | None = None
     expect_status: list[int] = []
     expect_body: str | None = None

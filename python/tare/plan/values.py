@@ -112,6 +112,13 @@ def stop_signal(value: Any) -> str:
     return name
 
 
+def url_path(value: Any) -> str:
+    """The path of a URL as it is sent: what is no sign of ASCII is written as %XX."""
+    if not isinstance(value, str) or not re.fullmatch("/[!-~]*", value):
+        raise expected('a path such as "/a?b=c" in ASCII without spaces; write others as %XX')
+    return value
+
+
 def relative_path(value: Any) -> str:
     """The path of a file within the folder it is relative to, written in the one plain way."""
     steps = value.split("/") if isinstance(value, str) else [""]

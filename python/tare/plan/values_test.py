@@ -10,7 +10,9 @@ from tare.plan.values import (
     fraction,
     rate,
     relative_path,
+    some_fraction,
     stop_signal,
+    url_path,
 )
 
 
@@ -37,6 +39,20 @@ def test_fractions() -> None:
             fraction(bad)
 
 
+def test_what_a_verdict_can_be_reached_with() -> None:
+    assert some_fraction("99%") == pytest.approx(0.99)
+    for bad in (0, 1, "100%"):
+        with pytest.raises(PydanticCustomError):
+            some_fraction(bad)
+
+
+def test_paths_are_as_they_are_sent() -> None:
+    assert url_path("/caf%C3%A9?a=b&c") == "/caf%C3%A9?a=b&c"
+    for bad in ("", "a", "/café", "/a b", "/a\r\nb", "/\x7f", 5):
+        with pytest.raises(PydanticCustomError):
+            url_path(bad)
+
+
 def test_rates() -> None:
     assert rate(200) == 200.0
     assert not isinstance(rate(200), ShareOfCapacity)
@@ -49,7 +65,7 @@ def test_rates() -> None:
 def test_commands_and_signals() -> None:
     assert command("sh -c 'a b'") == ["sh", "-c", "a b"]
     assert command(["a b", ""]) == ["a b", ""]
-    for bad in ("", [], "sh 'a", 5, ["a", 5]):
+    for bad in ("", [], "sh 'a", 5, ["a", 5], "a\0", ["a", "\0"]):
         with pytest.raises(PydanticCustomError):
             command(bad)
     assert stop_signal("sigquit") == "QUIT"
