@@ -60,7 +60,7 @@ def _carry_out(plan: Plan, placement: Placement, result: ResultFolder, progress:
     result.clear_work()
     result.work.mkdir()
     log = result.path / "supervisor.log"
-    with announced() as mark, Processes(log) as processes:
+    with announced(), Processes(log) as processes:
         manifest["cpu_from"] = _cpu_from(plan, processes)
         lab = Laboratory(
             plan=plan,
@@ -74,7 +74,7 @@ def _carry_out(plan: Plan, placement: Placement, result: ResultFolder, progress:
         progress.begin(plan_seconds(plan, len(manifest["runs"])))
         rate = _rate(lab, progress)
         for together in _missing(plan, manifest):
-            _warn_of_others(result, mark, progress)
+            _warn_of_others(result, progress)
             _carry_out_group(lab, together, rate, progress)
     manifest["finished"] = _now()
     result.save()
@@ -216,8 +216,8 @@ def _missing(plan: Plan, manifest: dict[str, Any]) -> list[Together]:
     return list(groups(order, plan.design_used == "interleaved", done))
 
 
-def _warn_of_others(result: ResultFolder, mark: Path | None, progress: Progress) -> None:
-    running = others(mark)
+def _warn_of_others(result: ResultFolder, progress: Progress) -> None:
+    running = others()
     if not running:
         return
     text = "another tare run was under way on this machine: the two disturbed each other"

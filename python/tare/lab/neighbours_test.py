@@ -1,30 +1,38 @@
 # SPDX-License-Identifier: Apache-2.0
 import os
-from pathlib import Path
+import signal
+import subprocess
+import sys
 
 import pytest
 
 from tare.lab import neighbours
 
-
-def test_runs_see_each_other_and_remove_what_the_dead_left(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(neighbours, "runtime_folder", lambda: tmp_path)
-    dead = tmp_path / "run-4000000.lock"
-    dead.touch()
-    with neighbours.announced() as mark:
-        assert mark == tmp_path / f"run-{os.getpid()}.lock"
-        assert neighbours.others(mark) == []
-        assert not dead.exists()
-        assert neighbours.others(tmp_path / "run-1.lock") == [os.getpid()]
-    assert list(tmp_path.iterdir()) == []
+ANNOUNCED = """
+import os, sys
+from tare.lab.neighbours import announced
+if len(sys.argv) > 1:
+    os.setgroups([])
+    os.setuid(int(sys.argv[1]))
+with announced():
+    print("announced", flush=True)
+    sys.stdin.read()
+"""
 
 
-def test_without_a_runtime_directory_an_experiment_runs_unannounced(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(neighbours, "runtime_folder", lambda: tmp_path / "no" / "folder")
-    with neighbours.announced() as mark:
-        assert mark is None
-        assert neighbours.others(mark) == []
+@pytest.mark.parametrize("user", [(), ("65534",)])
+def test_a_run_sees_those_of_every_user_until_they_end(user: tuple[str, ...]) -> None:
+    if user and os.geteuid() != 0:
+        pytest.skip("only root can become another user")
+    with subprocess.Popen(
+        [sys.executable, "-c", ANNOUNCED, *user],
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+    ) as other:  # fmt: skip
+        assert other.stdout is not None
+        assert other.stdout.readline() == "announced\n"
+        with neighbours.announced():
+            assert other.pid in neighbours.others()
+            assert os.getpid() not in neighbours.others()
+        other.send_signal(signal.SIGKILL)
+        other.wait()
+        assert other.pid not in neighbours.others()

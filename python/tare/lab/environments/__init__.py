@@ -5,6 +5,8 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager
 from typing import NamedTuple
 
+from pydantic_core import PydanticCustomError
+
 from tare.lab.environments import host, netns
 from tare.lab.launch import Place
 from tare.lab.processes import Processes
@@ -28,7 +30,10 @@ def check(plan: Plan) -> None:
         if environment not in _ENVIRONMENTS:
             error = expected(f"{' or '.join(_ENVIRONMENTS)}; the others are not there yet")
             raise refused(plan, ("environments", number), error)
-        _ENVIRONMENTS[environment].check()
+        try:
+            _ENVIRONMENTS[environment].check()
+        except PydanticCustomError as error:
+            raise refused(plan, ("environments", number), error) from error
 
 
 def enter(environment: str, processes: Processes, name: str) -> AbstractContextManager[Place]:

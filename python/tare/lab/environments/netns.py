@@ -7,29 +7,29 @@ process in it ends. So nothing is left behind, however tare dies.
 
 import itertools
 import os
-import shutil
+import socket
 import subprocess
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from tare.errors import InputError
 from tare.lab.launch import Place, RunError
-from tare.lab.processes import Processes
+from tare.lab.processes import Processes, find, search_path
+from tare.plan import expected
 
 _numbers = itertools.count(1)
+_NETWORKS = 1 << 14
+"""Networks of four addresses in 10.213.0.0/16."""
 
 
 def check() -> None:
-    """Raises InputError without root or without the programs of iproute2 and util-linux."""
+    """Refuses without root or without the programs of iproute2 and util-linux."""
     if os.geteuid() != 0:
-        raise InputError("environment netns: needs root to make a network namespace; use sudo")
+        raise expected("root, to make a network namespace: use sudo")
     for program in ("ip", "unshare", "nsenter"):
-        if shutil.which(program) is None:
-            raise InputError(
-                f"environment netns: {program} is missing; install iproute2 and util-linux"
-            )
+        if find(program) is None:
+            raise expected(f"{program} to be installed: get iproute2 and util-linux")
 
 
 @contextmanager
@@ -45,10 +45,10 @@ def enter(processes: Processes, name: str) -> Iterator[Place]:
     )
     try:
         _wait_for_namespace(holder.pid)
-        near, far = _free_pair()
         veth = f"tare{os.getpid()}-{next(_numbers)}"
         inside = ("nsenter", f"--net=/proc/{holder.pid}/ns/net", "--")
         ip("link", "add", veth, "type", "veth", "peer", "name", "eth0", "netns", str(holder.pid))
+        near, far = _free_pair(socket.if_nametoindex(veth))
         ip("addr", "add", f"{near}/30", "dev", veth)
         ip("link", "set", veth, "up")
         ip("addr", "add", f"{far}/30", "dev", "eth0", inside=inside)
@@ -62,7 +62,13 @@ def enter(processes: Processes, name: str) -> Iterator[Place]:
 
 def ip(*words: str, inside: tuple[str, ...] = ()) -> str:
     """What `ip` prints; raises RunError with its complaint."""
-    result = subprocess.run([*inside, "ip", *words], capture_output=True, text=True, check=False)
+    result = subprocess.run(
+        [*inside, "ip", *words],
+        env={**os.environ, "PATH": search_path(os.environ)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     if result.returncode:
         raise RunError(f"ip {' '.join(words)}: {result.stderr.strip()}")
     return result.stdout
@@ -81,10 +87,15 @@ def _wait_for_namespace(pid: int) -> None:
     raise RunError("unshare --net: the kernel gave no network namespace")
 
 
-def _free_pair() -> tuple[str, str]:
-    """Two addresses of a /30 that no interface of this host has."""
+def _free_pair(index: int) -> tuple[str, str]:
+    """Two addresses of a /30 that no interface of this host has.
+
+    The search begins at the number of the interface they are for, which no other one has: so two
+    processes at once do not take the same.
+    """
     taken = ip("-o", "-4", "addr")
-    for third, fourth in itertools.product(range(256), range(0, 256, 4)):
+    for number in range(index, index + _NETWORKS):
+        third, fourth = divmod(number % _NETWORKS * 4, 256)
         near, far = f"10.213.{third}.{fourth + 1}", f"10.213.{third}.{fourth + 2}"
         if f" {near}/" not in taken:
             return near, far
