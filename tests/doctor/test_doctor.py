@@ -3,9 +3,11 @@
 
 import json
 import os
+import signal
 import subprocess
 import sys
 import tempfile
+import time
 from pathlib import Path
 
 import pytest
@@ -59,6 +61,20 @@ def test_json_has_the_same_keys_on_every_machine(tmp_path: Path) -> None:
     found = check(answer["probes"])
     assert found["root"]["details"] == {"uid": os.geteuid()}
     assert (found["root"]["state"] == "no") == (os.geteuid() != 0)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_sigterm_leaves_no_folder_behind(tmp_path: Path) -> None:
+    with subprocess.Popen(
+        [sys.executable, "-m", "tare", "doctor"],
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, env={**os.environ, "TMPDIR": str(tmp_path)},
+    ) as process:  # fmt: skip
+        while not list(tmp_path.iterdir()):
+            assert process.poll() is None
+            time.sleep(0.01)
+        process.terminate()
+        assert process.communicate() == (b"", b"")
+    assert process.returncode == 128 + signal.SIGTERM
     assert list(tmp_path.iterdir()) == []
 
 

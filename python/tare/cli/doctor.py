@@ -1,4 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
+import signal
+import sys
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Annotated
 
@@ -22,6 +24,10 @@ def doctor(
     from tare.lab.doctor import PROBES, examine
     from tare.lab.machine import fingerprint
 
+    # Ended like this, it still ends its probes and removes their folders.
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        if signal.getsignal(number) == signal.SIG_DFL:
+            signal.signal(number, lambda number, _: sys.exit(128 + number))
     findings = list(examine(PROBES))
     if as_json:
         import json

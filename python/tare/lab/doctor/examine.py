@@ -28,10 +28,10 @@ class _Look:
 def examine(probes: Iterable[Probe]) -> Iterator[Finding]:
     """The findings, in the order of the probes."""
     scratch = Path(tempfile.mkdtemp(prefix="tare-doctor-"))
-    # A probe may give up root's rights and must still be able to use its folder's parent.
-    scratch.chmod(0o711)
     looks: list[_Look] = []
     try:
+        # A probe may give up root's rights and must still be able to use its folder's parent.
+        scratch.chmod(0o711)
         looks.extend(_start(probe, scratch / str(number)) for number, probe in enumerate(probes))
         for look in looks:
             yield finding(look.probe, _answer(look))
