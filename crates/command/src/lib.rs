@@ -29,18 +29,22 @@ pub fn run<Arguments: Parser, Done: Termination>(
     };
     match body(arguments) {
         Ok(done) => done.report(),
-        Err(failure) => {
-            say(&failure);
-            failure.exit_code()
-        }
+        Err(failure) => end(&failure),
     }
+}
+
+fn end(failure: &Failure) -> ExitCode {
+    say(failure);
+    failure.exit_code()
 }
 
 fn refuse(error: &clap::Error) -> ExitCode {
     if !error.use_stderr() {
-        // --help and --version; a closed pipe is the reader's choice.
-        let _ = error.print();
-        return ExitCode::SUCCESS;
+        // --help and --version
+        return match read_enough(error.print().and_then(|()| io::stdout().flush())) {
+            Ok(()) => ExitCode::SUCCESS,
+            Err(failure) => end(&failure),
+        };
     }
     say(format_args!("{}; see --help", reason(error)));
     ExitCode::from(2)
@@ -67,10 +71,14 @@ pub fn say(what: impl Display) {
     let _ = writeln!(io::stderr(), "{}: {what}", program());
 }
 
-/// Prints a result on stdout. A reader who went away has read enough.
+/// Prints a result on stdout.
 pub fn print(result: impl Display) -> Result<(), Failure> {
     let mut stdout = io::stdout().lock();
-    let printed = write!(stdout, "{result}").and_then(|()| stdout.flush());
+    read_enough(write!(stdout, "{result}").and_then(|()| stdout.flush()))
+}
+
+/// A reader who went away has read enough.
+fn read_enough(printed: io::Result<()>) -> Result<(), Failure> {
     match printed {
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
             Err(Failure::work(format_args!("the result was not printed: {error}")))

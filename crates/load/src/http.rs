@@ -95,7 +95,8 @@ pub fn run(arguments: &Http) -> Result<ExitCode, Failure> {
     let capacity = capacity.map(|found| found.get().copied());
     if capacity == Some(None) && stop::signal().is_none() {
         return Err(Failure::work(format_args!(
-            "there is no capacity: none of the requests succeeded ({})",
+            "there is no capacity: none of the requests succeeded ({}); see what the service \
+             answers to such a request",
             summaries[0].errors_by_kind()
         )));
     }
