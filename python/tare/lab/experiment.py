@@ -144,6 +144,8 @@ def _carry_out_group(
     for entry in entries:
         for oddity in entry.pop("oddities"):
             manifest["warnings"].append(f"run {entry['run']} ({entry['condition']}): {oddity}")
+    # A verdict on the runs so far, as `tare report` writes one, is none on these.
+    (lab.folder.path / "verdicts.json").unlink(missing_ok=True)
     lab.folder.save()
     for entry in entries:
         if not entry["valid"]:

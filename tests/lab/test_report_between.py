@@ -1,0 +1,33 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A report on what there is so far, while an experiment is not at its end."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+from tests.lab.conftest import Experiment
+
+LOAD = 'warmup = "50ms"\nduration = "500ms"\n'
+
+
+def judged_blocks(result: Path) -> set[int]:
+    """The number of blocks of each comparison of `tare report`."""
+    command = [sys.executable, "-m", "tare", "report", str(result), "--json"]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    return {one["runs"]["condition"] for one in json.loads(done.stdout)["comparisons"]}
+
+
+def test_verdicts_on_fewer_runs_do_not_outlive_a_resume(experiment: Experiment) -> None:
+    experiment.write_plan(load=LOAD)
+    arguments = ["--out", str(experiment.result), "--blocks", "3"]
+    for blocks in (1, 2):
+        process = experiment.start(*arguments)
+        experiment.wait_for_runs(process, 2 * blocks)
+        os.killpg(process.pid, signal.SIGINT)
+        process.communicate(timeout=6)
+        assert process.returncode == 130
+        assert judged_blocks(experiment.result) == {blocks}
+        arguments = ["--resume", str(experiment.result)]
