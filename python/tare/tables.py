@@ -37,7 +37,7 @@ class Table:
 def table(name: str) -> Table:
     """The declaration of one table: `samples`, `machine`, `events` or `costs`."""
     folder = _PACKAGED if _PACKAGED.is_dir() else _CLONE
-    declared = tomllib.loads((folder / f"{name}.toml").read_text())
+    declared = tomllib.loads((folder / f"{name}.toml").read_text(encoding="utf-8"))
     columns = tuple(Column(**column) for column in declared["columns"])
     return Table(declared["name"], declared["description"], columns)
 

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The command line: one file a command; each reads arguments, calls one function, prints."""
 
+import io
 import os
 import signal
 import sys
@@ -47,7 +48,9 @@ def main() -> int:
     """Runs the command line and returns its exit code; every error is one line on stderr."""
     for stream in ("stdout", "stderr"):
         if getattr(sys, stream) is None:  # closed by whoever started this: nobody listens
-            setattr(sys, stream, os.fdopen(os.open(os.devnull, os.O_WRONLY), "w"))
+            setattr(sys, stream, os.fdopen(os.open(os.devnull, os.O_WRONLY), "w", encoding="utf-8"))
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")  # a µ where the locale has none
     interrupts = _count_interrupts()
     try:
         code = app(standalone_mode=False)

@@ -134,7 +134,7 @@ class Group:
         for name, text in service.files.items():
             file = folder / name
             file.parent.mkdir(parents=True, exist_ok=True)
-            file.write_text(launch.filled(text))
+            file.write_text(launch.filled(text), encoding="utf-8")
         layers.put(condition.layers, launch)
         self.launches[condition.name] = launch
         return self.lab.processes.start(
@@ -271,5 +271,5 @@ class Group:
         """The last lines of the logs of a condition."""
         tail: list[str] = []
         for log in self.logs.get(condition, ()):
-            tail += log.read_text(errors="replace").splitlines()[-LOG_TAIL_LINES:]
+            tail += log.read_text(encoding="utf-8", errors="replace").splitlines()[-LOG_TAIL_LINES:]
         return tail

@@ -170,7 +170,7 @@ def _request(load: TareLoad, folder: Path) -> list[str]:
         words += ["--threads", str(load.threads)]
     for option, text in (("body", load.body), ("expect-body", load.expect_body)):
         if text is not None:
-            (folder / option).write_text(text)
+            (folder / option).write_text(text, encoding="utf-8")
             words += [f"--{option}", str(folder / option)]
     return words
 
@@ -211,12 +211,12 @@ def run_generator(
         bench.processes.stop([generator])
     if generator.code:
         raise RunError(f"the load generator {generator.ending}: {last_line(bench.log)}")
-    return Ended(printed.read_text() if printed else "", spent)
+    return Ended(printed.read_text(encoding="utf-8") if printed else "", spent)
 
 
 def last_line(log: Path) -> str:
     """The last line of a log, or where to look."""
-    lines = log.read_text(errors="replace").split("\n") if log.exists() else []
+    lines = log.read_text(encoding="utf-8", errors="replace").split("\n") if log.exists() else []
     return next((line.strip() for line in reversed(lines) if line.strip()), f"see {log}")
 
 

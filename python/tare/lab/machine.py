@@ -59,7 +59,10 @@ def fingerprint() -> dict[str, Reading]:
 
 def cpu_ticks() -> tuple[int, int]:
     """Ticks of all CPUs since boot: (all of them, those that the hypervisor gave to others)."""
-    fields = [int(field) for field in Path("/proc/stat").read_text().split("\n", 1)[0].split()[1:]]
+    fields = [
+        int(field)
+        for field in Path("/proc/stat").read_text(encoding="utf-8").split("\n", 1)[0].split()[1:]
+    ]
     # guest and guest_nice, the last two, are already counted in user and nice.
     return sum(fields[:8]), fields[7]
 
@@ -73,7 +76,10 @@ def steal_share(seconds: float) -> float:
 
 def cgroup_version() -> str | None:
     """`v2`, `v1`, or `hybrid` (v1 controllers beside a v2 tree); None without cgroups."""
-    types = {mount.split()[2] for mount in Path("/proc/self/mounts").read_text().splitlines()}
+    types = {
+        mount.split()[2]
+        for mount in os.fsdecode(Path("/proc/self/mounts").read_bytes()).splitlines()
+    }
     names = {("cgroup",): "v1", ("cgroup2",): "v2", ("cgroup", "cgroup2"): "hybrid"}
     return names.get(tuple(sorted(types & {"cgroup", "cgroup2"})))
 
@@ -124,7 +130,7 @@ def _optional(reading: Callable[[], Reading | None]) -> Reading | None:
 def _line(path: Path | str) -> str | None:
     """The first line of a small file of the kernel; None where there is none."""
     try:
-        return Path(path).read_text().split("\n", 1)[0].strip()
+        return Path(path).read_text(encoding="utf-8").split("\n", 1)[0].strip()
     except OSError:
         return None
 
@@ -172,7 +178,10 @@ def _machine() -> str | None:
 
 def _mitigations() -> str | None:
     """Which CPU flaws the kernel works around, at a cost, and which it leaves open."""
-    states = {path.name: path.read_text().strip() for path in (_CPU / "vulnerabilities").iterdir()}
+    states = {
+        path.name: path.read_text(encoding="utf-8").strip()
+        for path in (_CPU / "vulnerabilities").iterdir()
+    }
     worked_around = sorted(name for name, text in states.items() if text.startswith("Mitigation"))
     left_open = sorted(name for name, text in states.items() if text.startswith("Vulnerable"))
     return "; ".join(

@@ -36,7 +36,7 @@ def _why_not(ready: Ready, address: str, port: int, log: Path) -> str | None:
     if ready.http is not None:
         return _http(ready.http, ready.status, address, port)
     if ready.log is not None:
-        text = log.read_text(errors="replace") if log.exists() else ""
+        text = log.read_text(encoding="utf-8", errors="replace") if log.exists() else ""
         return None if re.search(ready.log, text, re.MULTILINE) else f"no {ready.log!r} in its log"
     return _tcp(address, port)
 

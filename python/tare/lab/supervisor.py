@@ -239,8 +239,11 @@ class Cgroups:
     @classmethod
     def usable(cls) -> "Cgroups | None":
         """Version 2, else version 1 with cpuacct; None where a group cannot be made or entered."""
-        mounts = [line.split() for line in Path("/proc/self/mounts").read_text().splitlines()]
-        lines = Path("/proc/self/cgroup").read_text().splitlines()
+        mounts = [
+            line.split()
+            for line in os.fsdecode(Path("/proc/self/mounts").read_bytes()).splitlines()
+        ]
+        lines = os.fsdecode(Path("/proc/self/cgroup").read_bytes()).splitlines()
         paths = {line.split(":")[1]: line.split(":", 2)[2].lstrip("/") for line in lines}
         candidates = [("cgroup2", Path(m[1], paths[""])) for m in mounts if m[2] == "cgroup2"
                       and "" in paths]  # fmt: skip
@@ -274,14 +277,14 @@ class Cgroups:
         try:
             path.mkdir()
             self.mine.append(path)
-            (path / "cgroup.procs").write_text("0")
+            (path / "cgroup.procs").write_text("0", encoding="utf-8")
         except OSError:
             return None
         return path
 
     def leave(self) -> bool:
         with suppress(OSError):
-            (self.home / "cgroup.procs").write_text("0")
+            (self.home / "cgroup.procs").write_text("0", encoding="utf-8")
             return True
         return False
 
@@ -289,8 +292,8 @@ class Cgroups:
         """CPU time of everything that ever ran in the group, in nanoseconds."""
         with suppress(OSError):
             if self.kind != "cgroup2":
-                return int((path / "cpuacct.usage").read_text())
-            for line in (path / "cpu.stat").read_text().splitlines():
+                return int((path / "cpuacct.usage").read_text(encoding="utf-8"))
+            for line in (path / "cpu.stat").read_text(encoding="utf-8").splitlines():
                 if line.startswith("usage_usec "):
                     return int(line.split()[1]) * 1000
         return None
@@ -312,7 +315,7 @@ class Cgroups:
 
 def processes_in(cgroup: Path) -> list[int]:
     with suppress(OSError):
-        return [int(pid) for pid in (cgroup / "cgroup.procs").read_text().split()]
+        return [int(pid) for pid in (cgroup / "cgroup.procs").read_text(encoding="utf-8").split()]
     return []
 
 
@@ -322,8 +325,8 @@ def descendants(root: int) -> dict[int, tuple[int, int]]:
     for folder in Path("/proc").iterdir():
         if folder.name.isdigit():
             with suppress(OSError):
-                fields = (folder / "stat").read_text().rpartition(")")[2].split()
-                if fields[0] not in "ZX":
+                fields = (folder / "stat").read_bytes().rpartition(b")")[2].split()
+                if fields[0] not in (b"Z", b"X"):
                     everyone[int(folder.name)] = (int(fields[1]), int(fields[2]))
     children: dict[int, list[int]] = {}
     for pid, (parent, _) in everyone.items():
@@ -341,7 +344,7 @@ def tree_cpu_ns(pids: Iterable[int]) -> int:
     ticks = 0
     for pid in pids:
         with suppress(OSError):
-            fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+            fields = Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()
             ticks += sum(int(value) for value in fields[11:15])
     return ticks * 10**9 // os.sysconf("SC_CLK_TCK")
 

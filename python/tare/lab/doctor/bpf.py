@@ -107,7 +107,7 @@ def _attach_kprobe(program: int) -> None:
     if not source.exists():
         raise FileNotFoundError(errno.ENOENT, "the kernel has no kprobes")
     name = ctypes.create_string_buffer(_FUNCTION.encode())
-    _attach_event(program, int(source.read_text()), config1=ctypes.addressof(name))
+    _attach_event(program, int(source.read_text(encoding="utf-8")), config1=ctypes.addressof(name))
 
 
 def _attach_tracepoint(program: int) -> None:
@@ -115,7 +115,7 @@ def _attach_tracepoint(program: int) -> None:
     if not (folder / "events").is_dir():
         folder = Path.cwd()
         mount_for_this_process("tracefs", str(folder))
-    number = int((folder / "events/sched" / _TRACEPOINT / "id").read_text())
+    number = int((folder / "events/sched" / _TRACEPOINT / "id").read_text(encoding="utf-8"))
     _attach_event(program, _PERF_TYPE_TRACEPOINT, config=number)
 
 

@@ -49,15 +49,17 @@ def _by_version(trees: list[dict[str, Any]]) -> list[tuple[str, list[str]]]:
 def _own_folders() -> list[tuple[str, list[str], Path]]:
     """Of each mounted tree its version, its controllers, and where this process stands in it."""
     # One line a tree, `number:controllers:path`; v2 has no controllers there, and number 0.
-    lines = Path("/proc/self/cgroup").read_text().splitlines()
+    lines = os.fsdecode(Path("/proc/self/cgroup").read_bytes()).splitlines()
     paths = {names: path for _, names, path in (line.split(":", 2) for line in lines)}
     folders = []
-    for mount in Path("/proc/self/mounts").read_text().splitlines():
+    for mount in os.fsdecode(Path("/proc/self/mounts").read_bytes()).splitlines():
         _, point, kind, options, *_ = mount.split()
         if kind == "cgroup2":
             folder = _inside(point, paths.get("", "/"))
             available = folder / "cgroup.controllers"
-            controllers = available.read_text().split() if available.exists() else []
+            controllers = (
+                available.read_text(encoding="utf-8").split() if available.exists() else []
+            )
             folders.append(("v2", sorted(controllers), folder))
         elif kind == "cgroup":
             for names, path in paths.items():

@@ -43,7 +43,7 @@ def steal() -> Found:
 
 
 def _cpu_flags() -> set[str]:
-    for line in Path("/proc/cpuinfo").read_text().splitlines():
+    for line in Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines():
         if line.startswith("flags"):
             return set(line.split(":")[1].split())
     return set()

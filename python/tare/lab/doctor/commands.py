@@ -12,7 +12,8 @@ def ask(*command: str, limit_s: float = 5, line: int = -1) -> tuple[bool, str]:
             check=False,
             stdin=subprocess.DEVNULL,
             capture_output=True,
-            text=True,
+            encoding="utf-8",
+            errors="replace",
             timeout=limit_s,
         )
     except subprocess.TimeoutExpired:

@@ -105,7 +105,7 @@ def _write_bundle(bundle: Path) -> None:
         "mounts": [{"destination": "/proc", "type": "proc", "source": "proc"}],
         "linux": {"namespaces": [{"type": kind} for kind in namespaces], **user},
     }
-    (bundle / "config.json").write_text(json.dumps(config))
+    (bundle / "config.json").write_text(json.dumps(config), encoding="utf-8")
 
 
 def _elf() -> bytes:

@@ -24,7 +24,7 @@ _EXCLUDE_KERNEL = 1 << 5
 def perf_events() -> Found:
     works = {name: _opens(*counter) for name, counter in _COUNTERS.items()}
     paranoid = Path("/proc/sys/kernel/perf_event_paranoid")
-    level = int(paranoid.read_text()) if paranoid.exists() else None
+    level = int(paranoid.read_text(encoding="utf-8")) if paranoid.exists() else None
     details = {"counters": works, "paranoid": level}
     text = f"{', '.join(name for name, well in works.items() if well)} (paranoid {level})"
     if not any(works.values()):

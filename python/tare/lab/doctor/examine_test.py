@@ -98,7 +98,8 @@ def test_giving_up_early_ends_the_probes(temporary_files: Path) -> None:
 
     findings = examine([probe(first), probe(second)])
     next(findings)
-    while not (temporary_files / "pid").exists():
+    pid = temporary_files / "pid"
+    while not (pid.exists() and pid.read_text()):
         time.sleep(0.01)
     findings.close()  # type: ignore[attr-defined]
-    assert not alive(int((temporary_files / "pid").read_text()))
+    assert not alive(int(pid.read_text()))

@@ -44,7 +44,7 @@ def _candidates() -> Iterator[Path]:
 def _describe(home: Path) -> dict[str, str] | None:
     """From its `release` file: no JVM need be started."""
     try:
-        lines = (home / "release").read_text().splitlines()
+        lines = (home / "release").read_text(encoding="utf-8", errors="replace").splitlines()
     except OSError:
         return None
     release = dict(line.split("=", 1) for line in lines if "=" in line)

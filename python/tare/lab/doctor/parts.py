@@ -37,7 +37,13 @@ def _library_problem(path: str) -> str | None:
         return "not built"
     true = find("true") or "/bin/true"
     run = subprocess.run(
-        [true], check=False, env={"LD_PRELOAD": path}, capture_output=True, text=True, timeout=5
+        [true],
+        check=False,
+        env={"LD_PRELOAD": path},
+        capture_output=True,
+        timeout=5,
+        encoding="utf-8",
+        errors="replace",
     )
     if run.returncode == 0 and not run.stderr:
         return None

@@ -24,7 +24,7 @@ def root() -> Found:
     user = os.geteuid()
     if user != 0:
         return Found("no", f"user {user}", {"uid": user})
-    if Path("/proc/self/uid_map").read_text().split() != ["0", "0", "4294967295"]:
+    if Path("/proc/self/uid_map").read_text(encoding="utf-8").split() != ["0", "0", "4294967295"]:
         return Found("partly", "root of a user namespace", {"uid": 0})
     return Found("yes", "root", {"uid": 0})
 
@@ -32,7 +32,7 @@ def root() -> Found:
 def capabilities() -> Found:
     line = next(
         line
-        for line in Path("/proc/self/status").read_text().splitlines()
+        for line in Path("/proc/self/status").read_text(encoding="utf-8").splitlines()
         if line.startswith("CapEff:")
     )
     effective = int(line.split()[1], 16)

@@ -66,7 +66,8 @@ def ip(*words: str, inside: tuple[str, ...] = ()) -> str:
         [*inside, "ip", *words],
         env={**os.environ, "PATH": search_path(os.environ)},
         capture_output=True,
-        text=True,
+        encoding="utf-8",
+        errors="replace",
         check=False,
     )
     if result.returncode:

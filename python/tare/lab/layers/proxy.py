@@ -44,7 +44,8 @@ def put(layer: ProxyLayer, launch: Launch) -> None:
     wanted = minimal if layer.config is None else launch.plan_folder / layer.config
     config = launch.folder / f"{name}{minimal.suffix}"
     try:
-        config.write_text(fill(wanted.read_text(), values))
+        text = fill(wanted.read_text(encoding="utf-8", errors="surrogateescape"), values)
+        config.write_text(text, encoding="utf-8", errors="surrogateescape")
     except OSError as error:
         raise RunError(f"{error.filename}: {error.strerror}") from error
     words = [fill(word, {**values, "config": config}) for word in COMMANDS[layer.program]]
