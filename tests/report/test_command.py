@@ -31,6 +31,16 @@ def test_prints_json(tmp_path: Path) -> None:
     assert json.loads((folder / "verdicts.json").read_text()).items() <= printed.items()
 
 
+def test_prints_json_of_what_could_not_be_judged(tmp_path: Path) -> None:
+    made_up = Synthetic(effects={"plain": 0.0}, requests=50, blocks=1, invalid=())
+    folder = made_up.write(tmp_path / "result")
+    done = tare(str(folder), "--json")
+    assert done.returncode == 0, done.stderr
+    printed = json.loads(done.stdout)
+    assert printed["comparisons"] == []
+    assert "not judged: only runs of 'plain'" in printed["warnings"][-1]
+
+
 def test_refuses_what_is_no_result(tmp_path: Path) -> None:
     done = tare(str(tmp_path))
     assert (done.returncode, done.stdout) == (2, "")

@@ -4,10 +4,13 @@
 import json
 import re
 import resource
+import shutil
 import signal
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from tests.report.page import Page, words, written
 from tests.report.synthetic import Synthetic
@@ -77,9 +80,76 @@ def test_one_run_a_condition_is_inconclusive(tmp_path: Path) -> None:
 
 
 def test_an_experiment_cut_short(tmp_path: Path) -> None:
-    folder = Synthetic(requests=500).write(tmp_path / "result")
-    change(folder, "manifest.json", {"finished": None, "machine": {}, "load": {}, "placement": {}})
-    assert "slower" in words(Page(write(folder).read_text(encoding="utf-8")))
+    """Two conditions of the last block are missing, and no run has come to its end."""
+    folder = Synthetic(requests=500, invalid=()).write(tmp_path / "result")
+    runs = json.loads((folder / "manifest.json").read_text())["runs"][:-2]
+    unknown: dict[str, Any] = {key: {} for key in ("machine", "load", "placement")}
+    change(folder, "manifest.json", {"finished": None, "runs": runs} | unknown)
+    for run in (23, 24):
+        for path in folder.glob(f"*/*/*/run={run}"):
+            shutil.rmtree(path)
+    page = Page(write(folder).read_text(encoding="utf-8"))
+    assert "slower" in words(page)
+    assert "All 22\u00a0runs" in page.text
+    assert "over 7\u00a0blocks" in "".join(page.text)
+
+
+def test_runs_whose_samples_are_gone_are_not_valid(tmp_path: Path) -> None:
+    folder = Synthetic(requests=500, invalid=()).write(tmp_path / "result")
+    for run in (3, 4, 9, 10):
+        next(folder.glob(f"samples/*/*/run={run}/*.parquet")).unlink()
+    page = Page(write(folder).read_text(encoding="utf-8"))
+    text = "".join(page.text)
+    assert "All runs are valid." not in text
+    failed = re.findall(r"Run (\d+), block \d, \w+: no successful request was recorded", text)
+    assert failed == ["3", "4", "9", "10"]
+    assert "All runs are valid." not in (folder / MARKDOWN).read_text()
+
+
+def test_costs_of_invalid_runs_do_not_count(tmp_path: Path) -> None:
+    """Four of eight hooked runs failed after their costs were written."""
+    folder = Synthetic(requests=500, invalid=()).write(tmp_path / "result")
+    whole = micro_macro(folder)
+    (folder / "verdicts.json").unlink()
+    runs = json.loads((folder / "manifest.json").read_text())["runs"]
+    hooked = [run for run in runs if run["condition"] == "hook"]
+    for run in hooked[:4]:
+        run |= {"valid": False, "reason": "crashed"}
+    change(folder, "manifest.json", {"runs": runs})
+    half = micro_macro(folder)
+    assert [row[0] for row in half] == [row[0] for row in whole] == ["p50", "mean"]
+    for one, other in zip(whole, half, strict=True):
+        assert float(one[1]) == pytest.approx(float(other[1]), rel=0.1)
+
+
+def micro_macro(folder: Path) -> list[tuple[str, str]]:
+    """Metric and own time a request in ns, of each row of the Markdown table."""
+    write(folder)
+    _, _, table = (folder / MARKDOWN).read_text().partition("## From inside the layer")
+    return re.findall(r"^\| hook \| (\w+) \| (\d+) ns \|", table, re.MULTILINE)
+
+
+def test_spans_are_told_apart(tmp_path: Path) -> None:
+    folder = Synthetic(requests=400, invalid=()).write(tmp_path / "result")
+    for path in folder.glob("samples/*/*/*/*.parquet"):
+        table = pq.ParquetFile(path).read()
+        half = table["duration_ns"].to_numpy() // 2
+        at = table.column_names.index("duration_ns")
+        pay = table.set_column(at, "duration_ns", pa.array(half))
+        named = pa.array(["pay"] * 400).cast(table.schema.field("span").type)
+        pay = pay.set_column(table.column_names.index("span"), "span", named)
+        pq.write_table(pa.concat_tables([table, pay]), path)
+    page = Page(write(folder).read_text(encoding="utf-8"))
+    assert words(page).count("pay") == words(page).count("request") == 2
+    rows = re.findall(r"^\| (.*?) \| \*?\*?\w", (folder / MARKDOWN).read_text(), re.MULTILINE)
+    first = rows[rows.index("hook, pay") : rows.index("hook, pay") + 4]
+    assert sorted(first) == ["hook, pay", "hook, request", "twin, pay", "twin, request"]
+    # Figures of requests show whole ones, not both.
+    labels = {one.get("aria-label") or "" for _, one in page.tags}
+    (lag,) = (label for label in labels if label.startswith("Round trips in order"))
+    shown = re.findall(r"(\d+) requests", lag)
+    assert len(shown) == 3
+    assert max(map(int, shown)) <= 400
 
 
 def test_every_verdict_has_its_word_and_icon(tmp_path: Path) -> None:
@@ -170,7 +240,9 @@ def test_what_is_no_result_is_said_in_one_line(tmp_path: Path) -> None:
 
 def test_verdicts_that_are_none_are_said_in_one_line(tmp_path: Path) -> None:
     folder = Synthetic(requests=10, blocks=1).write(tmp_path / "result")
-    for content in ("", "[]", "{}", "null"):
+    entry = {"condition": "hook", "metric": "p50", "effect": {}, "interval": "x", "runs": {}}
+    strange = [json.dumps({"comparisons": [one], "warnings": []}) for one in ("a", {}, entry, None)]
+    for content in ("", "[]", "{}", "null", *strange):
         (folder / "verdicts.json").write_text(content)
         with pytest.raises(InputError, match=r"verdicts\.json: .* judged anew") as error:
             write(folder)

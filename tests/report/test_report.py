@@ -91,7 +91,7 @@ def test_figures_leave_out_what_the_verdict_leaves_out(tmp_path: Path) -> None:
     folder = Synthetic(requests=2_000, blocks=3, invalid=(2,)).write(tmp_path / "result")
     result = open_result(folder)
     valid = [run["run"] for run in result.manifest["runs"] if run["valid"]]
-    kept = distributions.kept(result, valid)
+    kept = distributions.kept(result, valid, "request")
     assert kept is not None
     shown = dict(kept.run.value_counts(name="n").execute().itertuples(index=False))
     assert set(shown) == set(valid)

@@ -26,10 +26,11 @@ class Strip:
 
 @dataclass(frozen=True)
 class Card:
-    """One condition in one environment against the baseline."""
+    """One condition against the baseline, in one environment and span."""
 
     condition: str
-    environment: str
+    where: str
+    """Environment and span, of those of which there are several."""
     verdict: str
     relative: str
     absolute: str
@@ -70,15 +71,16 @@ def first_screen(result: Result, around: str) -> FirstScreen:
 
 
 def _cards(result: Result) -> list[Card]:
-    compared: dict[tuple[Any, Any], dict[str, Any]] = {}
+    compared: dict[tuple[Any, Any], list[dict[str, Any]]] = {}
     for one in result.primary_comparisons:
-        compared.setdefault((one.get("environment"), one.get("condition")), one)
+        compared.setdefault((one.get("environment"), one["condition"]), []).append(one)
     reach = _reach(result)
     return [
-        _card(compared.get((environment, condition), {}), environment, condition, result, reach)
+        _card(comparison, environment, condition, result, reach)
         for environment in result.environments
         for condition in result.conditions
         if condition != result.baseline
+        for comparison in compared.get((environment, condition), [{}])
     ]
 
 
@@ -88,10 +90,12 @@ def _card(
     effect = comparison.get("effect") or {}
     bounds = comparison.get("interval") or {}
     verdict = comparison.get("verdict")
-    several = len(result.environments) > 1
+    where = [environment] if len(result.environments) > 1 else []
+    if len(result.spans) > 1:
+        where.append(str(comparison.get("span") or ""))
     return Card(
         condition=safe(condition, 40),
-        environment=safe(environment, 24) if several else "",
+        where=", ".join(safe(one, 24) for one in where if one),
         verdict=verdict if verdict in VERDICTS else "invalid",
         relative=percent(effect.get("relative")),
         absolute=duration(effect.get("absolute_ns"), signed=True),
@@ -108,7 +112,7 @@ def _reach(result: Result) -> float:
     """The largest difference that a strip must show: the same for all cards, to compare them."""
     sizes = [result.budget, 0.001]
     for one in result.primary_comparisons:
-        parts = {**(one.get("effect") or {}), **(one.get("interval") or {})}
+        parts = {**one["effect"], **one["interval"]}
         sizes += [abs(parts[key]) for key in ("relative", "low", "high") if parts.get(key)]
     return 1.15 * max(sizes)
 
@@ -137,5 +141,5 @@ def _brief(comparison: dict[str, Any]) -> str:
 
 
 def _words(card: Card) -> int:
-    shown = (card.condition, card.environment, card.verdict, card.relative, card.absolute)
+    shown = (card.condition, card.where, card.verdict, card.relative, card.absolute)
     return len(" ".join((*shown, "at", card.metric, card.reason)).split())

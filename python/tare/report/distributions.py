@@ -54,15 +54,17 @@ class Box:
     """Requests outside of the whiskers, which are not drawn."""
 
 
-def kept(result: "Result", runs: Iterable[int]) -> "ir.Table | None":
+def kept(result: "Result", runs: Iterable[int], span: str) -> "ir.Table | None":
     """The requests of `runs` that count: `run`, `start_ns`, `latency_ns`.
 
-    Those are successful, in slices that were not left out.
+    Those are of one span, successful, in slices that were not left out.
     """
     samples = result.samples()
     if samples is None:
         return None
-    chosen: Any = samples.filter(samples.ok, ~samples.left_out, samples.run.isin(list(runs)))
+    chosen: Any = samples.filter(
+        samples.ok, ~samples.left_out, samples.span == span, samples.run.isin(list(runs))
+    )
     order = samples.start_ns if "start_ns" in samples.columns else samples.seq
     table = chosen.select("run", "latency_ns", start_ns=order)
     return result.backend.create_table("report_kept", table, temp=True)

@@ -21,8 +21,8 @@ WORDS = {
     "that what disturbs the machine hits all alike. Where something else had the CPU, slices are "
     "left out for all conditions together.",
     "effect": "The difference from the baseline in percent, and in time for one request.",
-    "interval": "The differences that the runs are compatible with, at the level that the plan "
-    "sets (usually 95 %).",
+    "interval": "The differences that the runs are compatible with: of many experiments, 95 in 100 "
+    "have the true one in it.",
     "budget": "The smallest difference that matters, set in the plan before the experiment.",
     "p50, p95, p99": "The time that 50, 95 or 99 of 100 requests stay below. p50 is the median.",
     "primary metric": "The one that decides the verdict, chosen in the plan. All others are looked "

@@ -78,8 +78,10 @@ def _content(result: Result) -> dict[str, Any]:
     from tare.samples.result import open_result, read_hive
 
     opened = open_result(result.folder)
-    samples = distributions.kept(opened, result.places)
+    samples = distributions.kept(opened, result.places, result.span)
     costs = read_hive(opened.backend, result.folder, "costs")
+    if costs is not None:
+        costs = costs.filter(costs.run.isin(list(result.places)))
     run_rows, more_runs = tables.runs(result)
     drawn = {"effects": pictures.forest(result), "runs": pictures.run_plots(result)}
     if samples is not None:

@@ -4,7 +4,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from markupsafe import Markup
 
@@ -55,16 +55,15 @@ def forest(result: Result) -> Iterator[Picture]:
     for environment in result.environments:
         rows = [
             effects.Effect(
-                name=f"{one['condition']} {metric(one['metric'])}",
+                name=" ".join((one["condition"], *_span(result, one), metric(one["metric"]))),
                 colour=colour.get(one["condition"], SERIES[1]),
                 primary=one["metric"] == result.primary,
                 value=one["effect"]["relative"],
-                low=(one.get("interval") or {}).get("low"),
-                high=(one.get("interval") or {}).get("high"),
+                low=one["interval"].get("low"),
+                high=one["interval"].get("high"),
             )
             for one in sorted(result.ranked, key=result.rank)
-            if one.get("environment") == environment
-            and (one.get("effect") or {}).get("relative") is not None
+            if one.get("environment") == environment and one["effect"].get("relative") is not None
         ]
         if not rows:
             continue
@@ -79,6 +78,11 @@ def forest(result: Result) -> Iterator[Picture]:
         )
         draw = partial(effects.draw, effects=rows, budget=result.budget)
         yield Picture(environment, inline(draw, label))
+
+
+def _span(result: Result, comparison: Mapping[str, Any]) -> tuple[str, ...]:
+    """The comparison's span, where there are several."""
+    return (str(comparison.get("span")),) if len(result.spans) > 1 else ()
 
 
 def percentile_plots(result: Result, curves: Mapping[int, Curve]) -> Iterator[Picture]:

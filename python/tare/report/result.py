@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from tare.errors import InputError
 from tare.files import replace
+from tare.samples.model import REQUEST
 
 if TYPE_CHECKING:
     from tare.samples.model import Experiment, Run
@@ -23,7 +24,7 @@ class Result:
     manifest: dict[str, Any]
     verdicts: dict[str, Any]
     measured: tuple["Run", ...]
-    """Every run with its summaries, as the judge sees it."""
+    """Every run once, as the judge sees it: its whole requests, where it has spans beside them."""
 
     @property
     def baseline(self) -> str:
@@ -52,6 +53,17 @@ class Result:
     @property
     def runs(self) -> list[dict[str, Any]]:
         return list(self.manifest.get("runs") or [])
+
+    @property
+    def span(self) -> str:
+        """The span that figures of requests show."""
+        spans = {run.span for run in self.measured}
+        return REQUEST if REQUEST in spans else max(spans, default=REQUEST)
+
+    @property
+    def spans(self) -> list[str]:
+        """The spans that were compared."""
+        return _unique(self.comparisons, "span")
 
     @property
     def places(self) -> dict[int, tuple[str, str]]:
@@ -94,16 +106,22 @@ class Result:
 def read(folder: Path) -> Result:
     """Reads a result folder; judges it first where nobody has yet.
 
-    Raises InputError where the folder is not a result.
+    A run is valid where its samples say so too. Raises InputError where the folder is not a result.
     """
     from tare.samples import read_result
     from tare.samples.manifest import read_manifest
 
-    experiment = read_result(folder)
     manifest = read_manifest(folder)
+    experiment = read_result(folder)
     path = folder / VERDICTS
     verdicts = _verdicts(path) if path.exists() else _judge(experiment, path)
-    return Result(folder, manifest, verdicts, experiment.runs)
+    by_rank = sorted(experiment.runs, key=lambda run: run.span == REQUEST)
+    whole = {run.run: run for run in by_rank}
+    manifest["runs"] = [
+        entry | {"valid": whole[entry["run"]].valid, "reason": whole[entry["run"]].reason}
+        for entry in manifest["runs"]
+    ]
+    return Result(folder, manifest, verdicts, tuple(whole[number] for number in sorted(whole)))
 
 
 def _judge(experiment: "Experiment", path: Path) -> dict[str, Any]:
@@ -111,8 +129,8 @@ def _judge(experiment: "Experiment", path: Path) -> dict[str, Any]:
 
     try:
         verdicts = judge(experiment).to_json()
-    except InputError as error:  # a result without any valid run still has a report
-        return {"comparisons": [], "warnings": [*experiment.warnings, f"not judged: {error}"]}
+    except InputError as error:  # a result with nothing to compare still has a report
+        verdicts = {"comparisons": [], "warnings": [*experiment.warnings, f"not judged: {error}"]}
     replace(path, json.dumps(verdicts, indent=2) + "\n")
     return verdicts
 
@@ -120,12 +138,20 @@ def _judge(experiment: "Experiment", path: Path) -> dict[str, Any]:
 def _verdicts(path: Path) -> dict[str, Any]:
     try:
         verdicts = json.loads(path.read_text(encoding="utf-8"))
-        verdicts["comparisons"], verdicts["warnings"]
+        return {
+            "comparisons": [_comparison(one) for one in verdicts["comparisons"]],
+            "warnings": [str(one) for one in verdicts["warnings"]],
+        }
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise InputError(
             f"{path}: not the verdicts of a result ({error!r}); remove it to have it judged anew"
         ) from None
-    return dict(verdicts)
+
+
+def _comparison(entry: dict[str, Any]) -> dict[str, Any]:
+    """A comparison as `tare compare --json` prints it. Else KeyError, TypeError, ValueError."""
+    nested = {key: dict(entry[key]) for key in ("effect", "interval", "runs")}
+    return {**entry, **nested, "condition": str(entry["condition"]), "metric": str(entry["metric"])}
 
 
 def _unique(runs: list[dict[str, Any]], key: str) -> list[str]:

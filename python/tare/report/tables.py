@@ -58,13 +58,10 @@ METRIC_COLUMNS = (
 def metrics(result: Result) -> Iterator[Metric]:
     """Every comparison, the primary ones first: here, and only here, with its p-values."""
     for one in result.ranked:
-        effect, bounds = one.get("effect") or {}, one.get("interval") or {}
-        runs = one.get("runs") or {}
+        runs = one["runs"]
         cells = (
             safe(metric(one["metric"]), 24),
-            percent(effect.get("relative")),
-            duration(effect.get("absolute_ns"), signed=True),
-            interval(bounds.get("low"), bounds.get("high")),
+            *_effect(one),
             p_value(one.get("p")),
             p_value(one.get("p_adjusted")),
             f"{count(runs.get('baseline'))} + {count(runs.get('condition'))}",
@@ -73,7 +70,7 @@ def metrics(result: Result) -> Iterator[Metric]:
         )
         yield Metric(
             primary=one["metric"] == result.primary,
-            where=_where(result, one.get("environment"), one.get("condition")),
+            where=_where(result, one.get("environment"), one["condition"], one.get("span")),
             verdict=str(one.get("verdict")),
             cells=cells,
             reason=typeset(safe(one.get("reason") or "")),
@@ -197,11 +194,12 @@ def micro_macro(result: Result, table: "ir.Table") -> Iterator[Sequence[str]]:
     """The layer's own time a request against the measured difference, at p50 and at the mean."""
     own = distributions.own_times(table)
     for one in result.ranked:
-        condition, name = str(one.get("condition")), one.get("metric")
+        condition, name = one["condition"], one["metric"]
         place = (str(one.get("environment")), condition)
         functions = [bins for key, bins in own.items() if key[1:3] == place]
         requests = sum(int(run.get("requests") or 0) for run in result.runs if _at(run, *place))
-        if name not in ("p50", "mean") or not functions or not requests:
+        of_requests = one.get("span") in (None, result.span)
+        if name not in ("p50", "mean") or not of_requests or not functions or not requests:
             continue
         spent = sum(
             distributions.binned_quantile(bins, 0.5) * bins[:, 2].sum()
@@ -210,14 +208,12 @@ def micro_macro(result: Result, table: "ir.Table") -> Iterator[Sequence[str]]:
             for bins in functions
         )
         micro = spent / requests
-        effect, bounds = one.get("effect") or {}, one.get("interval") or {}
-        macro = effect.get("absolute_ns")
+        macro = one["effect"].get("absolute_ns")
         yield (
             _where(result, one.get("environment"), condition),
             str(name),
             duration(micro),
-            duration(macro, signed=True),
-            interval(bounds.get("low"), bounds.get("high")),
+            *_effect(one)[1:],
             percent(micro / macro, signed=False) if macro and macro > 0 else "–",
         )
 
@@ -242,10 +238,24 @@ def _fact(name: str, value: object) -> str:
     return safe(value, 300)
 
 
-def _where(result: Result, environment: object, condition: object) -> str:
-    """A condition, and its environment where there are several."""
-    name = safe(condition, 40)
-    return f"{name}, {safe(environment, 24)}" if len(result.environments) > 1 else name
+def _effect(comparison: Mapping[str, Any]) -> tuple[str, str, str]:
+    """An effect in percent, in time, and its interval."""
+    effect, bounds = comparison["effect"], comparison["interval"]
+    return (
+        percent(effect.get("relative")),
+        duration(effect.get("absolute_ns"), signed=True),
+        interval(bounds.get("low"), bounds.get("high")),
+    )
+
+
+def _where(result: Result, environment: object, condition: object, span: object = None) -> str:
+    """A condition, its environment and its span, of those of which there are several."""
+    parts = [safe(condition, 40)]
+    if len(result.environments) > 1:
+        parts.append(safe(environment, 24))
+    if span is not None and len(result.spans) > 1:
+        parts.append(safe(span, 24))
+    return ", ".join(parts)
 
 
 def _at(run: Mapping[str, Any], environment: str, condition: str) -> bool:
