@@ -13,15 +13,6 @@ os.environ["PATH"] += os.pathsep + "/usr/sbin"
 EXPECTED = Path(__file__).parent / "tests" / "EXPECTED_SKIPS"
 
 
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leaves the long series to `make soak` (which asks for them by `-m soak`)."""
-    if config.getoption("-m"):
-        return
-    chosen = [item for item in items if "soak" not in item.keywords]
-    config.hook.pytest_deselected(items=[item for item in items if "soak" in item.keywords])
-    items[:] = chosen
-
-
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     """Prints the skips that nobody expected."""
     for test in _unexpected(terminalreporter):
