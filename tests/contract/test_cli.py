@@ -9,6 +9,7 @@ import socket
 import subprocess
 import sys
 import threading
+import time
 import tomllib
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -90,10 +91,10 @@ def test_contract(case: dict[str, Any], url: str, dead: str, tmp_path: Path) -> 
         env=environment,
     )
     try:
-        out, err = process.communicate(timeout=case.get("interrupt", 60))
-    except subprocess.TimeoutExpired:
-        process.send_signal(signal.SIGINT)
-        out, err = process.communicate(timeout=10)
+        if "interrupt" in case:
+            _wait_until(case["interrupt"], process, tmp_path)
+            process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=10 if "interrupt" in case else 60)
     finally:
         process.kill()
 
@@ -109,6 +110,22 @@ def test_contract(case: dict[str, Any], url: str, dead: str, tmp_path: Path) -> 
         assert set(case["json"]) <= set(json.loads(out))
     if "json_on_stderr" in case:
         assert set(case["json_on_stderr"]) <= set(json.loads(err))
+
+
+def _wait_until(moment: float | str, process: subprocess.Popen[str], folder: Path) -> None:
+    """Until so many seconds have passed, or the file of this name has something in it."""
+    begun = time.monotonic()
+    limit = 30 if isinstance(moment, str) else moment
+    while time.monotonic() - begun < limit and process.poll() is None:
+        if isinstance(moment, str) and _size(folder / moment):
+            return
+        time.sleep(0.02)
+    assert process.returncode is None, "it ended before it was interrupted"
+    assert not isinstance(moment, str), f"nothing was written to {moment}"
+
+
+def _size(path: Path) -> int:
+    return path.stat().st_size if path.exists() else 0
 
 
 def _fill(text: str, places: dict[str, str]) -> str:

@@ -69,6 +69,15 @@ def nginx(tmp_path: Path) -> Iterator[Nginx]:
 
 
 @pytest.fixture
+def silent() -> Iterator[str]:
+    """A server that takes connections and never answers."""
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        listener.listen(64)
+        yield f"http://127.0.0.1:{listener.getsockname()[1]}/"
+
+
+@pytest.fixture
 def measure(tmp_path: Path) -> Callable[..., "Measurement"]:
     def run(*arguments: str) -> Measurement:
         files = tmp_path / "samples.arrow", tmp_path / "machine.arrow"

@@ -1,15 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
 """However a measurement ends, what was recorded can be read."""
 
+import contextlib
 import json
+import os
+import pty
 import resource
 import signal
 import subprocess
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from tests.load.conftest import TARE_LOAD, Nginx, rows
+from tests.load.conftest import TARE_LOAD, Measurement, Nginx, rows
 
 
 def _start(nginx: Nginx, out: Path) -> subprocess.Popen[str]:
@@ -24,7 +28,7 @@ def _start(nginx: Nginx, out: Path) -> subprocess.Popen[str]:
 
 def _wait_for_batches(out: Path) -> None:
     deadline = time.monotonic() + 20
-    while not (out.exists() and len(rows(out)) > 1000):
+    while not (out.exists() and out.stat().st_size and len(rows(out)) > 1000):
         assert time.monotonic() < deadline, "nothing was written"
         time.sleep(0.1)
 
@@ -54,11 +58,45 @@ def test_a_signal_ends_the_measurement_and_keeps_it(
     assert json.loads(stdout)["targets"][0]["requests"] == len(rows(out))
 
 
+@pytest.mark.parametrize("users", ["1", "2"])
+def test_a_time_out_is_given_up_soon_after_it(
+    silent: str, measure: Callable[..., Measurement], users: str
+) -> None:
+    measured = measure(silent, "--timeout", "110ms", "--requests", "6", "--users", users)
+    assert {row["error"] for row in measured.samples} == {"timeout"}
+    durations = [row["duration_ns"] for row in measured.samples]
+    # The least of them: a machine that is busy wakes some of them late.
+    assert 110e6 <= min(durations) < 150e6
+
+
+def test_a_terminal_sees_the_warm_up_and_an_error_on_a_line_of_its_own(
+    nginx: Nginx, tmp_path: Path
+) -> None:
+    command = [TARE_LOAD, "http", nginx.url(), "--warmup", "1s", "--duration", "60s"]
+    terminal, its_end = pty.openpty()
+    with subprocess.Popen(
+        [*command, "--out", str(tmp_path / "samples.arrow")],
+        stdout=subprocess.DEVNULL,
+        stderr=its_end,
+    ) as process:
+        os.close(its_end)
+        resource.prlimit(process.pid, resource.RLIMIT_FSIZE, (500_000, 500_000))
+        seen = b""
+        # A terminal that nobody writes to any more is an error, not the end of a file.
+        with contextlib.suppress(OSError):
+            while more := os.read(terminal, 4096):
+                seen += more
+        assert process.wait(10) == 1
+    os.close(terminal)
+    assert b"0 s  warm-up" in seen
+    assert b"\r\x1b[Ktare-load: --out" in seen
+
+
 def test_a_full_disk_is_one_line_and_keeps_what_was_written(nginx: Nginx, tmp_path: Path) -> None:
-    out = tmp_path / "samples.arrow"
+    out, machine = tmp_path / "samples.arrow", tmp_path / "machine.arrow"
     command = [TARE_LOAD, "http", nginx.url(), "--json", "--warmup", "0s", "--duration", "60s"]
     done = subprocess.run(
-        [*command, "--out", str(out)],
+        [*command, "--out", str(out), "--machine", str(machine)],
         preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (500_000, 500_000)),
         capture_output=True,
         text=True,
@@ -71,3 +109,5 @@ def test_a_full_disk_is_one_line_and_keeps_what_was_written(nginx: Nginx, tmp_pa
     samples = rows(out)
     assert samples
     assert f"{len(samples)} rows" in done.stderr
+    # The other file still gets the slices up to then.
+    assert max(row["slice"] for row in rows(machine)) > samples[-1]["slice"]
