@@ -153,3 +153,13 @@ fn success_is_what_was_asked_for() {
         assert_eq!(error_of(answer(200).as_bytes(), &expecting(body.as_bytes())), error, "{body}");
     }
 }
+
+#[test]
+fn a_head_has_96_headers_at_most() {
+    let with = |headers: usize| {
+        let lines = "X: y\r\n".repeat(headers - 1);
+        whole(format!("HTTP/1.1 200 OK\r\n{lines}Content-Length: 0\r\n\r\n").as_bytes())
+    };
+    assert!(with(96).unwrap().0.is_done());
+    assert_eq!(with(97).err(), Some(Malformed));
+}
