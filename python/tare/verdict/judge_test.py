@@ -193,7 +193,7 @@ def test_close_runs_are_not_surer_than_their_number_allows() -> None:
     generator = np.random.default_rng(5)
     runs = [
         replace(run(name, block, float(level * generator.normal(1, 1e-4))), run=block)
-        for name, level in (("plain", 1.0), *((f"c{number}", 1.01) for number in range(7)))
+        for name, level in (("plain", 1.0), *((f"c{number}", 1.0015) for number in range(7)))
         for block in range(1, 6)
     ]
     judged = judge(Experiment(tuple(runs), "plain", paired=False, budget=0.001))
