@@ -29,7 +29,7 @@ seed = 1
 
 [service]
 command = "nginx -p {dir} -c nginx.conf -e stderr"
-ready = { http = "/", timeout = "3s" }
+ready = { http = "/", timeout = "{patience}" }
 {service}
 
 [service.files]
@@ -45,6 +45,15 @@ name = "one"
 name = "two"
 layers = [{layers}]
 """
+# Counts its starts, and holds all but the first few until it is released.
+HELD = [
+    "sh",
+    "-c",
+    'echo >>"$0/starts"; while [ -e "$0/hold" ]'
+    ' && [ "$(wc -l <"$0/starts")" -gt "$(cat "$0/hold")" ]; do sleep 0.05; done; exec "$@"',
+    "{plan}",
+]
+HOLD = f'{{ type = "wrap", command = {json.dumps(HELD)} }}'
 OWN_LOAD = 'warmup = "50ms"\nduration = "300ms"\n'
 
 
@@ -71,9 +80,11 @@ class Experiment:
         load: str = OWN_LOAD,
         layers: str = "",
         nginx: str = NGINX_CONF,
+        patience: str = "60s",
     ) -> None:
         """Writes the short plan with some keys more."""
         parts = {"top": top, "service": service, "load": load, "layers": layers, "nginx": nginx}
+        parts["patience"] = patience
         text = PLAN
         for name, part in parts.items():
             text = text.replace(f"{{{name}}}", part)
@@ -114,16 +125,24 @@ class Experiment:
         """The manifest's entries of one condition."""
         return [run for run in self.manifest["runs"] if run["condition"] == condition]
 
-    def wait_for_runs(self, process: "subprocess.Popen[str]", number: int) -> None:
-        """Waits until so many runs are durable and the next block is under load."""
+    def hold_after(self, starts: int) -> None:
+        """Lets what has `HELD` before it start so many times from now on, and holds the next."""
+        (self.folder / "starts").write_text("")
+        (self.folder / "hold").write_text(str(starts))
 
-        def there() -> bool:
+    def release(self) -> None:
+        """Lets everything start."""
+        (self.folder / "hold").unlink()
+
+    def wait_until_held(self, process: "subprocess.Popen[str]") -> None:
+        """Waits until a start is held: the experiment goes no further, however long this takes."""
+        allowed = int((self.folder / "hold").read_text())
+
+        def held() -> bool:
             assert process.poll() is None, process.communicate()
-            durable = (self.result / "manifest.json").exists() and len(self.manifest["runs"])
-            under_load = (self.result / "work" / "load" / "samples.arrow").exists()
-            return durable == number and under_load
+            return len((self.folder / "starts").read_text()) > allowed
 
-        wait_until(there, 30)
+        wait_until(held, 60)
 
 
 def wait_until(condition: Callable[[], bool], seconds: float) -> None:

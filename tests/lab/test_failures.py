@@ -3,6 +3,7 @@
 
 import json
 import socket
+import sys
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,15 @@ from tests.lab.conftest import Experiment
 
 from tare.native import native
 
-DIES = '{ type = "wrap", command = ["timeout", "-s", "KILL", "0.4"] }'
+# Kills its group, the service with it, when the load has begun.
+KILLER = """
+import os, subprocess, sys, time
+subprocess.Popen(sys.argv[2:])
+while not os.path.exists(sys.argv[1] + "/../load/samples.arrow"):
+    time.sleep(0.02)
+os.killpg(0, 9)
+"""
+DIES = f'{{ type = "wrap", command = {json.dumps([sys.executable, "-c", KILLER, "{dir}"])} }}'
 NEVER_READY = '{ type = "wrap", command = ["sh", "-c", "echo not today >&2; sleep 60", "sh"] }'
 ENDS_AT_ONCE = '{ type = "wrap", command = ["sh", "-c", "echo broken config >&2; exit 3", "sh"] }'
 HALF_FAIL = """
@@ -67,7 +76,7 @@ def test_a_service_that_ends_before_it_is_ready(experiment: Experiment) -> None:
 
 
 def test_a_service_that_is_never_ready(experiment: Experiment) -> None:
-    experiment.write_plan(layers=NEVER_READY)
+    experiment.write_plan(layers=NEVER_READY, patience="3s")
     done = experiment.measure(blocks=1)
     assert done.returncode == 0
     reason = check_one_is_valid_and_two_is_not(experiment, blocks=1)
@@ -131,7 +140,7 @@ def test_a_proxy_that_is_never_ready_is_stopped_before_the_others_are_measured(
     program.write_text(f"#!/bin/sh\nwhile :; do touch {still}; sleep 0.02; done\n")
     program.chmod(0o755)
     layer = f'{{ type = "proxy", program = "nginx", binary = "{program}" }}'
-    experiment.write_plan(layers=layer)
+    experiment.write_plan(layers=layer, patience="3s")
     assert experiment.measure(blocks=1).returncode == 0
     reason = check_one_is_valid_and_two_is_not(experiment, blocks=1)
     assert reason.startswith("proxy1-nginx: not ready within 3 s")

@@ -10,13 +10,13 @@ import sys
 from pathlib import Path
 
 import pytest
-from tests.lab.conftest import Experiment, born, family, none_left, wait_until
+from tests.lab.conftest import HELD, HOLD, Experiment, born, family, none_left, wait_until
 
 LOAD = 'warmup = "50ms"\nduration = "500ms"\n'
 # A daemon that leaves its parent, its session and its group, and does not mind SIGTERM.
 STRAY = (
     '{ type = "wrap", command = ["sh", "-c",'
-    ' \'setsid sh -c "trap : TERM; while :; do sleep 1; done" & exec "$@"\', "sh"] }'
+    ' \'setsid env --ignore-signal=TERM sleep 600 & exec "$@"\', "sh"] }'
 )
 
 
@@ -28,6 +28,7 @@ def contents(folder: Path) -> dict[str, bytes]:
 def check_resume(experiment: Experiment, kept: dict[str, bytes]) -> None:
     """Finishes what is missing, and nothing else."""
     before = experiment.manifest["runs"]
+    experiment.release()
     process = experiment.start("--resume", str(experiment.result))
     _, errors = process.communicate(timeout=60)
     assert process.returncode == 0, errors
@@ -43,12 +44,13 @@ def check_resume(experiment: Experiment, kept: dict[str, bytes]) -> None:
 
 
 def test_ctrl_c_stops_everything_and_resume_goes_on(experiment: Experiment) -> None:
-    experiment.write_plan(load=LOAD)
+    experiment.write_plan(load=LOAD, layers=HOLD)
+    experiment.hold_after(1)
     process = experiment.start("--out", str(experiment.result), "--blocks", "3")
-    experiment.wait_for_runs(process, 2)
+    experiment.wait_until_held(process)
     started = family(process)
     os.killpg(process.pid, signal.SIGINT)  # what a terminal does
-    _, errors = process.communicate(timeout=6)
+    _, errors = process.communicate(timeout=20)
     assert process.returncode == 130
     assert none_left(started)
     last = errors.splitlines()[-1]
@@ -58,13 +60,21 @@ def test_ctrl_c_stops_everything_and_resume_goes_on(experiment: Experiment) -> N
 
 
 def test_kill_9_of_tare_leaves_no_process_and_whole_files(experiment: Experiment) -> None:
-    experiment.write_plan(load=LOAD, layers=STRAY, service='stop_timeout = "500ms"')
+    generator = [*HELD, sys.executable, str(Path(__file__).with_name("foreign_load.py"))]
+    load = {"command": [*generator, "{url}", "{output}"], "output": "stats.csv"}
+    keys = "".join(f"{key} = {json.dumps(value)}\n" for key, value in load.items())
+    experiment.write_plan(
+        load=f'type = "command"\nformat = "locust"\n{keys}', service='stop_timeout = "500ms"'
+    )
+    text = experiment.plan.read_text().replace('name = "one"', 'name = "one"\nlayers = []')
+    experiment.plan.write_text(text.replace("layers = []", f"layers = [{STRAY}]"))
+    experiment.hold_after(2)
     process = experiment.start("--out", str(experiment.result), "--blocks", "3")
-    experiment.wait_for_runs(process, 2)
+    experiment.wait_until_held(process)
     started = family(process)
-    assert len(started) >= 7  # supervisor, two nginx of two processes, the stray one, the load
+    assert len(started) >= 5  # supervisor, nginx of two processes, the stray one, the load
     process.kill()
-    wait_until(lambda: none_left(started), 5)
+    wait_until(lambda: none_left(started), 20)
     process.communicate()
     assert len(experiment.manifest["runs"]) == 2
     check_resume(experiment, contents(experiment.result))
@@ -73,16 +83,17 @@ def test_kill_9_of_tare_leaves_no_process_and_whole_files(experiment: Experiment
 def test_when_the_supervisor_is_killed_tare_stops_all_that_it_started(
     experiment: Experiment,
 ) -> None:
-    experiment.write_plan(load=LOAD, layers=STRAY)
+    experiment.write_plan(load=LOAD, layers=f"{HOLD}, {STRAY}")
+    experiment.hold_after(1)
     process = experiment.start("--out", str(experiment.result), "--blocks", "3")
-    experiment.wait_for_runs(process, 2)
+    experiment.wait_until_held(process)
     started = family(process)
     (supervisor,) = [pid for pid in started if "supervisor.py" in command_line(pid)]
     os.kill(supervisor, signal.SIGKILL)
-    _, errors = process.communicate(timeout=6)
+    _, errors = process.communicate(timeout=20)
     assert process.returncode == 1
     assert "the supervisor died" in errors.splitlines()[-1]
-    wait_until(lambda: none_left(started), 1)
+    wait_until(lambda: none_left(started), 20)
     check_resume(experiment, contents(experiment.result))
     assert not list(Path("/sys/fs/cgroup").glob(f"**/tare-{supervisor}-*"))
 
@@ -119,13 +130,15 @@ def test_a_result_is_never_overwritten(experiment: Experiment) -> None:
 
 
 def test_two_do_not_resume_one_result(experiment: Experiment) -> None:
-    experiment.write_plan(load=LOAD)
+    experiment.write_plan(load=LOAD, layers=HOLD)
+    experiment.hold_after(1)
     first = experiment.start("--out", str(experiment.result), "--blocks", "3")
-    experiment.wait_for_runs(first, 2)
+    experiment.wait_until_held(first)
     second = experiment.start("--resume", str(experiment.result))
     _, refusal = second.communicate(timeout=30)
     assert second.returncode == 2
     assert "another tare run is at work on it" in refusal
+    experiment.release()
     _, errors = first.communicate(timeout=60)
     assert first.returncode == 0, errors
     assert all(run["valid"] for run in experiment.manifest["runs"])

@@ -8,7 +8,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from tests.lab.conftest import Experiment
+from tests.lab.conftest import HOLD, Experiment
 
 LOAD = 'warmup = "50ms"\nduration = "500ms"\n'
 
@@ -21,13 +21,14 @@ def judged_blocks(result: Path) -> set[int]:
 
 
 def test_verdicts_on_fewer_runs_do_not_outlive_a_resume(experiment: Experiment) -> None:
-    experiment.write_plan(load=LOAD)
+    experiment.write_plan(load=LOAD, layers=HOLD)
     arguments = ["--out", str(experiment.result), "--blocks", "3"]
     for blocks in (1, 2):
+        experiment.hold_after(1)
         process = experiment.start(*arguments)
-        experiment.wait_for_runs(process, 2 * blocks)
+        experiment.wait_until_held(process)
         os.killpg(process.pid, signal.SIGINT)
-        process.communicate(timeout=6)
+        process.communicate(timeout=20)
         assert process.returncode == 130
         assert judged_blocks(experiment.result) == {blocks}
         arguments = ["--resume", str(experiment.result)]

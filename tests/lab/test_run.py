@@ -159,7 +159,7 @@ def test_ready_by_tcp_or_by_a_line_of_the_log(experiment: Experiment, ready: str
         '{ type = "wrap", command = ["sh", "-c", "echo up and running; exec \\"$@\\"", "sh"] }'
     )
     experiment.write_plan(layers=says_so)
-    text = experiment.plan.read_text().replace('{ http = "/", timeout = "3s" }', ready)
+    text = experiment.plan.read_text().replace('{ http = "/", timeout = "60s" }', ready)
     text = text.replace('name = "one"', f'name = "one"\nlayers = [{says_so}]')
     experiment.plan.write_text(text)
     done = experiment.measure(blocks=1)
@@ -275,7 +275,7 @@ def test_a_rate_that_is_a_share_of_the_capacity(experiment: Experiment) -> None:
         load=f'{SHARE_OF_CAPACITY}method = "POST"\nbody = "question"\nexpect_body = "hello\\n"',
         nginx=NGINX_CONF.replace("return 200", only_with_body),
     )
-    text = experiment.plan.read_text().replace('{ http = "/", timeout = "3s" }', "{ tcp = true }")
+    text = experiment.plan.read_text().replace('{ http = "/", timeout = "60s" }', "{ tcp = true }")
     experiment.plan.write_text(text)
     done = experiment.measure(blocks=1)
     assert done.returncode == 0, done.stderr
