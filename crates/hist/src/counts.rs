@@ -1,50 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 use crate::index;
-use core::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
+use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-/// A bin's count that another thread or process may read or write meanwhile.
-pub trait Counter {
-    /// Adds one; the count of 32 bits starts anew after 4,294,967,295.
-    fn increment(&self);
-    fn get(&self) -> u64;
-}
-
-impl Counter for AtomicU32 {
-    #[inline]
-    fn increment(&self) {
-        self.fetch_add(1, Relaxed);
-    }
-
-    fn get(&self) -> u64 {
-        self.load(Relaxed).into()
-    }
-}
-
-impl Counter for AtomicU64 {
-    #[inline]
-    fn increment(&self) {
-        self.fetch_add(1, Relaxed);
-    }
-
-    fn get(&self) -> u64 {
-        self.load(Relaxed)
-    }
-}
-
-/// Counts `value` in its bin; a value beyond the last bin counts in the last.
+/// Counts `value` in its bin, which another thread or process may read or write meanwhile; a
+/// value beyond the last bin counts in the last.
 #[inline]
-pub fn record<C: Counter>(bins: &[C], value: u64) {
+pub fn record(bins: &[AtomicU64], value: u64) {
     if let Some(count) = bins.get(index(value)).or(bins.last()) {
-        count.increment();
+        count.fetch_add(1, Relaxed);
     }
 }
 
 /// Adds the counts of `bins` to `sums`; those beyond its last bin go to its last.
-pub fn add_into<C: Counter>(sums: &mut [u64], bins: &[C]) {
+pub fn add_into(sums: &mut [u64], bins: &[AtomicU64]) {
     let Some(last) = sums.len().checked_sub(1) else { return };
     for (index, count) in bins.iter().enumerate() {
         let sum = &mut sums[index.min(last)];
-        *sum = sum.saturating_add(count.get());
+        *sum = sum.saturating_add(count.load(Relaxed));
     }
 }
 
@@ -76,8 +48,8 @@ mod tests {
     use proptest::prelude::*;
     use std::{vec, vec::Vec};
 
-    fn counters(bins: usize) -> Vec<AtomicU32> {
-        (0..bins).map(|_| AtomicU32::new(0)).collect()
+    fn counters(bins: usize) -> Vec<AtomicU64> {
+        (0..bins).map(|_| AtomicU64::new(0)).collect()
     }
 
     fn counts(values: &[u64], greatest: u64) -> Vec<u64> {

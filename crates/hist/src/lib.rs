@@ -8,4 +8,4 @@ mod bins;
 mod counts;
 
 pub use bins::{bins, bounds, index, middle};
-pub use counts::{Counter, add_into, quantile, record};
+pub use counts::{add_into, quantile, record};
