@@ -4,6 +4,7 @@
 mod reading;
 
 use reading::{Document, Node};
+use std::collections::HashSet;
 use tare_command::Failure;
 use tare_hook_segment::{Action, Directions, LONGEST, Scope};
 
@@ -30,6 +31,14 @@ const DIRECTIONS: [(&str, Directions); 3] =
     [("in", Directions::In), ("out", Directions::Out), ("both", Directions::Both)];
 const ACTIONS: [(&str, Action); 2] = [("trace", Action::Trace), ("block", Action::Block)];
 
+impl Keyword {
+    /// What no two keywords of a file have in common.
+    fn identity(&self) -> (String, bool, u8, u8, u8) {
+        let Self { text, ignore_case, scope, direction, action } = self;
+        (text.clone(), *ignore_case, *scope as u8, *direction as u8, *action as u8)
+    }
+}
+
 impl Rules {
     /// Reads the rules in `text`; an error names `file`, the line, the key, what was found
     /// and what was expected.
@@ -38,9 +47,10 @@ impl Rules {
         let root = document.root();
         root.only(&["rule"])?;
         let mut keywords: Vec<Keyword> = Vec::new();
+        let mut known = HashSet::new();
         for rule in root.required("rule", "tables [[rule]]")?.list("tables [[rule]]")? {
             for (keyword, node) in read_rule(&rule)? {
-                if keywords.contains(&keyword) {
+                if !known.insert(keyword.identity()) {
                     return Err(node.refuse("a keyword that has no equal in the file"));
                 }
                 keywords.push(keyword);
@@ -164,6 +174,16 @@ mod tests {
         for (text, expected) in cases {
             assert_eq!(parse(text).unwrap_err(), expected, "{text}");
         }
+    }
+
+    #[test]
+    fn keywords_that_differ_in_anything_are_not_equal() {
+        let rules =
+            ["", "ignore_case = true", "scope = 'tcp'", "direction = 'out'", "action = 'block'"]
+                .map(|also| format!("[[rule]]\nkeywords = ['a', 'A']\n{also}\n"));
+        assert_eq!(parse(&rules.concat()).unwrap().keywords.len(), 10);
+        let again = format!("{0}{0}", rules[3]);
+        assert!(parse(&again).unwrap_err().starts_with("r.toml:5: rule[2].keywords[1]: "));
     }
 
     #[test]
