@@ -2,6 +2,7 @@
 """A program under the hook lives and ends as it does without."""
 
 import errno
+import fcntl
 import json
 import os
 import pty
@@ -9,6 +10,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
@@ -74,6 +76,21 @@ for write in (
 """
     out = subprocess.check_output([HOOK, "--", sys.executable, "-c", script], text=True)
     assert out.split() == [str(errno.EPERM)] * 3
+
+
+@pytest.mark.parametrize("number", [signal.SIGPIPE, signal.SIGCHLD, signal.SIGINT])
+def test_a_signal_that_was_ignored_still_is(number: signal.Signals) -> None:
+    ignore = f"import os, signal, sys; signal.signal({int(number)}, signal.SIG_IGN)"
+    script = f"{ignore}; os.execvp(sys.argv[1], sys.argv[1:])"
+    command = ["grep", "--no-filename", "^Sig[BI]", "/proc/self/status", "/no/file"]
+    plain, hooked = (
+        subprocess.run(
+            [sys.executable, "-c", script, *words, *command], capture_output=True, check=False
+        )
+        for words in ([], [HOOK, "--"])
+    )
+    assert int(plain.stdout.split()[-1], 16) & 1 << number - 1
+    assert (hooked.returncode, hooked.stdout, hooked.stderr) == (2, plain.stdout, plain.stderr)
 
 
 def test_ctrl_c_arrives_once() -> None:
@@ -206,6 +223,60 @@ def test_a_program_that_the_hook_cannot_see_is_not_run(
     assert reason in line
 
 
+def test_a_program_that_cannot_be_read_is_run() -> None:
+    if os.geteuid() != 0:
+        pytest.skip("root reads everything, and only root can run as another user")
+    # A folder that nobody may enter is on the way to those of pytest.
+    with tempfile.TemporaryDirectory() as folder:
+        Path(folder).chmod(0o755)
+        program = shutil.copy("/bin/true", folder)
+        Path(program).chmod(0o711)
+        done = subprocess.run(
+            ["setpriv", "--reuid=65534", "--clear-groups", HOOK, "--json", "--", program],
+            capture_output=True,
+            check=False,
+        )
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stderr)["programs"] == 1
+
+
+def test_errors_say_what_to_do(start: Start, tmp_path: Path) -> None:
+    (tmp_path / "text").touch()
+    for arguments, said in (
+        (["--", "/no/file"], "COMMAND /no/file: No such file or directory; name a program"),
+        (["--", f"{tmp_path}/text"], f"COMMAND {tmp_path}/text: not an executable file; name a pr"),
+        (["--rules", "/no/file", "--", "true"], "--rules /no/file: No such file or directory; nam"),
+    ):
+        process = start(HOOK, *arguments)
+        _, err = process.communicate(timeout=10)
+        assert process.returncode == 2
+        assert err.startswith(f"tare-hook: {said}")
+
+
+def test_a_reader_that_stops_holds_nothing_up(nginx: Nginx, start: Start) -> None:
+    (nginx.folder / "rules.toml").write_text(rules("needle"))
+    pipe = nginx.folder / "pipe"
+    os.mkfifo(pipe)
+    with os.fdopen(os.open(pipe, os.O_RDONLY | os.O_NONBLOCK), "rb") as reader:
+        options = ["--rules", str(nginx.folder / "rules.toml"), "--events", str(pipe), "--json"]
+        process = start(HOOK, *options, "--", *nginx.command)
+        nginx.wait()
+        fcntl.fcntl(reader, fcntl.F_SETPIPE_SZ, 4096)
+        with nginx.connect() as connection:
+            for _ in range(10):
+                exchange(connection, request(MANY))
+        process.terminate()
+        _, err = process.communicate(timeout=10)
+        lines = reader.read().splitlines()
+    assert process.returncode == 0
+    assert err.count("its reader does not keep up") == 1
+    events = json.loads(err.splitlines()[-1])["events"]
+    assert events["lost"] > 0
+    assert events["written"] + events["lost"] == 10 * 1000
+    assert len(lines) - events["written"] in (0, 1)  # the last may be cut
+    assert all(json.loads(line)["keyword"] == "needle" for line in lines[:-1])
+
+
 def test_a_full_disk_is_said_once_and_costs_only_the_events(nginx: Nginx, start: Start) -> None:
     (nginx.folder / "rules.toml").write_text(rules("needle"))
     options = ["--rules", str(nginx.folder / "rules.toml"), "--events", "/dev/full", "--json"]
@@ -244,13 +315,17 @@ def test_statistics_count_calls_bytes_and_time(nginx: Nginx, start: Start) -> No
     assert stats["rules"] == {"keywords": 1, "reloads": 0, "refused": 0}
 
 
-def test_the_table_of_statistics_is_for_people(start: Start) -> None:
+def test_the_table_of_statistics_is_for_people(tmp_path: Path, start: Start) -> None:
+    (tmp_path / "rules.toml").write_text(rules("x", action="block"))
     script = "import socket; a, b = socket.socketpair(); a.send(b'x'); b.recv(1)"
-    process = start(HOOK, "--stats", "--", sys.executable, "-c", script)
+    options = ["--rules", str(tmp_path / "rules.toml"), "--stats"]
+    process = start(HOOK, *options, "--", sys.executable, "-c", script)
     _, err = process.communicate(timeout=20)
-    lines = err.splitlines()
+    lines = err[err.index("tare-hook: calls by function") :].splitlines()
     assert lines[1].split()[:3] == ["function", "sockets", "other"]
-    assert any(line.split()[:2] == ["recv", "1"] for line in lines)
+    place = lines[1].replace("other files", "other").replace("searched B", "bytes").split()
+    recv = next(line.split() for line in lines if line.startswith("recv "))
+    assert recv[place.index("sockets")] == recv[place.index("blocked")] == "1"
     assert any(line.startswith("not seen: ") for line in lines)
 
 
@@ -272,6 +347,22 @@ def test_the_costs_have_the_declared_columns(tmp_path: Path, start: Start) -> No
     assert all(row["low_ns"] <= row["high_ns"] for row in bins)
     assert all(row["low_ns"] is None for row in rows if row["metric"] != "own_time")
     assert {"events_lost", "stdio_sockets", "io_uring_setups"} <= {row["metric"] for row in rows}
+
+
+def test_costs_that_do_not_fit_leave_nothing_behind(tmp_path: Path, start: Start) -> None:
+    if os.geteuid() != 0:
+        pytest.skip("only root can make a disk that is full")
+    script = f"""
+mount -t tmpfs -o size=4k full {tmp_path}
+head -c 4096 /dev/zero > {tmp_path}/filling
+{HOOK} --costs {tmp_path}/costs -- true
+echo $?; ls {tmp_path}
+"""
+    out, err = start(
+        "unshare", "--mount", "sh", "-ec", script.replace("\necho", " ||\necho")
+    ).communicate(timeout=10)
+    assert "--costs" in err
+    assert out.split() == ["2", "filling"]
 
 
 def test_costs_replace_files_only(start: Start) -> None:

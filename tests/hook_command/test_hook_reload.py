@@ -119,6 +119,18 @@ def test_broken_rules_keep_the_old_ones_and_say_why_once(nginx: Nginx, start: St
     assert "htp" not in hooked.process.stderr.read()
 
 
+def test_a_file_that_is_no_text_keeps_the_old_rules_and_says_so(nginx: Nginx, start: Start) -> None:
+    hooked = Hooked(nginx, start, rules("kept"))
+    hooked.rules.write_bytes(b"[[rule]]\nkeywords = ['\xff']\n")
+    assert hooked.process.stderr
+    line = hooked.process.stderr.readline()
+    assert f"--rules {hooked.rules}: stream did not contain valid UTF-8; name a" in line
+    with nginx.connect() as connection:
+        exchange(connection, request(b"kept"))
+    hooked.events(1)
+    assert hooked.stop()["rules"] == {"keywords": 1, "reloads": 0, "refused": 1}
+
+
 def test_rules_that_are_broken_at_the_start_run_nothing(tmp_path: Path, start: Start) -> None:
     broken = tmp_path / "rules.toml"
     broken.write_text("[[rule]]\nkeywords = 'one'\n")

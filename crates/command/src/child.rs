@@ -1,69 +1,45 @@
 // SPDX-License-Identifier: Apache-2.0
-use crate::Signals;
+use crate::{Signals, inherited};
 use std::io;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::{Child as Process, Command, ExitStatus};
 
 /// A program that this command runs for its user, who should see no difference: its
-/// signal mask is the one that the user gave, its end is this command's end. It is not
-/// tied to our life: if we are killed, it goes on.
-pub struct Child {
-    process: Process,
-    pidfd: OwnedFd,
-}
+/// signal mask is the one that the user gave, signals that were ignored are, and its end is
+/// this command's end. It is not tied to our life: if we are killed, it goes on.
+pub struct Child(Process);
 
 impl Child {
+    /// Its end arrives as SIGCHLD, which [`Signals`] must have taken.
     pub fn spawn(command: &mut Command, signals: &Signals) -> io::Result<Self> {
         let mask = signals.mask_before();
-        // SAFETY: between fork and exec only pthread_sigmask is called, which is
-        // async-signal-safe.
+        // SAFETY: between fork and exec only pthread_sigmask and signal are called, which
+        // are async-signal-safe.
         unsafe {
             command.pre_exec(move || {
+                inherited::restore();
                 match libc::pthread_sigmask(libc::SIG_SETMASK, &mask, std::ptr::null_mut()) {
                     0 => Ok(()),
                     error => Err(io::Error::from_raw_os_error(error)),
                 }
             });
+            // Where SIGCHLD is ignored, a child leaves neither a signal nor an exit code.
+            libc::signal(libc::SIGCHLD, libc::SIG_DFL);
         }
-        let process = command.spawn()?;
-        // SAFETY: no memory is touched; the child is not reaped yet, so its number is its own.
-        let fd = unsafe { libc::syscall(libc::SYS_pidfd_open, process.id(), 0) };
-        if fd < 0 {
-            return Err(io::Error::last_os_error());
-        }
-        // SAFETY: a new descriptor, owned by nobody else.
-        Ok(Self { process, pidfd: unsafe { OwnedFd::from_raw_fd(fd as i32) } })
-    }
-
-    pub fn id(&self) -> u32 {
-        self.process.id()
+        command.spawn().map(Self)
     }
 
     /// Sends `signal`; a child that has ended is no error.
-    pub fn send(&self, signal: i32) {
-        // SAFETY: the descriptor is open, and without siginfo no memory is touched.
-        unsafe {
-            libc::syscall(
-                libc::SYS_pidfd_send_signal,
-                self.pidfd.as_raw_fd(),
-                signal,
-                std::ptr::null::<libc::siginfo_t>(),
-                0,
-            );
+    pub fn send(&mut self, signal: i32) {
+        if let (Ok(None), Ok(process)) = (self.0.try_wait(), i32::try_from(self.0.id())) {
+            // SAFETY: no memory is touched. The number is the child's: it was not waited for.
+            unsafe { libc::kill(process, signal) };
         }
     }
 
     /// How it ended, `None` while it runs.
     pub fn ended(&mut self) -> io::Result<Option<ExitStatus>> {
-        self.process.try_wait()
-    }
-}
-
-/// Readable once the child has ended.
-impl AsFd for Child {
-    fn as_fd(&self) -> BorrowedFd<'_> {
-        self.pidfd.as_fd()
+        self.0.try_wait()
     }
 }
 
@@ -78,7 +54,7 @@ mod tests {
     use super::*;
 
     fn run(script: &str, signal: Option<i32>) -> u8 {
-        let signals = Signals::take(&[]).unwrap();
+        let signals = Signals::take(&[libc::SIGCHLD]).unwrap();
         let mut child = Child::spawn(Command::new("sh").args(["-c", script]), &signals).unwrap();
         if let Some(signal) = signal {
             child.send(signal);
@@ -87,10 +63,7 @@ mod tests {
             if let Some(status) = child.ended().unwrap() {
                 return exit_code(status);
             }
-            let mut wait =
-                libc::pollfd { fd: child.as_fd().as_raw_fd(), events: libc::POLLIN, revents: 0 };
-            // SAFETY: one descriptor, which lives as long as the call.
-            unsafe { libc::poll(&mut wait, 1, -1) };
+            std::thread::yield_now();
         }
     }
 

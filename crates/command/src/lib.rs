@@ -4,6 +4,7 @@
 
 mod child;
 mod failure;
+mod inherited;
 mod signals;
 
 pub use child::{Child, exit_code};

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 use std::collections::BTreeMap;
 use std::io;
-use std::path::Path;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
 use tare_clock::Rate;
 use tare_hook_segment::{Counters, LARGEST_OWN_TIME, Shared, Symbol, Unseen};
-use tare_tables::{COSTS, Cell, Writer};
+use tare_tables::{COSTS, Cell, Vacant};
 
 /// The columns of the table `costs` that are written.
 pub const COLUMNS: &[&str] = &["layer", "function", "metric", "low_ns", "high_ns", "count"];
@@ -54,13 +53,9 @@ impl Costs {
         }
     }
 
-    /// Writes everything as one Arrow stream, which replaces the file at once: whenever we
-    /// are killed, what stands there is a whole one.
-    pub fn write(&self, path: &Path, rate: Rate, events_lost: u64) -> io::Result<()> {
-        let mut fresh = path.as_os_str().to_owned();
-        fresh.push(".new");
-        let fresh = Path::new(&fresh);
-        let mut writer = Writer::create(fresh, &COSTS, COLUMNS)?;
+    /// Writes everything as one Arrow stream.
+    pub fn write(&self, file: Vacant, rate: Rate, events_lost: u64) -> io::Result<()> {
+        let mut writer = file.begin(&COSTS, COLUMNS)?;
         for function in &self.functions {
             let name = Cell::Text(function.name);
             for (metric, count) in &function.counters {
@@ -75,8 +70,7 @@ impl Costs {
         for (metric, count) in self.unseen.iter().chain(&[attached, lost]) {
             writer.row(&row(Cell::Null, metric, None, *count))?;
         }
-        writer.finish()?;
-        std::fs::rename(fresh, path)
+        writer.finish()
     }
 }
 

@@ -2,12 +2,16 @@
 use crate::rule_book::RuleBook;
 use serde::Serialize;
 use std::fs::File;
-use std::io::{self, Seek, SeekFrom, Write};
+use std::io::{self, ErrorKind, Seek, SeekFrom, Write};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
 use tare_clock::{Rate, Snapshot};
 use tare_command::{Failure, ResultExt};
 use tare_hook_segment::{Action, Direction, Event, Symbol};
+
+/// Bytes that a pipe should hold: what the kernel allows everyone.
+const PIPE: libc::c_int = 1 << 20;
 
 /// The columns of the table `events` that a line has.
 pub const COLUMNS: &[&str] = &[
@@ -39,29 +43,61 @@ struct Line<'a> {
     action: &'static str,
 }
 
-/// A file of events, a line of JSON each. It always ends with a whole line: what did not
-/// fit on the disk is taken back, and counted.
+/// A file of events, a line of JSON each. An event is a whole line or lost: what did not fit
+/// on a disk is taken back, and what a pipe has taken of a line is followed by the rest. A
+/// reader that stops is not waited for.
 pub struct EventFile {
     path: PathBuf,
     file: File,
-    length: u64,
-    full: bool,
+    /// Bytes in the file; `None` of a pipe or device, which takes nothing back.
+    length: Option<u64>,
+    /// The rest of a line that a pipe has taken in part.
+    rest: Vec<u8>,
+    told: bool,
     pub written: u64,
-    pub unwritten: u64,
+    unwritten: u64,
 }
 
 impl EventFile {
-    pub fn create(path: &Path) -> Result<Self, Failure> {
-        let file = File::create(path).map_err(|error| {
+    /// Opens or makes the file. Opening a pipe waits for its reader, so that it should be done
+    /// while Ctrl-C still ends us.
+    pub fn open(path: &Path) -> Result<Self, Failure> {
+        let refuse = |error| {
             let path = path.display();
             Failure::input(format_args!(
                 "--events {path}: {error}; name a file that can be written"
             ))
-        })?;
-        Ok(Self { path: path.into(), file, length: 0, full: false, written: 0, unwritten: 0 })
+        };
+        let options = File::options().write(true).create(true).truncate(false).to_owned();
+        let file = options.open(path).map_err(refuse)?;
+        let length = file.metadata().map_err(refuse)?.is_file().then_some(0);
+        if length.is_none() {
+            // What we opened is ours: others that have the same pipe still wait. A larger pipe
+            // helps a reader that is only slow; a smaller one will do.
+            // SAFETY: the descriptor is open, and no memory is touched.
+            unsafe {
+                libc::fcntl(file.as_raw_fd(), libc::F_SETFL, libc::O_NONBLOCK);
+                libc::fcntl(file.as_raw_fd(), libc::F_SETPIPE_SZ, PIPE);
+            }
+        }
+        Ok(Self {
+            path: path.into(),
+            file,
+            length,
+            rest: Vec::new(),
+            told: false,
+            written: 0,
+            unwritten: 0,
+        })
     }
 
-    /// Writes `events`. The first error after a success is told, as one line.
+    /// Empties the file of what an earlier run has left.
+    pub fn empty(&self) -> Result<(), Failure> {
+        let done = self.length.map_or(Ok(()), |length| self.file.set_len(length));
+        done.or_failed(format_args!("--events {}", self.path.display()))
+    }
+
+    /// Writes `events`. The first error is told, as one line.
     pub fn append(
         &mut self,
         events: &[Event],
@@ -69,51 +105,82 @@ impl EventFile {
         now: &Snapshot,
         rate: Rate,
     ) -> Result<(), Failure> {
-        let mut text = Vec::new();
-        let mut count = 0;
+        let mut text = std::mem::take(&mut self.rest);
+        let torn = !text.is_empty();
         for event in events {
             match line(event, book, now, rate) {
                 Some(line) => {
                     serde_json::to_writer(&mut text, &line)
                         .or_failed(format_args!("--events {}", self.path.display()))?;
                     text.push(b'\n');
-                    count += 1;
                 }
                 None => self.unwritten += 1,
             }
         }
-        match self.put(&text) {
-            Ok(()) => {
-                self.written += count;
-                self.full = false;
-                Ok(())
-            }
-            Err(error) => {
-                self.unwritten += count;
-                let told = std::mem::replace(&mut self.full, true);
-                if told {
-                    return Ok(());
-                }
-                let path = self.path.display();
-                Err(Failure::work(format_args!(
-                    "--events {path}: {error}; events are counted as lost until it can be written again"
-                )))
-            }
-        }
-    }
-
-    fn put(&mut self, text: &[u8]) -> io::Result<()> {
-        if text.is_empty() {
+        let Err(error) = self.put(&text, torn) else { return Ok(()) };
+        if std::mem::replace(&mut self.told, true) {
             return Ok(());
         }
-        self.file.write_all(text).inspect_err(|_| {
-            // Neither does anything to a pipe.
-            let _ = self.file.set_len(self.length);
-            let _ = self.file.seek(SeekFrom::Start(self.length));
-        })?;
-        self.length += text.len() as u64;
-        Ok(())
+        let path = self.path.display();
+        let reason = match error.kind() {
+            ErrorKind::WouldBlock => "its reader does not keep up".to_owned(),
+            _ => error.to_string(),
+        };
+        Err(Failure::work(format_args!(
+            "--events {path}: {reason}; events are counted as lost until it can be written again"
+        )))
     }
+
+    /// Events that are not in the file, and never will be where this is the end.
+    pub fn lost(&self) -> u64 {
+        self.unwritten + u64::from(!self.rest.is_empty())
+    }
+
+    /// Writes as many lines of `text` as there is room for, and counts them and the others.
+    /// The first may be `torn`, the rest of one.
+    fn put(&mut self, text: &[u8], torn: bool) -> io::Result<()> {
+        let (taken, done) = write(&mut self.file, text);
+        let (before, after) = text.split_at(taken);
+        let kept = match &mut self.length {
+            Some(length) => {
+                let kept = before.iter().rposition(is_end).map_or(0, |last| last + 1);
+                *length += kept as u64;
+                if done.is_err() {
+                    self.file.set_len(*length)?;
+                    self.file.seek(SeekFrom::Start(*length))?;
+                }
+                kept
+            }
+            None => {
+                let is_whole = before.last().map_or(!torn, is_end);
+                let rest = after.iter().position(is_end).filter(|_| !is_whole);
+                self.rest = after[..rest.map_or(0, |last| last + 1)].to_vec();
+                taken + self.rest.len()
+            }
+        };
+        let lines = |text: &[u8]| text.iter().filter(|byte| is_end(byte)).count() as u64;
+        self.written += lines(&text[..taken.min(kept)]);
+        self.unwritten += lines(&text[kept..]);
+        done
+    }
+}
+
+fn is_end(byte: &u8) -> bool {
+    *byte == b'\n'
+}
+
+/// Writes until something fails; how much was taken until then.
+fn write(file: &mut File, text: &[u8]) -> (usize, io::Result<()>) {
+    let mut taken = 0;
+    while taken < text.len() {
+        match file.write(&text[taken..]) {
+            Ok(0) => return (taken, Err(ErrorKind::WriteZero.into())),
+            Ok(length) => taken += length,
+            Err(error) if error.kind() == ErrorKind::Interrupted => {}
+            Err(error) => return (taken, Err(error)),
+        }
+    }
+    (taken, Ok(()))
 }
 
 /// `None` where the event names no function or keyword that there is.
@@ -153,6 +220,7 @@ mod tests {
     use super::*;
     use crate::segments::Segments;
     use serde_json::Value;
+    use std::io::Read;
 
     const EVENT: Event = Event {
         ticks: 1_500,
@@ -219,7 +287,7 @@ mod tests {
         let (now, rate) = clock();
         let book = book("numbers");
         let path = std::env::temp_dir().join(format!("tare-event-file-{}", std::process::id()));
-        let mut file = EventFile::create(&path).unwrap();
+        let mut file = EventFile::open(&path).unwrap();
         let bad = [
             Event { symbol: u16::MAX, ..EVENT },
             Event { keyword: 1, ..EVENT },
@@ -227,7 +295,7 @@ mod tests {
             EVENT,
         ];
         file.append(&bad, &book, &now, rate).unwrap();
-        assert_eq!((file.written, file.unwritten), (1, 3));
+        assert_eq!((file.written, file.lost()), (1, 3));
         let text = std::fs::read_to_string(&path).unwrap();
         assert_eq!(text.lines().count(), 1);
         serde_json::from_str::<Value>(&text).unwrap();
@@ -238,10 +306,36 @@ mod tests {
     fn a_full_disk_is_told_once_and_counted() {
         let (now, rate) = clock();
         let book = book("full");
-        let mut file = EventFile::create(Path::new("/dev/full")).unwrap();
+        let mut file = EventFile::open(Path::new("/dev/full")).unwrap();
         let error = file.append(&[EVENT], &book, &now, rate).unwrap_err().to_string();
         assert!(error.starts_with("--events /dev/full: No space left"), "{error}");
         assert!(file.append(&[EVENT, EVENT], &book, &now, rate).is_ok());
-        assert_eq!((file.written, file.unwritten), (0, 3));
+        assert_eq!((file.written, file.lost()), (0, 3));
+    }
+
+    #[test]
+    fn a_pipe_that_nobody_reads_is_not_waited_for_and_gets_whole_lines() {
+        let (now, rate) = clock();
+        let book = book("pipe");
+        let (mut reader, writer) = std::io::pipe().unwrap();
+        let path = format!("/proc/self/fd/{}", writer.as_raw_fd());
+        let mut file = EventFile::open(Path::new(&path)).unwrap();
+        drop(writer);
+        // SAFETY: the descriptor is open, and no memory is touched.
+        unsafe { libc::fcntl(reader.as_raw_fd(), libc::F_SETPIPE_SZ, 4096) };
+        let mut text = vec![0; 4096];
+        let error = file.append(&[EVENT; 100], &book, &now, rate).unwrap_err().to_string();
+        assert!(error.contains(": its reader does not keep up; events are counted"), "{error}");
+        assert!(file.append(&[EVENT; 10], &book, &now, rate).is_ok(), "told once");
+        assert_eq!(file.written + file.lost(), 110);
+        reader.read_exact(&mut text).unwrap();
+        file.append(&[EVENT; 2], &book, &now, rate).unwrap();
+        let (written, lost) = (file.written, file.lost());
+        assert_eq!(written + lost, 112);
+        drop(file);
+        reader.read_to_end(&mut text).unwrap();
+        let text = String::from_utf8(text).unwrap();
+        assert_eq!(text.lines().count() as u64, written);
+        text.lines().for_each(|line| drop(serde_json::from_str::<Value>(line).unwrap()));
     }
 }

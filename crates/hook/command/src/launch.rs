@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+use crate::program::CURE;
 use std::ffi::{OsStr, OsString};
 use std::io;
 use std::os::unix::ffi::OsStrExt;
@@ -52,7 +53,9 @@ pub fn start(
             Ok(())
         });
     }
-    Child::spawn(&mut started, signals).or_input(format_args!("COMMAND {}", program.display()))
+    Child::spawn(&mut started, signals).map_err(|error| {
+        Failure::input(format_args!("COMMAND {}: {error}; {CURE}", program.display()))
+    })
 }
 
 /// The library before whatever was preloaded already: layers stack.

@@ -3,6 +3,7 @@
 
 mod arguments;
 mod costs;
+mod costs_file;
 mod drain;
 mod event_file;
 mod launch;

@@ -4,12 +4,14 @@
 
 use std::ffi::{CString, OsStr, OsString};
 use std::fs::{File, Metadata};
-use std::io::{Read, Seek, SeekFrom};
+use std::io::{ErrorKind, Read, Seek, SeekFrom};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-use tare_command::{Failure, ResultExt};
+use tare_command::Failure;
 
+/// What to do about a command that cannot be run.
+pub const CURE: &str = "name a program that can be executed";
 /// The kernel follows scripts whose interpreter is a script this often.
 const INTERPRETERS: usize = 5;
 /// Bytes of a script's first line that the kernel looks at (BINPRM_BUF_SIZE).
@@ -32,7 +34,7 @@ pub fn check(name: &OsStr) -> Result<PathBuf, Failure> {
         }
     }
     Err(Failure::input(format_args!(
-        "COMMAND {}: too many interpreters of scripts",
+        "COMMAND {}: too many interpreters of scripts; name the last one",
         found.display()
     )))
 }
@@ -58,22 +60,30 @@ fn find(name: &OsStr) -> Result<PathBuf, Failure> {
 /// Refuses `path`, which is run as `role`, or names its interpreter if it is a script.
 fn look_at(role: &str, path: &Path) -> Result<Option<PathBuf>, Failure> {
     let shown = format!("{role} {}", path.display());
-    let mut file = File::open(path).or_input(&shown)?;
-    let status = file.metadata().or_input(&shown)?;
+    let fails = |error| Failure::input(format_args!("{shown}: {error}; {CURE}"));
+    let status = path.metadata().map_err(fails)?;
     if !status.is_file() || status.mode() & 0o111 == 0 {
-        return Err(Failure::input(format_args!("{shown}: not an executable file")));
+        return Err(Failure::input(format_args!("{shown}: not an executable file; {CURE}")));
     }
-    let mut head = Vec::new();
-    file.by_ref().take(FIRST_LINE as u64).read_to_end(&mut head).or_input(&shown)?;
-    if let Some(line) = head.strip_prefix(b"#!") {
-        return Ok(interpreter(line));
-    }
-    if !head.starts_with(b"\x7fELF") {
-        // Without a magic it is a script for sh, as execvp(3) has it, or nothing: exec says.
-        return Ok(None);
-    }
-    let reason = obstacle(&mut file, &head, &status, path);
-    reason.or_input(&shown)?.map_or(Ok(None), |reason| {
+    let obstacle = match File::open(path) {
+        Ok(mut file) => {
+            let mut head = Vec::new();
+            file.by_ref().take(FIRST_LINE as u64).read_to_end(&mut head).map_err(fails)?;
+            if let Some(line) = head.strip_prefix(b"#!") {
+                return Ok(interpreter(line));
+            }
+            if !head.starts_with(b"\x7fELF") {
+                // Without a magic it is a script for sh, as execvp(3) has it, or nothing: exec
+                // says.
+                return Ok(None);
+            }
+            obstacle(&mut file, &head).map_err(fails)?
+        }
+        // It may be executed all the same. If the library is not loaded, the end will tell.
+        Err(error) if error.kind() == ErrorKind::PermissionDenied => None,
+        Err(error) => return Err(fails(error)),
+    };
+    obstacle.or_else(|| privilege(&status, path)).map_or(Ok(None), |reason| {
         Err(Failure::input(format_args!(
             "{shown}: {reason}, so the hook cannot be loaded into it; nothing was run"
         )))
@@ -86,22 +96,15 @@ fn interpreter(line: &[u8]) -> Option<PathBuf> {
     (!word.is_empty()).then(|| OsString::from_vec(word.to_vec()).into())
 }
 
-fn obstacle(
-    file: &mut File,
-    head: &[u8],
-    status: &Metadata,
-    path: &Path,
-) -> std::io::Result<Option<&'static str>> {
+fn obstacle(file: &mut File, head: &[u8]) -> std::io::Result<Option<&'static str>> {
     if head.len() < 64 || head[4] != 2 || u16_at(head, 18) != Some(MACHINE) {
         return Ok(Some("it is a program for another architecture"));
     }
     let Some(loader) = loader(file, head)? else {
         return Ok(Some("it is statically linked"));
     };
-    if loader.windows(7).any(|part| part == b"ld-musl") {
-        return Ok(Some("it is linked with musl, not with glibc"));
-    }
-    Ok(privilege(status, path))
+    let musl = loader.windows(7).any(|part| part == b"ld-musl");
+    Ok(musl.then_some("it is linked with musl, not with glibc"))
 }
 
 /// What makes the loader ignore LD_PRELOAD (AT_SECURE in ld.so(8)).

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-use tare_hook_rules::{Keyword, Rules};
 use std::collections::VecDeque;
+use std::io;
 use std::path::{Path, PathBuf};
-use std::thread;
+use std::thread::{Builder, JoinHandle};
 use std::time::{Duration, Instant};
 use tare_command::{Failure, ResultExt};
+use tare_hook_rules::{Keyword, Rules};
 use tare_hook_segment::{Control, Generation, Keyword as Pattern};
 
 /// Generations whose keywords are remembered: events of a generation are drained within
@@ -13,13 +14,24 @@ const REMEMBERED: usize = 16;
 /// A search that meets two new generations begins anew, so they have a distance.
 const DISTANCE: Duration = Duration::from_millis(10);
 
+/// What the file held, or why it could not be read.
+type Reading = Result<String, String>;
+
+/// Rules ready to be published, and the texts of their keywords.
+type Built = (Generation, Vec<String>);
+
 /// The rules in force, from a file that may change.
 pub struct RuleBook {
     path: PathBuf,
-    text: String,
+    /// The last reading, good or bad: what is wrong is told once.
+    last: Reading,
     control: &'static Control,
     generations: VecDeque<(u64, Vec<String>)>,
     published: Option<Instant>,
+    /// Many keywords take long, and meanwhile signals and events must not wait.
+    building: Option<JoinHandle<Result<Built, Failure>>>,
+    /// The file may have changed since it was read for `building`.
+    stale: bool,
     pub reloads: u64,
     pub refused: u64,
 }
@@ -27,56 +39,82 @@ pub struct RuleBook {
 impl RuleBook {
     /// Reads and publishes the first generation.
     pub fn open(path: &Path, control: &'static Control) -> Result<Self, Failure> {
-        let text = read(path)?;
+        let last = read(path);
+        let built = build(path, &last)?;
         let mut book = Self {
             path: path.to_owned(),
-            text: String::new(),
+            last,
             control,
             generations: VecDeque::new(),
             published: None,
+            building: None,
+            stale: false,
             reloads: 0,
             refused: 0,
         };
-        book.publish(text)?;
+        book.publish(built);
         Ok(book)
     }
 
-    /// Reads the file again. What is wrong with it leaves the old rules in force.
+    /// Reads the file again and begins to build what it says, for [`RuleBook::renew`].
     pub fn reload(&mut self) -> Result<(), Failure> {
-        let done = read(&self.path).and_then(|text| self.publish(text));
-        match done {
-            Ok(()) => self.reloads += 1,
-            Err(_) => self.refused += 1,
+        let reading = read(&self.path);
+        self.begin(reading)
+    }
+
+    /// As `reload`, if the file is another one than before.
+    pub fn reload_if_changed(&mut self) -> Result<(), Failure> {
+        // Between an editor's two renames there is no file: the second one is seen, too.
+        let reading = match std::fs::read_to_string(&self.path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+            other => other.map_err(|error| error.to_string()),
+        };
+        if reading == self.last { Ok(()) } else { self.begin(reading) }
+    }
+
+    /// Publishes what has been built meanwhile; to be called often. What is wrong with it
+    /// leaves the old rules in force.
+    pub fn renew(&mut self) -> Result<(), Failure> {
+        if self.published.is_some_and(|last| last.elapsed() < DISTANCE) {
+            return Ok(());
         }
+        match self.building.take_if(|thread| thread.is_finished()) {
+            Some(ready) => {
+                let built = ready.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+                let built = self.count(built)?;
+                self.publish(built);
+                self.reloads += 1;
+                Ok(())
+            }
+            None if self.building.is_none() && std::mem::take(&mut self.stale) => {
+                self.reload_if_changed()
+            }
+            None => Ok(()),
+        }
+    }
+
+    fn begin(&mut self, reading: Reading) -> Result<(), Failure> {
+        if self.building.is_some() {
+            self.stale = true;
+            return Ok(());
+        }
+        self.last = reading.clone();
+        let path = self.path.clone();
+        let thread = Builder::new().spawn(move || build(&path, &reading));
+        self.building = Some(self.count(thread.or_failed("a thread to build the rules"))?);
+        Ok(())
+    }
+
+    fn count<T>(&mut self, done: Result<T, Failure>) -> Result<T, Failure> {
+        self.refused += u64::from(done.is_err());
         done
     }
 
-    /// Reads the file again if its text is another one.
-    pub fn reload_if_changed(&mut self) -> Result<(), Failure> {
-        // Between an editor's two renames there is no file: the second one is seen, too.
-        match std::fs::read_to_string(&self.path) {
-            Ok(text) if text != self.text => self.reload(),
-            _ => Ok(()),
-        }
-    }
-
-    fn publish(&mut self, text: String) -> Result<(), Failure> {
-        let file = self.path.display().to_string();
-        let rules = Rules::parse(&file, &text);
-        // A broken text is remembered, too, so that it is refused once.
-        self.text = text;
-        let keywords = rules?.keywords;
-        let patterns: Vec<_> = keywords.iter().map(pattern).collect();
-        let generation = Generation::build(&patterns).or_input(&file)?;
-        if let Some(rest) = self.published.and_then(|last| DISTANCE.checked_sub(last.elapsed())) {
-            thread::sleep(rest);
-        }
+    fn publish(&mut self, (generation, texts): Built) {
         let number = self.control.publish(&generation);
         self.published = Some(Instant::now());
-        let texts = keywords.into_iter().map(|keyword| keyword.text).collect();
         self.generations.push_front((number, texts));
         self.generations.truncate(REMEMBERED);
-        Ok(())
     }
 
     /// The text of a keyword; `None` for numbers that no event should have.
@@ -91,8 +129,19 @@ impl RuleBook {
     }
 }
 
-fn read(path: &Path) -> Result<String, Failure> {
-    std::fs::read_to_string(path).or_input(format_args!("--rules {}", path.display()))
+fn read(path: &Path) -> Reading {
+    std::fs::read_to_string(path).map_err(|error| error.to_string())
+}
+
+fn build(path: &Path, reading: &Reading) -> Result<Built, Failure> {
+    let file = path.display().to_string();
+    let text = reading.as_ref().map_err(|error| {
+        Failure::input(format_args!("--rules {file}: {error}; name a text file that can be read"))
+    })?;
+    let keywords = Rules::parse(&file, text)?.keywords;
+    let patterns: Vec<_> = keywords.iter().map(pattern).collect();
+    let generation = Generation::build(&patterns).or_input(&file)?;
+    Ok((generation, keywords.into_iter().map(|keyword| keyword.text).collect()))
 }
 
 fn pattern(keyword: &Keyword) -> Pattern<'_> {
@@ -110,27 +159,93 @@ mod tests {
     use super::*;
     use crate::segments::Segments;
 
+    struct File(PathBuf);
+
+    impl File {
+        fn new(name: &str) -> Self {
+            let file = format!("tare-book-{name}-{}.toml", std::process::id());
+            let file = Self(std::env::temp_dir().join(file));
+            file.write(rules("first"));
+            file
+        }
+
+        fn write(&self, text: impl AsRef<[u8]>) {
+            std::fs::write(&self.0, text).unwrap();
+        }
+    }
+
+    impl Drop for File {
+        fn drop(&mut self) {
+            let _ = std::fs::remove_file(&self.0);
+        }
+    }
+
+    fn rules(word: &str) -> String {
+        format!("[[rule]]\nkeywords = [\"{word}\"]\n")
+    }
+
+    /// Renews until nothing is being built or waited for.
+    fn settle(book: &mut RuleBook) -> Result<(), String> {
+        while book.building.is_some() || book.stale {
+            book.renew().map_err(|failure| failure.to_string())?;
+            std::thread::yield_now();
+        }
+        Ok(())
+    }
+
     #[test]
     fn broken_rules_leave_the_old_ones_in_force() {
-        let path = std::env::temp_dir().join(format!("tare-book-{}.toml", std::process::id()));
-        let rules = |word: &str| format!("[[rule]]\nkeywords = [\"{word}\"]\n");
-        std::fs::write(&path, rules("first")).unwrap();
+        let file = File::new("broken");
         let segments = Segments::create().unwrap();
-        let mut book = RuleBook::open(&path, segments.control).unwrap();
+        let mut book = RuleBook::open(&file.0, segments.control).unwrap();
         assert_eq!(book.keyword(1, 0), Some("first"));
 
-        std::fs::write(&path, "[[rule]]\nkeywords = 1\n").unwrap();
-        let error = book.reload_if_changed().unwrap_err().to_string();
+        file.write("[[rule]]\nkeywords = 1\n");
+        book.reload_if_changed().unwrap();
+        let error = settle(&mut book).unwrap_err();
         assert!(error.contains(":2: rule[1].keywords: found integer 1"), "{error}");
-        assert!(book.reload_if_changed().is_ok(), "said once");
+        book.reload_if_changed().unwrap();
+        assert_eq!(settle(&mut book), Ok(()), "said once");
         assert_eq!(segments.control.view().unwrap().generation, 1);
 
-        std::fs::write(&path, rules("second")).unwrap();
+        file.write(rules("second"));
         book.reload_if_changed().unwrap();
+        settle(&mut book).unwrap();
         assert_eq!(segments.control.view().unwrap().generation, 2);
         assert_eq!((book.keyword(1, 0), book.keyword(2, 0)), (Some("first"), Some("second")));
         assert_eq!((book.keyword(3, 0), book.keyword(2, 1)), (None, None));
         assert_eq!((book.reloads, book.refused), (1, 1));
-        std::fs::remove_file(path).unwrap();
+    }
+
+    #[test]
+    fn a_file_that_cannot_be_read_is_told_once_and_one_that_is_not_there_never() {
+        let file = File::new("unread");
+        let segments = Segments::create().unwrap();
+        let mut book = RuleBook::open(&file.0, segments.control).unwrap();
+        file.write(b"[[rule]]\nkeywords = [\"\xff\"]\n");
+        book.reload_if_changed().unwrap();
+        let error = settle(&mut book).unwrap_err();
+        assert!(error.contains("did not contain valid UTF-8; name a text file"), "{error}");
+        book.reload_if_changed().unwrap();
+        assert_eq!(settle(&mut book), Ok(()), "said once");
+        std::fs::remove_file(&file.0).unwrap();
+        book.reload_if_changed().unwrap();
+        assert_eq!(settle(&mut book), Ok(()), "there may be a new one soon");
+        assert_eq!((book.reloads, book.refused), (0, 1));
+    }
+
+    #[test]
+    fn rules_are_built_aside_and_those_that_come_meanwhile_are_next() {
+        let file = File::new("aside");
+        let segments = Segments::create().unwrap();
+        let mut book = RuleBook::open(&file.0, segments.control).unwrap();
+        for word in ["second", "third", "fourth"] {
+            file.write(rules(word));
+            book.reload_if_changed().unwrap();
+            assert_eq!(segments.control.view().unwrap().generation, 1, "nobody waits for it");
+        }
+        settle(&mut book).unwrap();
+        assert_eq!(segments.control.view().unwrap().generation, 3);
+        assert_eq!((book.keyword(2, 0), book.keyword(3, 0)), (Some("second"), Some("fourth")));
     }
 }

@@ -3,6 +3,7 @@
 
 use crate::arguments::Run;
 use crate::costs::Costs;
+use crate::costs_file::CostsFile;
 use crate::drain::Drain;
 use crate::event_file::EventFile;
 use crate::rule_book::RuleBook;
@@ -11,7 +12,7 @@ use crate::watch::Watch;
 use crate::{launch, program, stats};
 use std::io::Write;
 use std::os::fd::{AsFd, AsRawFd};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{ExitCode, ExitStatus};
 use std::sync::atomic::Ordering::Relaxed;
 use std::thread;
@@ -45,11 +46,12 @@ const TURN: Duration = Duration::from_secs(1);
 pub fn run(arguments: Run) -> Result<ExitCode, Failure> {
     let found = program::check(arguments.command.first().map_or("".as_ref(), |name| name))?;
     let library = launch::library()?;
+    let events = arguments.events.as_deref().map(EventFile::open).transpose()?;
     // Before any file is written: one that meets its limit is an error, not our end.
-    let signals = Signals::take(&[&FORWARDED[..], &[libc::SIGHUP, libc::SIGXFSZ]].concat())
-        .or_failed("signals cannot be received")?;
+    let taken = [&FORWARDED[..], &[libc::SIGHUP, libc::SIGXFSZ, libc::SIGCHLD]].concat();
+    let signals = Signals::take(&taken).or_failed("signals cannot be received")?;
     let segments = Segments::create()?;
-    let mut session = Session::open(&arguments, &segments)?;
+    let mut session = Session::open(&arguments, events, &segments)?;
     let mut child =
         launch::start(&found, &arguments.command, &library, segments.handover, &signals)?;
     let status = session.follow(&mut child, &signals)?;
@@ -66,42 +68,28 @@ struct Session<'s> {
     watch: Option<Watch>,
     drain: Drain,
     events: Option<EventFile>,
-    costs: Option<PathBuf>,
-    costs_told: bool,
+    costs: Option<CostsFile>,
     first: Snapshot,
 }
 
 impl<'s> Session<'s> {
-    fn open(arguments: &Run, segments: &'s Segments) -> Result<Self, Failure> {
+    fn open(
+        arguments: &Run,
+        events: Option<EventFile>,
+        segments: &'s Segments,
+    ) -> Result<Self, Failure> {
         let first = Snapshot::take();
         let rules = arguments.rules.as_deref();
         let book = rules.map(|path| RuleBook::open(path, segments.control)).transpose()?;
         let watch = rules
             .map(|path| Watch::new(path).or_failed(format_args!("--rules {}", path.display())))
             .transpose()?;
-        let events = arguments.events.as_deref().map(EventFile::create).transpose()?;
-        let session = Self {
-            segments,
-            book,
-            watch,
-            drain: Drain::new(segments.shared),
-            events,
-            costs: arguments.costs.clone(),
-            costs_told: false,
-            first,
-        };
-        if let Some(path) = &session.costs {
-            let shown = path.display();
-            if path.metadata().is_ok_and(|status| !status.is_file()) {
-                return Err(Failure::input(format_args!(
-                    "--costs {shown}: not a regular file; costs need one, which they replace every second"
-                )));
-            }
-            session.write_costs(path).map_err(|error| {
-                Failure::input(format_args!(
-                    "--costs {shown}: {error}; name a file that can be written"
-                ))
-            })?;
+        events.as_ref().map_or(Ok(()), EventFile::empty)?;
+        let drain = Drain::new(segments.shared);
+        let mut session = Self { segments, book, watch, drain, events, costs: None, first };
+        if let Some(path) = &arguments.costs {
+            let costs = Costs::read(segments.shared);
+            session.costs = Some(CostsFile::create(path, &costs, session.rate())?);
         }
         Ok(session)
     }
@@ -111,20 +99,21 @@ impl<'s> Session<'s> {
         let mut sleep = SHORTEST_SLEEP;
         let (mut reclaimed, mut turn) = (Instant::now(), Instant::now());
         loop {
-            self.wait(child, signals, sleep);
+            self.wait(signals, sleep);
             while let Some(signal) = signals.next() {
                 match signal.number {
-                    libc::SIGHUP => self.reload(RuleBook::reload),
-                    // The write that met the limit has told.
-                    libc::SIGXFSZ => {}
+                    libc::SIGHUP => self.rules(RuleBook::reload),
+                    // The write that met the limit has told; the child is asked below.
+                    libc::SIGXFSZ | libc::SIGCHLD => {}
                     // What the terminal sent went to the program as well.
                     number if !signal.from_kernel => child.send(number),
                     _ => {}
                 }
             }
             if self.watch.as_ref().is_some_and(Watch::clear) {
-                self.reload(RuleBook::reload_if_changed);
+                self.rules(RuleBook::reload_if_changed);
             }
+            self.rules(RuleBook::renew);
             let ended = child.ended().or_failed("the program cannot be waited for")?;
             let any = self.collect(tare_clock::ticks());
             if let Some(status) = ended {
@@ -142,12 +131,15 @@ impl<'s> Session<'s> {
         }
     }
 
-    fn wait(&self, child: &Child, signals: &Signals, longest: Duration) {
+    fn wait(&self, signals: &Signals, longest: Duration) {
         let watch = self.watch.as_ref().map_or(-1, |watch| watch.as_fd().as_raw_fd());
-        let mut places = [child.as_fd().as_raw_fd(), signals.as_fd().as_raw_fd(), watch]
-            .map(|fd| libc::pollfd { fd, events: libc::POLLIN, revents: 0 });
+        let mut places = [signals.as_fd().as_raw_fd(), watch].map(|fd| libc::pollfd {
+            fd,
+            events: libc::POLLIN,
+            revents: 0,
+        });
         // SAFETY: the descriptors are open, or -1, which poll leaves out.
-        unsafe { libc::poll(places.as_mut_ptr(), 3, longest.as_millis() as i32) };
+        unsafe { libc::poll(places.as_mut_ptr(), 2, longest.as_millis() as i32) };
     }
 
     /// Without keywords there are no events to wait for.
@@ -155,7 +147,7 @@ impl<'s> Session<'s> {
         if self.book.is_some() { LONGEST_SLEEP } else { TURN }
     }
 
-    fn reload(&mut self, how: fn(&mut RuleBook) -> Result<(), Failure>) {
+    fn rules(&mut self, how: fn(&mut RuleBook) -> Result<(), Failure>) {
         if let Some(book) = &mut self.book
             && let Err(failure) = how(book)
         {
@@ -168,9 +160,6 @@ impl<'s> Session<'s> {
     fn collect(&mut self, ticks: u64) -> bool {
         let any = self.drain.collect();
         let events = self.drain.until(ticks);
-        if events.is_empty() {
-            return any;
-        }
         let (now, rate) = (Snapshot::take(), self.rate());
         if let (Some(file), Some(book)) = (&mut self.events, &self.book)
             && let Err(failure) = file.append(&events, book, &now, rate)
@@ -181,19 +170,12 @@ impl<'s> Session<'s> {
     }
 
     fn renew_costs(&mut self) {
-        let Some(path) = &self.costs else { return };
-        match self.write_costs(path) {
-            Ok(()) => self.costs_told = false,
-            Err(error) if !self.costs_told => {
-                say(Failure::work(format_args!("--costs {}: {error}", path.display())));
-                self.costs_told = true;
-            }
-            Err(_) => {}
+        let (rate, lost) = (self.rate(), self.events_lost());
+        if let Some(file) = &mut self.costs
+            && let Err(failure) = file.renew(&Costs::read(self.segments.shared), rate, lost)
+        {
+            say(failure);
         }
-    }
-
-    fn write_costs(&self, path: &Path) -> std::io::Result<()> {
-        Costs::read(self.segments.shared).write(path, self.rate(), self.events_lost())
     }
 
     fn finish(&mut self, arguments: &Run) {
@@ -233,7 +215,7 @@ impl<'s> Session<'s> {
     }
 
     fn events_lost(&self) -> u64 {
-        self.drain.lost() + self.events.as_ref().map_or(0, |file| file.unwritten)
+        self.drain.lost() + self.events.as_ref().map_or(0, EventFile::lost)
     }
 
     /// The tick rate since the beginning.

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Signals that this process was started with as ignored. A program that it runs should
+//! find them so, too, but both change on the way: Rust's runtime ignores SIGPIPE before
+//! `main`, and gives a child the default; SIGCHLD has to be heard to learn of a child's end.
+
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+
+static IGNORED: [(i32, AtomicBool); 2] =
+    [(libc::SIGPIPE, AtomicBool::new(false)), (libc::SIGCHLD, AtomicBool::new(false))];
+
+/// Called by libc before `main`, and so before Rust's runtime.
+#[used]
+#[unsafe(link_section = ".init_array")]
+static BEFORE_MAIN: extern "C" fn() = note;
+
+extern "C" fn note() {
+    for (signal, ignored) in &IGNORED {
+        // SAFETY: a sigaction of zeros is valid, and the kernel only writes to it.
+        let action = unsafe {
+            let mut action: libc::sigaction = std::mem::zeroed();
+            libc::sigaction(*signal, std::ptr::null(), &mut action);
+            action.sa_sigaction
+        };
+        ignored.store(action == libc::SIG_IGN, Relaxed);
+    }
+}
+
+/// Ignores again what was ignored at the start, and nothing else of them; for a child
+/// between fork and exec.
+pub fn restore() {
+    for (signal, ignored) in &IGNORED {
+        let action = if ignored.load(Relaxed) { libc::SIG_IGN } else { libc::SIG_DFL };
+        // SAFETY: async-signal-safe; no handler is installed.
+        unsafe { libc::signal(*signal, action) };
+    }
+}
