@@ -96,6 +96,8 @@ impl<'s> Session<'s> {
 
     /// Drains, reloads and passes signals on until the program has ended.
     fn follow(&mut self, child: &mut Child, signals: &Signals) -> Result<ExitStatus, Failure> {
+        // What changed between the first reading and the watch was not seen.
+        self.rules(RuleBook::reload_if_changed);
         let mut sleep = SHORTEST_SLEEP;
         let (mut reclaimed, mut turn) = (Instant::now(), Instant::now());
         loop {
