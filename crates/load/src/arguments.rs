@@ -134,7 +134,8 @@ pub struct Http {
     #[arg(long, value_name = "N", value_parser = values::cpus)]
     pub cpu: Option<CpuList>,
 
-    /// Processes of a target whose CPU time and run delay are read for each slice.
+    /// Processes of a target whose CPU time and run delay are read for each slice; those that
+    /// have ended are left out.
     #[arg(long, value_name = "NAME=PID[,PID]", value_parser = values::watched)]
     pub watch: Vec<Watched>,
 

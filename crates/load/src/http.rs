@@ -232,9 +232,17 @@ fn watched(arguments: &Http, targets: &[Target]) -> Result<Vec<Vec<Process>>, Fa
                 watched.name
             )));
         };
+        // Some of a service's processes may have ended since somebody listed them.
+        let mut gone = Ok(());
+        let before = processes[at].len();
         for pid in &watched.pids {
-            let process = Process::open(*pid).or_input(format_args!("--watch: process {pid}"))?;
-            processes[at].push(process);
+            match Process::open(*pid).or_input(format_args!("--watch: process {pid}")) {
+                Ok(process) => processes[at].push(process),
+                Err(failure) => gone = Err(failure),
+            }
+        }
+        if processes[at].len() == before {
+            gone?;
         }
     }
     Ok(processes)
