@@ -85,7 +85,7 @@ def opened(url: str, turns: Turns) -> list[Case]:
     lags: list[float] = []
 
     def ours() -> float:
-        options = ["--mode", "open", "--rate", str(rate), "--warmup", "0s"]
+        options = ["--mode", "open", "--rate", str(rate), "--users", str(USERS), "--warmup", "0s"]
         tare_load([url, *options, "--duration", f"{turns.seconds}s"], turns.folder)
         lag, p99 = of_samples(turns.folder / "samples.arrow")
         lags.append(lag)
