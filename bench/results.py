@@ -44,5 +44,7 @@ def _commit() -> str:
     def git(*words: str) -> str:
         return subprocess.check_output(["git", *words], cwd=ROOT, text=True).strip()
 
-    changed = " with uncommitted changes" if git("status", "--porcelain", "-uno") else ""
+    own = [":!docs/results.md", ":!bench/*/results.jsonl"]  # what the series before this one wrote
+    changes = git("status", "--porcelain", "-uno", "--", ".", *own)
+    changed = " with uncommitted changes" if changes else ""
     return git("rev-parse", "--short=10", "HEAD") + changed
