@@ -102,7 +102,10 @@ def opened(url: str, turns: Turns) -> list[Case]:
     cases += [Case(f"open-p99-{name}", "tare load", name, unit, tare, p99s[name]) for name in p99s]
     if p99s:
         best = min(p99s, key=lambda name: median(p99s[name]))
-        peer, note = f"{best}, the best", "of intended start to end; the others print service time"
+        peer, note = (
+            f"{best}, the best",
+            "from the intended start to the end, which oha corrects for and k6 does not",
+        )
         cases.append(Case("open-p99", "tare load", peer, unit, tare, p99s[best], note))
     return cases
 

@@ -75,8 +75,8 @@ def number(pattern: str, text: str) -> float:
 
 
 def _oha(asked: Asked) -> list[str]:
-    options = ["--no-tui", "--output-format", "json", "-q", str(asked.rate)]
-    return [*options, "-c", str(asked.users), "-z", f"{asked.seconds}s", asked.url]
+    load = ["-q", str(asked.rate), "-c", str(asked.users), "-z", f"{asked.seconds}s"]
+    return ["--no-tui", "--output-format", "json", "--latency-correction", *load, asked.url]
 
 
 def _fortio(asked: Asked) -> list[str]:
