@@ -64,7 +64,8 @@ def test_an_open_loop_does_not_omit_the_stall(url: str, measure: Measure) -> Non
     measured = measure(url, "--mode", "open", "--rate", str(RATE), "--duration", "1s")
 
     intended = sorted(row["intended_ns"] for row in measured.samples)
-    assert len(intended) in range(RATE - 2, RATE + 2)
+    # The window is rounded up to whole slices of 5 ms, which begin late on a busy machine.
+    assert RATE - 2 <= len(intended) <= RATE * 1.005 + 2
     assert all(abs(b - a - 1e9 / RATE) <= 1 for a, b in pairwise(intended))
     assert _late(measured)[0] >= AT_LEAST_LATE
     assert measured.summary["targets"][0]["p99_ns"] > LATE_NS
