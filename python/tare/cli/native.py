@@ -1,9 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """Native commands in `tare --help`; `tare/__main__.py` runs them before this is imported."""
 
+import re
+import subprocess
+from typing import Any
+
 import typer
+from typer.core import CompletionItem, TyperCommand
 
 from tare.__main__ import NATIVE_COMMANDS
+from tare.native import native
 
 HELP = {
     "hook": "Trace or block at libc level in any unmodified program.",
@@ -11,10 +17,31 @@ HELP = {
 }
 
 
+class NativeCommand(TyperCommand):
+    """Knows the options of a native command by its own help, for the shell's completion."""
+
+    def shell_complete(self, ctx: Any, incomplete: str) -> list[CompletionItem]:
+        """The options that begin so, of the program or of its subcommand where one was typed."""
+        assert self.name
+        if not incomplete.startswith("-") or "--" in ctx.args:
+            return []
+        subcommand = [word for word in ctx.args[:1] if word.isalpha()]
+        command = [native("bin", NATIVE_COMMANDS[self.name]), *subcommand, "--help"]
+        try:
+            done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=2)
+        except (OSError, subprocess.TimeoutExpired):
+            return []
+        names = re.findall(r"^ +(?:-\w, )?(--[a-z-]+)", done.stdout, re.MULTILINE)
+        return [CompletionItem(name) for name in names if name.startswith(incomplete)]
+
+
 def register(app: typer.Typer) -> None:
     """Adds every native command, with its one line of help."""
+    free = {"ignore_unknown_options": True, "allow_extra_args": True}
     for name in NATIVE_COMMANDS:
-        app.command(name, help=HELP[name], add_help_option=False)(_run)
+        app.command(
+            name, cls=NativeCommand, help=HELP[name], add_help_option=False, context_settings=free
+        )(_run)
 
 
 def _run() -> None:
