@@ -6,7 +6,7 @@ import subprocess
 from typing import Any
 
 import typer
-from typer.core import CompletionItem, TyperCommand
+from typer.core import CompletionItem, TyperCommand  # type: ignore[attr-defined]
 
 from tare.__main__ import NATIVE_COMMANDS
 from tare.native import native
