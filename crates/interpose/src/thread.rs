@@ -23,6 +23,10 @@ pub struct ThreadBlock {
     pub claim: AtomicU32,
     /// For the library: not 0 while the thread is where a signal handler must not be, too.
     pub busy: AtomicU32,
+    /// For the library: ticks that the last call that was timed spent before the real call.
+    pub before: AtomicU32,
+    /// For the library: calls until the next that is timed so.
+    pub untimed: AtomicU32,
 }
 
 // The offsets of `naked`.

@@ -4,6 +4,7 @@
 #![cfg_attr(not(test), no_std)]
 
 mod attach;
+mod before;
 mod block;
 mod calls;
 mod connection;

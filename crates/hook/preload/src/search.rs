@@ -6,7 +6,9 @@ use crate::vectors::Vectors;
 use core::ffi::c_int;
 use core::ops::ControlFlow::{self, Break, Continue};
 use core::sync::atomic::Ordering::Relaxed;
-use tare_hook_segment::{Action, Attributes, Direction, Event, Match, Scope, Unseen, View};
+use tare_hook_segment::{
+    Action, Attributes, Counters, Direction, Event, Match, Scope, Unseen, View,
+};
 use tare_interpose::{Kind, Symbol};
 
 /// How often a search begins anew under newer rules before it is given up.
@@ -16,6 +18,8 @@ const TRIES: u32 = 4;
 #[derive(Clone, Copy)]
 pub struct Search<'a> {
     pub hook: Hook,
+    /// Of this function, where this thread counts.
+    pub counters: &'static Counters,
     pub symbol: Symbol,
     pub fd: c_int,
     pub kind: Kind,
@@ -39,7 +43,7 @@ impl Search<'_> {
         let length = bytes.length();
         let outcome = self.run(bytes, length, true);
         if outcome.is_some() {
-            self.hook.counters(self.symbol).bytes_searched.fetch_add(length as u64, Relaxed);
+            self.counters.bytes_searched.fetch_add(length as u64, Relaxed);
         }
         outcome.unwrap_or(Outcome::Pass)
     }
@@ -67,7 +71,7 @@ impl Search<'_> {
     pub fn skipped(&self, length: usize) {
         self.flow.skip(length);
         if self.hook.control.view().is_some_and(|view| view.rules.wanted(self.direction) != 0) {
-            self.hook.counters(self.symbol).bytes_unseen.fetch_add(length as u64, Relaxed);
+            self.counters.bytes_unseen.fetch_add(length as u64, Relaxed);
         }
     }
 
@@ -187,7 +191,7 @@ impl Search<'_> {
     }
 
     fn record(&self, view: View<'_>, found: Match, keyword: Attributes, end: u64, ends: Ends) {
-        let counters = self.hook.counters(self.symbol);
+        let counters = self.counters;
         counters.matches.fetch_add(1, Relaxed);
         if keyword.action == Action::Block {
             counters.blocked.fetch_add(1, Relaxed);
@@ -232,7 +236,8 @@ mod tests {
         let (control, shared) = unsafe { (rules.at(0).unwrap(), shared.at::<Shared>(0).unwrap()) };
         let (hook, flow) = (Hook { control, shared }, Flow::default());
         let (symbol, kind, direction) = (Symbol::read, Kind::Tcp, Direction::Out);
-        let search = Search { hook, symbol, fd: -1, kind, direction, flow: &flow };
+        let counters = hook.counters(symbol);
+        let search = Search { hook, counters, symbol, fd: -1, kind, direction, flow: &flow };
 
         assert!(search.may_block());
         let buffer = one(b"needle".as_ptr().cast(), 6);

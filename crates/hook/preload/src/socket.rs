@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+use crate::before::Before;
 use crate::block::{fail, reset};
 use crate::connection::Flow;
 use crate::hook::{DESCRIPTORS, Hook};
@@ -13,8 +14,8 @@ use tare_interpose::{Symbol, ThreadBlock};
 /// withhold it, `after` sees its result where that is positive and may turn it into a reset.
 /// On anything but a socket it is counted and made, no more.
 ///
-/// Own time is from here to the end without `call`; it leaves out the look at the descriptor,
-/// which calls on files make too.
+/// Own time is from here to the end without `call`, its first part as [`Before`] has it; it
+/// leaves out the look at the descriptor, which calls on files make too.
 #[inline(always)]
 pub fn moving<R: Copy + PartialOrd + From<i8>>(
     symbol: Symbol,
@@ -33,35 +34,36 @@ pub fn moving<R: Copy + PartialOrd + From<i8>>(
         counters.calls_other.fetch_add(1, Relaxed);
         return call();
     }
-    if ThreadBlock::get().is_borrowed() {
+    let block = ThreadBlock::get();
+    if block.is_borrowed() {
         return call();
     }
 
-    let start = ticks();
+    let before = Before::begin(block, direction);
     let connection = DESCRIPTORS.connection(entry);
     if connection.is_none() && kind.is_stream() {
         hook.count_unseen(Unseen::Untracked);
     }
     let nothing_before = Flow::default();
     let flow = connection.map_or(&nothing_before, |connection| connection.flow(direction));
-    let search = Search { hook, symbol, fd, kind, direction, flow };
+    let search = Search { hook, counters, symbol, fd, kind, direction, flow };
     let is_blocked = connection.is_some_and(|connection| connection.is_blocked());
     if is_blocked || ahead(&search) == Outcome::Block {
         if !is_blocked {
             reset(fd, kind, connection);
         }
-        hook.spent(statistics, symbol, ticks().wrapping_sub(start));
+        hook.spent(statistics, symbol, before.end());
         return fail();
     }
 
-    let before = ticks();
+    let before = before.end();
     let result = call();
     let resumed = ticks();
     let outcome = if result > R::from(0) { after(&search, result) } else { Outcome::Pass };
     if outcome == Outcome::Block {
         reset(fd, kind, connection);
     }
-    let own = before.wrapping_sub(start).wrapping_add(ticks().wrapping_sub(resumed));
+    let own = before.wrapping_add(ticks().wrapping_sub(resumed));
     hook.spent(statistics, symbol, own);
     if outcome == Outcome::Block { fail() } else { result }
 }
