@@ -46,14 +46,17 @@ def rules(*keywords: str, **also: str) -> str:
 
 
 def plain(
-    command: Sequence[str | Path], folder: Path, env: Mapping[str, str] | None = None
+    command: Sequence[str | Path],
+    folder: Path,
+    env: Mapping[str, str] | None = None,
+    stdin: str = "",
 ) -> Behaviour:
     """The program alone."""
     done = subprocess.run(
         command,
         cwd=folder,
         env=os.environ | (env or {}),
-        stdin=subprocess.DEVNULL,
+        input=stdin,
         capture_output=True,
         text=True,
         errors="replace",
