@@ -47,8 +47,6 @@ class Nginx:
 
 @pytest.fixture
 def nginx(tmp_path: Path) -> Iterator[Nginx]:
-    if shutil.which("nginx") is None:
-        pytest.skip("nginx is not installed")
     folder = tmp_path / "nginx"
     folder.mkdir()
     ports = free_ports()
@@ -57,7 +55,14 @@ def nginx(tmp_path: Path) -> Iterator[Nginx]:
         ' location / { return 200 "hello\\n"; } }'
         for port, log in zip(ports, ("one.log", "two.log"), strict=True)
     )
-    (folder / "nginx.conf").write_text(configuration(*servers))
+    yield from serving(folder, ports, *servers)
+
+
+def serving(folder: Path, ports: tuple[int, int], *lines: str) -> Iterator[Nginx]:
+    """Runs an nginx that has these lines in its `http` block."""
+    if shutil.which("nginx") is None:
+        pytest.skip("nginx is not installed")
+    (folder / "nginx.conf").write_text(configuration(*lines))
     command = ["nginx", "-p", str(folder), "-c", "nginx.conf", "-e", "error.log"]
     with subprocess.Popen(command) as process:
         try:

@@ -25,7 +25,7 @@ pub struct Arguments {
 
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// HTTP/1.1 load on one service, or on several in turn.
+    /// HTTP/1.1 load, in clear text or under TLS, on one service, or on several in turn.
     Http(Box<Http>),
     /// The tables that --out and --machine write, and their columns.
     Schema {
@@ -50,14 +50,15 @@ pub enum Mode {
 pub enum Reuse {
     /// Connections stay open.
     KeepAlive,
-    /// A new connection for each request, whose time includes the connect.
+    /// A new connection for each request, whose time includes the connect, and the handshake of
+    /// TLS.
     PerRequest,
 }
 
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Http {
-    /// The service, as http://HOST[:PORT]/PATH.
+    /// The service, as http://HOST[:PORT]/PATH, or https:// for TLS.
     #[arg(required_unless_present = "target", conflicts_with = "target")]
     pub url: Option<String>,
 
@@ -97,6 +98,14 @@ pub struct Http {
     /// A file to send as the body.
     #[arg(long, value_name = "FILE")]
     pub body: Option<PathBuf>,
+
+    /// A PEM file with the authorities whose certificates are taken, instead of the system's.
+    #[arg(long, value_name = "FILE")]
+    pub ca: Option<PathBuf>,
+
+    /// Take any certificate, whoever signed it and whatever name it is for.
+    #[arg(long, conflicts_with = "ca")]
+    pub insecure: bool,
 
     /// A status that counts as success. [default: 200 to 399]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(100..=999))]

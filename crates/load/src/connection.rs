@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-//! HTTP/1.1 over one [`Socket`]: one request at a time, out and back.
+//! HTTP/1.1 over one [`Channel`]: one request at a time, out and back.
 
+use crate::channel::Channel;
 use crate::response::Response;
 use crate::sample::{ErrorKind, Outcome};
-use crate::socket::{Socket, Waiting};
-use crate::stop;
+use crate::socket::Waiting;
 use crate::target::Target;
 use std::io;
 use std::time::Duration;
@@ -14,7 +14,7 @@ const BUFFER: usize = 32 * 1024;
 
 #[derive(Debug)]
 pub struct Connection {
-    socket: Socket,
+    channel: Channel,
     sent: usize,
     response: Response,
     buffer: Box<[u8]>,
@@ -35,18 +35,9 @@ pub enum Progress {
 }
 
 impl Connection {
-    /// That the generator has no file left for it is no error of the service: it ends the work.
     pub fn open(target: &Target, waiting: Waiting) -> io::Result<Self> {
-        let socket = Socket::connect(&target.address, waiting).inspect_err(|error| {
-            if matches!(error.raw_os_error(), Some(libc::EMFILE | libc::ENFILE)) {
-                stop::fail(
-                    "the open files that are allowed do not suffice for the connections: raise \
-                     the limit (ulimit -n), or lower --users",
-                );
-            }
-        })?;
         Ok(Self {
-            socket,
+            channel: Channel::open(&target.address, target.tls.as_ref(), waiting)?,
             sent: 0,
             response: Response::new(),
             buffer: vec![0; BUFFER].into_boxed_slice(),
@@ -54,19 +45,29 @@ impl Connection {
         })
     }
 
-    pub fn socket(&self) -> &Socket {
-        &self.socket
+    pub fn channel(&self) -> &Channel {
+        &self.channel
+    }
+
+    /// As of its channel.
+    pub fn go_on_opening(&mut self) -> io::Result<bool> {
+        self.channel.go_on_opening()
+    }
+
+    /// As of its channel.
+    pub fn is_quiet(&mut self) -> bool {
+        self.channel.is_quiet()
     }
 
     /// Blocking calls return after so long at most.
     pub fn wait_at_most(&mut self, time: Duration) -> io::Result<()> {
-        self.socket.wait_at_most(time)
+        self.channel.wait_at_most(time)
     }
 
     /// Whether another request may follow the one that is done: the server keeps the
-    /// connection alive, and did not answer before it had the whole request.
+    /// connection alive, has not ended it already, and did not answer before it had the whole request.
     pub fn is_reusable(&self, target: &Target) -> bool {
-        self.response.keeps_alive() && self.is_sent(target)
+        self.response.keeps_alive() && self.is_sent(target) && !self.channel.is_over()
     }
 
     /// Makes ready for the next request.
@@ -76,32 +77,44 @@ impl Connection {
         self.response = Response::new();
     }
 
-    /// Sends what the socket takes; `Partial` once the whole request is on its way.
+    /// Sends what the channel takes; `Partial` once the whole request is on its way.
     pub fn send(&mut self, target: &Target) -> Progress {
-        match self.socket.send(&target.request[self.sent..]) {
+        match self.channel.send(&target.request[self.sent..]) {
             Ok(count) => {
                 self.sent += count;
                 if self.is_sent(target) { Progress::Partial } else { Progress::Waiting }
             }
             Err(error) if is_transient(&error) => Progress::Waiting,
-            Err(_) => Progress::Failed(self.response.failed(ErrorKind::Reset)),
+            Err(error) => Progress::Failed(self.response.failed(ErrorKind::of_use(&error))),
         }
     }
 
     pub fn is_sent(&self, target: &Target) -> bool {
-        self.sent == target.request.len()
+        self.sent == target.request.len() && self.channel.is_flushed()
     }
 
-    /// Receives once.
+    /// Receives once from the socket, and takes all that this brought.
     pub fn receive(&mut self, target: &Target) -> Progress {
-        let count = match self.socket.receive(&mut self.buffer[self.kept..]) {
+        loop {
+            let progress = self.receive_once(target);
+            let more = self.channel.holds_more() || self.channel.is_over();
+            if progress != Progress::Partial || !more {
+                return progress;
+            }
+        }
+    }
+
+    fn receive_once(&mut self, target: &Target) -> Progress {
+        let count = match self.channel.receive(&mut self.buffer[self.kept..]) {
             Ok(0) if self.response.close() => {
                 return Progress::Done(self.response.outcome(&target.expected));
             }
             Ok(0) => return Progress::Failed(self.response.failed(ErrorKind::Closed)),
             Ok(count) => count,
             Err(error) if is_transient(&error) => return Progress::Waiting,
-            Err(_) => return Progress::Failed(self.response.failed(ErrorKind::Reset)),
+            Err(error) => {
+                return Progress::Failed(self.response.failed(ErrorKind::of_use(&error)));
+            }
         };
         let filled = self.kept + count;
         let input = &self.buffer[..filled];
@@ -110,7 +123,7 @@ impl Connection {
         };
         if self.response.is_done() {
             // Bytes that nobody asked for would be taken for the next response.
-            return if taken < filled {
+            return if taken < filled || self.channel.holds_more() {
                 Progress::Failed(self.response.failed(ErrorKind::Protocol))
             } else {
                 Progress::Done(self.response.outcome(&target.expected))

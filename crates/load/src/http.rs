@@ -16,8 +16,10 @@ use crate::session::{FILES_OF_A_THREAD, Mode, Session};
 use crate::slices::{Plan, Rounds, Schedule};
 use crate::stop;
 use crate::target::{Message, Target};
+use crate::tls::{Tls, Trust};
 use crate::url::Url;
 use crate::values::CpuList;
+use rustls::ClientConfig;
 use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -191,6 +193,7 @@ fn targets(arguments: &Http) -> Result<Arc<[Target]>, Failure> {
         }
         named.push((target.name.clone(), target.url.clone()));
     }
+    let tls = tls(arguments, named.iter().any(|(_, url)| url.tls))?;
     let body = read(arguments.body.as_deref(), "--body")?;
     let method = match (&arguments.method, &body) {
         (Some(method), _) => method.clone(),
@@ -209,7 +212,11 @@ fn targets(arguments: &Http) -> Result<Arc<[Target]>, Failure> {
     };
     let (targets, refused): (Vec<_>, Vec<_>) = named
         .into_iter()
-        .map(|(name, url)| Target::find(name, &url, &message, &expected, arguments.timeout))
+        .map(|(name, url)| {
+            let tls = tls.as_ref().filter(|_| url.tls);
+            let tls = tls.map(|config| Tls::new(config, &url.host)).transpose()?;
+            Target::find(name, &url, tls, &message, &expected, arguments.timeout)
+        })
         .collect::<Result<Vec<_>, _>>()?
         .into_iter()
         .unzip();
@@ -220,6 +227,22 @@ fn targets(arguments: &Http) -> Result<Arc<[Target]>, Failure> {
         Some(failure) => Err(failure),
         None => Ok(targets.into()),
     }
+}
+
+/// What the sessions have in common, if any of the targets has TLS.
+fn tls(arguments: &Http, is_needed: bool) -> Result<Option<ClientConfig>, Failure> {
+    if !is_needed {
+        return match (&arguments.ca, arguments.insecure) {
+            (None, false) => Ok(None),
+            _ => Err(Failure::input("--ca and --insecure need a URL with https://")),
+        };
+    }
+    let trust = match &arguments.ca {
+        _ if arguments.insecure => Trust::Anybody,
+        Some(file) => Trust::File(file),
+        None => Trust::System,
+    };
+    trust.config(b"http/1.1").map(Some)
 }
 
 /// The processes to watch, by target.

@@ -4,6 +4,7 @@
 mod arguments;
 mod budget;
 mod capacity;
+mod channel;
 mod chunked;
 mod clock;
 mod connection;
@@ -29,6 +30,7 @@ mod stop;
 mod summary;
 mod tables;
 mod target;
+mod tls;
 mod url;
 mod values;
 

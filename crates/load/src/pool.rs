@@ -120,7 +120,7 @@ impl Pool {
         }
         let opened = Connection::open(&self.settings.targets[slice.target], Waiting::Polled);
         let opened = opened.and_then(|connection| {
-            self.epoll.add(connection.socket().raw(), key(place), Interest::Both)?;
+            self.epoll.add(connection.channel().socket().raw(), key(place), Interest::Both)?;
             Ok(connection)
         });
         match opened {
@@ -130,19 +130,30 @@ impl Pool {
             }
             // What kept it from connecting may be no error of the service.
             Err(_) if stop::asked() => {}
-            Err(_) => self.finish(place, Outcome::failed(ErrorKind::Connect), false, log),
+            Err(error) => {
+                let outcome = Outcome::failed(ErrorKind::of_opening(&error));
+                self.finish(place, outcome, false, log);
+            }
         }
     }
 
-    /// The socket of a connection that was being made has news.
+    /// A connection that is being made has news.
     fn connected(&mut self, place: Place, log: &mut Log) {
         let user = &mut self.lines[place.0].users[place.1];
         let (Some(connection), Some(under_way)) = (&mut user.connection, &mut user.under_way)
         else {
             return;
         };
-        if connection.socket().connected().is_err() {
-            return self.finish(place, Outcome::failed(ErrorKind::Connect), false, log);
+        match connection.go_on_opening() {
+            Ok(true) => {}
+            Ok(false) => {
+                let unsent = !connection.channel().is_flushed();
+                return self.await_socket(place, unsent, log);
+            }
+            Err(error) => {
+                let outcome = Outcome::failed(ErrorKind::of_opening(&error));
+                return self.finish(place, outcome, false, log);
+            }
         }
         under_way.connecting = false;
         if !self.settings.per_request {
@@ -159,12 +170,20 @@ impl Pool {
             Progress::Waiting => true,
             Progress::Partial | Progress::Done(_) => false,
         };
+        self.await_socket(place, unsent, log);
+    }
+
+    /// Waits for the socket to become readable, and writable too where there is more to send.
+    fn await_socket(&mut self, place: Place, unsent: bool, log: &mut Log) {
+        let user = &mut self.lines[place.0].users[place.1];
+        let Some(connection) = &mut user.connection else { return };
         if unsent == user.wants_to_write {
             return;
         }
         user.wants_to_write = unsent;
         let interest = if unsent { Interest::Both } else { Interest::Readable };
-        if self.epoll.change(connection.socket().raw(), key(place), interest).is_err() {
+        let socket = connection.channel().socket().raw();
+        if self.epoll.change(socket, key(place), interest).is_err() {
             let outcome = connection.give_up(ErrorKind::Reset);
             self.finish(place, outcome, false, log);
         }
@@ -189,7 +208,10 @@ impl Pool {
         let user = &mut self.lines[place.0].users[place.1];
         match &user.under_way {
             // Closed by the server while idle, or nothing that anybody asked for.
-            None => user.connection = None,
+            None if user.connection.as_mut().is_some_and(|connection| !connection.is_quiet()) => {
+                user.connection = None;
+            }
+            None => {}
             Some(under_way) if under_way.connecting => self.connected(place, log),
             Some(_) => {
                 if writable && user.wants_to_write {
@@ -218,7 +240,11 @@ impl Pool {
             outcome,
         };
         log.push(sample, slice.is_some());
-        let pause = if outcome.error == Some(ErrorKind::Connect) { PAUSE } else { 0 };
+        let pause = if matches!(outcome.error, Some(ErrorKind::Connect | ErrorKind::Tls)) {
+            PAUSE
+        } else {
+            0
+        };
         line.pace.finished(&turn, end + pause);
     }
 
@@ -266,7 +292,7 @@ impl Sender for Pool {
         let timeout = Duration::from_nanos(self.settings.timeout.unsigned_abs());
         let waiting = Waiting::Blocking { connect: timeout };
         for (at, user) in line.users.iter_mut().enumerate() {
-            if user.connection.as_ref().is_some_and(|connection| !connection.socket().is_quiet()) {
+            if user.connection.as_mut().is_some_and(|connection| !connection.is_quiet()) {
                 user.connection = None;
             }
             if user.connection.is_some() || at >= needed {
@@ -274,8 +300,8 @@ impl Sender for Pool {
             }
             let opened = Connection::open(&self.settings.targets[slice.target], waiting);
             let opened = opened.and_then(|connection| {
-                connection.socket().never_block()?;
-                let socket = connection.socket().raw();
+                connection.channel().socket().never_block()?;
+                let socket = connection.channel().socket().raw();
                 self.epoll.add(socket, key((slice.target, at)), Interest::Readable)?;
                 Ok(connection)
             });

@@ -12,7 +12,9 @@ pub enum ErrorKind {
     Timeout,
     /// The connection was closed before the answer was complete.
     Closed,
-    /// What came is not HTTP/1.1.
+    /// No TLS session came about, or what came is not of it.
+    Tls,
+    /// What came is not the protocol that was asked for.
     Protocol,
     /// A status that is not a success.
     Status,
@@ -27,6 +29,7 @@ impl ErrorKind {
             Self::Reset => "reset",
             Self::Timeout => "timeout",
             Self::Closed => "closed",
+            Self::Tls => "tls",
             Self::Protocol => "protocol",
             Self::Status => "status",
             Self::Body => "body",

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A TCP connection by plain system calls. The one place that would learn of TLS.
+//! A TCP connection by plain system calls.
 
 use crate::stop::{self, LOOK_UP};
 use std::io;
@@ -158,7 +158,7 @@ impl Socket {
         usize::try_from(got).map_err(|_| io::Error::last_os_error())
     }
 
-    /// Whether an idle connection is still open and nothing unasked for has come.
+    /// Whether an idle connection is still open and nothing has come.
     pub fn is_quiet(&self) -> bool {
         let mut byte = 0u8;
         // SAFETY: the buffer is one byte.
@@ -179,6 +179,22 @@ impl Socket {
             libc::setsockopt(self.raw(), level, option, std::ptr::from_ref(value).cast(), length)
         })
         .map(drop)
+    }
+}
+
+impl io::Read for &Socket {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        self.receive(buffer)
+    }
+}
+
+impl io::Write for &Socket {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.send(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
     }
 }
 

@@ -46,10 +46,10 @@ impl Solo {
                 }
                 // What kept it from connecting may be no error of the service.
                 Err(_) if stop::asked() => return None,
-                Err(_) => {
+                Err(error) => {
                     let end = self.settings.clock.now();
                     std::thread::sleep(PAUSE);
-                    return Some((start, Outcome::failed(ErrorKind::Connect), end));
+                    return Some((start, Outcome::failed(ErrorKind::of_opening(&error)), end));
                 }
             },
         };
@@ -102,7 +102,7 @@ fn exchange(
 impl Sender for Solo {
     fn prepare(&mut self, slice: &Slice) {
         let place = &mut self.connections[slice.target];
-        if place.as_ref().is_some_and(|connection| !connection.socket().is_quiet()) {
+        if place.as_mut().is_some_and(|connection| !connection.is_quiet()) {
             *place = None;
         }
         if place.is_none() && !self.settings.per_request {

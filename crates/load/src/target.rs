@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
+use crate::channel::Channel;
 use crate::response::Expected;
-use crate::socket::{Socket, Waiting};
+use crate::socket::Waiting;
+use crate::tls::{self, Tls};
 use crate::url::Url;
+use std::io::ErrorKind;
 use std::net::SocketAddr;
 use std::time::Duration;
 use tare_command::{Failure, ResultExt};
@@ -11,6 +14,8 @@ use tare_command::{Failure, ResultExt};
 pub struct Target {
     pub name: String,
     pub address: SocketAddr,
+    /// Of a target that is spoken to in clear text there is none.
+    pub tls: Option<Tls>,
     /// The bytes of the whole request.
     pub request: Vec<u8>,
     /// A response to HEAD has no body.
@@ -19,11 +24,12 @@ pub struct Target {
 }
 
 impl Target {
-    /// Looks the host up and takes the first of its addresses that accepts a
-    /// connection; beside the target, why none did.
+    /// Looks the host up and takes the first of its addresses that accepts a connection, and
+    /// a session where there is TLS; beside the target, why none did.
     pub fn find(
         name: String,
         url: &Url,
+        tls: Option<Tls>,
         message: &Message,
         expected: &Expected,
         timeout: Duration,
@@ -34,21 +40,27 @@ impl Target {
         let mut failure = None;
         let mut address = addresses[0];
         for candidate in addresses {
-            match Socket::connect(&candidate, waiting) {
+            match Channel::open(&candidate, tls.as_ref(), waiting) {
                 Ok(_) => {
                     address = candidate;
                     failure = None;
                     break;
                 }
                 Err(error) => {
-                    failure =
-                        Some(Failure::work(format_args!("{host} cannot be reached: {error}")));
+                    let what = if error.kind() == ErrorKind::InvalidData {
+                        "has no TLS session for us"
+                    } else {
+                        "cannot be reached"
+                    };
+                    let advice = tls::advice(&error);
+                    failure = Some(Failure::work(format_args!("{host} {what}: {error}{advice}")));
                 }
             }
         }
         let target = Self {
             name,
             address,
+            tls,
             request: message.encode(url),
             to_head: message.method == "HEAD",
             expected: expected.clone(),

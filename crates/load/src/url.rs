@@ -2,9 +2,10 @@
 use std::io;
 use std::net::{SocketAddr, ToSocketAddrs};
 
-/// An `http://` URL, split into what a request and a connection need.
+/// An `http://` or `https://` URL, split into what a request and a connection need.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Url {
+    pub tls: bool,
     /// Name or address, without the brackets of IPv6.
     pub host: String,
     pub port: u16,
@@ -17,11 +18,10 @@ pub struct Url {
 impl Url {
     pub fn parse(text: &str) -> Result<Self, String> {
         let wrong = |why: &str| Err(format!("'{text}' is not an HTTP URL: {why}"));
-        if text.starts_with("https://") {
-            return wrong("TLS is not supported, use http://");
-        }
-        let Some(rest) = text.strip_prefix("http://") else {
-            return wrong("it should start with http://");
+        let (tls, rest) = match (text.strip_prefix("http://"), text.strip_prefix("https://")) {
+            (Some(rest), _) => (false, rest),
+            (_, Some(rest)) => (true, rest),
+            _ => return wrong("it should start with http:// or https://"),
         };
         if text.bytes().any(|byte| byte <= b' ' || byte == 0x7f) {
             return wrong("it holds a space or a control character, write %20 for a space");
@@ -43,7 +43,7 @@ impl Url {
             return wrong("the host is missing");
         }
         let port = match port.strip_prefix(':') {
-            None if port.is_empty() => Some(80),
+            None if port.is_empty() => Some(if tls { 443 } else { 80 }),
             None => None,
             Some(number) => number.parse().ok().filter(|port| *port > 0),
         };
@@ -52,6 +52,7 @@ impl Url {
         };
         let slash = if path.starts_with('/') { "" } else { "/" };
         Ok(Self {
+            tls,
             host: host.to_owned(),
             port,
             authority: authority.to_owned(),
@@ -97,12 +98,19 @@ mod tests {
     }
 
     #[test]
+    fn the_scheme_says_whether_there_is_tls() {
+        assert_eq!(parts("https://a/x"), expected("a", 443, "a", "/x"));
+        assert_eq!(parts("https://a:8443"), expected("a", 8443, "a:8443", "/"));
+        assert!(Url::parse("https://a").unwrap().tls && !Url::parse("http://a").unwrap().tls);
+    }
+
+    #[test]
     fn what_is_not_a_url_is_refused() {
         for text in [
             "",
             "a",
             "ftp://a",
-            "https://a",
+            "https://",
             "http://",
             "http:///x",
             "http://a:b",

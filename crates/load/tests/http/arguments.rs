@@ -12,7 +12,8 @@ fn wrong_arguments_are_one_line_and_exit_code_2() {
     for (arguments, says) in [
         (vec![], "URL"),
         (vec!["ftp://a"], "http://"),
-        (vec!["https://a"], "TLS"),
+        (vec!["https://a", "--ca", "/does/not/exist"], "--ca /does/not/exist"),
+        (vec![&*url, "--insecure"], "https://"),
         (vec![&*url, "--target", &*named], "--target"),
         (vec!["--target", "a"], "NAME=URL"),
         (vec!["--target", &*named, "--target", &*named], "'a'"),

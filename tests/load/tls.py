@@ -1,0 +1,74 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A certificate, and servers that speak TLS as a test wants it."""
+
+import shutil
+import socket
+import ssl
+import subprocess
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+import pytest
+
+ANSWER = b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello"
+
+
+def certificate(folder: Path, names: str = "IP:127.0.0.1,DNS:localhost") -> tuple[Path, Path]:
+    """A certificate that signed itself, for these names, and its key."""
+    if shutil.which("openssl") is None:
+        pytest.skip("openssl is not installed")
+    folder.mkdir(exist_ok=True)
+    signed, key = folder / "certificate.pem", folder / "key.pem"
+    command = (
+        "openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 2"
+        f" -subj /CN={folder.name} -addext subjectAltName={names}"
+        " -addext basicConstraints=critical,CA:FALSE"
+    )
+    subprocess.run(
+        [*command.split(), "-keyout", key, "-out", signed], check=True, capture_output=True
+    )
+    return signed, key
+
+
+Serve = Callable[[ssl.SSLSocket], None]
+
+
+@contextmanager
+def server(
+    pair: tuple[Path, Path], serve: Serve, before: Callable[[], None] = lambda: None
+) -> Iterator[str]:
+    """Serves each connection by a thread of its own; `before` is run before its handshake."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(*pair)
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        listener.listen(64)
+
+        def take(plain: socket.socket) -> None:
+            with plain, suppress(OSError):
+                before()
+                with context.wrap_socket(plain, server_side=True) as stream:
+                    serve(stream)
+
+        def accept() -> None:
+            with suppress(OSError):
+                while True:
+                    threading.Thread(target=take, args=[listener.accept()[0]], daemon=True).start()
+
+        thread = threading.Thread(target=accept)
+        thread.start()
+        yield f"https://127.0.0.1:{listener.getsockname()[1]}/"
+        listener.shutdown(socket.SHUT_RDWR)
+        thread.join()
+
+
+def requests(stream: ssl.SSLSocket) -> Iterator[bytes]:
+    """The requests without a body that come, until the client goes."""
+    got = b""
+    while more := stream.recv(4096):
+        got += more
+        if got.endswith(b"\r\n\r\n"):
+            yield got
+            got = b""
