@@ -2,11 +2,14 @@
 """In CI a skipped test must be listed, with its reason, in tests/EXPECTED_SKIPS."""
 
 import os
+import signal
 from fnmatch import fnmatch
 from pathlib import Path
 
 import pytest
 
+# A shell has what it starts in the background ignore Ctrl-C, and so would all that tests start.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 # Debian keeps servers where an ordinary user's PATH does not look.
 os.environ["PATH"] += os.pathsep + "/usr/sbin"
 
