@@ -85,7 +85,21 @@ impl Connection {
                 if self.is_sent(target) { Progress::Partial } else { Progress::Waiting }
             }
             Err(error) if is_transient(&error) => Progress::Waiting,
-            Err(error) => Progress::Failed(self.response.failed(ErrorKind::of_use(&error))),
+            Err(error) => self.answer_to_a_part(target, ErrorKind::of_use(&error)),
+        }
+    }
+
+    /// The server takes no more of the request. It may have said why before: with a large
+    /// body, that it is too large.
+    fn answer_to_a_part(&mut self, target: &Target, error: ErrorKind) -> Progress {
+        loop {
+            match self.receive(target) {
+                Progress::Partial => {}
+                Progress::Done(outcome) => return Progress::Done(outcome),
+                Progress::Waiting | Progress::Failed(_) => {
+                    return Progress::Failed(self.response.failed(error));
+                }
+            }
         }
     }
 

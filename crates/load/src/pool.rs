@@ -17,6 +17,9 @@ use std::time::Duration;
 /// A user waits so long after a connect that failed: a service that is down is not
 /// stormed.
 const PAUSE: Nanoseconds = 1_000_000;
+/// A connection that was idle for so long is looked at before it is used: when requests are
+/// late nobody may have seen yet that the server has closed it.
+const IDLE: Nanoseconds = 1_000_000;
 
 pub struct Pool {
     settings: Settings,
@@ -40,8 +43,19 @@ struct Line {
 struct User {
     connection: Option<Connection>,
     under_way: Option<UnderWay>,
+    idle_since: Nanoseconds,
     /// The socket is also waited for to become writable.
     wants_to_write: bool,
+}
+
+impl User {
+    /// Gives up an idle connection that the server has closed, or on which something came that
+    /// nobody asked for.
+    fn keep_if_quiet(&mut self) {
+        if self.connection.as_mut().is_some_and(|connection| !connection.is_quiet()) {
+            self.connection = None;
+        }
+    }
 }
 
 struct UnderWay {
@@ -87,7 +101,7 @@ impl Pool {
                     if too_late {
                         self.give_up_unsent(slice, turn, now, log);
                     } else {
-                        self.start(slice, turn, log);
+                        self.start(slice, turn, now, log);
                     }
                 }
                 Next::At(at) => return at,
@@ -107,9 +121,12 @@ impl Pool {
         self.finish(place, Outcome::failed(ErrorKind::Timeout), true, log);
     }
 
-    fn start(&mut self, slice: &Slice, turn: Turn, log: &mut Log) {
+    fn start(&mut self, slice: &Slice, turn: Turn, now: Nanoseconds, log: &mut Log) {
         let place = (slice.target, turn.user);
         let user = &mut self.lines[slice.target].users[turn.user];
+        if now - user.idle_since > IDLE {
+            user.keep_if_quiet();
+        }
         let start = self.settings.clock.now();
         let connecting = user.connection.is_none();
         user.under_way = Some(UnderWay { turn, slice: slice.number, start, connecting });
@@ -166,9 +183,11 @@ impl Pool {
         let user = &mut self.lines[place.0].users[place.1];
         let Some(connection) = &mut user.connection else { return };
         let unsent = match connection.send(&self.settings.targets[place.0]) {
-            Progress::Failed(outcome) => return self.finish(place, outcome, false, log),
+            Progress::Failed(outcome) | Progress::Done(outcome) => {
+                return self.finish(place, outcome, false, log);
+            }
             Progress::Waiting => true,
-            Progress::Partial | Progress::Done(_) => false,
+            Progress::Partial => false,
         };
         self.await_socket(place, unsent, log);
     }
@@ -208,10 +227,7 @@ impl Pool {
         let user = &mut self.lines[place.0].users[place.1];
         match &user.under_way {
             // Closed by the server while idle, or nothing that anybody asked for.
-            None if user.connection.as_mut().is_some_and(|connection| !connection.is_quiet()) => {
-                user.connection = None;
-            }
-            None => {}
+            None => user.keep_if_quiet(),
             Some(under_way) if under_way.connecting => self.connected(place, log),
             Some(_) => {
                 if writable && user.wants_to_write {
@@ -230,6 +246,7 @@ impl Pool {
             user.connection = None;
         }
         let Some(UnderWay { turn, slice, start, .. }) = user.under_way.take() else { return };
+        user.idle_since = end;
         self.busy -= 1;
         let sample = Sample {
             target: place.0 as u16,
@@ -292,9 +309,7 @@ impl Sender for Pool {
         let timeout = Duration::from_nanos(self.settings.timeout.unsigned_abs());
         let waiting = Waiting::Blocking { connect: timeout };
         for (at, user) in line.users.iter_mut().enumerate() {
-            if user.connection.as_mut().is_some_and(|connection| !connection.is_quiet()) {
-                user.connection = None;
-            }
+            user.keep_if_quiet();
             if user.connection.is_some() || at >= needed {
                 continue;
             }

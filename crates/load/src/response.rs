@@ -143,7 +143,8 @@ impl Response {
     fn head(&mut self, input: &[u8], to_head: bool) -> Result<Option<usize>, Malformed> {
         let mut headers = [httparse::EMPTY_HEADER; MOST_HEADERS];
         let mut head = httparse::Response::new(&mut headers);
-        let Status::Complete(length) = head.parse(input).map_err(|_| Malformed)? else {
+        let parsed = as_servers_write().parse_response(&mut head, input);
+        let Status::Complete(length) = parsed.map_err(|_| Malformed)? else {
             return Ok(None);
         };
         let status = head.code.unwrap_or(0);
@@ -197,6 +198,15 @@ impl BodyCheck {
     fn is_wrong(&self, expected: Option<&[u8]>) -> bool {
         expected.is_some_and(|expected| self.differs || self.length != expected.len())
     }
+}
+
+/// Old servers fold a header into several lines, which whoever receives it has to take (RFC
+/// 9112, section 5.2), or leave a space before the colon, which all of them do take.
+fn as_servers_write() -> httparse::ParserConfig {
+    let mut config = httparse::ParserConfig::default();
+    config.allow_obsolete_multiline_headers_in_responses(true);
+    config.allow_spaces_after_header_name_in_responses(true);
+    config
 }
 
 fn parse_length(value: &[u8]) -> Result<u64, Malformed> {

@@ -80,6 +80,20 @@ fn statuses_without_a_body_end_with_their_head() {
 }
 
 #[test]
+fn heads_may_be_written_in_old_ways() {
+    for head in [
+        "HTTP/1.1 200\r\nContent-Length: 3\r\n\r\n",
+        "\r\nHTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\n",
+        "HTTP/1.1 200 OK\nContent-Length: 3\n\n",
+        "HTTP/1.1 200 OK\r\nX: one,\r\n\ttwo\r\nContent-Length : 3\r\n\r\n",
+        "HTTP/1.1 200 OK\r\nX: ä\r\ncontent-length:3\r\nContent-Length: 3\r\n\r\n",
+    ] {
+        let (response, left) = whole(format!("{head}abc").as_bytes()).unwrap();
+        assert!(response.is_done() && response.keeps_alive() && left == 0, "{head}");
+    }
+}
+
+#[test]
 fn interim_responses_are_passed_over() {
     let text = b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\nLink: x\r\n\r\n\
         HTTP/1.1 201 Created\r\nContent-Length: 1\r\n\r\n!";

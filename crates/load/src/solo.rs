@@ -79,9 +79,16 @@ fn exchange(
     deadline: Nanoseconds,
 ) -> Option<Progress> {
     connection.begin();
+    let mut held_up = false;
     loop {
         let sent = connection.is_sent(target);
-        let progress = if sent { connection.receive(target) } else { connection.send(target) };
+        // A server that takes no more of a request may have answered it already.
+        let progress = if sent || (held_up && !connection.is_quiet()) {
+            connection.receive(target)
+        } else {
+            connection.send(target)
+        };
+        held_up = progress == Progress::Waiting;
         match progress {
             Progress::Done(_) | Progress::Failed(_) => return Some(progress),
             // The request has just gone out: its time is not over.

@@ -5,3 +5,4 @@ mod arguments;
 mod endings;
 mod misbehaving;
 mod server;
+mod spoken;

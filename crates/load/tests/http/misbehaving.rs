@@ -87,7 +87,7 @@ fn an_answer_that_does_not_come_in_time_is_given_up() {
                 answer_all(&mut stream, HELLO);
             }
         });
-        let target = measured(&server, users, "20", &["--timeout", "150ms"]);
+        let target = measured(&server, users, "20", &["--timeout", "500ms"]);
         assert_eq!(target["requests"], json!(20), "{target}");
         assert_eq!(target["errors_by_kind"], json!({"timeout": 1}), "{target}");
     }

@@ -73,6 +73,27 @@ pub fn reset(stream: &TcpStream) {
     assert_eq!(code, 0);
 }
 
+/// A file that is gone again at the end of the test.
+pub struct Scratch(pub std::path::PathBuf);
+
+impl Scratch {
+    pub fn new(name: &str, content: &[u8]) -> Self {
+        let path = std::env::temp_dir().join(format!("tare-load-{name}-{}", std::process::id()));
+        std::fs::write(&path, content).unwrap();
+        Self(path)
+    }
+
+    pub fn path(&self) -> &str {
+        self.0.to_str().unwrap()
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_file(&self.0);
+    }
+}
+
 pub fn tare_load(arguments: &[&str]) -> Output {
     let program = env!("CARGO_BIN_EXE_tare-load");
     Command::new(program).args(arguments).stdin(Stdio::null()).output().unwrap()
