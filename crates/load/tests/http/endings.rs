@@ -16,10 +16,9 @@ fn full_backlog() -> TcpListener {
     listener
 }
 
-/// By SIGTERM: whoever runs the tests in the background may have them ignore SIGINT.
-fn terminate(process: u32) {
+fn send(signal: i32, process: u32) {
     // SAFETY: no pointers are passed.
-    unsafe { libc::kill(process.cast_signed(), libc::SIGTERM) };
+    unsafe { libc::kill(process.cast_signed(), signal) };
 }
 
 /// Its exit code, if it ends in time.
@@ -55,7 +54,8 @@ fn a_stop_is_heard_while_connections_are_made() {
         while !std::fs::read_to_string(&status).unwrap().contains(&port) {
             std::thread::sleep(Duration::from_millis(10));
         }
-        terminate(process.id());
+        // Not SIGINT: whoever runs the tests in the background may have them ignore it.
+        send(libc::SIGTERM, process.id());
         assert_eq!(code_within(process, Duration::from_secs(30)), Some(143));
     }
 }
@@ -113,6 +113,6 @@ fn an_interrupt_that_was_ignored_from_the_start_stays_so() {
         .spawn()
         .unwrap();
     is_asked.recv().unwrap();
-    interrupt(process.id());
+    send(libc::SIGINT, process.id());
     assert_eq!(code_within(process, Duration::from_secs(60)), Some(0));
 }
