@@ -73,13 +73,18 @@ def inert(command: Sequence[str | Path], folder: Path) -> Behaviour:
     return plain(command, folder, {"LD_PRELOAD": LIBRARY})
 
 
-def hooked(command: Sequence[str | Path], folder: Path, text: str) -> Seen:
-    """The program under rules; that it behaves the same says nothing if it ran without them."""
+def hooked(
+    command: Sequence[str | Path], folder: Path, text: str, before: Sequence[str] = ()
+) -> Seen:
+    """The program under rules; that it behaves the same says nothing if it ran without them.
+
+    `before` is what tare-hook itself is put behind.
+    """
     (folder / "rules.toml").write_text(text)
     events = folder / "events.jsonl"
     events.unlink(missing_ok=True)
     options = ["--rules", str(folder / "rules.toml"), "--events", str(events), "--stats", "--json"]
-    behaviour = plain([COMMAND, *options, "--", *command], folder)
+    behaviour = plain([*before, COMMAND, *options, "--", *command], folder)
     *err, stats = behaviour.err.splitlines(keepends=True)
     seen = Seen(
         Behaviour(behaviour.code, behaviour.out, "".join(err)),
