@@ -18,3 +18,9 @@ class InterruptionError(TareError):
     """Ctrl-C, with something to say about it: exit code 130."""
 
     exit_code = 130
+
+
+class GateError(TareError):
+    """A verdict that `--fail-on` asked for: exit code 3, after everything was printed."""
+
+    exit_code = 3

@@ -3,20 +3,25 @@
 
 from __future__ import annotations
 
-import json
 import re
+from collections.abc import Sequence
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
+from tare.cli.outcome import AsJson, AsMarkdown, FailOn, History, Labels, Outcome
 from tare.errors import InputError
 
 if TYPE_CHECKING:
     from tare.verdict import Judgement
 
-USAGE = "name files as --baseline NAME=FILE[,FILE...] NAME=FILE[,FILE...], or one result folder"
+USAGE = (
+    "give OLD NEW (two result folders, files, or folders of files), one result folder, or name"
+    " files as --baseline NAME=FILE[,FILE...] NAME=FILE[,FILE...]"
+)
+MANIFEST = "manifest.json"
 
 
 class Method(StrEnum):
@@ -44,8 +49,10 @@ def compare(
     what: Annotated[
         list[str],
         typer.Argument(
-            metavar="NAME=FILE[,FILE...]... | RESULT_FOLDER",
-            help="Conditions with their files, one file a run; or a folder that tare run wrote.",
+            metavar="OLD NEW | RESULT_FOLDER | NAME=FILE[,FILE...]...",
+            help="Before and after a change: two folders of tare run, two files, or two folders of"
+            " files; or one folder of tare run; or, with --baseline, conditions with their files."
+            " One file is one run; a folder of files stands for all files in it.",
             show_default=False,
         ),
     ],
@@ -72,7 +79,7 @@ def compare(
         str | None,
         typer.Option(
             metavar="PERCENT",
-            help="Smallest difference that matters. Default: 3%, or that of the result folder.",
+            help="Smallest difference that matters. Default: 3%, or that of the (old) folder.",
         ),
     ] = None,
     primary: Annotated[
@@ -82,36 +89,49 @@ def compare(
             show_default=False,
         ),
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+    conditions: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--condition",
+            metavar="NAME",
+            help="Of two result folders, the condition to compare. Default: all that both have.",
+            show_default=False,
+        ),
+    ] = None,
+    as_json: AsJson = False,
+    as_markdown: AsMarkdown = False,
+    fail_on: FailOn = None,
+    history: History = None,
+    labels: Labels = None,
 ) -> None:
     """Say whether conditions differ, by how much, and how sure that is.
 
     Reads CSV with start_time,response_time (s, ms; also .gz), Parquet, Arrow, and what JMeter
     (JTL), k6 (CSV) and wrk2 (--latency) write. Runs, never single requests, are compared.
     """
+    outcome = Outcome.wanted(
+        as_json=as_json, as_markdown=as_markdown, fail_on=fail_on, history=history, labels=labels
+    )
     fraction = None if budget is None else parse_percent(budget)
-    if baseline is None:
-        if len(what) != 1 or "=" in what[0]:
-            raise InputError(f"no --baseline: {USAGE}")
+    metric = None if primary is None else primary.value
+    folders = [] if baseline is not None else _result_folders(what)
+    if folders:
         if warmup != "0" or paired or method is not Method.TARE:
-            raise InputError(f"{what[0]}: --warmup, --paired and --method are for files of runs")
-        judgement = _of_folder(Path(what[0]), fraction, primary)
+            raise InputError(f"{folders[0]}: --warmup, --paired and --method are for files of runs")
+        judgement = _of_results(folders, conditions or (), fraction, metric)
     else:
+        if conditions:
+            raise InputError("--condition: is for two result folders; files have no conditions")
         judgement = _of_files(
-            baseline,
-            what,
+            _named(baseline, what),
             warmup=warmup,
             method=method,
             paired=paired,
-            budget=fraction,
-            primary=primary,
+            budget=0.03 if fraction is None else fraction,
+            primary=metric or Metric.P50.value,
         )
-    if as_json:
-        typer.echo(json.dumps(judgement.to_json(method is Method.PUBLISHED_T), indent=2))
-        return
-    from tare.cli.table import print_judgement
-
-    print_judgement(judgement)
+    outcome.tell(judgement, published=method is Method.PUBLISHED_T)
+    outcome.gate(judgement)
 
 
 def parse_percent(text: str) -> float:
@@ -122,71 +142,117 @@ def parse_percent(text: str) -> float:
     return float(found.group(1)) / 100
 
 
-def _of_folder(folder: Path, budget: float | None, primary: Metric | None) -> Judgement:
+def _result_folders(what: Sequence[str]) -> list[Path]:
+    """One result of `tare run`, or two; none where what is named are files."""
+    paths = [Path(text) for text in what]
+    if len(paths) > 2 or any("=" in path.name and not path.exists() for path in paths):
+        raise InputError(f"no --baseline: {USAGE}")
+    results = [path for path in paths if (path / MANIFEST).exists()]
+    if len(paths) == 2 and len(results) == 1:
+        (other,) = (path for path in paths if path not in results)
+        raise InputError(f"{other}: is no result folder as {results[0]} is; compare two of a kind")
+    # What is no result is said by who tries to read its manifest.
+    return results if len(paths) == 2 else paths
+
+
+def _of_results(
+    folders: Sequence[Path], conditions: Sequence[str], budget: float | None, primary: str | None
+) -> Judgement:
     from dataclasses import replace
 
     from tare.samples import read_result
-    from tare.verdict import judge
+    from tare.verdict import judge, judge_folders
 
-    experiment = read_result(folder)
+    if len(folders) == 2:
+        old, new = folders
+        return judge_folders(old, new, conditions, budget, primary)
+    if conditions:
+        raise InputError("--condition: is for two result folders; of one all are judged")
+    experiment = read_result(folders[0])
     if budget is not None:
         experiment = replace(experiment, budget=budget)
     if primary is not None:
-        experiment = replace(experiment, primary=primary.value)
+        experiment = replace(experiment, primary=primary)
     return judge(experiment)
 
 
+def _named(baseline: str | None, what: Sequence[str]) -> dict[str, list[Path]]:
+    """The files of each condition, the baseline first; of OLD NEW the names are old and new."""
+    if baseline is None:
+        return {
+            name: _files(name, [Path(text)])
+            for name, text in zip(("old", "new"), what, strict=True)
+        }
+    found: dict[str, list[Path]] = {}
+    for text in (baseline, *what):
+        name, separator, files = text.partition("=")
+        paths = [Path(one) for one in files.split(",") if one]
+        if not separator or not name or not paths:
+            raise InputError(f"'{text}' is not NAME=FILE[,FILE...]: {USAGE}")
+        if name in found:
+            raise InputError(f"condition '{name}' is named twice; give it all its files at once")
+        found[name] = _files(name, paths)
+    return found
+
+
+def _files(name: str, paths: Sequence[Path]) -> list[Path]:
+    """The files themselves, and of every folder those in it, in the order of their names."""
+    files: list[Path] = []
+    for path in paths:
+        if not path.is_dir():
+            files.append(path)
+            continue
+        if (path / MANIFEST).exists():
+            raise InputError(
+                f"{path}: is a result of tare run; compare two of them by 'tare compare OLD NEW'"
+            )
+        inside = [one for one in path.iterdir() if one.is_file() and one.name[0] != "."]
+        if not inside:
+            raise InputError(f"{path}: no file in it; name a folder with a file for each run")
+        files += sorted(inside, key=_by_number)
+    there = [path.resolve() for path in files]
+    if twice := [path for path in files if there.count(path.resolve()) > 1]:
+        raise InputError(
+            f"{twice[0]}: named twice for '{name}'; a file is one run, and counts once"
+        )
+    return files
+
+
+def _by_number(path: Path) -> list[tuple[str, int]]:
+    """run2 before run10."""
+    return [(text, int(digits or 0)) for text, digits in re.findall(r"(\D*)(\d*)", path.name)]
+
+
 def _of_files(
-    baseline: str,
-    what: list[str],
+    conditions: dict[str, list[Path]],
     *,
     warmup: str,
     method: Method,
     paired: bool,
-    budget: float | None,
-    primary: Metric | None,
+    budget: float,
+    primary: str,
 ) -> Judgement:
     from dataclasses import replace
 
     from tare.samples.files import experiment_of, open_files
     from tare.verdict import judge, published_test
 
-    name, paths = _condition(baseline)
-    conditions = {name: paths}
-    for text in what:
-        other, its_paths = _condition(text)
-        if other in conditions:
-            raise InputError(f"condition '{other}' is named twice; give it all its files at once")
+    (name, paths), *others = conditions.items()
+    for other, its_paths in others:
         if paired and len(its_paths) != len(paths):
             raise InputError(
                 f"--paired: '{other}' has {len(its_paths)} files and '{name}' {len(paths)};"
                 " one of each belongs to a block"
             )
-        conditions[other] = its_paths
-    if method is Method.PUBLISHED_T and len(conditions) != 2:
+    if method is Method.PUBLISHED_T and len(others) != 1:
         raise InputError("--method published-t compares two conditions; name one beside --baseline")
     files = open_files(conditions, _warm_up(warmup))
-    metric = (primary or Metric.P50).value
-    experiment = experiment_of(files, name, paired, 0.03 if budget is None else budget, metric)
-    judgement = judge(experiment)
+    judgement = judge(experiment_of(files, name, paired, budget, primary))
     if method is Method.TARE:
         return judgement
-    other = next(one for one in conditions if one != name)
+    other = others[0][0]
     published, warnings = published_test(files.durations(name), files.durations(other), other)
     return replace(judgement, published=published, warnings=(*judgement.warnings, *warnings))
-
-
-def _condition(text: str) -> tuple[str, list[Path]]:
-    name, separator, files = text.partition("=")
-    paths = [Path(one) for one in files.split(",") if one]
-    if not separator or not name or not paths:
-        raise InputError(f"'{text}' is not NAME=FILE[,FILE...]: {USAGE}")
-    files_there = [path.resolve() for path in paths]
-    if twice := [path for path in paths if files_there.count(path.resolve()) > 1]:
-        raise InputError(
-            f"{twice[0]}: named twice for '{name}'; a file is one run, and counts once"
-        )
-    return name, paths
 
 
 def _warm_up(text: str) -> int | Literal["auto"]:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from tare.cli.outcome import AsJson, AsMarkdown, FailOn, History, Labels, Outcome
 from tare.cli.streams import tell
 from tare.errors import InputError, InterruptionError, TareError
 from tare.files import replace
@@ -40,7 +41,11 @@ def run(
     ] = False,
     blocks: Annotated[int | None, typer.Option(min=1, help="Blocks instead of the plan's.")] = None,
     seed: Annotated[int | None, typer.Option(min=0, help="Seed instead of the plan's.")] = None,
-    json: Annotated[bool, typer.Option("--json", help="Print the verdicts as JSON.")] = False,
+    as_json: AsJson = False,
+    as_markdown: AsMarkdown = False,
+    fail_on: FailOn = None,
+    history: History = None,
+    labels: Labels = None,
 ) -> None:
     """Carry a plan out: every block starts every condition fresh, in random order."""
     from tare.plan import load
@@ -52,15 +57,18 @@ def run(
         raise InputError(f"--resume goes on as it was begun; leave out {others}")
     plan = load(plan_file, settings)
     if dry_run:
-        print_order(plan, json)
+        print_order(plan, as_json)
         return
+    outcome = Outcome.wanted(
+        as_json=as_json, as_markdown=as_markdown, fail_on=fail_on, history=history, labels=labels
+    )
     if resume is not None:
         from tare.lab.experiment import resumable
 
         plan = resumable(plan, resume)
     folder = resume or out or Path("results") / f"{plan.name}-{datetime.now():%Y%m%dT%H%M%S}"
     measure(plan, plan_file, folder, resume is not None)
-    conclude(folder, json)
+    conclude(folder, outcome)
 
 
 def measure(plan: "Plan", plan_file: Path, folder: Path, resume: bool) -> None:
@@ -80,28 +88,24 @@ def measure(plan: "Plan", plan_file: Path, folder: Path, resume: bool) -> None:
             ) from None
 
 
-def conclude(folder: Path, as_json: bool) -> None:
+def conclude(folder: Path, outcome: Outcome) -> None:
     """Judges what was measured, writes the report, prints the verdicts.
 
-    Raises TareError, after all that, when no run is valid.
+    Raises GateError, after all that, where a verdict is one that was asked to fail, and TareError
+    when no run is valid.
     """
     import json
 
-    from tare.cli.table import print_judgement
     from tare.report import write
     from tare.samples.result import read_result
     from tare.verdict import judge
 
     experiment = read_result(folder)
     judgement = judge(experiment)
-    verdicts = json.dumps(judgement.to_json(), indent=2)
-    replace(folder / "verdicts.json", verdicts + "\n")
+    replace(folder / "verdicts.json", json.dumps(judgement.to_json(), indent=2) + "\n")
     report = write(folder)
-    if as_json:
-        print(verdicts)
-    else:
-        print_judgement(judgement)
-        print(f"report: {report}")
+    outcome.tell(judgement, after=f"report: {report}")
+    outcome.gate(judgement)
     if not any(run.valid for run in experiment.runs):
         raise TareError(f"{folder}: no run is valid; the first: {experiment.runs[0].reason}")
 

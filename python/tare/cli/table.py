@@ -6,7 +6,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from rich.console import Console
+    from collections.abc import Sequence
+
     from rich.table import Table
 
     from tare.verdict import Comparison, Judgement, Published
@@ -21,12 +22,15 @@ COLOURS = {
 }
 
 
-def print_judgement(judgement: Judgement, console: Console | None = None) -> None:
-    """Prints the comparisons, the reason of each verdict, the published test, and warnings."""
+def print_judgement(judgement: Judgement, history: Sequence[str] = ()) -> None:
+    """Prints the comparisons, the reason of each verdict, the published test, and warnings.
+
+    `history` are lines about earlier results.
+    """
     from rich.console import Console
     from rich.markup import escape
 
-    console = console or Console()
+    console = Console()
     console.print(_table(judgement))
     for one in judgement.comparisons:
         if one.role == "primary":
@@ -34,6 +38,10 @@ def print_judgement(judgement: Judgement, console: Console | None = None) -> Non
             console.print(f"[bold]{name}[/]: {escape(one.reason)}", highlight=False)
     if judgement.published is not None:
         console.print(f"\n{_published(judgement.published)}", highlight=False)
+    if history:
+        console.print()
+    for line in history:
+        console.print(escape(line), highlight=False)
     if judgement.warnings:
         console.print()
     for warning in judgement.warnings:
@@ -56,7 +64,8 @@ def _table(judgement: Judgement) -> Table:
     if with_span:
         table.add_column("span")
     table.add_column("metric", no_wrap=True)
-    for heading in ("effect", "95 % interval", "runs"):
+    table.add_column("effect", justify="right", min_width=9)  # it alone can go over two lines
+    for heading in ("95 % interval", "runs"):
         table.add_column(heading, justify="right", no_wrap=True)
     for one in comparisons:
         primary = one.role == "primary"

@@ -8,9 +8,9 @@ from typing import Any
 from tare.errors import InputError
 from tare.plan import Plan
 from tare.plan.layers import HookLayer, ProxyLayer
+from tare.samples.manifest import MOMENTARY
 
 _MACHINE = ("machine", "architecture", "cpu_model", "cpus")
-_MOMENTARY = ("pressure_cpu", "pressure_io", "pressure_memory", "steal_now", "steal_since_boot")
 
 
 def file_hashes(plan: Plan) -> dict[str, str]:
@@ -63,5 +63,5 @@ def changes(begun: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
     return [
         f"resumed with another {key}: {was.get(key)}, then {is_now.get(key)}"
         for key in sorted({*was, *is_now})
-        if key not in _MOMENTARY and was.get(key) != is_now.get(key)
+        if key not in MOMENTARY and was.get(key) != is_now.get(key)
     ]

@@ -1,14 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Puts the report together: reads the folder once, fills the templates, writes two files."""
 
-import re
 from datetime import datetime
 from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING, Any
 
 from tare.files import replace
-from tare.report import distributions, glossary, pictures, tables, words
+from tare.report import distributions, glossary, markdown, pictures, tables, words
 from tare.report.cards import first_screen
 from tare.report.result import Result, read
 
@@ -68,7 +67,7 @@ def _templates(escape: bool) -> "jinja2.Environment":
         plural=words.plural,
         safe_text=words.safe,
         typeset=words.typeset,
-        cell=_cell,
+        cell=markdown.cell,
     )
     return environment
 
@@ -182,9 +181,3 @@ def _conduct(result: Result) -> dict[str, Any]:
 
 def _text(lines: str) -> str:
     return "\n".join(words.safe(line) for line in lines.splitlines())
-
-
-def _cell(value: object) -> str:
-    """Text for a cell of a Markdown table: it cannot end the cell, mark up or be HTML."""
-    flat = " ".join(str(value).split())
-    return re.sub(r"([\\`*_\[\]<>|&#])", r"\\\1", flat)

@@ -11,6 +11,10 @@ from typing import Any
 from tare.errors import InputError
 
 NAME = "manifest.json"
+MOMENTARY = frozenset(
+    ("pressure_cpu", "pressure_io", "pressure_memory", "steal_now", "steal_since_boot")
+)
+"""Readings of the machine that are another every moment."""
 _NUMBER = (int, float)
 _NAMES = {str: "a text", int: "a whole number", bool: "true or false", list: "a list"}
 _EXPECTED: dict[str, Any] = {

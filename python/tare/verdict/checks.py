@@ -11,7 +11,6 @@ from tare.verdict.evidence import Evidence
 from tare.verdict.words import count, percent
 
 TAIL_REQUESTS = 10
-MUCH_LEFT_OUT = 0.5
 
 
 def warnings(experiment: Experiment, evidence: Sequence[Evidence]) -> list[str]:
@@ -20,7 +19,7 @@ def warnings(experiment: Experiment, evidence: Sequence[Evidence]) -> list[str]:
     for environment, runs in _by_environment(experiment.runs):
         where = f"{environment}: " if environment else ""
         for check in (order, errors, tail, left_out):
-            found.extend(where + line for line in check(runs, experiment.baseline))
+            found.extend(where + line for line in check(runs, experiment))
     found.extend(disagreement(evidence))
     return found
 
@@ -43,8 +42,9 @@ def missing(experiment: Experiment) -> Iterator[str]:
                 yield f"{where}no {what} of {listed}: not judged there"
 
 
-def order(runs: Sequence[Run], baseline: str) -> Iterator[str]:
+def order(runs: Sequence[Run], experiment: Experiment) -> Iterator[str]:
     """Every run of one condition before every run of another: time and condition are one."""
+    baseline = experiment.baseline
     names = sorted({run.condition for run in runs}, key=lambda name: name != baseline)
     for early, late in permutations(names, 2):
         if baseline not in (early, late):
@@ -64,7 +64,7 @@ def order(runs: Sequence[Run], baseline: str) -> Iterator[str]:
             )
 
 
-def errors(runs: Sequence[Run], baseline: str) -> Iterator[str]:
+def errors(runs: Sequence[Run], experiment: Experiment) -> Iterator[str]:
     """Failed requests are in no latency: a condition that fails fast would look fast."""
     totals: dict[str, tuple[int, int]] = {}
     for run in runs:
@@ -74,12 +74,14 @@ def errors(runs: Sequence[Run], baseline: str) -> Iterator[str]:
         return
     listed = ", ".join(
         f"'{name}' {failed:,} of {sent:,} ({percent(failed / sent if sent else 0, signed=False)})"
-        for name, (failed, sent) in sorted(totals.items(), key=lambda one: one[0] != baseline)
+        for name, (failed, sent) in sorted(
+            totals.items(), key=lambda one: one[0] != experiment.baseline
+        )
     )
     yield f"failed requests, in no latency above: {listed}"
 
 
-def tail(runs: Sequence[Run], baseline: str) -> Iterator[str]:  # noqa: ARG001
+def tail(runs: Sequence[Run], experiment: Experiment) -> Iterator[str]:  # noqa: ARG001
     """A p99 of few requests is one or two of them."""
     short = [run.answered for run in runs if run.valid and run.answered < 100 * TAIL_REQUESTS]
     if short:
@@ -89,15 +91,28 @@ def tail(runs: Sequence[Run], baseline: str) -> Iterator[str]:  # noqa: ARG001
         )
 
 
-def left_out(runs: Sequence[Run], baseline: str) -> Iterator[str]:  # noqa: ARG001
-    """How much of the load does not count."""
-    shares = [run.left_out for run in runs if run.valid]
-    if shares and max(shares) > 0:
-        yield (
-            f"{percent(sum(shares) / len(shares), signed=False)} of the load was left out, in all"
-            " conditions alike, because something else had the CPU"
-            f" (most in one run: {percent(max(shares), signed=False)})"
-        )
+def left_out(runs: Sequence[Run], experiment: Experiment) -> Iterator[str]:
+    """How much of the load does not count; by condition where each was disturbed by itself."""
+    valid = [run for run in runs if run.valid]
+    if not any(run.left_out > 0 for run in valid):
+        return
+    why = "because something else had the CPU"
+    if experiment.paired:
+        yield f"{_share(valid)} left out, in all conditions alike, {why}{_most(valid)}"
+        return
+    for name in dict.fromkeys(run.condition for run in valid):
+        mine = [run for run in valid if run.condition == name]
+        yield f"'{name}': {_share(mine)} left out, {why}{_most(mine)}"
+
+
+def _share(runs: Sequence[Run]) -> str:
+    share = sum(run.left_out for run in runs) / len(runs)
+    return f"{percent(share, signed=False)} of the load was"
+
+
+def _most(runs: Sequence[Run]) -> str:
+    most = max(run.left_out for run in runs)
+    return f" (most in one run: {percent(most, signed=False)})"
 
 
 def disagreement(evidence: Sequence[Evidence]) -> Iterator[str]:

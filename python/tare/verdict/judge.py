@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields, replace
 
 from tare.errors import InputError
@@ -24,31 +24,52 @@ def judge(experiment: Experiment) -> Judgement:
     comparisons; the other metrics are exploratory, adjusted by Benjamini-Hochberg. Raises
     InputError when there is no baseline, nothing to compare it with, or no such metric.
     """
-    _check(experiment)
-    places = _places(experiment)
-    primary = [
-        weigh(experiment, runs, condition, experiment.primary, len(places))
-        for condition, runs in places
-    ]
-    metrics = [
-        name
-        for name in (*LATENCIES, CPU)
-        if name != experiment.primary and any(name in run.summaries for run in experiment.runs)
-    ]
-    exploratory = [
-        weigh(experiment, runs, condition, metric, 1)
-        for condition, runs in places
-        for metric in metrics
-        if any(metric in run.summaries for run in runs)
-    ]
+    return judge_together({"": experiment})
+
+
+def judge_together(experiments: Mapping[str, Experiment]) -> Judgement:
+    """Judges several experiments as `judge` does one, with the error rates held over all of them.
+
+    Warnings begin with the name of their experiment. No two have a condition in common.
+    """
+    primary: list[Evidence] = []
+    exploratory: list[Evidence] = []
+    compared = [_places(experiment) for experiment in experiments.values()]
+    count = sum(map(len, compared))
+    for experiment, places in zip(experiments.values(), compared, strict=True):
+        _check(experiment)
+        metrics = [
+            name
+            for name in (*LATENCIES, CPU)
+            if name != experiment.primary and any(name in run.summaries for run in experiment.runs)
+        ]
+        primary += [
+            weigh(experiment, runs, condition, experiment.primary, count)
+            for condition, runs in places
+        ]
+        exploratory += [
+            weigh(experiment, runs, condition, metric, 1)
+            for condition, runs in places
+            for metric in metrics
+            if any(metric in run.summaries for run in runs)
+        ]
     primary = _adjusted(primary, holm)
     exploratory = _adjusted(exploratory, benjamini_hochberg)
     primary = [_with_company(one, exploratory) for one in primary]
     every = [*primary, *exploratory]
     return Judgement(
         tuple(_compared(one) for one in every),
-        (*experiment.warnings, *checks.warnings(experiment, every)),
+        tuple(
+            f"{name}: {line}" if name else line
+            for name, experiment in experiments.items()
+            for line in (*experiment.warnings, *_warnings(experiment, every))
+        ),
     )
+
+
+def _warnings(experiment: Experiment, evidence: Sequence[Evidence]) -> list[str]:
+    conditions = {run.condition for run in experiment.runs}
+    return checks.warnings(experiment, [one for one in evidence if one.condition in conditions])
 
 
 def _check(experiment: Experiment) -> None:

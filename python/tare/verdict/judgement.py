@@ -7,6 +7,8 @@ from dataclasses import asdict, dataclass, field
 from math import isfinite
 from typing import Any, Literal
 
+from tare.samples.model import REQUEST
+
 Word = Literal["slower", "faster", "unchanged", "shape-changed", "inconclusive", "invalid"]
 Role = Literal["primary", "exploratory"]
 LEVEL = 0.95
@@ -46,6 +48,18 @@ class Comparison(Measured):
 
     verdict: Word
     reason: str
+
+    @property
+    def place(self) -> tuple[str, str, str, str]:
+        """What was compared with what, and where, whatever the metric."""
+        return self.environment, self.baseline, self.condition, self.span
+
+    @property
+    def title(self) -> str:
+        """What was compared with what, and where, for a person."""
+        where = [self.environment, "" if self.span == REQUEST else self.span]
+        named = "".join(f", {part}" for part in where if part)
+        return f"'{self.condition}' against '{self.baseline}'{named}"
 
     def to_json(self) -> dict[str, Any]:
         """The comparison in the JSON form of `tare compare`."""

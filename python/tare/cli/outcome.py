@@ -1,0 +1,147 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What is done with verdicts, whoever measured: printed, remembered, held against a gate."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from tare.errors import GateError, InputError
+
+if TYPE_CHECKING:
+    from tare.verdict import Judgement
+
+AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
+AsMarkdown = Annotated[
+    bool, typer.Option("--markdown", help="Print Markdown, as for a comment on a pull request.")
+]
+FailOn = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--fail-on",
+        metavar="VERDICT[,VERDICT...]",
+        help="Exit with 3, after printing, where a primary verdict is one of these: slower"
+        " (also shape-changed with a slower tail), inconclusive, invalid.",
+        show_default=False,
+    ),
+]
+History = Annotated[
+    Path | None,
+    typer.Option(
+        "--history",
+        metavar="DIR",
+        help="Append the primary verdicts to DIR/history.jsonl, and say where they stand in it.",
+        show_default=False,
+    ),
+]
+Labels = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--label",
+        metavar="NAME=VALUE",
+        help="Stored with them; commit is GITHUB_SHA unless given.",
+        show_default=False,
+    ),
+]
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What the user wants done with the verdicts; made before anything is measured or read."""
+
+    as_json: bool
+    as_markdown: bool
+    fail_on: tuple[str, ...]
+    history: Path | None
+    labels: dict[str, str]
+
+    @classmethod
+    def wanted(
+        cls,
+        *,
+        as_json: bool,
+        as_markdown: bool,
+        fail_on: Sequence[str] | None,
+        history: Path | None,
+        labels: Sequence[str] | None,
+    ) -> Outcome:
+        """From the options as typed. Raises InputError for what cannot be done."""
+        if as_json and as_markdown:
+            raise InputError("--json and --markdown: choose one of them")
+        if labels and history is None:
+            raise InputError(f"--label {labels[0]}: is stored in a history; give --history too")
+        outcome = cls(as_json, as_markdown, _words(fail_on or ()), history, _labels(labels or ()))
+        if history is not None:
+            from tare.report.history import check
+
+            check(history)
+        return outcome
+
+    def tell(self, judgement: Judgement, *, published: bool = False, after: str = "") -> None:
+        """Remembers and prints. `published` asks for its key in the JSON; `after` ends a table.
+
+        Raises OSError where the history could not be written, after everything was printed.
+        """
+        standing, failure = None, None
+        if self.history is not None:
+            from tare.report.history import remember
+
+            try:
+                standing = remember(self.history, judgement, self.labels)
+            except OSError as error:
+                failure = error
+        if self.as_json:
+            answer = judgement.to_json(published)
+            if standing is not None:
+                answer["history"] = standing.to_json()
+            typer.echo(json.dumps(answer, indent=2))
+        elif self.as_markdown:
+            from tare.report.markdown import comment
+
+            typer.echo(comment(judgement, standing))
+        else:
+            from tare.cli.table import print_judgement
+
+            print_judgement(judgement, () if standing is None else standing.lines())
+            if after:
+                typer.echo(after)
+        sys.stdout.flush()  # what cannot be printed is an error of its own, before any gate
+        if failure is not None:
+            raise failure
+
+    def gate(self, judgement: Judgement) -> None:
+        """Raises GateError where a primary verdict is one of `--fail-on`."""
+        from tare.verdict.gate import hits
+
+        if found := hits(judgement, self.fail_on):
+            word, comparison = found[0]
+            more = f", and {len(found) - 1} more" if len(found) > 1 else ""
+            raise GateError(f"--fail-on {word}: {comparison}{more}")
+
+
+def _words(given: Sequence[str]) -> tuple[str, ...]:
+    from tare.verdict.gate import WORDS
+
+    words = [word.strip() for text in given for word in text.split(",")]
+    for word in words:
+        if word not in WORDS:
+            raise InputError(f"--fail-on: found '{word}', expected of {', '.join(WORDS)}")
+    return tuple(words)
+
+
+def _labels(given: Sequence[str]) -> dict[str, str]:
+    commit = os.environ.get("GITHUB_SHA")
+    labels = {"commit": commit} if commit else {}
+    for text in given:
+        name, separator, value = text.partition("=")
+        if not separator or not name:
+            raise InputError(f"--label: found '{text}', expected NAME=VALUE")
+        labels[name] = value
+    return labels

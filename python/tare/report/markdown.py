@@ -1,0 +1,96 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Markdown that other people's names cannot break; verdicts as a comment on a pull request."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from tare.report import words
+from tare.samples.model import REQUEST
+
+if TYPE_CHECKING:
+    from tare.report.history import Standing
+    from tare.verdict import Comparison, Judgement
+
+LONGEST = 500
+MOST_LINES = 50
+_HEAD = "| verdict | condition | against | metric | effect | 95 % interval | runs |"
+_RULE = "|---|---|---|---|---:|---:|---:|"
+
+
+def comment(judgement: Judgement, standing: Standing | None = None) -> str:
+    """The judgement as GitHub's Markdown: what decides in a table, all else folded."""
+    primary = [one for one in judgement.comparisons if one.role == "primary"]
+    others = [one for one in judgement.comparisons if one.role != "primary"]
+    verdicts = [one.verdict for one in primary]
+    counted = ", ".join(f"{verdicts.count(word)} {word}" for word in dict.fromkeys(verdicts))
+    parts = [f"### Tare: {counted}", _table(primary)]
+    if standing is not None:
+        parts.append(_items(standing.lines()))
+    if others:
+        parts.append(_folded("Other metrics", _table(others)))
+    if judgement.warnings:
+        number = len(judgement.warnings)
+        parts.append(_folded(words.plural(number, "warning"), _items(judgement.warnings)))
+    return "\n\n".join(parts)
+
+
+def cell(value: object) -> str:
+    """Text for a cell of a Markdown table: it cannot end the cell, mark up or be HTML."""
+    flat = " ".join(str(value).split())
+    return re.sub(r"([\\`*_\[\]<>|&#~$])", r"\\\1", flat)
+
+
+def prose(value: object) -> str:
+    """Text that is shown as it is: it names nobody and links to no issue either."""
+    # GitHub looks for @name and #1 when the backslashes are gone; it does not look past a comment.
+    flat = " ".join(str(value).split())
+    return re.sub(r"((?<!\w)@|\\#)", r"\1<!-- -->", cell(words.safe(flat, LONGEST)))
+
+
+def code(name: str) -> str:
+    """A name as code, in which nothing is marked up; also within a table."""
+    text = words.safe(" ".join(name.split()), LONGEST).replace("|", "\\|")
+    if not text:
+        return ""
+    fence = "`" * (1 + max((len(run) for run in re.findall("`+", text)), default=0))
+    space = " " if "`" in text else ""
+    return f"{fence}{space}{text}{space}{fence}"
+
+
+def _table(comparisons: Sequence[Comparison]) -> str:
+    with_reason = any(one.role == "primary" for one in comparisons)
+    head = [_HEAD + " reason |", _RULE + "---|"] if with_reason else [_HEAD, _RULE]
+    return "\n".join([*head, *(_row(one, with_reason) for one in comparisons)])
+
+
+def _row(one: Comparison, with_reason: bool) -> str:
+    places = (one.environment, "" if one.span == REQUEST else one.span)
+    where = [code(part) for part in places if part]
+    effect = words.percent(one.relative)
+    if one.absolute_ns is not None:
+        effect += f" ({words.duration(one.absolute_ns, signed=True)})"
+    cells = (
+        f"**{one.verdict}**" if one.role == "primary" else one.verdict,
+        ", ".join([code(one.condition), *where]),
+        code(one.baseline),
+        words.metric(one.metric),
+        effect,
+        words.interval(one.low, one.high),
+        f"{one.runs_baseline}+{one.runs_condition}",
+        *([prose(words.typeset(one.reason))] if with_reason else []),
+    )
+    return f"| {' | '.join(cells)} |"
+
+
+def _items(lines: Sequence[str]) -> str:
+    shown = [f"- {prose(line)}" for line in lines[:MOST_LINES]]
+    if len(lines) > MOST_LINES:
+        shown.append(f"- and {len(lines) - MOST_LINES} more")
+    return "\n".join(shown)
+
+
+def _folded(title: str, content: str) -> str:
+    return f"<details><summary>{title}</summary>\n\n{content}\n\n</details>"

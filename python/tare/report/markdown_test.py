@@ -1,0 +1,115 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Comments, read by a Markdown parser of its own."""
+
+import re
+from typing import Any
+
+import pytest
+from markdown_it import MarkdownIt
+from markdown_it.token import Token
+
+from tare.report.markdown import MOST_LINES, code, comment, prose
+from tare.verdict import Comparison, Judgement
+
+PARSER = MarkdownIt("commonmark").enable(["table", "strikethrough"])
+HOSTILE = [
+    "<img src=x onerror=alert(1)>",
+    "</summary></details>",
+    "a|b\nc",
+    "`code` ``x``",
+    "`",
+    "*bold* _it_ ~~no~~",
+    "[link](https://example.org) ![picture](x)",
+    "&lt;b&gt; \\",
+    "# heading",
+    "<!-- ",
+    "$$x$$",
+]
+
+
+def judgement(name: str = "new", warnings: tuple[str, ...] = ()) -> Judgement:
+    known: dict[str, Any] = {
+        "environment": "host",
+        "baseline": "old",
+        "condition": name,
+        "span": "request",
+        "budget": 0.03,
+        "runs_baseline": 8,
+        "runs_condition": 7,
+        "reason": f"The median of {name} is 12.0 % higher.",
+        "verdict": "slower",
+        "relative": 0.12,
+        "absolute_ns": 6_000.0,
+        "low": 0.1,
+        "high": 0.14,
+    }
+    return Judgement(
+        (
+            Comparison(metric="p50", role="primary", **known),
+            Comparison(metric="p99", role="exploratory", **known),
+        ),
+        warnings,
+    )
+
+
+def tokens(text: str) -> list[Token]:
+    return [leaf for token in PARSER.parse(text) for leaf in (token, *(token.children or ()))]
+
+
+def cells(text: str) -> list[list[str]]:
+    """The rows of all tables, each cell as a reader sees it."""
+    found: list[list[str]] = []
+    for token in PARSER.parse(text):
+        if token.type == "tr_open":
+            found.append([])
+        elif token.type == "inline" and found and token.level >= 3:
+            leaves = token.children or []
+            kept = (leaf.content for leaf in leaves if leaf.type in ("text", "code_inline"))
+            found[-1].append("".join(kept))
+    return found
+
+
+def test_what_decides_stands_in_a_table_and_all_else_is_folded() -> None:
+    text = comment(judgement(warnings=("mind this",)))
+    assert text.startswith("### Tare: 1 slower\n")
+    head, first, other_head, other = cells(text)
+    assert len(head) == len(first) == 8
+    assert first[:4] == ["slower", "new, host", "old", "p50"]
+    assert [one.replace("\u00a0", " ") for one in first[4:7]] == [
+        "+12.0 % (+6.00 µs)",
+        "+10.0 to +14.0 %",
+        "8+7",
+    ]
+    assert "reason" not in other_head
+    assert other[3] == "p99"
+    assert text.index("<details>") > text.index("p50")
+    assert text.count("<details>") == text.count("</details>") == 2
+    assert "mind this" in text[text.rindex("<details>") :]
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_names_cannot_mark_up(name: str) -> None:
+    text = comment(judgement(name, (name,)))
+    expected = comment(judgement("new", ("mind",)))
+    assert [len(row) for row in cells(text)] == [len(row) for row in cells(expected)]
+    markup = [token.type for token in tokens(text) if token.type not in ("text", "html_inline")]
+    assert markup == [token.type for token in tokens(expected) if token.type != "text"]
+    html = [token.content for token in tokens(text) if token.type.startswith("html")]
+    assert all(re.fullmatch(r"(</?(details|summary)>|[^<]|<!-- -->)*", one) for one in html)
+
+
+@pytest.mark.parametrize("name", [*HOSTILE, "``", "a`", "plain"])
+def test_a_name_is_shown_as_it_is(name: str) -> None:
+    (_, row) = cells(f"| a |\n|---|\n| {code(name)} |")
+    assert row == [" ".join(name.split())]
+
+
+def test_nobody_is_called_and_no_issue_is_linked() -> None:
+    assert prose("@everyone and #12 of a@b") == "@<!-- -->everyone and \\#<!-- -->12 of a@b"
+
+
+def test_a_comment_stays_short_enough() -> None:
+    many = tuple(f"warning {number} {'x' * 10_000}" for number in range(500))
+    text = comment(judgement(warnings=many))
+    assert len(text) < 65_536
+    assert f"and {500 - MOST_LINES} more" in text

@@ -1,0 +1,69 @@
+# SPDX-License-Identifier: Apache-2.0
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tare.verdict.differences import differences, with_service
+
+MANIFEST: dict[str, Any] = {
+    "design": "interleaved",
+    "budget": 0.03,
+    "machine": {"machine": "a1", "kernel": "6.1", "steal_now": 0.1},
+    "placement": {"service": [0], "generator": [1], "why": "because"},
+    "load": {"users": 1, "rate": 500.0, "capacity": {"rate": 1000}},
+    "files": {"rules.toml": "11aa"},
+    "conditions": [{"name": "plain", "layers": []}, {"name": "hook", "layers": [{"type": "hook"}]}],
+    "service": {"command": "server --port {port}"},
+}
+
+
+def test_nothing_differs_but_what_is_another_every_moment() -> None:
+    later = MANIFEST | {
+        "machine": {**MANIFEST["machine"], "steal_now": 0.4},
+        "placement": {**MANIFEST["placement"], "why": "for another reason"},
+        "load": {**MANIFEST["load"], "capacity": {"rate": 1100}},
+        "started": "later",
+    }
+    assert differences(MANIFEST, later, ["plain", "hook"]) == []
+
+
+@pytest.mark.parametrize(
+    ("change", "line"),
+    [
+        ({"machine": {"machine": "b2", "kernel": "6.1"}}, "another machine: its"),
+        ({"machine": {"machine": "a1", "kernel": "6.5"}}, "another kernel: 6.1 (old), 6.5 (new)"),
+        (
+            {"placement": {"service": [0], "generator": [0]}},
+            "another CPUs of the generator: [1] (old), [0] (new)",
+        ),
+        ({"load": {"users": 1, "rate": 550.0}}, "another load, rate: 500.0 (old), 550.0 (new)"),
+        ({"files": {}}, "another file rules.toml: 11aa (old), none (new)"),
+        ({"service": {"command": "other"}}, "another service, command: server --port {port} (old)"),
+        ({"design": "blocks"}, "another design: interleaved (old), blocks (new)"),
+        ({"budget": 0.5}, "another budget: 0.03 (old), 0.5 (new)"),
+    ],
+)
+def test_what_differs_is_named_alone(change: dict[str, Any], line: str) -> None:
+    (found,) = differences(MANIFEST, MANIFEST | change, ["plain"])
+    assert found.startswith(line)
+
+
+def test_only_layers_of_what_is_compared_count() -> None:
+    other = [{"name": "plain", "layers": []}, {"name": "hook", "layers": [{"type": "env"}]}]
+    new = MANIFEST | {"conditions": other}
+    assert differences(MANIFEST, new, ["plain"]) == []
+    (found,) = differences(MANIFEST, new, ["plain", "hook"])
+    assert found.startswith("another layers of 'hook': ")
+
+
+def test_a_manifest_without_tables_is_no_reason_to_fail() -> None:
+    assert differences({}, {"load": None, "machine": 3}, ["plain"]) == []
+
+
+def test_the_service_comes_from_the_plan_beside_the_manifest(tmp_path: Path) -> None:
+    assert "service" not in with_service({}, tmp_path)
+    (tmp_path / "plan.toml").write_text("[service]\ncommand = 'x'\n")
+    assert with_service({}, tmp_path)["service"] == {"command": "x"}
+    (tmp_path / "plan.toml").write_text("[service")
+    assert "service" not in with_service({}, tmp_path)

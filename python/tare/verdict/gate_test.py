@@ -1,0 +1,69 @@
+# SPDX-License-Identifier: Apache-2.0
+from typing import Any
+
+import pytest
+
+from tare.verdict import Comparison, Judgement
+from tare.verdict.gate import hits
+
+
+def comparison(verdict: Any, metric: str = "p50", **more: Any) -> Comparison:
+    known: dict[str, Any] = {
+        "environment": "",
+        "baseline": "old",
+        "condition": "new",
+        "span": "request",
+        "role": "primary" if metric == "p50" else "exploratory",
+        "budget": 0.03,
+        "runs_baseline": 8,
+        "runs_condition": 8,
+        "relative": 0.12,
+        "reason": "because",
+    }
+    return Comparison(verdict=verdict, metric=metric, **(known | more))
+
+
+def stopped(*comparisons: Comparison, by: tuple[str, ...]) -> list[tuple[str, str]]:
+    return hits(Judgement(comparisons), by)
+
+
+@pytest.mark.parametrize("word", ["slower", "inconclusive", "invalid"])
+def test_a_word_stops_its_verdict_and_no_other(word: str) -> None:
+    verdicts = ("slower", "faster", "unchanged", "shape-changed", "inconclusive", "invalid")
+    every = [comparison(verdict) for verdict in verdicts]
+    said = f"'new' against 'old' is {word}, p50 +12.0 %"
+    assert stopped(*every, by=(word,)) == [(word, said)]
+    assert stopped(*every, by=()) == []
+
+
+def test_metrics_that_do_not_decide_stop_nothing() -> None:
+    assert stopped(comparison("unchanged"), comparison("slower", "p99"), by=("slower",)) == []
+
+
+def test_a_cost_moved_into_the_tail_is_slower() -> None:
+    tail = comparison("slower", "p99", low=0.1, relative=0.2)
+    changed = comparison("shape-changed")
+    said = "'new' against 'old' is shape-changed, p99 +20.0 %"
+    assert stopped(changed, tail, by=("slower",)) == [("slower", said)]
+    assert stopped(changed, tail, by=("inconclusive", "invalid")) == []
+
+
+@pytest.mark.parametrize(
+    "tail",
+    [
+        comparison("faster", "p99", low=-0.3),
+        comparison("slower", "p99", low=0.02),
+        comparison("slower", "cpu_service", low=0.1),
+        comparison("slower", "p99", low=0.1, span="other"),
+        comparison("slower", "p99", low=0.1, environment="netns"),
+        comparison("slower", "p99", low=0.1, condition="third"),
+    ],
+    ids=["faster", "within the budget", "CPU", "another span", "another place", "another"],
+)
+def test_another_change_of_shape_stops_nothing(tail: Comparison) -> None:
+    assert stopped(comparison("shape-changed"), tail, by=("slower",)) == []
+
+
+def test_place_and_span_are_told() -> None:
+    ((_, said),) = stopped(comparison("slower", environment="netns", span="pay"), by=("slower",))
+    assert said == "'new' against 'old', netns, pay is slower, p50 +12.0 %"
