@@ -4,13 +4,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from tare.errors import InputError
+from tare.samples.counted import Counted, Histogram
 from tare.samples.engine import connect, count_rows, summaries
 from tare.samples.formats import read
+from tare.samples.formats.asked import NOTHING, Asked
 from tare.samples.model import REQUEST, Experiment, Run
 from tare.samples.tidy import Requests, tidy
 from tare.stats.warm_up import mser5
@@ -31,7 +33,7 @@ class RunFile:
     path: str
     condition: str
     block: int
-    requests: Requests
+    requests: Requests | Counted
 
 
 @dataclass(frozen=True)
@@ -50,31 +52,30 @@ class Files:
         """
         import numpy as np
 
-        # Not by `row` itself, which counts the rows of other metrics and conditions too.
-        tables = (
-            one.requests.table.order_by("row").limit(None, offset=self.warm_up)
-            for one in self.runs
-            if one.condition == condition
+        return np.concatenate(
+            [_durations(one, self.warm_up) for one in self.runs if one.condition == condition]
         )
-        kept = [table.filter(table.ok).order_by("row").duration_ns for table in tables]
-        return np.concatenate([one.to_pyarrow().to_numpy().astype(np.float64) for one in kept])
 
 
-def open_files(conditions: Mapping[str, Sequence[Path]], warm_up: WarmUp = 0) -> Files:
-    """Reads the files of each condition.
+def open_files(
+    conditions: Mapping[str, Sequence[Path]], warm_up: WarmUp = 0, asked: Asked = NOTHING
+) -> Files:
+    """Reads the files of each condition; `asked` is what they do not say of themselves.
 
     `warm_up` is a number of first requests in time order, or "auto": the longest of the files'
     warm-ups by MSER-5, for all alike. Raises InputError for what cannot be read.
     """
     backend = connect()
     runs = tuple(
-        RunFile(str(path), condition, block, _requests(backend, path, condition))
+        RunFile(str(path), condition, block, _requests(backend, path, condition, asked))
         for condition, paths in conditions.items()
         for block, path in enumerate(paths, start=1)
     )
-    warnings = [warning for one in runs for warning in one.requests.warnings]
+    warnings = [warning for one in runs for warning in _warnings(one)]
     cut, more = _warm_up(runs, warm_up)
     for one in runs:
+        if isinstance(one.requests, Counted):
+            continue
         count = count_rows(one.requests.table)
         if cut >= count:
             raise InputError(
@@ -88,13 +89,32 @@ def experiment_of(
     files: Files, baseline: str, paired: bool, budget: float, primary: str
 ) -> Experiment:
     """Summaries of every file, ready to be judged; `budget` is a fraction."""
+    runs = sorted(
+        [
+            *_runs_of_requests(files),
+            *(
+                _run_of_histogram(one, number, histogram)
+                for number, one in enumerate(files.runs, start=1)
+                if isinstance(one.requests, Counted)
+                for histogram in one.requests.histograms
+            ),
+        ],
+        key=lambda run: (run.run, run.span),
+    )
+    return Experiment(tuple(runs), baseline, paired, budget, primary, warnings=files.warnings)
+
+
+def _runs_of_requests(files: Files) -> list[Run]:
     import ibis
 
     tables = []
     for number, one in enumerate(files.runs, start=1):
+        if isinstance(one.requests, Counted):
+            continue
         table = one.requests.table
-        end: Any = table.start_ns + table.duration_ns if one.requests.timed else ibis.null("int64")
-        start: Any = table.start_ns if one.requests.timed else ibis.null("int64")
+        timed = one.requests.timed and not one.requests.since_start
+        end: Any = table.start_ns + table.duration_ns if timed else ibis.null("int64")
+        start: Any = table.start_ns if timed else ibis.null("int64")
         kept = table.filter(table.place >= files.warm_up)
         span: Any = (
             kept.span.fill_null(REQUEST) if "span" in kept.columns else ibis.literal(REQUEST)
@@ -109,12 +129,13 @@ def experiment_of(
                 end_ns=end,
             )
         )
+    if not tables:
+        return []
     every = ibis.union(*tables) if len(tables) > 1 else tables[0]
     by = ["run", "span"]
     times = every.group_by(by).aggregate(first=every.start_ns.min(), last=every.end_ns.max())
     rows = summaries(every, by).join(times, by).order_by(by).to_pyarrow().to_pylist()
-    runs = tuple(_run(files.runs[row["run"] - 1], row) for row in rows)
-    return Experiment(runs, baseline, paired, budget, primary, warnings=files.warnings)
+    return [_run(files.runs[row["run"] - 1], row) for row in rows]
 
 
 def read_files(
@@ -125,9 +146,28 @@ def read_files(
     warm_up: WarmUp = 0,
     budget: float = 0.03,
     primary: str = "p50",
+    asked: Asked = NOTHING,
 ) -> Experiment:
     """Reads files, one a run, and summarises them; see `open_files` and `experiment_of`."""
-    return experiment_of(open_files(conditions, warm_up), baseline, paired, budget, primary)
+    return experiment_of(open_files(conditions, warm_up, asked), baseline, paired, budget, primary)
+
+
+def _durations(file: RunFile, warm_up: int) -> npt.NDArray[np.float64]:
+    import numpy as np
+
+    if isinstance(file.requests, Counted):
+        file.requests.require_few(file.path)
+        return np.concatenate([one.values() for one in file.requests.histograms])
+    # Not by `row` itself, which counts the rows of other metrics and conditions too.
+    table = file.requests.table.order_by("row").limit(None, offset=warm_up)
+    kept = table.filter(table.ok).order_by("row").duration_ns
+    return np.asarray(kept.to_pyarrow().to_numpy().astype(np.float64))
+
+
+def _warnings(file: RunFile) -> list[str]:
+    if isinstance(file.requests, Counted):
+        return [f"{file.path}: {note}" for note in file.requests.notes]
+    return [*file.requests.warnings]
 
 
 def _run(file: RunFile, row: Mapping[str, Any]) -> Run:
@@ -150,8 +190,30 @@ def _run(file: RunFile, row: Mapping[str, Any]) -> Run:
     )
 
 
-def _requests(backend: Backend, path: Path, condition: str) -> Requests:
-    requests = tidy(backend, read(backend, path), str(path))
+def _run_of_histogram(file: RunFile, number: int, histogram: Histogram) -> Run:
+    return Run(
+        environment="",
+        condition=file.condition,
+        block=file.block,
+        run=number,
+        span=histogram.span,
+        requests=histogram.answered + histogram.errors,
+        errors=histogram.errors,
+        answered=histogram.answered,
+        started_ns=histogram.started_ns,
+        ended_ns=histogram.ended_ns,
+        endpoint=file.path,
+        summaries=histogram.summaries(),
+        valid=histogram.answered > 0,
+        reason=None if histogram.answered else f"{file.path}: no successful request",
+    )
+
+
+def _requests(backend: Backend, path: Path, condition: str, asked: Asked) -> Requests | Counted:
+    found = read(backend, path, asked=asked)
+    if isinstance(found, Counted):
+        return found.checked(str(path))
+    requests = tidy(backend, found, str(path))
     if "condition" not in requests.table.columns:
         return requests
     names = _values(requests.table, "condition")
@@ -165,11 +227,12 @@ def _requests(backend: Backend, path: Path, condition: str) -> Requests:
     import ibis
 
     table = requests.table.filter(requests.table.condition == condition)
-    window = ibis.window(order_by="place")
+    spans = ["span"] if "span" in table.columns else None
+    window = ibis.window(group_by=spans, order_by="place")
     table = table.mutate(place=ibis.row_number().over(window))
     stored = backend.create_table(ibis.util.gen_name("condition"), table, temp=True)
     note = f"{path}: holds {len(names)} conditions; only the requests of '{condition}' were taken"
-    return Requests(stored, requests.ordered, requests.timed, (*requests.warnings, note))
+    return replace(requests, table=stored, warnings=(*requests.warnings, note))
 
 
 def _values(table: Table, column: str) -> list[str]:
@@ -181,14 +244,17 @@ def _warm_up(runs: Sequence[RunFile], asked: WarmUp) -> tuple[int, list[str]]:
     if asked == 0:
         return 0, []
     for one in runs:
-        if not one.requests.ordered:
-            raise InputError(f"{one.path}: has no order of requests, so --warmup cannot be used")
+        if isinstance(one.requests, Counted):
+            raise InputError(
+                f"{one.path}: has no order of requests, only how many took how long,"
+                " so --warmup cannot be used; let the load generator warm up before it records"
+            )
     if asked != "auto":
         return asked, []
     warnings, cuts = [], [0]
     for one in runs:
-        table = one.requests.table.order_by("place")
-        cut = mser5(table.latency_ns.to_pyarrow().to_numpy())
+        found = [mser5(series) for series in _series(one)]
+        cut = None if None in found else max(one or 0 for one in found)
         if cut is None:
             warnings.append(
                 f"{one.path}: no steady state seen (MSER-5 puts the end of the warm-up past half"
@@ -198,3 +264,12 @@ def _warm_up(runs: Sequence[RunFile], asked: WarmUp) -> tuple[int, list[str]]:
             cuts.append(cut)
     warnings.append(f"warm-up: the first {max(cuts):,} requests of every run are left out (MSER-5)")
     return max(cuts), warnings
+
+
+def _series(file: RunFile) -> list[npt.NDArray[np.float64]]:
+    """Latencies in time order, one array a span."""
+    assert isinstance(file.requests, Requests)
+    table = file.requests.table
+    names = _values(table, "span") if "span" in table.columns else [None]
+    spans = [table if name is None else table.filter(table.span == name) for name in names]
+    return [one.order_by("place").latency_ns.to_pyarrow().to_numpy() for one in spans]

@@ -6,35 +6,59 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from tare.samples.counted import Counted
 from tare.samples.engine import connect
 from tare.samples.formats import read
+from tare.samples.formats.asked import NOTHING, Asked
+from tare.samples.model import REQUEST
 from tare.samples.tidy import tidy
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-KNOWN = ["seq", "slice", "intended_ns", "start_ns", "duration_ns", "ok", "status", "error", "bytes"]
+KNOWN = [
+    "span", "trace_id", "span_id", "parent_id", "seq", "slice", "intended_ns", "start_ns",
+    "duration_ns", "ok", "status", "error", "bytes",
+]  # fmt: skip
 
 
-def read_load_output(path: Path, format: str | None = None) -> pa.Table:
+def read_load_output(path: Path, format: str | None = None, asked: Asked = NOTHING) -> pa.Table:
     """The requests of one file in time order, with those columns of the samples table it knows.
 
-    `format` is one of `tare.samples.FORMATS`, or None to find out. What was odd about the file is
-    in the schema's metadata under `warnings`, one a line. Raises InputError for an unreadable file.
+    `format` is one of `tare.samples.FORMATS`, or None to find out; `asked` is what the file does
+    not say of itself. Of a file that only counts, each request has the duration that its bin
+    gives. What was odd about the file is in the schema's metadata under `warnings`, one a line.
+    Raises InputError for an unreadable file.
     """
     import ibis
+
+    backend = connect()
+    found = read(backend, Path(path), format, asked)
+    if isinstance(found, Counted):
+        counted = found.checked(str(path)).samples(str(path))
+        one = all(histogram.span == REQUEST for histogram in found.histograms)
+        notes = [f"{path}: {note}" for note in found.notes]
+        return _declared(counted.drop_columns(["span"]) if one else counted, "client", notes)
+    requests = tidy(backend, found, str(path))
+    table = requests.table
+    spans = "span" in table.columns
+    if spans:
+        table = table.order_by([*(["start_ns"] if requests.timed else []), "row"])
+    else:
+        table = table.order_by("place").mutate(seq=table.place)
+    known = [name for name in KNOWN if name in table.columns]
+    source = "span" if "span_id" in known else "client"
+    read_in: ibis.Table = table.select(known)
+    return _declared(read_in.to_pyarrow(), source, requests.warnings)
+
+
+def _declared(table: pa.Table, source: str, warnings: list[str] | tuple[str, ...]) -> pa.Table:
+    """The columns in their declared types, and where they are from."""
     import pyarrow as pa
 
     from tare.tables import arrow_schema
 
-    backend = connect()
-    requests = tidy(backend, read(backend, Path(path), format), str(path))
-    table = requests.table.order_by("place")
-    if requests.ordered:
-        table = table.mutate(seq=table.place)
-    known = [name for name in KNOWN if name in table.columns]
     declared = arrow_schema("samples")
-    schema = pa.schema([declared.field("source"), *(declared.field(name) for name in known)])
-    read_in = table.select(source=ibis.literal("client"), **{name: table[name] for name in known})
-    arrow = read_in.to_pyarrow().cast(schema)
-    return arrow.replace_schema_metadata({"warnings": "\n".join(requests.warnings)})
+    whole = table.add_column(0, "source", pa.repeat(source, table.num_rows))
+    schema = pa.schema([declared.field(name) for name in whole.column_names])
+    return whole.cast(schema).replace_schema_metadata({"warnings": "\n".join(warnings)})

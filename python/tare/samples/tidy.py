@@ -27,13 +27,15 @@ LATEST = 2**62
 class Requests:
     """One file's requests: `table` has `place` (0, 1 ... in time order) and `latency_ns`.
 
+    The requests of each span have places of their own.
     `row` keeps the place in the file, for what must see the file as it was written.
     """
 
     table: Table
-    ordered: bool
     timed: bool
     warnings: tuple[str, ...]
+    since_start: bool = False
+    """Whether its times count from the beginning of the run, not of 1970."""
 
 
 def tidy(backend: Backend, source: Source, name: str) -> Requests:
@@ -69,11 +71,13 @@ def tidy(backend: Backend, source: Source, name: str) -> Requests:
     if source.duplicates:
         warnings.append(f"{_rows(source.duplicates)} equal to an earlier one in every field: kept")
     order = ["start_ns", "row"] if timed else ["row"]
+    spans = ["span"] if "span" in table.columns else None
     placed = table.mutate(
-        latency_ns=latency(table), place=ibis.row_number().over(order_by=order)
-    ).order_by("place")
+        latency_ns=latency(table), place=ibis.row_number().over(group_by=spans, order_by=order)
+    ).order_by(order)
     stored = backend.create_table(ibis.util.gen_name("requests"), placed, temp=True)
-    return Requests(stored, source.ordered, timed, tuple(f"{name}: {one}" for one in warnings))
+    told = tuple(f"{name}: {one}" for one in warnings)
+    return Requests(stored, timed, told, source.since_start)
 
 
 def _disorder(table: Table) -> list[str]:

@@ -1,21 +1,28 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One file a format; each gives a `Source`, and `NAMES` knows which to use for a file."""
+"""One file a format; each gives a `Source` or `Counted`, and `NAMES` knows which to use."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tare.errors import InputError
+from tare.samples.formats.asked import NOTHING, Asked
 from tare.samples.formats.csv_file import UNREADABLE, opened
 from tare.samples.formats.source import Source
 
 if TYPE_CHECKING:
     from ibis.backends.duckdb import Backend
 
-NAMES = ("locust", "jmeter", "k6", "wrk2", "arrow", "parquet")
+    from tare.samples.counted import Counted
+
+NAMES = (
+    "locust", "jmeter", "jmeter-xml", "k6", "k6-json", "oha", "oha-json", "hey", "fortio",
+    "gatling", "wrk2", "hdr", "otlp", "jaeger", "arrow", "parquet",
+)  # fmt: skip
+TABLES = ("locust", "arrow", "parquet")
+"""Formats whose columns a user may name."""
 _SUFFIXES = {
     ".parquet": "parquet",
     ".arrow": "arrow",
@@ -23,15 +30,29 @@ _SUFFIXES = {
     ".ipc": "arrow",
     ".feather": "arrow",
 }
+# Some signs stand in files of other formats too: the first that is found decides.
 _SIGNS = {
+    '"resourceSpans"': "otlp",
+    '"traceID"': "jaeger",
+    '"RequestedQPS"': "fortio",
+    '"latencyPercentiles"': "oha-json",
+    '"type":"Metric"': "k6-json",
+    "<testResults": "jmeter-xml",
+    "[Histogram log format version": "hdr",
+    '"StartTimestamp","Interval_Length"': "hdr",
+    "request-start,DNS": "oha",
+    "response-time,DNS": "hey",
     "metric_name": "k6",
     "timeStamp": "jmeter",
     "Latency Distribution": "wrk2",
     "Detailed Percentile": "wrk2",
 }
+_BEGINNINGS = {"RUN\t": "gatling", "\0\0\0\0": "gatling", "PAR1": "parquet", "ARROW1": "arrow"}
 
 
-def read(backend: Backend, path: Path, name: str | None = None) -> Source:
+def read(
+    backend: Backend, path: Path, name: str | None = None, asked: Asked = NOTHING
+) -> Source | Counted:
     """Reads one file of one of the formats `NAMES`, found out from the file when not given."""
     if not path.is_file():
         what = "is no ordinary file" if path.exists() else "no such file"
@@ -39,8 +60,18 @@ def read(backend: Backend, path: Path, name: str | None = None) -> Source:
     name = name or detect(path)
     if name not in NAMES:
         raise InputError(f"{path}: unknown format '{name}'; expected one of {', '.join(NAMES)}")
-    reader: Callable[[Backend, Path], Source] = import_module(f"{__name__}.{name}").read
-    return reader(backend, path)
+    if asked.columns and name not in TABLES:
+        # Their columns have names of their own; what the user names is then a column of any CSV.
+        name = "locust"
+    reader = import_module(f"{__name__}.{name.replace('-', '_')}").read
+    found: Source | Counted
+    if name in (*TABLES, "hdr"):
+        found = reader(backend, path, asked)
+    elif asked.unit:
+        raise InputError(f"{path}: the format {name} states its unit; leave out --unit")
+    else:
+        found = reader(backend, path)
+    return found
 
 
 def detect(path: Path) -> str:
@@ -52,4 +83,7 @@ def detect(path: Path) -> str:
             start = file.read(4096).decode(errors="replace")
     except UNREADABLE as error:
         raise InputError(f"{path}: cannot be read: {error}") from error
+    for beginning, name in _BEGINNINGS.items():
+        if start.startswith(beginning):
+            return name
     return next((name for sign, name in _SIGNS.items() if sign in start), "locust")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Arrow IPC, stream or file, with columns of the samples table."""
+"""Arrow IPC, stream or file, with columns of the samples table or those that the user names."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from tare.errors import InputError
 from tare.samples.engine import first_line
+from tare.samples.formats.asked import Asked
 from tare.samples.formats.columns import from_columns
 from tare.samples.formats.source import Source
 
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
     from ibis.backends.duckdb import Backend
 
 
-def read(backend: Backend, path: Path) -> Source:
+def read(backend: Backend, path: Path, asked: Asked) -> Source:
     """Reads what is whole of the file: a stream whose writer was killed ends in half a batch."""
     import duckdb
     import ibis
@@ -33,10 +34,10 @@ def read(backend: Backend, path: Path) -> Source:
         types = ", ".join(f"{field.name} {field.type}" for field in table.schema)
         raise InputError(
             f"{path}: cannot be read as a table ({types}): {first_line(error)};"
-            " expected columns of tables/samples.toml"
+            " expected columns of tables/samples.toml, or --columns that name others"
         ) from error
     notes = ("the file ends in the middle of a batch: its writer was stopped",) if cut_short else ()
-    return from_columns(stored, path, notes)
+    return from_columns(stored, path, asked, notes)
 
 
 def _read(path: Path) -> tuple[pa.Table, bool]:

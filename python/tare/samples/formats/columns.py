@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from tare.errors import InputError
 from tare.samples.engine import count_rows
+from tare.samples.formats.asked import Asked
+from tare.samples.formats.named_columns import from_names
 from tare.samples.formats.source import Source
 from tare.tables import table as declared
 
@@ -17,14 +19,21 @@ if TYPE_CHECKING:
 _TYPES = {"category": "string"}
 
 
-def from_columns(stored: Table, path: Path, notes: tuple[str, ...] = ()) -> Source:
-    """A source from a stored table: known columns cast to their declared types, others left."""
+def from_columns(stored: Table, path: Path, asked: Asked, notes: tuple[str, ...] = ()) -> Source:
+    """A source from a stored table: known columns cast to their declared types, others left.
+
+    Where the user names columns, those count.
+    """
     import ibis
 
+    if asked.columns:
+        return from_names(stored, path, asked, notes=notes)
+    if asked.unit:
+        raise InputError(f"{path}: its columns end in their unit; --unit goes with --columns")
     if "duration_ns" not in stored.columns:
         raise InputError(
             f"{path}: no column duration_ns among {', '.join(stored.columns)};"
-            " expected columns of tables/samples.toml"
+            " expected columns of tables/samples.toml, or --columns start=...,duration=..."
         )
     columns: dict[str, Any] = {
         column.name: stored[column.name].try_cast(_TYPES.get(column.type, column.type))

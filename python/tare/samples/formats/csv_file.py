@@ -8,18 +8,16 @@ import gzip
 import re
 import zlib
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, cast
+from typing import IO, TYPE_CHECKING, cast
 
 from tare.errors import InputError
 from tare.samples.engine import count_rows, first_line
 
 if TYPE_CHECKING:
-    import ibis.expr.types as ir
     from ibis.backends.duckdb import Backend
     from ibis.expr.types import Table
 
 UNREADABLE = (OSError, EOFError, zlib.error)
-NANOSECONDS = {"s": 1_000_000_000, "ms": 1_000_000, "us": 1_000, "ns": 1}
 
 
 def read_text(backend: Backend, path: Path) -> tuple[Table, int, int]:
@@ -65,10 +63,34 @@ def read_text(backend: Backend, path: Path) -> tuple[Table, int, int]:
     return table.mutate(row=table.rowid()), lost, rows - count_rows(table.distinct())
 
 
-def nanoseconds(text: ir.StringColumn, unit: str) -> ir.IntegerColumn:
-    """A number written in `unit`, exactly, to the nearest nanosecond; null when it is none."""
-    number: Any = text.strip().try_cast("decimal(38, 15)")
-    return (number * NANOSECONDS[unit]).round().try_cast("int64")
+def read_lines(backend: Backend, path: Path) -> tuple[Table, int]:
+    """The file's lines as `line` with `row`, and how many could not be taken as text."""
+    import duckdb
+    import ibis
+
+    name = ibis.util.gen_name("lines")
+    try:
+        lazy = backend.read_csv(
+            path,
+            columns={"line": "VARCHAR"},
+            auto_detect=False,
+            header=False,
+            # A character that stands in no text file: a line is one field.
+            delim="\x1f",
+            quote="",
+            escape="",
+            compression="gzip" if is_gzipped(path) else "none",
+            ignore_errors=True,
+            store_rejects=True,
+            rejects_table=f"{name}_errors",
+            rejects_scan=f"{name}_scans",
+            rejects_limit=0,
+        )
+        table = backend.create_table(name, lazy, temp=True)
+        rejected = count_rows(backend.table(f"{name}_errors").select("line").distinct())
+    except duckdb.Error as error:
+        raise InputError(f"{path}: cannot be read: {first_line(error)}") from error
+    return table.mutate(row=table.rowid()), rejected
 
 
 def is_gzipped(path: Path) -> bool:

@@ -7,17 +7,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tare.errors import InputError
-from tare.samples.formats.csv_file import nanoseconds, read_text
+from tare.samples.formats.csv_file import read_text
 from tare.samples.formats.source import Source
+from tare.samples.formats.times import nanoseconds
 
 if TYPE_CHECKING:
     from ibis.backends.duckdb import Backend
+    from ibis.expr.types import Table
 
 
 def read(backend: Backend, path: Path) -> Source:
     """Reads timeStamp and elapsed, and where they exist success, responseCode and bytes."""
-    import ibis
-
     table, rejected, duplicates = read_text(backend, path)
     missing = {"timeStamp", "elapsed"} - set(table.columns)
     if missing:
@@ -25,6 +25,15 @@ def read(backend: Backend, path: Path) -> Source:
             f"{path}:1: no column {' or '.join(sorted(missing))}; expected a JTL file in CSV form"
             " with its header (jmeter.save.saveservice.print_field_names=true)"
         )
+    return from_fields(table, rejected, duplicates)
+
+
+def from_fields(
+    table: Table, rejected: int, duplicates: int, notes: tuple[str, ...] = ()
+) -> Source:
+    """A source from JMeter's fields as texts under the names of its CSV, and `row`."""
+    import ibis
+
     columns: dict[str, Any] = {"ok": ibis.literal(True)}
     if "success" in table.columns:
         columns["ok"] = (table.success.lower() == "true").fill_null(False)
@@ -39,4 +48,4 @@ def read(backend: Backend, path: Path) -> Source:
         **columns,
     )
     note = "JMeter rounds to whole milliseconds: smaller differences cannot be seen"
-    return Source(samples, rejected, duplicates, notes=(note,))
+    return Source(samples, rejected, duplicates, notes=(note, *notes))

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""CSV with a start and a response time a request, as Locust users write it.
+"""CSV with a start and a response time a request, as Locust users write it, or any other.
 
 The published form is `start_time,response_time` in seconds and milliseconds. Other names for the
 two columns, in any order and case, are taken too, and a unit in the name
-(`response_time_us`, `Response Time (ms)`) is believed. Further columns are ignored.
+(`response_time_us`, `Response Time (ms)`) is believed. Further columns are ignored. The user may
+name the columns instead.
 """
 
 from __future__ import annotations
@@ -13,34 +14,45 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tare.errors import InputError
-from tare.samples.formats.csv_file import nanoseconds, read_text
+from tare.samples.formats.asked import Asked
+from tare.samples.formats.csv_file import read_text
+from tare.samples.formats.named_columns import from_names
 from tare.samples.formats.source import Source
+from tare.samples.formats.times import moment, nanoseconds
 
 if TYPE_CHECKING:
     from ibis.backends.duckdb import Backend
 
 STARTS = ("start_time", "start", "timestamp", "time", "request_start_time")
+TOTALS = "Request Count"
 DURATIONS = ("response_time", "responsetime", "latency", "duration", "elapsed", "rtt")
 
 
-def read(backend: Backend, path: Path) -> Source:
+def read(backend: Backend, path: Path, asked: Asked) -> Source:
     """Reads a CSV file; start times without a unit are in s, response times in ms."""
     import ibis
 
     table, rejected, duplicates = read_text(backend, path)
+    if asked.columns:
+        return from_names(table, path, asked, rejected=rejected, duplicates=duplicates)
     columns = [column for column in table.columns if column != "row"]
-    duration = _find(columns, DURATIONS, "ms")
+    if TOTALS in columns:
+        raise InputError(
+            f"{path}: has Locust's totals, one row an endpoint; write a row a request:"
+            " see 'Locust' in docs/compare.md"
+        )
+    duration = _find(columns, DURATIONS, asked.unit or "ms")
     if duration is None:
         raise InputError(
             f"{path}:1: no column of response times among {', '.join(columns)};"
-            " expected the header start_time,response_time"
+            " expected the header start_time,response_time, or --columns start=...,duration=..."
         )
-    start = _find(columns, STARTS, "s")
+    start = _find(columns, STARTS, asked.unit or "s")
     samples = table.select(
         row=table.row,
         duration_ns=nanoseconds(table[duration[0]], duration[1]),
         ok=ibis.literal(True),
-        **({"start_ns": nanoseconds(table[start[0]], start[1])} if start else {}),
+        **({"start_ns": moment(table[start[0]], start[1])} if start else {}),
     )
     return Source(samples, rejected, duplicates if start else 0)
 

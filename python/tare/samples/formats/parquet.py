@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Parquet with columns of the samples table."""
+"""Parquet with columns of the samples table or those that the user names."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from tare.errors import InputError
 from tare.samples.engine import first_line
+from tare.samples.formats.asked import Asked
 from tare.samples.formats.columns import from_columns
 from tare.samples.formats.source import Source
 
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
     from ibis.backends.duckdb import Backend
 
 
-def read(backend: Backend, path: Path) -> Source:
+def read(backend: Backend, path: Path, asked: Asked) -> Source:
     """Reads one Parquet file."""
     import duckdb
     import ibis
@@ -25,4 +26,4 @@ def read(backend: Backend, path: Path) -> Source:
         stored = backend.create_table(ibis.util.gen_name("parquet"), lazy, temp=True)
     except duckdb.Error as error:
         raise InputError(f"{path}: not a Parquet file: {first_line(error)}") from error
-    return from_columns(stored, path)
+    return from_columns(stored, path, asked)

@@ -23,6 +23,6 @@ class Source:
     """Rows that could not even be taken apart: too many fields, broken quotes or text."""
     duplicates: int = 0
     """Rows equal to an earlier one in every field of the file."""
-    ordered: bool = True
-    """Whether the file knows in which order requests were sent."""
+    since_start: bool = False
+    """Whether `start_ns` counts from the beginning of the run, not of 1970."""
     notes: tuple[str, ...] = ()

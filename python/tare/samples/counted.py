@@ -1,0 +1,122 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Response times that were counted in bins: no single requests, no order."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from tare.errors import InputError
+from tare.samples.model import REQUEST
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+QUANTILES = {"p50": 0.50, "p95": 0.95, "p99": 0.99}
+MOST = 100_000_000
+
+
+@dataclass(frozen=True)
+class Histogram:
+    """The bins of one span in rising order: arrays of shape (n,), ends in ns.
+
+    The `requests` of a bin lie evenly between `low` and `high`, which are equal where the source
+    knows one value.
+    """
+
+    low: npt.NDArray[np.float64]
+    high: npt.NDArray[np.float64]
+    requests: npt.NDArray[np.int64]
+    errors: int = 0
+    """Failed requests: they are in no bin."""
+    stated: Mapping[str, float] = field(default_factory=dict)
+    """Metrics in ns that the source itself states, from more than its bins."""
+    span: str = REQUEST
+    started_ns: int | None = None
+    ended_ns: int | None = None
+
+    @property
+    def answered(self) -> int:
+        """Requests in the bins."""
+        return int(self.requests.sum())
+
+    def summaries(self) -> dict[str, float]:
+        """`p50`, `p95`, `p99` and `mean` in ns; none without requests.
+
+        A quantile is interpolated linearly inside of its bin.
+        """
+        if not self.answered:
+            return {}
+        until = np.cumsum(self.requests)
+        found = {}
+        for name, share in QUANTILES.items():
+            wanted = share * until[-1]
+            place = int(np.searchsorted(until, wanted))
+            inside = (wanted - until[place] + self.requests[place]) / self.requests[place]
+            found[name] = float(self.low[place] + inside * (self.high[place] - self.low[place]))
+        middle = (self.low + self.high) / 2
+        found["mean"] = float(np.average(middle, weights=self.requests))
+        return found | dict(self.stated)
+
+    def values(self) -> npt.NDArray[np.float64]:
+        """Durations in ns, shape (answered,), rising: what the bins say of each request."""
+        within = np.arange(self.answered) - np.repeat(
+            np.cumsum(self.requests) - self.requests, self.requests
+        )
+        share = (within + 0.5) / np.repeat(self.requests, self.requests)
+        low, high = (np.repeat(one, self.requests) for one in (self.low, self.high))
+        return low + share * (high - low)
+
+
+@dataclass(frozen=True)
+class Counted:
+    """One file of histograms, one a span, and what was odd about it."""
+
+    histograms: tuple[Histogram, ...]
+    notes: tuple[str, ...] = ()
+
+    def checked(self, name: str) -> Counted:
+        """Itself. Raises InputError where nothing was counted, and with more than anyone sends."""
+        answered = sum(one.answered for one in self.histograms)
+        if answered + sum(one.errors for one in self.histograms) == 0:
+            raise InputError(f"{name}: no request was counted in it")
+        if answered > MOST * 1_000:
+            raise InputError(f"{name}: counts {answered:,} requests; expected a load test's file")
+        return self
+
+    def require_few(self, name: str) -> None:
+        """Raises InputError where the requests are too many to be listed one by one."""
+        if sum(one.answered for one in self.histograms) > MOST:
+            raise InputError(f"{name}: counts more than {MOST:,} requests, too many to list them")
+
+    def samples(self, name: str) -> pa.Table:
+        """A row a request: `span`, `duration_ns` (null where it failed), `ok`."""
+        import pyarrow as pa
+
+        self.require_few(name)
+        tables = []
+        for one in self.histograms:
+            failed: list[Any] = [None] * one.errors
+            durations = pa.chunked_array(
+                [pa.array(one.values().round().astype(np.int64)), pa.array(failed, pa.int64())]
+            )
+            tables.append(
+                pa.table(
+                    {
+                        "span": pa.repeat(one.span, len(durations)),
+                        "duration_ns": durations,
+                        "ok": durations.is_valid(),
+                    }
+                )
+            )
+        return pa.concat_tables(tables)
+
+
+def points(values: npt.ArrayLike, requests: npt.ArrayLike) -> dict[str, Any]:
+    """The bins of values that are known by themselves, as arguments of `Histogram`."""
+    at = np.asarray(values, dtype=np.float64)
+    return {"low": at, "high": at, "requests": np.asarray(requests, dtype=np.int64)}

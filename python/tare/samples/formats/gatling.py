@@ -1,0 +1,49 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Gatling 3's simulation.log in its text form: records of tab-separated fields, whole ms."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tare.errors import InputError
+from tare.samples.formats.csv_file import opened, read_lines
+from tare.samples.formats.source import Source
+from tare.samples.formats.times import nanoseconds
+
+if TYPE_CHECKING:
+    from ibis.backends.duckdb import Backend
+
+# Until 3.3 a field of the user's number stood behind the word REQUEST.
+STATUS, STATUS_UNTIL_3_3 = 5, 6
+RESULTS = ("OK", "KO")
+
+
+def read(backend: Backend, path: Path) -> Source:
+    """Reads the records of requests; those of users and groups are passed over."""
+    import ibis
+
+    with opened(path) as file:
+        start = file.read(64)
+    if start.startswith(b"\0"):
+        version = start[5 : 5 + start[4]].decode(errors="replace")
+        raise InputError(
+            f"{path}: is the binary log of Gatling {version}; run the simulation with Gatling 3.11"
+            " or earlier, whose log is text"
+        )
+    table, rejected = read_lines(backend, path)
+    table = table.filter(table.line.startswith("REQUEST\t"))
+    fields: Any = table.line.split("\t")
+    older: Any = ~fields[STATUS].isin(RESULTS) & fields[STATUS_UNTIL_3_3].isin(RESULTS)
+    status: Any = older.fill_null(False).ifelse(STATUS_UNTIL_3_3, STATUS)
+    begun, ended = (nanoseconds(fields[status - back], "ms") for back in (2, 1))
+    told: Any = fields[status]
+    samples = table.select(
+        row=table.row,
+        start_ns=begun,
+        duration_ns=told.isin(RESULTS).ifelse(ended - begun, ibis.null("int64")),
+        ok=(told == "OK").fill_null(False),
+        error=fields[status + 1].strip().nullif(""),
+    )
+    note = "Gatling rounds to whole milliseconds: smaller differences cannot be seen"
+    return Source(samples, rejected, notes=(note,))

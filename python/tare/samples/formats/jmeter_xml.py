@@ -1,0 +1,70 @@
+# SPDX-License-Identifier: Apache-2.0
+"""JMeter's result file (JTL) as XML: a `sample` or `httpSample` element a request."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+from xml.parsers import expat
+
+from tare.samples.formats.csv_file import UNREADABLE, opened
+from tare.samples.formats.jmeter import from_fields
+from tare.samples.formats.source import Source
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from ibis.backends.duckdb import Backend
+
+ELEMENTS = ("sample", "httpSample")
+ATTRIBUTES = {
+    "ts": "timeStamp", "t": "elapsed", "s": "success", "rc": "responseCode", "by": "bytes",
+}  # fmt: skip
+CHUNK = 1 << 20
+
+
+def read(backend: Backend, path: Path) -> Source:
+    """Reads the requests; what stands inside of one, such as redirects, is part of it."""
+    import ibis
+    import pyarrow as pa
+
+    schema = pa.schema([(name, pa.string()) for name in ATTRIBUTES.values()])
+    notes: list[str] = []
+    batches = pa.RecordBatchReader.from_batches(schema, _batches(path, schema, notes))
+    name = ibis.util.gen_name("jtl")
+    # A view of the reader, which can be read once: the table is made from it at once.
+    backend.con.register(f"{name}_read", batches)
+    table = backend.create_table(name, backend.table(f"{name}_read"), temp=True)
+    backend.con.unregister(f"{name}_read")
+    return from_fields(table.mutate(row=table.rowid()), 0, 0, tuple(notes))
+
+
+def _batches(path: Path, schema: pa.Schema, notes: list[str]) -> Iterator[pa.RecordBatch]:
+    import pyarrow as pa
+
+    rows: list[dict[str, str]] = []
+    depth = 0
+
+    def begin(element: str, attributes: dict[str, str]) -> None:
+        nonlocal depth
+        if element in ELEMENTS:
+            depth += 1
+            if depth == 1:
+                rows.append({ATTRIBUTES[key]: attributes.get(key, "") for key in ATTRIBUTES})
+
+    def end(element: str) -> None:
+        nonlocal depth
+        depth -= element in ELEMENTS
+
+    parser = expat.ParserCreate()
+    parser.StartElementHandler, parser.EndElementHandler = begin, end
+    try:
+        with opened(path) as file:
+            while chunk := file.read(CHUNK):
+                parser.Parse(chunk)
+                yield pa.RecordBatch.from_pylist(rows, schema)
+                rows.clear()
+        parser.Parse(b"", True)
+    except (expat.ExpatError, *UNREADABLE) as error:
+        notes.append(f"the file breaks off or is damaged ({error}): what follows was not read")
+    yield pa.RecordBatch.from_pylist(rows, schema)

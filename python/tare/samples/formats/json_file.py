@@ -1,0 +1,71 @@
+# SPDX-License-Identifier: Apache-2.0
+"""JSON files: one object a line, streamed by the engine, or one object that is the whole file."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tare.errors import InputError
+from tare.samples.engine import first_line
+from tare.samples.formats.csv_file import UNREADABLE, is_gzipped, opened
+
+if TYPE_CHECKING:
+    import ibis.expr.types as ir
+    from ibis.backends.duckdb import Backend
+    from ibis.expr.types import Table
+
+LARGEST_LINE = 64 << 20
+LARGEST_FILE = (1 << 32) - 1
+SUMMARY = 64 << 20
+
+
+def lines(backend: Backend, path: Path) -> Table:
+    """The file's lines as `json`, null where a line is none."""
+    return _objects(backend, path, "newline_delimited", LARGEST_LINE, "true")
+
+
+def whole(backend: Backend, path: Path) -> Table:
+    """The file's objects as `json`, of any layout; the file has to be sound to its end."""
+    return _objects(backend, path, "unstructured", LARGEST_FILE, "false")
+
+
+def stored(backend: Backend, table: Table, path: Path) -> Table:
+    """A table that is computed now. Raises InputError when the file cannot be read."""
+    import duckdb
+    import ibis
+
+    try:
+        return backend.create_table(ibis.util.gen_name("json"), table, temp=True)
+    except duckdb.Error as error:
+        raise InputError(
+            f"{path}: cannot be read as JSON: {first_line(error)}; was its writer stopped?"
+        ) from error
+
+
+def summary(path: Path) -> dict[str, Any]:
+    """A small file's one object. Raises InputError when it is none."""
+    try:
+        with opened(path) as file:
+            found = json.loads(file.read(SUMMARY))
+    except (*UNREADABLE, ValueError, RecursionError) as error:
+        raise InputError(f"{path}: cannot be read as JSON: {error}") from error
+    if not isinstance(found, dict):
+        raise InputError(f"{path}: found no JSON object in it; expected one")
+    return found
+
+
+def number(value: Any) -> ir.IntegerColumn:
+    """A whole number that JSON has as a number or, as for 64 bits, as a text."""
+    return value.cast("string").replace('"', "").try_cast("int64")
+
+
+def _objects(backend: Backend, path: Path, form: str, largest: int, ignore: str) -> Table:
+    packed = "gzip" if is_gzipped(path) else "uncompressed"
+    name = str(path).replace("'", "''")
+    return backend.sql(
+        f"SELECT json FROM read_json_objects('{name}', format = '{form}', compression = '{packed}',"
+        f" maximum_object_size = {largest}, ignore_errors = {ignore})",
+        schema={"json": "json"},
+    )

@@ -1,0 +1,33 @@
+# SPDX-License-Identifier: Apache-2.0
+"""k6's JSON output (`k6 run --out json=FILE`): its points of http_req_duration, in ms."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tare.samples.formats.json_file import lines, stored
+from tare.samples.formats.k6 import METRIC, outcome
+from tare.samples.formats.source import Source
+from tare.samples.formats.times import iso_8601, nanoseconds
+
+if TYPE_CHECKING:
+    from ibis.backends.duckdb import Backend
+
+
+def read(backend: Backend, path: Path) -> Source:
+    """Reads the requests; points of other metrics are passed over, broken lines counted."""
+    lazy = lines(backend, path)
+    point: Any = (lazy.json["metric"].str == METRIC) & (lazy.json["type"].str == "Point")
+    table = stored(backend, lazy.filter(point | lazy.json.isnull()), path)
+    data: Any = table.json["data"]
+    duration = nanoseconds(data["value"].cast("string"), "ms")
+    names = ("status", "expected_response", "error")
+    samples = table.select(
+        row=table.rowid(),
+        # k6 stamps a request at its end.
+        start_ns=iso_8601(data["time"].str) - duration,
+        duration_ns=duration,
+        **outcome({name: data["tags"][name].str for name in names}),
+    )
+    return Source(samples)

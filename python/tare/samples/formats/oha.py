@@ -1,0 +1,35 @@
+# SPDX-License-Identifier: Apache-2.0
+"""oha's CSV output (`oha --output-format csv`): a row an answered request, in s."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tare.errors import InputError
+from tare.samples.formats.csv_file import read_text
+from tare.samples.formats.source import Source
+from tare.samples.formats.times import nanoseconds
+
+if TYPE_CHECKING:
+    from ibis.backends.duckdb import Backend
+
+
+def read(backend: Backend, path: Path) -> Source:
+    """Reads request-start (since the run began), request-duration, status and bytes."""
+    table, rejected, duplicates = read_text(backend, path)
+    missing = {"request-start", "request-duration", "status"} - set(table.columns)
+    if missing:
+        raise InputError(f"{path}:1: no column {' or '.join(sorted(missing))}; expected oha's CSV")
+    status: Any = table.status.try_cast("int32").fill_null(0)
+    columns = {"bytes": table.bytes.try_cast("int64")} if "bytes" in table.columns else {}
+    samples = table.select(
+        row=table.row,
+        start_ns=nanoseconds(table["request-start"], "s"),
+        duration_ns=nanoseconds(table["request-duration"], "s"),
+        status=status,
+        ok=status.between(1, 399),
+        **columns,
+    )
+    note = "oha lists no request that had no answer: its JSON counts them"
+    return Source(samples, rejected, duplicates, since_start=True, notes=(note,))
