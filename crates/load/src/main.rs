@@ -11,6 +11,7 @@ mod connection;
 mod crew;
 mod epoll;
 mod http;
+mod http1;
 mod limits;
 mod live;
 mod log;
@@ -33,6 +34,7 @@ mod target;
 mod tls;
 mod url;
 mod values;
+mod wire;
 
 use arguments::{Arguments, Command};
 use std::process::ExitCode;

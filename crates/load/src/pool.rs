@@ -1,17 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Many users on one thread, in any mode: connections that are polled.
+//! Many users on one thread, in any mode and over any wire: when each request is sent, and the
+//! times that are taken of it.
 
 use crate::clock::Nanoseconds;
-use crate::connection::{Connection, Progress};
 use crate::crew::{Sender, Settings};
-use crate::epoll::{Epoll, Interest};
 use crate::log::Log;
 use crate::pace::{Next, Pace, Share, Turn};
 use crate::sample::{ErrorKind, Outcome, Sample};
 use crate::slices::Slice;
-use crate::socket::Waiting;
 use crate::stop::{self, LOOK_UP};
-use std::io;
+use crate::wire::{News, Place, Wire};
 use std::time::Duration;
 
 /// A user waits so long after a connect that failed: a service that is down is not
@@ -21,15 +19,17 @@ const PAUSE: Nanoseconds = 1_000_000;
 /// late nobody may have seen yet that the server has closed it.
 const IDLE: Nanoseconds = 1_000_000;
 
-pub struct Pool {
+pub struct Pool<W> {
     settings: Settings,
     share: Share,
-    epoll: Epoll,
+    wire: W,
     lines: Vec<Line>,
     /// Requests under way.
     busy: usize,
     /// When to look for requests whose time is over.
     look_at: Nanoseconds,
+    /// Of one event; empty between events, and kept for its memory.
+    news: Vec<(Place, News)>,
 }
 
 /// One target: its pace and its users.
@@ -38,53 +38,41 @@ struct Line {
     users: Vec<User>,
 }
 
-/// Whoever sends one request at a time, on a connection of their own.
+/// Whoever sends one request at a time.
 #[derive(Default)]
 struct User {
-    connection: Option<Connection>,
     under_way: Option<UnderWay>,
     idle_since: Nanoseconds,
-    /// The socket is also waited for to become writable.
-    wants_to_write: bool,
-}
-
-impl User {
-    /// Gives up an idle connection that the server has closed, or on which something came that
-    /// nobody asked for.
-    fn keep_if_quiet(&mut self) {
-        if self.connection.as_mut().is_some_and(|connection| !connection.is_quiet()) {
-            self.connection = None;
-        }
-    }
 }
 
 struct UnderWay {
     turn: Turn,
     slice: Option<i32>,
     start: Nanoseconds,
-    connecting: bool,
 }
 
-impl Pool {
+impl<W: Wire> Pool<W> {
     /// `users` is the most that a slice has, of all threads together.
     pub fn new(
         settings: Settings,
         users: usize,
         share: Share,
+        wire: W,
         pace: impl Fn() -> Pace,
-    ) -> io::Result<Self> {
+    ) -> Self {
         let line = |_| Line {
             pace: pace(),
             users: (0..share.of(users)).map(|_| User::default()).collect(),
         };
-        Ok(Self {
+        Self {
             lines: (0..settings.targets.len()).map(line).collect(),
             settings,
             share,
-            epoll: Epoll::new()?,
+            wire,
             busy: 0,
             look_at: 0,
-        })
+            news: Vec::new(),
+        }
     }
 
     /// Starts what is due and returns when there may be more.
@@ -98,10 +86,15 @@ impl Pool {
                     if slice.number.is_some() && !self.settings.budget.take(slice.target) {
                         return Nanoseconds::MAX;
                     }
+                    let place = (slice.target, turn.user);
+                    self.begin(place, UnderWay { turn, slice: slice.number, start: now });
                     if too_late {
-                        self.give_up_unsent(slice, turn, now, log);
+                        // Whoever was to send this has waited for a connection as long as for an
+                        // answer. Without that an open loop above what the service bears would
+                        // go on for hours after its window.
+                        self.finish(place, Outcome::failed(ErrorKind::Timeout), log);
                     } else {
-                        self.start(slice, turn, now, log);
+                        self.open(place, now, log);
                     }
                 }
                 Next::At(at) => return at,
@@ -111,141 +104,53 @@ impl Pool {
         Nanoseconds::MAX
     }
 
-    /// Whoever was to send this has waited for a connection as long as for an answer. Without
-    /// that an open loop above what the service bears would go on for hours after its window.
-    fn give_up_unsent(&mut self, slice: &Slice, turn: Turn, now: Nanoseconds, log: &mut Log) {
-        let place = (slice.target, turn.user);
-        let under_way = UnderWay { turn, slice: slice.number, start: now, connecting: false };
-        self.lines[place.0].users[place.1].under_way = Some(under_way);
+    fn begin(&mut self, place: Place, request: UnderWay) {
+        self.lines[place.0].users[place.1].under_way = Some(request);
         self.busy += 1;
-        self.finish(place, Outcome::failed(ErrorKind::Timeout), true, log);
     }
 
-    fn start(&mut self, slice: &Slice, turn: Turn, now: Nanoseconds, log: &mut Log) {
-        let place = (slice.target, turn.user);
-        let user = &mut self.lines[slice.target].users[turn.user];
-        if now - user.idle_since > IDLE {
-            user.keep_if_quiet();
-        }
-        let start = self.settings.clock.now();
-        let connecting = user.connection.is_none();
-        user.under_way = Some(UnderWay { turn, slice: slice.number, start, connecting });
-        self.busy += 1;
-        if let Some(connection) = &mut user.connection {
-            connection.begin();
-            return self.send(place, log);
-        }
-        let opened = Connection::open(&self.settings.targets[slice.target], Waiting::Polled);
-        let opened = opened.and_then(|connection| {
-            self.epoll.add(connection.channel().socket().raw(), key(place), Interest::Both)?;
-            Ok(connection)
-        });
-        match opened {
-            Ok(connection) => {
-                user.connection = Some(connection);
-                user.wants_to_write = true;
-            }
+    fn open(&mut self, place: Place, now: Nanoseconds, log: &mut Log) {
+        let idle = now - self.lines[place.0].users[place.1].idle_since > IDLE;
+        match self.wire.open(place, idle) {
+            Ok(true) => self.send(place, log),
+            Ok(false) => {}
             // What kept it from connecting may be no error of the service.
             Err(_) if stop::asked() => {}
             Err(error) => {
-                let outcome = Outcome::failed(ErrorKind::of_opening(&error));
-                self.finish(place, outcome, false, log);
+                self.finish(place, Outcome::failed(ErrorKind::of_opening(&error)), log);
             }
         }
     }
 
-    /// A connection that is being made has news.
-    fn connected(&mut self, place: Place, log: &mut Log) {
-        let user = &mut self.lines[place.0].users[place.1];
-        let (Some(connection), Some(under_way)) = (&mut user.connection, &mut user.under_way)
-        else {
-            return;
-        };
-        match connection.go_on_opening() {
-            Ok(true) => {}
-            Ok(false) => {
-                let unsent = !connection.channel().is_flushed();
-                return self.await_socket(place, unsent, log);
-            }
-            Err(error) => {
-                let outcome = Outcome::failed(ErrorKind::of_opening(&error));
-                return self.finish(place, outcome, false, log);
-            }
-        }
-        under_way.connecting = false;
-        if !self.settings.per_request {
+    /// The request's time starts here, or has started with its own connection.
+    fn send(&mut self, place: Place, log: &mut Log) {
+        if !self.settings.per_request
+            && let Some(under_way) = &mut self.lines[place.0].users[place.1].under_way
+        {
             under_way.start = self.settings.clock.now();
         }
-        self.send(place, log);
-    }
-
-    fn send(&mut self, place: Place, log: &mut Log) {
-        let user = &mut self.lines[place.0].users[place.1];
-        let Some(connection) = &mut user.connection else { return };
-        let unsent = match connection.send(&self.settings.targets[place.0]) {
-            Progress::Failed(outcome) | Progress::Done(outcome) => {
-                return self.finish(place, outcome, false, log);
-            }
-            Progress::Waiting => true,
-            Progress::Partial => false,
-        };
-        self.await_socket(place, unsent, log);
-    }
-
-    /// Waits for the socket to become readable, and writable too where there is more to send.
-    fn await_socket(&mut self, place: Place, unsent: bool, log: &mut Log) {
-        let user = &mut self.lines[place.0].users[place.1];
-        let Some(connection) = &mut user.connection else { return };
-        if unsent == user.wants_to_write {
-            return;
-        }
-        user.wants_to_write = unsent;
-        let interest = if unsent { Interest::Both } else { Interest::Readable };
-        let socket = connection.channel().socket().raw();
-        if self.epoll.change(socket, key(place), interest).is_err() {
-            let outcome = connection.give_up(ErrorKind::Reset);
-            self.finish(place, outcome, false, log);
+        if let Some(outcome) = self.wire.send(place) {
+            self.finish(place, outcome, log);
         }
     }
 
-    fn receive(&mut self, place: Place, log: &mut Log) {
-        let user = &mut self.lines[place.0].users[place.1];
-        let Some(connection) = &mut user.connection else { return };
-        let target = &self.settings.targets[place.0];
-        match connection.receive(target) {
-            Progress::Partial | Progress::Waiting => {}
-            Progress::Done(outcome) => {
-                let keep = connection.is_reusable(target) && !self.settings.per_request;
-                self.finish(place, outcome, keep, log);
-            }
-            Progress::Failed(outcome) => self.finish(place, outcome, false, log),
-        }
-    }
-
-    /// Something happened to a socket.
-    fn event(&mut self, place: Place, writable: bool, log: &mut Log) {
-        let user = &mut self.lines[place.0].users[place.1];
-        match &user.under_way {
-            // Closed by the server while idle, or nothing that anybody asked for.
-            None => user.keep_if_quiet(),
-            Some(under_way) if under_way.connecting => self.connected(place, log),
-            Some(_) => {
-                if writable && user.wants_to_write {
-                    self.send(place, log);
-                }
-                self.receive(place, log);
+    fn event(&mut self, at: usize, log: &mut Log) {
+        let mut news = std::mem::take(&mut self.news);
+        self.wire.event(at, &mut news);
+        for (place, new) in news.drain(..) {
+            match new {
+                News::Open => self.send(place, log),
+                News::Ended(outcome) => self.finish(place, outcome, log),
             }
         }
+        self.news = news;
     }
 
-    fn finish(&mut self, place: Place, outcome: Outcome, keep: bool, log: &mut Log) {
+    fn finish(&mut self, place: Place, outcome: Outcome, log: &mut Log) {
         let end = self.settings.clock.now();
         let line = &mut self.lines[place.0];
         let user = &mut line.users[place.1];
-        if !keep {
-            user.connection = None;
-        }
-        let Some(UnderWay { turn, slice, start, .. }) = user.under_way.take() else { return };
+        let Some(UnderWay { turn, slice, start }) = user.under_way.take() else { return };
         user.idle_since = end;
         self.busy -= 1;
         let sample = Sample {
@@ -257,12 +162,8 @@ impl Pool {
             outcome,
         };
         log.push(sample, slice.is_some());
-        let pause = if matches!(outcome.error, Some(ErrorKind::Connect | ErrorKind::Tls)) {
-            PAUSE
-        } else {
-            0
-        };
-        line.pace.finished(&turn, end + pause);
+        let failed = matches!(outcome.error, Some(ErrorKind::Connect | ErrorKind::Tls));
+        line.pace.finished(&turn, end + if failed { PAUSE } else { 0 });
     }
 
     /// Ends the requests whose time is over.
@@ -271,64 +172,35 @@ impl Pool {
         self.look_at = now + (timeout / 10).clamp(1_000_000, LOOK_UP.as_nanos() as Nanoseconds);
         for target in 0..self.lines.len() {
             for at in 0..self.lines[target].users.len() {
-                let User { connection, under_way, .. } = &self.lines[target].users[at];
-                let (Some(connection), Some(under_way)) = (connection, under_way) else { continue };
-                if now - under_way.start < timeout {
-                    continue;
+                let under_way = &self.lines[target].users[at].under_way;
+                if under_way.as_ref().is_some_and(|request| now - request.start >= timeout) {
+                    let outcome = self.wire.give_up((target, at), ErrorKind::Timeout);
+                    self.finish((target, at), outcome, log);
                 }
-                let outcome = if under_way.connecting {
-                    Outcome::failed(ErrorKind::Connect)
-                } else {
-                    connection.give_up(ErrorKind::Timeout)
-                };
-                self.finish((target, at), outcome, false, log);
             }
         }
     }
 
     /// A stop: requests under way have no outcome, and are not recorded.
     fn abandon(&mut self) {
-        for user in self.lines.iter_mut().flat_map(|line| &mut line.users) {
-            if user.under_way.take().is_some() {
-                user.connection = None;
+        for (target, line) in self.lines.iter_mut().enumerate() {
+            for (at, user) in line.users.iter_mut().enumerate() {
+                if user.under_way.take().is_some() {
+                    self.wire.give_up((target, at), ErrorKind::Timeout);
+                }
             }
         }
         self.busy = 0;
     }
 }
 
-impl Sender for Pool {
+impl<W: Wire> Sender for Pool<W> {
     fn prepare(&mut self, slice: &Slice) {
-        let line = &mut self.lines[slice.target];
-        let needed = match (self.settings.per_request, line.pace.is_open()) {
-            (true, _) => 0,
-            // More are made when they are needed.
-            (false, true) => 1,
-            (false, false) => self.share.of(slice.users),
-        };
-        let timeout = Duration::from_nanos(self.settings.timeout.unsigned_abs());
-        let waiting = Waiting::Blocking { connect: timeout };
-        for (at, user) in line.users.iter_mut().enumerate() {
-            user.keep_if_quiet();
-            if user.connection.is_some() || at >= needed {
-                continue;
-            }
-            let opened = Connection::open(&self.settings.targets[slice.target], waiting);
-            let opened = opened.and_then(|connection| {
-                connection.channel().socket().never_block()?;
-                let socket = connection.channel().socket().raw();
-                self.epoll.add(socket, key((slice.target, at)), Interest::Readable)?;
-                Ok(connection)
-            });
-            user.wants_to_write = false;
-            match opened {
-                Ok(connection) => user.connection = Some(connection),
-                // Those that cannot be made now are errors of the requests that need them: to
-                // wait for each of them here would take hours with many users.
-                Err(error) if error.kind() == io::ErrorKind::TimedOut || stop::asked() => return,
-                Err(_) => {}
-            }
-        }
+        // An open loop makes further connections when it needs them.
+        let open = self.lines[slice.target].pace.is_open();
+        let users = if open { 1 } else { self.share.of(slice.users) };
+        let patience = Duration::from_nanos(self.settings.timeout.unsigned_abs());
+        self.wire.prepare(slice.target, users, patience);
     }
 
     fn run(&mut self, slice: &Slice, start: Nanoseconds, log: &mut Log) -> Nanoseconds {
@@ -352,24 +224,11 @@ impl Sender for Pool {
                 self.give_up_overdue(now, log);
             }
             let border = if now < until { until } else { Nanoseconds::MAX };
-            self.epoll.wait(wake.min(border).min(self.look_at) - now);
-            for at in 0..self.epoll.ready() {
-                let (key, writable) = self.epoll.event(at);
-                self.event(place(key), writable, log);
+            for at in 0..self.wire.wait(wake.min(border).min(self.look_at) - now) {
+                self.event(at, log);
             }
         };
         self.lines[slice.target].pace.end(end, slice.length, slice.drains);
         end
     }
-}
-
-/// A user, by target and number.
-type Place = (usize, usize);
-
-fn key((target, user): Place) -> u64 {
-    (target as u64) << 32 | user as u64
-}
-
-fn place(key: u64) -> Place {
-    ((key >> 32) as usize, (key & 0xffff_ffff) as usize)
 }

@@ -3,6 +3,7 @@
 
 use crate::clock::Nanoseconds;
 use crate::crew::{Crew, Lead, Sender, Settings};
+use crate::http1::Http1;
 use crate::live::Live;
 use crate::log::Log;
 use crate::pace::{Pace, Share};
@@ -106,8 +107,9 @@ impl Session {
             Mode::Constant { rate } => Pace::constant(rate, self.users, share),
             Mode::Open { rate } => Pace::open(rate, self.users, share),
         };
-        let pool = Pool::new(settings, self.users, share, pace).or_failed("epoll")?;
-        Ok(Box::new(pool))
+        let (targets, users) = (settings.targets.clone(), share.of(self.users));
+        let wire = Http1::new(targets, users, settings.per_request).or_failed("epoll")?;
+        Ok(Box::new(Pool::new(settings, self.users, share, wire, pace)))
     }
 }
 

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+//! How requests travel. A wire makes connections and carries bytes; when a request is sent, and
+//! every time that is taken of it, is the pool's matter, whatever the protocol.
+
+use crate::clock::Nanoseconds;
+use crate::sample::{ErrorKind, Outcome};
+use std::io;
+use std::time::Duration;
+
+/// A user, by target and number.
+pub type Place = (usize, usize);
+
+/// What has become of a user's request.
+#[derive(Debug)]
+pub enum News {
+    /// The way that [`Wire::open`] did not find at once is there: it can be sent.
+    Open,
+    Ended(Outcome),
+}
+
+/// Each user has one request under way at most: opened, then sent, then ended or given up.
+pub trait Wire {
+    /// Makes connections of so many users, outside of the timed part; those that cannot be made
+    /// are errors of the requests that need them. It waits for `patience` at most.
+    fn prepare(&mut self, target: usize, users: usize, patience: Duration);
+
+    /// Whether the user's request can be sent now; if not, there will be news. `idle` users may
+    /// have a connection that has ended meanwhile.
+    fn open(&mut self, place: Place, idle: bool) -> io::Result<bool>;
+
+    /// Sends a request that can be sent; its outcome if there is one already.
+    fn send(&mut self, place: Place) -> Option<Outcome>;
+
+    /// Waits for events, for so many ns at most, and returns their number.
+    fn wait(&mut self, most: Nanoseconds) -> usize;
+
+    /// What one of these events brought.
+    fn event(&mut self, at: usize, news: &mut Vec<(Place, News)>);
+
+    /// What the request amounts to if it is given up now.
+    fn give_up(&mut self, place: Place, error: ErrorKind) -> Outcome;
+}
