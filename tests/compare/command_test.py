@@ -4,6 +4,7 @@
 import json
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -97,6 +98,12 @@ def test_unequal_sizes_have_no_published_test(files: dict[str, str]) -> None:
         (("--baseline", "a=a.csv", "b=b.csv", "--budget", "3"), "--budget: found '3'"),
         (("--baseline", "a=a.csv", "b=b.csv", "--warmup", "-1"), "--warmup: found '-1'"),
         (("--baseline", "a=a.csv", "b=b.csv", "--primary", "p42"), "p42"),
+        (("--baseline", "a=a.csv", "b=b.csv", "--unit", "min"), "--unit: found 'min'"),
+        (
+            ("--baseline", "a=a.csv", "b=b.csv", "--columns", "start=x"),
+            "no duration; add duration=",
+        ),
+        (("/nowhere", "--unit", "s"), "--columns and --unit are for files of runs"),
         (
             ("--baseline", "a=a", "b=b", "c=c", "--method", "published-t"),
             "published-t compares two conditions",
@@ -125,3 +132,23 @@ def test_without_a_reader_there_is_no_traceback(files: dict[str, str]) -> None:
     shell = ["bash", "-c", command, files["plain"], files["hook"]]
     done = subprocess.run(shell, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_columns_of_any_name_and_unit(files: dict[str, str], tmp_path: Path) -> None:
+    """The same runs under other names and in µs have the same effect."""
+    renamed = []
+    for condition, text in files.items():
+        paths = []
+        for path in map(Path, text.partition("=")[2].split(",")):
+            rows = [row.split(",") for row in path.read_text().splitlines()[1:]]
+            lines = [f"{float(took) * 1000!r};{begun}" for begun, took in rows]
+            paths.append(tmp_path / path.name)
+            paths[-1].write_text("took;begun\n" + "\n".join(lines) + "\n")
+        renamed.append(f"{condition}={','.join(map(str, paths))}")
+    effects = []
+    options = ("--columns", "duration=took,start=begun", "--unit", "us")
+    for named, more in (([*files.values()], ()), (renamed, options)):
+        done = tare("--baseline", *named, "--json", *more)
+        assert done.returncode == 0, done.stderr
+        effects.append(json.loads(done.stdout)["comparisons"][0]["effect"]["relative"])
+    assert effects[0] == pytest.approx(effects[1], rel=1e-6)

@@ -15,6 +15,7 @@ from tare.cli.outcome import AsJson, AsMarkdown, FailOn, History, Labels, Outcom
 from tare.errors import InputError
 
 if TYPE_CHECKING:
+    from tare.samples import Asked
     from tare.verdict import Judgement
 
 USAGE = (
@@ -71,6 +72,23 @@ def compare(
     method: Annotated[
         Method, typer.Option(help="published-t adds the pooled t-test of the hook paper.")
     ] = Method.TARE,
+    columns: Annotated[
+        str | None,
+        typer.Option(
+            metavar="start=COLUMN,duration=COLUMN[,...]",
+            help="Columns of CSV, Parquet and Arrow files: start, end, intended, duration, ok,"
+            " status, error, bytes, span, condition.",
+            show_default=False,
+        ),
+    ] = None,
+    unit: Annotated[
+        str | None,
+        typer.Option(
+            metavar="ns|us|ms|s",
+            help="The unit of times in files that do not state it.",
+            show_default=False,
+        ),
+    ] = None,
     paired: Annotated[
         bool,
         typer.Option("--paired", help="Files in the same position belong to one block."),
@@ -106,8 +124,9 @@ def compare(
 ) -> None:
     """Say whether conditions differ, by how much, and how sure that is.
 
-    Reads CSV with start_time,response_time (s, ms; also .gz), Parquet, Arrow, and what JMeter
-    (JTL), k6 (CSV) and wrk2 (--latency) write. Runs, never single requests, are compared.
+    Reads CSV (start_time,response_time in s, ms, or any --columns), Parquet, Arrow, and what k6,
+    JMeter, Locust, oha, hey, fortio, Gatling, wrk2, HdrHistogram (logs), OpenTelemetry (OTLP JSON
+    lines) and Jaeger (JSON) write; also gzipped. Runs, never single requests, are compared.
     """
     outcome = Outcome.wanted(
         as_json=as_json, as_markdown=as_markdown, fail_on=fail_on, history=history, labels=labels
@@ -118,12 +137,15 @@ def compare(
     if folders:
         if warmup != "0" or paired or method is not Method.TARE:
             raise InputError(f"{folders[0]}: --warmup, --paired and --method are for files of runs")
+        if columns is not None or unit is not None:
+            raise InputError(f"{folders[0]}: --columns and --unit are for files of runs")
         judgement = _of_results(folders, conditions or (), fraction, metric)
     else:
         if conditions:
             raise InputError("--condition: is for two result folders; files have no conditions")
         judgement = _of_files(
             _named(baseline, what),
+            _asked(columns, unit),
             warmup=warmup,
             method=method,
             paired=paired,
@@ -225,6 +247,7 @@ def _by_number(path: Path) -> list[tuple[str, int]]:
 
 def _of_files(
     conditions: dict[str, list[Path]],
+    asked: Asked,
     *,
     warmup: str,
     method: Method,
@@ -246,13 +269,19 @@ def _of_files(
             )
     if method is Method.PUBLISHED_T and len(others) != 1:
         raise InputError("--method published-t compares two conditions; name one beside --baseline")
-    files = open_files(conditions, _warm_up(warmup))
+    files = open_files(conditions, _warm_up(warmup), asked)
     judgement = judge(experiment_of(files, name, paired, budget, primary))
     if method is Method.TARE:
         return judgement
     other = others[0][0]
     published, warnings = published_test(files.durations(name), files.durations(other), other)
     return replace(judgement, published=published, warnings=(*judgement.warnings, *warnings))
+
+
+def _asked(columns: str | None, unit: str | None) -> Asked:
+    from tare.samples import Asked, parse_columns
+
+    return Asked({} if columns is None else parse_columns(columns), unit)
 
 
 def _warm_up(text: str) -> int | Literal["auto"]:
