@@ -3,6 +3,7 @@
 
 import json
 import os
+import re
 import shutil
 import signal
 import sys
@@ -153,14 +154,28 @@ def test_files_of_a_folder_stand_in_the_order_of_their_numbers(tmp_path: Path) -
     assert "run2.csv" in done.stderr
 
 
-def test_two_files_have_a_verdict_that_says_what_is_missing(folders: tuple[Path, Path]) -> None:
-    done = tare(*(folder / "run1.csv" for folder in folders))
+JTL = "timeStamp,elapsed,label,responseCode,success,bytes\n"
+K6 = "metric_name,timestamp,metric_value,status\n"
+
+
+@pytest.mark.parametrize(
+    ("head", "row"),
+    [
+        (JTL, "17000000{second:02}000,{ms},home,200,true,99\n"),
+        (K6, "http_req_duration,17000000{second:02},{ms},200\n"),
+    ],
+    ids=["JMeter", "k6"],
+)
+def test_two_files_have_a_verdict_that_says_what_is_missing(
+    head: str, row: str, tmp_path: Path
+) -> None:
+    for name, level in (("before", 100), ("after", 110)):
+        rows = (row.format(second=i, ms=level + i % 3) for i in range(60))
+        (tmp_path / f"{name}.csv").write_text(head + "".join(rows))
+    done = tare(tmp_path / "before.csv", tmp_path / "after.csv")
     assert done.returncode == 0, done.stderr
-    assert "inconclusive" in done.stdout
-    assert (
-        "cannot tell a change from chance between runs: 5 are needed, 4 more; seen so far"
-        in done.stdout
-    )
+    assert re.search(r"inconclusive +new +p50 +\+9\.9 % \(\+10\.0 ms\)", done.stdout)
+    assert "from chance between runs: 5 are needed, 4 more; seen so far" in done.stdout
 
 
 @pytest.mark.parametrize(

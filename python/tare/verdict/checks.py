@@ -8,7 +8,7 @@ from itertools import groupby, permutations
 
 from tare.samples.model import REQUEST, Experiment, Run
 from tare.verdict.evidence import Evidence
-from tare.verdict.words import count, percent
+from tare.verdict.words import count, duration, percent
 
 TAIL_REQUESTS = 10
 
@@ -56,10 +56,10 @@ def order(runs: Sequence[Run], experiment: Experiment) -> Iterator[str]:
         if not ends or not starts or len(last) < len(ends) or len(first) < len(starts):
             continue
         if max(last) <= min(first):
-            gap = (min(first) - max(last)) / 60e9
+            gap = duration(min(first) - max(last))
             yield (
                 f"order is confounded: every run of '{early}' came before every run of '{late}'"
-                f" ({gap:.1f} min between), so anything that changed in time counts as an effect;"
+                f" ({gap} between), so anything that changed in time counts as an effect;"
                 " run the conditions in blocks of random order"
             )
 
