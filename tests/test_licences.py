@@ -14,6 +14,7 @@ WITHOUT = {
     "Cargo.lock",
     "fuzz/Cargo.lock",
     "uv.lock",
+    "setup/peers/fortio/go.sum",
     "docs/images/report.png",
     "python/tare/py.typed",
 }
