@@ -170,12 +170,6 @@ mod tests {
     #[test]
     fn threads_that_start_later_are_counted_from_their_start() {
         const ENOUGH: Nanoseconds = 30_000_000;
-        let sum = || -> Nanoseconds {
-            let tasks = fs::read_dir("/proc/self/task").unwrap();
-            let stats = tasks.map(|task| fs::read(task.unwrap().path().join("schedstat")));
-            stats.filter_map(|stat| run_delay(&stat.ok()?)).sum()
-        };
-        let before = sum();
         let mut delay = TaskDelay::of_process(std::process::id().cast_signed()).unwrap();
         delay.read().unwrap();
         // Two that want the same CPU: each waits for the other.
@@ -200,12 +194,12 @@ mod tests {
             .collect();
         ends.iter().for_each(|_| has_waited.recv().unwrap());
         let counted = delay.read().unwrap();
-        let most = sum() - before;
         for (end, thread) in ends {
             drop(end);
             thread.join().unwrap();
         }
-        assert!(2 * ENOUGH <= counted && counted <= most, "{counted} {most}");
+        // Other tests' threads wait, too: there is no telling how much it may be at most.
+        assert!(2 * ENOUGH <= counted, "{counted}");
     }
 
     #[test]
