@@ -1,11 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """Every case prints the result and errno of every call: the same with and without the hook."""
 
+import re
+import subprocess
 from pathlib import Path
 
 import pytest
 from tests.hook.conftest import CASES, Compile
 from tests.hook.hooked import hooked, inert, plain, rules
+from tests.hook.table import NAKED, covers
 
 # Traces what occurs everywhere, and looks ahead of every write for what never occurs.
 RULES = rules("a", "e", "0", scope="all", direction="both") + rules(
@@ -21,7 +24,14 @@ def test_a_call_does_what_it_does_without_the_hook(
     expected = plain([program], tmp_path)
     assert expected.code != 99, expected.err
     assert inert([program], tmp_path) == expected
-    assert hooked([program], tmp_path, RULES).behaviour == expected
+    seen = hooked([program], tmp_path, RULES)
+    assert seen.behaviour == expected
+    about = covers(CASES / f"{name}.c")
+    rows = seen.stats["functions"]
+    counted = {row["function"] for row in rows if row["calls_socket"] + row["calls_other"]}
+    assert about - {*NAKED} <= counted, "the case does not call what it says it covers"
+    asked_for = subprocess.check_output(["nm", "--dynamic", "--undefined-only", program], text=True)
+    assert about & {*NAKED} <= set(re.findall(r"(\w+)@", asked_for))
 
 
 @pytest.mark.parametrize("length", ["4", "8", "9"])

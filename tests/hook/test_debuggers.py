@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""gdb, strace and perf with programs under the hook: same output, same exit code."""
+"""gdb, strace, perf: a breakpoint in a read, every call and child traced, profiles."""
 
 import re
 import subprocess

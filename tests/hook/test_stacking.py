@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The hook and another preload library, in both orders: both work, neither is noticed."""
+"""libfaketime, and a library that counts calls: preloaded in front of the hook and behind it."""
 
 import subprocess
 import sys

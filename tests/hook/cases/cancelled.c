@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// covers: read, write, accept
 // Every cancellation point that is forwarded stays one.
 #include "case.h"
 

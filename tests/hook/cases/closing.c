@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// covers: read, close
 // One thread closes or shuts down what another is reading from.
 #include "case.h"
 

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// covers: read, write, accept, accept4, connect, socket, close
 #include "case.h"
 
 int main(void) {

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// covers: read, recv, write, close, dup, dup2, dup3, fcntl
 #include "case.h"
 
 int main(void) {

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// covers: read, readv, preadv2, recv, recvfrom, recvmsg, recvmmsg, write, writev, send, sendto,
+// covers: sendmsg, sendmmsg, sendfile, accept, connect, socket, socketpair, close
 #include "case.h"
 
 int main(void) {

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// covers: read, write
 #include "case.h"
 #include <spawn.h>
 

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// covers: read, recv, send
 #include "case.h"
 
 int main(void) {

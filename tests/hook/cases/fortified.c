@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// covers: __read_chk, __recv_chk, __recvfrom_chk
 // cc: -O2 -U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=2
 // The checked forms that the compiler puts in, and their end on an overflow.
 #include "case.h"

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// covers: read, write, close, dup
 // A signal handler that reads and writes while the thread is in a read.
 #include "case.h"
 

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// covers: read, readv, recv, recvfrom, recvmsg, write
 #include "case.h"
 
 static volatile sig_atomic_t calls;

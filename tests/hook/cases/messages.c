@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// covers: sendmmsg
 // Each argument is a call of sendmmsg, its messages divided by bars.
 #include "case.h"
 

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// covers: read, recv, write, send, close
 #include "case.h"
 
 int main(void) {

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// covers: read, recvmsg, write, sendmsg, close
 // Descriptors that travel in a control message, over sockets and to numbers that were others'.
 #include "case.h"
 

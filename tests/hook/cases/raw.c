@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// covers: syscall
 // `syscall` with all of its arguments.
 #include "case.h"
 

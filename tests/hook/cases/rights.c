@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// covers: recvmmsg, sendmsg, dup
 // Descriptors that come with the messages of one recvmmsg.
 #include "case.h"
 

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// covers: recv, fclose, fdopen
 // stdio over a socket, then a file under the same number.
 #include "case.h"
 

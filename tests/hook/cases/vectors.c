@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// covers: readv, preadv2, write, writev, pwritev2
 #include "case.h"
 
 int main(void) {

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// covers: read, close, dup2, vfork
 // A child of vfork borrows its parent's memory: what it closes is closed for itself alone.
 #include "case.h"
 
