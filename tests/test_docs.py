@@ -13,7 +13,6 @@ from pathlib import Path
 import pytest
 
 from tare.native import native
-from tare.plan import load
 
 DOCS = Path(__file__).parents[1] / "docs"
 
@@ -71,11 +70,3 @@ def test_the_first_commands_of_compare(tmp_path: Path) -> None:
     assert re.search(
         r"(slower|faster|unchanged|shape-changed|inconclusive) +head +p50 .* 6\+6", done.stdout
     )
-
-
-def test_the_plan_of_compare_is_one(tmp_path: Path) -> None:
-    (text,) = re.findall(r"```toml\n(.*?)```", (DOCS / "compare.md").read_text(), flags=re.DOTALL)
-    (tmp_path / "plan.toml").write_text(f"name = 'versions'\nbudget = '3%'\n{text}")
-    plan = load(tmp_path / "plan.toml")
-    assert [condition.name for condition in plan.conditions] == ["base", "head"]
-    assert plan.design_used == "interleaved"

@@ -11,9 +11,10 @@ import typer
 import yaml
 
 from tare.cli import app
+from tare.plan import load
 
 WORKFLOW = Path(__file__).parents[2] / "docs/examples/github-actions.yml"
-PAGE = Path(__file__).parents[2] / "docs/compare.md"
+PLAN = WORKFLOW.with_name("change.toml")
 
 
 def steps() -> list[dict[str, Any]]:
@@ -47,11 +48,21 @@ def test_it_is_a_workflow_whose_steps_do_one_thing() -> None:
 
 def test_every_command_line_of_tare_is_understood() -> None:
     found = [parse(words) for step in steps() for words in commands(step.get("run", ""))]
-    first, second, compared = found
-    assert [str(first["out"]), str(second["out"])] == compared["what"]
+    ran, compared = found
+    assert [str(ran["out"])] == compared["what"]
+    assert Path(ran["plan_file"]).name == PLAN.name
     assert compared["as_markdown"]
     assert compared["fail_on"] == ["slower,invalid"]
     assert str(compared["history"]) == "history"
+
+
+def test_its_plan_sets_the_two_checkouts_side_by_side() -> None:
+    paths = {step["with"]["path"] for step in steps() if "checkout" in step.get("uses", "")}
+    plan = load(PLAN)
+    assert plan.baseline_name == "base"
+    assert plan.design_used == "interleaved"
+    assert {condition.name for condition in plan.conditions} == paths
+    assert all(f'"{{plan}}/../../{path}"' in plan.text for path in paths)
 
 
 def test_a_wrong_option_would_be_seen() -> None:

@@ -19,7 +19,15 @@ _TABLES = {
     "files": ("file {}", set[str]()),
 }
 """Of a manifest: how a key is called, and the keys that say nothing here."""
-_SETTINGS = ("design", "slice_ns", "environments", "primary", "budget", "alpha")
+_SETTINGS = {
+    "name": "plan",
+    "design": "design",
+    "slice_ns": "slice_ns",
+    "environments": "environments",
+    "primary": "primary metric",
+    "budget": "budget",
+    "alpha": "alpha",
+}
 
 
 def differences(
@@ -37,7 +45,7 @@ def differences(
         was, now = _table(old, name), _table(new, name)
         keys = sorted({*was, *now} - ignored)
         changed += ((called.format(key), was.get(key), now.get(key)) for key in keys)
-    changed += ((key, old.get(key), new.get(key)) for key in _SETTINGS)
+    changed += ((called, old.get(key), new.get(key)) for key, called in _SETTINGS.items())
     layers = [_layers(manifest) for manifest in (old, new)]
     changed += (
         (f"layers of '{name}'", layers[0].get(name), layers[1].get(name)) for name in conditions

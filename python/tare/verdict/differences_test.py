@@ -41,6 +41,7 @@ def test_nothing_differs_but_what_is_another_every_moment() -> None:
         ({"files": {}}, "another file rules.toml: 11aa (old), none (new)"),
         ({"service": {"command": "other"}}, "another service, command: server --port {port} (old)"),
         ({"design": "blocks"}, "another design: interleaved (old), blocks (new)"),
+        ({"name": "other"}, "another plan: none (old), other (new)"),
         ({"budget": 0.5}, "another budget: 0.03 (old), 0.5 (new)"),
     ],
 )
