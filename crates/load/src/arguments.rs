@@ -12,6 +12,8 @@ Examples:
     tare-load http http://127.0.0.1:8080/ --mode open --rate 1000 --users 64
   Two services compared, 5 ms of load at a time in random order:
     tare-load http --target plain=http://127.0.0.1:8080/ --target hook=http://127.0.0.1:8081/
+  Fifty users as streams of HTTP/2 on two connections:
+    tare-load http https://localhost:8443/ --http 2 --users 50 --connections 2
   The most that a service bears:
     tare-load http http://127.0.0.1:8080/ --capacity";
 
@@ -25,7 +27,7 @@ pub struct Arguments {
 
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// HTTP/1.1 load, in clear text or under TLS, on one service, or on several in turn.
+    /// HTTP/1.1 or HTTP/2 load, in clear text or under TLS, on one service, or on several in turn.
     Http(Box<Http>),
     /// The tables that --out and --machine write, and their columns.
     Schema {
@@ -55,6 +57,16 @@ pub enum Reuse {
     PerRequest,
 }
 
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Version {
+    /// A connection for each user.
+    #[value(name = "1.1")]
+    One,
+    /// Users are streams on a few connections: by ALPN under TLS, else by prior knowledge.
+    #[value(name = "2")]
+    Two,
+}
+
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Http {
@@ -70,7 +82,7 @@ pub struct Http {
     #[arg(long, value_enum, default_value_t = Mode::Closed)]
     pub mode: Mode,
 
-    /// Users (closed, constant), or the most connections to a target (open).
+    /// Users (closed, constant), or the most requests under way to a target (open).
     /// [default: 1; open: 256]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=65_536))]
     pub users: Option<u32>,
@@ -86,6 +98,15 @@ pub struct Http {
     /// How connections are used.
     #[arg(long, value_enum, default_value_t = Reuse::KeepAlive)]
     pub connection: Reuse,
+
+    /// Version of HTTP.
+    #[arg(long, value_name = "V", value_enum, default_value = "1.1")]
+    pub http: Version,
+
+    /// Connections of HTTP/2 to a target, which its users share.
+    /// [default: 1; one for each of --threads]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=65_536))]
+    pub connections: Option<u32>,
 
     /// Method of the requests. [default: GET; with --body: POST]
     #[arg(long, value_name = "M", value_parser = values::method)]

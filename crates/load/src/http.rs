@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! `tare-load http`: from arguments to threads, and to the summary at the end.
 
-use crate::arguments::{self, Http, Reuse};
+use crate::arguments::{self, Http, Reuse, Version};
 use crate::budget::Budget;
 use crate::capacity::{MOST_USERS, Search};
 use crate::clock::{Clock, Nanoseconds};
@@ -16,7 +16,7 @@ use crate::session::{FILES_OF_A_THREAD, Mode, Session};
 use crate::slices::{Plan, Rounds, Schedule};
 use crate::stop;
 use crate::target::{Message, Target};
-use crate::tls::{Tls, Trust};
+use crate::tls::{self, Tls, Trust};
 use crate::url::Url;
 use crate::values::CpuList;
 use rustls::ClientConfig;
@@ -39,8 +39,9 @@ pub fn run(arguments: &Http) -> Result<ExitCode, Failure> {
     let files = OTHER_FILES + watching + arguments.threads as usize * FILES_OF_A_THREAD;
     let users = users(arguments, mode, limit.saturating_sub(files))?;
     // An open loop makes connections when they are needed.
-    if !matches!(mode, Mode::Open { .. }) {
-        enough_open_files(users, targets.len(), files, limit)?;
+    let connections = connections(arguments)?;
+    if connections.is_some() || !matches!(mode, Mode::Open { .. }) {
+        enough_open_files(users, connections, targets.len(), files, limit)?;
     }
     separate_files(arguments)?;
     let samples = Place::open("--out", arguments.out.as_deref())?;
@@ -84,6 +85,7 @@ pub fn run(arguments: &Http) -> Result<ExitCode, Failure> {
         mode,
         users,
         threads: arguments.threads as usize,
+        connections,
         schedule,
         watched,
         samples,
@@ -146,21 +148,43 @@ fn users(arguments: &Http, mode: Mode, connections: usize) -> Result<usize, Fail
     Ok(users)
 }
 
+/// Connections of HTTP/2; without them it is HTTP/1.1.
+fn connections(arguments: &Http) -> Result<Option<usize>, Failure> {
+    let given = arguments.connections;
+    match arguments.http {
+        Version::One if given.is_some() => Err(Failure::input(
+            "--connections is for --http 2: in HTTP/1.1 each of --users has a connection",
+        )),
+        Version::One => Ok(None),
+        Version::Two if arguments.connection == Reuse::PerRequest => {
+            Err(Failure::input("--connection per-request is for --http 1.1"))
+        }
+        Version::Two if given.is_some_and(|given| given < arguments.threads) => {
+            Err(Failure::input(format_args!(
+                "--threads {}: each needs one of --connections",
+                arguments.threads
+            )))
+        }
+        Version::Two => Ok(Some(given.unwrap_or(arguments.threads) as usize)),
+    }
+}
+
 /// `others` are the files beside the connections.
 fn enough_open_files(
     users: usize,
+    connections: Option<usize>,
     targets: usize,
     others: usize,
     limit: usize,
 ) -> Result<(), Failure> {
-    let needed = users * targets + others;
+    let needed = connections.unwrap_or(users) * targets + others;
     if needed <= limit {
         return Ok(());
     }
     Err(Failure::input(format_args!(
-        "--users {users}: with their connections to all targets, threads and watched processes \
-         they need {needed} open files, and the limit is {limit}: raise it (ulimit -n), or lower \
-         --users"
+        "{}: with connections to all targets, threads and watched processes that needs {needed} \
+         open files, and the limit is {limit}: raise it (ulimit -n), or lower the number",
+        connections.map_or(format!("--users {users}"), |n| format!("--connections {n}"))
     )))
 }
 
@@ -193,7 +217,7 @@ fn targets(arguments: &Http) -> Result<Arc<[Target]>, Failure> {
         }
         named.push((target.name.clone(), target.url.clone()));
     }
-    let tls = tls(arguments, named.iter().any(|(_, url)| url.tls))?;
+    let tls = tls_config(arguments, named.iter().any(|(_, url)| url.tls))?;
     let body = read(arguments.body.as_deref(), "--body")?;
     let method = match (&arguments.method, &body) {
         (Some(method), _) => method.clone(),
@@ -230,7 +254,7 @@ fn targets(arguments: &Http) -> Result<Arc<[Target]>, Failure> {
 }
 
 /// What the sessions have in common, if any of the targets has TLS.
-fn tls(arguments: &Http, is_needed: bool) -> Result<Option<ClientConfig>, Failure> {
+fn tls_config(arguments: &Http, is_needed: bool) -> Result<Option<ClientConfig>, Failure> {
     if !is_needed {
         return match (&arguments.ca, arguments.insecure) {
             (None, false) => Ok(None),
@@ -242,7 +266,11 @@ fn tls(arguments: &Http, is_needed: bool) -> Result<Option<ClientConfig>, Failur
         Some(file) => Trust::File(file),
         None => Trust::System,
     };
-    trust.config(b"http/1.1").map(Some)
+    let protocol = match arguments.http {
+        Version::One => tls::HTTP1,
+        Version::Two => tls::HTTP2,
+    };
+    trust.config(protocol).map(Some)
 }
 
 /// The processes to watch, by target.

@@ -15,6 +15,23 @@ pub struct Expected {
     pub body: Option<Vec<u8>>,
 }
 
+impl Expected {
+    /// What is wrong with a complete answer.
+    pub fn error(&self, status: u16, body: &BodyCheck) -> Option<ErrorKind> {
+        let welcome = match self.statuses.as_slice() {
+            [] => (200..400).contains(&status),
+            statuses => statuses.contains(&status),
+        };
+        if !welcome {
+            Some(ErrorKind::Status)
+        } else if body.is_wrong(self.body.as_deref()) {
+            Some(ErrorKind::Body)
+        } else {
+            None
+        }
+    }
+}
+
 /// What came is not a response that HTTP/1.1 allows.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Malformed;
@@ -38,8 +55,9 @@ pub struct Response {
     body: BodyCheck,
 }
 
+/// A body beside the one that is expected.
 #[derive(Debug, Default)]
-struct BodyCheck {
+pub struct BodyCheck {
     length: usize,
     differs: bool,
 }
@@ -120,17 +138,7 @@ impl Response {
 
     /// What the complete response amounts to.
     pub fn outcome(&self, expected: &Expected) -> Outcome {
-        let welcome = match expected.statuses.as_slice() {
-            [] => (200..400).contains(&self.status),
-            statuses => statuses.contains(&self.status),
-        };
-        let error = if !welcome {
-            Some(ErrorKind::Status)
-        } else if self.body.is_wrong(expected.body.as_deref()) {
-            Some(ErrorKind::Body)
-        } else {
-            None
-        };
+        let error = expected.error(self.status, &self.body);
         Outcome { error, ..self.failed(ErrorKind::Status) }
     }
 
@@ -187,7 +195,7 @@ impl Response {
 }
 
 impl BodyCheck {
-    fn add(&mut self, part: &[u8], expected: Option<&[u8]>) {
+    pub fn add(&mut self, part: &[u8], expected: Option<&[u8]>) {
         if let Some(expected) = expected {
             let rest = expected.get(self.length..).unwrap_or_default();
             self.differs |= !rest.starts_with(part);

@@ -4,6 +4,7 @@
 use crate::clock::Nanoseconds;
 use crate::crew::{Crew, Lead, Sender, Settings};
 use crate::http1::Http1;
+use crate::http2::Http2;
 use crate::live::Live;
 use crate::log::Log;
 use crate::pace::{Pace, Share};
@@ -45,6 +46,8 @@ pub struct Session {
     /// The most that a slice has, of all threads together.
     pub users: usize,
     pub threads: usize,
+    /// Of HTTP/2, of all threads together; without them it is HTTP/1.1.
+    pub connections: Option<usize>,
     pub schedule: Box<dyn Schedule>,
     /// Processes by target.
     pub watched: Vec<Vec<Process>>,
@@ -99,7 +102,7 @@ impl Session {
 
     fn sender(&self, share: Share) -> Result<Box<dyn Sender + Send>, Failure> {
         let settings = self.settings.clone();
-        if self.mode == Mode::Closed && self.users == 1 {
+        if self.mode == Mode::Closed && self.users == 1 && self.connections.is_none() {
             return Ok(Box::new(Solo::new(settings)));
         }
         let pace = || match self.mode {
@@ -107,7 +110,13 @@ impl Session {
             Mode::Constant { rate } => Pace::constant(rate, self.users, share),
             Mode::Open { rate } => Pace::open(rate, self.users, share),
         };
-        let (targets, users) = (settings.targets.clone(), share.of(self.users));
+        let users = share.of(self.users);
+        if let Some(connections) = self.connections {
+            let wire = Http2::new(settings.clone(), users, share.of(connections));
+            let wire = wire.or_failed("epoll")?;
+            return Ok(Box::new(Pool::new(settings, self.users, share, wire, pace)));
+        }
+        let targets = settings.targets.clone();
         let wire = Http1::new(targets, users, settings.per_request).or_failed("epoll")?;
         Ok(Box::new(Pool::new(settings, self.users, share, wire, pace)))
     }

@@ -4,6 +4,8 @@ use crate::response::Expected;
 use crate::socket::Waiting;
 use crate::tls::{self, Tls};
 use crate::url::Url;
+use bytes::Bytes;
+use http::{HeaderMap, HeaderName, HeaderValue, Request, Version};
 use std::io::ErrorKind;
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -18,6 +20,8 @@ pub struct Target {
     pub tls: Option<Tls>,
     /// The bytes of the whole request.
     pub request: Vec<u8>,
+    /// The same for HTTP/2: the head, and the body if there is one.
+    pub stream: (Request<()>, Option<Bytes>),
     /// A response to HEAD has no body.
     pub to_head: bool,
     pub expected: Expected,
@@ -62,12 +66,17 @@ impl Target {
             address,
             tls,
             request: message.encode(url),
+            stream: message.for_stream(url)?,
             to_head: message.method == "HEAD",
             expected: expected.clone(),
         };
         Ok((target, failure))
     }
 }
+
+/// Headers about a connection of HTTP/1.1; the host is another part of a head.
+const OF_HTTP1: [&str; 6] =
+    ["connection", "host", "keep-alive", "proxy-connection", "transfer-encoding", "upgrade"];
 
 /// What every request to every target has in common.
 #[derive(Debug, Clone)]
@@ -90,9 +99,7 @@ impl Message {
             }
         };
         add("Host", &url.authority);
-        // Without it a server may wait for a body where such a method usually has one.
-        let usual = matches!(&*self.method, "POST" | "PUT" | "PATCH");
-        if (self.body.is_some() || usual) && !self.has("Transfer-Encoding") {
+        if self.tells_its_length() && !self.has("Transfer-Encoding") {
             let length = self.body.as_ref().map_or(0, Vec::len);
             add("Content-Length", &length.to_string());
         }
@@ -109,10 +116,46 @@ impl Message {
         request
     }
 
+    /// The same as a head and a body of HTTP/2, without what only HTTP/1.1 has.
+    fn for_stream(&self, url: &Url) -> Result<(Request<()>, Option<Bytes>), Failure> {
+        let mut headers = HeaderMap::new();
+        for (name, value) in self.headers.iter().filter_map(|line| line.split_once(':')) {
+            if OF_HTTP1.iter().any(|of_http1| name.eq_ignore_ascii_case(of_http1)) {
+                continue;
+            }
+            let name = HeaderName::try_from(name).or_input(format_args!("--header {name}"))?;
+            let value =
+                HeaderValue::try_from(value.trim()).or_input(format_args!("--header {name}"))?;
+            headers.append(name, value);
+        }
+        if self.tells_its_length() && !headers.contains_key("content-length") {
+            headers.insert("content-length", self.body.as_ref().map_or(0, Vec::len).into());
+        }
+        let scheme = if url.tls { "https" } else { "http" };
+        let authority = self.value_of("Host").unwrap_or(&url.authority);
+        let mut request = Request::builder()
+            .method(&*self.method)
+            .uri(format!("{scheme}://{authority}{}", url.path))
+            .version(Version::HTTP_2)
+            .body(())
+            .or_input("this request cannot be sent")?;
+        *request.headers_mut() = headers;
+        Ok((request, self.body.clone().map(Bytes::from)))
+    }
+
+    /// Without it a server may wait for a body where such a method usually has one.
+    fn tells_its_length(&self) -> bool {
+        self.body.is_some() || matches!(&*self.method, "POST" | "PUT" | "PATCH")
+    }
+
     fn has(&self, name: &str) -> bool {
-        self.headers.iter().any(|line| {
-            line.split_once(':').is_some_and(|(given, _)| given.trim().eq_ignore_ascii_case(name))
-        })
+        self.value_of(name).is_some()
+    }
+
+    fn value_of(&self, name: &str) -> Option<&str> {
+        let mut lines = self.headers.iter().filter_map(|line| line.split_once(':'));
+        let (_, value) = lines.find(|(given, _)| given.trim().eq_ignore_ascii_case(name))?;
+        Some(value.trim())
     }
 }
 
@@ -154,5 +197,29 @@ mod tests {
             encoded(&["transfer-encoding: chunked"], Some(b"0\r\n\r\n"), false),
             "PUT /a?b HTTP/1.1\r\nHost: host:81\r\ntransfer-encoding: chunked\r\n\r\n0\r\n\r\n"
         );
+    }
+
+    #[test]
+    fn a_stream_has_no_headers_about_connections() {
+        let headers =
+            ["Host: other:1", "Connection: close", "Transfer-Encoding: chunked", "X-Y:  z"];
+        let message = Message {
+            method: "PUT".into(),
+            headers: headers.map(String::from).to_vec(),
+            body: Some(b"xyz".to_vec()),
+            close: false,
+        };
+        let (request, body) =
+            message.for_stream(&Url::parse("https://host:81/a?b").unwrap()).unwrap();
+        assert_eq!(request.uri(), "https://other:1/a?b");
+        assert_eq!(body.as_deref(), Some(&b"xyz"[..]));
+        let mut headers: Vec<_> =
+            request.headers().iter().map(|(name, value)| (name.as_str(), value)).collect();
+        headers.sort();
+        let expected = [("content-length", "3"), ("x-y", "z")];
+        assert!(
+            headers.iter().zip(expected).all(|(have, want)| have.0 == want.0 && have.1 == want.1)
+        );
+        assert_eq!(headers.len(), 2);
     }
 }

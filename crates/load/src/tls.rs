@@ -16,6 +16,10 @@ use std::path::Path;
 use std::sync::Arc;
 use tare_command::{Failure, ResultExt};
 
+/// Protocols as ALPN names them.
+pub const HTTP1: &[u8] = b"http/1.1";
+pub const HTTP2: &[u8] = b"h2";
+
 /// Sessions that a target's connections may take up again.
 const SESSIONS: usize = 256;
 
@@ -35,6 +39,7 @@ pub enum Trust<'path> {
 pub struct Tls {
     config: Arc<ClientConfig>,
     name: ServerName<'static>,
+    needs: Option<&'static [u8]>,
 }
 
 impl Trust<'_> {
@@ -96,19 +101,23 @@ impl Tls {
         config.resumption = Resumption::in_memory_sessions(SESSIONS);
         let name = ServerName::try_from(host.to_owned())
             .or_input(format_args!("'{host}' is no name that a certificate could be for"))?;
-        Ok(Self { config: Arc::new(config), name })
+        // Whoever does not know ALPN speaks HTTP/1.1.
+        let needs = (config.alpn_protocols == [HTTP2]).then_some(HTTP2);
+        Ok(Self { config: Arc::new(config), name, needs })
     }
 
     pub fn session(&self) -> io::Result<Session> {
         let inner = ClientConnection::new(self.config.clone(), self.name.clone());
         let inner = inner.map_err(io::Error::other)?;
-        Ok(Session { inner, readable: 0, is_over: false })
+        Ok(Session { inner, needs: self.needs, readable: 0, is_over: false })
     }
 }
 
 #[derive(Debug)]
 pub struct Session {
     inner: ClientConnection,
+    /// The protocol without which there is no session.
+    needs: Option<&'static [u8]>,
     /// Decrypted bytes that nobody has taken yet.
     readable: usize,
     /// The peer will send no more.
@@ -126,6 +135,10 @@ impl Session {
                     flushed => flushed?,
                 }
             } else if !self.inner.is_handshaking() {
+                if self.needs.is_some() && self.inner.alpn_protocol() != self.needs {
+                    let what = "it does not speak HTTP/2, or does not know ALPN";
+                    return Err(io::Error::new(ErrorKind::InvalidData, what));
+                }
                 return Ok(true);
             } else {
                 match self.fill(socket) {

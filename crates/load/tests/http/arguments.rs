@@ -14,6 +14,12 @@ fn wrong_arguments_are_one_line_and_exit_code_2() {
         (vec!["ftp://a"], "http://"),
         (vec!["https://a", "--ca", "/does/not/exist"], "--ca /does/not/exist"),
         (vec![&*url, "--insecure"], "https://"),
+        (vec![&*url, "--connections", "2"], "--http 2"),
+        (vec![&*url, "--http", "2", "--connection", "per-request"], "--http 1.1"),
+        (
+            vec![&*url, "--http", "2", "--threads", "2", "--users", "2", "--connections", "1"],
+            "--threads",
+        ),
         (vec![&*url, "--target", &*named], "--target"),
         (vec!["--target", "a"], "NAME=URL"),
         (vec!["--target", &*named, "--target", &*named], "'a'"),
