@@ -104,6 +104,11 @@ impl<'memory> Ring<'memory> {
         Ok(length)
     }
 
+    /// Words taken out so far.
+    pub fn taken(&self) -> u64 {
+        self.indices.consumer.tail.load(Relaxed)
+    }
+
     /// Records dropped so far.
     pub fn lost(&self) -> u64 {
         self.indices.producer.lost.load(Relaxed)
@@ -133,12 +138,13 @@ mod tests {
         assert!(ring.push(&[1, 2, 3]));
         assert!(ring.push(&[4, 5, 6]));
         assert!(!ring.push(&[7, 8, 9]));
-        assert_eq!(ring.lost(), 1);
+        assert_eq!((ring.lost(), ring.taken()), (1, 0));
         let mut out = [0; 3];
         assert_eq!((ring.pop(&mut out), out), (Ok(3), [1, 2, 3]));
         assert!(ring.push(&[7, 8, 9]), "room again, across the end");
         assert_eq!((ring.pop(&mut out), out), (Ok(3), [4, 5, 6]));
         assert_eq!((ring.pop(&mut out), out), (Ok(3), [7, 8, 9]));
+        assert_eq!(ring.taken(), 9);
         assert_eq!(ring.pop(&mut out), Ok(0));
     }
 

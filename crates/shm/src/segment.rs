@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 use crate::header::{Header, MAGIC, Refusal};
 use crate::process;
-use crate::syscall::{self, Errno};
+use crate::syscall;
 use core::ffi::{CStr, c_int};
 use core::ptr::NonNull;
 use core::sync::atomic::AtomicU64;
@@ -31,35 +31,29 @@ unsafe impl Send for Segment {}
 unsafe impl Sync for Segment {}
 
 impl Segment {
-    /// Creates a sealed segment of `size` bytes, zero behind its header, and maps it. Who gets
-    /// its descriptor, which is close-on-exec, has `others`' access (everyone may write
-    /// before Linux 5.1).
+    /// Creates a sealed segment of `size` bytes, zero behind its header, and maps it. Says its
+    /// descriptor, which is close-on-exec. Its owner may write it, others only under a
+    /// descriptor that they are given.
     pub fn create(
         name: &CStr,
         kind: u32,
         version: u32,
         size: usize,
-        others: Access,
     ) -> Result<(c_int, Self), Refusal> {
         if size < size_of::<Header>() {
             return Err(Refusal::TooSmall);
         }
         let fd = syscall::memfd_create(name, libc::MFD_CLOEXEC)?;
-        let filled = Self::fill(fd, kind, version, size, others);
+        let filled = Self::fill(fd, kind, version, size);
         let segment = filled.inspect_err(|_| syscall::close(fd))?;
         Ok((fd, segment))
     }
 
-    fn fill(
-        fd: c_int,
-        kind: u32,
-        version: u32,
-        size: usize,
-        others: Access,
-    ) -> Result<Self, Refusal> {
+    fn fill(fd: c_int, kind: u32, version: u32, size: usize) -> Result<Self, Refusal> {
+        syscall::fchmod(fd, 0o644)?;
         syscall::ftruncate(fd, size)?;
         let segment = Self::map(fd, size, Access::ReadWrite)?;
-        seal(fd, others)?;
+        syscall::fcntl(fd, libc::F_ADD_SEALS, SEALS)?;
         let pid = syscall::getpid();
         let header = Header {
             magic: MAGIC,
@@ -132,27 +126,15 @@ impl Segment {
     }
 }
 
-/// Mappings that are there already stay writable.
-fn seal(fd: c_int, others: Access) -> Result<(), Errno> {
-    let add = |seals| syscall::fcntl(fd, libc::F_ADD_SEALS, seals).map(drop);
-    if others == Access::ReadOnly {
-        match add(SEALS | libc::F_SEAL_FUTURE_WRITE as usize) {
-            // Before Linux 5.1 the seal is unknown.
-            Err(Errno(libc::EINVAL)) => {}
-            result => return result,
-        }
-    }
-    add(SEALS)
-}
-
 #[cfg(all(test, not(miri)))]
 mod tests {
     use super::*;
     use crate::header::kind::HOOK;
+    use crate::syscall::Errno;
     use core::sync::atomic::Ordering::Relaxed;
 
     fn create(size: usize) -> (c_int, Segment) {
-        Segment::create(c"test", HOOK, 1, size, Access::ReadOnly).unwrap()
+        Segment::create(c"test", HOOK, 1, size).unwrap()
     }
 
     #[test]
@@ -183,13 +165,9 @@ mod tests {
     }
 
     #[test]
-    fn others_write_only_where_they_may() {
-        let writable = |others| {
-            let (fd, _) = Segment::create(c"test", HOOK, 1, 4096, others).unwrap();
-            Segment::open(fd, HOOK, 1, Access::ReadWrite)
-        };
-        assert_eq!(writable(Access::ReadOnly).unwrap_err(), Refusal::Failed(Errno(libc::EPERM)));
-        assert!(writable(Access::ReadWrite).is_ok());
+    fn its_owner_alone_may_open_it_for_writing() {
+        let (fd, _) = create(4096);
+        assert_eq!(syscall::fstat(fd).unwrap().st_mode & 0o777, 0o644);
     }
 
     #[test]

@@ -77,6 +77,11 @@ pub fn ftruncate(fd: c_int, size: usize) -> Result<(), Errno> {
     unsafe { call(libc::SYS_ftruncate, [fd as usize, size, 0, 0, 0, 0]) }.map(drop)
 }
 
+pub fn fchmod(fd: c_int, mode: u32) -> Result<(), Errno> {
+    // SAFETY: no memory is touched.
+    unsafe { call(libc::SYS_fchmod, [fd as usize, mode as usize, 0, 0, 0, 0]) }.map(drop)
+}
+
 /// `fcntl` with an integer argument.
 pub fn fcntl(fd: c_int, command: c_int, argument: usize) -> Result<usize, Errno> {
     // SAFETY: commands with an integer argument touch no memory; one that takes a
@@ -132,6 +137,11 @@ pub fn close(fd: c_int) {
 pub fn getpid() -> u32 {
     // SAFETY: no memory is touched; it cannot fail.
     unsafe { call(libc::SYS_getpid, [0; 6]) }.map_or(0, |pid| pid as u32)
+}
+
+pub fn getppid() -> u32 {
+    // SAFETY: no memory is touched; it cannot fail.
+    unsafe { call(libc::SYS_getppid, [0; 6]) }.map_or(0, |pid| pid as u32)
 }
 
 pub fn gettid() -> u32 {

@@ -37,8 +37,13 @@ pub struct Run {
     /// Print the statistics as one JSON object
     #[arg(long)]
     pub json: bool,
+    /// Take over a program, and all others under its hook, whose tare-hook has died: without
+    /// --rules the last rules stay; ends with 0 when the programs have ended (their exit codes
+    /// are not known), and on Ctrl-C, which leaves them running
+    #[arg(long, value_name = "PID", conflicts_with = "command")]
+    pub attach: Option<u32>,
     /// The program and its arguments
-    #[arg(last = true, required = true, value_name = "COMMAND")]
+    #[arg(last = true, required_unless_present = "attach", value_name = "COMMAND")]
     pub command: Vec<OsString>,
 }
 

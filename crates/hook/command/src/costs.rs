@@ -147,7 +147,7 @@ mod tests {
 
     #[test]
     fn shards_are_summed_and_ticks_become_nanoseconds() {
-        let shared = Segments::create().unwrap().shared;
+        let shared = Segments::create().unwrap().0.shared;
         let place = Symbol::read as usize;
         for (shard, times) in shared.statistics.iter().zip([[100, 101], [103, 4_000]]) {
             shard.counters[place].calls_socket.store(2, Relaxed);

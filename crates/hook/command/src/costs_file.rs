@@ -21,7 +21,12 @@ pub struct CostsFile {
 
 impl CostsFile {
     /// Writes the first `costs`, which shows that it can be done.
-    pub fn create(shown: &Path, costs: &Costs, rate: Rate) -> Result<Self, Failure> {
+    pub fn create(
+        shown: &Path,
+        costs: &Costs,
+        rate: Rate,
+        events_lost: u64,
+    ) -> Result<Self, Failure> {
         let file = Self { shown: shown.into(), path: target(shown), told: false };
         let refuse = |reason| Failure::input(format_args!("--costs {}: {reason}", shown.display()));
         if file.path.metadata().is_ok_and(|status| !status.is_file()) {
@@ -29,7 +34,7 @@ impl CostsFile {
                 "not a regular file; costs need one, which they replace every second".to_owned(),
             ));
         }
-        let written = file.replace(costs, rate, 0);
+        let written = file.replace(costs, rate, events_lost);
         written.map_err(|error| refuse(format!("{error}; name a file that can be written")))?;
         Ok(file)
     }
@@ -82,12 +87,12 @@ mod tests {
         std::fs::create_dir_all(folder.join("there")).unwrap();
         symlink("second", folder.join("first")).unwrap();
         symlink("there/costs", folder.join("second")).unwrap();
-        let costs = Costs::read(Segments::create().unwrap().shared);
+        let costs = Costs::read(Segments::create().unwrap().0.shared);
         let first = Snapshot { ticks: 0, monotonic_ns: 0, realtime_ns: 0, width: 0 };
         let second = Snapshot { ticks: 2_000, monotonic_ns: 1_000, ..first };
         let rate = Rate::between(&first, &second).unwrap();
         for _ in 0..2 {
-            CostsFile::create(&folder.join("first"), &costs, rate).unwrap();
+            CostsFile::create(&folder.join("first"), &costs, rate, 0).unwrap();
         }
         assert!(folder.join("first").is_symlink() && folder.join("second").is_symlink());
         let names: Vec<_> = folder.join("there").read_dir().unwrap().collect();

@@ -6,22 +6,21 @@ use tare_hook_segment::{EVENT_WORDS, Event, RINGS, Shared};
 /// Events taken from a ring at once.
 const BATCH: usize = 128;
 /// Batches taken from a ring before the next has its turn: more than a ring holds.
-const TURNS: usize = 32;
+const TURNS: usize = 64;
 
 /// Takes events out of the rings and puts them in order of time.
 pub struct Drain {
     shared: &'static Shared,
     pending: Vec<Event>,
-    /// The rings that ever had an owner; looking into others would give them memory.
-    used: [bool; RINGS],
+    /// Whether the threads that own rings have their numbers here.
+    reclaims: bool,
     /// Records that were no events.
     damaged: u64,
 }
 
 impl Drain {
     pub fn new(shared: &'static Shared) -> Self {
-        shared.settle();
-        Self { shared, pending: Vec::new(), used: [false; RINGS], damaged: 0 }
+        Self { shared, pending: Vec::new(), reclaims: shared.is_settled_here(), damaged: 0 }
     }
 
     /// Takes what stands in the rings now; whether there was anything.
@@ -35,17 +34,23 @@ impl Drain {
         self.pending.len() > before
     }
 
-    /// The events up to `ticks`, the oldest first. Later ones wait: another thread may be
-    /// about to record one that is older. None is later than it was taken out of its ring,
-    /// so each waits for one turn at most.
-    pub fn until(&mut self, ticks: u64) -> Vec<Event> {
+    /// Hands the events up to `ticks` to `take`, the oldest first. Later ones wait: another
+    /// thread may be about to record one that is older. None is later than it was taken out of
+    /// its ring, so each waits for one turn at most.
+    pub fn until<T>(&mut self, ticks: u64, take: impl FnOnce(&[Event]) -> T) -> T {
+        // Stable, and so fast on what comes ring by ring, each in order.
         self.pending.sort_by_key(|event| event.ticks);
         let end = self.pending.partition_point(|event| event.ticks <= ticks);
-        self.pending.drain(..end).collect()
+        let taken = take(&self.pending[..end]);
+        self.pending.drain(..end);
+        taken
     }
 
     /// Gives the rings of threads that have ended to others.
     pub fn reclaim(&mut self) {
+        if !self.reclaims {
+            return;
+        }
         for place in 0..RINGS {
             if self.shared.owner(place).is_some_and(|thread| !is_alive(thread)) {
                 self.empty(place);
@@ -54,15 +59,24 @@ impl Drain {
         }
     }
 
-    /// Events that were seen and are in no file: full rings, too many threads, damage.
-    pub fn lost(&self) -> u64 {
-        let used = self.shared.rings.iter().zip(self.used).filter(|(_, used)| *used);
-        let full = used.filter_map(|(ring, _)| ring.ring()).map(|ring| ring.lost());
-        full.fold(self.shared.lost.load(Relaxed), u64::saturating_add).saturating_add(self.damaged)
+    /// Events that never came out of a ring: full rings, too many threads.
+    pub fn dropped(&self) -> u64 {
+        let full = self.shared.used().filter_map(|place| self.shared.rings[place].ring());
+        full.fold(self.shared.lost.load(Relaxed), |sum, ring| sum.saturating_add(ring.lost()))
+    }
+
+    /// Events that came out of the rings, since the hook began.
+    pub fn taken(&self) -> u64 {
+        let rings = self.shared.used().filter_map(|place| self.shared.rings[place].ring());
+        rings.fold(0, |sum, ring| sum.saturating_add(ring.taken() / EVENT_WORDS as u64))
+    }
+
+    /// Records that came out of the rings and were no events.
+    pub fn damaged(&self) -> u64 {
+        self.damaged
     }
 
     fn empty(&mut self, place: usize) {
-        self.used[place] = true;
         let Some(ring) = self.shared.rings[place].ring() else { return };
         let mut words = [0; BATCH * EVENT_WORDS];
         for _ in 0..TURNS {
@@ -123,44 +137,43 @@ mod tests {
         }
     }
 
-    fn ticks(events: &[Event]) -> Vec<u64> {
-        events.iter().map(|event| event.ticks).collect()
+    fn until(drain: &mut Drain, ticks: u64) -> Vec<u64> {
+        drain.until(ticks, |events| events.iter().map(|event| event.ticks).collect())
     }
 
     #[test]
     fn events_of_several_threads_come_in_order_of_time() {
-        let shared = Segments::create().unwrap().shared;
-        for (place, times) in [[1, 4, 9], [2, 3, 12]].iter().enumerate() {
-            let ring = &shared.rings[place];
-            shared.owners[place].store(std::process::id(), Relaxed);
+        let shared = Segments::create().unwrap().0.shared;
+        for times in [[1, 4, 9], [2, 3, 12]] {
+            let ring = &shared.rings[shared.claim(std::process::id()).unwrap()];
             times
                 .iter()
                 .for_each(|time| assert!(ring.ring().unwrap().push(&event(*time).encode())));
         }
         let mut drain = Drain::new(shared);
         assert!(drain.collect());
-        assert_eq!(ticks(&drain.until(5)), [1, 2, 3, 4]);
+        assert_eq!(until(&mut drain, 5), [1, 2, 3, 4]);
         assert!(!drain.collect());
-        assert_eq!(ticks(&drain.until(u64::MAX)), [9, 12]);
-        assert_eq!(drain.lost(), 0);
+        assert_eq!(until(&mut drain, u64::MAX), [9, 12]);
+        assert_eq!((drain.taken(), drain.dropped(), drain.damaged()), (6, 0, 0));
     }
 
     #[test]
     fn a_time_in_the_future_is_now() {
-        let shared = Segments::create().unwrap().shared;
+        let shared = Segments::create().unwrap().0.shared;
         shared.owners[0].store(std::process::id(), Relaxed);
         assert!(shared.rings[0].ring().unwrap().push(&event(u64::MAX).encode()));
         let mut drain = Drain::new(shared);
         let before = tare_clock::ticks();
         assert!(drain.collect());
         let after = tare_clock::ticks();
-        let [found] = drain.until(after)[..] else { panic!("it waits") };
-        assert!((before..=after).contains(&found.ticks));
+        let [found] = until(&mut drain, after)[..] else { panic!("it waits") };
+        assert!((before..=after).contains(&found));
     }
 
     #[test]
     fn the_ring_of_a_dead_thread_is_emptied_and_freed() {
-        let shared = Segments::create().unwrap().shared;
+        let shared = Segments::create().unwrap().0.shared;
         let (dead, foreign) = (i32::MAX as u32, u32::MAX);
         shared.owners[0].store(dead, Relaxed);
         shared.owners[1].store(std::process::id(), Relaxed);
@@ -171,7 +184,7 @@ mod tests {
         assert_eq!(shared.owners[0].load(Relaxed), 0);
         assert_eq!(shared.owners[1].load(Relaxed), std::process::id());
         assert_eq!(shared.owners[2].load(Relaxed), foreign);
-        assert_eq!(ticks(&drain.until(u64::MAX)), [7]);
+        assert_eq!(until(&mut drain, u64::MAX), [7]);
     }
 
     #[test]
@@ -190,15 +203,24 @@ mod tests {
 
     #[test]
     fn damaged_and_dropped_records_are_counted() {
-        let shared = Segments::create().unwrap().shared;
-        let ring = &shared.rings[0];
-        shared.owners[0].store(std::process::id(), Relaxed);
+        let shared = Segments::create().unwrap().0.shared;
+        let ring = &shared.rings[shared.claim(std::process::id()).unwrap()];
         assert!(ring.ring().unwrap().push(&[u64::MAX; EVENT_WORDS]));
         assert!(ring.ring().unwrap().push(&[1, 2, 3]));
         let mut drain = Drain::new(shared);
         assert!(!drain.collect());
-        assert_eq!(drain.lost(), 2);
+        assert_eq!((drain.damaged(), drain.dropped()), (2, 0));
         while ring.ring().unwrap().push(&event(1).encode()) {}
-        assert_eq!(drain.lost(), 3);
+        assert_eq!((drain.damaged(), drain.dropped()), (2, 1));
+    }
+
+    #[test]
+    fn rings_of_threads_that_are_numbered_elsewhere_are_not_freed() {
+        let shared = Segments::create().unwrap().0.shared;
+        let mut drain = Drain { reclaims: false, ..Drain::new(shared) };
+        let dead = i32::MAX as u32;
+        shared.owners[0].store(dead, Relaxed);
+        drain.reclaim();
+        assert_eq!(shared.owners[0].load(Relaxed), dead);
     }
 }

@@ -1,47 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
+use crate::event_line;
 use crate::rule_book::RuleBook;
-use serde::Serialize;
 use std::fs::File;
 use std::io::{self, ErrorKind, Seek, SeekFrom, Write};
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::os::fd::AsRawFd;
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use tare_clock::{Rate, Snapshot};
 use tare_command::{Failure, ResultExt};
-use tare_hook_segment::{Action, Direction, Event, Symbol};
+use tare_hook_segment::Event;
 
 /// Bytes that a pipe should hold: what the kernel allows everyone.
 const PIPE: libc::c_int = 1 << 20;
-
-/// The columns of the table `events` that a line has.
-pub const COLUMNS: &[&str] = &[
-    "layer",
-    "time_ns",
-    "pid",
-    "tid",
-    "function",
-    "direction",
-    "local",
-    "remote",
-    "keyword",
-    "offset",
-    "action",
-];
-
-#[derive(Serialize)]
-struct Line<'a> {
-    layer: &'static str,
-    time_ns: i64,
-    pid: u32,
-    tid: u32,
-    function: &'static str,
-    direction: &'static str,
-    local: Option<SocketAddr>,
-    remote: Option<SocketAddr>,
-    keyword: &'a str,
-    offset: u64,
-    action: &'static str,
-}
+/// Events whose lines are written at once.
+const BATCH: usize = 4096;
 
 /// A file of events, a line of JSON each. An event is a whole line or lost: what did not fit
 /// on a disk is taken back, and what a pipe has taken of a line is followed by the rest. A
@@ -53,6 +25,8 @@ pub struct EventFile {
     length: Option<u64>,
     /// The rest of a line that a pipe has taken in part.
     rest: Vec<u8>,
+    /// Lines on their way.
+    text: Vec<u8>,
     told: bool,
     pub written: u64,
     unwritten: u64,
@@ -85,6 +59,7 @@ impl EventFile {
             file,
             length,
             rest: Vec::new(),
+            text: Vec::new(),
             told: false,
             written: 0,
             unwritten: 0,
@@ -97,6 +72,19 @@ impl EventFile {
         done.or_failed(format_args!("--events {}", self.path.display()))
     }
 
+    /// Goes on behind the last whole line that the file has.
+    pub fn go_on(&mut self) -> Result<(), Failure> {
+        if self.length.is_some() {
+            let length = whole(&self.path).and_then(|length| {
+                self.file.set_len(length)?;
+                self.file.seek(SeekFrom::Start(length))
+            });
+            let path = self.path.display();
+            self.length = Some(length.or_failed(format_args!("--events {path}"))?);
+        }
+        Ok(())
+    }
+
     /// Writes `events`. The first error is told, as one line.
     pub fn append(
         &mut self,
@@ -105,19 +93,35 @@ impl EventFile {
         now: &Snapshot,
         rate: Rate,
     ) -> Result<(), Failure> {
-        let mut text = std::mem::take(&mut self.rest);
+        let mut done = Ok(());
+        for batch in events.chunks(BATCH) {
+            // Where one finds no room the next is tried all the same, and counted.
+            done = done.and(self.append_batch(batch, book, now, rate));
+        }
+        done
+    }
+
+    fn append_batch(
+        &mut self,
+        events: &[Event],
+        book: &RuleBook,
+        now: &Snapshot,
+        rate: Rate,
+    ) -> Result<(), Failure> {
+        let mut text = std::mem::take(&mut self.text);
+        text.clear();
+        text.append(&mut self.rest);
         let torn = !text.is_empty();
         for event in events {
-            match line(event, book, now, rate) {
-                Some(line) => {
-                    serde_json::to_writer(&mut text, &line)
-                        .or_failed(format_args!("--events {}", self.path.display()))?;
-                    text.push(b'\n');
-                }
-                None => self.unwritten += 1,
-            }
+            let time = now.realtime_at(event.ticks, rate);
+            let keyword = book.keyword(event.generation, event.keyword);
+            let is_line =
+                keyword.is_some_and(|word| event_line::append(&mut text, event, word, time));
+            self.unwritten += u64::from(!is_line);
         }
-        let Err(error) = self.put(&text, torn) else { return Ok(()) };
+        let done = self.put(&text, torn);
+        self.text = text;
+        let Err(error) = done else { return Ok(()) };
         if std::mem::replace(&mut self.told, true) {
             return Ok(());
         }
@@ -183,36 +187,22 @@ fn write(file: &mut File, text: &[u8]) -> (usize, io::Result<()>) {
     (taken, Ok(()))
 }
 
-/// `None` where the event names no function or keyword that there is.
-fn line<'a>(event: &Event, book: &'a RuleBook, now: &Snapshot, rate: Rate) -> Option<Line<'a>> {
-    Some(Line {
-        layer: "hook",
-        time_ns: now.realtime_at(event.ticks, rate),
-        pid: event.pid,
-        tid: event.tid,
-        function: Symbol::ALL.get(usize::from(event.symbol))?.name(),
-        direction: match event.direction {
-            Direction::In => "in",
-            Direction::Out => "out",
-        },
-        local: address(event.family, event.local, event.local_port),
-        remote: address(event.family, event.remote, event.remote_port),
-        keyword: book.keyword(event.generation, event.keyword)?,
-        offset: event.offset,
-        action: match event.action {
-            Action::Trace => "trace",
-            Action::Block => "block",
-        },
-    })
-}
-
-fn address(family: u16, bytes: [u8; 16], port: u16) -> Option<SocketAddr> {
-    let address: IpAddr = match i32::from(family) {
-        libc::AF_INET => Ipv4Addr::from(*bytes.first_chunk::<4>()?).into(),
-        libc::AF_INET6 => Ipv6Addr::from(bytes).into(),
-        _ => return None,
-    };
-    Some(SocketAddr::new(address, port))
+/// Bytes of a file up to the end of its last whole line.
+fn whole(path: &Path) -> io::Result<u64> {
+    const STEP: u64 = 4096;
+    let file = File::open(path)?;
+    let mut end = file.metadata()?.len();
+    let mut bytes = [0; STEP as usize];
+    while end > 0 {
+        let start = (end - 1) / STEP * STEP;
+        let part = &mut bytes[..(end - start) as usize];
+        file.read_exact_at(part, start)?;
+        if let Some(last) = part.iter().rposition(is_end) {
+            return Ok(start + last as u64 + 1);
+        }
+        end = start;
+    }
+    Ok(0)
 }
 
 #[cfg(test)]
@@ -221,6 +211,7 @@ mod tests {
     use crate::segments::Segments;
     use serde_json::Value;
     use std::io::Read;
+    use tare_hook_segment::{Action, Direction, Symbol};
 
     const EVENT: Event = Event {
         ticks: 1_500,
@@ -242,7 +233,7 @@ mod tests {
     fn book(name: &str) -> RuleBook {
         let path = std::env::temp_dir().join(format!("tare-events-{name}-{}", std::process::id()));
         std::fs::write(&path, "[[rule]]\nkeywords = [\"pass\\\"word\"]\n").unwrap();
-        let book = RuleBook::open(&path, Segments::create().unwrap().control).unwrap();
+        let book = RuleBook::open(&path, Segments::create().unwrap().0.control).unwrap();
         std::fs::remove_file(path).unwrap();
         book
     }
@@ -254,32 +245,26 @@ mod tests {
     }
 
     #[test]
-    fn a_line_has_the_declared_columns() {
+    fn a_session_goes_on_behind_the_last_whole_line() {
         let (now, rate) = clock();
-        let book = book("line");
-        let value = serde_json::to_value(line(&EVENT, &book, &now, rate).unwrap()).unwrap();
-        let expected = serde_json::json!({
-            "layer": "hook", "time_ns": 5_250, "pid": 7, "tid": 8, "function": "recv",
-            "direction": "in", "local": "127.0.0.1:80", "remote": "10.0.0.2:4000",
-            "keyword": "pass\"word", "offset": 40, "action": "trace",
-        });
-        assert_eq!(value, expected);
-        let columns = COLUMNS.iter().map(|name| (*name).to_owned());
-        let keys: Vec<String> = value.as_object().unwrap().keys().cloned().collect();
-        assert_eq!(keys.len(), COLUMNS.len());
-        assert!(columns.into_iter().all(|name| keys.contains(&name)));
-        tare_tables::EVENTS.select(COLUMNS);
-    }
-
-    #[test]
-    fn addresses_are_of_both_families_or_absent() {
-        let mut ip6 = [0; 16];
-        ip6[15] = 1;
-        let shown = |family: i32, bytes| {
-            address(family as u16, bytes, 443).map(|address| address.to_string())
-        };
-        assert_eq!(shown(libc::AF_INET6, ip6).as_deref(), Some("[::1]:443"));
-        assert_eq!(shown(libc::AF_UNIX, ip6), None);
+        let book = book("on");
+        let path = std::env::temp_dir().join(format!("tare-event-on-{}", std::process::id()));
+        let long = "x".repeat(9_000);
+        for (left, kept) in [
+            (format!("{{}}\n{long}"), "{}\n".to_owned()),
+            (format!("{long}\n"), format!("{long}\n")),
+            (long.clone(), String::new()),
+            (String::new(), String::new()),
+        ] {
+            std::fs::write(&path, left).unwrap();
+            let mut file = EventFile::open(&path).unwrap();
+            file.go_on().unwrap();
+            file.append(&[EVENT], &book, &now, rate).unwrap();
+            let text = std::fs::read_to_string(&path).unwrap();
+            let line = text.strip_prefix(&kept).unwrap();
+            serde_json::from_str::<Value>(line).unwrap();
+        }
+        std::fs::remove_file(path).unwrap();
     }
 
     #[test]

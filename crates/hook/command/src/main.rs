@@ -2,11 +2,15 @@
 //! tare-hook: runs a program under the library-level hook.
 
 mod arguments;
+mod attach;
 mod costs;
 mod costs_file;
 mod drain;
 mod event_file;
+mod event_line;
+mod followed;
 mod launch;
+mod ledger;
 mod program;
 mod rule_book;
 mod segments;
@@ -27,7 +31,7 @@ fn main() -> ExitCode {
 }
 
 fn schema(json: bool) -> Result<ExitCode, Failure> {
-    let written = [(&*EVENTS, event_file::COLUMNS), (&*COSTS, costs::COLUMNS)];
+    let written = [(&*EVENTS, event_line::COLUMNS), (&*COSTS, costs::COLUMNS)];
     let text = if json {
         format!("{}\n", tare_tables::describe(&written))
     } else {

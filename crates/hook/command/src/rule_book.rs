@@ -22,7 +22,8 @@ type Built = (Generation, Vec<String>);
 
 /// The rules in force, from a file that may change.
 pub struct RuleBook {
-    path: PathBuf,
+    /// `None` where they are those of a tare-hook before this one.
+    path: Option<PathBuf>,
     /// The last reading, good or bad: what is wrong is told once.
     last: Reading,
     control: &'static Control,
@@ -37,35 +38,46 @@ pub struct RuleBook {
 }
 
 impl RuleBook {
-    /// Reads and publishes the first generation.
+    /// Reads and publishes the first generation, after those that the segment has already:
+    /// there may be events of theirs.
     pub fn open(path: &Path, control: &'static Control) -> Result<Self, Failure> {
-        let last = read(path);
-        let built = build(path, &last)?;
-        let mut book = Self {
-            path: path.to_owned(),
-            last,
+        let mut book = Self::adopt(control);
+        book.last = read(path);
+        let built = build(path, &book.last)?;
+        book.path = Some(path.to_owned());
+        book.publish(built);
+        Ok(book)
+    }
+
+    /// Leaves in force what is.
+    pub fn adopt(control: &'static Control) -> Self {
+        let known = control.texts().into_iter();
+        Self {
+            path: None,
+            last: Ok(String::new()),
             control,
-            generations: VecDeque::new(),
+            generations: known.map(|(number, texts)| (number, as_json(&texts))).collect(),
             published: None,
             building: None,
             stale: false,
             reloads: 0,
             refused: 0,
-        };
-        book.publish(built);
-        Ok(book)
+        }
     }
 
     /// Reads the file again and begins to build what it says, for [`RuleBook::renew`].
     pub fn reload(&mut self) -> Result<(), Failure> {
-        let reading = read(&self.path);
-        self.begin(reading)
+        match self.path.as_deref().map(read) {
+            Some(reading) => self.begin(reading),
+            None => Ok(()),
+        }
     }
 
     /// As `reload`, if the file is another one than before.
     pub fn reload_if_changed(&mut self) -> Result<(), Failure> {
         // Between an editor's two renames there is no file: the second one is seen, too.
-        let reading = match std::fs::read_to_string(&self.path) {
+        let Some(path) = &self.path else { return Ok(()) };
+        let reading = match std::fs::read_to_string(path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
             other => other.map_err(|error| error.to_string()),
         };
@@ -98,8 +110,8 @@ impl RuleBook {
             self.stale = true;
             return Ok(());
         }
+        let Some(path) = self.path.clone() else { return Ok(()) };
         self.last = reading.clone();
-        let path = self.path.clone();
         let thread = Builder::new().spawn(move || build(&path, &reading));
         self.building = Some(self.count(thread.or_failed("a thread to build the rules"))?);
         Ok(())
@@ -113,11 +125,11 @@ impl RuleBook {
     fn publish(&mut self, (generation, texts): Built) {
         let number = self.control.publish(&generation);
         self.published = Some(Instant::now());
-        self.generations.push_front((number, texts));
+        self.generations.push_front((number, as_json(&texts)));
         self.generations.truncate(REMEMBERED);
     }
 
-    /// The text of a keyword; `None` for numbers that no event should have.
+    /// The text of a keyword as JSON; `None` for numbers that no event should have.
     pub fn keyword(&self, generation: u64, number: u32) -> Option<&str> {
         let (_, texts) = self.generations.iter().find(|(known, _)| *known == generation)?;
         texts.get(number as usize).map(String::as_str)
@@ -127,6 +139,11 @@ impl RuleBook {
     pub fn keywords(&self) -> usize {
         self.generations.front().map_or(0, |(_, texts)| texts.len())
     }
+}
+
+/// Once for all events that will have them.
+fn as_json(texts: &[String]) -> Vec<String> {
+    texts.iter().map(|text| serde_json::Value::from(text.as_str()).to_string()).collect()
 }
 
 fn read(path: &Path) -> Reading {
@@ -196,9 +213,9 @@ mod tests {
     #[test]
     fn broken_rules_leave_the_old_ones_in_force() {
         let file = File::new("broken");
-        let segments = Segments::create().unwrap();
+        let segments = Segments::create().unwrap().0;
         let mut book = RuleBook::open(&file.0, segments.control).unwrap();
-        assert_eq!(book.keyword(1, 0), Some("first"));
+        assert_eq!(book.keyword(1, 0), Some("\"first\""));
 
         file.write("[[rule]]\nkeywords = 1\n");
         book.reload_if_changed().unwrap();
@@ -212,7 +229,8 @@ mod tests {
         book.reload_if_changed().unwrap();
         settle(&mut book).unwrap();
         assert_eq!(segments.control.view().unwrap().generation, 2);
-        assert_eq!((book.keyword(1, 0), book.keyword(2, 0)), (Some("first"), Some("second")));
+        let both = (Some("\"first\""), Some("\"second\""));
+        assert_eq!((book.keyword(1, 0), book.keyword(2, 0)), both);
         assert_eq!((book.keyword(3, 0), book.keyword(2, 1)), (None, None));
         assert_eq!((book.reloads, book.refused), (1, 1));
     }
@@ -220,7 +238,7 @@ mod tests {
     #[test]
     fn a_file_that_cannot_be_read_is_told_once_and_one_that_is_not_there_never() {
         let file = File::new("unread");
-        let segments = Segments::create().unwrap();
+        let segments = Segments::create().unwrap().0;
         let mut book = RuleBook::open(&file.0, segments.control).unwrap();
         file.write(b"[[rule]]\nkeywords = [\"\xff\"]\n");
         book.reload_if_changed().unwrap();
@@ -237,7 +255,7 @@ mod tests {
     #[test]
     fn rules_are_built_aside_and_those_that_come_meanwhile_are_next() {
         let file = File::new("aside");
-        let segments = Segments::create().unwrap();
+        let segments = Segments::create().unwrap().0;
         let mut book = RuleBook::open(&file.0, segments.control).unwrap();
         for word in ["second", "third", "fourth"] {
             file.write(rules(word));
@@ -246,6 +264,24 @@ mod tests {
         }
         settle(&mut book).unwrap();
         assert_eq!(segments.control.view().unwrap().generation, 3);
-        assert_eq!((book.keyword(2, 0), book.keyword(3, 0)), (Some("second"), Some("fourth")));
+        let both = (Some("\"second\""), Some("\"fourth\""));
+        assert_eq!((book.keyword(2, 0), book.keyword(3, 0)), both);
+    }
+
+    #[test]
+    fn who_takes_over_knows_the_keywords_of_the_last_generations() {
+        let file = File::new("adopted");
+        let segments = Segments::create().unwrap().0;
+        assert_eq!(RuleBook::adopt(segments.control).keywords(), 0);
+        drop(RuleBook::open(&file.0, segments.control).unwrap());
+        file.write("[[rule]]\nkeywords = [\"käse\", \"say \\\"x\\\"\"]\n");
+        drop(RuleBook::open(&file.0, segments.control).unwrap());
+
+        let mut book = RuleBook::adopt(segments.control);
+        assert_eq!(book.keywords(), 2);
+        assert_eq!((book.keyword(2, 0), book.keyword(1, 0)), (Some("\"käse\""), Some("\"first\"")));
+        assert_eq!(book.keyword(2, 1), Some(r#""say \"x\"""#));
+        book.reload().unwrap();
+        assert_eq!(segments.control.view().unwrap().generation, 2, "there is no file to read");
     }
 }

@@ -5,62 +5,114 @@ use tare_command::Failure;
 use tare_hook_segment::{Control, Handover, Shared, VERSION};
 use tare_shm::{Access, Errno, Refusal, Segment, syscall};
 
-/// The two segments, under descriptors that the program inherits.
+/// The two segments, which this process alone serves.
 pub struct Segments {
     pub control: &'static Control,
     pub shared: &'static Shared,
-    pub handover: Handover,
+}
+
+/// Why segments that are there cannot be served.
+pub enum Obstacle {
+    Refused(Refusal),
+    /// By this process, 0 where it is in another PID namespace.
+    Served(u32),
+}
+
+impl<E: Into<Refusal>> From<E> for Obstacle {
+    fn from(error: E) -> Self {
+        Self::Refused(error.into())
+    }
 }
 
 impl Segments {
-    pub fn create() -> Result<Self, Failure> {
-        Self::try_create().map_err(|refusal| {
-            let reason = match refusal {
-                Refusal::Failed(Errno(libc::EFBIG)) => {
+    /// New ones, under descriptors that the program inherits.
+    pub fn create() -> Result<(Self, Handover), Failure> {
+        Self::try_create().map_err(|obstacle| {
+            let reason = match obstacle {
+                Obstacle::Refused(Refusal::Failed(Errno(libc::EFBIG))) => {
                     let needed = size_of::<Shared>().div_ceil(1 << 20);
                     format!("raise the limit of file sizes to {needed} MiB (ulimit -f)")
                 }
-                Refusal::Failed(Errno(number)) => io::Error::from_raw_os_error(number).to_string(),
-                other => format!("{other:?}"),
+                Obstacle::Refused(refusal) => said(refusal),
+                Obstacle::Served(_) => "somebody else has them already".to_owned(),
             };
             Failure::work(format_args!("shared memory could not be made: {reason}"))
         })
     }
 
-    fn try_create() -> Result<Self, Refusal> {
-        let (control_fd, control) = Segment::create(
-            c"tare-hook-control",
-            Control::KIND,
-            VERSION,
-            size_of::<Control>(),
-            Access::ReadOnly,
-        )?;
-        let (shared_fd, shared) = Segment::create(
-            c"tare-hook-shared",
-            Shared::KIND,
-            VERSION,
-            size_of::<Shared>(),
-            Access::ReadWrite,
-        )?;
+    fn try_create() -> Result<(Self, Handover), Obstacle> {
+        let (control_fd, control) =
+            Segment::create(c"tare-hook-control", Control::KIND, VERSION, size_of::<Control>())?;
+        let (shared_fd, shared) =
+            Segment::create(c"tare-hook-shared", Shared::KIND, VERSION, size_of::<Shared>())?;
         let header = shared.header();
         let handover = Handover {
             pid: header.owner_pid,
             start: header.owner_start,
-            control: move_up(control_fd)?,
+            control: move_up(read_only(control_fd)?)?,
             shared: move_up(shared_fd)?,
         };
+        let segments = Self::serve(control, shared, handover.shared)?;
+        segments.shared.settle();
+        Ok((segments, handover))
+    }
+
+    /// Those of a program, by the files that it has mapped. The descriptors stay open: with
+    /// them the lock would go.
+    pub fn open(control: RawFd, shared: RawFd) -> Result<Self, Obstacle> {
+        let open = |fd, kind| Segment::open(fd, kind, VERSION, Access::ReadWrite);
+        Self::serve(open(control, Control::KIND)?, open(shared, Shared::KIND)?, shared)
+    }
+
+    fn serve(control: Segment, shared: Segment, fd: RawFd) -> Result<Self, Obstacle> {
         // SAFETY: both types hold nothing but atomics.
         let (control, shared) = unsafe { (control.at(0), shared.at(0)) };
         let (Some(control), Some(shared)) = (control, shared) else {
-            return Err(Refusal::TooSmall);
+            return Err(Refusal::TooSmall.into());
         };
-        Ok(Self { control, shared, handover })
+        match lock(fd)? {
+            None => Ok(Self { control, shared }),
+            Some(other) => Err(Obstacle::Served(other)),
+        }
     }
+}
+
+/// In words.
+pub fn said(refusal: Refusal) -> String {
+    match refusal {
+        Refusal::Failed(Errno(number)) => io::Error::from_raw_os_error(number).to_string(),
+        other => format!("{other:?}"),
+    }
+}
+
+/// Makes this process the one that serves a segment, or names the one that does. The lock is
+/// this process's, not the descriptor's, which programs inherit; the kernel releases it,
+/// however the process ends.
+fn lock(fd: RawFd) -> Result<Option<u32>, Errno> {
+    // SAFETY: a flock of zeros is a valid one: of the whole file.
+    let mut lock: libc::flock = unsafe { std::mem::zeroed() };
+    (lock.l_type, lock.l_whence) = (libc::F_WRLCK as i16, libc::SEEK_SET as i16);
+    match syscall::fcntl(fd, libc::F_SETLK, (&raw mut lock).addr()) {
+        Ok(_) => Ok(None),
+        Err(Errno(libc::EAGAIN | libc::EACCES)) => {
+            syscall::fcntl(fd, libc::F_GETLK, (&raw mut lock).addr())?;
+            Ok(Some(u32::try_from(lock.l_pid).unwrap_or(0)))
+        }
+        Err(error) => Err(error),
+    }
+}
+
+/// The same file under a descriptor that writes nothing, in place of `fd`.
+fn read_only(fd: RawFd) -> Result<RawFd, Errno> {
+    let path = std::ffi::CString::new(format!("/proc/self/fd/{fd}")).unwrap_or_default();
+    let fresh = syscall::open(&path, libc::O_RDONLY)?;
+    syscall::close(fd);
+    Ok(fresh)
 }
 
 /// Moves a descriptor out of the way of programs that count on low numbers, such as
 /// `exec 3>file` in a script. It stays close-on-exec here.
-fn move_up(fd: RawFd) -> Result<RawFd, Refusal> {
+fn move_up(fd: RawFd) -> Result<RawFd, Errno> {
     const HIGH: u64 = 1000;
     let mut limit = libc::rlimit { rlim_cur: HIGH, rlim_max: HIGH };
     // SAFETY: `limit` is valid for the call.

@@ -6,19 +6,21 @@ use crate::costs::Costs;
 use crate::costs_file::CostsFile;
 use crate::drain::Drain;
 use crate::event_file::EventFile;
+use crate::followed::{Followed, Started};
+use crate::ledger::{Fates, Ledger};
 use crate::rule_book::RuleBook;
 use crate::segments::Segments;
 use crate::watch::Watch;
-use crate::{launch, program, stats};
+use crate::{attach, launch, program, stats};
 use std::io::Write;
-use std::os::fd::{AsFd, AsRawFd};
+use std::os::fd::{AsFd, AsRawFd, RawFd};
 use std::path::Path;
 use std::process::{ExitCode, ExitStatus};
 use std::sync::atomic::Ordering::Relaxed;
 use std::thread;
 use std::time::{Duration, Instant};
 use tare_clock::{Rate, Snapshot};
-use tare_command::{Child, Failure, ResultExt, Signals, exit_code, say};
+use tare_command::{Failure, ResultExt, Signals, exit_code, say};
 
 /// Passed on to the program: what ends servers or tells them something. SIGHUP is not, it
 /// reloads the rules.
@@ -35,7 +37,7 @@ const FORWARDED: [i32; 9] = [
 ];
 
 /// How long events wait in the rings: the first while they come, the second, by doubling,
-/// when none do. A ring holds 3,200 events, which bounds both.
+/// when none do. A ring holds 6,500 events, which bounds both.
 const SHORTEST_SLEEP: Duration = Duration::from_millis(1);
 const LONGEST_SLEEP: Duration = Duration::from_millis(32);
 /// How often the rings of ended threads are looked for.
@@ -43,23 +45,57 @@ const RECLAIM: Duration = Duration::from_millis(10);
 /// How often costs are written.
 const TURN: Duration = Duration::from_secs(1);
 
+/// Runs a program, or takes over one that runs.
 pub fn run(arguments: Run) -> Result<ExitCode, Failure> {
+    match arguments.attach {
+        Some(pid) => take_over(pid, &arguments),
+        None => start(&arguments),
+    }
+}
+
+fn start(arguments: &Run) -> Result<ExitCode, Failure> {
     let found = program::check(arguments.command.first().map_or("".as_ref(), |name| name))?;
     let library = launch::library()?;
     let events = arguments.events.as_deref().map(EventFile::open).transpose()?;
     // Before any file is written: one that meets its limit is an error, not our end.
-    let taken = [&FORWARDED[..], &[libc::SIGHUP, libc::SIGXFSZ, libc::SIGCHLD]].concat();
-    let signals = Signals::take(&taken).or_failed("signals cannot be received")?;
-    let segments = Segments::create()?;
-    let mut session = Session::open(&arguments, events, &segments)?;
-    let mut child =
-        launch::start(&found, &arguments.command, &library, segments.handover, &signals)?;
-    let status = session.follow(&mut child, &signals)?;
-    session.finish(&arguments);
+    let signals = take_signals(&[&FORWARDED[..], &[libc::SIGCHLD]].concat())?;
+    let (segments, handover) = Segments::create()?;
+    events.as_ref().map_or(Ok(()), EventFile::empty)?;
+    let mut session = Session::open(arguments, events, &segments)?;
+    let child = launch::start(&found, &arguments.command, &library, handover, &signals)?;
+    let mut program = Started::new(child);
+    session.follow(&mut program, &signals)?;
+    session.finish(arguments);
+    let Some(status) = program.status else { return Ok(ExitCode::FAILURE) };
     if !arguments.stats && !arguments.json {
         session.tell_if_unattached(&library, status);
     }
     Ok(ExitCode::from(exit_code(status)))
+}
+
+fn take_over(pid: u32, arguments: &Run) -> Result<ExitCode, Failure> {
+    let (segments, mut programs) = attach::attach(pid)?;
+    let mut events = arguments.events.as_deref().map(EventFile::open).transpose()?;
+    let signals = take_signals(&[libc::SIGTERM, libc::SIGINT])?;
+    events.as_mut().map_or(Ok(()), EventFile::go_on)?;
+    let mut session = Session::open(arguments, events, &segments)?;
+    let (written, lost) = (session.fates().written, session.events_lost());
+    say(format_args!(
+        "attached to process {pid}: {written} events were written and {lost} lost before"
+    ));
+    session.follow(&mut programs, &signals)?;
+    session.finish(arguments);
+    say(if programs.go_on() {
+        "detached: the programs go on under the last rules"
+    } else {
+        "all programs have ended, with exit codes that only who started them knows"
+    });
+    Ok(ExitCode::SUCCESS)
+}
+
+fn take_signals(others: &[i32]) -> Result<Signals, Failure> {
+    let taken = [others, &[libc::SIGHUP, libc::SIGXFSZ]].concat();
+    Signals::take(&taken).or_failed("signals cannot be received")
 }
 
 struct Session<'s> {
@@ -67,7 +103,10 @@ struct Session<'s> {
     book: Option<RuleBook>,
     watch: Option<Watch>,
     drain: Drain,
+    ledger: Ledger,
     events: Option<EventFile>,
+    /// Events that there was no file for.
+    unwanted: u64,
     costs: Option<CostsFile>,
     first: Snapshot,
 }
@@ -80,46 +119,50 @@ impl<'s> Session<'s> {
     ) -> Result<Self, Failure> {
         let first = Snapshot::take();
         let rules = arguments.rules.as_deref();
-        let book = rules.map(|path| RuleBook::open(path, segments.control)).transpose()?;
+        let book = match rules {
+            Some(path) => Some(RuleBook::open(path, segments.control)?),
+            None => arguments.attach.map(|_| RuleBook::adopt(segments.control)),
+        };
         let watch = rules
             .map(|path| Watch::new(path).or_failed(format_args!("--rules {}", path.display())))
             .transpose()?;
-        events.as_ref().map_or(Ok(()), EventFile::empty)?;
         let drain = Drain::new(segments.shared);
-        let mut session = Self { segments, book, watch, drain, events, costs: None, first };
+        let ledger = Ledger::open(segments.shared, drain.taken());
+        let (unwanted, costs) = (0, None);
+        let mut session =
+            Self { segments, book, watch, drain, ledger, events, unwanted, costs, first };
         if let Some(path) = &arguments.costs {
             let costs = Costs::read(segments.shared);
-            session.costs = Some(CostsFile::create(path, &costs, session.rate())?);
+            let (rate, lost) = (session.rate(), session.events_lost());
+            session.costs = Some(CostsFile::create(path, &costs, rate, lost)?);
         }
         Ok(session)
     }
 
     /// Drains, reloads and passes signals on until the program has ended.
-    fn follow(&mut self, child: &mut Child, signals: &Signals) -> Result<ExitStatus, Failure> {
+    fn follow(&mut self, programs: &mut impl Followed, signals: &Signals) -> Result<(), Failure> {
         // What changed between the first reading and the watch was not seen.
         self.rules(RuleBook::reload_if_changed);
         let mut sleep = SHORTEST_SLEEP;
         let (mut reclaimed, mut turn) = (Instant::now(), Instant::now());
         loop {
-            self.wait(signals, sleep);
+            self.wait(signals, programs.fd(), sleep);
             while let Some(signal) = signals.next() {
                 match signal.number {
                     libc::SIGHUP => self.rules(RuleBook::reload),
-                    // The write that met the limit has told; the child is asked below.
-                    libc::SIGXFSZ | libc::SIGCHLD => {}
-                    // What the terminal sent went to the program as well.
-                    number if !signal.from_kernel => child.send(number),
-                    _ => {}
+                    // The write that met the limit has told.
+                    libc::SIGXFSZ => {}
+                    _ => programs.signal(signal),
                 }
             }
             if self.watch.as_ref().is_some_and(Watch::clear) {
                 self.rules(RuleBook::reload_if_changed);
             }
             self.rules(RuleBook::renew);
-            let ended = child.ended().or_failed("the program cannot be waited for")?;
+            let ended = programs.has_ended()?;
             let any = self.collect(tare_clock::ticks());
-            if let Some(status) = ended {
-                return Ok(status);
+            if ended {
+                return Ok(());
             }
             sleep = if any { SHORTEST_SLEEP } else { (2 * sleep).min(self.longest_sleep()) };
             if reclaimed.elapsed() >= RECLAIM {
@@ -133,15 +176,15 @@ impl<'s> Session<'s> {
         }
     }
 
-    fn wait(&self, signals: &Signals, longest: Duration) {
+    fn wait(&self, signals: &Signals, programs: RawFd, longest: Duration) {
         let watch = self.watch.as_ref().map_or(-1, |watch| watch.as_fd().as_raw_fd());
-        let mut places = [signals.as_fd().as_raw_fd(), watch].map(|fd| libc::pollfd {
+        let mut places = [signals.as_fd().as_raw_fd(), watch, programs].map(|fd| libc::pollfd {
             fd,
             events: libc::POLLIN,
             revents: 0,
         });
         // SAFETY: the descriptors are open, or -1, which poll leaves out.
-        unsafe { libc::poll(places.as_mut_ptr(), 2, longest.as_millis() as i32) };
+        unsafe { libc::poll(places.as_mut_ptr(), 3, longest.as_millis() as i32) };
     }
 
     /// Without keywords there are no events to wait for.
@@ -161,13 +204,18 @@ impl<'s> Session<'s> {
     /// were any in the rings.
     fn collect(&mut self, ticks: u64) -> bool {
         let any = self.drain.collect();
-        let events = self.drain.until(ticks);
         let (now, rate) = (Snapshot::take(), self.rate());
-        if let (Some(file), Some(book)) = (&mut self.events, &self.book)
-            && let Err(failure) = file.append(&events, book, &now, rate)
-        {
+        let done = self.drain.until(ticks, |events| match (&mut self.events, &self.book) {
+            (Some(file), Some(book)) => file.append(events, book, &now, rate),
+            _ => {
+                self.unwanted += events.len() as u64;
+                Ok(())
+            }
+        });
+        if let Err(failure) = done {
             say(failure);
         }
+        self.ledger.enter(self.session_fates());
         any
     }
 
@@ -191,7 +239,7 @@ impl<'s> Session<'s> {
             keywords: book.map_or(0, RuleBook::keywords),
             reloads: book.map_or(0, |book| book.reloads),
             rules_refused: book.map_or(0, |book| book.refused),
-            events_written: self.events.as_ref().map_or(0, |file| file.written),
+            events_written: self.fates().written,
             events_lost: self.events_lost(),
             ticks_invariant: tare_clock::is_invariant(),
         };
@@ -216,8 +264,23 @@ impl<'s> Session<'s> {
         }
     }
 
+    /// What became of the events that this session took out of the rings.
+    fn session_fates(&self) -> Fates {
+        let file = self.events.as_ref();
+        Fates {
+            written: file.map_or(0, |file| file.written),
+            unwritten: file.map_or(0, EventFile::lost) + self.drain.damaged(),
+            unwanted: self.unwanted,
+        }
+    }
+
+    /// The same of all sessions of this hook.
+    fn fates(&self) -> Fates {
+        self.ledger.total(self.session_fates())
+    }
+
     fn events_lost(&self) -> u64 {
-        self.drain.lost() + self.events.as_ref().map_or(0, EventFile::lost)
+        self.drain.dropped().saturating_add(self.fates().unwritten)
     }
 
     /// The tick rate since the beginning.

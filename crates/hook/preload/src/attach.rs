@@ -23,8 +23,9 @@ pub extern "C" fn constructor() {
     }
 }
 
-/// The segment behind tare-hook's descriptor `fd`: by inheritance, else by /proc. It is the
-/// right one if it names the same owner as the variable.
+/// The segment behind tare-hook's descriptor `fd`: by inheritance, else that of tare-hook or,
+/// where it has ended, of our parent. It is the right one if it names the same owner as the
+/// variable.
 fn find(handover: &Handover, fd: c_int, kind: u32, access: Access) -> Option<Segment> {
     let open = |fd| {
         let segment = Segment::open(fd, kind, VERSION, access).ok()?;
@@ -32,16 +33,17 @@ fn find(handover: &Handover, fd: c_int, kind: u32, access: Access) -> Option<Seg
         (header.owner_pid == handover.pid && header.owner_start == handover.start)
             .then_some(segment)
     };
-    open(fd).or_else(|| {
+    let of = |pid: u32| {
         let mut path = Path { bytes: [0; 48], length: 0 };
-        write!(path, "/proc/{}/fd/{}\0", handover.pid, fd).ok()?;
+        write!(path, "/proc/{pid}/fd/{fd}\0").ok()?;
         let path = CStr::from_bytes_until_nul(&path.bytes).ok()?;
         let flags = if access == Access::ReadOnly { libc::O_RDONLY } else { libc::O_RDWR };
         let fd = syscall::open(path, flags).ok()?;
         let segment = open(fd);
         syscall::close(fd);
         segment
-    })
+    };
+    open(fd).or_else(|| of(handover.pid)).or_else(|| of(syscall::getppid()))
 }
 
 /// Text on the stack.

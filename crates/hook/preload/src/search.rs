@@ -220,10 +220,10 @@ mod tests {
     use super::*;
     use crate::vectors::one;
     use tare_hook_segment::{Control, Shared, VERSION};
-    use tare_shm::{Access, Segment};
+    use tare_shm::Segment;
 
     fn segment(kind: u32, size: usize) -> Segment {
-        Segment::create(c"test", kind, VERSION, size, Access::ReadWrite).unwrap().1
+        Segment::create(c"test", kind, VERSION, size).unwrap().1
     }
 
     #[test]

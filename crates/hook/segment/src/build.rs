@@ -52,6 +52,7 @@ impl std::error::Error for TooLarge {}
 #[derive(Clone, Debug)]
 pub struct Generation {
     attributes: Vec<Attributes>,
+    texts: Vec<u8>,
     class_of: [u8; 256],
     classes: u32,
     outputs: Vec<u32>,
@@ -149,7 +150,8 @@ impl Generation {
                 action: keyword.action,
             })
             .collect();
-        Ok(Self { attributes, class_of, classes: stride as u32 - 1, outputs, table })
+        let texts = keywords.iter().flat_map(|keyword| keyword.text).copied().collect();
+        Ok(Self { attributes, texts, class_of, classes: stride as u32 - 1, outputs, table })
     }
 
     /// Writes everything but the slot's generation.
@@ -176,6 +178,9 @@ impl Generation {
         }
         for (place, keyword) in slot.attributes.iter().zip(&self.attributes) {
             place.store(keyword.to_bits(), Relaxed);
+        }
+        for (place, byte) in slot.texts.iter().zip(&self.texts) {
+            place.store(*byte, Relaxed);
         }
         for (place, word) in slot.outputs.iter().zip(&self.outputs) {
             place.store(*word, Relaxed);

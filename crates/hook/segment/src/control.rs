@@ -50,11 +50,28 @@ impl View<'_> {
 #[cfg(any(test, feature = "build"))]
 mod publish {
     use super::Control;
+    use crate::Rules;
     use crate::build::Generation;
+    use crate::rules::KEYWORDS;
     use core::sync::atomic::Ordering::{Relaxed, Release};
     use core::sync::atomic::fence;
+    use std::string::String;
+    use std::vec::Vec;
 
     impl Control {
+        /// The generations that stand here, the newest first, with the texts of their
+        /// keywords: for a tare-hook that takes over from one that died.
+        pub fn texts(&self) -> Vec<(u64, Vec<String>)> {
+            let newest = self.generation.load(Relaxed);
+            let both = [newest, newest.wrapping_sub(1)];
+            let whole = both.into_iter().filter_map(|generation| {
+                let slot = &self.slots[(generation & 1) as usize];
+                let is_whole = generation != 0 && slot.generation.load(Relaxed) == generation;
+                is_whole.then(|| (generation, slot.texts()))
+            });
+            whole.collect()
+        }
+
         /// Makes `rules` the newest generation and says its number. For tare-hook alone, by
         /// one thread, at most every few milliseconds: a search that meets two of them
         /// begins anew.
@@ -70,6 +87,22 @@ mod publish {
             generation
         }
     }
+
+    impl Rules {
+        /// What is no text, and what lies beyond the room for texts, is left out.
+        fn texts(&self) -> Vec<String> {
+            let keywords = (self.keywords.load(Relaxed) as usize).min(KEYWORDS);
+            let mut place = 0;
+            let text = |number: usize| {
+                let length = self.attributes[number].load(Relaxed) as u16;
+                let bytes = self.texts.iter().skip(place).take(length.into());
+                place += usize::from(length);
+                let bytes: Vec<u8> = bytes.map(|byte| byte.load(Relaxed)).collect();
+                String::from_utf8_lossy(&bytes).into_owned()
+            };
+            (0..keywords).map(text).collect()
+        }
+    }
 }
 
 /// What the version is made from.
@@ -83,5 +116,5 @@ pub(crate) const LAYOUT: &[usize] = &[
 const _: () = {
     assert!(offset_of!(Control, generation) == 64);
     assert!(offset_of!(Control, slots) == 4096);
-    assert!(size_of::<Control>() < 40 << 20);
+    assert!(size_of::<Control>() < 48 << 20);
 };

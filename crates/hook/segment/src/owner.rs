@@ -13,6 +13,18 @@ impl Shared {
         self.namespace.store(namespace().unwrap_or(0), Relaxed);
     }
 
+    /// Whether the calling process is where threads have the numbers that owners are.
+    pub fn is_settled_here(&self) -> bool {
+        namespace().unwrap_or(0) == self.namespace.load(Relaxed)
+    }
+
+    /// The places of the rings that ever had an owner.
+    pub fn used(&self) -> impl Iterator<Item = usize> {
+        let is_used =
+            |place: &usize| self.used[*place / 64].load(Relaxed) & 1 << (*place % 64) != 0;
+        (0..RINGS).filter(is_used)
+    }
+
     /// Takes a free ring for the calling thread, which has number `tid`; says its place.
     pub fn claim(&self, tid: u32) -> Option<usize> {
         let mut places = (0..RINGS).map(|step| (tid as usize + step) % RINGS);
@@ -20,6 +32,7 @@ impl Shared {
             self.owners[*place].compare_exchange(0, tid | FOREIGN, AcqRel, Relaxed).is_ok()
         };
         let place = places.find(take)?;
+        self.used[place / 64].fetch_or(1 << (place % 64), Relaxed);
         if namespace().is_some_and(|own| own == self.namespace.load(Relaxed)) {
             self.owners[place].store(tid, Relaxed);
         }
@@ -46,12 +59,12 @@ fn namespace() -> Option<u64> {
 mod tests {
     use super::*;
     use crate::VERSION;
-    use tare_shm::{Access, Segment};
+    use tare_shm::Segment;
 
     #[test]
     fn the_number_of_a_thread_in_another_namespace_is_nobodys() {
         let size = size_of::<Shared>();
-        let segment = Segment::create(c"test", Shared::KIND, VERSION, size, Access::ReadWrite);
+        let segment = Segment::create(c"test", Shared::KIND, VERSION, size);
         // SAFETY: atomics only.
         let shared: &Shared = unsafe { segment.unwrap().1.at(0) }.unwrap();
         shared.settle();
@@ -62,6 +75,8 @@ mod tests {
         let place = shared.claim(7).unwrap();
         assert_eq!((place, shared.owner(place)), (8, None));
         assert_ne!(shared.owners[place].load(Relaxed), 0);
+        assert_eq!(shared.used().collect::<std::vec::Vec<_>>(), [7, 8]);
+        assert!(!shared.is_settled_here());
         let rest = (2..RINGS).filter_map(|_| shared.claim(7)).count();
         assert_eq!((rest, shared.claim(7)), (RINGS - 2, None));
     }

@@ -14,6 +14,9 @@ pub const OUTPUTS: usize = 1 << 16;
 /// Entries of the transition table: 16 MiB.
 pub const TABLE: usize = 1 << 22;
 
+/// Bytes of all keywords together: 4 MiB.
+pub(crate) const TEXTS: usize = KEYWORDS * LONGEST;
+
 /// In an entry of the table: the state it leads to ends a keyword.
 pub(crate) const MATCH: u32 = 1 << 31;
 
@@ -149,6 +152,8 @@ pub struct Rules {
     /// Lists of keyword numbers; the last of a list carries `LAST`.
     pub(crate) outputs: [AtomicU32; OUTPUTS],
     pub(crate) table: [AtomicU32; TABLE],
+    /// The texts of the keywords, one behind the other; the library never needs them.
+    pub(crate) texts: [AtomicU8; TEXTS],
 }
 
 impl Rules {
@@ -183,6 +188,7 @@ pub(crate) const LAYOUT: &[usize] = &[
     offset_of!(Rules, attributes),
     offset_of!(Rules, outputs),
     offset_of!(Rules, table),
+    offset_of!(Rules, texts),
     size_of::<Rules>(),
 ];
 

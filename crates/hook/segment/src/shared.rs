@@ -14,9 +14,9 @@ pub const SHARDS: usize = 8;
 /// Rings for events: threads of all processes that can record events at the same time.
 pub const RINGS: usize = 256;
 
-/// Words of a ring: about 3,200 events, so that tare-hook may go without the processor for
-/// 100 ms while a thread records 30,000 a second.
-const RING_WORDS: usize = 1 << 15;
+/// Words of a ring: about 6,500 events, so that tare-hook may go without the processor for
+/// 50 ms while a thread records 130,000 a second.
+const RING_WORDS: usize = 1 << 16;
 
 /// Own times are ticks up to this (more than a second); longer ones count in the last bin.
 pub const LARGEST_OWN_TIME: u64 = u32::MAX as u64;
@@ -40,7 +40,16 @@ pub struct Shared {
     pub owners: [AtomicU32; RINGS],
     /// The PID namespace of tare-hook, as the inode of its /proc/PID/ns/pid; 0 if unknown.
     pub(crate) namespace: AtomicU64,
-    _reserved: [AtomicU64; 373],
+    /// Events out of the rings that are lines of a file; this and the next two are counted by
+    /// tare-hook, and together are all that it has taken, or it died with some.
+    pub written: AtomicU64,
+    /// Those that are in no file, though one was asked for.
+    pub unwritten: AtomicU64,
+    /// Those for which there was no file.
+    pub unwanted: AtomicU64,
+    /// A bit for each ring that ever had an owner: looking into others gives them memory.
+    pub(crate) used: [AtomicU64; RINGS / 64],
+    _reserved: [AtomicU64; 366],
     pub statistics: [Statistics; SHARDS],
     pub rings: [EventRing; RINGS],
 }
@@ -123,6 +132,10 @@ pub(crate) const LAYOUT: &[usize] = &[
     offset_of!(Shared, lost),
     offset_of!(Shared, owners),
     offset_of!(Shared, namespace),
+    offset_of!(Shared, written),
+    offset_of!(Shared, unwritten),
+    offset_of!(Shared, unwanted),
+    offset_of!(Shared, used),
     offset_of!(Shared, _reserved),
     offset_of!(Shared, statistics),
     offset_of!(Shared, rings),
@@ -148,10 +161,12 @@ const _: () = {
     assert!(offset_of!(Shared, attached) == 64);
     assert!(offset_of!(Shared, owners) == 80);
     assert!(offset_of!(Shared, namespace) == 1104);
+    assert!(offset_of!(Shared, written) == 1112);
+    assert!(offset_of!(Shared, used) == 1136);
     assert!(offset_of!(Shared, statistics) == 4096);
     assert!(size_of::<Statistics>().is_multiple_of(4096));
     assert!(size_of::<Counters>() == 64);
     assert!(size_of::<EventRing>() == 256 + 8 * RING_WORDS);
     assert!(RING_WORDS.is_power_of_two());
-    assert!(size_of::<Shared>() < 128 << 20);
+    assert!(size_of::<Shared>() < 192 << 20);
 };

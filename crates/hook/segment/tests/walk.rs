@@ -12,7 +12,7 @@ use tare_hook_segment::{
     Action, Control, Directions, Generation, KEYWORDS, Keyword, Match, OUTPUTS, ROOT, Scope,
     VERSION, View,
 };
-use tare_shm::{Access, Segment};
+use tare_shm::Segment;
 
 /// A word, and whether its letters match in either case.
 type Word = (Vec<u8>, bool);
@@ -21,9 +21,7 @@ type Word = (Vec<u8>, bool);
 type Ends = BTreeSet<(usize, u32)>;
 
 fn segment() -> Segment {
-    Segment::create(c"test", Control::KIND, VERSION, size_of::<Control>(), Access::ReadOnly)
-        .unwrap()
-        .1
+    Segment::create(c"test", Control::KIND, VERSION, size_of::<Control>()).unwrap().1
 }
 
 fn control(segment: Segment) -> &'static Control {

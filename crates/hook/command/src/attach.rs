@@ -1,0 +1,222 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Programs that run under the hook already, whose tare-hook has died.
+
+use crate::followed::Followed;
+use crate::segments::{Obstacle, Segments, said};
+use std::fs::{self, File};
+use std::io::{self, ErrorKind};
+use std::os::fd::{AsRawFd, FromRawFd, IntoRawFd, OwnedFd, RawFd};
+use std::os::unix::fs::MetadataExt;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+use tare_command::{Failure, Signal};
+use tare_shm::Refusal;
+
+const CONTROL: &str = "/memfd:tare-hook-control";
+const SHARED: &str = "/memfd:tare-hook-shared";
+
+/// A program that is just being executed has no mapping until its constructors run.
+const PATIENCE: Duration = Duration::from_millis(200);
+
+/// All processes that have the segments, one of which is waited for at a time.
+pub struct Programs {
+    process: OwnedFd,
+    shared: Inode,
+    /// Since when none is known.
+    none_since: Option<Instant>,
+    stopped: bool,
+}
+
+/// Takes over the hook of process `pid`.
+pub fn attach(pid: u32) -> Result<(Segments, Programs), Failure> {
+    let refuse = |reason: &str| Failure::input(format_args!("--attach {pid}: {reason}"));
+    let fails = |error: io::Error| match error.raw_os_error() {
+        Some(libc::ESRCH | libc::ENOENT) => refuse("no such process; name one under a hook"),
+        Some(libc::EINVAL) => refuse("a thread; name its process"),
+        Some(libc::EACCES | libc::EPERM) => {
+            refuse("permission denied; attach as the user whose process it is")
+        }
+        _ => refuse(&error.to_string()),
+    };
+    let process = open_process(pid).map_err(fails)?;
+    let maps = maps(pid).map_err(fails)?;
+    let find = |name| Mapping::find(&maps, |mapping| mapping.name.starts_with(name));
+    let (Some(control), Some(shared)) = (find(CONTROL), find(SHARED)) else {
+        return Err(refuse("it has no hook; name a process that tare-hook has started"));
+    };
+    let open = |mapping: &Mapping<'_>| {
+        let path = mapping.path(pid)?;
+        File::options().read(true).write(true).open(path).map(IntoRawFd::into_raw_fd)
+    };
+    let fds = open(&control).and_then(|control| Ok((control, open(&shared)?)));
+    let (control_fd, shared_fd) = fds.map_err(fails)?;
+    let segments = Segments::open(control_fd, shared_fd).map_err(|obstacle| match obstacle {
+        Obstacle::Served(0) => refuse("another tare-hook serves it; end that first"),
+        Obstacle::Served(other) => refuse(&format!("tare-hook {other} serves it; end that first")),
+        Obstacle::Refused(Refusal::OtherVersion(_)) => {
+            refuse("its hook is of another build; use the tare-hook that started it")
+        }
+        Obstacle::Refused(refusal) => {
+            refuse(&format!("its hook cannot be used: {}; start it anew", said(refusal)))
+        }
+    })?;
+    // The number may have gone to another process before we looked.
+    if is_ended(&process) {
+        return Err(refuse("it has ended meanwhile"));
+    }
+    let programs = Programs { process, shared: shared.inode, none_since: None, stopped: false };
+    Ok((segments, programs))
+}
+
+impl Programs {
+    /// Whether it was not their end that ended the session.
+    pub fn go_on(&self) -> bool {
+        self.stopped
+    }
+
+    /// Some process that has the segments.
+    fn next(&self) -> Option<OwnedFd> {
+        let own = std::process::id();
+        let pids = fs::read_dir("/proc").ok()?.filter_map(|entry| {
+            entry.ok()?.file_name().to_str()?.parse::<u32>().ok().filter(|pid| *pid != own)
+        });
+        pids.into_iter().find_map(|pid| {
+            let process = open_process(pid).ok()?;
+            let maps = maps(pid).ok()?;
+            Mapping::find(&maps, |mapping| mapping.inode == self.shared)?;
+            Some(process).filter(|process| !is_ended(process))
+        })
+    }
+}
+
+impl Followed for Programs {
+    fn fd(&self) -> RawFd {
+        // One that has ended stays readable: the next look comes with time.
+        if self.none_since.is_some() { -1 } else { self.process.as_raw_fd() }
+    }
+
+    /// They are not ours to end.
+    fn signal(&mut self, _: Signal) {
+        self.stopped = true;
+    }
+
+    fn has_ended(&mut self) -> Result<bool, Failure> {
+        if self.stopped {
+            return Ok(true);
+        }
+        if !is_ended(&self.process) {
+            return Ok(false);
+        }
+        if let Some(process) = self.next() {
+            self.process = process;
+            self.none_since = None;
+            return Ok(false);
+        }
+        Ok(self.none_since.get_or_insert_with(Instant::now).elapsed() > PATIENCE)
+    }
+}
+
+fn open_process(pid: u32) -> io::Result<OwnedFd> {
+    // SAFETY: no memory is touched.
+    let fd = unsafe { libc::syscall(libc::SYS_pidfd_open, pid, 0) };
+    if fd < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: a new descriptor, owned by nobody else.
+    Ok(unsafe { OwnedFd::from_raw_fd(fd as RawFd) })
+}
+
+fn is_ended(process: &OwnedFd) -> bool {
+    let mut place = libc::pollfd { fd: process.as_raw_fd(), events: libc::POLLIN, revents: 0 };
+    // SAFETY: one place, which is valid for the call.
+    unsafe { libc::poll(&mut place, 1, 0) > 0 }
+}
+
+/// What a process has mapped, as the kernel tells it (proc_pid_maps(5)).
+fn maps(pid: u32) -> io::Result<String> {
+    let text = fs::read(format!("/proc/{pid}/maps"))?;
+    Ok(String::from_utf8_lossy(&text).into_owned())
+}
+
+/// Device (major, minor) and number.
+type Inode = (u32, u32, u64);
+
+struct Mapping<'m> {
+    range: &'m str,
+    inode: Inode,
+    name: &'m str,
+}
+
+impl<'m> Mapping<'m> {
+    fn find(maps: &'m str, is_it: impl Fn(&Self) -> bool) -> Option<Self> {
+        maps.lines().filter_map(Self::parse).find(is_it)
+    }
+
+    fn parse(line: &'m str) -> Option<Self> {
+        let mut words = line.split_ascii_whitespace();
+        let (range, device) = (words.next()?, words.nth(2)?);
+        let (major, minor) = device.split_once(':')?;
+        let hex = |text| u32::from_str_radix(text, 16).ok();
+        let inode = (hex(major)?, hex(minor)?, words.next()?.parse().ok()?);
+        Some(Self { range, inode, name: words.next().unwrap_or("") })
+    }
+
+    /// A way to the file: by a descriptor that the process has, else by the mapping itself,
+    /// which takes more rights.
+    fn path(&self, pid: u32) -> io::Result<PathBuf> {
+        let is_it = |path: &PathBuf| {
+            path.metadata().is_ok_and(|status| {
+                let device = status.dev();
+                (libc::major(device), libc::minor(device), status.ino()) == self.inode
+            })
+        };
+        let folder = fs::read_dir(format!("/proc/{pid}/fd"))?;
+        let mut paths = folder.filter_map(|entry| Some(entry.ok()?.path()));
+        if let Some(path) = paths.find(is_it) {
+            return Ok(path);
+        }
+        let path = PathBuf::from(format!("/proc/{pid}/map_files/{}", self.range));
+        match path.metadata() {
+            Ok(_) => Ok(path),
+            Err(error) if error.kind() == ErrorKind::PermissionDenied => {
+                let reason = "it has closed the hook's descriptors; attach to the process that \
+                              started it, or as root";
+                Err(io::Error::other(reason))
+            }
+            Err(error) => Err(error),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_mapping_is_told_by_its_file() {
+        let maps = "55d0-55d1 r-xp 00000000 fe:00 1234 /usr/bin/x y\n\
+                    7f00-7f01 rw-p 00000000 00:00 0\n\
+                    rubbish\n\
+                    7fe0-7ff0 rw-s 00000000 00:1f 77 /memfd:tare-hook-shared (deleted)\n";
+        let found = Mapping::find(maps, |mapping| mapping.name.starts_with(SHARED)).unwrap();
+        assert_eq!((found.range, found.inode), ("7fe0-7ff0", (0, 0x1f, 77)));
+        assert!(Mapping::find(maps, |mapping| mapping.name.starts_with(CONTROL)).is_none());
+    }
+
+    #[test]
+    fn the_own_mappings_are_found_under_their_descriptors() {
+        let (_, handover) = Segments::create().unwrap();
+        let pid = std::process::id();
+        let maps = maps(pid).unwrap();
+        let wanted = fs::metadata(format!("/proc/{pid}/fd/{}", handover.shared)).unwrap().ino();
+        let found = Mapping::find(&maps, |mapping| mapping.inode.2 == wanted).unwrap();
+        assert!(found.name.starts_with(SHARED));
+        assert_eq!(found.path(pid).unwrap().metadata().unwrap().ino(), wanted);
+    }
+
+    #[test]
+    fn a_number_that_is_nobodys_is_refused() {
+        let error = attach(i32::MAX as u32).err().unwrap().to_string();
+        assert!(error.ends_with("no such process; name one under a hook"), "{error}");
+    }
+}
