@@ -92,10 +92,11 @@ def check(plan: Plan) -> None:
     if plan.load.type == "tare":
         require_own_generator()
     else:
-        from tare.samples import FORMATS
+        from tare.samples import FORMATS, Asked
 
         if plan.load.format not in FORMATS:
             raise refused(plan, ("load", "format"), expected(f"one of {', '.join(FORMATS)}"))
+        Asked(plan.load.columns, plan.load.unit)
 
 
 def resumable(plan: Plan, folder: Path) -> Plan:

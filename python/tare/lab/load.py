@@ -228,7 +228,7 @@ def _measure_with_command(load: CommandLoad, target: Target, bench: Bench) -> di
     import pyarrow.compute as pc
 
     from tare.plan.placeholders import fill
-    from tare.samples.load_output import read_load_output
+    from tare.samples import Asked, read_load_output
 
     output = bench.folder / load.output
     launch = target.launch
@@ -243,7 +243,8 @@ def _measure_with_command(load: CommandLoad, target: Target, bench: Bench) -> di
     if not output.exists():
         raise RunError(f"the load generator wrote no {load.output}: {last_line(bench.log)}")
     try:
-        samples: pa.Table = read_load_output(output, load.format)
+        asked = Asked(load.columns, load.unit)
+        samples: pa.Table = read_load_output(output, load.format, asked)
     except InputError as error:
         raise RunError(str(error)) from error
     sent = samples.num_rows

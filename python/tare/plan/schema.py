@@ -139,6 +139,10 @@ class CommandLoad(Strict):
     output: RelativePath
     """The file it writes, in the run's own folder."""
     format: str
+    unit: Literal["ns", "us", "ms", "s"] | None = None
+    """Of times in a file that does not state it."""
+    columns: dict[str, str] = {}
+    """Columns of a table that has names of its own, by their meaning (`start`, `duration` ...)."""
     path: UrlPath = "/"
     warmup: Duration = 0
     """Requests in this time from the first one are left out."""
