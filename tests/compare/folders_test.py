@@ -120,6 +120,11 @@ def test_what_else_differs_is_named(results: tuple[Path, Path]) -> None:
         "only old has 'gone': not judged",
     ):
         assert line in warnings
+    # Each was disturbed by itself: nothing was left out of both alike.
+    left_out = [line for line in warnings if "left out, because" in line]
+    assert [line.partition(" % of")[0].rstrip("0123456789.") for line in left_out] == [
+        f"{name}: host: '{name}@{side}': " for name in ("plain", "hook") for side in ("old", "new")
+    ]
 
 
 def test_what_does_not_differ_is_not_named(results: tuple[Path, Path], tmp_path: Path) -> None:
