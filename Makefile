@@ -53,6 +53,12 @@ test: native hello ## every test that needs no server beyond Debian's packages
 	@RUSTFLAGS='--cfg loom' CARGO_TARGET_DIR=target/loom cargo test --locked --release -p tare-shm loom
 	@.venv/bin/pytest
 
+.PHONY: test-integration
+test-integration: PACKAGES := test
+test-integration: native ## importers on what the tools of others write here; brings the tools
+	@setup/install-peers
+	@.venv/bin/pytest -m integration
+
 .PHONY: hello
 hello: ## compile services/hello, where there is a JDK and Maven
 	@if command -v mvn >/dev/null && command -v javac >/dev/null; then mvn -q -B -f services/hello package; \
