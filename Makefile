@@ -11,7 +11,7 @@ REST := --workspace --exclude tare-hook-preload
 
 .PHONY: help
 help: ## list what can be made
-	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 18
+	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 18
 
 .PHONY: demo
 demo: native ## weigh the library-level hook on a real nginx and write a report
@@ -31,6 +31,19 @@ environment:
 wheel: environment ## build a wheel with the native parts inside into dist/
 	@.venv/bin/uv build --quiet --wheel --out-dir dist
 	@ls dist/*.whl
+
+.PHONY: dist
+dist: PACKAGES := aarch64
+dist: environment ## a wheel for glibc 2.28, its native parts alone, the library for aarch64, sums, in dist/
+	@.venv/bin/uv sync --quiet --locked --group dist
+	@library=$$(setup/build-aarch64) || [ $$? = 3 ]; $(PYTHON) setup/dist.py $$library
+	@TARE_WHEEL=$$(echo dist/*.whl) .venv/bin/pytest --quiet tests/test_wheel.py
+
+.PHONY: test-aarch64
+test-aarch64: PACKAGES := aarch64
+test-aarch64: native ## the preload library for aarch64, under qemu
+	@library=$$(setup/build-aarch64) || [ $$? = 3 ]; \
+	TARE_AARCH64=$$library .venv/bin/pytest --quiet tests/hook/test_aarch64.py
 
 .PHONY: lint
 lint: PACKAGES := test

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Builds the native parts into `python/tare/_native`, for a wheel or for work in a clone.
 
-The wheel takes that folder as it stands. `make native` runs this file as a script.
+The wheel takes that folder as it stands. `make native` runs this file as a script. Where
+TARE_GLIBC is set (`make dist`), the programs are linked with that glibc, by cargo-zigbuild.
 """
 
 import os
@@ -29,19 +30,29 @@ class NativeBuildHook(BuildHookInterface[Any]):
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
         if version == "editable":  # the clone's own `_native` is built by `make native`
             return
-        build()
+        glibc = os.environ.get("TARE_GLIBC")
+        build(glibc)
+        oldest = f"manylinux_{glibc.replace('.', '_')}" if glibc else "linux"
         build_data["pure_python"] = False
-        build_data["tag"] = f"py3-none-linux_{platform.machine()}"
+        build_data["tag"] = f"py3-none-{oldest}_{platform.machine()}"
 
 
-def build() -> None:
-    """Compiles every native part and puts it in its place; SystemExit where that fails."""
+def build(glibc: str | None = None) -> None:
+    """Compiles every native part and puts it in its place; SystemExit where that fails.
+
+    The programs run with `glibc` ("2.28") and newer ones, or with this machine's and newer ones.
+    """
     if shutil.which("cargo") is None:
         raise SystemExit("cargo is missing: install Rust 1.95 or later, then try again")
     target = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target"))
+    # Nothing newer is asked for by a preload library, whatever it is linked with.
+    zig = {"release": f"{platform.machine()}-unknown-linux-gnu"} if glibc else {}
     for profile in ("release", "preload"):
         packages = [name for name, part in PARTS.items() if part[0] == profile]
-        command = ["cargo", "build", "--locked", "--profile", profile]
+        command = ["cargo", "zigbuild" if profile in zig else "build"]
+        command += ["--locked", "--profile", profile]
+        if profile in zig:
+            command += ["--target", f"{zig[profile]}.{glibc}"]
         command += [argument for name in packages for argument in ("-p", name)]
         if subprocess.run(command, cwd=ROOT, check=False).returncode:
             raise SystemExit(f"the native parts were not built: {' '.join(command)} failed")
@@ -50,7 +61,7 @@ def build() -> None:
         place.mkdir(parents=True, exist_ok=True)
         # A running program keeps the old file: replace it, never write into it.
         fresh = place / f".{file}.new"
-        shutil.copy2(target / profile / file, fresh)
+        shutil.copy2(target / zig.get(profile, "") / profile / file, fresh)
         fresh.replace(place / file)
 
 

@@ -1,6 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`pip install` of the built wheel gives the same `tare`, native parts and tables inside."""
+"""`pip install` of the built wheel gives the same `tare`, native parts and tables inside.
 
+`make dist` runs this file on the wheel that it made, named by TARE_WHEEL.
+"""
+
+import os
 import shutil
 import subprocess
 import sys
@@ -15,6 +19,8 @@ UV = Path(sys.executable).parent / "uv"
 
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    if made := os.environ.get("TARE_WHEEL"):
+        return Path(made).resolve()
     if shutil.which("cargo") is None:
         pytest.skip("no cargo: the native parts of a wheel cannot be built")
     folder = tmp_path_factory.mktemp("dist")
