@@ -25,6 +25,7 @@ MODULES = ("argparse", "asyncio", "collections", "decimal", "email", "logging", 
 SEARCHED = 64 << 10
 SERVICE_CPU, LOAD_CPU = 0, 1
 USERS = 16
+THREADS, MATCHES, SECONDS = 8, 1_050_000, 2
 PLAIN, HOOKED, NAIVE = "plain", "tare hook", "dlsym a call, strstr a keyword"
 
 
@@ -38,6 +39,7 @@ def run(quick: bool) -> bool:
             *bench.reads("read-64-file", "file", turns),
             bench.search(turns),
             *bench.nginx(repetitions),
+            bench.events(repetitions),
         ]
     about = (
         f"{turns} turns of a few ms in random order; nginx: {repetitions} fresh servers of each"
@@ -53,6 +55,7 @@ class Bench:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.calls = self.compiled("calls.c")
+        self.matches = self.compiled("matches.c", "-pthread")
         self.naive = self.compiled("naive.c", "-shared", "-fPIC", "-ldl")
         self.text = folder / "text.html"
         self.text.write_text("".join(pydoc.html.page(m, pydoc.html.docmodule(__import__(m)))
@@ -128,6 +131,29 @@ class Bench:
         file = self.folder / "random.toml"
         file.write_text(f"[[rule]]\nkeywords = {json.dumps(words)}\n")
         return file
+
+    def events(self, repetitions: int) -> Case:
+        """Matches a second that became lines of a file, of threads that make a few more."""
+        rules, file = self.folder / "needle.toml", self.folder / "events.jsonl"
+        rules.write_text('[[rule]]\nkeywords = ["needle"]\n')
+        hook = [str(HOOK), "--rules", str(rules), "--events", str(file), "--json", "--"]
+        program = [str(self.matches), str(THREADS), str(MATCHES), str(SECONDS)]
+        rates, lost, made = [], 0, 0
+        for _ in range(repetitions):
+            done = subprocess.run([*hook, *program], check=True, capture_output=True, text=True)
+            keywords, nanoseconds = map(int, done.stdout.split())
+            events = json.loads(done.stderr.splitlines()[-1])["events"]
+            if events["written"] + events["lost"] != keywords:
+                raise SystemExit(f"{keywords} matches, and of events {events}")
+            rates.append(events["written"] / nanoseconds * 1e9)
+            lost += events["lost"]
+            made += keywords
+            file.unlink()
+        note = (
+            f"{THREADS} threads on all CPUs, in reads of 64 matches; of {made} matches {lost} were"
+            " lost, each of them counted"
+        )
+        return Case("events-1m", HOOKED, "", "matches/s", rates, note=note)
 
     def nginx(self, repetitions: int) -> list[Case]:
         """Requests a second of one page of 700 B, three servers in turns."""

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+// Threads whose reads hold keywords, at a steady rate together.
+//
+// matches THREADS RATE SECONDS: each thread sends itself packets of 64 keywords over a
+// socketpair and reads them, so that all together read RATE keywords a second. Prints how many
+// keywords were read, and in how many nanoseconds.
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { PACKET = 64, BURST = 8 };  // keywords a packet, packets between two looks at the clock
+
+static const char keyword[] = "needle. ";
+static int threads;
+static double rate, seconds;
+
+static void must(int ok, const char *what) {
+    if (ok) return;
+    perror(what);
+    exit(1);
+}
+
+static long long now(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return t.tv_sec * 1000000000LL + t.tv_nsec;
+}
+
+static void sleep_until(long long moment) {
+    struct timespec t = {moment / 1000000000, moment % 1000000000};
+    while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &t, 0)) continue;
+}
+
+static void *work(void *argument) {
+    enum { SIZE = PACKET * (sizeof keyword - 1) };
+    char packet[SIZE], buffer[SIZE];
+    int pair[2];
+    for (int one = 0; one < PACKET; one++)
+        memcpy(packet + one * (sizeof keyword - 1), keyword, sizeof keyword - 1);
+    must(socketpair(AF_UNIX, SOCK_STREAM, 0, pair) == 0, "socketpair");
+    long bursts = rate * seconds / threads / (PACKET * BURST);
+    double step = seconds * 1e9 / bursts;
+    // They do not all work at the same moment.
+    long long start = now() + (long long)(step * (long)argument / threads);
+    for (long burst = 0; burst < bursts; burst++) {
+        sleep_until(start + (long long)(burst * step));
+        for (int one = 0; one < BURST; one++) {
+            must(write(pair[1], packet, SIZE) == SIZE, "write");
+            for (int got = 0; got < SIZE;) {
+                ssize_t count = read(pair[0], buffer, SIZE - got);
+                must(count > 0, "read");
+                got += count;
+            }
+        }
+    }
+    return (void *)(bursts * BURST * PACKET);
+}
+
+int main(int argc, char **argv) {
+    must(argc == 4, "matches THREADS RATE SECONDS");
+    threads = atoi(argv[1]), rate = atof(argv[2]), seconds = atof(argv[3]);
+    pthread_t *all = calloc(threads, sizeof *all);
+    long long start = now(), keywords = 0;
+    for (long one = 0; one < threads; one++)
+        must(pthread_create(&all[one], 0, work, (void *)one) == 0, "pthread_create");
+    for (int one = 0; one < threads; one++) {
+        void *read;
+        pthread_join(all[one], &read);
+        keywords += (long)read;
+    }
+    printf("%lld %lld\n", keywords, now() - start);
+    return 0;
+}
