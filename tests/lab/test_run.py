@@ -3,6 +3,7 @@
 
 import json
 import os
+import re
 import shutil
 import sys
 from pathlib import Path
@@ -253,6 +254,24 @@ def test_a_foreign_load_generator_that_keeps_a_histogram(experiment: Experiment)
         assert run["started_ns"] is None
     warnings = experiment.manifest["warnings"]
     assert any("Non-2xx or 3xx responses: 3" in warning for warning in warnings), warnings
+
+
+def test_a_foreign_file_of_any_columns(experiment: Experiment) -> None:
+    table = experiment.folder / "table"
+    table.write_text("began;took\n" + "".join(f"{n};{n + 1}\n" for n in range(20)))
+    load = (
+        f'type = "command"\ncommand = ["cp", "{table}", "{{output}}"]\noutput = "a.csv"\n'
+        'format = "locust"\nunit = "us"\ncolumns = { start = "began", duration = "took" }\n'
+    )
+    experiment.write_plan(load=load)
+    assert experiment.measure(blocks=1).returncode == 0
+    assert [run["requests"] for run in experiment.manifest["runs"]] == [20, 20]
+    (found, *_) = experiment.folder.glob("**/samples.parquet")
+    assert pq.read_table(found)["duration_ns"].to_pylist()[:2] == [1_000, 2_000]
+    experiment.write_plan(load=load.replace("duration =", "latency ="))
+    done = experiment.measure(blocks=1)
+    assert done.returncode == 2
+    assert re.search(r"plan.toml:\d+: load.columns: .*expected duration, or start", done.stderr)
 
 
 def test_a_warm_up_needs_times(experiment: Experiment) -> None:

@@ -92,11 +92,15 @@ def check(plan: Plan) -> None:
     if plan.load.type == "tare":
         require_own_generator()
     else:
-        from tare.samples import FORMATS, Asked
+        from tare.samples import FORMATS, ROLES, Asked
 
         if plan.load.format not in FORMATS:
             raise refused(plan, ("load", "format"), expected(f"one of {', '.join(FORMATS)}"))
-        Asked(plan.load.columns, plan.load.unit)
+        try:
+            Asked(plan.load.columns, plan.load.unit)
+        except InputError as error:
+            wanted = f"duration, or start and end, of {', '.join(ROLES)}"
+            raise refused(plan, ("load", "columns"), expected(wanted)) from error
 
 
 def resumable(plan: Plan, folder: Path) -> Plan:

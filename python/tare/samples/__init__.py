@@ -3,13 +3,14 @@
 
 from tare.samples.files import read_files
 from tare.samples.formats import NAMES as FORMATS
-from tare.samples.formats.asked import Asked, parse_columns
+from tare.samples.formats.asked import ROLES, Asked, parse_columns
 from tare.samples.load_output import read_load_output
 from tare.samples.model import Experiment, Run
 from tare.samples.result import read_result
 
 __all__ = [
     "FORMATS",
+    "ROLES",
     "Asked",
     "Experiment",
     "Run",
