@@ -188,6 +188,7 @@ def test_two_files_have_a_verdict_that_says_what_is_missing(
     [
         (("{old}", "{old}"), "named twice"),
         (("{old}", "{before}"), "compare two of a kind"),
+        (("{old}", "{empty}/none"), "none: no such folder; name a result as"),
         (("{old}", "{new}", "--condition", "no"), "no condition 'no'; it has gone, plain, hook"),
         (("{old}", "{new}", "--paired"), "--paired and --method are for files"),
         (("{old}", "--condition", "hook"), "--condition: is for two result folders"),
@@ -219,6 +220,21 @@ def test_wrong_use_is_one_line_and_exit_code_2(
     done = tare(*(argument.format(**places) for argument in arguments))
     assert (done.returncode, done.stdout) == (2, "")
     assert message in done.stderr
+    assert done.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize("name", ["exists", "iterdir"])
+def test_a_folder_without_the_right_to_it(
+    name: str, folders: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(path: Path) -> bool:
+        raise PermissionError(13, "Permission denied", str(path))
+
+    # Root may read everything, so what the kernel tells others is put in its place.
+    monkeypatch.setattr(Path, name, refuse)
+    done = tare(*folders)
+    assert done.returncode == 2
+    assert "Permission denied; name what you may read" in done.stderr
     assert done.stderr.count("\n") == 1
 
 

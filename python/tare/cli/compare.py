@@ -4,7 +4,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
@@ -169,9 +170,12 @@ def _result_folders(what: Sequence[str]) -> list[Path]:
     paths = [Path(text) for text in what]
     if len(paths) > 2 or any("=" in path.name and not path.exists() for path in paths):
         raise InputError(f"no --baseline: {USAGE}")
-    results = [path for path in paths if (path / MANIFEST).exists()]
+    with _readable():
+        results = [path for path in paths if (path / MANIFEST).exists()]
     if len(paths) == 2 and len(results) == 1:
         (other,) = (path for path in paths if path not in results)
+        if not other.exists():
+            raise InputError(f"{other}: no such folder; name a result as {results[0]} is")
         raise InputError(f"{other}: is no result folder as {results[0]} is; compare two of a kind")
     # What is no result is said by who tries to read its manifest.
     return results if len(paths) == 2 else paths
@@ -221,23 +225,34 @@ def _files(name: str, paths: Sequence[Path]) -> list[Path]:
     """The files themselves, and of every folder those in it, in the order of their names."""
     files: list[Path] = []
     for path in paths:
-        if not path.is_dir():
-            files.append(path)
-            continue
-        if (path / MANIFEST).exists():
-            raise InputError(
-                f"{path}: is a result of tare run; compare two of them by 'tare compare OLD NEW'"
-            )
-        inside = [one for one in path.iterdir() if one.is_file() and one.name[0] != "."]
-        if not inside:
-            raise InputError(f"{path}: no file in it; name a folder with a file for each run")
-        files += sorted(inside, key=_by_number)
+        with _readable():
+            files += _inside(path) if path.is_dir() else [path]
     there = [path.resolve() for path in files]
     if twice := [path for path in files if there.count(path.resolve()) > 1]:
         raise InputError(
             f"{twice[0]}: named twice for '{name}'; a file is one run, and counts once"
         )
     return files
+
+
+def _inside(folder: Path) -> list[Path]:
+    if (folder / MANIFEST).exists():
+        raise InputError(
+            f"{folder}: is a result of tare run; compare two of them by 'tare compare OLD NEW'"
+        )
+    files = [one for one in folder.iterdir() if one.is_file() and one.name[0] != "."]
+    if not files:
+        raise InputError(f"{folder}: no file in it; name a folder with a file for each run")
+    return sorted(files, key=_by_number)
+
+
+@contextmanager
+def _readable() -> Iterator[None]:
+    """A folder that may not be looked into is bad input."""
+    try:
+        yield
+    except OSError as error:
+        raise InputError(f"{error.filename}: {error.strerror}; name what you may read") from error
 
 
 def _by_number(path: Path) -> list[tuple[str, int]]:
