@@ -1,0 +1,65 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What tare-load holds in memory does not grow with the number of requests.
+
+`TARE_REQUESTS=100000000 pytest tests/load/test_load_memory.py` is the long run.
+"""
+
+import os
+import shutil
+import socket
+import subprocess
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from tests.load.conftest import TARE_LOAD, wait_for
+
+NULL_SERVER = Path(__file__).parents[2] / "bench" / "load" / "null_server.c"
+FEW = 200_000
+MANY = int(os.environ.get("TARE_REQUESTS", "2000000"))
+MIB = 1024
+LEEWAY = 4 * MIB
+"""KiB; the ring of slices is touched in 5 minutes, not in the first seconds."""
+
+
+@pytest.fixture
+def url(tmp_path: Path) -> Iterator[str]:
+    if shutil.which("cc") is None:
+        pytest.skip("there is no C compiler")
+    program = tmp_path / "null_server"
+    subprocess.run(["cc", "-O2", NULL_SERVER, "-o", program], check=True)
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    with subprocess.Popen([program, str(port)]) as process:
+        try:
+            wait_for(port)
+            yield f"http://127.0.0.1:{port}/"
+        finally:
+            process.kill()
+
+
+def test_a_run_of_any_length_has_the_same_memory(url: str) -> None:
+    few, many = _most_kib(url, FEW), _most_kib(url, MANY)
+    print(f"{few} KiB for {FEW:,} requests, {many} KiB for {MANY:,}")
+    assert many <= few + LEEWAY
+
+
+def _most_kib(url: str, requests: int) -> int:
+    """The most memory that is resident at a time while so many requests are recorded."""
+    # The rows go nowhere: a hundred million of them would be 6 GB.
+    files = ["--out", "/dev/null", "--machine", "/dev/null"]
+    load = ["--users", "16", "--warmup", "0s", "--requests", str(requests)]
+    most = 0
+    with subprocess.Popen(
+        [TARE_LOAD, "http", url, "--json", *load, *files], stdout=subprocess.DEVNULL
+    ) as process:
+        status = Path(f"/proc/{process.pid}/status")
+        while process.poll() is None:
+            for line in status.read_text().splitlines():
+                if line.startswith("VmHWM:"):
+                    most = int(line.split()[1])
+            time.sleep(0.02)
+    assert process.returncode == 0
+    return most
