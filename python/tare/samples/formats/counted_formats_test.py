@@ -125,12 +125,14 @@ def fortio(**more: Any) -> dict[str, Any]:
     } | more  # fmt: skip
 
 
-def test_fortio(tmp_path: Path) -> None:
+@pytest.mark.parametrize("start", ["14T22:13:20.123456789Z", "15T03:43:21+05:30"])
+def test_fortio(tmp_path: Path, start: str) -> None:
     path = tmp_path / "a.json"
-    path.write_text(json.dumps(fortio()))
+    path.write_text(json.dumps(fortio(StartTime=f"2023-11-{start}")))
     run, _ = read_files({"a": [path], "b": [path]}, "a").runs
     assert (run.requests, run.errors) == (100, 0)
-    assert run.started_ns == 1_700_000_000_123_456_789
+    second = 1_700_000_000 * 10**9
+    assert run.started_ns == (second + 123_456_000 if "Z" in start else second + 10**9)
     assert run.summaries == pytest.approx({"p50": 1e6, "p95": 1.9e6, "p99": 1.98e6, "mean": 1.1e6})
 
 

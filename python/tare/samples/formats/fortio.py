@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -33,8 +34,9 @@ def read(backend: Backend, path: Path) -> Counted:  # noqa: ARG001
             stated = {f"p{at}": known[at] * 1e9 for at in (50, 95, 99) if at in known}
         if answered:
             stated["mean"] = (every["Sum"] - failures.get("Sum", 0)) / answered * 1e9
-        start = np.datetime64(found["StartTime"].removesuffix("Z"), "ns").astype(np.int64)
-        times = int(start), int(start) + int(found["ActualDuration"])
+        begun = datetime.fromisoformat(found["StartTime"]) - datetime.fromtimestamp(0, UTC)
+        start = begun // timedelta(microseconds=1) * 1_000
+        times = start, start + int(found["ActualDuration"])
     except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
         raise InputError(f"{path}: not what fortio load -json writes: {error!r}") from error
     width = found.get("Resolution")

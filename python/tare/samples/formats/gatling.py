@@ -26,7 +26,8 @@ def read(backend: Backend, path: Path) -> Source:
     with opened(path) as file:
         start = file.read(64)
     if start.startswith(b"\0"):
-        version = start[5 : 5 + start[4]].decode(errors="replace")
+        # A text: four bytes of length, then its letters.
+        version = start[5 : 5 + int.from_bytes(start[1:5])].decode(errors="replace")
         raise InputError(
             f"{path}: is the binary log of Gatling {version}; run the simulation with Gatling 3.11"
             " or earlier, whose log is text"

@@ -126,6 +126,8 @@ def test_the_binary_log_of_gatling_is_refused_with_a_way_out(tmp_path: Path) -> 
     path = tmp_path / "simulation.log"
     with pytest.raises(InputError, match=r"binary log of Gatling 3\.13\.5; run .* text"):
         read(tmp_path, path.name, b"\0\0\0\0\x063.13.5\0\0\0\x03Sim\0\0")
+    with pytest.raises(InputError, match="binary log of Gatling"):
+        read(tmp_path, path.name, b"\0\0\0\0")
 
 
 def test_the_totals_of_locust_are_no_requests(tmp_path: Path) -> None:
