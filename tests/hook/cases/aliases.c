@@ -6,7 +6,11 @@
 
 ssize_t __read(int, void *, size_t);
 ssize_t __write(int, const void *, size_t);
+#ifdef __x86_64__
 ssize_t __send(int, const void *, size_t, int);
+#else
+#define __send send  // Only x86-64's glibc exports it.
+#endif
 int __connect(int, const struct sockaddr *, socklen_t);
 int __close(int);
 int __dup2(int, int);

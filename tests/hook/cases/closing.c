@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// covers: read, close
-// One thread closes or shuts down what another is reading from.
+// covers: read, recvmsg, write, accept, close
+// One thread closes or shuts down what another is in a call with.
 #include "case.h"
 
-static int pair[2];
+static int pair[2], listener, full[2];
 
 static void *reader(void *nothing) {
   char buffer[64] = {0};
@@ -14,13 +14,47 @@ static void *reader(void *nothing) {
   return NULL;
 }
 
-int main(void) {
+static void *receiver(void *nothing) {
+  char buffer[64] = {0};
+  struct iovec vector = {buffer, sizeof buffer};
+  struct msghdr message = {.msg_iov = &vector, .msg_iovlen = 1};
+  (void)nothing;
+  SHOW(recvmsg(pair[0], &message, 0));
+  puts(buffer);
+  SHOW(recvmsg(pair[0], &message, 0));
+  return NULL;
+}
+
+static void *acceptor(void *nothing) {
+  (void)nothing;
+  SHOW(accept(listener, NULL, NULL));
+  SHOW(accept(listener, NULL, NULL));
+  return NULL;
+}
+
+static void *writer(void *nothing) {
+  static char buffer[1 << 20];
+  (void)nothing;
+  on_signal(SIGPIPE, SIG_IGN, 0);
+  // As much as there is room for before it is shut down.
+  SHOW(write(full[0], buffer, sizeof buffer) < (ssize_t)sizeof buffer);
+  SHOW(write(full[0], buffer, sizeof buffer));
+  return NULL;
+}
+
+static pthread_t in_a_call(void *(*body)(void *)) {
   pthread_t thread;
-  for (int shut = 0; shut < 2; shut++) {
+  NEED(!pthread_create(&thread, NULL, body, NULL));
+  usleep(60000);
+  return thread;
+}
+
+int main(void) {
+  void *(*bodies[])(void *) = {reader, receiver};
+  for (int i = 0; i < 4; i++) {
     tcp_pair(pair);
-    NEED(!pthread_create(&thread, NULL, reader, NULL));
-    usleep(30000);
-    if (shut) {
+    pthread_t thread = in_a_call(bodies[i / 2]);
+    if (i % 2) {
       NEED(!shutdown(pair[0], SHUT_RDWR));
     } else {
       NEED(!close(pair[0]));
@@ -30,4 +64,13 @@ int main(void) {
     close(pair[0]);
     close(pair[1]);
   }
+  struct sockaddr_in address;
+  listener = listening(&address);
+  pthread_t thread = in_a_call(acceptor);
+  NEED(!shutdown(listener, SHUT_RDWR));
+  NEED(!pthread_join(thread, NULL));
+  NEED(!socketpair(AF_UNIX, SOCK_STREAM, 0, full));
+  thread = in_a_call(writer);
+  NEED(!shutdown(full[0], SHUT_RDWR));
+  NEED(!pthread_join(thread, NULL));
 }
