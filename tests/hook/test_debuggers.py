@@ -11,8 +11,8 @@ from tests.hook.hooked import hooked, plain, rules
 from tests.hook.programs.ways import need
 
 RULES = rules("a", "e", "0", scope="all", direction="both")
-# Calls of every kind, children, threads, signals that arrive during a read.
-CASES = ["execs", "forks", "handler", "interrupted", "partial", "threads"]
+# Children, signals that arrive during a call, threads.
+CASES = ["execs", "interrupted", "threads"]
 
 
 def test_gdb_stops_in_a_read_and_goes_on(compile_case: Compile, tmp_path: Path) -> None:
@@ -53,7 +53,7 @@ def test_strace(name: str, outside: bool, compile_case: Compile, tmp_path: Path)
 
 @pytest.mark.parametrize("outside", [False, True], ids=["inside", "outside"])
 @pytest.mark.parametrize("what", ["stat", "record"])
-@pytest.mark.parametrize("name", ["forks", "interrupted", "threads"])
+@pytest.mark.parametrize("name", CASES)
 def test_perf(name: str, what: str, outside: bool, compile_case: Compile, tmp_path: Path) -> None:
     need("perf")
     program, counts = compile_case(name), tmp_path / "counts"
