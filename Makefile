@@ -70,7 +70,7 @@ test: native hello ## every test that needs no server beyond Debian's packages
 test-integration: PACKAGES := test
 test-integration: native ## importers on what the tools of others write here; brings the tools
 	@setup/install-peers
-	@.venv/bin/pytest -m integration
+	@.venv/bin/pytest -m integration tests/peers
 
 .PHONY: hello
 hello: ## compile services/hello, where there is a JDK and Maven
