@@ -95,7 +95,7 @@ class Program:
     def ended(self) -> dict[str, Any]:
         _, err = self.hook.communicate(timeout=10)
         assert self.hook.returncode == 0, err
-        stats: dict[str, Any] = json.loads(err.splitlines()[-2])
+        stats: dict[str, Any] = json.loads(err.splitlines()[-1])
         return stats
 
     def close(self) -> None:

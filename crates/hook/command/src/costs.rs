@@ -95,7 +95,7 @@ impl Function {
     /// `None` if it was never called.
     fn read(shared: &Shared, symbol: Symbol) -> Option<Self> {
         let place = symbol as usize;
-        let counters = COUNTERS.map(|(name, field)| {
+        let mut counters = COUNTERS.map(|(name, field)| {
             let shards = shared.statistics.iter();
             (name, shards.map(|one| field(&one.counters[place]).load(Relaxed)).sum::<u64>())
         });
@@ -108,6 +108,12 @@ impl Function {
             if shard.counters[place].calls_socket.load(Relaxed) > 0 {
                 tare_hist::add_into(&mut own_time, &shard.own_time[place]);
             }
+        }
+        // Calls that are timed are counted by their times alone.
+        let timed = own_time.iter().fold(0, |sum: u64, count| sum.saturating_add(*count));
+        if timed > 0 {
+            let [(_, calls_socket), ..] = &mut counters;
+            *calls_socket = timed;
         }
         Some(Self { name: symbol.name(), counters: counters.to_vec(), own_time })
     }
@@ -150,7 +156,7 @@ mod tests {
         let shared = Segments::create().unwrap().0.shared;
         let place = Symbol::read as usize;
         for (shard, times) in shared.statistics.iter().zip([[100, 101], [103, 4_000]]) {
-            shard.counters[place].calls_socket.store(2, Relaxed);
+            shard.counters[place].calls_socket.store(1, Relaxed);
             times.iter().for_each(|time| tare_hist::record(&shard.own_time[place], *time));
         }
         shared.statistics[3].unseen[Unseen::Stdio as usize].store(5, Relaxed);

@@ -84,12 +84,12 @@ fn take_over(pid: u32, arguments: &Run) -> Result<ExitCode, Failure> {
         "attached to process {pid}: {written} events were written and {lost} lost before"
     ));
     session.follow(&mut programs, &signals)?;
-    session.finish(arguments);
     say(if programs.go_on() {
         "detached: the programs go on under the last rules"
     } else {
         "all programs have ended, with exit codes that only who started them knows"
     });
+    session.finish(arguments);
     Ok(ExitCode::SUCCESS)
 }
 

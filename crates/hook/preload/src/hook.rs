@@ -50,7 +50,12 @@ impl Hook {
     /// Counts a call on a socket that took `own` ticks of ours.
     #[inline]
     pub fn spent(self, statistics: &Statistics, symbol: Symbol, own: u64) {
-        statistics.counters[symbol as usize].calls_socket.fetch_add(1, Relaxed);
+        // Says that there are values: their number is the histogram's to tell, and a counter
+        // that many threads add to takes 6 ns.
+        let any = &statistics.counters[symbol as usize].calls_socket;
+        if any.load(Relaxed) == 0 {
+            any.store(1, Relaxed);
+        }
         tare_hist::record(&statistics.own_time[symbol as usize], own);
     }
 

@@ -72,7 +72,8 @@ pub struct Statistics {
 
 #[repr(C)]
 pub struct Counters {
-    /// Calls on sockets; for functions that search, each has a value in `own_time`.
+    /// Calls on sockets. Of functions that move bytes each has a value in `own_time`, and this
+    /// is not 0 where there are any.
     pub calls_socket: AtomicU64,
     /// Calls on other files, forwarded at once.
     pub calls_other: AtomicU64,

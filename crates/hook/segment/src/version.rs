@@ -2,7 +2,7 @@
 use crate::{EVENT_WORDS, Symbol, Unseen, control, rules, shared};
 
 /// To be raised where what stands in a segment changes its meaning and not its place.
-const MEANING: usize = 1;
+const MEANING: usize = 2;
 
 /// Version of both layouts, made from them: a library and a tare-hook of different builds
 /// work together only if they agree on every place and every function.
