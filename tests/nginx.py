@@ -1,11 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """The configuration of the nginx that tests start; all its files lie in its own folder."""
 
+import os
+
+# As root the worker would become nobody, who may not enter a test's folder.
+USER = "user root;" if os.geteuid() == 0 else ""
+
 
 def configuration(*servers: str) -> str:
     """One worker with these `server` blocks; a connection is kept for any number of requests."""
     return f"""
-user root;
+{USER}
 daemon off;
 worker_processes 1;
 pid nginx.pid;

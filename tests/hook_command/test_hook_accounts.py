@@ -38,10 +38,12 @@ def test_matches_of_many_threads_are_written_or_lost(file: str, tmp_path: Path) 
     if file == "/dev/full":
         assert counts["written"] == 0
         return
-    times, lines = [], events.read_bytes().splitlines()
+    times: dict[int, list[int]] = {}
+    lines = events.read_bytes().splitlines()
     for line in lines:
         event = json.loads(line)
         assert event["keyword"] == "needle"
-        times.append(event["time_ns"])
+        times.setdefault(event["tid"], []).append(event["time_ns"])
     assert len(lines) == counts["written"] > 0
-    assert times == sorted(times)
+    # Of a thread. One that loses its CPU while it records an event may come late among others.
+    assert all(mine == sorted(mine) for mine in times.values())

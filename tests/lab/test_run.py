@@ -195,8 +195,10 @@ def test_a_foreign_load_generator(experiment: Experiment) -> None:
     for run in experiment.manifest["runs"]:
         assert run["valid"], run
         assert run["requests"] == 50
-        assert run["cpu"]["service_ns_per_request"] > 0
         assert run["cpu"]["generator_ns_per_request"] > 0
+        # Less than a tick is unknown where there are no cgroups, as for an ordinary user.
+        if os.geteuid() == 0 or "service_ns_per_request" in run["cpu"]:
+            assert run["cpu"]["service_ns_per_request"] > 0
 
 
 def test_an_open_loop_opens_a_connection_when_all_are_busy(experiment: Experiment) -> None:

@@ -263,8 +263,9 @@ def _measure_with_command(load: CommandLoad, target: Target, bench: Bench) -> di
             errors=failed or 0,
             errors_by_kind={},
             cpu={
-                "service_ns_per_request": used_ns / sent,
-                "generator_ns_per_request": generator.cpu_ns / sent,
+                f"{who}_ns_per_request": ns / sent
+                for who, ns in (("service", used_ns), ("generator", generator.cpu_ns))
+                if ns > 0  # Without cgroups, what is less than a tick of the clock is not known.
             },
             oddities=oddities,
         )
