@@ -28,7 +28,9 @@ class NativeCommand(TyperCommand):
         subcommand = [word for word in ctx.args[:1] if word.isalpha()]
         command = [native("bin", NATIVE_COMMANDS[self.name]), *subcommand, "--help"]
         try:
-            done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=2)
+            done = subprocess.run(
+                command, capture_output=True, encoding="utf-8", check=False, timeout=2
+            )
         except (OSError, subprocess.TimeoutExpired):
             return []
         names = re.findall(r"^ +(?:-\w, )?(--[a-z-]+)", done.stdout, re.MULTILINE)

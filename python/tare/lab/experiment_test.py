@@ -41,8 +41,8 @@ ENV = '{ type = "env", variables = { A = "1" } }'
         ),
         (
             '"locust"',
-            '"gatling"',
-            'try.toml:9: load.format: found "gatling", expected one of locust, jmeter,',
+            '"tsung"',
+            'try.toml:9: load.format: found "tsung", expected one of locust, jmeter,',
         ),
         (
             ENV,
