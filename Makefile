@@ -43,7 +43,7 @@ dist: environment ## a wheel for glibc 2.28, its native parts alone, the library
 test-aarch64: PACKAGES := aarch64
 test-aarch64: native ## the preload library for aarch64, under qemu
 	@library=$$(setup/build-aarch64) || [ $$? = 3 ]; \
-	TARE_AARCH64=$$library .venv/bin/pytest --quiet tests/hook/test_aarch64.py
+	[[ -z $$library ]] || TARE_AARCH64=$$library .venv/bin/pytest --quiet tests/hook/test_aarch64.py
 
 .PHONY: lint
 lint: PACKAGES := test
@@ -86,7 +86,10 @@ fuzz: environment ## every fuzz target for a minute, where there is a nightly to
 	@$(PYTHON) -m tests.soak fuzz
 
 .PHONY: bench
-bench: bench-hook bench-load ## every bench, beside its peers; BENCH=quick for fewer repetitions
+bench: PACKAGES := test
+bench: native ## every bench, beside its peers; BENCH=quick for fewer repetitions
+	@setup/install-peers oha k6 fortio
+	@$(PYTHON) -m bench
 
 .PHONY: bench-hook
 bench-hook: PACKAGES := test
@@ -96,6 +99,7 @@ bench-hook: native ## the hook beside plain calls and the published design
 .PHONY: bench-load
 bench-load: PACKAGES := test
 bench-load: native ## the load generator beside wrk and the open-loop generators that are there
+	@setup/install-peers oha k6 fortio
 	@$(PYTHON) -m bench load
 
 .PHONY: clean

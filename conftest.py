@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
-# A shell has what it starts in the background ignore Ctrl-C, and so would all that tests start.
+# A shell has what it starts in the background ignore these, and so would all that tests start.
 signal.signal(signal.SIGINT, signal.default_int_handler)
+signal.signal(signal.SIGQUIT, signal.SIG_DFL)
 # Debian keeps servers where an ordinary user's PATH does not look.
 os.environ["PATH"] += os.pathsep + "/usr/sbin"
 

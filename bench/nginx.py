@@ -13,6 +13,8 @@ from pathlib import Path
 from bench.results import ROOT
 from bench.turns import on_cpu
 
+from tare.lab.ports import free_port
+
 PLAN = ROOT / "plans" / "hook-nginx.toml"
 
 
@@ -22,9 +24,7 @@ class Nginx:
     def __init__(
         self, folder: Path, wrap: Sequence[str], variables: Mapping[str, str], cpu: int
     ) -> None:
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            self.port: int = free.getsockname()[1]
+        self.port = free_port("127.0.0.1")
         self.url = f"http://127.0.0.1:{self.port}/"
         for name, text in tomllib.loads(PLAN.read_text())["service"]["files"].items():
             file = folder / name

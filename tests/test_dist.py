@@ -3,7 +3,6 @@
 
 import shutil
 import subprocess
-import tarfile
 from pathlib import Path
 
 import pytest
@@ -47,8 +46,7 @@ def test_what_is_no_program_is_refused() -> None:
 def test_an_archive_can_be_unpacked_and_run(tmp_path: Path) -> None:
     path = tmp_path / "tare-native.tar.gz"
     dist.pack(path, {"bin/hello": b"#!/bin/sh\necho hello\n"})
-    with tarfile.open(path) as archive:
-        archive.extractall(tmp_path, filter="data")
+    subprocess.run(["tar", "--extract", "--file", path], cwd=tmp_path, check=True)
     folder = tmp_path / "tare-native"
     assert subprocess.check_output([folder / "bin" / "hello"]) == b"hello\n"
     assert (folder / "LICENSE").read_bytes() == (dist.ROOT / "LICENSE").read_bytes()

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The commands that docs/load.md and docs/compare.md begin with work as they stand."""
+"""The commands that the pages begin with work as they stand."""
 
+import json
 import os
 import re
+import shutil
 import signal
-import socket
 import subprocess
 import sys
 from contextlib import suppress
@@ -12,9 +13,11 @@ from pathlib import Path
 
 import pytest
 
+from tare.lab.ports import free_port
 from tare.native import native
 
-DOCS = Path(__file__).parents[1] / "docs"
+ROOT = Path(__file__).parents[1]
+DOCS = ROOT / "docs"
 
 
 def first_block(page: str) -> str:
@@ -30,9 +33,7 @@ def run(commands: str, port: str, folder: Path) -> subprocess.CompletedProcess[s
     """Runs them as one script on a free port, for moments; what they leave running ends too."""
     if not Path(native("bin", "tare-load")).exists():
         pytest.skip("tare-load is not built")
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        here = str(free.getsockname()[1])
+    here = str(free_port("127.0.0.1"))
     assert port in commands
     shortened = re.sub(r"--duration \ds", "--duration 300ms", commands.replace(port, here))
     # Where the server takes longer to listen than the second that a person waits.
@@ -40,7 +41,7 @@ def run(commands: str, port: str, folder: Path) -> subprocess.CompletedProcess[s
         "sleep 1", f"until (: </dev/tcp/127.0.0.1/{here}); do sleep 0.1; done"
     )
     process = subprocess.Popen(
-        ["bash", "-ec", shortened],
+        ["bash", "-c", shortened],
         cwd=folder,
         env=os.environ | {"PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"},
         stdout=subprocess.PIPE,
@@ -68,5 +69,17 @@ def test_the_first_commands_of_compare(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     assert len(list(tmp_path.glob("*/*.arrow"))) == 12
     assert re.search(
-        r"(slower|faster|unchanged|shape-changed|inconclusive) +head +p50 .* 6\+6", done.stdout
+        r"(slower|faster|unchanged|shape-changed|inconclusive) +HEAD +p50 .* 6\+6", done.stdout
     )
+
+
+def test_the_first_commands_of_hook(tmp_path: Path) -> None:
+    if shutil.which("curl") is None:
+        pytest.skip("curl is not installed")
+    (tmp_path / "plans").symlink_to(ROOT / "plans")
+    done = run(first_block("hook.md"), "8000", tmp_path)
+    assert done.returncode == 0, done.stderr
+    [event] = [json.loads(line) for line in (tmp_path / "events.jsonl").read_text().splitlines()]
+    assert event["keyword"] == "password"
+    assert json.loads(done.stdout.splitlines()[-1]) == event
+    assert "calls by function" in done.stderr

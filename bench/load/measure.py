@@ -9,7 +9,7 @@ import subprocess
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import median
 from tempfile import TemporaryDirectory
@@ -19,6 +19,7 @@ from bench.load import peers
 from bench.nginx import Nginx
 from bench.turns import on_cpu
 
+from tare.lab.ports import free_port
 from tare.native import native
 
 HERE = Path(__file__).parent
@@ -82,14 +83,13 @@ def opened(url: str, turns: Turns) -> list[Case]:
     command = [*on_cpu(LOAD_CPU, [str(LOAD), "http", url]), "--capacity", "--json"]
     rate = round(json.loads(output(command))["capacity"]["rate"] / 2)
     asked = peers.Asked(url, rate, USERS, turns.seconds, turns.folder)
-    lags: list[float] = []
+    seen: list[Seen] = []
 
     def ours() -> float:
         options = ["--mode", "open", "--rate", str(rate), "--users", str(USERS), "--warmup", "0s"]
         tare_load([url, *options, "--duration", f"{turns.seconds}s"], turns.folder)
-        lag, p99 = of_samples(turns.folder / "samples.arrow")
-        lags.append(lag)
-        return p99
+        seen.append(of_samples(turns.folder / "samples.arrow"))
+        return seen[-1].p99_us
 
     def other(peer: peers.Peer) -> Callable[[], float]:
         return lambda: peer.p99_us(output(peer.command(asked)))
@@ -97,17 +97,18 @@ def opened(url: str, turns: Turns) -> list[Case]:
     found = peers.found()
     p99s = in_turns({"tare load": ours} | {one.name: other(one) for one in found}, turns.pairs)
     note = f"{rate} requests/s, half of the capacity"
-    cases = [Case("open-lag", "intended to start", "", "µs", lags, note=note)]
-    tare, unit = p99s.pop("tare load"), "µs"
-    cases += [Case(f"open-p99-{name}", "tare load", name, unit, tare, p99s[name]) for name in p99s]
-    if p99s:
-        best = min(p99s, key=lambda name: median(p99s[name]))
-        peer, note = (
-            f"{best}, the best",
-            "from the intended start to the end, which oha corrects for and k6 does not",
-        )
-        cases.append(Case("open-p99", "tare load", peer, unit, tare, p99s[best], note))
-    return cases
+    lags, from_start = [one.lag_us for one in seen], [one.p99_from_start_us for one in seen]
+    lag = Case("open-lag", "intended to start", "", "µs", lags, note=note)
+    beside = []
+    for one in found:
+        own = p99s["tare load"] if one.corrects else from_start
+        note = f"both from the {'intended' if one.corrects else 'actual'} start, as {one.name} does"
+        name, others = f"open-p99-{one.name}", p99s[one.name]
+        beside.append(Case(name, "tare load", one.name, "µs", own, others, note))
+    if not found:
+        return [lag]
+    best = max(beside, key=lambda case: median(case.values) / median(case.peer_values))
+    return [lag, *beside, replace(best, name="open-p99", note="beside the best of them")]
 
 
 def allocations(url: str, folder: Path) -> Case:
@@ -151,8 +152,17 @@ def tare_load(
     return dict(found)
 
 
-def of_samples(file: Path) -> tuple[float, float]:
-    """Mean lag from intended to start and p99 from intended to end, both in µs."""
+@dataclass(frozen=True)
+class Seen:
+    """What a file of samples shows of an open loop, in µs."""
+
+    lag_us: float
+    p99_us: float
+    p99_from_start_us: float
+
+
+def of_samples(file: Path) -> Seen:
+    """Mean lag from intended to actual start, and p99 from each of them to the end."""
     import numpy as np
     import pyarrow as pa
 
@@ -160,8 +170,9 @@ def of_samples(file: Path) -> tuple[float, float]:
     intended, start, duration = (
         table[name].to_numpy() for name in ("intended_ns", "start_ns", "duration_ns")
     )
-    lag = start - intended
-    return float(lag.mean()) / 1e3, float(np.quantile(lag + duration, 0.99)) / 1e3
+    lag = (start - intended) / 1e3
+    p99, p99_from_start = np.quantile([lag + duration / 1e3, duration / 1e3], 0.99, axis=1)
+    return Seen(float(lag.mean()), float(p99), float(p99_from_start))
 
 
 def output(command: list[str], variables: Mapping[str, str] | None = None) -> str:
@@ -184,9 +195,7 @@ def compiled(folder: Path, source: str, *options: str) -> Path:
 def null_server(folder: Path) -> Iterator[str]:
     """The least server, on a free port."""
     program = compiled(folder, "null_server.c")
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+    port = free_port("127.0.0.1")
     with subprocess.Popen(on_cpu(SERVICE_CPU, [str(program), str(port)])) as process:
         try:
             deadline = time.monotonic() + 10

@@ -48,6 +48,8 @@ class Peer:
     arguments: Callable[[Asked], list[str]]
     p99_us: Callable[[str], float]
     """Reads the 99th percentile, in µs, from what it printed."""
+    corrects: bool = False
+    """Whether it measures from when a request should have started."""
 
     def command(self, asked: Asked) -> list[str]:
         """The call that sends the load."""
@@ -95,7 +97,8 @@ def _k6(asked: Asked) -> list[str]:
 
 
 PEERS = (
-    Peer("oha", _oha, lambda out: json.loads(out)["latencyPercentiles"]["p99"] * 1e6),
+    Peer("oha", _oha, lambda out: json.loads(out)["latencyPercentiles"]["p99"] * 1e6,
+         corrects=True),
     Peer("fortio", _fortio,
          lambda out: json.loads(out)["DurationHistogram"]["Percentiles"][0]["Value"] * 1e6),
     Peer("k6", _k6, lambda out: number(r"([\d.]+)", out) * 1e3),

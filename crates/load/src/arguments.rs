@@ -7,15 +7,15 @@ use std::time::Duration;
 const EXAMPLES: &str = "\
 Examples:
   One user for ten seconds, with every request recorded:
-    tare-load http http://127.0.0.1:8080/ --out samples.arrow
+    tare load http http://127.0.0.1:8080/ --out samples.arrow
   1000 requests a second whatever the service does, on up to 64 connections:
-    tare-load http http://127.0.0.1:8080/ --mode open --rate 1000 --users 64
+    tare load http http://127.0.0.1:8080/ --mode open --rate 1000 --users 64
   Two services compared, 5 ms of load at a time in random order:
-    tare-load http --target plain=http://127.0.0.1:8080/ --target hook=http://127.0.0.1:8081/
+    tare load http --target plain=http://127.0.0.1:8080/ --target hook=http://127.0.0.1:8081/
   Fifty users as streams of HTTP/2 on two connections:
-    tare-load http https://localhost:8443/ --http 2 --users 50 --connections 2
+    tare load http https://localhost:8443/ --http 2 --users 50 --connections 2
   The most that a service bears:
-    tare-load http http://127.0.0.1:8080/ --capacity";
+    tare load http http://127.0.0.1:8080/ --capacity";
 
 /// Puts load on services and records every request.
 #[derive(Debug, Parser)]

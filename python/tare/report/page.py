@@ -110,7 +110,7 @@ def _content(result: Result) -> dict[str, Any]:
         "micro_macro": [] if costs is None else list(tables.micro_macro(result, costs)),
         "machine": list(tables.facts(result.manifest.get("machine") or {})),
         "conduct": list(tables.facts(_conduct(result))),
-        "plan": _text(plan.read_text(errors="replace")) if plan.is_file() else "",
+        "plan": _text(plan.read_text(encoding="utf-8", errors="replace")) if plan.is_file() else "",
         "glossary": glossary.WORDS,
         "verdict_words": glossary.VERDICTS,
         "columns": tables,

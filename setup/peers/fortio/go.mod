@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The sums in go.sum stand for fortio's modules: the checksum database does not know all of them.
+// A module of its own, so that go.sum pins what fortio is made of.
 module tare/peers/fortio
 
 go 1.24

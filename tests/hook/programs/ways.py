@@ -13,6 +13,8 @@ from typing import TypeVar
 import pytest
 from tests.hook.hooked import COMMAND, Behaviour, plain, rules
 
+from tare.lab import ports
+
 RULES = rules("e", "Host", scope="all", direction="both") + rules(
     "never there", scope="all", direction="both", action="block"
 )
@@ -31,10 +33,7 @@ def need(*programs: str) -> None:
 
 
 def free_port() -> int:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port: int = free.getsockname()[1]
-        return port
+    return ports.free_port("127.0.0.1")
 
 
 def both(session: Callable[[Wrap], Session], folder: Path) -> Session:

@@ -23,7 +23,7 @@ _FAILED = re.compile(r"^\s*(Non-2xx or 3xx responses|Socket errors): .*$", re.MU
 
 def read(backend: Backend, path: Path) -> Counted:  # noqa: ARG001
     """Reads the first table of the output: recorded latency, corrected for late sending."""
-    text = path.read_text(errors="replace")
+    text = path.read_text(encoding="utf-8", errors="replace")
     counted = _counted(text)
     if not counted:
         raise InputError(f"{path}: no percentile table; run wrk2 with --latency")
