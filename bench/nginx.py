@@ -44,6 +44,7 @@ class Nginx:
             with suppress(OSError), socket.create_connection(("127.0.0.1", self.port)):
                 return self
             time.sleep(0.02)
+        self.__exit__()
         raise SystemExit(f"{self.command!r} does not listen")
 
     def __exit__(self, *_: object) -> None:

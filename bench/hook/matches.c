@@ -64,7 +64,7 @@ int main(int argc, char **argv) {
     must(argc == 4, "matches THREADS RATE SECONDS");
     threads = atoi(argv[1]), rate = atof(argv[2]), seconds = atof(argv[3]);
     pthread_t *all = calloc(threads, sizeof *all);
-    long long start = now(), keywords = 0;
+    long long keywords = 0;
     for (long one = 0; one < threads; one++)
         must(pthread_create(&all[one], 0, work, (void *)one) == 0, "pthread_create");
     for (int one = 0; one < threads; one++) {
@@ -72,6 +72,6 @@ int main(int argc, char **argv) {
         pthread_join(all[one], &read);
         keywords += (long)read;
     }
-    printf("%lld %lld\n", keywords, now() - start);
+    printf("%lld\n", keywords);
     return 0;
 }

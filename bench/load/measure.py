@@ -84,6 +84,8 @@ def opened(url: str, turns: Turns) -> list[Case]:
     rate = round(json.loads(output(command))["capacity"]["rate"] / 2)
     asked = peers.Asked(url, rate, USERS, turns.seconds, turns.folder)
     seen: list[Seen] = []
+    found = peers.found()
+    reached_by: dict[str, list[float]] = {one.name: [] for one in found}
 
     def ours() -> float:
         options = ["--mode", "open", "--rate", str(rate), "--users", str(USERS), "--warmup", "0s"]
@@ -92,9 +94,13 @@ def opened(url: str, turns: Turns) -> list[Case]:
         return seen[-1].p99_us
 
     def other(peer: peers.Peer) -> Callable[[], float]:
-        return lambda: peer.p99_us(output(peer.command(asked)))
+        def turn() -> float:
+            p99, reached = peer.read(output(peer.command(asked)))
+            reached_by[peer.name].append(reached)
+            return p99 * 1e6
 
-    found = peers.found()
+        return turn
+
     p99s = in_turns({"tare load": ours} | {one.name: other(one) for one in found}, turns.pairs)
     note = f"{rate} requests/s, half of the capacity"
     lags, from_start = [one.lag_us for one in seen], [one.p99_from_start_us for one in seen]
@@ -102,7 +108,10 @@ def opened(url: str, turns: Turns) -> list[Case]:
     beside = []
     for one in found:
         own = p99s["tare load"] if one.corrects else from_start
-        note = f"both from the {'intended' if one.corrects else 'actual'} start, as {one.name} does"
+        note = (
+            f"both from the {'intended' if one.corrects else 'actual'} start, as {one.name} does;"
+            f" it sent {median(reached_by[one.name]):.0f} requests/s"
+        )
         name, others = f"open-p99-{one.name}", p99s[one.name]
         beside.append(Case(name, "tare load", one.name, "µs", own, others, note))
     if not found:

@@ -24,7 +24,8 @@ export const options = {
 };
 export default function () { http.get('URL'); }
 export function handleSummary(data) {
-  return { stdout: String(data.metrics.http_req_duration.values['p(99)']) };
+  const { http_req_duration: took, http_reqs: sent } = data.metrics;
+  return { stdout: JSON.stringify([took.values['p(99)'] / 1e3, sent.values.rate]) };
 }
 """
 
@@ -46,8 +47,8 @@ class Peer:
 
     name: str
     arguments: Callable[[Asked], list[str]]
-    p99_us: Callable[[str], float]
-    """Reads the 99th percentile, in µs, from what it printed."""
+    read: Callable[[str], tuple[float, float]]
+    """Reads the 99th percentile in seconds, and requests a second, from what it printed."""
     corrects: bool = False
     """Whether it measures from when a request should have started."""
 
@@ -96,10 +97,23 @@ def _k6(asked: Asked) -> list[str]:
     return ["run", "--quiet", "--no-usage-report", str(file)]
 
 
+def _read_oha(out: str) -> tuple[float, float]:
+    found = json.loads(out)
+    return found["latencyPercentiles"]["p99"], found["summary"]["requestsPerSec"]
+
+
+def _read_fortio(out: str) -> tuple[float, float]:
+    found = json.loads(out)
+    return found["DurationHistogram"]["Percentiles"][0]["Value"], found["ActualQPS"]
+
+
+def _read_k6(out: str) -> tuple[float, float]:
+    p99, rate = json.loads(out)
+    return p99, rate
+
+
 PEERS = (
-    Peer("oha", _oha, lambda out: json.loads(out)["latencyPercentiles"]["p99"] * 1e6,
-         corrects=True),
-    Peer("fortio", _fortio,
-         lambda out: json.loads(out)["DurationHistogram"]["Percentiles"][0]["Value"] * 1e6),
-    Peer("k6", _k6, lambda out: number(r"([\d.]+)", out) * 1e3),
-)  # fmt: skip
+    Peer("oha", _oha, _read_oha, corrects=True),
+    Peer("fortio", _fortio, _read_fortio),
+    Peer("k6", _k6, _read_k6),
+)

@@ -92,8 +92,7 @@ def measure(
     if isinstance(load, CommandLoad):
         return _measure_with_command(load, targets[0], bench)
     out, machine = bench.folder / "samples.arrow", bench.folder / "machine.arrow"
-    addresses = [(target.condition, url(load, target.launch)) for target in targets]
-    command = own_command(load, rate, addresses, bench.folder)
+    command = own_command(load, rate, targets, bench.folder)
     command += ["--seed", str(seed), "--out", str(out), "--machine", str(machine)]
     before = {target.condition: spent(bench.processes, target.processes) for target in targets}
     for name, found in before.items():
@@ -129,7 +128,7 @@ def capacity(load: TareLoad, target: Target, bench: Bench) -> dict[str, Any]:
     Raises TareError where it cannot be measured, or none of the requests succeeded.
     """
     command = [PROGRAM, "http", url(load, target.launch), "--capacity", "--json"]
-    command += _request(load, bench.folder)
+    command += _request(load, bench.folder, target.launch.plan_folder)
     output = run_generator(command, [target], bench, 120, own=True).printed
     found = json.loads(output).get("capacity") if output else None
     if not found:
@@ -138,25 +137,31 @@ def capacity(load: TareLoad, target: Target, bench: Bench) -> dict[str, Any]:
 
 
 def own_command(
-    load: TareLoad, rate: float | None, targets: Sequence[tuple[str, str]], folder: Path
+    load: TareLoad, rate: float | None, targets: Sequence[Target], folder: Path
 ) -> list[str]:
-    """The words that start tare-load on (condition, URL) pairs; what they name is in `folder`."""
+    """The words that start tare-load on the targets; what it sends is written to `folder`."""
     command = [PROGRAM, "http", "--json"]
-    for name, address in targets:
-        command += ["--target", f"{name}={address}"]
+    for target in targets:
+        command += ["--target", f"{target.condition}={url(load, target.launch)}"]
     command += ["--mode", load.mode, "--users", str(load.most_users)]
     command += ["--duration", f"{load.duration * len(targets)}ns"]
     command += ["--warmup", f"{load.warmup * len(targets)}ns"]
     command += ["--slice", f"{load.slice}ns"]
     if rate is not None:
         command += ["--rate", str(rate)]
-    return command + _request(load, folder)
+    return command + _request(load, folder, targets[0].launch.plan_folder)
 
 
-def _request(load: TareLoad, folder: Path) -> list[str]:
+def _request(load: TareLoad, folder: Path, plan_folder: Path) -> list[str]:
     """The words for what is sent and expected, the same for the load and for the capacity."""
-    words = ["--connection", load.connection, "--method", load.method]
+    words = ["--connection", load.connection, "--method", load.method, "--http", load.http]
     words += ["--timeout", f"{load.timeout}ns"]
+    if load.connections is not None:
+        words += ["--connections", str(load.connections)]
+    if load.ca is not None:
+        words += ["--ca", str(plan_folder / load.ca)]
+    if load.insecure:
+        words += ["--insecure"]
     for name, value in load.headers.items():
         words += ["--header", f"{name}: {value}"]
     for status in load.expect_status:
@@ -172,7 +177,8 @@ def _request(load: TareLoad, folder: Path) -> list[str]:
 
 def url(load: TareLoad | CommandLoad, launch: Launch) -> str:
     """Where the users of a service go."""
-    return f"http://{launch.place.address}:{launch.door}{load.path}"
+    scheme = "https" if isinstance(load, TareLoad) and load.https else "http"
+    return f"{scheme}://{launch.place.address}:{launch.door}{load.path}"
 
 
 def run_generator(

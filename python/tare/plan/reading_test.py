@@ -124,6 +124,17 @@ def test_a_rate_that_is_measured_first() -> None:
         ),
         (
             'duration = "300ms"',
+            "ca = 'ca.pem'",
+            'plans/try.toml:12: load.ca: found "ca.pem", expected https = true with ca',
+        ),
+        (
+            'duration = "300ms"',
+            "connections = 2",
+            'plans/try.toml:12: load.connections: found 2, expected http = "2":'
+            " HTTP/1.1 has a connection for each user",
+        ),
+        (
+            'duration = "300ms"',
             'type = "command"\nformat = "locust"\noutput = "x"',
             "plans/try.toml:11: load.command: found nothing, expected this key",
         ),

@@ -97,6 +97,14 @@ class TareLoad(Strict):
     threads: Positive | None = None
     rate: Rate = None
     connection: Literal["keep-alive", "per-request"] = "keep-alive"
+    http: Literal["1.1", "2"] = "1.1"
+    connections: Positive | None = None
+    """Of HTTP/2, shared by the users; one for each thread unless said."""
+    https: bool = False
+    ca: SystemText | None = None
+    """The authorities to trust instead of the system's, relative to the plan."""
+    insecure: bool = False
+    """Whether any certificate is taken."""
     method: str = Field("GET", pattern="^[A-Z]+$")
     headers: dict[SystemText, SystemText] = {}
     body: str | None = None
@@ -118,6 +126,17 @@ class TareLoad(Strict):
             raise expected(f'a rate with mode = "{self.mode}"')
         if self.threads is not None and self.threads > self.most_users:
             raise expected(f"at most {self.most_users}, one for each of the users", "threads")
+        return self
+
+    @model_validator(mode="after")
+    def _protocol_fits(self) -> Self:
+        if self.connections is not None and self.http != "2":
+            raise expected('http = "2": HTTP/1.1 has a connection for each user', "connections")
+        if self.http == "2" and self.connection == "per-request":
+            raise expected('http = "1.1" with connection = "per-request"', "http")
+        for key in ("ca", "insecure"):
+            if getattr(self, key) and not self.https:
+                raise expected(f"https = true with {key}", key)
         return self
 
     @property
