@@ -27,7 +27,7 @@ def from_columns(stored: Table, path: Path, asked: Asked, notes: tuple[str, ...]
     import ibis
 
     if asked.columns:
-        return from_names(stored, path, asked, notes=notes)
+        return from_names(stored, stored.rowid(), path, asked, notes=notes)
     if asked.unit:
         raise InputError(f"{path}: its columns end in their unit; --unit goes with --columns")
     if "duration_ns" not in stored.columns:

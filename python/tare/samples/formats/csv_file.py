@@ -18,10 +18,12 @@ if TYPE_CHECKING:
     from ibis.expr.types import Table
 
 UNREADABLE = (OSError, EOFError, zlib.error)
+ROW = " row"
+"""The column of row numbers: no header has this name, since blanks around names are cut."""
 
 
-def read_text(backend: Backend, path: Path) -> tuple[Table, int, int]:
-    """The file's rows as strings with `row`, how many rows were lost, and the duplicate rows.
+def read_text(backend: Backend, path: Path) -> tuple[Table, int]:
+    """The file's rows as strings with `ROW`, and how many rows were lost.
 
     Lost are rows with too many fields, and those that broken quotes made part of another.
     """
@@ -60,7 +62,12 @@ def read_text(backend: Backend, path: Path) -> tuple[Table, int, int]:
     rows = count_rows(table)
     inside, swallowed = _within_quotes(table, delimiter)
     lost = swallowed + max(_lines(path) - 1 - rows - inside, rejected)
-    return table.mutate(row=table.rowid()), lost, rows - count_rows(table.distinct())
+    return table.mutate(**{ROW: table.rowid()}), lost
+
+
+def equal_rows(table: Table) -> int:
+    """How many rows of `read_text` equal an earlier one in every field of the file."""
+    return count_rows(table) - count_rows(table.drop(ROW).distinct())
 
 
 def read_lines(backend: Backend, path: Path) -> tuple[Table, int]:

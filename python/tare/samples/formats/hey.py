@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from tare.errors import InputError
 from tare.samples.engine import count_rows
-from tare.samples.formats.csv_file import read_text
+from tare.samples.formats.csv_file import ROW, read_text
 from tare.samples.formats.source import Source
 from tare.samples.formats.times import nanoseconds
 
@@ -20,13 +20,13 @@ MOST = 1_000_000
 
 def read(backend: Backend, path: Path) -> Source:
     """Reads response-time, status-code and offset (the start, since the run began)."""
-    table, rejected, _ = read_text(backend, path)
+    table, rejected = read_text(backend, path)
     missing = {"response-time", "status-code", "offset"} - set(table.columns)
     if missing:
         raise InputError(f"{path}:1: no column {' or '.join(sorted(missing))}; expected hey's CSV")
     status: Any = table["status-code"].try_cast("int32").fill_null(0)
     samples = table.select(
-        row=table.row,
+        row=table[ROW],
         start_ns=nanoseconds(table.offset, "s"),
         duration_ns=nanoseconds(table["response-time"], "s"),
         status=status,

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tare.errors import InputError
-from tare.samples.formats.csv_file import read_text
+from tare.samples.formats.csv_file import ROW, equal_rows, read_text
 from tare.samples.formats.source import Source
 from tare.samples.formats.times import nanoseconds
 
@@ -18,20 +18,20 @@ if TYPE_CHECKING:
 
 def read(backend: Backend, path: Path) -> Source:
     """Reads timeStamp and elapsed, and where they exist success, responseCode and bytes."""
-    table, rejected, duplicates = read_text(backend, path)
+    table, rejected = read_text(backend, path)
     missing = {"timeStamp", "elapsed"} - set(table.columns)
     if missing:
         raise InputError(
             f"{path}:1: no column {' or '.join(sorted(missing))}; expected a JTL file in CSV form"
             " with its header (jmeter.save.saveservice.print_field_names=true)"
         )
-    return from_fields(table, rejected, duplicates)
+    return from_fields(table, rejected, equal_rows(table))
 
 
 def from_fields(
     table: Table, rejected: int, duplicates: int, notes: tuple[str, ...] = ()
 ) -> Source:
-    """A source from JMeter's fields as texts under the names of its CSV, and `row`."""
+    """A source from JMeter's fields as texts under the names of its CSV, and `ROW`."""
     import ibis
 
     columns: dict[str, Any] = {"ok": ibis.literal(True)}
@@ -42,7 +42,7 @@ def from_fields(
     if "bytes" in table.columns:
         columns["bytes"] = table.bytes.try_cast("int64")
     samples = table.select(
-        row=table.row,
+        row=table[ROW],
         start_ns=nanoseconds(table.timeStamp, "ms"),
         duration_ns=nanoseconds(table.elapsed, "ms"),
         **columns,

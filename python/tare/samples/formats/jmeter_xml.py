@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from xml.parsers import expat
 
-from tare.samples.formats.csv_file import UNREADABLE, opened
+from tare.samples.formats.csv_file import ROW, UNREADABLE, opened
 from tare.samples.formats.jmeter import from_fields
 from tare.samples.formats.source import Source
 
@@ -36,7 +36,7 @@ def read(backend: Backend, path: Path) -> Source:
     backend.con.register(f"{name}_read", batches)
     table = backend.create_table(name, backend.table(f"{name}_read"), temp=True)
     backend.con.unregister(f"{name}_read")
-    return from_fields(table.mutate(row=table.rowid()), 0, 0, tuple(notes))
+    return from_fields(table.mutate(**{ROW: table.rowid()}), 0, 0, tuple(notes))
 
 
 def _batches(path: Path, schema: pa.Schema, notes: list[str]) -> Iterator[pa.RecordBatch]:

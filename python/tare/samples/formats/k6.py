@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tare.errors import InputError
-from tare.samples.formats.csv_file import read_text
+from tare.samples.formats.csv_file import ROW, read_text
 from tare.samples.formats.source import Source
 from tare.samples.formats.times import moment, nanoseconds
 
@@ -20,7 +20,7 @@ IN_SECONDS = 1e11
 
 def read(backend: Backend, path: Path) -> Source:
     """Reads the requests; other metrics of the file are not requests and are passed over."""
-    table, rejected, _ = read_text(backend, path)
+    table, rejected = read_text(backend, path)
     missing = {"metric_name", "timestamp", "metric_value"} - set(table.columns)
     if missing:
         raise InputError(f"{path}:1: no column {' or '.join(sorted(missing))}; expected k6's CSV")
@@ -32,7 +32,7 @@ def read(backend: Backend, path: Path) -> Source:
     start: Any = coarse.fill_null(False).ifelse(time, time - duration)
     names = ("status", "expected_response", "error")
     told = outcome({name: table[name] for name in names if name in table.columns})
-    samples = table.select(row=table.row, start_ns=start, duration_ns=duration, **told)
+    samples = table.select(row=table[ROW], start_ns=start, duration_ns=duration, **told)
     # Rows of one second look alike, so equal rows say nothing about duplication.
     return Source(samples, rejected)
 

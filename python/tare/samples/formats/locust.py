@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from tare.errors import InputError
 from tare.samples.formats.asked import Asked
-from tare.samples.formats.csv_file import read_text
+from tare.samples.formats.csv_file import ROW, equal_rows, read_text
 from tare.samples.formats.named_columns import from_names
 from tare.samples.formats.source import Source
 from tare.samples.formats.times import moment, nanoseconds
@@ -32,10 +32,12 @@ def read(backend: Backend, path: Path, asked: Asked) -> Source:
     """Reads a CSV file; start times without a unit are in s, response times in ms."""
     import ibis
 
-    table, rejected, duplicates = read_text(backend, path)
+    table, rejected = read_text(backend, path)
     if asked.columns:
-        return from_names(table, path, asked, rejected=rejected, duplicates=duplicates)
-    columns = [column for column in table.columns if column != "row"]
+        return from_names(
+            table, table[ROW], path, asked, rejected=rejected, duplicates=equal_rows(table)
+        )
+    columns = [column for column in table.columns if column != ROW]
     if TOTALS in columns:
         raise InputError(
             f"{path}: has Locust's totals, one row an endpoint; write a row a request:"
@@ -49,12 +51,12 @@ def read(backend: Backend, path: Path, asked: Asked) -> Source:
         )
     start = _find(columns, STARTS, asked.unit or "s")
     samples = table.select(
-        row=table.row,
+        row=table[ROW],
         duration_ns=nanoseconds(table[duration[0]], duration[1]),
         ok=ibis.literal(True),
         **({"start_ns": moment(table[start[0]], start[1])} if start else {}),
     )
-    return Source(samples, rejected, duplicates if start else 0)
+    return Source(samples, rejected, equal_rows(table) if start else 0)
 
 
 def _find(columns: list[str], names: tuple[str, ...], unit: str) -> tuple[str, str] | None:

@@ -21,6 +21,7 @@ _NO = ("false", "f", "no", "n", "0", "ko", "failure", "failed", "fail", "error",
 
 def from_names(
     stored: Table,
+    row: Any,
     path: Path,
     asked: Asked,
     *,
@@ -28,7 +29,7 @@ def from_names(
     duplicates: int = 0,
     notes: tuple[str, ...] = (),
 ) -> Source:
-    """A source from a stored table and the columns that `asked` names, in its unit.
+    """A source from a stored table and the columns that `asked` names, in its unit; `row` numbers the rows.
 
     Times are timestamps, or numbers whose unit stands in the column's name or is `asked.unit`;
     the size of a present-day Unix time tells its unit by itself.
@@ -51,7 +52,6 @@ def from_names(
         columns["duration_ns"] = columns.pop("end_ns") - columns["start_ns"]
     columns |= _outcome(of, stored, path)
     columns |= {role: of[role].cast("string") for role in ("span", "condition") if role in of}
-    row = stored.row if "row" in stored.columns else stored.rowid()
     return Source(stored.select(row=row, **columns), rejected, duplicates, notes=notes)
 
 

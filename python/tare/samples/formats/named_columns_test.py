@@ -94,6 +94,17 @@ def test_what_does_not_fit_is_named(tmp_path: Path, asked: dict[str, object], me
         read_load_output(path, asked=Asked(**asked))  # type: ignore[arg-type]
 
 
+def test_a_column_may_be_called_row(tmp_path: Path) -> None:
+    asked = Asked({"duration": "took_ns", "span": "row"})
+    table = tmp_path / "a.parquet"
+    pq.write_table(pa.table({"row": ["pay", "ship"], "took_ns": [1, 2]}), table)
+    text = tmp_path / "a.csv"
+    text.write_text("row,took_ns\npay,1\nship,2\n")
+    for path in (table, text):
+        found = read_load_output(path, asked=asked)
+        assert found["span"].to_pylist() == ["pay", "ship"]
+
+
 @pytest.mark.parametrize("text", ["start", "start=", "=x", "start=a,start=b", ""])
 def test_columns_are_roles_with_names(text: str) -> None:
     with pytest.raises(InputError, match="--columns: "):

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tare.errors import InputError
-from tare.samples.formats.csv_file import read_text
+from tare.samples.formats.csv_file import ROW, equal_rows, read_text
 from tare.samples.formats.source import Source
 from tare.samples.formats.times import nanoseconds
 
@@ -17,14 +17,14 @@ if TYPE_CHECKING:
 
 def read(backend: Backend, path: Path) -> Source:
     """Reads request-start (since the run began), request-duration, status and bytes."""
-    table, rejected, duplicates = read_text(backend, path)
+    table, rejected = read_text(backend, path)
     missing = {"request-start", "request-duration", "status"} - set(table.columns)
     if missing:
         raise InputError(f"{path}:1: no column {' or '.join(sorted(missing))}; expected oha's CSV")
     status: Any = table.status.try_cast("int32").fill_null(0)
     columns = {"bytes": table.bytes.try_cast("int64")} if "bytes" in table.columns else {}
     samples = table.select(
-        row=table.row,
+        row=table[ROW],
         start_ns=nanoseconds(table["request-start"], "s"),
         duration_ns=nanoseconds(table["request-duration"], "s"),
         status=status,
@@ -32,4 +32,4 @@ def read(backend: Backend, path: Path) -> Source:
         **columns,
     )
     note = "oha lists no request that had no answer: its JSON counts them"
-    return Source(samples, rejected, duplicates, since_start=True, notes=(note,))
+    return Source(samples, rejected, equal_rows(table), since_start=True, notes=(note,))
