@@ -3,7 +3,7 @@
 //
 // matches THREADS RATE SECONDS: each thread sends itself packets of 64 keywords over a
 // socketpair and reads them, so that all together read RATE keywords a second. Prints how many
-// keywords were read, and in how many nanoseconds.
+// keywords were read.
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
