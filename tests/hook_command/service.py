@@ -17,6 +17,7 @@ from tare.native import native
 
 HOOK = native("bin", "tare-hook")
 Start = Callable[..., subprocess.Popen[str]]
+MANY = b"needle" * 1000
 
 
 class Nginx:

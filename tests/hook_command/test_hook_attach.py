@@ -208,6 +208,14 @@ def test_a_program_is_served_by_one_at_a_time(program: Program) -> None:
     assert program.ask("evil") == "reset"
 
 
+def test_one_that_is_refused_changes_no_rules(program: Program) -> None:
+    program.kill_hook()
+    program.rules.write_text(rules("other"))
+    options = ["--rules", str(program.rules), "--costs", "/dev/full"]
+    assert "not a regular file" in refusal("--attach", str(program.pid), *options)
+    assert program.ask("evil") == "reset"
+
+
 def test_strangers_are_refused(program: Program) -> None:
     assert "it has no hook; name a process" in refusal("--attach", str(os.getpid()))
     with subprocess.Popen(["true"]) as gone:

@@ -2,8 +2,6 @@
 """What the hook finds in the traffic of a real server, and says of it."""
 
 import json
-import os
-import signal
 import socket
 import sys
 import time
@@ -114,13 +112,3 @@ other.recv(10)
     [event] = [json.loads(line) for line in events.read_text().splitlines()]
     assert event["local"].startswith("[::1]:")
     assert event["remote"].startswith("[::1]:")
-
-
-def test_ctrl_c_ends_the_wait_for_a_reader_of_the_events(tmp_path: Path, start: Start) -> None:
-    pipe = tmp_path / "pipe"
-    os.mkfifo(pipe)
-    process = start(HOOK, "--events", str(pipe), "--", "touch", str(tmp_path / "ran"))
-    time.sleep(0.2)
-    process.send_signal(signal.SIGINT)
-    assert process.wait(10) == -signal.SIGINT
-    assert not (tmp_path / "ran").exists()

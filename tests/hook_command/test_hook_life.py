@@ -2,7 +2,6 @@
 """A program under the hook lives and ends as it does without."""
 
 import errno
-import fcntl
 import json
 import os
 import pty
@@ -17,6 +16,7 @@ from pathlib import Path
 import pytest
 from tests.hook_command.service import (
     HOOK,
+    MANY,
     Hooked,
     Nginx,
     Start,
@@ -25,8 +25,6 @@ from tests.hook_command.service import (
     rules,
     wait_for,
 )
-
-MANY = b"needle" * 1000
 
 
 @pytest.mark.parametrize(
@@ -167,23 +165,6 @@ for number in range(600):
     assert json.loads(err)["events"] == {"written": 600, "lost": 0}
 
 
-def test_costs_are_a_whole_stream_after_a_kill(nginx: Nginx, start: Start) -> None:
-    import pyarrow.ipc
-
-    costs = nginx.folder / "costs.arrow"
-    process = start(HOOK, "--costs", str(costs), "--", *nginx.command)
-    nginx.wait()
-
-    def requests() -> int:
-        rows = pyarrow.ipc.open_stream(costs.read_bytes()).read_all().to_pylist()
-        return sum(row["count"] for row in rows if row["metric"] == "calls_socket")
-
-    wait_for(lambda: requests() > 0)
-    process.kill()
-    process.wait(10)
-    assert requests() > 0
-
-
 def make_static(folder: Path) -> Path:
     compiler = shutil.which("cc")
     if compiler is None:
@@ -258,126 +239,6 @@ def test_errors_say_what_to_do(start: Start, tmp_path: Path) -> None:
         _, err = process.communicate(timeout=10)
         assert process.returncode == 2
         assert err.startswith(f"tare-hook: {said}")
-
-
-def test_a_reader_that_stops_holds_nothing_up(nginx: Nginx, start: Start) -> None:
-    (nginx.folder / "rules.toml").write_text(rules("needle"))
-    pipe = nginx.folder / "pipe"
-    os.mkfifo(pipe)
-    with os.fdopen(os.open(pipe, os.O_RDONLY | os.O_NONBLOCK), "rb") as reader:
-        options = ["--rules", str(nginx.folder / "rules.toml"), "--events", str(pipe), "--json"]
-        process = start(HOOK, *options, "--", *nginx.command)
-        nginx.wait()
-        fcntl.fcntl(reader, fcntl.F_SETPIPE_SZ, 4096)
-        with nginx.connect() as connection:
-            for _ in range(10):
-                exchange(connection, request(MANY))
-        process.terminate()
-        _, err = process.communicate(timeout=10)
-        lines = reader.read().splitlines()
-    assert process.returncode == 0
-    assert err.count("its reader does not keep up") == 1
-    events = json.loads(err.splitlines()[-1])["events"]
-    assert events["lost"] > 0
-    assert events["written"] + events["lost"] == 10 * 1000
-    assert len(lines) - events["written"] in (0, 1)  # the last may be cut
-    assert all(json.loads(line)["keyword"] == "needle" for line in lines[:-1])
-
-
-def test_a_full_disk_is_said_once_and_costs_only_the_events(nginx: Nginx, start: Start) -> None:
-    (nginx.folder / "rules.toml").write_text(rules("needle"))
-    options = ["--rules", str(nginx.folder / "rules.toml"), "--events", "/dev/full", "--json"]
-    process = start(HOOK, *options, "--", *nginx.command)
-    nginx.wait()
-    with nginx.connect() as connection:
-        for _ in range(20):
-            exchange(connection, request(b"needle"))
-    process.terminate()
-    _, err = process.communicate(timeout=10)
-    assert process.returncode == 0
-    assert err.count("No space left on device") == 1
-    assert json.loads(err.splitlines()[-1])["events"] == {"written": 0, "lost": 20}
-
-
-def test_statistics_count_calls_bytes_and_time(nginx: Nginx, start: Start) -> None:
-    (nginx.folder / "rules.toml").write_text(rules("needle", scope="http"))
-    options = ["--rules", str(nginx.folder / "rules.toml"), "--json"]
-    process = start(HOOK, *options, "--", *nginx.command)
-    nginx.wait()
-    sent = request(b"needle")
-    with nginx.connect() as connection:
-        for _ in range(10):
-            exchange(connection, sent)
-    process.terminate()
-    stats = json.loads(process.communicate(timeout=10)[1].splitlines()[-1])
-    recv = next(one for one in stats["functions"] if one["function"] == "recv")
-    assert recv["matches"] == 10
-    # What nginx was asked while the test waited for it is searched as well.
-    assert recv["calls_socket"] > 10
-    assert recv["bytes_searched"] >= 10 * len(sent)
-    assert (
-        0 < recv["own_time_ns"]["p50"] <= recv["own_time_ns"]["p99"] <= recv["own_time_ns"]["max"]
-    )
-    assert stats["programs"] == 1
-    assert stats["rules"] == {"keywords": 1, "reloads": 0, "refused": 0}
-
-
-def test_the_table_of_statistics_is_for_people(tmp_path: Path, start: Start) -> None:
-    (tmp_path / "rules.toml").write_text(rules("x", action="block"))
-    script = "import socket; a, b = socket.socketpair(); a.send(b'x'); b.recv(1)"
-    options = ["--rules", str(tmp_path / "rules.toml"), "--stats"]
-    process = start(HOOK, *options, "--", sys.executable, "-c", script)
-    _, err = process.communicate(timeout=20)
-    lines = err[err.index("tare-hook: calls by function") :].splitlines()
-    assert lines[1].split()[:3] == ["function", "sockets", "other"]
-    place = lines[1].replace("other files", "other").replace("searched B", "bytes").split()
-    recv = next(line.split() for line in lines if line.startswith("recv "))
-    assert recv[place.index("sockets")] == recv[place.index("blocked")] == "1"
-    assert any(line.startswith("not seen: ") for line in lines)
-
-
-def test_the_costs_have_the_declared_columns(tmp_path: Path, start: Start) -> None:
-    import pyarrow.ipc
-
-    costs = tmp_path / "costs.arrow"
-    script = "import socket; a, b = socket.socketpair(); a.send(b'x'); b.recv(1)"
-    assert start(HOOK, "--costs", str(costs), "--", sys.executable, "-c", script).wait(20) == 0
-    table = pyarrow.ipc.open_stream(costs.read_bytes()).read_all()
-    declared = json.loads(subprocess.check_output([HOOK, "schema", "--json"]))["tables"]
-    columns = next(one["columns"] for one in declared if one["name"] == "costs")
-    assert table.column_names == [column["name"] for column in columns]
-    rows = table.to_pylist()
-    recv = [row for row in rows if row["function"] == "recv"]
-    calls = sum(row["count"] for row in recv if row["metric"] == "calls_socket")
-    bins = [row for row in recv if row["metric"] == "own_time"]
-    assert calls == sum(row["count"] for row in bins) == 1
-    assert all(row["low_ns"] <= row["high_ns"] for row in bins)
-    assert all(row["low_ns"] is None for row in rows if row["metric"] != "own_time")
-    assert {"events_lost", "stdio_sockets", "io_uring_setups"} <= {row["metric"] for row in rows}
-
-
-def test_costs_that_do_not_fit_leave_nothing_behind(tmp_path: Path, start: Start) -> None:
-    if os.geteuid() != 0:
-        pytest.skip("only root can make a disk that is full")
-    script = f"""
-mount -t tmpfs -o size=4k full {tmp_path}
-head -c 4096 /dev/zero > {tmp_path}/filling
-{HOOK} --costs {tmp_path}/costs -- true
-echo $?; ls {tmp_path}
-"""
-    out, err = start(
-        "unshare", "--mount", "sh", "-ec", script.replace("\necho", " ||\necho")
-    ).communicate(timeout=10)
-    assert "--costs" in err
-    assert out.split() == ["2", "filling"]
-
-
-def test_costs_replace_files_only(start: Start) -> None:
-    process = start(HOOK, "--costs", "/dev/full", "--", "true")
-    _, err = process.communicate(timeout=10)
-    assert process.returncode == 2
-    assert err.startswith("tare-hook: --costs /dev/full: not a regular file")
-    assert Path("/dev/full").is_char_device()
 
 
 def test_a_limit_of_file_sizes_is_an_error_and_no_signal(start: Start) -> None:

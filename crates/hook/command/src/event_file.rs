@@ -208,6 +208,7 @@ fn whole(path: &Path) -> io::Result<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::rule_book::FirstRules;
     use crate::segments::Segments;
     use serde_json::Value;
     use std::io::Read;
@@ -233,7 +234,8 @@ mod tests {
     fn book(name: &str) -> RuleBook {
         let path = std::env::temp_dir().join(format!("tare-events-{name}-{}", std::process::id()));
         std::fs::write(&path, "[[rule]]\nkeywords = [\"pass\\\"word\"]\n").unwrap();
-        let book = RuleBook::open(&path, Segments::create().unwrap().0.control).unwrap();
+        let book =
+            RuleBook::open(FirstRules::read(&path).unwrap(), Segments::create().unwrap().0.control);
         std::fs::remove_file(path).unwrap();
         book
     }

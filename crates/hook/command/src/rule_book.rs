@@ -20,6 +20,21 @@ type Reading = Result<String, String>;
 /// Rules ready to be published, and the texts of their keywords.
 type Built = (Generation, Vec<String>);
 
+/// Rules that were read and are in force nowhere yet.
+pub struct FirstRules {
+    path: PathBuf,
+    reading: Reading,
+    built: Built,
+}
+
+impl FirstRules {
+    pub fn read(path: &Path) -> Result<Self, Failure> {
+        let reading = read(path);
+        let built = build(path, &reading)?;
+        Ok(Self { path: path.into(), reading, built })
+    }
+}
+
 /// The rules in force, from a file that may change.
 pub struct RuleBook {
     /// `None` where they are those of a tare-hook before this one.
@@ -38,15 +53,12 @@ pub struct RuleBook {
 }
 
 impl RuleBook {
-    /// Reads and publishes the first generation, after those that the segment has already:
-    /// there may be events of theirs.
-    pub fn open(path: &Path, control: &'static Control) -> Result<Self, Failure> {
-        let mut book = Self::adopt(control);
-        book.last = read(path);
-        let built = build(path, &book.last)?;
-        book.path = Some(path.to_owned());
-        book.publish(built);
-        Ok(book)
+    /// Publishes the first generation, after those that the segment has already: there may be
+    /// events of theirs.
+    pub fn open(first: FirstRules, control: &'static Control) -> Self {
+        let mut book = Self { path: Some(first.path), last: first.reading, ..Self::adopt(control) };
+        book.publish(first.built);
+        book
     }
 
     /// Leaves in force what is.
@@ -189,6 +201,10 @@ mod tests {
         fn write(&self, text: impl AsRef<[u8]>) {
             std::fs::write(&self.0, text).unwrap();
         }
+
+        fn book(&self, segments: &Segments) -> RuleBook {
+            RuleBook::open(FirstRules::read(&self.0).unwrap(), segments.control)
+        }
     }
 
     impl Drop for File {
@@ -214,7 +230,7 @@ mod tests {
     fn broken_rules_leave_the_old_ones_in_force() {
         let file = File::new("broken");
         let segments = Segments::create().unwrap().0;
-        let mut book = RuleBook::open(&file.0, segments.control).unwrap();
+        let mut book = file.book(&segments);
         assert_eq!(book.keyword(1, 0), Some("\"first\""));
 
         file.write("[[rule]]\nkeywords = 1\n");
@@ -239,7 +255,7 @@ mod tests {
     fn a_file_that_cannot_be_read_is_told_once_and_one_that_is_not_there_never() {
         let file = File::new("unread");
         let segments = Segments::create().unwrap().0;
-        let mut book = RuleBook::open(&file.0, segments.control).unwrap();
+        let mut book = file.book(&segments);
         file.write(b"[[rule]]\nkeywords = [\"\xff\"]\n");
         book.reload_if_changed().unwrap();
         let error = settle(&mut book).unwrap_err();
@@ -256,7 +272,7 @@ mod tests {
     fn rules_are_built_aside_and_those_that_come_meanwhile_are_next() {
         let file = File::new("aside");
         let segments = Segments::create().unwrap().0;
-        let mut book = RuleBook::open(&file.0, segments.control).unwrap();
+        let mut book = file.book(&segments);
         for word in ["second", "third", "fourth"] {
             file.write(rules(word));
             book.reload_if_changed().unwrap();
@@ -273,9 +289,9 @@ mod tests {
         let file = File::new("adopted");
         let segments = Segments::create().unwrap().0;
         assert_eq!(RuleBook::adopt(segments.control).keywords(), 0);
-        drop(RuleBook::open(&file.0, segments.control).unwrap());
+        drop(file.book(&segments));
         file.write("[[rule]]\nkeywords = [\"käse\", \"say \\\"x\\\"\"]\n");
-        drop(RuleBook::open(&file.0, segments.control).unwrap());
+        drop(file.book(&segments));
 
         let mut book = RuleBook::adopt(segments.control);
         assert_eq!(book.keywords(), 2);

@@ -8,7 +8,7 @@ use crate::drain::Drain;
 use crate::event_file::EventFile;
 use crate::followed::{Followed, Started};
 use crate::ledger::{Fates, Ledger};
-use crate::rule_book::RuleBook;
+use crate::rule_book::{FirstRules, RuleBook};
 use crate::segments::Segments;
 use crate::watch::Watch;
 use crate::{attach, launch, program, stats};
@@ -60,7 +60,6 @@ fn start(arguments: &Run) -> Result<ExitCode, Failure> {
     // Before any file is written: one that meets its limit is an error, not our end.
     let signals = take_signals(&[&FORWARDED[..], &[libc::SIGCHLD]].concat())?;
     let (segments, handover) = Segments::create()?;
-    events.as_ref().map_or(Ok(()), EventFile::empty)?;
     let mut session = Session::open(arguments, events, &segments)?;
     let child = launch::start(&found, &arguments.command, &library, handover, &signals)?;
     let mut program = Started::new(child);
@@ -75,9 +74,8 @@ fn start(arguments: &Run) -> Result<ExitCode, Failure> {
 
 fn take_over(pid: u32, arguments: &Run) -> Result<ExitCode, Failure> {
     let (segments, mut programs) = attach::attach(pid)?;
-    let mut events = arguments.events.as_deref().map(EventFile::open).transpose()?;
+    let events = arguments.events.as_deref().map(EventFile::open).transpose()?;
     let signals = take_signals(&[libc::SIGTERM, libc::SIGINT])?;
-    events.as_mut().map_or(Ok(()), EventFile::go_on)?;
     let mut session = Session::open(arguments, events, &segments)?;
     let (written, lost) = (session.fates().written, session.events_lost());
     say(format_args!(
@@ -112,23 +110,21 @@ struct Session<'s> {
 }
 
 impl<'s> Session<'s> {
+    /// What can be refused is, before a file loses what it has or rules change.
     fn open(
         arguments: &Run,
         events: Option<EventFile>,
         segments: &'s Segments,
     ) -> Result<Self, Failure> {
         let first = Snapshot::take();
-        let rules = arguments.rules.as_deref();
-        let book = match rules {
-            Some(path) => Some(RuleBook::open(path, segments.control)?),
-            None => arguments.attach.map(|_| RuleBook::adopt(segments.control)),
-        };
-        let watch = rules
+        let path = arguments.rules.as_deref();
+        let rules = path.map(FirstRules::read).transpose()?;
+        let watch = path
             .map(|path| Watch::new(path).or_failed(format_args!("--rules {}", path.display())))
             .transpose()?;
         let drain = Drain::new(segments.shared);
         let ledger = Ledger::open(segments.shared, drain.taken());
-        let (unwanted, costs) = (0, None);
+        let (book, unwanted, costs) = (None, 0, None);
         let mut session =
             Self { segments, book, watch, drain, ledger, events, unwanted, costs, first };
         if let Some(path) = &arguments.costs {
@@ -136,6 +132,15 @@ impl<'s> Session<'s> {
             let (rate, lost) = (session.rate(), session.events_lost());
             session.costs = Some(CostsFile::create(path, &costs, rate, lost)?);
         }
+        let is_new = arguments.attach.is_none();
+        if let Some(events) = &mut session.events {
+            if is_new { events.empty() } else { events.go_on() }?;
+        }
+        session.book = match rules {
+            Some(rules) => Some(RuleBook::open(rules, segments.control)),
+            None if is_new => None,
+            None => Some(RuleBook::adopt(segments.control)),
+        };
         Ok(session)
     }
 
