@@ -101,6 +101,14 @@ def compare(
             help="Smallest difference that matters. Default: 3%, or that of the (old) folder.",
         ),
     ] = None,
+    max_errors: Annotated[
+        str | None,
+        typer.Option(
+            metavar="PERCENT",
+            help="A file with a larger share of failed requests is an invalid run. Default: 1%.",
+            show_default=False,
+        ),
+    ] = None,
     primary: Annotated[
         Metric | None,
         typer.Option(
@@ -132,7 +140,7 @@ def compare(
     outcome = Outcome.wanted(
         as_json=as_json, as_markdown=as_markdown, fail_on=fail_on, history=history, labels=labels
     )
-    fraction = None if budget is None else parse_percent(budget)
+    fraction = None if budget is None else _percent("--budget", budget, "above 0 such as 3%")
     metric = None if primary is None else primary.value
     folders = [] if baseline is not None else _result_folders(what)
     if folders:
@@ -140,6 +148,8 @@ def compare(
             raise InputError(f"{folders[0]}: --warmup, --paired and --method are for files of runs")
         if columns is not None or unit is not None:
             raise InputError(f"{folders[0]}: --columns and --unit are for files of runs")
+        if max_errors is not None:
+            raise InputError(f"{folders[0]}: --max-errors is for files; a plan has its max_errors")
         judgement = _of_results(folders, conditions or (), fraction, metric)
     else:
         if conditions:
@@ -152,16 +162,17 @@ def compare(
             paired=paired,
             budget=0.03 if fraction is None else fraction,
             primary=metric or Metric.P50.value,
+            max_errors="1%" if max_errors is None else max_errors,
         )
     outcome.tell(judgement, published=method is Method.PUBLISHED_T)
     outcome.gate(judgement)
 
 
-def parse_percent(text: str) -> float:
+def _percent(option: str, text: str, expected: str, least: float = 1e-9) -> float:
     """`3%` or `3 %` as the fraction 0.03. Raises InputError for anything else."""
     found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*%\s*", text)
-    if not found or not 0 < float(found.group(1)) < 100:
-        raise InputError(f"--budget: found '{text}', expected a percentage above 0 such as 3%")
+    if not found or not least <= float(found.group(1)) < 100:
+        raise InputError(f"{option}: found '{text}', expected a percentage {expected}")
     return float(found.group(1)) / 100
 
 
@@ -269,11 +280,14 @@ def _of_files(
     paired: bool,
     budget: float,
     primary: str,
+    max_errors: str,
 ) -> Judgement:
     from dataclasses import replace
 
     from tare.samples.files import experiment_of, open_files
-    from tare.verdict import judge, published_test
+    from tare.verdict import judge, published_test, without_failing
+
+    limit = _percent("--max-errors", max_errors, "below 100 such as 1%", least=0)
 
     (name, paths), *others = conditions.items()
     for other, its_paths in others:
@@ -285,7 +299,8 @@ def _of_files(
     if method is Method.PUBLISHED_T and len(others) != 1:
         raise InputError("--method published-t compares two conditions; name one beside --baseline")
     files = open_files(conditions, _warm_up(warmup), asked)
-    judgement = judge(experiment_of(files, name, paired, budget, primary))
+    experiment = experiment_of(files, name, paired, budget, primary)
+    judgement = judge(without_failing(experiment, limit))
     if method is Method.TARE:
         return judgement
     other = others[0][0]
