@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -30,24 +31,35 @@ _SUFFIXES = {
     ".ipc": "arrow",
     ".feather": "arrow",
 }
-# Some signs stand in files of other formats too: the first that is found decides.
-_SIGNS = {
-    '"resourceSpans"': "otlp",
-    '"traceID"': "jaeger",
-    '"RequestedQPS"': "fortio",
-    '"latencyPercentiles"': "oha-json",
-    '"type":"Metric"': "k6-json",
-    "<testResults": "jmeter-xml",
-    "[Histogram log format version": "hdr",
-    '"StartTimestamp","Interval_Length"': "hdr",
-    "request-start,DNS": "oha",
-    "response-time,DNS": "hey",
+_BEGINNINGS = {
+    "RUN\t": "gatling",
+    "ASSERTION\t": "gatling",  # A simulation's assertions stand before its run.
+    "\0\0\0\0": "gatling",
+    "PAR1": "parquet",
+    "ARROW1": "arrow",
+}
+# A sign is looked for where its format has it, never in the rows: a URL can hold any of them.
+_COLUMNS = {
+    "request-start": "oha",
+    "response-time": "hey",
     "metric_name": "k6",
     "timeStamp": "jmeter",
+}
+_KEYS = {
+    "resourceSpans": "otlp",
+    "traceID": "jaeger",
+    "RequestedQPS": "fortio",
+    "latencyPercentiles": "oha-json",
+    # Of k6's lines, those of other types or metrics may have been filtered out.
+    "metric": "k6-json",
+}
+_LINES = {
+    "<testResults": "jmeter-xml",
+    "#[Histogram log format version": "hdr",
+    '"StartTimestamp","Interval_Length"': "hdr",
     "Latency Distribution": "wrk2",
     "Detailed Percentile": "wrk2",
 }
-_BEGINNINGS = {"RUN\t": "gatling", "\0\0\0\0": "gatling", "PAR1": "parquet", "ARROW1": "arrow"}
 
 
 def read(
@@ -86,4 +98,19 @@ def detect(path: Path) -> str:
     for beginning, name in _BEGINNINGS.items():
         if start.startswith(beginning):
             return name
-    return next((name for sign, name in _SIGNS.items() if sign in start), "locust")
+    return _by_sign(start.lstrip("\ufeff \t\r\n")) or "locust"
+
+
+def _by_sign(start: str) -> str | None:
+    if start.startswith(("{", "[")):
+        keys = set(re.findall(r'"(\w+)"\s*:', start))
+        return next((name for key, name in _KEYS.items() if key in keys), None)
+    header, *_ = lines = start.splitlines() or [""]
+    columns = {column.strip(' "') for column in re.split("[,;\t]", header)}
+    for column, name in _COLUMNS.items():
+        if column in columns:
+            return name
+    return next(
+        (name for line in lines for sign, name in _LINES.items() if line.lstrip().startswith(sign)),
+        None,
+    )

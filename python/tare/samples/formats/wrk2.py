@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from tare.errors import InputError
 from tare.samples.counted import Counted, Histogram, points
+from tare.samples.formats.csv_file import UNREADABLE, opened
 
 if TYPE_CHECKING:
     from ibis.backends.duckdb import Backend
@@ -23,10 +24,16 @@ _FAILED = re.compile(r"^\s*(Non-2xx or 3xx responses|Socket errors): .*$", re.MU
 
 def read(backend: Backend, path: Path) -> Counted:  # noqa: ARG001
     """Reads the first table of the output: recorded latency, corrected for late sending."""
-    text = path.read_text(encoding="utf-8", errors="replace")
-    counted = _counted(text)
+    try:
+        with opened(path) as file:
+            text = file.read().decode(errors="replace")
+    except UNREADABLE as error:
+        raise InputError(f"{path}: cannot be read: {error}") from error
+    counted, whole = _counted(text)
     if not counted:
         raise InputError(f"{path}: no percentile table; run wrk2 with --latency")
+    if not whole:
+        raise InputError(f"{path}: its percentile table breaks off; was the output cut?")
     values, requests = zip(*counted, strict=True)
     notes = tuple(
         f"wrk2 counts failed requests among its latencies: {line.group(0).strip()}"
@@ -35,7 +42,8 @@ def read(backend: Backend, path: Path) -> Counted:  # noqa: ARG001
     return Counted((Histogram(**points(values, requests)),), notes)
 
 
-def _counted(text: str) -> list[tuple[int, int]]:
+def _counted(text: str) -> tuple[list[tuple[int, int]], bool]:
+    """Values and their counts, and whether the table goes on to the slowest request."""
     counted: list[tuple[int, int]] = []
     before = 0
     for line in text.splitlines():
@@ -45,6 +53,6 @@ def _counted(text: str) -> list[tuple[int, int]]:
             if total > before:
                 counted.append((value, total - before))
             before = total
-        elif counted and line.startswith("#["):
-            break
-    return counted
+            if found.group(4) == "inf":
+                return counted, True
+    return counted, False
