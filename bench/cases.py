@@ -3,7 +3,7 @@
 
 import json
 import tomllib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from statistics import median
@@ -16,7 +16,7 @@ FOLDER = ROOT / "bench"
 
 @dataclass(frozen=True)
 class Case:
-    """Values of a subject and of the peer it was turned about with, one a turn."""
+    """Values of a subject and of the peer it was turned about with, one each a turn."""
 
     name: str
     subject: str
@@ -26,24 +26,37 @@ class Case:
     peer_values: Sequence[float] = ()
     note: str = ""
 
+    @property
+    def ratio(self) -> float:
+        """Of a turn's value to its peer's, the median over the turns: what slows a whole turn
+        down does not count."""
+        return median(one / other for one, other in self._pairs)
+
+    @property
+    def difference(self) -> float:
+        """Of a turn's value and its peer's, the median over the turns."""
+        return median(one - other for one, other in self._pairs)
+
+    @property
+    def _pairs(self) -> Iterator[tuple[float, float]]:
+        return zip(self.values, self.peer_values, strict=True)
+
 
 @dataclass(frozen=True)
 class Bar:
     """What an issue asks of a case."""
 
     of: Literal["value", "difference", "ratio"]
-    """`difference` is value - peer_value, `ratio` is value / peer_value."""
+    """`difference` is value - peer_value, `ratio` is value / peer_value, turn by turn."""
     holds: Literal["at most", "at least", "below"]
     bar: float
     sentence: str
 
     def measured(self, case: Case) -> float:
         """The number to hold against the bar, from the raw values."""
-        value = median(case.values)
         if self.of == "value":
-            return value
-        peer = median(case.peer_values)
-        return value - peer if self.of == "difference" else value / peer
+            return median(case.values)
+        return case.difference if self.of == "difference" else case.ratio
 
     def met(self, case: Case) -> bool:
         """Whether the case reaches the bar."""
@@ -83,17 +96,16 @@ def read_bars(part: str) -> dict[str, Bar]:
 
 
 def _row(part: str, case: Case, bar: Bar | None, run: str) -> dict[str, Any]:
-    value = median(case.values)
     peer = median(case.peer_values) if case.peer_values else None
     return {
         "part": part,
         "case": case.name,
         "subject": case.subject,
         "peer": case.peer,
-        "value": value,
+        "value": median(case.values),
         "peer_value": peer,
         "unit": case.unit,
-        "ratio": value / peer if peer else None,
+        "ratio": case.ratio if case.peer_values else None,
         "bar": bar.bar if bar else None,
         "met": bar.met(case) if bar else None,
         "run": run,
@@ -111,8 +123,8 @@ def _table(cases: Sequence[Case], bars: dict[str, Bar]) -> list[str]:
         cells = [case.name, case.subject, f"{value:.4g} {case.unit}"]
         if case.peer_values:
             peer = median(case.peer_values)
-            difference = f"{value - peer:+.4g} {case.unit}"
-            cells += [case.peer, f"{peer:.4g} {case.unit}", difference, f"{value / peer:.3f}"]
+            difference = f"{case.difference:+.4g} {case.unit}"
+            cells += [case.peer, f"{peer:.4g} {case.unit}", difference, f"{case.ratio:.3f}"]
         else:
             cells += ["-"] * 4
         bar = bars.get(case.name)

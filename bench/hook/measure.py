@@ -32,19 +32,20 @@ PLAIN, HOOKED, NAIVE = "plain", "tare hook", "dlsym a call, strstr a keyword"
 
 def run(quick: bool) -> bool:
     """Measures all cases; returns whether all bars are met."""
-    turns, repetitions = (60, 5) if quick else (300, 10)
+    turns, repetitions, servers = (60, 5, 10) if quick else (300, 10, 30)
     with TemporaryDirectory() as name:
         bench = Bench(Path(name))
         cases = [
             *bench.reads("read-64-socket", "socket", turns),
             *bench.reads("read-64-file", "file", turns),
             bench.search(turns),
-            *bench.nginx(repetitions),
+            *bench.nginx(servers),
             bench.events(repetitions),
         ]
     about = (
-        f"{turns} turns of a few ms in random order; nginx: {repetitions} fresh servers of each"
-        f" kind side by side on one CPU, {USERS} connections from the other."
+        f"{turns} turns of a few ms in random order; nginx: {servers} fresh servers of each"
+        f" kind side by side on one CPU, {USERS} connections from the other. Ratios and differences"
+        " are medians over the turns."
     )
     command = f"{'BENCH=quick ' if quick else ''}make bench-hook"
     return publish("hook", cases, command, about)
@@ -176,7 +177,7 @@ class Bench:
                     stack.enter_context(server)
                     targets += ["--target", f"{number}={server.url}"]
                 command = [str(LOAD), "http", *targets, "--users", str(USERS), "--json"]
-                command += ["--warmup", "300ms", "--duration", "3s", "--seed", str(seed)]
+                command += ["--warmup", "300ms", "--duration", "2s", "--seed", str(seed)]
                 command += ["--cpu", str(LOAD_CPU)]
                 printed = json.loads(subprocess.check_output(command))["targets"]
             for name, target in zip(wraps, printed, strict=True):

@@ -58,7 +58,8 @@ def run(quick: bool) -> bool:
     about = (
         f"Medians of {turns.pairs} turns of {turns.seconds} s in random order; one thread on one"
         f" CPU, the server on the other; {USERS} connections, 1 where the name ends so."
-        " tare-load records every request in a file, the others what they print."
+        " tare-load records every request in a file, the others what they print. Ratios and"
+        " differences are medians over the turns."
     )
     command = f"{'BENCH=quick ' if quick else ''}make bench-load"
     return publish("load", cases, command, about)
@@ -116,7 +117,7 @@ def opened(url: str, turns: Turns) -> list[Case]:
         beside.append(Case(name, "tare load", one.name, "µs", own, others, note))
     if not found:
         return [lag]
-    best = max(beside, key=lambda case: median(case.values) / median(case.peer_values))
+    best = max(beside, key=lambda case: case.ratio)
     return [lag, *beside, replace(best, name="open-p99", note="beside the best of them")]
 
 
