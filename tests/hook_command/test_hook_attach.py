@@ -75,9 +75,11 @@ class Program:
         self.hook.wait(10)
 
     def attach(self, *options: str) -> str:
-        """A tare-hook takes over; returns what it says of that."""
-        own = ["--events", str(self.file), "--json"]
-        self.hook = self.start(HOOK, "--attach", str(self.pid), *own, *options)
+        """A tare-hook takes over and writes events; returns what it says of that."""
+        return self.attach_with("--events", str(self.file), *options)
+
+    def attach_with(self, *options: str) -> str:
+        self.hook = self.start(HOOK, "--attach", str(self.pid), "--json", *options)
         assert self.hook.stderr
         return self.hook.stderr.readline()
 
@@ -121,16 +123,28 @@ def is_running(pid: int) -> bool:
 def test_events_meanwhile_are_kept_as_far_as_there_is_room_and_counted(program: Program) -> None:
     program.kill_hook()
     assert program.ask("needle", 10_000) == "needle"
-    assert "1 events were written and " in program.attach()
+    said = program.attach()
+    assert f": 1 events were written, {10_000 - HELD} lost and 0 without a file before\n" in said
     program.wait_written(1 + HELD)
     assert program.ask("needle") == "needle"
     program.wait_written(2 + HELD)
     stats = program.finish()
     matches = sum(function["matches"] for function in stats["functions"])
     assert matches == 10_002
-    assert stats["events"] == {"written": 2 + HELD, "lost": 10_000 - HELD}
+    assert stats["events"] == {"written": 2 + HELD, "lost": 10_000 - HELD, "unwanted": 0}
     assert program.written() == ["needle"] * (2 + HELD)
     assert program.ask("needle") == "needle", "it goes on"
+
+
+def test_events_that_nobody_wants_have_their_own_count(program: Program) -> None:
+    program.kill_hook()
+    program.ask("needle", 100)
+    said = program.attach_with()
+    assert "1 events were written, 0 lost and 0 without a file before; without --events no" in said
+    assert program.finish()["events"] == {"written": 1, "lost": 0, "unwanted": 100}
+    assert "1 events were written, 0 lost and 100 without a file before\n" in program.attach()
+    program.ask("needle")
+    assert program.finish()["events"] == {"written": 2, "lost": 0, "unwanted": 100}
 
 
 def test_block_keeps_the_last_rules(program: Program) -> None:
@@ -169,7 +183,7 @@ def test_one_that_took_over_and_was_killed_is_followed_by_another(program: Progr
         program.attach()
         program.wait_written(2 + number)
     stats = program.finish()
-    assert stats["events"] == {"written": 4, "lost": 0}
+    assert stats["events"] == {"written": 4, "lost": 0, "unwanted": 0}
     assert program.written() == ["needle"] * 4
 
 
@@ -185,7 +199,7 @@ def test_children_are_seen_and_waited_for(program: Program) -> None:
     program.wait_written(3)
     assert program.hook.poll() is None
     program.writer.close()
-    assert program.ended()["events"] == {"written": 3, "lost": 0}
+    assert program.ended()["events"] == {"written": 3, "lost": 0, "unwanted": 0}
     assert program.written() == ["needle", "child", "needle"]
 
 

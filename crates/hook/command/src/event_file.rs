@@ -85,7 +85,8 @@ impl EventFile {
         Ok(())
     }
 
-    /// Writes `events`. The first error is told, as one line.
+    /// Writes `events`, and before them the rest of a torn line: to be called where there are
+    /// none, too. The first error is told, as one line.
     pub fn append(
         &mut self,
         events: &[Event],
@@ -93,6 +94,9 @@ impl EventFile {
         now: &Snapshot,
         rate: Rate,
     ) -> Result<(), Failure> {
+        if events.is_empty() && !self.rest.is_empty() {
+            return self.append_batch(events, book, now, rate);
+        }
         let mut done = Ok(());
         for batch in events.chunks(BATCH) {
             // Where one finds no room the next is tried all the same, and counted.
@@ -315,7 +319,10 @@ mod tests {
         assert!(error.contains(": its reader does not keep up; events are counted"), "{error}");
         assert!(file.append(&[EVENT; 10], &book, &now, rate).is_ok(), "told once");
         assert_eq!(file.written + file.lost(), 110);
+        assert!(!file.rest.is_empty());
         reader.read_exact(&mut text).unwrap();
+        file.append(&[], &book, &now, rate).unwrap();
+        assert!(file.rest.is_empty(), "its end waits for no other event");
         file.append(&[EVENT; 2], &book, &now, rate).unwrap();
         let (written, lost) = (file.written, file.lost());
         assert_eq!(written + lost, 112);

@@ -19,7 +19,7 @@ pub struct Ledger {
 
 impl Ledger {
     /// Of `taken` events, those that have no fate were in the hands of a tare-hook that died:
-    /// they are counted as unwritten.
+    /// they are counted as unwritten, though it may have come to write lines of some.
     pub fn open(shared: &'static Shared, taken: u64) -> Self {
         let mut before = Fates {
             written: shared.written.load(Relaxed),

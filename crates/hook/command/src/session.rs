@@ -77,9 +77,13 @@ fn take_over(pid: u32, arguments: &Run) -> Result<ExitCode, Failure> {
     let events = arguments.events.as_deref().map(EventFile::open).transpose()?;
     let signals = take_signals(&[libc::SIGTERM, libc::SIGINT])?;
     let mut session = Session::open(arguments, events, &segments)?;
-    let (written, lost) = (session.fates().written, session.events_lost());
+    let (fates, lost) = (session.fates(), session.events_lost());
+    let (written, unwanted) = (fates.written, fates.unwanted);
+    let now =
+        if arguments.events.is_none() { "; without --events none is written now" } else { "" };
     say(format_args!(
-        "attached to process {pid}: {written} events were written and {lost} lost before"
+        "attached to process {pid}: {written} events were written, {lost} lost and {unwanted} \
+         without a file before{now}"
     ));
     session.follow(&mut programs, &signals)?;
     say(if programs.go_on() {
@@ -246,6 +250,7 @@ impl<'s> Session<'s> {
             rules_refused: book.map_or(0, |book| book.refused),
             events_written: self.fates().written,
             events_lost: self.events_lost(),
+            events_unwanted: self.fates().unwanted,
             ticks_invariant: tare_clock::is_invariant(),
         };
         let costs = Costs::read(self.segments.shared);

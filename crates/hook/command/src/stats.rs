@@ -15,6 +15,8 @@ pub struct Run {
     pub rules_refused: u64,
     pub events_written: u64,
     pub events_lost: u64,
+    /// There was no file for them.
+    pub events_unwanted: u64,
     /// Whether ticks have one length, so that times can be believed.
     pub ticks_invariant: bool,
 }
@@ -25,7 +27,11 @@ pub fn to_json(costs: &Costs, run: &Run, rate: Rate) -> Value {
         "functions": functions,
         "not_seen": costs.unseen.iter().copied().collect::<std::collections::BTreeMap<_, _>>(),
         "programs": costs.attached,
-        "events": {"written": run.events_written, "lost": run.events_lost},
+        "events": {
+            "written": run.events_written,
+            "lost": run.events_lost,
+            "unwanted": run.events_unwanted,
+        },
         "rules": {
             "keywords": run.keywords,
             "reloads": run.reloads,
@@ -84,9 +90,11 @@ pub fn to_table(costs: &Costs, run: &Run, rate: Rate) -> String {
     text.push_str(&align(&rows));
     let _ = writeln!(
         text,
-        "events: {} written, {} lost; rules: {} keywords, {} reloads, {} refused; {} programs",
+        "events: {} written, {} lost, {} without a file; rules: {} keywords, {} reloads, {} refused; \
+         {} programs",
         run.events_written,
         run.events_lost,
+        run.events_unwanted,
         run.keywords,
         run.reloads,
         run.rules_refused,
