@@ -86,6 +86,43 @@ def test_slices_of_one_target_leave_no_gap(nginx: Nginx, measure: Measure) -> No
     assert all(0 < row["value"] <= row["duration_ns"] * 1.5 for row in cpu)
 
 
+@pytest.mark.parametrize("threads", ["1", "2", "3"])
+def test_threads_share_a_rate_evenly(nginx: Nginx, measure: Measure, threads: str) -> None:
+    load = ["--mode", "open", "--rate", "2000", "--duration", "500ms", "--slice", "1ms"]
+    measured = measure(nginx.url(), *load, "--threads", threads)
+
+    assert len(measured.samples) > 900
+    assert _spacing([row["intended_ns"] for row in measured.samples]) == 500_000
+
+
+def test_threads_share_a_rate_evenly_where_targets_take_turns(
+    nginx: Nginx, measure: Measure
+) -> None:
+    targets = ["--target", f"one={nginx.url(0)}", "--target", f"two={nginx.url(1)}"]
+    load = ["--mode", "open", "--rate", "2000", "--duration", "500ms", "--slice", "5ms"]
+    measured = measure(*targets, *load, "--threads", "2")
+
+    for target in ("one", "two"):
+        # The rate holds in the time that the target has load: 5 ms of each of its slices.
+        slices = _by_slice(measured, "generator", "requests").values()
+        starts = [row["start_ns"] for row in slices if row["condition"] == target]
+        passed = {
+            row["slice"]: row["start_ns"] - 5_000_000 * starts.index(row["start_ns"])
+            for row in slices
+            if row["condition"] == target
+        }
+        own = [row for row in measured.samples if row["condition"] == target]
+        assert len(own) == len(starts) * 10
+        assert _spacing([row["intended_ns"] - passed[row["slice"]] for row in own]) == 500_000
+
+
+def _spacing(times: list[int]) -> int:
+    """From one to the next, if it is the same between all of them."""
+    spacing = {b - a for a, b in pairwise(sorted(times))}
+    assert len(spacing) == 1, sorted(spacing)
+    return spacing.pop()
+
+
 def _order(measured: Measurement) -> list[str]:
     return [row["condition"] for row in _by_slice(measured, "generator", "requests").values()]
 

@@ -2,7 +2,9 @@
 //! Who sends the next request to a target, and when it should start.
 //!
 //! Pace counts the time that its target has load, which stands still between slices:
-//! a rate holds within the slices, however many targets take turns.
+//! a rate holds within the slices, however many targets take turns. Starts and ends of slices
+//! are the same for all threads, and nothing else moves the pace's time: the threads' shares of
+//! a rate stay in step, and a thread that is late at a border is seen to be late.
 
 use crate::clock::Nanoseconds;
 use std::cmp::Reverse;
@@ -33,7 +35,8 @@ pub struct Pace {
     kind: Kind,
     /// The time at which the pace's own time was 0.
     origin: Nanoseconds,
-    elapsed: Nanoseconds,
+    /// When the slice is over.
+    until: Nanoseconds,
 }
 
 #[derive(Debug)]
@@ -98,33 +101,42 @@ impl Pace {
     }
 
     fn new(kind: Kind) -> Self {
-        Self { kind, origin: 0, elapsed: 0 }
+        Self { kind, origin: 0, until: 0 }
     }
 
-    /// A slice begins; in a closed loop with so many users if it starts afresh.
-    pub fn begin(&mut self, start: Nanoseconds, users: usize, continues: bool) {
-        self.origin = start - self.elapsed;
-        if let Kind::Closed { due } = &mut self.kind
-            && !continues
-        {
-            due.clear();
-            due.extend((0..users).map(|user| Reverse(Due { at: 0, user, intended: 0 })));
+    /// Load starts, in a closed loop with so many users, in a slice that is over at `until`.
+    /// Since the last slice was over time has stood still, also while answers were waited for.
+    pub fn begin(&mut self, start: Nanoseconds, until: Nanoseconds, users: usize) {
+        self.origin += start - self.until;
+        self.until = until;
+        let passed = start - self.origin;
+        match &mut self.kind {
+            Kind::Closed { due } => {
+                let users = (0..users).map(|user| Due { at: passed, user, intended: passed });
+                due.clear();
+                due.extend(users.map(Reverse));
+            }
+            Kind::Constant { due, .. } => {
+                let free = |Reverse(due): Reverse<Due>| {
+                    Reverse(Due { at: due.intended.max(due.at.min(passed)), ..due })
+                };
+                *due = std::mem::take(due).into_iter().map(free).collect();
+            }
+            Kind::Open { .. } => {}
         }
     }
 
-    /// The slice has ended. What an open loop still sent after the slice's length, to
-    /// finish what was due in it, is not time of its grid.
-    pub fn end(&mut self, end: Nanoseconds, length: Nanoseconds, drained: bool) {
-        let passed = end - self.origin - self.elapsed;
-        let late = drained && matches!(self.kind, Kind::Open { .. });
-        self.elapsed += if late { length } else { passed };
+    /// Load goes on in a slice that is over at `until`.
+    pub fn go_on(&mut self, until: Nanoseconds) {
+        self.until = until;
     }
 
-    /// What may be sent at `now`, in a slice that is over at `until`. An open loop
-    /// sends later, too, what should have been sent before.
-    pub fn next(&mut self, now: Nanoseconds, until: Nanoseconds) -> Next {
-        let origin = self.origin;
-        match &mut self.kind {
+    /// What may be sent at `now`. An open loop sends after its slice, too, what should have been
+    /// sent in it.
+    pub fn next(&mut self, now: Nanoseconds) -> Next {
+        let Self { kind, origin, until } = self;
+        let (origin, until) = (*origin, *until);
+        match kind {
             Kind::Closed { due } | Kind::Constant { due, .. } => {
                 let Some(at) = due.peek().map(|due| origin + due.0.at) else {
                     return Next::Never;
@@ -159,11 +171,11 @@ impl Pace {
         }
     }
 
-    /// Whether requests that should start before `until` wait for a connection.
-    pub fn is_behind(&self, until: Nanoseconds) -> bool {
+    /// Whether requests that should start in the slice wait for a connection.
+    pub fn is_behind(&self) -> bool {
         match &self.kind {
             Kind::Closed { .. } | Kind::Constant { .. } => false,
-            Kind::Open { grid, .. } => self.origin + grid.time() < until,
+            Kind::Open { grid, .. } => self.origin + grid.time() < self.until,
         }
     }
 

@@ -79,11 +79,11 @@ impl<W: Wire> Pool<W> {
     }
 
     /// Starts what is due and returns when there may be more.
-    fn send_due(&mut self, slice: &Slice, until: Nanoseconds, log: &mut Log) -> Nanoseconds {
+    fn send_due(&mut self, slice: &Slice, log: &mut Log) -> Nanoseconds {
         while !stop::asked() {
             let now = self.settings.clock.now();
             let pace = &mut self.lines[slice.target].pace;
-            match pace.next(now, until) {
+            match pace.next(now) {
                 Next::Now(turn) => {
                     let too_late = pace.is_open() && now - turn.intended >= self.settings.timeout;
                     if slice.number.is_some() && !self.settings.budget.take(slice.target) {
@@ -208,20 +208,24 @@ impl<W: Wire> Sender for Pool<W> {
 
     fn run(&mut self, slice: &Slice, start: Nanoseconds, log: &mut Log) -> Nanoseconds {
         let until = start + slice.length;
-        let users = self.share.of(slice.users);
-        self.lines[slice.target].pace.begin(start, users, slice.continues);
-        let end = loop {
+        let pace = &mut self.lines[slice.target].pace;
+        if slice.continues {
+            pace.go_on(until);
+        } else {
+            pace.begin(start, until, self.share.of(slice.users));
+        }
+        loop {
             let spent = slice.number.is_some() && self.settings.budget.is_spent_for(slice.target);
-            let wake = if spent { Nanoseconds::MAX } else { self.send_due(slice, until, log) };
+            let wake = if spent { Nanoseconds::MAX } else { self.send_due(slice, log) };
             let now = self.settings.clock.now();
             if stop::asked() {
                 self.abandon();
-                break now;
+                return now;
             }
-            let behind = !spent && self.lines[slice.target].pace.is_behind(until);
+            let behind = !spent && self.lines[slice.target].pace.is_behind();
             let finished = self.busy == 0 && !behind;
             if (now >= until && (finished || !slice.drains)) || (spent && finished) {
-                break now;
+                return now;
             }
             if now >= self.look_at {
                 self.give_up_overdue(now, log);
@@ -236,8 +240,6 @@ impl<W: Wire> Sender for Pool<W> {
                 // A service that shares the CPU is not to wait for this one's waiting.
                 std::thread::yield_now();
             }
-        };
-        self.lines[slice.target].pace.end(end, slice.length, slice.drains);
-        end
+        }
     }
 }
