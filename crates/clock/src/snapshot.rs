@@ -39,7 +39,7 @@ impl Snapshot {
     /// Nanoseconds since the Unix epoch at `ticks`, before or after this snapshot.
     pub fn realtime_at(&self, ticks: u64, rate: Rate) -> i64 {
         let after = ticks.wrapping_sub(self.ticks) as i64;
-        let distance = rate.nanoseconds(after.unsigned_abs()) as i64;
+        let distance = i64::try_from(rate.nanoseconds(after.unsigned_abs())).unwrap_or(i64::MAX);
         self.realtime_ns.saturating_add(if after < 0 { -distance } else { distance })
     }
 }
@@ -51,11 +51,13 @@ pub struct Rate(u64);
 impl Rate {
     const SHIFT: u32 = 32;
 
-    /// The rate between two snapshots, the first taken first; `None` where no time passed.
+    /// The rate between two snapshots, the first taken first; `None` where no time passed, or
+    /// one of them never was.
     /// The error is about the widths of both over the ticks between them.
     pub fn between(first: &Snapshot, second: &Snapshot) -> Option<Self> {
         let ticks = second.ticks.checked_sub(first.ticks).filter(|ticks| *ticks > 0)?;
-        let nanoseconds = u64::try_from(second.monotonic_ns - first.monotonic_ns).ok()?;
+        let nanoseconds = second.monotonic_ns.checked_sub(first.monotonic_ns)?;
+        let nanoseconds = u64::try_from(nanoseconds).ok()?;
         let length = (u128::from(nanoseconds) << Self::SHIFT) / u128::from(ticks);
         u64::try_from(length).ok().filter(|length| *length > 0).map(Self)
     }
@@ -111,6 +113,15 @@ mod tests {
         assert_eq!(Rate::between(&snapshot(5, 0, 0), &snapshot(5, 9, 0)), None);
         assert_eq!(Rate::between(&snapshot(5, 9, 0), &snapshot(9, 0, 0)), None);
         assert_eq!(Rate::between(&snapshot(9, 0, 0), &snapshot(5, 9, 0)), None);
+    }
+
+    #[test]
+    fn times_that_cannot_be_are_no_overflow() {
+        let never = snapshot(1, i64::MIN, 0);
+        assert_eq!(Rate::between(&never, &snapshot(9, 9, 0)), None);
+        let slow = Rate::between(&snapshot(1, 0, 0), &snapshot(2, u32::MAX.into(), 0)).unwrap();
+        assert_eq!(never.realtime_at(1 << 62, slow), i64::MAX);
+        assert_eq!(snapshot(1 << 62, 0, -1).realtime_at(0, slow), i64::MIN);
     }
 
     #[test]

@@ -11,6 +11,7 @@ mod event_line;
 mod followed;
 mod launch;
 mod ledger;
+mod pace;
 mod program;
 mod rule_book;
 mod segments;

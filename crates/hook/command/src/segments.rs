@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+use crate::pace::Pace;
 use std::io;
 use std::os::fd::RawFd;
 use tare_command::Failure;
@@ -54,6 +55,7 @@ impl Segments {
         };
         let segments = Self::serve(control, shared, handover.shared)?;
         segments.shared.settle();
+        Pace::begin(segments.shared);
         Ok((segments, handover))
     }
 

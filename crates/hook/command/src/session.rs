@@ -8,6 +8,7 @@ use crate::drain::Drain;
 use crate::event_file::EventFile;
 use crate::followed::{Followed, Started};
 use crate::ledger::{Fates, Ledger};
+use crate::pace::Pace;
 use crate::rule_book::{FirstRules, RuleBook};
 use crate::segments::Segments;
 use crate::watch::Watch;
@@ -17,9 +18,8 @@ use std::os::fd::{AsFd, AsRawFd, RawFd};
 use std::path::Path;
 use std::process::{ExitCode, ExitStatus};
 use std::sync::atomic::Ordering::Relaxed;
-use std::thread;
 use std::time::{Duration, Instant};
-use tare_clock::{Rate, Snapshot};
+use tare_clock::Snapshot;
 use tare_command::{Failure, ResultExt, Signals, exit_code, say};
 
 /// Passed on to the program: what ends servers or tells them something. SIGHUP is not, it
@@ -110,7 +110,7 @@ struct Session<'s> {
     /// Events that there was no file for.
     unwanted: u64,
     costs: Option<CostsFile>,
-    first: Snapshot,
+    pace: Pace,
 }
 
 impl<'s> Session<'s> {
@@ -120,20 +120,20 @@ impl<'s> Session<'s> {
         events: Option<EventFile>,
         segments: &'s Segments,
     ) -> Result<Self, Failure> {
-        let first = Snapshot::take();
         let path = arguments.rules.as_deref();
         let rules = path.map(FirstRules::read).transpose()?;
         let watch = path
             .map(|path| Watch::new(path).or_failed(format_args!("--rules {}", path.display())))
             .transpose()?;
+        let pace = Pace::of(segments.shared);
         let drain = Drain::new(segments.shared);
         let ledger = Ledger::open(segments.shared, drain.taken());
         let (book, unwanted, costs) = (None, 0, None);
         let mut session =
-            Self { segments, book, watch, drain, ledger, events, unwanted, costs, first };
+            Self { segments, book, watch, drain, ledger, events, unwanted, costs, pace };
         if let Some(path) = &arguments.costs {
             let costs = Costs::read(segments.shared);
-            let (rate, lost) = (session.rate(), session.events_lost());
+            let (rate, lost) = (session.pace.rate(), session.events_lost());
             session.costs = Some(CostsFile::create(path, &costs, rate, lost)?);
         }
         let is_new = arguments.attach.is_none();
@@ -213,7 +213,7 @@ impl<'s> Session<'s> {
     /// were any in the rings.
     fn collect(&mut self, ticks: u64) -> bool {
         let any = self.drain.collect();
-        let (now, rate) = (Snapshot::take(), self.rate());
+        let (now, rate) = (Snapshot::take(), self.pace.rate());
         let done = self.drain.until(ticks, |events| match (&mut self.events, &self.book) {
             (Some(file), Some(book)) => file.append(events, book, &now, rate),
             _ => {
@@ -229,7 +229,7 @@ impl<'s> Session<'s> {
     }
 
     fn renew_costs(&mut self) {
-        let (rate, lost) = (self.rate(), self.events_lost());
+        let (rate, lost) = (self.pace.rate(), self.events_lost());
         if let Some(file) = &mut self.costs
             && let Err(failure) = file.renew(&Costs::read(self.segments.shared), rate, lost)
         {
@@ -255,9 +255,9 @@ impl<'s> Session<'s> {
         };
         let costs = Costs::read(self.segments.shared);
         let text = if arguments.json {
-            format!("{}\n", stats::to_json(&costs, &run, self.rate()))
+            format!("{}\n", stats::to_json(&costs, &run, self.pace.rate()))
         } else {
-            stats::to_table(&costs, &run, self.rate())
+            stats::to_table(&costs, &run, self.pace.rate())
         };
         // The program's exit code counts, whether or not anyone reads this.
         let _ = std::io::stderr().write_all(text.as_bytes());
@@ -291,15 +291,5 @@ impl<'s> Session<'s> {
 
     fn events_lost(&self) -> u64 {
         self.drain.dropped().saturating_add(self.fates().unwritten)
-    }
-
-    /// The tick rate since the beginning.
-    fn rate(&self) -> Rate {
-        loop {
-            if let Some(rate) = Rate::between(&self.first, &Snapshot::take()) {
-                return rate;
-            }
-            thread::sleep(SHORTEST_SLEEP);
-        }
     }
 }

@@ -49,7 +49,11 @@ pub struct Shared {
     pub unwanted: AtomicU64,
     /// A bit for each ring that ever had an owner: looking into others gives them memory.
     pub(crate) used: [AtomicU64; RINGS / 64],
-    _reserved: [AtomicU64; 366],
+    /// The tick counter when tare-hook made this, and the kernel's CLOCK_MONOTONIC_RAW in
+    /// nanoseconds: they give the tick rate to whoever takes over.
+    pub first_ticks: AtomicU64,
+    pub first_ns: AtomicU64,
+    _reserved: [AtomicU64; 364],
     pub statistics: [Statistics; SHARDS],
     pub rings: [EventRing; RINGS],
 }
@@ -137,6 +141,8 @@ pub(crate) const LAYOUT: &[usize] = &[
     offset_of!(Shared, unwritten),
     offset_of!(Shared, unwanted),
     offset_of!(Shared, used),
+    offset_of!(Shared, first_ticks),
+    offset_of!(Shared, first_ns),
     offset_of!(Shared, _reserved),
     offset_of!(Shared, statistics),
     offset_of!(Shared, rings),
@@ -164,6 +170,7 @@ const _: () = {
     assert!(offset_of!(Shared, namespace) == 1104);
     assert!(offset_of!(Shared, written) == 1112);
     assert!(offset_of!(Shared, used) == 1136);
+    assert!(offset_of!(Shared, first_ticks) == 1168);
     assert!(offset_of!(Shared, statistics) == 4096);
     assert!(size_of::<Statistics>().is_multiple_of(4096));
     assert!(size_of::<Counters>() == 64);
