@@ -22,8 +22,10 @@ NAMES = (
     "locust", "jmeter", "jmeter-xml", "k6", "k6-json", "oha", "oha-json", "hey", "fortio",
     "gatling", "wrk2", "hdr", "otlp", "jaeger", "arrow", "parquet",
 )  # fmt: skip
-TABLES = ("locust", "arrow", "parquet")
+TABLES = ("locust", "k6", "arrow", "parquet")
 """Formats whose columns a user may name."""
+UNITLESS = ("locust", "hdr", "arrow", "parquet")
+"""Formats that leave the unit to the user, or say themselves why not."""
 _SUFFIXES = {
     ".parquet": "parquet",
     ".arrow": "arrow",
@@ -75,14 +77,11 @@ def read(
     if asked.columns and name not in TABLES:
         # Their columns have names of their own; what the user names is then a column of any CSV.
         name = "locust"
-    reader = import_module(f"{__name__}.{name.replace('-', '_')}").read
-    found: Source | Counted
-    if name in (*TABLES, "hdr"):
-        found = reader(backend, path, asked)
-    elif asked.unit:
+    if asked.unit and not asked.columns and name not in UNITLESS:
         raise InputError(f"{path}: the format {name} states its unit; leave out --unit")
-    else:
-        found = reader(backend, path)
+    reader = import_module(f"{__name__}.{name.replace('-', '_')}").read
+    more = (asked,) if name in (*TABLES, "hdr") else ()
+    found: Source | Counted = reader(backend, path, *more)
     return found
 
 

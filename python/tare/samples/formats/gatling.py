@@ -7,7 +7,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tare.errors import InputError
+from tare.samples.engine import count_rows
 from tare.samples.formats.csv_file import opened, read_lines
+from tare.samples.formats.labels import mixed
 from tare.samples.formats.source import Source
 from tare.samples.formats.times import nanoseconds
 
@@ -34,6 +36,8 @@ def read(backend: Backend, path: Path) -> Source:
         )
     table, rejected = read_lines(backend, path)
     table = table.filter(table.line.startswith("REQUEST\t"))
+    if not count_rows(table.limit(1)):
+        raise InputError(f"{path}: no line of a REQUEST; was the simulation stopped early?")
     fields: Any = table.line.split("\t")
     older: Any = ~fields[STATUS].isin(RESULTS) & fields[STATUS_UNTIL_3_3].isin(RESULTS)
     status: Any = older.fill_null(False).ifelse(STATUS_UNTIL_3_3, STATUS)
@@ -47,4 +51,6 @@ def read(backend: Backend, path: Path) -> Source:
         error=fields[status + 1].strip().nullif(""),
     )
     note = "Gatling rounds to whole milliseconds: smaller differences cannot be seen"
-    return Source(samples, rejected, notes=(note,))
+    remedy = "to compare each by itself, keep the lines of one in a log of their own"
+    named = table.select(name=fields[status - 3].fill_null(""))
+    return Source(samples, rejected, notes=(note, *mixed(named, "name", remedy)))

@@ -3,17 +3,25 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tare.errors import InputError
+from tare.samples.engine import count_rows
 from tare.samples.formats.csv_file import ROW, equal_rows, read_text
+from tare.samples.formats.labels import mixed
 from tare.samples.formats.source import Source
 from tare.samples.formats.times import nanoseconds
 
 if TYPE_CHECKING:
     from ibis.backends.duckdb import Backend
     from ibis.expr.types import Table
+
+
+# JMeter's TransactionController.NUMBER_OF_SAMPLES_IN_TRANSACTION_PREFIX.
+TRANSACTION = "Number of samples in transaction"
+APART = "--columns start=timeStamp,duration=elapsed,ok=success,span=label --unit ms"
 
 
 def read(backend: Backend, path: Path) -> Source:
@@ -25,15 +33,20 @@ def read(backend: Backend, path: Path) -> Source:
             f"{path}:1: no column {' or '.join(sorted(missing))}; expected a JTL file in CSV form"
             " with its header (jmeter.save.saveservice.print_field_names=true)"
         )
-    return from_fields(table, rejected, equal_rows(table))
+    source = from_fields(table, path, f"{APART} compares each by itself")
+    return replace(source, rejected=rejected, duplicates=equal_rows(table))
 
 
-def from_fields(
-    table: Table, rejected: int, duplicates: int, notes: tuple[str, ...] = ()
-) -> Source:
-    """A source from JMeter's fields as texts under the names of its CSV, and `ROW`."""
+def from_fields(table: Table, path: Path, remedy: str, notes: tuple[str, ...] = ()) -> Source:
+    """A source from JMeter's fields as texts under the names of its CSV, and `ROW`.
+
+    `remedy` is how to tell labels apart.
+    """
     import ibis
 
+    _require_numbers(table, path)
+    table, sums = _without_sums(table)
+    kinds = mixed(table, "label", remedy) if "label" in table.columns else ()
     columns: dict[str, Any] = {"ok": ibis.literal(True)}
     if "success" in table.columns:
         columns["ok"] = (table.success.lower() == "true").fill_null(False)
@@ -48,4 +61,38 @@ def from_fields(
         **columns,
     )
     note = "JMeter rounds to whole milliseconds: smaller differences cannot be seen"
-    return Source(samples, rejected, duplicates, notes=(note, *notes))
+    return Source(samples, notes=(note, *notes, *sums, *kinds))
+
+
+def _require_numbers(table: Table, path: Path) -> None:
+    first = table.limit(1).timeStamp.to_pyarrow().to_pylist()
+    number = nanoseconds(table.timeStamp, "ms").notnull()
+    if first and not count_rows(table.filter(number).limit(1)):
+        raise InputError(
+            f"{path}: timeStamp is '{first[0]}', no number; write it with"
+            " jmeter.save.saveservice.timestamp_format=ms, or read this file without it:"
+            " --columns duration=elapsed,ok=success --unit ms"
+        )
+
+
+def _without_sums(table: Table) -> tuple[Table, tuple[str, ...]]:
+    """Leaves out rows of a Transaction Controller whose requests have rows of their own.
+
+    Such a row follows the last of its requests in their thread, which started no earlier. One
+    that was told to generate a parent sample stands for its requests, and stays.
+    """
+    import ibis
+
+    if "responseMessage" not in table.columns:
+        return table, ()
+    transaction: Any = table.responseMessage.startswith(TRANSACTION)
+    if not count_rows(table.filter(transaction).limit(1)):
+        return table, ()
+    threads = "threadName" if "threadName" in table.columns else None
+    start = nanoseconds(table.timeStamp, "ms")
+    before: Any = start.lag().over(ibis.window(group_by=threads, order_by=ROW))
+    doubled = ibis.util.gen_name("doubled")
+    marked = table.mutate(**{doubled: (transaction & (before >= start)).fill_null(False)})
+    number = count_rows(marked.filter(marked[doubled]))
+    note = f"{number:,} rows of transactions left out: their requests have rows of their own"
+    return marked.filter(~marked[doubled]).drop(doubled), (note,) if number else ()

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from xml.parsers import expat
 
 from tare.samples.formats.csv_file import ROW, UNREADABLE, opened
-from tare.samples.formats.jmeter import from_fields
+from tare.samples.formats.jmeter import APART, from_fields
 from tare.samples.formats.source import Source
 
 if TYPE_CHECKING:
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 ELEMENTS = ("sample", "httpSample")
 ATTRIBUTES = {
     "ts": "timeStamp", "t": "elapsed", "s": "success", "rc": "responseCode", "by": "bytes",
+    "lb": "label", "rm": "responseMessage", "tn": "threadName",
 }  # fmt: skip
 CHUNK = 1 << 20
 
@@ -36,7 +37,8 @@ def read(backend: Backend, path: Path) -> Source:
     backend.con.register(f"{name}_read", batches)
     table = backend.create_table(name, backend.table(f"{name}_read"), temp=True)
     backend.con.unregister(f"{name}_read")
-    return from_fields(table.mutate(**{ROW: table.rowid()}), 0, 0, tuple(notes))
+    remedy = f"in a CSV file {APART} compares each by itself"
+    return from_fields(table.mutate(**{ROW: table.rowid()}), path, remedy, tuple(notes))
 
 
 def _batches(path: Path, schema: pa.Schema, notes: list[str]) -> Iterator[pa.RecordBatch]:

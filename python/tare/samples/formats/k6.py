@@ -7,7 +7,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tare.errors import InputError
+from tare.samples.engine import count_rows
+from tare.samples.formats.asked import Asked
 from tare.samples.formats.csv_file import ROW, read_text
+from tare.samples.formats.labels import mixed
+from tare.samples.formats.named_columns import from_names
 from tare.samples.formats.source import Source
 from tare.samples.formats.times import moment, nanoseconds
 
@@ -15,16 +19,22 @@ if TYPE_CHECKING:
     from ibis.backends.duckdb import Backend
 
 METRIC = "http_req_duration"
+LABELS = ("name", "scenario")
 IN_SECONDS = 1e11
+APART = "--columns start=timestamp,duration=metric_value,ok=expected_response,span=%s --unit ms"
 
 
-def read(backend: Backend, path: Path) -> Source:
+def read(backend: Backend, path: Path, asked: Asked) -> Source:
     """Reads the requests; other metrics of the file are not requests and are passed over."""
     table, rejected = read_text(backend, path)
     missing = {"metric_name", "timestamp", "metric_value"} - set(table.columns)
     if missing:
         raise InputError(f"{path}:1: no column {' or '.join(sorted(missing))}; expected k6's CSV")
     table = table.filter(table.metric_name == METRIC)
+    if not count_rows(table.limit(1)):
+        raise InputError(f"{path}: no {METRIC} in it; of k6 only HTTP requests are compared")
+    if asked.columns:
+        return from_names(table, table[ROW], path, asked, rejected=rejected)
     duration = nanoseconds(table.metric_value, "ms")
     time = moment(table.timestamp, "s")
     # k6 stamps a request at its end; in whole seconds, its default, that is no use for the start.
@@ -33,8 +43,14 @@ def read(backend: Backend, path: Path) -> Source:
     names = ("status", "expected_response", "error")
     told = outcome({name: table[name] for name in names if name in table.columns})
     samples = table.select(row=table[ROW], start_ns=start, duration_ns=duration, **told)
+    notes = [
+        note
+        for label in LABELS
+        if label in table.columns
+        for note in mixed(table, label, f"{APART % label} compares each by itself")
+    ]
     # Rows of one second look alike, so equal rows say nothing about duplication.
-    return Source(samples, rejected)
+    return Source(samples, rejected, notes=(*notes,))
 
 
 def outcome(tags: dict[str, Any]) -> dict[str, Any]:

@@ -6,8 +6,11 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from tare.samples.engine import count_rows
 from tare.samples.formats.json_file import lines, stored
-from tare.samples.formats.k6 import METRIC, outcome
+from tare.samples.formats.json_lines import require
+from tare.samples.formats.k6 import APART, LABELS, METRIC, outcome
+from tare.samples.formats.labels import mixed
 from tare.samples.formats.source import Source
 from tare.samples.formats.times import iso_8601, nanoseconds
 
@@ -21,6 +24,8 @@ def read(backend: Backend, path: Path) -> Source:
     point: Any = (lazy.json["metric"].str == METRIC) & (lazy.json["type"].str == "Point")
     table = stored(backend, lazy.filter(point | lazy.json.isnull()), path)
     data: Any = table.json["data"]
+    broken = count_rows(table.filter(table.json.isnull()))
+    require(table.filter(table.json.notnull()), broken, path, f"point of {METRIC}")
     duration = nanoseconds(data["value"].cast("string"), "ms")
     names = ("status", "expected_response", "error")
     samples = table.select(
@@ -30,4 +35,10 @@ def read(backend: Backend, path: Path) -> Source:
         duration_ns=duration,
         **outcome({name: data["tags"][name].str for name in names}),
     )
-    return Source(samples)
+    labelled = table.select(**{label: data["tags"][label].str for label in LABELS})
+    notes = [
+        note
+        for label in LABELS
+        for note in mixed(labelled, label, f"in k6's CSV {APART % label} compares each by itself")
+    ]
+    return Source(samples, notes=(*notes,))

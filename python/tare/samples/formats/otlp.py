@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from tare.samples.engine import count_rows
 from tare.samples.formats.json_file import lines, number, stored
+from tare.samples.formats.json_lines import require
 from tare.samples.formats.source import Source
 
 if TYPE_CHECKING:
@@ -24,6 +25,7 @@ def read(backend: Backend, path: Path) -> Source:
     resources = lazy.select(of=lazy.json["resourceSpans"].array.unnest())
     scopes = resources.select(of=resources.of["scopeSpans"].array.unnest())
     table = stored(backend, scopes.select(span=scopes.of["spans"].array.unnest()), path)
+    require(table, broken, path, "span")
     span: Any = table.span
     start, end = (number(span[name]) for name in ("startTimeUnixNano", "endTimeUnixNano"))
     code: Any = span["status"]["code"].cast("string").fill_null("0")
