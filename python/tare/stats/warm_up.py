@@ -21,8 +21,9 @@ def mser5(series: npt.ArrayLike) -> int | None:
     if count < 10:
         return None
     batches = values[: count * BATCH].reshape(count, BATCH).mean(axis=1)
-    # Centring first keeps the difference of the two large sums below exact enough.
-    batches = batches - batches.mean()
+    # From a batch of the end: sums over a tail that is constant are 0 exactly, and of its cuts the
+    # first is taken. From the mean, rounding would choose among them.
+    batches = batches - batches[-1]
     remaining = np.arange(count, 0, -1)
     total = np.cumsum(batches[::-1])[::-1]
     squares = np.cumsum((batches**2)[::-1])[::-1]

@@ -44,6 +44,14 @@ def test_a_steady_run_loses_little() -> None:
     assert cut < 500
 
 
+@pytest.mark.parametrize("tail", [10.0, 7.3, 7_300_000.0, 1e-3])
+@pytest.mark.parametrize("warm", [100, 400])
+def test_a_constant_tail_begins_where_the_warm_up_ends(tail: float, warm: int) -> None:
+    series = np.full(1_000, tail)
+    series[:warm] = np.linspace(50 * tail, 10 * tail, warm)
+    assert mser5(series) == warm
+
+
 def test_a_run_that_never_settles_has_no_cut() -> None:
     series = np.concatenate([np.linspace(100, 50, 700), np.full(300, 50.0)])
     assert mser5(series) is None
