@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from itertools import accumulate
 from typing import TYPE_CHECKING
 
 from tare.report import words
@@ -15,22 +16,24 @@ if TYPE_CHECKING:
     from tare.verdict import Comparison, Judgement
 
 LONGEST = 500
-MOST_LINES = 50
+# Characters of what a comment lists; GitHub takes 65,536 in all.
+DECIDING, OTHERS, LISTED = 30_000, 10_000, 10_000
+# What a reader must not miss comes first, as the last may have no place.
+_ORDER = ("invalid", "slower", "shape-changed", "inconclusive", "faster", "unchanged")
 _HEAD = "| verdict | condition | against | metric | effect | 95 % interval | runs |"
 _RULE = "|---|---|---|---|---:|---:|---:|"
 
 
 def comment(judgement: Judgement, standing: Standing | None = None) -> str:
     """The judgement as GitHub's Markdown: what decides in a table, all else folded."""
-    primary = [one for one in judgement.comparisons if one.role == "primary"]
+    by_word = sorted(judgement.comparisons, key=lambda one: _ORDER.index(one.verdict))
+    primary = [one for one in by_word if one.role == "primary"]
     others = [one for one in judgement.comparisons if one.role != "primary"]
-    verdicts = [one.verdict for one in primary]
-    counted = ", ".join(f"{verdicts.count(word)} {word}" for word in dict.fromkeys(verdicts))
-    parts = [f"### Tare: {counted}", _table(primary)]
+    parts = [f"### Tare: {_counted(primary)}", _table(primary, DECIDING)]
     if standing is not None:
         parts.append(_items(standing.lines()))
     if others:
-        parts.append(_folded("Other metrics", _table(others)))
+        parts.append(_folded("Other metrics", _table(others, OTHERS)))
     if judgement.warnings:
         number = len(judgement.warnings)
         parts.append(_folded(words.plural(number, "warning"), _items(judgement.warnings)))
@@ -60,10 +63,18 @@ def code(name: str) -> str:
     return f"{fence}{space}{text}{space}{fence}"
 
 
-def _table(comparisons: Sequence[Comparison]) -> str:
+def _counted(comparisons: Sequence[Comparison]) -> str:
+    verdicts = [one.verdict for one in comparisons]
+    return ", ".join(f"{verdicts.count(word)} {word}" for word in dict.fromkeys(verdicts))
+
+
+def _table(comparisons: Sequence[Comparison], most: int) -> str:
     with_reason = any(one.role == "primary" for one in comparisons)
     head = [_HEAD + " reason |", _RULE + "---|"] if with_reason else [_HEAD, _RULE]
-    return "\n".join([*head, *(_row(one, with_reason) for one in comparisons)])
+    rows = _within(most, [_row(one, with_reason) for one in comparisons])
+    table = "\n".join([*head, *rows])
+    rest = comparisons[len(rows) :]
+    return f"{table}\n\nand {len(rest)} more: {_counted(rest)}" if rest else table
 
 
 def _row(one: Comparison, with_reason: bool) -> str:
@@ -86,10 +97,15 @@ def _row(one: Comparison, with_reason: bool) -> str:
 
 
 def _items(lines: Sequence[str]) -> str:
-    shown = [f"- {prose(line)}" for line in lines[:MOST_LINES]]
-    if len(lines) > MOST_LINES:
-        shown.append(f"- and {len(lines) - MOST_LINES} more")
-    return "\n".join(shown)
+    shown = _within(LISTED, [f"- {prose(line)}" for line in lines])
+    more = [f"- and {len(lines) - len(shown)} more"] if len(shown) < len(lines) else []
+    return "\n".join([*shown, *more])
+
+
+def _within(most: int, lines: Sequence[str]) -> list[str]:
+    """The first lines, of that many characters in all."""
+    ends = accumulate(1 + len(line) for line in lines)
+    return [line for line, end in zip(lines, ends, strict=True) if end <= most]
 
 
 def _folded(title: str, content: str) -> str:

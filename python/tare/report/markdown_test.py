@@ -2,13 +2,14 @@
 """Comments, read by a Markdown parser of its own."""
 
 import re
+from dataclasses import replace
 from typing import Any
 
 import pytest
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
-from tare.report.markdown import MOST_LINES, code, comment, prose
+from tare.report.markdown import code, comment, prose
 from tare.verdict import Comparison, Judgement
 
 PARSER = MarkdownIt("commonmark").enable(["table", "strikethrough"])
@@ -109,7 +110,31 @@ def test_nobody_is_called_and_no_issue_is_linked() -> None:
 
 
 def test_a_comment_stays_short_enough() -> None:
-    many = tuple(f"warning {number} {'x' * 10_000}" for number in range(500))
-    text = comment(judgement(warnings=many))
+    """The worst that GitHub can be given: names that grow by being escaped, in all places."""
+    name = "@" * 10_000
+    many = judgement(name, tuple(f"warning {number} {name}" for number in range(500)))
+    text = comment(replace(many, comparisons=many.comparisons * 150))
     assert len(text) < 65_536
-    assert f"and {500 - MOST_LINES} more" in text
+    assert re.search(r"and \d+ more: \d+ slower", text)
+    assert re.search(r"- and \d+ more\n", text)
+
+
+def test_what_has_no_place_is_what_matters_least() -> None:
+    first = judgement().comparisons[0]
+    spans = [
+        replace(first, verdict=word, span=f"{word} {number}")
+        for number in range(150)
+        for word in ("unchanged", "faster")
+    ]
+    one = replace(first, span="the one")
+    text = comment(Judgement((*spans, one)))
+    assert text.startswith("### Tare: 1 slower, 150 faster, 150 unchanged\n")
+    rows = cells(text)
+    assert rows[1][1] == "new, host, the one"
+    assert f"and {302 - len(rows)} more: " in text
+
+
+def test_a_few_hundred_short_rows_have_their_place() -> None:
+    first, other = judgement().comparisons
+    text = comment(Judgement((*[first] * 100, *[other] * 100)))
+    assert len(cells(text)) > 150
