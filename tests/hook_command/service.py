@@ -102,6 +102,13 @@ def rules(*keywords: str, **also: str) -> str:
     return "\n".join(["[[rule]]", f"keywords = {list(keywords)!r}", *lines, ""])
 
 
+def child_of(process: subprocess.Popen[str]) -> int:
+    """The number of the program that a tare-hook has started."""
+    children = Path(f"/proc/{process.pid}/task/{process.pid}/children")
+    wait_for(lambda: children.read_text() != "")
+    return int(children.read_text())
+
+
 def wait_for(condition: Callable[[], bool], seconds: float = 10) -> None:
     """Waits until `condition` holds, and fails if it does not in time."""
     deadline = time.monotonic() + seconds

@@ -5,38 +5,47 @@ import json
 import shutil
 import subprocess
 from pathlib import Path
+from typing import Any
 
 import pytest
-from tests.hook_command.service import HOOK, rules
+from tests.hook_command.service import HOOK, Start, child_of, rules, wait_for
 
 SOURCE = Path(__file__).parents[2] / "bench" / "hook" / "matches.c"
 
 
-@pytest.mark.parametrize("file", ["events.jsonl", "/dev/full"])
-def test_matches_of_many_threads_are_written_or_lost(file: str, tmp_path: Path) -> None:
+@pytest.fixture
+def matches(tmp_path: Path) -> list[str]:
+    """A program whose threads make 500,000 matches in half a second and say how many."""
     compiler = shutil.which("cc")
     if compiler is None:
         pytest.skip("there is no C compiler")
     program = tmp_path / "matches"
     subprocess.run([compiler, "-O2", "-pthread", "-o", program, SOURCE], check=True)
     (tmp_path / "rules.toml").write_text(rules("needle"))
+    return [str(program), "8", "1e6", "0.5"]
+
+
+def read(stats: str) -> tuple[int, dict[str, int]]:
+    """The matches that were counted, and what became of their events."""
+    all_of_it: dict[str, Any] = json.loads(stats.splitlines()[-1])
+    return sum(one["matches"] for one in all_of_it["functions"]), all_of_it["events"]
+
+
+@pytest.mark.parametrize("file", ["events.jsonl", "/dev/full"])
+def test_matches_of_many_threads_are_written_or_lost(
+    file: str, matches: list[str], tmp_path: Path
+) -> None:
     events = tmp_path / file
     options = ["--rules", str(tmp_path / "rules.toml"), "--events", str(events), "--json"]
     done = subprocess.run(
-        [HOOK, *options, "--", program, "8", "1e6", "0.5"],
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=True,
+        [HOOK, *options, "--", *matches], capture_output=True, text=True, timeout=60, check=True
     )
     made = int(done.stdout.split()[0])
-    stats = json.loads(done.stderr.splitlines()[-1])
-    assert made > 400_000
-    assert sum(function["matches"] for function in stats["functions"]) == made
-    counts = stats["events"]
-    assert counts["written"] + counts["lost"] == made
+    counted, fates = read(done.stderr)
+    assert counted == made > 400_000
+    assert fates["written"] + fates["lost"] == made
     if file == "/dev/full":
-        assert counts["written"] == 0
+        assert fates["written"] == 0
         return
     times: dict[int, list[int]] = {}
     lines = events.read_bytes().splitlines()
@@ -44,6 +53,30 @@ def test_matches_of_many_threads_are_written_or_lost(file: str, tmp_path: Path) 
         event = json.loads(line)
         assert event["keyword"] == "needle"
         times.setdefault(event["tid"], []).append(event["time_ns"])
-    assert len(lines) == counts["written"] > 0
+    assert len(lines) == fates["written"] > 0
     # Of a thread. One that loses its CPU while it records an event may come late among others.
     assert all(mine == sorted(mine) for mine in times.values())
+
+
+def test_who_takes_over_under_load_accounts_for_every_match(
+    matches: list[str], tmp_path: Path, start: Start
+) -> None:
+    events = tmp_path / "events"
+    own = ["--events", str(events)]
+    hook = start(HOOK, "--rules", str(tmp_path / "rules.toml"), *own, "--", *matches)
+    pid = child_of(hook)
+    wait_for(lambda: events.exists() and events.stat().st_size > 1 << 20)
+    hook.kill()
+    hook.wait(10)
+    other = start(HOOK, "--attach", str(pid), *own, "--json")
+    _, said = other.communicate(timeout=60)
+    assert other.returncode == 0
+    assert hook.stdout
+    made = int(hook.stdout.readline().split()[0])
+    counted, fates = read(said)
+    assert counted == made
+    assert fates["written"] + fates["lost"] == made
+    lines = events.read_bytes().splitlines()
+    # What was in hand when the first one died is lost, or a line that it did not come to count.
+    assert fates["written"] <= len(lines) <= made
+    assert all(json.loads(line)["keyword"] == "needle" for line in lines)

@@ -6,11 +6,12 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.hook_command.service import HOOK, Start, rules, wait_for
+from tests.hook_command.service import HOOK, Start, child_of, rules, wait_for
 
 # Sends itself what it reads from standard input, N times, and says what came back.
 ECHO = """
@@ -49,18 +50,13 @@ class Program:
         command = f"{HOOK} {self.options()} -- {sys.executable} {folder / 'echo.py'}"
         pipe = f"/proc/{os.getpid()}/fd/{self.input}"
         self.hook = start("sh", "-c", f"exec {command} <{pipe} >{self.output}")
-        wait_for(lambda: self.children() != [])
-        [self.pid] = self.children()
+        self.pid = child_of(self.hook)
         self.asked = 0
         assert self.ask("needle") == "needle"
         self.wait_written(1)
 
     def options(self) -> str:
         return f"--rules {self.rules} --events {self.file}"
-
-    def children(self) -> list[int]:
-        own = f"/proc/{self.hook.pid}/task/{self.hook.pid}/children"
-        return [int(pid) for pid in Path(own).read_text().split()]
 
     def ask(self, text: str, times: int = 1) -> str:
         """What the program says when it has done that."""
@@ -230,8 +226,44 @@ def test_one_that_is_refused_changes_no_rules(program: Program) -> None:
     assert program.ask("evil") == "reset"
 
 
+def test_of_many_at_once_one_takes_over(program: Program) -> None:
+    program.kill_hook()
+    program.ask("needle", 100)
+    attach = [HOOK, "--attach", str(program.pid), "--events", str(program.file), "--json"]
+    many = [program.start(*attach) for _ in range(8)]
+    wait_for(lambda: sum(one.poll() is None for one in many) <= 1)
+    [program.hook] = [one for one in many if one.poll() is None]
+    for other in many:
+        if other is not program.hook:
+            assert "serves it; end that first" in other.communicate(timeout=10)[1]
+            assert other.returncode == 2
+    program.wait_written(101)
+    assert program.finish()["events"] == {"written": 101, "lost": 0, "unwanted": 0}
+
+
+def test_a_file_that_can_only_be_written_is_refused(start: Start) -> None:
+    if os.geteuid() != 0:
+        pytest.skip("only root can run a program as another user")
+    other = ["setpriv", "--reuid=65534", "--clear-groups", HOOK]
+    hook = start(*other, "--", "sleep", "60")
+    pid = child_of(hook)
+    hook.kill()
+    hook.wait(10)
+    # A folder that nobody may enter is on the way to those of pytest.
+    with tempfile.TemporaryDirectory() as folder:
+        Path(folder).chmod(0o755)
+        events = Path(folder) / "events"
+        events.touch(0o200)
+        os.chown(events, 65534, -1)
+        command = [*other, "--attach", str(pid), "--events", str(events)]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert "Permission denied; name a file that can be written and read" in done.stderr
+
+
 def test_strangers_are_refused(program: Program) -> None:
     assert "it has no hook; name a process" in refusal("--attach", str(os.getpid()))
+    assert "0 is not in 1.." in refusal("--attach", "0")
     with subprocess.Popen(["true"]) as gone:
         pass
     assert "no such process" in refusal("--attach", str(gone.pid))
@@ -239,7 +271,7 @@ def test_strangers_are_refused(program: Program) -> None:
         command = ["setpriv", "--reuid=65534", "--clear-groups", HOOK, "--attach", str(program.pid)]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         assert done.returncode == 2
-        assert "permission denied; attach as the user whose process it is" in done.stderr
+        assert "permission denied; attach as the user who ran tare-hook" in done.stderr
 
 
 def test_a_hook_of_another_build_is_refused(start: Start) -> None:

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-use clap::{Args, Parser, Subcommand};
+use clap::{Args, Parser, Subcommand, value_parser};
 use std::ffi::OsString;
 use std::path::PathBuf;
 
@@ -40,7 +40,8 @@ pub struct Run {
     /// Take over a program, and all others under its hook, whose tare-hook has died: without
     /// --rules the last rules stay; ends with 0 when the programs have ended (their exit codes
     /// are not known), and on Ctrl-C, which leaves them running
-    #[arg(long, value_name = "PID", conflicts_with = "command")]
+    #[arg(long, value_name = "PID", conflicts_with = "command",
+        value_parser = value_parser!(u32).range(1..=i64::from(i32::MAX)))]
     pub attach: Option<u32>,
     /// The program and its arguments
     #[arg(last = true, required_unless_present = "attach", value_name = "COMMAND")]

@@ -33,8 +33,9 @@ pub fn attach(pid: u32) -> Result<(Segments, Programs), Failure> {
     let fails = |error: io::Error| match error.raw_os_error() {
         Some(libc::ESRCH | libc::ENOENT) => refuse("no such process; name one under a hook"),
         Some(libc::EINVAL) => refuse("a thread; name its process"),
+        Some(libc::ENOSYS) => refuse("no pidfd_open; this needs Linux 5.3 or later"),
         Some(libc::EACCES | libc::EPERM) => {
-            refuse("permission denied; attach as the user whose process it is")
+            refuse("permission denied; attach as the user who ran tare-hook")
         }
         _ => refuse(&error.to_string()),
     };

@@ -115,26 +115,11 @@ fn is_alive(thread: u32) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::event_line::tests::EVENT;
     use crate::segments::Segments;
-    use tare_hook_segment::{Action, Direction};
 
     fn event(ticks: u64) -> Event {
-        Event {
-            ticks,
-            pid: 1,
-            tid: 2,
-            generation: 1,
-            keyword: 0,
-            symbol: 0,
-            direction: Direction::In,
-            action: Action::Trace,
-            offset: 0,
-            family: libc::AF_INET as u16,
-            local_port: 80,
-            remote_port: 4000,
-            local: [0; 16],
-            remote: [0; 16],
-        }
+        Event { ticks, ..EVENT }
     }
 
     fn until(drain: &mut Drain, ticks: u64) -> Vec<u64> {

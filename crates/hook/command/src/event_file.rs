@@ -36,13 +36,24 @@ impl EventFile {
     /// Opens or makes the file. Opening a pipe waits for its reader, so that it should be done
     /// while Ctrl-C still ends us.
     pub fn open(path: &Path) -> Result<Self, Failure> {
+        Self::open_to(path, false)
+    }
+
+    /// As `open`, for [`EventFile::go_on`], which looks at what the file has.
+    pub fn open_again(path: &Path) -> Result<Self, Failure> {
+        // A pipe that we could read would never be without a reader.
+        Self::open_to(path, path.metadata().is_ok_and(|status| status.is_file()))
+    }
+
+    fn open_to(path: &Path, read: bool) -> Result<Self, Failure> {
         let refuse = |error| {
-            let path = path.display();
+            let (path, and_read) = (path.display(), if read { " and read" } else { "" });
             Failure::input(format_args!(
-                "--events {path}: {error}; name a file that can be written"
+                "--events {path}: {error}; name a file that can be written{and_read}"
             ))
         };
-        let options = File::options().write(true).create(true).truncate(false).to_owned();
+        let mut options = File::options();
+        let options = options.read(read).write(true).create(true).truncate(false);
         let file = options.open(path).map_err(refuse)?;
         let length = file.metadata().map_err(refuse)?.is_file().then_some(0);
         if length.is_none() {
@@ -75,7 +86,7 @@ impl EventFile {
     /// Goes on behind the last whole line that the file has.
     pub fn go_on(&mut self) -> Result<(), Failure> {
         if self.length.is_some() {
-            let length = whole(&self.path).and_then(|length| {
+            let length = whole(&self.file).and_then(|length| {
                 self.file.set_len(length)?;
                 self.file.seek(SeekFrom::Start(length))
             });
@@ -192,9 +203,8 @@ fn write(file: &mut File, text: &[u8]) -> (usize, io::Result<()>) {
 }
 
 /// Bytes of a file up to the end of its last whole line.
-fn whole(path: &Path) -> io::Result<u64> {
+fn whole(file: &File) -> io::Result<u64> {
     const STEP: u64 = 4096;
-    let file = File::open(path)?;
     let mut end = file.metadata()?.len();
     let mut bytes = [0; STEP as usize];
     while end > 0 {
@@ -212,28 +222,11 @@ fn whole(path: &Path) -> io::Result<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::event_line::tests::EVENT;
     use crate::rule_book::FirstRules;
     use crate::segments::Segments;
     use serde_json::Value;
     use std::io::Read;
-    use tare_hook_segment::{Action, Direction, Symbol};
-
-    const EVENT: Event = Event {
-        ticks: 1_500,
-        pid: 7,
-        tid: 8,
-        generation: 1,
-        keyword: 0,
-        symbol: Symbol::recv as u16,
-        direction: Direction::In,
-        action: Action::Trace,
-        offset: 40,
-        family: libc::AF_INET as u16,
-        local_port: 80,
-        remote_port: 4000,
-        local: [127, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0],
-        remote: [10, 0, 0, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0],
-    };
 
     fn book(name: &str) -> RuleBook {
         let path = std::env::temp_dir().join(format!("tare-events-{name}-{}", std::process::id()));
@@ -263,14 +256,17 @@ mod tests {
             (String::new(), String::new()),
         ] {
             std::fs::write(&path, left).unwrap();
-            let mut file = EventFile::open(&path).unwrap();
+            let mut file = EventFile::open_again(&path).unwrap();
             file.go_on().unwrap();
             file.append(&[EVENT], &book, &now, rate).unwrap();
             let text = std::fs::read_to_string(&path).unwrap();
             let line = text.strip_prefix(&kept).unwrap();
             serde_json::from_str::<Value>(line).unwrap();
         }
-        std::fs::remove_file(path).unwrap();
+        // The one that was opened is looked at, whatever bears its name by now.
+        let mut file = EventFile::open_again(&path).unwrap();
+        std::fs::remove_file(&path).unwrap();
+        file.go_on().unwrap();
     }
 
     #[test]

@@ -55,15 +55,17 @@ pub fn append(line: &mut Vec<u8>, event: &Event, keyword: &str, time_ns: i64) ->
     true
 }
 
+/// Null where there is none: a datagram socket that is not connected has no other end.
 fn address(line: &mut Vec<u8>, family: u16, bytes: [u8; 16], port: u16) {
+    let is_there = port != 0 || bytes != [0; 16];
     match i32::from(family) {
-        libc::AF_INET => {
+        libc::AF_INET if is_there => {
             for (place, byte) in bytes[..4].iter().enumerate() {
                 line.push(if place == 0 { b'"' } else { b'.' });
                 number(line, (*byte).into());
             }
         }
-        libc::AF_INET6 => {
+        libc::AF_INET6 if is_there => {
             // Into memory: it cannot fail.
             let _ = write!(line, "\"[{}]", Ipv6Addr::from(bytes));
         }
@@ -92,12 +94,12 @@ fn number(line: &mut Vec<u8>, mut value: u64) {
 }
 
 #[cfg(test)]
-mod tests {
+pub mod tests {
     use super::*;
     use serde_json::{Value, json};
     use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
-    const EVENT: Event = Event {
+    pub const EVENT: Event = Event {
         ticks: 1_500,
         pid: 7,
         tid: 8,
@@ -168,6 +170,16 @@ mod tests {
             let event = Event { family: family as u16, local, local_port: 65_535, ..EVENT };
             assert_eq!(read(&event, 0)["local"], json!(expected));
         }
+    }
+
+    #[test]
+    fn an_address_that_there_is_not_is_null() {
+        for family in [libc::AF_INET, libc::AF_INET6, libc::AF_UNSPEC] {
+            let event = Event { family: family as u16, remote_port: 0, remote: [0; 16], ..EVENT };
+            assert_eq!(read(&event, 0)["remote"], Value::Null);
+        }
+        let any = Event { local: [0; 16], ..EVENT };
+        assert_eq!(read(&any, 0)["local"], json!("0.0.0.0:80"));
     }
 
     #[test]

@@ -91,16 +91,20 @@ pub fn said(refusal: Refusal) -> String {
 /// this process's, not the descriptor's, which programs inherit; the kernel releases it,
 /// however the process ends.
 fn lock(fd: RawFd) -> Result<Option<u32>, Errno> {
-    // SAFETY: a flock of zeros is a valid one: of the whole file.
-    let mut lock: libc::flock = unsafe { std::mem::zeroed() };
-    (lock.l_type, lock.l_whence) = (libc::F_WRLCK as i16, libc::SEEK_SET as i16);
-    match syscall::fcntl(fd, libc::F_SETLK, (&raw mut lock).addr()) {
-        Ok(_) => Ok(None),
-        Err(Errno(libc::EAGAIN | libc::EACCES)) => {
-            syscall::fcntl(fd, libc::F_GETLK, (&raw mut lock).addr())?;
-            Ok(Some(u32::try_from(lock.l_pid).unwrap_or(0)))
+    loop {
+        // SAFETY: a flock of zeros is a valid one: of the whole file.
+        let mut lock: libc::flock = unsafe { std::mem::zeroed() };
+        (lock.l_type, lock.l_whence) = (libc::F_WRLCK as i16, libc::SEEK_SET as i16);
+        match syscall::fcntl(fd, libc::F_SETLK, (&raw mut lock).addr()) {
+            Ok(_) => return Ok(None),
+            Err(Errno(libc::EAGAIN | libc::EACCES)) => {}
+            Err(error) => return Err(error),
         }
-        Err(error) => Err(error),
+        syscall::fcntl(fd, libc::F_GETLK, (&raw mut lock).addr())?;
+        // Else it has ended between the two calls.
+        if lock.l_type != libc::F_UNLCK as i16 {
+            return Ok(Some(u32::try_from(lock.l_pid).unwrap_or(0)));
+        }
     }
 }
 

@@ -74,7 +74,7 @@ fn start(arguments: &Run) -> Result<ExitCode, Failure> {
 
 fn take_over(pid: u32, arguments: &Run) -> Result<ExitCode, Failure> {
     let (segments, mut programs) = attach::attach(pid)?;
-    let events = arguments.events.as_deref().map(EventFile::open).transpose()?;
+    let events = arguments.events.as_deref().map(EventFile::open_again).transpose()?;
     let signals = take_signals(&[libc::SIGTERM, libc::SIGINT])?;
     let mut session = Session::open(arguments, events, &segments)?;
     let (fates, lost) = (session.fates(), session.events_lost());
