@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Runs cli.toml: same exit codes, one-line errors and --json for every command."""
 
+import contextlib
 import json
 import os
 import re
@@ -11,7 +12,7 @@ import sys
 import threading
 import time
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -113,16 +114,35 @@ def test_contract(case: dict[str, Any], url: str, dead: str, tmp_path: Path) -> 
         assert set(case["json_on_stderr"]) <= set(json.loads(err))
 
 
-def _wait_until(moment: float | str, process: subprocess.Popen[str], folder: Path) -> None:
-    """Until so many seconds have passed, or the file of this name has something in it."""
-    begun = time.monotonic()
-    limit = 30 if isinstance(moment, str) else moment
-    while time.monotonic() - begun < limit and process.poll() is None:
-        if isinstance(moment, str) and _size(folder / moment):
-            return
-        time.sleep(0.02)
-    assert process.returncode is None, "it ended before it was interrupted"
-    assert not isinstance(moment, str), f"nothing was written to {moment}"
+def _wait_until(
+    moment: float | str | dict[str, str], process: subprocess.Popen[str], folder: Path
+) -> None:
+    """Until so many seconds have passed, a file has something in it, or it is being read."""
+    if isinstance(moment, dict):
+        read = (folder / moment["reads"]).resolve()
+        _wait_for(lambda: read in _open_files(process.pid), process, f"{read} was not read")
+    elif isinstance(moment, str):
+        written = folder / moment
+        _wait_for(lambda: _size(written) > 0, process, f"nothing was written to {moment}")
+    else:
+        time.sleep(moment)
+    assert process.poll() is None, "it ended before it was interrupted"
+
+
+def _wait_for(come: Callable[[], bool], process: subprocess.Popen[str], otherwise: str) -> None:
+    limit = time.monotonic() + 30
+    while not come():
+        assert process.poll() is None, "it ended before it was interrupted"
+        assert time.monotonic() < limit, otherwise
+        time.sleep(0.01)
+
+
+def _open_files(pid: int) -> set[Path]:
+    found = set()
+    for descriptor in Path(f"/proc/{pid}/fd").iterdir():
+        with contextlib.suppress(OSError):  # closed meanwhile
+            found.add(descriptor.readlink())
+    return found
 
 
 def _size(path: Path) -> int:

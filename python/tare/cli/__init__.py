@@ -61,9 +61,8 @@ def main() -> int:
         return _fail(f"{error.format_message()} (see 'tare --help')", error.exit_code)
     except typer.Exit as leave:
         return leave.exit_code
-    except BrokenPipeError:  # the reader of a pipe has seen enough
-        silence(sys.stdout)
-        return 0
+    except (BrokenPipeError, SystemExit) as end:
+        return _nobody_reads(end)
     except OSError as error:  # a full disk, most of all
         silence(sys.stdout)
         return _fail(f"{error.filename or 'standard output'}: {error.strerror}", 1)
@@ -74,6 +73,14 @@ def main() -> int:
     if interrupts:
         return _fail("interrupted", 130)
     return code if isinstance(code, int) else 0
+
+
+def _nobody_reads(end: BrokenPipeError | SystemExit) -> int:
+    """The reader of a pipe has seen enough: nothing failed, though Typer and Rich leave by 1."""
+    if not any(isinstance(one, BrokenPipeError) for one in (end, end.__context__)):
+        raise end
+    silence(sys.stdout)
+    return 0
 
 
 def _count_interrupts() -> list[int]:

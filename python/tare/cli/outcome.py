@@ -13,9 +13,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from tare.cli.streams import silence
 from tare.errors import GateError, InputError
 
 if TYPE_CHECKING:
+    from tare.report.history import Standing
     from tare.verdict import Judgement
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
@@ -87,7 +89,8 @@ class Outcome:
     def tell(self, judgement: Judgement, *, published: bool = False, after: str = "") -> None:
         """Remembers and prints. `published` asks for its key in the JSON; `after` ends a table.
 
-        Raises OSError where the history could not be written, after everything was printed.
+        Raises OSError where the history could not be written, after everything was printed. A
+        reader of a pipe who has seen enough is no error: a gate still has to hold.
         """
         standing, failure = None, None
         if self.history is not None:
@@ -97,24 +100,30 @@ class Outcome:
                 standing = remember(self.history, judgement, self.labels)
             except OSError as error:
                 failure = error
+        try:
+            # What cannot be printed is an error of its own, before any gate.
+            print(self._text(judgement, standing, published, after), flush=True)
+        except BrokenPipeError:
+            silence(sys.stdout)
+        if failure is not None:
+            raise failure
+
+    def _text(
+        self, judgement: Judgement, standing: Standing | None, published: bool, after: str
+    ) -> str:
         if self.as_json:
             answer = judgement.to_json(published)
             if standing is not None:
                 answer["history"] = standing.to_json()
-            typer.echo(json.dumps(answer, indent=2))
-        elif self.as_markdown:
+            return json.dumps(answer, indent=2)
+        if self.as_markdown:
             from tare.report.markdown import comment
 
-            typer.echo(comment(judgement, standing))
-        else:
-            from tare.cli.table import print_judgement
+            return comment(judgement, standing)
+        from tare.cli.table import written
 
-            print_judgement(judgement, () if standing is None else standing.lines())
-            if after:
-                typer.echo(after)
-        sys.stdout.flush()  # what cannot be printed is an error of its own, before any gate
-        if failure is not None:
-            raise failure
+        table = written(judgement, () if standing is None else standing.lines())
+        return f"{table}{after}" if after else table.removesuffix("\n")
 
     def gate(self, judgement: Judgement) -> None:
         """Raises GateError where a primary verdict is one of `--fail-on`."""

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from rich.console import Console
     from rich.table import Table
 
     from tare.verdict import Comparison, Judgement, Published
@@ -22,15 +23,23 @@ COLOURS = {
 }
 
 
-def print_judgement(judgement: Judgement, history: Sequence[str] = ()) -> None:
-    """Prints the comparisons, the reason of each verdict, the published test, and warnings.
+def written(judgement: Judgement, history: Sequence[str] = ()) -> str:
+    """The comparisons, the reason of each verdict, the published test, and warnings.
 
-    `history` are lines about earlier results.
+    In the width and colours of the terminal on stdout. `history` are lines about earlier results.
     """
     from rich.console import Console
-    from rich.markup import escape
 
     console = Console()
+    # Printed by Rich itself, an output that nobody reads would end the program.
+    with console.capture() as capture:
+        _print(console, judgement, history)
+    return capture.get()
+
+
+def _print(console: Console, judgement: Judgement, history: Sequence[str]) -> None:
+    from rich.markup import escape
+
     console.print(_table(judgement))
     for one in judgement.comparisons:
         if one.role == "primary":
