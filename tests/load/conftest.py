@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.load import tls
 from tests.nginx import configuration
 
 from tare.native import native
@@ -47,15 +48,27 @@ class Nginx:
 
 @pytest.fixture
 def nginx(tmp_path: Path) -> Iterator[Nginx]:
-    folder = tmp_path / "nginx"
+    yield from two_servers(tmp_path / "nginx", ("", ""))
+
+
+@pytest.fixture
+def pair(tmp_path: Path) -> tuple[Path, Path]:
+    """A certificate for loopback that signed itself, and its key."""
+    return tls.certificate(tmp_path / "tls")
+
+
+def two_servers(
+    folder: Path, how: tuple[str, str], more: str = "", logged: str = "$request"
+) -> Iterator[Nginx]:
+    """Runs an nginx whose two servers say hello; `how` follows what each listens on."""
     folder.mkdir()
     ports = free_ports()
     servers = (
-        f"server {{ listen 127.0.0.1:{port}; access_log {log};"
+        f"server {{ listen 127.0.0.1:{port} {own}; access_log {log} words; {more}"
         ' location / { return 200 "hello\\n"; } }'
-        for port, log in zip(ports, ("one.log", "two.log"), strict=True)
+        for port, log, own in zip(ports, ("one.log", "two.log"), how, strict=True)
     )
-    yield from serving(folder, ports, *servers)
+    yield from serving(folder, ports, f"log_format words '{logged}';", *servers)
 
 
 def serving(folder: Path, ports: tuple[int, int], *lines: str) -> Iterator[Nginx]:
@@ -82,8 +95,11 @@ def silent() -> Iterator[str]:
         yield f"http://127.0.0.1:{listener.getsockname()[1]}/"
 
 
+Measure = Callable[..., "Measurement"]
+
+
 @pytest.fixture
-def measure(tmp_path: Path) -> Callable[..., "Measurement"]:
+def measure(tmp_path: Path) -> Measure:
     def run(*arguments: str) -> Measurement:
         files = tmp_path / "samples.arrow", tmp_path / "machine.arrow"
         command = [TARE_LOAD, "http", "--json", "--warmup", "0s", *arguments]
@@ -93,6 +109,18 @@ def measure(tmp_path: Path) -> Callable[..., "Measurement"]:
         return Measurement(json.loads(done.stdout), rows(files[0]), rows(files[1]))
 
     return run
+
+
+def most_kib(process: subprocess.Popen[str]) -> int:
+    """The most memory that was resident at a time until the process ended, in KiB."""
+    most = 0
+    status = Path(f"/proc/{process.pid}/status")
+    while process.poll() is None:
+        for line in status.read_text().splitlines():
+            if line.startswith("VmHWM:"):
+                most = int(line.split()[1])
+        time.sleep(0.02)
+    return most
 
 
 @dataclass

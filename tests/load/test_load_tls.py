@@ -6,39 +6,20 @@ import ssl
 import subprocess
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from tests.load import tls
-from tests.load.conftest import TARE_LOAD, Measurement, Nginx, free_ports, serving
-
-Measure = Callable[..., Measurement]
-BODY = bytes(range(256)) * 1200
-
-
-@pytest.fixture
-def pair(tmp_path: Path) -> tuple[Path, Path]:
-    return tls.certificate(tmp_path / "tls")
+from tests.load.conftest import TARE_LOAD, Measure, Nginx, two_servers
 
 
 @pytest.fixture
 def secure(pair: tuple[Path, Path], tmp_path: Path) -> Iterator[Nginx]:
     """TLS 1.3 on the first port, 1.2 on the second; logs tell of sessions and names."""
-    ports = free_ports()
-    (tmp_path / "nginx").mkdir()
-    (tmp_path / "nginx" / "large").write_bytes(BODY)
-    servers = (
-        f"server {{ listen 127.0.0.1:{port} ssl; ssl_protocols {protocol}; access_log {log} tls;"
-        f" ssl_certificate {pair[0]}; ssl_certificate_key {pair[1]};"
-        " ssl_session_cache shared:tls:1m; client_max_body_size 10m;"
-        ' location = /large { root .; dav_methods PUT; } location / { return 200 "hello\\n"; } }'
-        for port, log, protocol in zip(
-            ports, ("one.log", "two.log"), ("TLSv1.3", "TLSv1.2"), strict=True
-        )
-    )
-    form = "log_format tls '$ssl_session_reused $ssl_server_name';"
-    yield from serving(tmp_path / "nginx", ports, form, *servers)
+    how = ("ssl; ssl_protocols TLSv1.3", "ssl; ssl_protocols TLSv1.2")
+    logged = "$ssl_session_reused $ssl_server_name"
+    yield from two_servers(tmp_path / "nginx", how, tls.of_nginx(pair), logged)
 
 
 def _url(nginx: Nginx, server: int = 0, host: str = "127.0.0.1", path: str = "") -> str:
@@ -92,16 +73,16 @@ def test_large_bodies_go_both_ways(
     secure: Nginx, pair: tuple[Path, Path], measure: Measure, tmp_path: Path, users: str
 ) -> None:
     body = tmp_path / "body"
-    body.write_bytes(BODY[::-1])
+    body.write_bytes(tls.BODY)
     url = _url(secure, path="large")
     common = ["--ca", str(pair[0]), "--requests", "20", "--users", users]
     sent = measure(url, "--method", "PUT", "--body", str(body), *common)
     assert sent.summary["targets"][0]["errors_by_kind"] == {}
-    assert (secure.folder / "large").read_bytes() == BODY[::-1]
+    assert (secure.folder / "large").read_bytes() == tls.BODY
 
     got = measure(url, "--expect-body", str(body), *common)
     assert got.summary["targets"][0]["errors_by_kind"] == {}
-    assert all(row["bytes"] > len(BODY) for row in got.samples)
+    assert all(row["bytes"] > len(tls.BODY) for row in got.samples)
 
 
 @pytest.mark.parametrize("users", ["1", "3"])

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+BODY = bytes(range(256)) * 1200
 ANSWER = b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello"
 
 
@@ -30,6 +31,14 @@ def certificate(folder: Path, names: str = "IP:127.0.0.1,DNS:localhost") -> tupl
         [*command.split(), "-keyout", key, "-out", signed], check=True, capture_output=True
     )
     return signed, key
+
+
+def of_nginx(pair: tuple[Path, Path]) -> str:
+    """What a server of nginx needs for TLS, and a file of its folder to put and get."""
+    return (
+        f"ssl_certificate {pair[0]}; ssl_certificate_key {pair[1]}; client_max_body_size 10m;"
+        " ssl_session_cache shared:tls:1m; location = /large { root .; dav_methods PUT; }"
+    )
 
 
 Serve = Callable[[ssl.SSLSocket], None]
