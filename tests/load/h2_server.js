@@ -40,6 +40,7 @@ const ACTIONS = {
   '/wait': (stream) => {
     stream.respond({ ':status': 200 });
   },
+  '/mute': () => {},
   '/slow': (stream) => {
     setTimeout(() => ACTIONS['/hello'](stream), 50);
   },

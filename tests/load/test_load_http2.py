@@ -5,40 +5,24 @@ import json
 import shutil
 import subprocess
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 from tests.load import tls
-from tests.load.conftest import TARE_LOAD, Measurement, Nginx, free_ports, serving
+from tests.load.conftest import TARE_LOAD, Measure, Nginx, most_kib, rows, two_servers
 
-Measure = Callable[..., Measurement]
-BODY = bytes(range(256)) * 1200
 SERVER = Path(__file__).parent / "h2_server.js"
-
-
-@pytest.fixture
-def pair(tmp_path: Path) -> tuple[Path, Path]:
-    return tls.certificate(tmp_path / "tls")
 
 
 @pytest.fixture
 def nginx2(pair: tuple[Path, Path], tmp_path: Path) -> Iterator[Nginx]:
     """HTTP/2 in clear text on the first port, under TLS on the second."""
-    ports = free_ports()
-    (tmp_path / "nginx").mkdir()
-    (tmp_path / "nginx" / "large").write_bytes(BODY)
-    servers = (
-        f"server {{ listen 127.0.0.1:{port} {how} http2; access_log {log} h2;"
-        f" ssl_certificate {pair[0]}; ssl_certificate_key {pair[1]};"
-        " client_max_body_size 10m; location = /large { root .; dav_methods PUT; }"
-        ' location / { return 200 "hello\\n"; } }'
-        for port, log, how in zip(ports, ("one.log", "two.log"), ("", "ssl"), strict=True)
-    )
-    form = "log_format h2 '$server_protocol $connection $host';"
-    yield from serving(tmp_path / "nginx", ports, form, *servers)
+    logged = "$server_protocol $connection $host"
+    how = ("http2", "ssl http2")
+    yield from two_servers(tmp_path / "nginx", how, tls.of_nginx(pair), logged)
 
 
 @contextmanager
@@ -93,17 +77,39 @@ def test_large_bodies_go_both_ways(
     nginx2: Nginx, pair: tuple[Path, Path], measure: Measure, tmp_path: Path, server: int
 ) -> None:
     body = tmp_path / "body"
-    body.write_bytes(BODY[::-1])
+    body.write_bytes(tls.BODY)
     url = _url(nginx2, server) + "large"
     common = ["--http", "2", "--requests", "20", "--users", "3"]
     common += ["--ca", str(pair[0])] if server else []
     sent = measure(url, "--method", "PUT", "--body", str(body), *common)
     assert sent.summary["targets"][0]["errors_by_kind"] == {}
-    assert (nginx2.folder / "large").read_bytes() == BODY[::-1]
+    assert (nginx2.folder / "large").read_bytes() == tls.BODY
 
     got = measure(url, "--expect-body", str(body), *common)
     assert got.summary["targets"][0]["errors_by_kind"] == {}
-    assert all(row["bytes"] == len(BODY) for row in got.samples)
+    assert all(row["bytes"] == len(tls.BODY) for row in got.samples)
+
+
+@pytest.mark.parametrize("server", [0, 1], ids=["clear", "tls"])
+def test_an_answer_without_end_fills_no_memory_and_is_given_up_in_time(
+    nginx2: Nginx, tmp_path: Path, server: int
+) -> None:
+    with (nginx2.folder / "large").open("wb") as large:
+        # All holes: it comes as fast as can be.
+        large.truncate(8 << 30)
+    out = tmp_path / "samples.arrow"
+    command = [TARE_LOAD, "http", _url(nginx2, server) + "large", "--http", "2", "--warmup", "0s"]
+    command += ["--requests", "1", "--timeout", "100ms", "--out", str(out)]
+    command += ["--insecure"] if server else []
+    lasted = []
+    for _ in range(3):
+        with subprocess.Popen(command, stdout=subprocess.DEVNULL, text=True) as process:
+            assert most_kib(process) < 32 * 1024
+        assert process.returncode == 0
+        (row,) = rows(out)
+        assert row["error"] == "timeout"
+        lasted.append(row["duration_ns"])
+    assert 0.1e9 <= min(lasted) < 0.2e9
 
 
 @pytest.mark.parametrize("users", ["1", "5"])
@@ -172,6 +178,27 @@ def test_users_above_the_streams_that_a_server_allows_wait_for_one(measure: Meas
     assert most <= 2
     # Waiting for a stream is no part of a request's time.
     assert min(row["duration_ns"] for row in measured.samples) < 0.1e9
+
+
+def test_users_who_wait_for_a_stream_of_a_mute_server_time_out_as_those_who_have_one(
+    measure: Measure,
+) -> None:
+    load = ["--http", "2", "--users", "5", "--requests", "5", "--timeout", "300ms"]
+    with node(maxConcurrentStreams=1) as url:
+        measured = measure(url + "/mute", *load)
+    assert Counter(row["error"] for row in measured.samples) == {"timeout": 5}
+
+
+@pytest.mark.parametrize(("path", "errors"), [("/last", {None}), ("/cut", {"closed", "reset"})])
+def test_users_who_wait_for_a_stream_have_one_when_their_connection_has_ended(
+    measure: Measure, path: str, errors: set[str | None]
+) -> None:
+    load = ["--http", "2", "--users", "5", "--requests", "5"]
+    with node(maxConcurrentStreams=1) as url:
+        measured = measure(url + path, *load)
+    # Each of them has been sent, and has at least the head of its answer.
+    assert [row["status"] for row in measured.samples] == [200] * 5
+    assert {row["error"] for row in measured.samples} <= errors
 
 
 def test_a_server_of_http_1_is_told_apart(

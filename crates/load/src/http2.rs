@@ -12,7 +12,7 @@ use crate::sample::{ErrorKind, Outcome};
 use crate::stop;
 use crate::stream::Stream;
 use crate::wire::{News, Place, Wire};
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Wake, Waker};
@@ -22,7 +22,7 @@ pub struct Http2 {
     settings: Settings,
     epoll: Epoll,
     sides: Vec<Side>,
-    /// Connections, by target and place, that are to go on without news of their sockets; those
+    /// Connections, by target and number, that are to go on without news of their sockets; those
     /// that [`Wire::wait`] has counted, and those since then.
     asked: [Vec<(usize, usize)>; 2],
     /// What was found out between events.
@@ -31,8 +31,11 @@ pub struct Http2 {
 
 /// One target: its connections, and its users.
 struct Side {
-    /// Connections at their place, by which the events of their sockets name them.
-    links: Vec<Option<Link>>,
+    /// Connections by number, by which the events of their sockets name them. No number is used
+    /// again: news of one that is gone are not another's.
+    links: BTreeMap<usize, Link>,
+    /// Connections that were ever made.
+    made: usize,
     /// The most that take new streams; those that the server told to end come on top.
     most: usize,
     users: Vec<User>,
@@ -51,7 +54,7 @@ enum Stage {
     #[default]
     Idle,
     Waiting,
-    /// The link at this place has a stream for it.
+    /// The link of this number has a stream for it.
     Open(usize),
     Busy(usize, Stream),
 }
@@ -85,7 +88,8 @@ impl Http2 {
             };
             Side {
                 users: (0..users).map(user).collect(),
-                links: Vec::new(),
+                links: BTreeMap::new(),
+                made: 0,
                 most: connections,
                 waiting: VecDeque::new(),
                 woken: woken.clone(),
@@ -99,13 +103,10 @@ impl Http2 {
     /// Makes one more connection.
     fn connect(&mut self, target: usize) -> io::Result<()> {
         let side = &mut self.sides[target];
-        let at = side.links.iter().position(Option::is_none).unwrap_or(side.links.len());
         let link = Link::open(&self.settings.targets[target])?;
-        self.epoll.add(link.socket(), key(target, at), Interest::Both)?;
-        if at == side.links.len() {
-            side.links.push(None);
-        }
-        side.links[at] = Some(link);
+        self.epoll.add(link.socket(), key(target, side.made), Interest::Both)?;
+        side.links.insert(side.made, link);
+        side.made += 1;
         Ok(())
     }
 
@@ -119,39 +120,56 @@ impl Http2 {
 
     /// Goes on with one connection, and with the streams that this has brought forward.
     fn go_on(&mut self, target: usize, at: usize, news: &mut Vec<(Place, News)>) {
-        loop {
-            let Some(Some(link)) = self.sides[target].links.get_mut(at) else { return };
-            let ended = link.go_on();
-            let streams = self.follow_up(target, news);
-            if let Some(error) = ended {
-                self.lose(target, at, error, news);
-                break;
+        let Some(link) = self.sides[target].links.get_mut(&at) else { return };
+        let was_open = link.is_open();
+        let mut ended = link.go_on();
+        if link.has_more() {
+            self.ask(target, at);
+        }
+        while self.follow_up(target, news) > 0
+            && ended.is_none()
+            && let Some(link) = self.sides[target].links.get_mut(&at)
+        {
+            // What the streams had to say to the server.
+            ended = link.push_out();
+        }
+        if let Some(error) = ended {
+            self.sides[target].lose(target, at, error, news);
+            if was_open {
+                self.connect_for_the_waiting(target, news);
+            } else if self.sides[target].takers() == 0 {
+                self.sides[target].turn_away(target, error, news);
             }
-            // What the streams had to say to the server is still to be said.
-            if streams == 0 {
-                break;
-            }
+            return;
         }
         self.await_socket(target, at);
         let side = &mut self.sides[target];
         side.share_out(target, news);
-        side.drop_those(Link::is_through);
+        side.links.retain(|_, link| !link.is_through());
+        self.connect_for_the_waiting(target, news);
+    }
+
+    /// Has a connection go on at the next turn.
+    fn ask(&mut self, target: usize, at: usize) {
+        if !self.asked[1].contains(&(target, at)) {
+            self.asked[1].push((target, at));
+        }
     }
 
     /// Hears what servers have said on connections that nobody uses now, their end above all.
     fn hear(&mut self, target: usize) {
+        let unused =
+            |(at, link): (&usize, &Link)| (link.is_open() && link.streams == 0).then_some(*at);
+        let unused: Vec<_> = self.sides[target].links.iter().filter_map(unused).collect();
         let mut news = std::mem::take(&mut self.late);
-        for at in 0..self.sides[target].links.len() {
-            let link = &self.sides[target].links[at];
-            if link.as_ref().is_some_and(|link| link.is_open() && link.streams == 0) {
-                self.go_on(target, at, &mut news);
-            }
+        for at in unused {
+            self.go_on(target, at, &mut news);
         }
         self.late = news;
     }
 
     fn await_socket(&mut self, target: usize, at: usize) {
-        let Some(link) = &mut self.sides[target].links[at] else { return };
+        let Some(link) = self.sides[target].links.get_mut(&at) else { return };
         if let Some(unsent) = link.changed_interest() {
             let interest = if unsent { Interest::Both } else { Interest::Readable };
             // A socket that epoll does not take is found out by its time-outs.
@@ -173,25 +191,12 @@ impl Http2 {
         }
     }
 
-    /// A connection has ended, and with it the streams on it.
-    fn lose(&mut self, target: usize, at: usize, error: ErrorKind, news: &mut Vec<(Place, News)>) {
-        let side = &mut self.sides[target];
-        let was_open = side.links[at].take().is_some_and(|link| link.is_open());
-        for user in 0..side.users.len() {
-            let outcome = match &side.users[user].stage {
-                Stage::Open(link) if *link == at => Outcome::failed(error),
-                Stage::Busy(link, stream) if *link == at => stream.failed(error),
-                _ => continue,
-            };
-            side.users[user].stage = Stage::Idle;
-            news.push(((target, user), News::Ended(outcome)));
-        }
-        if was_open && !side.waiting.is_empty() {
-            if let Err(error) = self.connect_all(target) {
-                self.sides[target].turn_away(target, ErrorKind::of_opening(&error), news);
-            }
-        } else if self.sides[target].takers() == 0 {
-            self.sides[target].turn_away(target, error, news);
+    /// Those that wait for a stream may need a connection in the place of one that ends.
+    fn connect_for_the_waiting(&mut self, target: usize, news: &mut Vec<(Place, News)>) {
+        if !self.sides[target].waiting.is_empty()
+            && let Err(error) = self.connect_all(target)
+        {
+            self.sides[target].turn_away(target, ErrorKind::of_opening(&error), news);
         }
     }
 }
@@ -199,29 +204,29 @@ impl Http2 {
 impl Side {
     /// Connections that take new streams, or will.
     fn takers(&self) -> usize {
-        self.links.iter().flatten().filter(|link| !link.is_leaving()).count()
+        self.links.values().filter(|link| !link.is_leaving()).count()
     }
 
     /// The connection that has the fewest streams, if it can have one more.
     fn reserve(&mut self) -> Option<usize> {
-        let able = |link: &mut Option<Link>| link.as_mut().is_some_and(Link::has_room);
-        let mut best: Option<(usize, usize)> = None;
-        for at in 0..self.links.len() {
-            if able(&mut self.links[at]) {
-                let streams = self.links[at].as_ref().map_or(0, |link| link.streams);
-                best = best.into_iter().chain([(streams, at)]).min();
-            }
-        }
-        let (_, at) = best?;
-        self.links[at].as_mut()?.streams += 1;
-        Some(at)
+        let able =
+            self.links.iter_mut().filter_map(|(at, link)| link.has_room().then_some((at, link)));
+        let (at, link) = able.min_by_key(|(_, link)| link.streams)?;
+        link.streams += 1;
+        Some(*at)
     }
 
-    fn drop_those(&mut self, gone: impl Fn(&Link) -> bool) {
-        for link in &mut self.links {
-            if link.as_ref().is_some_and(&gone) {
-                *link = None;
-            }
+    /// A connection has ended, and with it the streams on it.
+    fn lose(&mut self, target: usize, at: usize, error: ErrorKind, news: &mut Vec<(Place, News)>) {
+        self.links.remove(&at);
+        for (number, user) in self.users.iter_mut().enumerate() {
+            let outcome = match &user.stage {
+                Stage::Open(link) if *link == at => Outcome::failed(error),
+                Stage::Busy(link, stream) if *link == at => stream.failed(error),
+                _ => continue,
+            };
+            user.stage = Stage::Idle;
+            news.push(((target, number), News::Ended(outcome)));
         }
     }
 
@@ -252,15 +257,15 @@ impl Side {
         }
     }
 
-    /// The user's request is over; the server hears of it if it is not.
-    fn end(&mut self, user: usize) {
+    /// The user's request is over; the connection that it had, if any, still has to tell the
+    /// server where that does not know it.
+    fn end(&mut self, user: usize) -> Option<usize> {
         let (Stage::Open(at) | Stage::Busy(at, _)) = std::mem::take(&mut self.users[user].stage)
         else {
-            return;
+            return None;
         };
-        if let Some(link) = &mut self.links[at] {
-            link.streams -= 1;
-        }
+        self.links.get_mut(&at)?.streams -= 1;
+        Some(at)
     }
 }
 
@@ -272,7 +277,7 @@ impl Wire for Http2 {
             return;
         }
         let look_up = stop::LOOK_UP.as_nanos() as Nanoseconds;
-        while self.sides[target].links.iter().flatten().any(|link| !link.is_open())
+        while self.sides[target].links.values().any(|link| !link.is_open())
             && start.elapsed() < patience
             && !stop::asked()
         {
@@ -306,7 +311,7 @@ impl Wire for Http2 {
         let (target, user) = place;
         let side = &mut self.sides[target];
         let Stage::Open(at) = side.users[user].stage else { return None };
-        let link = side.links[at].as_mut()?;
+        let link = side.links.get_mut(&at)?;
         match link.send(&self.settings.targets[target]) {
             Ok(stream) => side.users[user].stage = Stage::Busy(at, stream),
             Err(error) => {
@@ -320,9 +325,9 @@ impl Wire for Http2 {
             side.end(user);
         }
         // It goes out now. What else that brings is seen at the next event.
-        let ended = side.links[at].as_mut().is_some_and(Link::push_out);
+        let ended = side.links.get_mut(&at).is_some_and(|link| link.push_out().is_some());
         if ended || !lock(&side.woken).is_empty() {
-            self.asked[1].push((target, at));
+            self.ask(target, at);
         }
         self.await_socket(target, at);
         outcome
@@ -353,25 +358,24 @@ impl Wire for Http2 {
         let outcome = match &side.users[user].stage {
             Stage::Busy(at, stream) => {
                 // A connection on which nothing came for so long may have no other end any more.
-                if let Some(link) = &mut side.links[*at]
+                if let Some(link) = side.links.get_mut(at)
                     && link.heard() == stream.heard
                 {
                     link.leave();
                 }
                 stream.failed(error)
             }
-            _ if side.links.iter().flatten().any(Link::is_open) => Outcome::failed(error),
+            _ if side.links.values().any(Link::is_open) => Outcome::failed(error),
             _ => Outcome::failed(ErrorKind::Connect),
         };
-        if let Stage::Busy(at, _) = &side.users[user].stage {
-            // The server is told that nobody wants the rest.
-            self.asked[1].push((target, *at));
-        }
         side.waiting.retain(|waiting| *waiting != user);
-        side.end(user);
-        side.drop_those(Link::is_through);
+        if let Some(at) = side.end(user) {
+            // The server is told that nobody wants the rest.
+            self.ask(target, at);
+        }
         if outcome.error == Some(ErrorKind::Connect) {
-            side.drop_those(|link| !link.is_open());
+            let side = &mut self.sides[target];
+            side.links.retain(|_, link| link.is_open());
             if !side.waiting.is_empty() {
                 // An error here is one of those that wait, when their time is over.
                 let _ = self.connect_all(target);

@@ -20,6 +20,10 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 /// Bytes that a server may send ahead: so many that the generator never holds it up.
 const WINDOW: u32 = 1 << 30;
+/// Bytes that are taken from a connection at a time. h2 would read until there is no more, which
+/// with a fast server is never: its streams would not be polled meanwhile, so that all that came
+/// would be kept, and nobody would look for requests whose time is over.
+const TURN: u64 = 256 * 1024;
 
 type Shaking = Pin<Box<dyn Future<Output = Result<Parts, h2::Error>> + Send>>;
 type Parts = (SendRequest<Bytes>, Connection<Carrier, Bytes>);
@@ -49,6 +53,8 @@ enum State {
 struct Traffic {
     blocked: AtomicBool,
     heard: AtomicU64,
+    /// How much may have been heard at the end of this turn.
+    most: AtomicU64,
 }
 
 impl Link {
@@ -100,8 +106,14 @@ impl Link {
         !self.leaving && ready.is_ready() && self.streams < sender.current_max_send_streams()
     }
 
-    /// Does what can be done now; the reason once it has ended.
+    /// Whether there may be more to be heard of which the socket no longer tells.
+    pub fn has_more(&self) -> bool {
+        self.heard() >= self.traffic.most.load(Ordering::Relaxed)
+    }
+
+    /// Does what can be done in one turn; the reason once it has ended.
     pub fn go_on(&mut self) -> Option<ErrorKind> {
+        self.traffic.most.store(self.heard() + TURN, Ordering::Relaxed);
         loop {
             match std::mem::replace(&mut self.state, State::Ended) {
                 State::Connecting(mut channel) => match channel.go_on_opening() {
@@ -176,13 +188,14 @@ impl Link {
         Ok(Stream::new(response, self.heard()))
     }
 
-    /// Sends what h2 has been given; whether the connection has ended with that.
-    pub fn push_out(&mut self) -> bool {
-        let ended = match &mut self.state {
-            State::Open((_, connection)) => poll(connection).is_some(),
-            _ => false,
-        };
-        self.leaving |= ended;
+    /// Sends what h2 has been given, and takes nothing; the reason if the connection has ended
+    /// with that.
+    pub fn push_out(&mut self) -> Option<ErrorKind> {
+        let State::Open((_, connection)) = &mut self.state else { return None };
+        let most = self.traffic.most.swap(0, Ordering::Relaxed);
+        let ended = poll(connection);
+        self.traffic.most.store(most, Ordering::Relaxed);
+        self.leaving |= ended.is_some();
         ended
     }
 
@@ -235,6 +248,9 @@ impl AsyncRead for Carrier {
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
         let this = self.get_mut();
+        if this.traffic.heard.load(Ordering::Relaxed) >= this.traffic.most.load(Ordering::Relaxed) {
+            return Poll::Pending;
+        }
         let received = this.channel.receive(buffer.initialize_unfilled());
         let received = received.map(|count| {
             buffer.advance(count);
