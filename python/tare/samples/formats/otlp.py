@@ -10,12 +10,14 @@ from tare.samples.engine import count_rows
 from tare.samples.formats.json_file import lines, number, stored
 from tare.samples.formats.json_lines import require
 from tare.samples.formats.source import Source
+from tare.samples.formats.span_names import attribute, full_name
 
 if TYPE_CHECKING:
     from ibis.backends.duckdb import Backend
 
 # The protocol's JSON has the numbers of enumerations; some writers have their names.
 ERROR = ("2", '"STATUS_CODE_ERROR"')
+NUMBERS = {"2": "server", "3": "client", "4": "producer", "5": "consumer"}
 
 
 def read(backend: Backend, path: Path) -> Source:
@@ -23,19 +25,24 @@ def read(backend: Backend, path: Path) -> Source:
     lazy = lines(backend, path)
     broken = count_rows(stored(backend, lazy.filter(lazy.json.isnull()), path))
     resources = lazy.select(of=lazy.json["resourceSpans"].array.unnest())
-    scopes = resources.select(of=resources.of["scopeSpans"].array.unnest())
-    table = stored(backend, scopes.select(span=scopes.of["spans"].array.unnest()), path)
+    service = attribute(resources.of, "resource.attributes", "service.name").cast("json")
+    scopes = resources.select(
+        service=service["stringValue"].str, of=resources.of["scopeSpans"].array.unnest()
+    )
+    spans = scopes.select(scopes.service, span=scopes.of["spans"].array.unnest())
+    table = stored(backend, spans, path)
     require(table, broken, path, "span")
     span: Any = table.span
     start, end = (number(span[name]) for name in ("startTimeUnixNano", "endTimeUnixNano"))
     code: Any = span["status"]["code"].cast("string").fill_null("0")
+    kind = span["kind"].cast("string").replace('"', "").replace("SPAN_KIND_", "").lower()
     samples = table.select(
         row=table.rowid(),
         start_ns=start,
         # A span that has not ended has the end 0, and then no usable time.
         duration_ns=end - start,
         ok=~code.isin(ERROR),
-        span=span["name"].str.fill_null(""),
+        span=full_name(table.service, span["name"].str, kind.substitute(NUMBERS)),
         trace_id=span["traceId"].str,
         span_id=span["spanId"].str,
         parent_id=span["parentSpanId"].str.nullif(""),

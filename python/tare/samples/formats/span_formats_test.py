@@ -12,8 +12,10 @@ from tare.samples import read_files
 from tare.samples.formats_test import T, read
 
 
-def otlp(spans: list[dict[str, Any]]) -> str:
-    resource = {"attributes": [{"key": "service.name", "value": {"stringValue": "shop"}}]}
+def otlp(spans: list[dict[str, Any]], service: str = "shop") -> str:
+    host = {"key": "host.cpus", "value": {"intValue": "2"}}
+    named = {"key": "service.name", "value": {"stringValue": service}}
+    resource = {"attributes": [host, named]} if service else {}
     scopes = [{"scope": {"name": "x"}, "spans": [one]} for one in spans]
     return json.dumps({"resourceSpans": [{"resource": resource, "scopeSpans": scopes}]}) + "\n"
 
@@ -33,7 +35,8 @@ def test_otlp(tmp_path: Path) -> None:
     open_one = span("GET /", 10, 0) | {"endTimeUnixNano": "0"}
     text = otlp([span("GET /", 0, 100, status={}), failed]) + '{"resourceMetrics": []}\n'
     found = read(tmp_path, "a.jsonl", text + otlp([named, number, open_one]) + '{"resourceSp')
-    assert found["span"] == ["GET /", "pay", "pay", "GET /"]
+    names = ("GET /", "pay", "pay", "GET /")
+    assert found["span"] == [f"shop: {name} (server)" for name in names]
     assert found["start_ns"] == [T * 10**9 + place for place in (0, 5, 6, 9)]
     assert found["duration_ns"] == [100, 7, 8, 3]
     assert found["ok"] == [True, False, False, True]
@@ -50,7 +53,23 @@ def test_each_span_has_a_warm_up_of_its_own(tmp_path: Path) -> None:
     path.write_text(otlp([*inner, *outer]))
     runs = read_files({"a": [path], "b": [path]}, "a", warm_up=1).runs
     of_a = [(run.span, run.requests, run.summaries["mean"]) for run in runs if run.run == 1]
-    assert of_a == [("GET /", 1, 91), ("pay", 3, 7)]
+    assert of_a == [("shop: GET / (server)", 1, 91), ("shop: pay (server)", 3, 7)]
+
+
+def test_equal_names_of_other_services_and_kinds_are_other_spans(tmp_path: Path) -> None:
+    kinds = [2, 3, "SPAN_KIND_CLIENT", 1, 0]
+    spans = [span("GET", place, 1, kind=kind) for place, kind in enumerate(kinds)]
+    nameless = otlp([span("GET", 9, 1)], service="")
+    found = read(tmp_path, "a.jsonl", otlp(spans) + otlp([span("GET", 8, 1)], "pay") + nameless)
+    assert found["span"] == [
+        "shop: GET (server)",
+        "shop: GET (client)",
+        "shop: GET (client)",
+        "shop: GET",
+        "shop: GET",
+        "pay: GET (server)",
+        "GET (server)",
+    ]
 
 
 def test_jaeger(tmp_path: Path) -> None:
@@ -67,11 +86,16 @@ def test_jaeger(tmp_path: Path) -> None:
     told = {
         "tags": [{"key": "error", "type": "bool", "value": False}, {"key": "x", "value": "true"}]
     }
+    told["tags"].append({"key": "span.kind", "type": "string", "value": "server"})
     first = [one("GET /", 0, 100, **told), one("pay", 5, 7, **parent, **error)]
-    traces = [{"traceID": "a1", "spans": first}, {"traceID": "a2", "spans": [one("pay", 9, -1)]}]
+    shop = {"p0": {"serviceName": "x"}, "p1": {"serviceName": "shop"}}
+    traces = [
+        {"traceID": "a1", "spans": first, "processes": shop},
+        {"traceID": "a2", "spans": [one("pay", 9, -1)]},
+    ]
     document = json.dumps({"data": traces, "total": 0}, indent=2)
     found = read(tmp_path, "traces.json", document)
-    assert found["span"] == ["GET /", "pay"]
+    assert found["span"] == ["shop: GET / (server)", "shop: pay"]
     assert found["start_ns"] == [T * 10**9, T * 10**9 + 5_000]
     assert found["duration_ns"] == [100_000, 7_000]
     assert found["ok"] == [True, False]
