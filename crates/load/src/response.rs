@@ -160,7 +160,7 @@ impl Response {
             return Ok(Some(length));
         }
         self.status = status;
-        self.keep_alive = head.version == Some(1);
+        let (mut close, mut keep_alive) = (false, head.version == Some(1));
         let mut content_length = None;
         let mut encoded = None;
         for header in head.headers.iter() {
@@ -173,9 +173,13 @@ impl Response {
             } else if header.name.eq_ignore_ascii_case("transfer-encoding") {
                 encoded = Some(last_token(header.value).eq_ignore_ascii_case(b"chunked"));
             } else if header.name.eq_ignore_ascii_case("connection") {
-                self.keep_alive = keeps_alive(header.value, self.keep_alive);
+                for option in header.value.split(|byte| *byte == b',').map(<[u8]>::trim_ascii) {
+                    close |= option.eq_ignore_ascii_case(b"close");
+                    keep_alive |= option.eq_ignore_ascii_case(b"keep-alive");
+                }
             }
         }
+        self.keep_alive = keep_alive && !close;
         self.state = if to_head || matches!(status, 101 | 204 | 304) {
             self.keep_alive &= status != 101;
             State::Done
@@ -226,16 +230,6 @@ fn parse_length(value: &[u8]) -> Result<u64, Malformed> {
 
 fn last_token(value: &[u8]) -> &[u8] {
     value.rsplit(|byte| *byte == b',').next().unwrap_or_default().trim_ascii()
-}
-
-fn keeps_alive(value: &[u8], by_version: bool) -> bool {
-    value.split(|byte| *byte == b',').map(<[u8]>::trim_ascii).fold(by_version, |alive, token| {
-        if token.eq_ignore_ascii_case(b"close") {
-            false
-        } else {
-            alive || token.eq_ignore_ascii_case(b"keep-alive")
-        }
-    })
 }
 
 #[cfg(test)]
