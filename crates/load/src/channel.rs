@@ -17,18 +17,24 @@ pub struct Channel {
 
 impl Channel {
     /// Connects, and shakes hands. A polled channel is open once [`Channel::go_on_opening`]
-    /// says so. That the generator has no file left for it is no error of the service: it ends
-    /// the work.
+    /// says so. That the generator itself lacks something for it is no error of the service: it
+    /// ends the work.
     pub fn open(address: &SocketAddr, tls: Option<&Tls>, waiting: Waiting) -> io::Result<Self> {
-        let start = Instant::now();
-        let socket = Socket::connect(address, waiting).inspect_err(|error| {
-            if matches!(error.raw_os_error(), Some(libc::EMFILE | libc::ENFILE)) {
-                stop::fail(
-                    "the open files that are allowed do not suffice for the connections: raise \
-                     the limit (ulimit -n), or lower --users",
-                );
+        Self::connect(address, tls, waiting).inspect_err(|error| {
+            if let Some(lack) = lack(error) {
+                stop::fail(lack);
             }
-        })?;
+        })
+    }
+
+    /// Looks whether there is somebody at this address, one of several perhaps.
+    pub fn probe(address: &SocketAddr, tls: Option<&Tls>, most: Duration) -> io::Result<()> {
+        Self::connect(address, tls, Waiting::Blocking { connect: most }).map(drop)
+    }
+
+    fn connect(address: &SocketAddr, tls: Option<&Tls>, waiting: Waiting) -> io::Result<Self> {
+        let start = Instant::now();
+        let socket = Socket::connect(address, waiting)?;
         let tls = tls.map(|tls| tls.session().map(Box::new)).transpose()?;
         let mut channel = Self { socket, tls };
         if let Waiting::Blocking { connect } = waiting {
@@ -117,6 +123,21 @@ impl Channel {
             None => self.socket.is_quiet(),
             Some(session) => session.is_quiet(&self.socket),
         }
+    }
+}
+
+/// What this machine has not enough of for a further connection, if that is the error.
+fn lack(error: &io::Error) -> Option<&'static str> {
+    match error.raw_os_error()? {
+        libc::EMFILE | libc::ENFILE => Some(
+            "the open files that are allowed do not suffice for the connections: raise the limit \
+             (ulimit -n), or lower --users",
+        ),
+        libc::EADDRNOTAVAIL => Some(
+            "this machine has no local address and port left for a further connection: use \
+             --connection keep-alive, lower --users, or widen net.ipv4.ip_local_port_range",
+        ),
+        _ => None,
     }
 }
 

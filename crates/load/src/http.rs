@@ -229,6 +229,7 @@ fn targets(arguments: &Http) -> Result<Arc<[Target]>, Failure> {
         headers: arguments.header.clone(),
         body,
         close: arguments.connection == Reuse::PerRequest,
+        for_http2: arguments.http == Version::Two,
     };
     let expected = Expected {
         statuses: arguments.expect_status.clone(),

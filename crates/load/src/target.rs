@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 use crate::channel::Channel;
 use crate::response::Expected;
-use crate::socket::Waiting;
 use crate::tls::{self, Tls};
 use crate::url::Url;
 use bytes::Bytes;
@@ -18,9 +17,9 @@ pub struct Target {
     pub address: SocketAddr,
     /// Of a target that is spoken to in clear text there is none.
     pub tls: Option<Tls>,
-    /// The bytes of the whole request.
+    /// The bytes of the whole request of HTTP/1.1.
     pub request: Vec<u8>,
-    /// The same for HTTP/2: the head, and the body if there is one.
+    /// The request of HTTP/2, if that is spoken: the head, and the body if there is one.
     pub stream: (Request<()>, Option<Bytes>),
     /// A response to HEAD has no body.
     pub to_head: bool,
@@ -40,12 +39,11 @@ impl Target {
     ) -> Result<(Self, Option<Failure>), Failure> {
         let host = format!("{}:{}", url.host, url.port);
         let addresses = url.resolve().or_failed(format_args!("{host} was not found"))?;
-        let waiting = Waiting::Blocking { connect: timeout };
         let mut failure = None;
         let mut address = addresses[0];
         for candidate in addresses {
-            match Channel::open(&candidate, tls.as_ref(), waiting) {
-                Ok(_) => {
+            match Channel::probe(&candidate, tls.as_ref(), timeout) {
+                Ok(()) => {
                     address = candidate;
                     failure = None;
                     break;
@@ -66,7 +64,11 @@ impl Target {
             address,
             tls,
             request: message.encode(url),
-            stream: message.for_stream(url)?,
+            stream: message
+                .for_http2
+                .then(|| message.for_stream(url))
+                .transpose()?
+                .unwrap_or_default(),
             to_head: message.method == "HEAD",
             expected: expected.clone(),
         };
@@ -87,6 +89,8 @@ pub struct Message {
     pub body: Option<Vec<u8>>,
     /// A connection for each request: the server is told.
     pub close: bool,
+    /// HTTP/2 refuses some of what HTTP/1.1 sends as it was given.
+    pub for_http2: bool,
 }
 
 impl Message {
@@ -169,6 +173,7 @@ mod tests {
             headers: headers.iter().map(ToString::to_string).collect(),
             body: body.map(<[u8]>::to_vec),
             close,
+            for_http2: false,
         };
         let url = Url::parse("http://host:81/a?b").unwrap();
         String::from_utf8(message.encode(&url)).unwrap()
@@ -208,6 +213,7 @@ mod tests {
             headers: headers.map(String::from).to_vec(),
             body: Some(b"xyz".to_vec()),
             close: false,
+            for_http2: true,
         };
         let (request, body) =
             message.for_stream(&Url::parse("https://host:81/a?b").unwrap()).unwrap();

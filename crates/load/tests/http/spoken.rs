@@ -64,6 +64,22 @@ fn chunks_have_extensions_and_a_trailer() {
 }
 
 #[test]
+fn a_request_goes_out_as_it_was_given() {
+    for users in USERS {
+        let server = Server::start(|mut stream, _| {
+            let mut request = [0; 1024];
+            while let Ok(length @ 1..) = stream.read(&mut request) {
+                assert_eq!(&request[..length], b"GET /<`> HTTP/1.1\r\nHost: \r\n\r\n");
+                stream.write_all(HELLO).unwrap();
+            }
+        });
+        let load = ["--users", users, "--requests", "6", "--header", "Host:"];
+        let target = measure(&format!("{}<`>", server.url()), &load);
+        assert_eq!((&target["requests"], &target["errors"]), (&json!(6), &json!(0)), "{target}");
+    }
+}
+
+#[test]
 fn a_head_may_come_byte_by_byte() {
     let body = Scratch::new("bytes", b"hello");
     each("3", &["--expect-body", body.path()], |mut stream| {
