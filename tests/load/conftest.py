@@ -18,6 +18,7 @@ from tests.nginx import configuration
 from tare.native import native
 
 TARE_LOAD = native("bin", "tare-load")
+END_OF_STREAM = b"\xff\xff\xff\xff\0\0\0\0"
 
 
 @dataclass
@@ -133,7 +134,18 @@ class Measurement:
 
 
 def rows(path: Path) -> list[dict[str, Any]]:
-    """The rows of an Arrow stream, up to its last whole batch."""
+    """The rows of an Arrow stream that was written to its end."""
+    import pyarrow as pa
+
+    # Without it the stream might have ended between two batches.
+    assert path.read_bytes().endswith(END_OF_STREAM)
+    with pa.ipc.open_stream(path) as stream:
+        found: list[dict[str, Any]] = stream.read_all().to_pylist()
+    return found
+
+
+def rows_of_a_part(path: Path) -> list[dict[str, Any]]:
+    """The rows of an Arrow stream that was cut short, up to its last whole batch."""
     import pyarrow as pa
 
     found: list[dict[str, Any]] = []

@@ -6,14 +6,18 @@ import json
 import os
 import pty
 import resource
+import shutil
 import signal
 import subprocess
+import sys
+import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from tests.load.conftest import TARE_LOAD, Measurement, Nginx, rows
+from tests.load.conftest import TARE_LOAD, Measurement, Nginx, rows, rows_of_a_part
+from tests.rights import may_make_namespaces
 
 
 def _start(nginx: Nginx, out: Path) -> subprocess.Popen[str]:
@@ -28,7 +32,7 @@ def _start(nginx: Nginx, out: Path) -> subprocess.Popen[str]:
 
 def _wait_for_batches(out: Path) -> None:
     deadline = time.monotonic() + 20
-    while not (out.exists() and out.stat().st_size and len(rows(out)) > 1000):
+    while not (out.exists() and out.stat().st_size and len(rows_of_a_part(out)) > 1000):
         assert time.monotonic() < deadline, "nothing was written"
         time.sleep(0.1)
 
@@ -39,7 +43,7 @@ def test_after_kill_9_the_file_is_readable(nginx: Nginx, tmp_path: Path) -> None
         _wait_for_batches(out)
         killed = time.time_ns()
         process.kill()
-    samples = rows(out)
+    samples = rows_of_a_part(out)
     assert samples[-1]["start_ns"] > killed - 1_000_000_000
     assert [row["seq"] for row in samples] == list(range(len(samples)))
 
@@ -106,8 +110,73 @@ def test_a_full_disk_is_one_line_and_keeps_what_was_written(nginx: Nginx, tmp_pa
     assert done.returncode == 1
     assert len(done.stderr.splitlines()) == 1
     assert str(out) in done.stderr
-    samples = rows(out)
+    samples = rows_of_a_part(out)
     assert samples
     assert f"{len(samples)} rows" in done.stderr
     # The other file still gets the slices up to then.
     assert max(row["slice"] for row in rows(machine)) > samples[-1]["slice"]
+
+
+def test_a_file_that_fails_takes_no_row_from_the_other(nginx: Nginx, tmp_path: Path) -> None:
+    out, machine = tmp_path / "samples.arrow", tmp_path / "machine.pipe"
+    os.mkfifo(machine)
+    reader = os.open(machine, os.O_RDONLY | os.O_NONBLOCK)
+    command = [TARE_LOAD, "http", nginx.url(), "--json", "--warmup", "0s", "--duration", "60s"]
+    with subprocess.Popen(
+        [*command, "--out", str(out), "--machine", str(machine)], stderr=subprocess.PIPE, text=True
+    ) as process:
+        _wait_for_batches(out)
+        os.close(reader)
+        _, errors = process.communicate(timeout=20)
+    assert process.returncode == 1
+    assert len(errors.splitlines()) == 1
+    assert str(machine) in errors
+    # The end may have cut one request short.
+    requests = nginx.logged()[0]
+    assert requests - 1 <= len(rows(out)) <= requests
+
+
+TEN_PORTS = """
+import pathlib, socket, subprocess, sys
+subprocess.run(["ip", "link", "set", "lo", "up"], check=True)
+pathlib.Path("/proc/sys/net/ipv4/ip_local_port_range").write_text("40000 40009")
+listener = socket.create_server(("127.0.0.1", 8000), backlog=64)
+load = ["--users", "20", "--requests", "20", "--timeout", "200ms", *sys.argv[2:]]
+sys.exit(subprocess.run([sys.argv[1], "http", "http://127.0.0.1:8000/", *load]).returncode)
+"""
+
+
+@pytest.mark.parametrize("load", [[], ["--mode", "open", "--rate", "1000"]], ids=["closed", "open"])
+def test_no_port_left_is_no_error_of_the_service(load: list[str]) -> None:
+    if not may_make_namespaces():
+        pytest.skip("no right to make network namespaces")
+    done = subprocess.run(
+        ["unshare", "--net", sys.executable, "-c", TEN_PORTS, TARE_LOAD, *load],
+        capture_output=True,
+        text=True,
+        timeout=50,
+        check=False,
+    )
+    assert done.returncode == 1
+    assert done.stdout == ""
+    assert len(done.stderr.splitlines()) == 1
+    assert "no local address and port left" in done.stderr
+
+
+def test_no_further_thread_is_one_line(silent: str) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        # The limit does not hold for root, and others may not look into root's folders.
+        Path(folder).chmod(0o755)
+        program = shutil.copy(TARE_LOAD, folder)
+        done = subprocess.run(
+            [program, "http", silent, "--users", "8", "--threads", "8"],
+            preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_NPROC, (4, 4)),
+            user=54321 if os.geteuid() == 0 else None,
+            capture_output=True,
+            text=True,
+            timeout=50,
+            check=False,
+        )
+    assert done.returncode == 1
+    assert len(done.stderr.splitlines()) == 1
+    assert "ulimit -u" in done.stderr

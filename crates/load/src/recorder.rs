@@ -5,6 +5,7 @@
 use crate::live::Live;
 use crate::readings::Measured;
 use crate::sample::Sample;
+use crate::stop;
 use crate::summary::Summary;
 use crate::tables::{write_measured, write_sample};
 use rtrb::Consumer;
@@ -25,9 +26,11 @@ pub struct Place {
 }
 
 /// One file that is written, if it was asked for.
+#[derive(Default)]
 pub struct Output {
-    /// With the option and its value, for errors.
+    /// With the option and its value, for errors; none any more after an error.
     writer: Option<(Writer, String)>,
+    failure: Option<Failure>,
 }
 
 pub struct Recorder {
@@ -52,9 +55,9 @@ impl Place {
 
     /// Empties the file.
     pub fn begin(self, table: &Table, columns: &[&str]) -> Result<Output, Failure> {
-        let Some((vacant, shown)) = self.vacant else { return Ok(Output { writer: None }) };
+        let Some((vacant, shown)) = self.vacant else { return Ok(Output::default()) };
         match vacant.begin(table, columns) {
-            Ok(writer) => Ok(Output { writer: Some((writer, shown)) }),
+            Ok(writer) => Ok(Output { writer: Some((writer, shown)), failure: None }),
             Err(error) => Err(unwritable(&shown, &error)),
         }
     }
@@ -73,66 +76,66 @@ fn unwritable(shown: &str, error: &std::io::Error) -> Failure {
 }
 
 impl Output {
-    fn write(
-        &mut self,
-        write: impl FnOnce(&mut Writer) -> std::io::Result<()>,
-    ) -> Result<(), Failure> {
-        let Some((writer, shown)) = &mut self.writer else { return Ok(()) };
-        write(writer).map_err(|error| {
-            Failure::work(format_args!(
+    /// A file that cannot be written ends the work.
+    fn write(&mut self, write: impl FnOnce(&mut Writer) -> std::io::Result<()>) {
+        let Some((writer, shown)) = &mut self.writer else { return };
+        if let Err(error) = write(writer) {
+            self.failure = Some(Failure::work(format_args!(
                 "{shown}: {error}; the {} rows before it are safe",
                 writer.rows_written()
-            ))
-        })
+            )));
+            self.writer = None;
+            stop::ask();
+        }
     }
 
-    fn finish(&mut self) -> Result<(), Failure> {
-        self.write(Writer::flush)?;
-        let Some((writer, shown)) = self.writer.take() else { return Ok(()) };
-        writer.finish().map_err(|error| Failure::work(format_args!("{shown}: {error}")))
+    fn finish(mut self) -> Result<(), Failure> {
+        self.write(Writer::flush);
+        match (self.failure, self.writer) {
+            (Some(failure), _) => Err(failure),
+            (None, None) => Ok(()),
+            (None, Some((writer, shown))) => {
+                writer.finish().map_err(|error| Failure::work(format_args!("{shown}: {error}")))
+            }
+        }
     }
 }
 
 impl Recorder {
-    /// Records until all the threads have ended and their logs are empty, or one of the files
-    /// cannot be written; then the other one still gets its rows.
-    pub fn record(&mut self, threads: &[JoinHandle<()>]) -> Result<(), Failure> {
-        let followed = self.follow(threads);
-        self.live.end();
-        let (samples, machine) = (self.samples.finish(), self.machine.finish());
-        followed.and(samples).and(machine)
-    }
-
-    fn follow(&mut self, threads: &[JoinHandle<()>]) -> Result<(), Failure> {
+    /// Records until all the threads have ended and their logs are empty; what came of each
+    /// target. If one of the files cannot be written the other one still gets all of its rows.
+    pub fn record(mut self, threads: &[JoinHandle<()>]) -> Result<Vec<Summary>, Failure> {
         loop {
             let over = threads.iter().all(JoinHandle::is_finished);
-            self.empty_logs()?;
-            self.samples.write(Writer::flush_if_due)?;
-            self.machine.write(Writer::flush_if_due)?;
+            self.empty_logs();
             if over {
-                return Ok(());
+                break;
             }
+            self.samples.write(Writer::flush_if_due);
+            self.machine.write(Writer::flush_if_due);
             self.live.show(&self.summaries);
             std::thread::park_timeout(PERIOD);
         }
+        self.live.end();
+        let (samples, machine) = (self.samples.finish(), self.machine.finish());
+        samples.and(machine).map(|()| self.summaries)
     }
 
-    fn empty_logs(&mut self) -> Result<(), Failure> {
+    fn empty_logs(&mut self) {
         while let Ok(measured) = self.measured.pop() {
             let summary = &mut self.summaries[usize::from(measured.target)];
             summary.duration += measured.duration;
-            self.machine.write(|writer| write_measured(writer, &summary.name, &measured))?;
+            self.machine.write(|writer| write_measured(writer, &summary.name, &measured));
         }
         for log in &mut self.logs {
             for _ in 0..log.slots() {
                 let Ok(sample) = log.pop() else { break };
                 let summary = &mut self.summaries[usize::from(sample.target)];
                 let seq = summary.requests.cast_signed();
-                self.samples.write(|writer| write_sample(writer, &summary.name, seq, &sample))?;
+                self.samples.write(|writer| write_sample(writer, &summary.name, seq, &sample));
                 summary.add(&sample);
                 self.live.add(&sample);
             }
         }
-        Ok(())
     }
 }

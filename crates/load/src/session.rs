@@ -24,8 +24,8 @@ use tare_tables::{MACHINE, SAMPLES};
 
 /// Files that each thread keeps open: its epoll set and its schedstat.
 pub const FILES_OF_A_THREAD: usize = 2;
-/// Slices that wait for the recorder: several seconds of the shortest sensible ones.
-const SLICES: usize = 1 << 16;
+/// Slices that wait for the recorder: about a second of the shortest ones.
+const SLICES: usize = 1 << 14;
 
 /// When requests are sent.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -67,7 +67,7 @@ impl Session {
             .enumerate()
             .map(|(thread, log)| {
                 let share = Share { thread, threads: self.threads };
-                Ok(start(self.sender(share)?, log, crew.clone()))
+                start(self.sender(share)?, log, crew.clone())
             })
             .collect::<Result<Vec<_>, Failure>>()?;
         let identifiers: Vec<_> = started.iter().filter_map(|thread| thread.identify()).collect();
@@ -82,7 +82,7 @@ impl Session {
         }
         let handles: Vec<_> = started.into_iter().map(|thread| thread.handle).collect();
         let targets = self.settings.targets.iter();
-        let mut recorder = Recorder {
+        let recorder = Recorder {
             samples: samples_file,
             machine: machine_file,
             logs: samples,
@@ -90,13 +90,13 @@ impl Session {
             summaries: targets.map(|target| Summary::new(target.name.clone())).collect(),
             live: self.live,
         };
-        recorder.record(&handles).inspect_err(|_| stop::ask())?;
+        let summaries = recorder.record(&handles)?;
         if handles.into_iter().any(|handle| handle.join().is_err()) {
             return Err(Failure::work("a thread of the generator failed"));
         }
         match stop::failure() {
             Some(why) => Err(Failure::work(why)),
-            None => Ok(recorder.summaries),
+            None => Ok(summaries),
         }
     }
 
@@ -135,17 +135,23 @@ impl Started {
     }
 }
 
-fn start(mut sender: Box<dyn Sender + Send>, mut log: Log, crew: Arc<Crew>) -> Started {
+fn start(
+    mut sender: Box<dyn Sender + Send>,
+    mut log: Log,
+    crew: Arc<Crew>,
+) -> Result<Started, Failure> {
     let (announce, identity) = mpsc::channel();
     let (go, gone) = mpsc::channel();
-    let handle = thread::spawn(move || {
+    let handle = thread::Builder::new().spawn(move || {
         be_punctual();
         let _ = announce.send(thread_identifier());
         if let Ok(lead) = gone.recv() {
             crew.work(&mut *sender, &mut log, lead);
         }
     });
-    Started { identity, go, handle }
+    let handle = handle
+        .or_failed("a thread cannot be started, lower --threads or raise the limit (ulimit -u)")?;
+    Ok(Started { identity, go, handle })
 }
 
 /// The kernel may wake a thread 50 µs late to save power, unless it is told not to.
