@@ -10,6 +10,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 const USERS: [&str; 2] = ["1", "3"];
+const LAST: &[u8] = b"HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 0\r\n\r\n";
 
 fn measured(server: &Server, users: &str, requests: &str, more: &[&str]) -> Value {
     measure(&server.url(), &[&["--users", users, "--requests", requests], more].concat())
@@ -36,8 +37,7 @@ fn connections_closed_after_some_answers_are_made_anew() {
                 }
             }
             if read_request(&mut stream) {
-                let last = b"HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 0\r\n\r\n";
-                let _ = stream.write_all(last);
+                let _ = stream.write_all(LAST);
             }
         });
         let target = measured(&server, users, "60", &[]);
@@ -166,12 +166,21 @@ fn a_service_that_goes_away_leaves_errors_of_connecting() {
     for users in USERS {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let url = format!("http://{}/", listener.local_addr().unwrap());
-        // It takes the connection that looks whether it is there, and is gone.
-        let server = std::thread::spawn(move || drop(listener.accept().unwrap()));
+        let answered: usize = users.parse().unwrap();
+        let server = std::thread::spawn(move || {
+            // The first one looks whether it is there, and sends nothing.
+            let streams: Vec<_> = (0..=answered).map(|_| listener.accept().unwrap().0).collect();
+            drop(listener);
+            for mut stream in streams {
+                if read_request(&mut stream) {
+                    stream.write_all(LAST).unwrap();
+                }
+            }
+        });
         let target = measure(&url, &["--users", users, "--requests", "8", "--timeout", "1s"]);
         server.join().unwrap();
         assert_eq!(target["requests"], json!(8), "{target}");
-        assert_eq!(target["errors"], json!(8), "{target}");
+        assert_eq!(target["errors_by_kind"], json!({"connect": 8 - answered}), "{target}");
     }
 }
 
