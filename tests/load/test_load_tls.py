@@ -7,6 +7,7 @@ import subprocess
 import time
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -51,12 +52,12 @@ def test_every_request_that_nginx_logged_is_recorded(
     assert {(row["ok"], row["status"]) for row in measured.samples} == {(True, 200)}
 
 
-@pytest.mark.parametrize("users", ["1", "3"])
+@pytest.mark.parametrize("users", ["1", "3", "50"])
 @pytest.mark.parametrize("server", [0, 1], ids=["1.3", "1.2"])
 def test_sessions_are_taken_up_again_and_the_name_is_sent(
     secure: Nginx, pair: tuple[Path, Path], measure: Measure, server: int, users: str
 ) -> None:
-    load = ["--connection", "per-request", "--requests", "40", "--users", users]
+    load = ["--connection", "per-request", "--requests", "400", "--users", users]
     measured = measure(_url(secure, server, "localhost"), "--ca", str(pair[0]), *load)
 
     assert measured.summary["targets"][0]["errors"] == 0
@@ -65,7 +66,7 @@ def test_sessions_are_taken_up_again_and_the_name_is_sent(
     assert {name for _, name in logged} == {"localhost"}
     reused = Counter(reused for reused, _ in logged)
     # The first of each user may find none that it could take up.
-    assert reused["r"] >= 40 - int(users)
+    assert reused["r"] >= 400 - int(users)
 
 
 @pytest.mark.parametrize("users", ["1", "3"])
@@ -119,6 +120,30 @@ def test_a_server_that_nobody_vouches_for_is_refused(
     assert len(done.stderr.splitlines()) == 1
     assert says in done.stderr
     assert "--insecure" in done.stderr
+
+
+def test_what_is_advised_is_not_what_was_given(tmp_path: Path) -> None:
+    pair = tls.certificate(tmp_path / "authority", authority=True)
+    with tls.server(pair, _answer) as url:
+        done = _tare_load(url, "--ca", str(pair[0]))
+    assert done.returncode == 1
+    assert "CaUsedAsEndEntity" in done.stderr
+    assert "--insecure" in done.stderr
+    assert "--ca" not in done.stderr
+
+
+def test_any_certificate_is_taken_even_one_that_cannot_be_read(
+    tmp_path: Path, measure: Measure
+) -> None:
+    pair = tls.certificate_of_version_1(tmp_path / "old")
+    how = ("ssl; ssl_protocols TLSv1.3", "ssl; ssl_protocols TLSv1.2")
+    with contextmanager(two_servers)(tmp_path / "nginx", how, tls.of_nginx(pair)) as nginx:
+        for server in range(2):
+            measured = measure(_url(nginx, server), "--insecure", "--requests", "3")
+            assert [row["ok"] for row in measured.samples] == [True] * 3
+        done = _tare_load(_url(nginx))
+    assert done.returncode == 1
+    assert "--insecure takes any certificate" in done.stderr
 
 
 def test_a_certificate_for_another_name_is_refused_unless_any_is_taken(
@@ -190,6 +215,7 @@ def test_a_handshake_that_fails_later_is_an_error_of_its_request(
 
     with tls.server(pair, _answer, refuse_most) as url:
         measured = measure(url, "--insecure", "--requests", "6", "--users", users)
+    assert len(measured.samples) == 6
     assert {row["error"] for row in measured.samples} <= {"tls", "connect"}
 
 

@@ -16,7 +16,9 @@ BODY = bytes(range(256)) * 1200
 ANSWER = b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello"
 
 
-def certificate(folder: Path, names: str = "IP:127.0.0.1,DNS:localhost") -> tuple[Path, Path]:
+def certificate(
+    folder: Path, names: str = "IP:127.0.0.1,DNS:localhost", authority: bool = False
+) -> tuple[Path, Path]:
     """A certificate that signed itself, for these names, and its key."""
     if shutil.which("openssl") is None:
         pytest.skip("openssl is not installed")
@@ -25,11 +27,26 @@ def certificate(folder: Path, names: str = "IP:127.0.0.1,DNS:localhost") -> tupl
     command = (
         "openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 2"
         f" -subj /CN={folder.name} -addext subjectAltName={names}"
-        " -addext basicConstraints=critical,CA:FALSE"
+        f" -addext basicConstraints=critical,CA:{str(authority).upper()}"
     )
     subprocess.run(
         [*command.split(), "-keyout", key, "-out", signed], check=True, capture_output=True
     )
+    return signed, key
+
+
+def certificate_of_version_1(folder: Path) -> tuple[Path, Path]:
+    """A certificate without names and extensions, and its key."""
+    _, key = certificate(folder)
+    request, signed = folder / "request.pem", folder / "old.pem"
+    for command in (
+        f"req -new -key {key} -subj /CN=old -out {request}",
+        f"x509 -req -in {request} -signkey {key} -out {signed} -days 2",
+        f"x509 -in {signed} -noout -text",
+    ):
+        done = subprocess.run(["openssl", *command.split()], check=True, capture_output=True)
+    if b"Version: 1" not in done.stdout:
+        pytest.skip("this openssl does not make certificates of version 1")
     return signed, key
 
 

@@ -34,6 +34,7 @@ mod stream;
 mod summary;
 mod tables;
 mod target;
+mod tickets;
 mod tls;
 mod url;
 mod values;
