@@ -15,6 +15,7 @@ public class Requests extends Simulation {
                                         .group("group")
                                         .on(exec(http("one").get("/")).exec(http("two").get("/"))))
                         .injectOpen(atOnceUsers(2)))
-                .protocols(http.baseUrl(System.getProperty("url")));
+                .protocols(http.baseUrl(System.getProperty("url")))
+                .assertions(global().successfulRequests().count().gt(0L));
     }
 }

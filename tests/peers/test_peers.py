@@ -163,14 +163,20 @@ def test_locust(tmp_path: Path, server: Server) -> None:
     assert plain.num_rows == SENT
 
 
+@pytest.mark.parametrize("parent", ["false", "true"])
 @pytest.mark.parametrize(("form", "name"), [("csv", "jmeter"), ("xml", "jmeter-xml")])
-def test_jmeter(tmp_path: Path, server: Server, form: str, name: str) -> None:
+def test_jmeter(tmp_path: Path, server: Server, form: str, name: str, parent: str) -> None:
+    """Each request stands in a transaction, which has a row after it, before it, or around it."""
     begun = time.time()
     plan = (HERE / "plan.jmx").read_text().replace("PORT", str(server.server_port))
+    plan = plan.replace("PARENT", parent)
     (tmp_path / "plan.jmx").write_text(plan)
     wanted = f"-Jjmeter.save.saveservice.output_format={form}"
     run("jmeter", ["-n", "-t", "plan.jmx", "-l", "a.jtl", wanted], tmp_path)
     found = check(tmp_path / "a.jtl", name, server, begun)
+    doubled = b"60 rows of transactions left out" in found.schema.metadata[b"warnings"]
+    # In XML a parent has its requests inside of it.
+    assert doubled == ((form, parent) != ("xml", "true"))
     assert found["status"].to_pylist().count(500) == SENT // 4
     assert min(found["bytes"].to_pylist()) > 2
 
@@ -229,4 +235,5 @@ def test_gatling(tmp_path: Path, server: Server) -> None:
         SIMULATIONS=str(tmp_path), JAVA_TOOL_OPTIONS=f"-Durl={server.url.rstrip('/')}",
     )  # fmt: skip
     (path,) = tmp_path.glob("out/*/simulation.log")
+    assert path.read_text().startswith("ASSERTION\t")
     check(path, "gatling", server, begun)

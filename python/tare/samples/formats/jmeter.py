@@ -78,8 +78,8 @@ def _require_numbers(table: Table, path: Path) -> None:
 def _without_sums(table: Table) -> tuple[Table, tuple[str, ...]]:
     """Leaves out rows of a Transaction Controller whose requests have rows of their own.
 
-    Such a row follows the last of its requests in their thread, which started no earlier. One
-    that was told to generate a parent sample stands for its requests, and stays.
+    Such a row follows the last of its requests in their thread or, as a parent sample, stands
+    before the first. One without them, as in XML where they are inside of it, stays.
     """
     import ibis
 
@@ -89,10 +89,14 @@ def _without_sums(table: Table) -> tuple[Table, tuple[str, ...]]:
     if not count_rows(table.filter(transaction).limit(1)):
         return table, ()
     threads = "threadName" if "threadName" in table.columns else None
-    start = nanoseconds(table.timeStamp, "ms")
-    before: Any = start.lag().over(ibis.window(group_by=threads, order_by=ROW))
+    start: Any = nanoseconds(table.timeStamp, "ms")
+    end = start + nanoseconds(table.elapsed, "ms")
+    thread = ibis.window(group_by=threads, order_by=ROW)
+    follows: Any = start.lag().over(thread) >= start
+    # Either: whole milliseconds let a request begin, or end, with what it is part of.
+    precedes: Any = (start.lead().over(thread) < end) | (end.lead().over(thread) <= end)
     doubled = ibis.util.gen_name("doubled")
-    marked = table.mutate(**{doubled: (transaction & (before >= start)).fill_null(False)})
+    marked = table.mutate(**{doubled: (transaction & (follows | precedes)).fill_null(False)})
     number = count_rows(marked.filter(marked[doubled]))
     note = f"{number:,} rows of transactions left out: their requests have rows of their own"
     return marked.filter(~marked[doubled]).drop(doubled), (note,) if number else ()

@@ -42,8 +42,23 @@ def test_sums_of_a_transaction_controller_are_no_requests(tmp_path: Path) -> Non
     )
 
 
-def test_transactions_that_stand_for_their_requests_stay(tmp_path: Path) -> None:
-    """With "Generate parent sample" the requests have no rows; others may stand beside them."""
+def test_a_parent_sample_before_its_requests_is_no_request(tmp_path: Path) -> None:
+    """With "Generate parent sample" JMeter writes the parent first; here it takes 1 ms more."""
+    text = HEADER + "".join(
+        f"{T}{start:03d},{took},{label},{message},t,true\n"
+        for begun in (0, 40)
+        for start, took, label, message in (
+            (begun, 31, "buy", SUM % 2),
+            (begun + 1, 10, "GET", "OK"),
+            (begun + 11, 20, "GET", "OK"),
+        )
+    )
+    found = read(tmp_path, "a.jtl", text)
+    assert found["duration_ns"] == [n * 1_000_000 for n in (10, 20, 10, 20)]
+    assert any("2 rows of transactions left out" in line for line in found["warnings"])
+
+
+def test_transactions_without_their_requests_stay(tmp_path: Path) -> None:
     rows = [*jtl("t", 0, [(30, "buy", SUM % 2)]), *jtl("t", 30, [(5, "GET", "OK")])]
     rows += jtl("t", 35, [(31, "buy", SUM % 2)])
     found = read(tmp_path, "a.jtl", HEADER + "".join(rows))
