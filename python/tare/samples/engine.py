@@ -3,7 +3,11 @@
 
 from __future__ import annotations
 
+import re
+import tempfile
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from uuid import uuid4
 
 if TYPE_CHECKING:
     import ibis.expr.types as ir
@@ -17,7 +21,20 @@ def connect() -> Backend:
 
     backend: Backend = ibis.duckdb.connect()
     backend.raw_sql("SET enable_progress_bar = false")
+    # Made when it is needed and removed with the engine, which would take the current folder.
+    spill = Path(tempfile.gettempdir(), f"tare-{uuid4().hex}")
+    backend.raw_sql(f"SET temp_directory = {quoted(spill)}")
     return backend
+
+
+def exactly(path: Path) -> str:
+    """The path for the engine, which takes names as patterns: this one matches the file alone."""
+    return re.sub(r"([*?[])", r"[\1]", str(path.absolute()))
+
+
+def quoted(text: object) -> str:
+    """A text of SQL."""
+    return "'" + str(text).replace("'", "''") + "'"
 
 
 def first_line(error: Exception) -> str:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tare.errors import InputError
-from tare.samples.engine import connect, first_line, latency, summaries
+from tare.samples.engine import connect, exactly, first_line, latency, summaries
 from tare.samples.manifest import read_manifest
 from tare.samples.model import REQUEST, Experiment, Run
 from tare.samples.quiet import LeftOut, find_left_out
@@ -104,7 +104,10 @@ def read_hive(backend: Backend, folder: Path, name: str) -> Table | None:
     if not files:
         return None
     table = backend.read_parquet(
-        files, hive_partitioning=True, hive_types_autocast=False, union_by_name=True
+        [exactly(file) for file in files],
+        hive_partitioning=True,
+        hive_types_autocast=False,
+        union_by_name=True,
     )
     return table.mutate(
         condition=table.condition.cast("string"),

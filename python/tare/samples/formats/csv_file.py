@@ -3,15 +3,19 @@
 
 from __future__ import annotations
 
+import codecs
 import csv
 import gzip
 import re
 import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, cast
+from tempfile import NamedTemporaryFile
+from typing import IO, TYPE_CHECKING, Any, cast
 
 from tare.errors import InputError
-from tare.samples.engine import count_rows, first_line
+from tare.samples.engine import count_rows, exactly, first_line
 
 if TYPE_CHECKING:
     from ibis.backends.duckdb import Backend
@@ -27,41 +31,23 @@ def read_text(backend: Backend, path: Path) -> tuple[Table, int]:
 
     Lost are rows with too many fields, and those that broken quotes made part of another.
     """
-    import duckdb
-    import ibis
-
-    name = ibis.util.gen_name("csv")
     delimiter, names = _header(path)
-    try:
-        lazy = backend.read_csv(
-            path,
+    expected = "a header and one row a request"
+    with _sound(path) as (sound, lines), _blamed(path, f"as CSV; expected {expected}"):
+        table, rejected = _stored(
+            backend,
+            sound,
             columns=dict.fromkeys(names, "VARCHAR"),
-            auto_detect=False,
             header=True,
             delim=delimiter,
-            compression="gzip" if is_gzipped(path) else "none",
             quote='"',
             escape='"',
             null_padding=True,
             # In parallel, the engine refuses files whose quoted texts have several lines.
             parallel=False,
-            ignore_errors=True,
-            store_rejects=True,
-            rejects_table=f"{name}_errors",
-            rejects_scan=f"{name}_scans",
-            rejects_limit=0,
         )
-        table = backend.create_table(name, lazy, temp=True)
-        errors = backend.table(f"{name}_errors")
-        rejected = count_rows(errors.select("line").distinct())
-    except duckdb.Error as error:
-        raise InputError(
-            f"{path}: cannot be read as CSV: {first_line(error)};"
-            " expected a header and one row a request, in UTF-8"
-        ) from error
-    rows = count_rows(table)
     inside, swallowed = _within_quotes(table, delimiter)
-    lost = swallowed + max(_lines(path) - 1 - rows - inside, rejected)
+    lost = swallowed + max(lines - 1 - count_rows(table) - inside, rejected)
     return table.mutate(**{ROW: table.rowid()}), lost
 
 
@@ -72,31 +58,17 @@ def equal_rows(table: Table) -> int:
 
 def read_lines(backend: Backend, path: Path) -> tuple[Table, int]:
     """The file's lines as `line` with `row`, and how many could not be taken as text."""
-    import duckdb
-    import ibis
-
-    name = ibis.util.gen_name("lines")
-    try:
-        lazy = backend.read_csv(
-            path,
+    with _sound(path) as (sound, _), _blamed(path, "as lines of text"):
+        table, rejected = _stored(
+            backend,
+            sound,
             columns={"line": "VARCHAR"},
-            auto_detect=False,
             header=False,
             # A character that stands in no text file: a line is one field.
             delim="\x1f",
             quote="",
             escape="",
-            compression="gzip" if is_gzipped(path) else "none",
-            ignore_errors=True,
-            store_rejects=True,
-            rejects_table=f"{name}_errors",
-            rejects_scan=f"{name}_scans",
-            rejects_limit=0,
         )
-        table = backend.create_table(name, lazy, temp=True)
-        rejected = count_rows(backend.table(f"{name}_errors").select("line").distinct())
-    except duckdb.Error as error:
-        raise InputError(f"{path}: cannot be read: {first_line(error)}") from error
     return table.mutate(row=table.rowid()), rejected
 
 
@@ -129,18 +101,93 @@ def _within_quotes(table: Table, delimiter: str) -> tuple[int, int]:
     return lines, rows
 
 
-def _lines(path: Path) -> int:
-    """Lines of the file that are not empty, the header among them."""
-    with opened(path) as file:
-        return sum(1 for line in file if line.strip(b"\r\n"))
+@contextmanager
+def _blamed(path: Path, how: str) -> Iterator[None]:
+    """Turns what the engine says of the file it reads into an error about the user's."""
+    import duckdb
+
+    try:
+        yield
+    except duckdb.Error as error:
+        raise InputError(f"{path}: cannot be read {how}: {first_line(error)}") from error
+
+
+def _stored(backend: Backend, path: Path, **options: Any) -> tuple[Table, int]:
+    """The rows of a file, read as `options` say, and how many the engine rejected."""
+    import ibis
+
+    name = ibis.util.gen_name("csv")
+    errors, scans = f"{name}_errors", f"{name}_scans"
+    lazy = backend.read_csv(
+        exactly(path),
+        auto_detect=False,
+        compression="gzip" if is_gzipped(path) else "none",
+        ignore_errors=True,
+        store_rejects=True,
+        rejects_table=errors,
+        rejects_scan=scans,
+        rejects_limit=0,
+        **options,
+    )
+    table = backend.create_table(name, lazy, temp=True)
+    rejected = count_rows(backend.table(errors).select("line").distinct())
+    backend.drop_view(lazy.get_name())
+    for told in (errors, scans):
+        backend.drop_table(told)
+    return table, rejected
+
+
+@contextmanager
+def _sound(path: Path) -> Iterator[tuple[Path, int]]:
+    """A file that the engine takes apart, and how many lines are not empty.
+
+    It is the file itself, or a copy where lines are not UTF-8 or end in different ways: the engine
+    would drop the ones and refuse the others.
+    """
+    lines, sound, ends = 0, True, set()
+    try:
+        with opened(path) as file:
+            for line in file:
+                lines += bool(line.strip(b"\r\n"))
+                sound = sound and (line.isascii() or _is_utf8(line))
+                if line[-1:] == b"\n":
+                    ends.add(line[-2:-1] == b"\r")
+        if sound and len(ends) < 2:
+            yield path, lines
+            return
+        with opened(path) as file, NamedTemporaryFile(suffix=".csv") as copy:
+            copy.writelines(_text(line.rstrip(b"\r\n")).encode() + b"\n" for line in file)
+            copy.flush()
+            yield Path(copy.name), lines
+    except UNREADABLE as error:
+        raise InputError(f"{path}: cannot be read: {error}") from error
+
+
+def _is_utf8(line: bytes) -> bool:
+    try:
+        line.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+def _text(line: bytes) -> str:
+    """A line of UTF-8, or else of Latin-1, in which every byte is a letter."""
+    return line.decode("utf-8" if _is_utf8(line) else "latin-1")
 
 
 def _header(path: Path) -> tuple[str, list[str]]:
     try:
         with opened(path) as file:
-            header = file.readline(65_536).decode("utf-8-sig", errors="replace")
+            line = file.readline(65_536)
     except UNREADABLE as error:
         raise InputError(f"{path}: cannot be read: {error}") from error
+    if line.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        raise InputError(
+            f"{path}: is UTF-16, as PowerShell's > writes it; write it as UTF-8:"
+            " Get-Content FILE | Set-Content -Encoding utf8 OTHER"
+        )
+    header = _text(line.removeprefix(codecs.BOM_UTF8))
     if not header.strip():
         raise InputError(f"{path}: the file is empty; expected a header and one row a request")
     delimiter = max(",;\t", key=header.count)

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tare.errors import InputError
-from tare.samples.engine import first_line
+from tare.samples.engine import exactly, first_line, quoted
 from tare.samples.formats.csv_file import UNREADABLE, is_gzipped, opened
 
 if TYPE_CHECKING:
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from ibis.backends.duckdb import Backend
     from ibis.expr.types import Table
 
+SMALLEST = 1 << 20
 LARGEST_LINE = 64 << 20
 LARGEST_FILE = (1 << 32) - 1
 SUMMARY = 64 << 20
@@ -62,10 +63,22 @@ def number(value: Any) -> ir.IntegerColumn:
 
 
 def _objects(backend: Backend, path: Path, form: str, largest: int, ignore: str) -> Table:
+    # The engine makes room for several of the largest at once, however small the file.
+    largest = max(SMALLEST, min(largest, _size(path)))
     packed = "gzip" if is_gzipped(path) else "uncompressed"
-    name = str(path).replace("'", "''")
     return backend.sql(
-        f"SELECT json FROM read_json_objects('{name}', format = '{form}', compression = '{packed}',"
-        f" maximum_object_size = {largest}, ignore_errors = {ignore})",
+        f"SELECT json FROM read_json_objects({quoted(exactly(path))}, format = '{form}',"
+        f" compression = '{packed}', maximum_object_size = {largest}, ignore_errors = {ignore})",
         schema={"json": "json"},
     )
+
+
+def _size(path: Path) -> int:
+    """Bytes of the file, unpacked."""
+    if not is_gzipped(path):
+        return path.stat().st_size
+    try:
+        with opened(path) as file:
+            return sum(len(chunk) for chunk in iter(lambda: file.read(1 << 20), b""))
+    except UNREADABLE as error:
+        raise InputError(f"{path}: cannot be read: {error}") from error
