@@ -3,47 +3,85 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 NANOSECONDS = {"s": 1_000_000_000, "ms": 1_000_000, "us": 1_000, "ns": 1}
-# Between these a number is a Unix time of the years 2001 to 5138 in the unit.
-_SIZES = ((1e9, 1e11, "s"), (1e12, 1e14, "ms"), (1e15, 1e17, "us"), (1e18, 1e20, "ns"))
+# As decimals of these digits every number stays exact, and times its unit within the engine's 38:
+# what is too large becomes null here, not an error there.
+_DIGITS = {"s": 25, "ms": 28, "us": 31, "ns": 34}
+# The years 2010 to 2040 in seconds: a clock that counts from a machine's start is rarely there.
+_PRESENT_DAY = 1_262_304_000, 2_208_988_800
+_ISO_8601 = (
+    r"^\d{4}[-/]\d\d?[-/]\d\d?([T ]\d\d?:\d\d(:\d\d(\.\d+)?)?)?"
+    r" ?(Z|UTC|[+-]\d\d(:?\d\d)?)?$"
+)
+
+
+def unit_in(name: str) -> str | None:
+    """The unit at the end of a column's name, as in `took_ms` and `Latency (s)`."""
+    *_, last = re.split(r"[^a-z0-9]+", name.lower().strip(" )]"))
+    return last if last in NANOSECONDS else None
 
 
 def nanoseconds(value: Any, unit: str) -> Any:
     """A number, or the text of one, in `unit`, to the nearest nanosecond."""
     value = value.strip() if value.type().is_string() else value
-    return (value.try_cast("decimal(38, 15)") * NANOSECONDS[unit]).round().try_cast("int64")
+    number = value.try_cast(f"decimal({_DIGITS[unit]}, 15)")
+    return (number * NANOSECONDS[unit]).round().try_cast("int64")
 
 
-def moment(value: Any, unit: str) -> Any:
-    """A point in time: a Unix time, whose size tells its unit, or else a number in `unit`.
+def moment(column: Any, unit: str, *, stated: bool = False) -> Any:
+    """A point in time: a number in the unit that the column's name has, or in `unit`.
 
+    Unless `unit` was `stated`, the size of a present-day Unix time tells its unit by itself.
     Texts may be times of ISO 8601 too.
     """
     import ibis
 
-    number: Any = value.try_cast("float64")
-    known = ibis.cases(
-        *((number.between(low, high), nanoseconds(value, size)) for low, high, size in _SIZES),
-        else_=nanoseconds(value, unit),
-    )
-    return ibis.coalesce(known, iso_8601(value)) if value.type().is_string() else known
+    named = unit_in(column.get_name())
+    known = nanoseconds(column, named or unit)
+    if not stated and named is None:
+        number: Any = column.try_cast("float64")
+        since, until = (second * NANOSECONDS["s"] for second in _PRESENT_DAY)
+        known = ibis.cases(
+            *(
+                (number.between(since / size, until / size), nanoseconds(column, one))
+                for one, size in NANOSECONDS.items()
+            ),
+            else_=known,
+        )
+    return ibis.coalesce(known, iso_8601(column)) if column.type().is_string() else known
 
 
 def iso_8601(text: Any) -> Any:
-    """A time such as 2026-01-31T12:00:00.123456789+01:00; without an offset it is UTC."""
-    hours: Any = text.re_extract(r":.*([+-]\d\d):?\d\d$", 1).try_cast("int64").fill_null(0)
+    """A time such as 2026-01-31T12:00:00.123456789+01:00; without an offset it is UTC.
+
+    Null with the name of a time zone, which the engine would pass over.
+    """
+    import ibis
+
+    text = text.strip()
+    hours: Any = text.re_extract(r":.*([+-]\d\d)(:?\d\d)?$", 1)
     minutes: Any = text.re_extract(r":.*[+-]\d\d:?(\d\d)$", 1).try_cast("int64").fill_null(0)
-    offset: Any = hours * 3600 + (hours < 0).ifelse(-60, 60) * minutes
-    return epoch_ns(text.try_cast("timestamp(9)")) - offset * NANOSECONDS["s"]
+    sign: Any = hours.startswith("-").ifelse(-1, 1)
+    offset: Any = hours.try_cast("int64").fill_null(0) * 3600 + sign * minutes * 60
+    time: Any = text.re_search(_ISO_8601).ifelse(text, ibis.null("string")).try_cast("timestamp(9)")
+    return epoch_ns(time) - offset * NANOSECONDS["s"]
 
 
 def epoch_ns(time: Any) -> Any:
-    """A timestamp as nanoseconds since the Unix epoch."""
+    """A timestamp as nanoseconds since the Unix epoch; null beyond the years 1678 to 2262."""
+    if time.type().timezone is None:
+        return _epoch(time.try_cast("timestamp(9)"), "ns")
+    # With a time zone the engine's type holds microseconds, and casts show its own zone.
+    return nanoseconds(_epoch(time, "us"), "us")
+
+
+def _epoch(time: Any, unit: str) -> Any:
     import ibis
 
-    @ibis.udf.scalar.builtin(name="epoch_ns", signature=((time.type(),), "int64"))
+    @ibis.udf.scalar.builtin(name=f"epoch_{unit}", signature=((time.type(),), "int64"))
     def function(time): ...  # type: ignore[no-untyped-def]
 
     return function(time)

@@ -1,0 +1,80 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Units of times, and texts that are times or none."""
+
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from tare.samples import Asked, read_load_output
+from tare.samples.formats_test import T, read
+
+NOON = int(datetime(2026, 1, 31, 12, tzinfo=UTC).timestamp()) * 10**9
+MINUTE = 60 * 10**9
+
+
+def starts(path: Path, rows: list[str], unit: str | None = None, column: str = "at") -> list[int]:
+    """The start times that are read from a column of texts, without those that are none."""
+    path.write_text(f"{column},took_ns\n" + "".join(f'"{row}",1\n' for row in rows))
+    found = read_load_output(path, asked=Asked({"start": column, "duration": "took_ns"}, unit))
+    return [int(one) for one in found["start_ns"].to_pylist()]
+
+
+@pytest.mark.parametrize(
+    ("offset", "minutes"),
+    [
+        ("", 0), ("Z", 0), (" UTC", 0), ("+01", 60), ("+01:00", 60), ("+0130", 90),
+        (" +01:30", 90), ("-03", -180), ("-00:30", -30), ("-09:30", -570),
+    ],
+)  # fmt: skip
+def test_offsets_of_iso_8601(tmp_path: Path, offset: str, minutes: int) -> None:
+    (found,) = starts(tmp_path / "a.csv", [f"2026-01-31T12:00:00.000000001{offset}"], "s")
+    assert found == NOON - minutes * MINUTE + 1
+
+
+@pytest.mark.parametrize("text", [" Europe/Berlin", " CET", "+01:00:30", " EST"])
+def test_what_is_no_known_offset_is_no_time(tmp_path: Path, text: str) -> None:
+    assert starts(tmp_path / "a.csv", [f"2026-01-31 12:00:00{text}", f"{T}"], "s") == [T * 10**9]
+
+
+@pytest.mark.parametrize("odd", ["1e20", "9" * 23, "1e400", "-1e300", "9999-12-31T00:00:00Z"])
+def test_a_time_beyond_the_engines_numbers_stops_no_file(tmp_path: Path, odd: str) -> None:
+    found = read(tmp_path, "a.csv", f"start_time,response_time\n{odd},1\n{T},2\n{T},{odd}\n")
+    assert found["duration_ns"] == [2_000_000]
+    assert found["warnings"] == ["2 rows without a usable time (place 1, 3): left out"]
+
+
+@pytest.mark.parametrize("zone", [None, "Europe/Berlin"])
+@pytest.mark.parametrize("unit", ["s", "us"])
+def test_a_timestamp_beyond_the_engines_numbers_stops_no_file(
+    tmp_path: Path, unit: str, zone: str | None
+) -> None:
+    last = datetime(9999, 12, 31, tzinfo=UTC if zone else None)
+    fine = datetime(2026, 1, 31, 12, tzinfo=UTC if zone else None)
+    path = tmp_path / "a.parquet"
+    table = pa.table({"at": pa.array([last, fine], pa.timestamp(unit, zone)), "took_ns": [1, 2]})
+    pq.write_table(table, path)
+    found = read_load_output(path, asked=Asked({"start": "at", "duration": "took_ns"}))
+    assert found["start_ns"].to_pylist() == [NOON]
+
+
+@pytest.mark.parametrize("begin", [1_500_000_000_000, 5_000_000_000_000, T * 10**6])
+def test_a_unit_in_the_name_counts_before_a_numbers_size(tmp_path: Path, begin: int) -> None:
+    """Monotonic nanoseconds of 25 minutes have the size of Unix milliseconds."""
+    path = tmp_path / "a.csv"
+    path.write_text(f"t0_ns,t1_ns\n{begin},{begin + 500}\n")
+    found = read_load_output(path, asked=Asked({"start": "t0_ns", "end": "t1_ns"}))
+    assert found["duration_ns"].to_pylist() == [500]
+    assert found["start_ns"].to_pylist() == [begin]
+    # Without a duration, --unit can be for nothing but the times.
+    path.write_text(f"t0,t1\n{begin},{begin + 500}\n")
+    found = read_load_output(path, asked=Asked({"start": "t0", "end": "t1"}, "ns"))
+    assert found["duration_ns"].to_pylist() == [500]
+
+
+def test_only_a_present_day_time_tells_its_unit(tmp_path: Path) -> None:
+    rows = [str(T), str(T * 10**3), str(T * 10**6), str(T * 10**9)]
+    assert starts(tmp_path / "a.csv", rows, "us") == [T * 10**9] * 4
+    assert starts(tmp_path / "a.csv", ["1100000000000"], "ns") == [1_100_000_000_000]
