@@ -8,7 +8,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from tare.errors import InputError
-from tare.samples.engine import count_rows, latency
+from tare.samples.engine import count_rows, first_line, latency
 
 if TYPE_CHECKING:
     from ibis.backends.duckdb import Backend
@@ -44,18 +44,20 @@ def tidy(backend: Backend, source: Source, name: str) -> Requests:
     Duplicates stay: equal rows may be equal requests, and leaving them out would be a choice.
     Raises InputError when no row is left.
     """
+    import duckdb
     import ibis
+    from ibis.expr.operations import DatabaseTable
 
-    raw = backend.create_table(ibis.util.gen_name("raw"), source.samples, temp=True)
+    read = {table.name for table in source.samples.op().find(DatabaseTable)}
+    try:
+        raw = backend.create_table(ibis.util.gen_name("raw"), source.samples, temp=True)
+    except duckdb.Error as error:
+        raise InputError(f"{name}: cannot be read: {first_line(error)}") from error
+    # What was read from the file is needed no more, and may be many times what is kept.
+    for one in read:
+        backend.drop_table(one)
     timed = "start_ns" in raw.columns
-    good: Any = raw.duration_ns.notnull() & raw.duration_ns.between(0, LONGEST)
-    if timed:
-        good = good & raw.start_ns.notnull() & raw.start_ns.between(-LATEST, LATEST)
-    if "intended_ns" in raw.columns:
-        intended: Any = raw.intended_ns
-        # What starts before it was intended to has a clock that jumped, and no response time.
-        not_late: Any = intended.between(-LATEST, raw.start_ns if timed else LATEST)
-        good = good & (intended.isnull() | not_late)
+    good = _usable(raw, timed)
     warnings = [*source.notes]
     bad = raw.filter(~good).order_by("row")
     unreadable = count_rows(bad) + source.rejected
@@ -63,7 +65,7 @@ def tidy(backend: Backend, source: Source, name: str) -> Requests:
         places = _places(bad)
         where = f" (place {places})" if places else ""
         warnings.append(f"{_rows(unreadable)} without a usable time{where}: left out")
-    table = raw.filter(good)
+    table = raw.filter(good).drop([one for one in ("unanswered",) if one in raw.columns])
     if count_rows(table) == 0:
         raise InputError(f"{name}: no request could be read from {_rows(unreadable)}")
     if timed:
@@ -76,8 +78,27 @@ def tidy(backend: Backend, source: Source, name: str) -> Requests:
         latency_ns=latency(table), place=ibis.row_number().over(group_by=spans, order_by=order)
     ).order_by(order)
     stored = backend.create_table(ibis.util.gen_name("requests"), placed, temp=True)
+    backend.drop_table(raw.op().name)
     told = tuple(f"{name}: {one}" for one in warnings)
     return Requests(stored, timed, told, source.since_start)
+
+
+def _usable(raw: Table, timed: bool) -> Any:
+    """Which rows have the times that a request needs; an unanswered one has no duration."""
+    import ibis
+
+    unanswered: Any = ibis.literal(False)
+    if "unanswered" in raw.columns:
+        unanswered = raw.unanswered
+    good: Any = raw.duration_ns.between(0, LONGEST).fill_null(unanswered)
+    if timed:
+        good = good & raw.start_ns.between(-LATEST, LATEST).fill_null(unanswered)
+    if "intended_ns" in raw.columns:
+        intended: Any = raw.intended_ns
+        # What starts before it was intended to has a clock that jumped, and no response time.
+        not_late: Any = intended.between(-LATEST, raw.start_ns if timed else LATEST)
+        good = good & not_late.fill_null(intended.isnull() | unanswered)
+    return good
 
 
 def _disorder(table: Table) -> list[str]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from tare.errors import InputError
 from tare.samples.engine import count_rows
 from tare.samples.formats.asked import Asked
-from tare.samples.formats.named_columns import from_names
+from tare.samples.formats.named_columns import from_names, outcome
 from tare.samples.formats.source import Source
 from tare.tables import table as declared
 
@@ -40,7 +40,7 @@ def from_columns(stored: Table, path: Path, asked: Asked, notes: tuple[str, ...]
         for column in declared("samples").columns
         if column.name in stored.columns
     }
-    columns["ok"] = columns["ok"].fill_null(False) if "ok" in columns else ibis.literal(True)
+    columns |= outcome(columns.get("ok", ibis.literal(True)), columns["duration_ns"])
     duplicates = 0
     if "start_ns" in columns:
         duplicates = count_rows(stored) - count_rows(stored.distinct())

@@ -3,20 +3,20 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tare.errors import InputError
-from tare.samples.formats.asked import UNITS, Asked
+from tare.samples.engine import count_rows
+from tare.samples.formats.asked import Asked
 from tare.samples.formats.source import Source
-from tare.samples.formats.times import epoch_ns, moment, nanoseconds
+from tare.samples.formats.times import epoch_ns, moment, nanoseconds, unit_in
 
 if TYPE_CHECKING:
     from ibis.expr.types import Table
 
 _YES = ("true", "t", "yes", "y", "1", "ok", "success", "succeeded", "pass", "passed")
-_NO = ("false", "f", "no", "n", "0", "ko", "failure", "failed", "fail", "error", "")
+_NO = ("false", "f", "no", "n", "0", "ko", "failure", "failed", "fail", "error")
 
 
 def from_names(
@@ -29,11 +29,13 @@ def from_names(
     duplicates: int = 0,
     notes: tuple[str, ...] = (),
 ) -> Source:
-    """A source from a stored table and the columns that `asked` names, in its unit; `row` numbers the rows.
+    """A source from a stored table, whose rows `row` numbers, and the columns `asked` names.
 
     Times are timestamps, or numbers whose unit stands in the column's name or is `asked.unit`;
     the size of a present-day Unix time tells its unit by itself.
     """
+    import ibis
+
     for role, name in asked.columns.items():
         if name not in stored.columns:
             raise InputError(
@@ -50,14 +52,25 @@ def from_names(
         columns.pop("end_ns", None)
     else:
         columns["duration_ns"] = columns.pop("end_ns") - columns["start_ns"]
-    columns |= _outcome(of, stored, path)
+    ok: Any = ibis.literal(True)
+    if "status" in of:
+        columns["status"] = of["status"].try_cast("int32")
+        ok = columns["status"].between(1, 399)
+    if "ok" in of:
+        ok, odd, more = _ok(of["ok"], stored, path)
+        columns["duration_ns"] = odd.ifelse(ibis.null("int64"), columns["duration_ns"])
+        notes = (*notes, *more)
+    columns |= outcome(ok, columns["duration_ns"])
+    if "error" in of:
+        columns["error"] = of["error"].cast("string").nullif("")
+    if "bytes" in of:
+        columns["bytes"] = of["bytes"].try_cast("int64")
     columns |= {role: of[role].cast("string") for role in ("span", "condition") if role in of}
     return Source(stored.select(row=row, **columns), rejected, duplicates, notes=notes)
 
 
 def _unit(column: Any, path: Path, asked: Asked) -> str:
-    *_, last = re.split(r"[^a-z0-9]+", column.get_name().lower().strip(" )]"))
-    unit = last if last in UNITS else asked.unit
+    unit = unit_in(column.get_name()) or asked.unit
     if unit is None:
         raise InputError(f"{path}: no unit of column '{column.get_name()}'; add --unit ns|us|ms|s")
     return unit
@@ -75,33 +88,41 @@ def _duration(column: Any, path: Path, asked: Asked) -> Any:
 def _time(column: Any, role: str, path: Path, asked: Asked) -> Any:
     kind = column.type()
     if kind.is_timestamp():
-        # With a time zone the engine's type holds microseconds, and casts show its own zone.
-        return epoch_ns(column.cast("timestamp(9)") if kind.timezone is None else column)
+        return epoch_ns(column)
     if kind.is_numeric() or kind.is_string():
-        return moment(column, _unit(column, path, asked))
+        # Without a duration, times are all that the user's unit can be for.
+        stated = "duration" not in asked.columns
+        return moment(column, _unit(column, path, asked), stated=stated)
     raise InputError(
         f"{path}: column '{column.get_name()}' has the type {kind}; expected a time for {role}"
     )
 
 
-def _outcome(of: dict[str, Any], stored: Table, path: Path) -> dict[str, Any]:
+def outcome(ok: Any, duration: Any) -> dict[str, Any]:
+    """`ok` and `unanswered` of a source from what a file says, where null is not a word."""
+    return {
+        "ok": ok.fill_null(False),
+        "unanswered": (~ok & duration.isnull()).fill_null(False),
+    }
+
+
+def _ok(column: Any, stored: Table, path: Path) -> tuple[Any, Any, tuple[str, ...]]:
+    """Whether requests succeeded, which rows have another word, and a note on those.
+
+    A column in which such words are the rule is another one than the user meant.
+    """
     import ibis
 
-    columns: dict[str, Any] = {"ok": ibis.literal(True)}
-    if "status" in of:
-        columns["status"] = of["status"].try_cast("int32").fill_null(0)
-        columns["ok"] = columns["status"].between(1, 399)
-    if "ok" in of:
-        text: Any = of["ok"].cast("string").strip().lower().fill_null("")
-        odd = stored.filter(~text.isin([*_YES, *_NO])).limit(1).to_pyarrow().to_pylist()
-        if odd:
-            name = of["ok"].get_name()
-            raise InputError(
-                f"{path}: column '{name}' has '{odd[0][name]}'; expected true or false"
-            )
-        columns["ok"] = text.isin(_YES)
-    if "error" in of:
-        columns["error"] = of["error"].cast("string").nullif("")
-    if "bytes" in of:
-        columns["bytes"] = of["bytes"].try_cast("int64")
-    return columns
+    name = column.get_name()
+    text: Any = column.cast("string").strip().lower().nullif("")
+    ok: Any = ibis.cases((text.isin(_YES), True), (text.isin(_NO), False))
+    odd: Any = text.notnull() & ok.isnull()
+    strange = stored.filter(odd)
+    count = count_rows(strange)
+    if not count:
+        return ok, odd, ()
+    found = strange.select(column).limit(1).to_pyarrow()[name][0]
+    if 2 * count >= count_rows(stored):
+        raise InputError(f"{path}: column '{name}' has '{found}'; expected true or false")
+    note = f"column '{name}' has '{found}' and the like, neither true nor false, {count:,} times"
+    return ok, odd, (note,)

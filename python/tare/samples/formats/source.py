@@ -15,7 +15,8 @@ class Source:
     """One file as it stands: nothing sorted, nothing left out.
 
     `samples` has `row` (place in the file, from 0) and columns of the samples table, at least
-    `duration_ns` and `ok`; a `duration_ns` that is null marks a row that could not be read.
+    `duration_ns` and `ok`; a `duration_ns` that is null marks a row that could not be read, unless
+    `unanswered`, which it may have, says that the request failed without one.
     """
 
     samples: Table

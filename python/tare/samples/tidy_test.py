@@ -1,0 +1,102 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Requests that failed without an answer, and what is left in the engine's memory."""
+
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from tare.errors import InputError
+from tare.samples import Asked, read_files, read_load_output
+from tare.samples.files import open_files
+from tare.samples.formats_test import T
+
+ASKED = Asked({"start": "at", "duration": "took", "ok": "ok"}, "ms")
+
+
+def written(path: Path, rows: list[str]) -> Path:
+    path.write_text("\n".join(["at,took,ok", *rows, ""]))
+    return path
+
+
+def test_a_failure_without_a_duration_is_an_error_and_no_latency(tmp_path: Path) -> None:
+    rows = [f"{T}.{place},{place + 1 if place % 2 else ''},{place % 2}" for place in range(10)]
+    path = written(tmp_path / "a.csv", rows)
+    (run, _) = read_files({"a": [path], "b": [path]}, "a", asked=ASKED).runs
+    assert (run.requests, run.errors, run.answered) == (10, 5, 5)
+    assert run.summaries["mean"] == 6_000_000
+    found = read_load_output(path, asked=ASKED)
+    assert found["duration_ns"].to_pylist()[:3] == [None, 2_000_000, None]
+    assert found["ok"].to_pylist()[:3] == [False, True, False]
+    assert found.schema.metadata[b"warnings"] == b""
+
+
+def test_a_run_in_which_all_failed_is_invalid_not_unreadable(tmp_path: Path) -> None:
+    path = written(tmp_path / "a.csv", [f"{T},,false", ",,false"])
+    (run, _) = read_files({"a": [path], "b": [path]}, "a", asked=ASKED).runs
+    assert (run.requests, run.errors, run.valid) == (2, 2, False)
+    assert "no successful request" in str(run.reason)
+
+
+def test_rows_that_do_not_say_that_they_failed_are_no_failures(tmp_path: Path) -> None:
+    rows = [f"{T},5,true", f"{T},,true", f"{T},,", f"{T}", f"{T},-1,false"]
+    found = read_load_output(written(tmp_path / "a.csv", rows), asked=ASKED)
+    assert found["ok"].to_pylist() == [True]
+    warnings = found.schema.metadata[b"warnings"]
+    assert b"4 rows without a usable time (place 2, 3, 4 \xe2\x80\xa6): left out" in warnings
+
+
+@pytest.mark.parametrize(
+    ("columns", "asked"),
+    [
+        ({"duration_ns": [7, None], "ok": [True, False]}, {}),
+        ({"took_ns": [7, None], "code": [200, 503]}, {"duration": "took_ns", "status": "code"}),
+    ],
+)
+def test_parquet_has_failures_without_a_duration_too(
+    tmp_path: Path, columns: dict[str, list[Any]], asked: dict[str, str]
+) -> None:
+    path = tmp_path / "a.parquet"
+    pq.write_table(pa.table(columns), path)
+    found = read_load_output(path, asked=Asked(asked))
+    assert found["duration_ns"].to_pylist() == [7, None]
+    assert found["ok"].to_pylist() == [True, False]
+
+
+def test_a_file_cut_inside_of_a_word_keeps_its_other_rows(tmp_path: Path) -> None:
+    path = written(tmp_path / "a.csv", [f"{T},1,true", f"{T},2,true", f"{T},3,tru"])
+    found = read_load_output(path, asked=ASKED)
+    assert found["duration_ns"].to_pylist() == [1_000_000, 2_000_000]
+    warnings = found.schema.metadata[b"warnings"].decode()
+    assert "column 'ok' has 'tru' and the like, neither true nor false, 1 times" in warnings
+    assert "1 row without a usable time (place 3): left out" in warnings
+
+
+def test_failures_have_a_place_in_the_warm_up(tmp_path: Path) -> None:
+    """Of 1,100 requests the first 100 failed and the next 100 were slow."""
+    slow = [50] * 100 + [10 + place % 5 for place in range(900)]
+    rows = [f"{T + place},,false" for place in range(100)]
+    rows += [f"{T + 100 + place},{took},true" for place, took in enumerate(slow)]
+    path = written(tmp_path / "a.csv", rows)
+    experiment = read_files({"a": [path], "b": [path]}, "a", warm_up="auto", asked=ASKED)
+    assert [run.requests for run in experiment.runs] == [900, 900]
+
+
+def test_only_requests_stay_in_memory(tmp_path: Path) -> None:
+    paths = [written(tmp_path / f"{n}.csv", [f"{T},5,true", "1,2,3,4"]) for n in range(3)]
+    backend = open_files({"a": paths}, asked=ASKED).backend
+    kept = backend.raw_sql(
+        "SELECT sum(estimated_size) FROM duckdb_tables() WHERE NOT internal"
+    ).fetchall()
+    assert kept == [(3,)]
+
+
+def test_what_the_engine_cannot_compute_is_one_line(tmp_path: Path) -> None:
+    path = tmp_path / "a.parquet"
+    numbers = {"t0_ns": [-(2**63) + 1], "t1_ns": [2**63 - 1]}
+    pq.write_table(pa.table(numbers), path)
+    with pytest.raises(InputError, match=r"a\.parquet: cannot be read: ") as raised:
+        read_load_output(path, asked=Asked({"start": "t0_ns", "end": "t1_ns"}))
+    assert "\n" not in str(raised.value)
