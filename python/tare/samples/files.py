@@ -3,14 +3,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from tare.errors import InputError
 from tare.samples.counted import Counted, Histogram
-from tare.samples.engine import connect, count_rows, summaries
+from tare.samples.engine import connect, summaries
 from tare.samples.formats import read
 from tare.samples.formats.asked import NOTHING, Asked
 from tare.samples.model import REQUEST, Experiment, Run
@@ -73,15 +73,8 @@ def open_files(
     )
     warnings = [warning for one in runs for warning in _warnings(one)]
     cut, more = _warm_up(runs, warm_up)
-    for one in runs:
-        if isinstance(one.requests, Counted):
-            continue
-        count = count_rows(one.requests.table)
-        if cut >= count:
-            raise InputError(
-                f"{one.path}: {count:,} requests, all of them within the warm-up of {cut:,};"
-                " choose a smaller --warmup"
-            )
+    if cut:
+        more += [warning for one in runs for warning in _lost(one, cut)]
     return Files(backend, runs, cut, (*warnings, *more))
 
 
@@ -116,13 +109,10 @@ def _runs_of_requests(files: Files) -> list[Run]:
         end: Any = table.start_ns + table.duration_ns if timed else ibis.null("int64")
         start: Any = table.start_ns if timed else ibis.null("int64")
         kept = table.filter(table.place >= files.warm_up)
-        span: Any = (
-            kept.span.fill_null(REQUEST) if "span" in kept.columns else ibis.literal(REQUEST)
-        )
         tables.append(
             kept.select(
                 run=ibis.literal(number),
-                span=span,
+                span=_span(kept),
                 ok=kept.ok,
                 latency_ns=kept.latency_ns,
                 start_ns=start,
@@ -231,6 +221,7 @@ def _requests(backend: Backend, path: Path, condition: str, asked: Asked) -> Req
     window = ibis.window(group_by=spans, order_by="place")
     table = table.mutate(place=ibis.row_number().over(window))
     stored = backend.create_table(ibis.util.gen_name("condition"), table, temp=True)
+    backend.drop_table(requests.table.op().name)
     note = f"{path}: holds {len(names)} conditions; only the requests of '{condition}' were taken"
     return replace(requests, table=stored, warnings=(*requests.warnings, note))
 
@@ -253,23 +244,55 @@ def _warm_up(runs: Sequence[RunFile], asked: WarmUp) -> tuple[int, list[str]]:
         return asked, []
     warnings, cuts = [], [0]
     for one in runs:
-        found = [mser5(series) for series in _series(one)]
-        cut = None if None in found else max(one or 0 for one in found)
-        if cut is None:
+        found = [_steady_from(series) for series in _series(one)]
+        known = [place for place in found if place is not None]
+        if len(known) < len(found):
             warnings.append(
                 f"{one.path}: no steady state seen (MSER-5 puts the end of the warm-up past half"
                 " of the run, or the run is too short): nothing of it counts towards the warm-up"
             )
         else:
-            cuts.append(cut)
+            cuts += known
     warnings.append(f"warm-up: the first {max(cuts):,} requests of every run are left out (MSER-5)")
     return max(cuts), warnings
 
 
-def _series(file: RunFile) -> list[npt.NDArray[np.float64]]:
-    """Latencies in time order, one array a span."""
+def _series(file: RunFile) -> list[Table]:
+    """The requests that have a latency, one table a span."""
     assert isinstance(file.requests, Requests)
     table = file.requests.table
-    names = _values(table, "span") if "span" in table.columns else [None]
-    spans = [table if name is None else table.filter(table.span == name) for name in names]
-    return [one.order_by("place").latency_ns.to_pyarrow().to_numpy() for one in spans]
+    table = table.mutate(span=_span(table)).filter(table.latency_ns.notnull())
+    return [table.filter(table.span == name) for name in _values(table, "span")]
+
+
+def _steady_from(requests: Table) -> int | None:
+    """The place of the first request after the warm-up; None where there is no steady state."""
+    found = requests.order_by("place").select("place", "latency_ns").to_pyarrow()
+    cut = mser5(found["latency_ns"].to_numpy())
+    # Those that failed without an answer have places too.
+    return int(found["place"][cut].as_py()) if cut else cut
+
+
+def _span(table: Table) -> Any:
+    import ibis
+
+    return table.span.fill_null(REQUEST) if "span" in table.columns else ibis.literal(REQUEST)
+
+
+def _lost(file: RunFile, cut: int) -> Iterator[str]:
+    """Spans that the warm-up leaves nothing of. Raises InputError where that is all of them."""
+    assert isinstance(file.requests, Requests)
+    table = file.requests.table
+    counts = table.group_by(span=_span(table)).aggregate(count=table.count())
+    rows = counts.order_by("span").to_pyarrow().to_pylist()
+    lost = [row for row in rows if row["count"] <= cut]
+    if len(lost) == len(rows):
+        raise InputError(
+            f"{file.path}: {sum(row['count'] for row in rows):,} requests, all of them within the"
+            f" warm-up of {cut:,}; choose a smaller --warmup"
+        )
+    for row in lost:
+        yield (
+            f"{file.path}: '{row['span']}' has {row['count']:,} requests, all of them within the"
+            f" warm-up of {cut:,}: left out"
+        )
