@@ -142,6 +142,12 @@ def test_latency_counts_from_the_intended_start(tmp_path: Path) -> None:
     assert experiment.runs[0].summaries["mean"] == 100_000 + 7 + 2.5
 
 
+def test_a_folders_name_is_no_pattern(tmp_path: Path) -> None:
+    write_result(tmp_path / "r1", intended=True)
+    named = write_result(tmp_path / "r[1]")
+    assert read_result(named).runs[0].summaries["p50"] == 100_000
+
+
 def test_a_stolen_slice_leaves_out_its_round_and_the_one_before(tmp_path: Path) -> None:
     experiment = read_result(write_result(tmp_path, steal={(1, 10): 10e6}))
     # Slice 10 is plain's in round 5; rounds 4 and 5 of 20 go, for both conditions of block 1.
