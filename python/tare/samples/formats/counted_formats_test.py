@@ -175,13 +175,20 @@ def test_oha_json(tmp_path: Path) -> None:
     path.write_text(json.dumps(oha()))
     experiment = read_files({"a": [path], "b": [path]}, "a")
     run = experiment.runs[0]
-    assert (run.requests, run.errors, run.answered) == (103, 3, 100)
+    assert (run.requests, run.errors, run.answered) == (103, 13, 90)
     assert run.summaries == pytest.approx({"p50": 3e6, "p95": 6e6, "p99": 7e6, "mean": 3.1e6})
     told = " ".join(experiment.warnings)
     assert "10 answers of status 400 or above are among oha's latencies" in told
     assert "2 requests were cut off by the end of the run: not counted" in told
     durations = read_load_output(path)["duration_ns"].drop_null().to_numpy()
     assert np.percentile(durations, 50) == pytest.approx(3e6, rel=0.02)
+
+
+def test_a_run_of_refusals_is_invalid(tmp_path: Path) -> None:
+    path = tmp_path / "a.json"
+    path.write_text(json.dumps(oha(statusCodeDistribution={"503": 100})))
+    run = read_files({"a": [path], "b": [path]}, "a").runs[0]
+    assert (run.valid, run.requests, run.errors, run.summaries) == (False, 103, 103, {})
 
 
 def test_a_run_without_an_answer_is_invalid(tmp_path: Path) -> None:

@@ -56,3 +56,10 @@ def test_a_cut_table_of_wrk2_has_no_tail(tmp_path: Path) -> None:
     (tmp_path / "cut.txt").write_text(WRK2[: WRK2.index("       9.991")])
     with pytest.raises(InputError, match=r"cut\.txt: its percentile table breaks off"):
         read_load_output(tmp_path / "cut.txt")
+
+
+def test_requests_that_wrk2_lost_have_failed(tmp_path: Path) -> None:
+    lost = "  Socket errors: connect 0, read 3, write 0, timeout 4\n"
+    found = read_text(tmp_path, "a.txt", WRK2 + lost)
+    assert found["ok"].count(False) == 2 + 7
+    assert found["ok"].count(True) == 4

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from tare.errors import InputError
 from tare.samples.counted import Counted, Histogram
@@ -25,9 +25,11 @@ def read(backend: Backend, path: Path) -> Counted:  # noqa: ARG001
         statuses = {int(key): int(value) for key, value in found["statusCodeDistribution"].items()}
         errors = {key: int(value) for key, value in found["errorDistribution"].items()}
         whole, percentiles = found["summary"], found["latencyPercentiles"]
-        answered = sum(statuses.values())
-        failed = sum(count for kind, count in errors.items() if kind != CUT_OFF)
-        notes = _notes(statuses, errors.get(CUT_OFF, 0))
+        refused = sum(count for status, count in statuses.items() if status >= 400)
+        # Their latencies are among the others, nobody knows where: they are taken off evenly.
+        answered = sum(statuses.values()) - refused
+        failed = refused + sum(count for kind, count in errors.items() if kind != CUT_OFF)
+        notes = _notes(refused, errors.get(CUT_OFF, 0))
         if not answered:
             none = np.zeros(0)
             return Counted((Histogram(none, none, none.astype(np.int64), failed),), notes)
@@ -44,9 +46,9 @@ def read(backend: Backend, path: Path) -> Counted:  # noqa: ARG001
     return Counted((bins,), notes)
 
 
-def _notes(statuses: dict[int, Any], cut_off: int) -> tuple[str, ...]:
+def _notes(refused: int, cut_off: int) -> tuple[str, ...]:
     notes = ["oha's JSON has percentiles, no requests: --output-format csv lists them"]
-    if refused := sum(count for status, count in statuses.items() if status >= 400):
+    if refused:
         notes.append(f"{refused:,} answers of status 400 or above are among oha's latencies")
     if cut_off:
         notes.append(f"{cut_off:,} requests were cut off by the end of the run: not counted")

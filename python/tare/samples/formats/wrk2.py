@@ -8,8 +8,12 @@ upper one, so quantiles are never too low and at most one line too high.
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
 
 from tare.errors import InputError
 from tare.samples.counted import Counted, Histogram, points
@@ -19,7 +23,8 @@ if TYPE_CHECKING:
     from ibis.backends.duckdb import Backend
 
 _LINE = re.compile(r"^\s*(\d+\.\d+)\s+([01]\.\d+)\s+(\d+)\s+(\d+\.\d+|inf)\s*$")
-_FAILED = re.compile(r"^\s*(Non-2xx or 3xx responses|Socket errors): .*$", re.MULTILINE)
+_REFUSED = re.compile(r"^\s*Non-2xx or 3xx responses: (\d+)", re.MULTILINE)
+_SOCKET = re.compile(r"^\s*Socket errors: (.*)$", re.MULTILINE)
 
 
 def read(backend: Backend, path: Path) -> Counted:  # noqa: ARG001
@@ -35,11 +40,18 @@ def read(backend: Backend, path: Path) -> Counted:  # noqa: ARG001
     if not whole:
         raise InputError(f"{path}: its percentile table breaks off; was the output cut?")
     values, requests = zip(*counted, strict=True)
-    notes = tuple(
-        f"wrk2 counts failed requests among its latencies: {line.group(0).strip()}"
-        for line in _FAILED.finditer(text)
-    )
-    return Counted((Histogram(**points(values, requests)),), notes)
+    refused = min(sum(map(int, _REFUSED.findall(text))), sum(requests))
+    lost = sum(int(number) for line in _SOCKET.findall(text) for number in re.findall(r"\d+", line))
+    note = f"{refused:,} answers other than 2xx and 3xx are among wrk2's latencies"
+    bins = Histogram(**points(values, _thinned(requests, refused)), errors=refused + lost)
+    return Counted((bins,), (note,) if refused else ())
+
+
+def _thinned(requests: Sequence[int], refused: int) -> npt.NDArray[np.int64]:
+    """Counts without the failed requests, evenly: nobody knows which latencies are theirs."""
+    until = np.cumsum(requests)
+    kept: npt.NDArray[np.int64] = np.round(until * (1 - refused / until[-1])).astype(np.int64)
+    return np.diff(kept, prepend=0)
 
 
 def _counted(text: str) -> tuple[list[tuple[int, int]], bool]:
