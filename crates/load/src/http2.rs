@@ -392,3 +392,7 @@ fn lock(woken: &Woken) -> MutexGuard<'_, Vec<usize>> {
 fn key(target: usize, link: usize) -> u64 {
     (target as u64) << 32 | link as u64
 }
+
+#[cfg(test)]
+#[path = "http2_test.rs"]
+mod tests;
