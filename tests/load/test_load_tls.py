@@ -219,6 +219,22 @@ def test_a_handshake_that_fails_later_is_an_error_of_its_request(
     assert {row["error"] for row in measured.samples} <= {"tls", "connect"}
 
 
+def test_connections_are_made_ahead_for_one_time_out_at_most(
+    pair: tuple[Path, Path], measure: Measure
+) -> None:
+    came: list[float] = []
+
+    def be_slow() -> None:
+        came.append(time.monotonic())
+        time.sleep(0.3)
+
+    with tls.server(pair, _answer, be_slow) as url:
+        load = ["--users", "20", "--requests", "20", "--timeout", "600ms"]
+        measure(url, "--insecure", *load)
+    # One after another they would take 6 s; those that are made when needed come together.
+    assert max(came) - min(came) < 3
+
+
 @pytest.mark.parametrize("users", ["1", "3"])
 def test_a_handshake_without_end_is_given_up(
     silent: str, pair: tuple[Path, Path], measure: Measure, users: str

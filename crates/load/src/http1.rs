@@ -11,7 +11,7 @@ use crate::target::Target;
 use crate::wire::{News, Place, Wire};
 use std::io;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 pub struct Http1 {
     targets: Arc<[Target]>,
@@ -112,12 +112,17 @@ impl User {
 impl Wire for Http1 {
     fn prepare(&mut self, target: usize, users: usize, patience: Duration) {
         let users = if self.per_request { 0 } else { users };
-        let waiting = Waiting::Blocking { connect: patience };
+        let start = Instant::now();
         for (at, user) in self.users[target].iter_mut().enumerate() {
             user.keep_if_quiet();
             if user.connection.is_some() || at >= users {
                 continue;
             }
+            let left = patience.saturating_sub(start.elapsed());
+            if left.is_zero() {
+                return;
+            }
+            let waiting = Waiting::Blocking { connect: left };
             let opened = Connection::open(&self.targets[target], waiting);
             let opened = opened.and_then(|connection| {
                 connection.channel().socket().never_block()?;
@@ -128,7 +133,6 @@ impl Wire for Http1 {
             user.wants_to_write = false;
             match opened {
                 Ok(connection) => user.connection = Some(connection),
-                // To wait for each of them here would take hours with many users.
                 Err(error) if error.kind() == io::ErrorKind::TimedOut || stop::asked() => return,
                 Err(_) => {}
             }

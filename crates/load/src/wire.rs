@@ -20,8 +20,9 @@ pub enum News {
 
 /// Each user has one request under way at most: opened, then sent, then ended or given up.
 pub trait Wire {
-    /// Makes connections of so many users, outside of the timed part; those that cannot be made
-    /// are errors of the requests that need them. It waits for `patience` at most.
+    /// Makes connections of so many users, outside of the timed part, for `patience` at most, as
+    /// with many users it could take hours. The others are made when a request needs them, and
+    /// those that cannot be made are its errors.
     fn prepare(&mut self, target: usize, users: usize, patience: Duration);
 
     /// Whether the user's request can be sent now; if not, there will be news. `idle` users may
