@@ -192,8 +192,6 @@ class Group:
         self, run: int, condition: Condition, measured: dict[str, Measured]
     ) -> dict[str, Any]:
         """Writes the files of one run and returns its entry in the manifest."""
-        import pyarrow.compute as pc
-
         name = condition.name
         key = RunKey(self.lab.experiment, self.environment, name, self.block, run, self.lab.host)
         found = measured.get(name)
@@ -213,11 +211,9 @@ class Group:
             self.lab.folder.write("samples", found.samples, key)
             if found.machine is not None:
                 self.lab.folder.write("machine", found.machine, key)
-            if found.samples.num_rows and "start_ns" in found.samples.column_names:
-                start = found.samples["start_ns"]
-                ends = pc.add(start, found.samples["duration_ns"])
-                started = pc.min(start).as_py()
-                duration = pc.max(ends).as_py() - started
+            started, ended = found.extent()
+            if started is not None and ended is not None:
+                duration = ended - started
             self.check_errors(name, found)
         reason = self.reasons.get(name)
         return {

@@ -36,6 +36,19 @@ class Measured:
     oddities: Sequence[str] = ()
     """What was odd about the output of a foreign generator."""
 
+    def extent(self) -> tuple[int | None, int | None]:
+        """First start and last end in ns; None where nothing has a start, or nothing an end.
+
+        Requests that failed may have neither.
+        """
+        import pyarrow.compute as pc
+
+        if "start_ns" not in self.samples.column_names:
+            return None, None
+        start = self.samples["start_ns"]
+        last = pc.max(pc.add(start, self.samples["duration_ns"]))
+        return pc.min(start).as_py(), last.as_py()
+
 
 @dataclass(frozen=True)
 class Target:
@@ -288,4 +301,6 @@ def _without_first(samples: "pa.Table", load: CommandLoad) -> "pa.Table":
             ' set warmup = "0s" and let the generator warm up before it records'
         )
     start = samples["start_ns"]
-    return samples.filter(pc.greater_equal(start, pc.min(start).as_py() + load.warmup))
+    later = pc.greater_equal(start, pc.add(pc.min(start), load.warmup))
+    # What failed without a start stays: it counts as failed, whenever that was.
+    return samples.filter(pc.fill_null(later, True))
