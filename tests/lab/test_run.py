@@ -238,7 +238,7 @@ WRK2 = """\
   Value   Percentile   TotalCount 1/(1-Percentile)
   1.000     0.500000           50         2.00
   2.000     1.000000          100          inf
-  Non-2xx or 3xx responses: 3
+  Non-2xx or 3xx responses: 1
 """
 
 
@@ -254,9 +254,10 @@ def test_a_foreign_load_generator_that_keeps_a_histogram(experiment: Experiment)
     for run in experiment.manifest["runs"]:
         assert run["valid"], run
         assert run["requests"] == 100
+        assert run["errors"] == 1
         assert run["started_ns"] is None
     warnings = experiment.manifest["warnings"]
-    assert any("Non-2xx or 3xx responses: 3" in warning for warning in warnings), warnings
+    assert any("1 answers other than 2xx and 3xx" in warning for warning in warnings), warnings
 
 
 def test_a_foreign_file_of_any_columns(experiment: Experiment) -> None:
