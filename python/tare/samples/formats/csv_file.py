@@ -32,8 +32,7 @@ def read_text(backend: Backend, path: Path) -> tuple[Table, int]:
     Lost are rows with too many fields, and those that broken quotes made part of another.
     """
     delimiter, names = _header(path)
-    expected = "a header and one row a request"
-    with _sound(path) as (sound, lines), _blamed(path, f"as CSV; expected {expected}"):
+    with _sound(path) as (sound, lines), _blamed(path, "CSV: a header and one row a request"):
         table, rejected = _stored(
             backend,
             sound,
@@ -58,7 +57,7 @@ def equal_rows(table: Table) -> int:
 
 def read_lines(backend: Backend, path: Path) -> tuple[Table, int]:
     """The file's lines as `line` with `row`, and how many could not be taken as text."""
-    with _sound(path) as (sound, _), _blamed(path, "as lines of text"):
+    with _sound(path) as (sound, _), _blamed(path, "lines of text"):
         table, rejected = _stored(
             backend,
             sound,
@@ -102,14 +101,16 @@ def _within_quotes(table: Table, delimiter: str) -> tuple[int, int]:
 
 
 @contextmanager
-def _blamed(path: Path, how: str) -> Iterator[None]:
+def _blamed(path: Path, expected: str) -> Iterator[None]:
     """Turns what the engine says of the file it reads into an error about the user's."""
     import duckdb
 
     try:
         yield
     except duckdb.Error as error:
-        raise InputError(f"{path}: cannot be read {how}: {first_line(error)}") from error
+        raise InputError(
+            f"{path}: cannot be read: {first_line(error)}; expected {expected}"
+        ) from error
 
 
 def _stored(backend: Backend, path: Path, **options: Any) -> tuple[Table, int]:
@@ -141,22 +142,24 @@ def _stored(backend: Backend, path: Path, **options: Any) -> tuple[Table, int]:
 def _sound(path: Path) -> Iterator[tuple[Path, int]]:
     """A file that the engine takes apart, and how many lines are not empty.
 
-    It is the file itself, or a copy where lines are not UTF-8 or end in different ways: the engine
-    would drop the ones and refuse the others.
+    It is the file itself, or a copy where lines are not UTF-8, end in different ways or have a
+    carriage return inside: the engine would drop the first and refuse the others.
     """
     lines, sound, ends = 0, True, set()
     try:
         with opened(path) as file:
             for line in file:
                 lines += bool(line.strip(b"\r\n"))
-                sound = sound and (line.isascii() or _is_utf8(line))
-                if line[-1:] == b"\n":
-                    ends.add(line[-2:-1] == b"\r")
+                returned = line.endswith(b"\r\n")
+                if returned or line.endswith(b"\n"):
+                    ends.add(returned)
+                sound = sound and line.count(b"\r") == returned and _is_utf8(line)
         if sound and len(ends) < 2:
             yield path, lines
             return
         with opened(path) as file, NamedTemporaryFile(suffix=".csv") as copy:
-            copy.writelines(_text(line.rstrip(b"\r\n")).encode() + b"\n" for line in file)
+            for line in file:
+                copy.write(_text(line.rstrip(b"\r\n").replace(b"\r", b" ")).encode() + b"\n")
             copy.flush()
             yield Path(copy.name), lines
     except UNREADABLE as error:
@@ -164,6 +167,8 @@ def _sound(path: Path) -> Iterator[tuple[Path, int]]:
 
 
 def _is_utf8(line: bytes) -> bool:
+    if line.isascii():
+        return True
     try:
         line.decode()
     except UnicodeDecodeError:

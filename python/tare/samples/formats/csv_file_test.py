@@ -44,3 +44,9 @@ def test_lines_may_end_in_different_ways(tmp_path: Path, ends: tuple[str, ...]) 
     found = read(tmp_path, "a.csv", text)
     assert found["duration_ns"] == [5_000_000, 6_000_000]
     assert found["warnings"] == []
+
+
+def test_a_carriage_return_inside_of_a_line_costs_no_other_row(tmp_path: Path) -> None:
+    found = read(tmp_path, "a.csv", "latency_ms,text\n1,50 %\r100 %\n2,x\r\r\n3\r4,y\n")
+    assert found["duration_ns"] == [1_000_000, 2_000_000]
+    assert found["warnings"] == ["1 row without a usable time (place 3): left out"]
