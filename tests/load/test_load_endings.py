@@ -12,11 +12,10 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from tests.load.conftest import TARE_LOAD, Measurement, Nginx, rows, rows_of_a_part
+from tests.load.conftest import TARE_LOAD, Measure, Nginx, rows, rows_of_a_part
 from tests.rights import may_make_namespaces
 
 
@@ -63,9 +62,7 @@ def test_a_signal_ends_the_measurement_and_keeps_it(
 
 
 @pytest.mark.parametrize("users", ["1", "2"])
-def test_a_time_out_is_given_up_soon_after_it(
-    silent: str, measure: Callable[..., Measurement], users: str
-) -> None:
+def test_a_time_out_is_given_up_soon_after_it(silent: str, measure: Measure, users: str) -> None:
     measured = measure(silent, "--timeout", "110ms", "--requests", "6", "--users", users)
     assert {row["error"] for row in measured.samples} == {"timeout"}
     durations = [row["duration_ns"] for row in measured.samples]

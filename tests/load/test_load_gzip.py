@@ -3,19 +3,18 @@
 
 import gzip
 import urllib.request
-from collections.abc import Callable
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from tests.load.conftest import Measurement, free_ports, serving
+from tests.load.conftest import Measure, free_ports, serving
 
 TEXT = b"the same line again\n" * 500
 
 
 @pytest.mark.parametrize("users", ["1", "3"])
 def test_a_compressed_body_is_compared_and_counted_as_it_came(
-    tmp_path: Path, measure: Callable[..., Measurement], users: str
+    tmp_path: Path, measure: Measure, users: str
 ) -> None:
     folder = tmp_path / "nginx"
     folder.mkdir()
@@ -29,7 +28,7 @@ def test_a_compressed_body_is_compared_and_counted_as_it_came(
         _check(url, tmp_path, measure, users)
 
 
-def _check(url: str, tmp_path: Path, measure: Callable[..., Measurement], users: str) -> None:
+def _check(url: str, tmp_path: Path, measure: Measure, users: str) -> None:
     header = {"Accept-Encoding": "gzip"}
     with urllib.request.urlopen(urllib.request.Request(url, headers=header)) as answer:
         compressed = answer.read()

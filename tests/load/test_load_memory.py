@@ -7,12 +7,11 @@
 import os
 import shutil
 import subprocess
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.load.conftest import TARE_LOAD, wait_for
+from tests.load.conftest import TARE_LOAD, most_kib, wait_for
 
 from tare.lab.ports import free_port
 
@@ -51,15 +50,8 @@ def _most_kib(url: str, requests: int, *more: str) -> int:
     # The rows go nowhere: a hundred million of them would be 6 GB.
     files = ["--out", "/dev/null", "--machine", "/dev/null"]
     load = ["--users", "16", "--warmup", "0s", "--requests", str(requests), *more]
-    most = 0
-    with subprocess.Popen(
-        [TARE_LOAD, "http", url, "--json", *load, *files], stdout=subprocess.DEVNULL
-    ) as process:
-        status = Path(f"/proc/{process.pid}/status")
-        while process.poll() is None:
-            for line in status.read_text().splitlines():
-                if line.startswith("VmHWM:"):
-                    most = int(line.split()[1])
-            time.sleep(0.02)
+    command = [TARE_LOAD, "http", url, "--json", *load, *files]
+    with subprocess.Popen(command, stdout=subprocess.DEVNULL, text=True) as process:
+        most = most_kib(process)
     assert process.returncode == 0
     return most

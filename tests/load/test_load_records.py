@@ -2,14 +2,11 @@
 """What tare-load records is what the server saw."""
 
 from collections import Counter
-from collections.abc import Callable
 from itertools import pairwise
 from typing import Any
 
 import pytest
-from tests.load.conftest import Measurement, Nginx
-
-Measure = Callable[..., Measurement]
+from tests.load.conftest import Measure, Measurement, Nginx
 
 
 @pytest.mark.parametrize(

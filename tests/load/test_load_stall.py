@@ -4,13 +4,12 @@
 import asyncio
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from itertools import pairwise
 
 import pytest
-from tests.load.conftest import Measurement
+from tests.load.conftest import Measure, Measurement
 
-Measure = Callable[..., Measurement]
 STALL = 0.2
 STALLED_REQUEST = 50
 ANSWER = b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"
