@@ -19,7 +19,7 @@ const PAUSE: Nanoseconds = 1_000_000;
 /// late nobody may have seen yet that the server has closed it.
 const IDLE: Nanoseconds = 1_000_000;
 /// A thread that sleeps until a request's time wakes up after it, in a virtual machine by tens of
-/// microseconds: the last bit of the way is awaited awake.
+/// microseconds: the last bit of the way is awaited awake (docs/decisions/0072).
 const NEAR: Nanoseconds = 50_000;
 
 pub struct Pool<W> {
