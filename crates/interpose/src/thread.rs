@@ -21,8 +21,6 @@ pub struct ThreadBlock {
     /// For the library: what the thread has claimed in shared memory, 0 for nothing. A
     /// child of fork begins with nothing.
     pub claim: AtomicU32,
-    /// For the library: not 0 while the thread is where a signal handler must not be, too.
-    pub busy: AtomicU32,
     /// For the library: ticks that the last call that was timed spent before the real call.
     pub before: AtomicU32,
     /// For the library: calls until the next that is timed so.
@@ -95,7 +93,6 @@ impl ThreadBlock {
         if is_new || self.pid.load(Relaxed) != pid {
             self.tid.store(syscall::gettid(), Relaxed);
             self.claim.store(0, Relaxed);
-            self.busy.store(0, Relaxed);
             self.pid.store(pid, Relaxed);
         }
         (pid, self.tid.load(Relaxed))

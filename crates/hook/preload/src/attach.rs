@@ -37,8 +37,9 @@ fn find(handover: &Handover, fd: c_int, kind: u32, access: Access) -> Option<Seg
         let mut path = Path { bytes: [0; 48], length: 0 };
         write!(path, "/proc/{pid}/fd/{fd}\0").ok()?;
         let path = CStr::from_bytes_until_nul(&path.bytes).ok()?;
-        let flags = if access == Access::ReadOnly { libc::O_RDONLY } else { libc::O_RDWR };
-        let fd = syscall::open(path, flags).ok()?;
+        let rights = if access == Access::ReadOnly { libc::O_RDONLY } else { libc::O_RDWR };
+        // By now the number may be a pipe's, which waits for a writer, or a terminal's.
+        let fd = syscall::open(path, rights | libc::O_NONBLOCK | libc::O_NOCTTY).ok()?;
         let segment = open(fd);
         syscall::close(fd);
         segment

@@ -45,25 +45,18 @@ fn address(call: i64, fd: c_int) -> (u16, u16, [u8; 16]) {
 }
 
 impl Hook {
-    /// Puts an event into this thread's ring, or counts it as lost.
-    #[cold]
-    pub fn record(self, make: impl FnOnce(u32, u32) -> Event) {
+    /// Puts events into this thread's ring, or counts them as lost. Not for two at a time of
+    /// one thread: a signal handler must not come in between.
+    pub fn record(self, events: impl ExactSizeIterator<Item = impl FnOnce(u32, u32) -> Event>) {
         let block = ThreadBlock::get();
         let (pid, tid) = block.identity();
-        // A signal handler must not write into the ring while the thread is writing.
-        if block.busy.swap(1, Relaxed) != 0 {
-            self.shared.lost.fetch_add(1, Relaxed);
+        let Some(ring) = self.ring(block, tid).and_then(EventRing::ring) else {
+            self.shared.lost.fetch_add(events.len() as u64, Relaxed);
             return;
+        };
+        for make in events {
+            ring.push(&make(pid, tid).encode());
         }
-        match self.ring(block, tid).and_then(EventRing::ring) {
-            Some(ring) => {
-                ring.push(&make(pid, tid).encode());
-            }
-            None => {
-                self.shared.lost.fetch_add(1, Relaxed);
-            }
-        }
-        block.busy.store(0, Relaxed);
     }
 
     /// The ring that the thread owns; at first, a free one.

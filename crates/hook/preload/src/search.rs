@@ -1,14 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 use crate::connection::Flow;
-use crate::event::Ends;
+use crate::finds::{Find, Finds};
 use crate::hook::Hook;
 use crate::vectors::Vectors;
 use core::ffi::c_int;
-use core::ops::ControlFlow::{self, Break, Continue};
+use core::ops::ControlFlow::{Break, Continue};
 use core::sync::atomic::Ordering::Relaxed;
-use tare_hook_segment::{
-    Action, Attributes, Counters, Direction, Event, Match, Scope, Unseen, View,
-};
+use tare_hook_segment::{Action, Attributes, Counters, Direction, Match, Scope, Unseen, View};
 use tare_interpose::{Kind, Symbol};
 
 /// How often a search begins anew under newer rules before it is given up.
@@ -35,7 +33,8 @@ pub enum Outcome {
 }
 
 /// The bytes searched changed their rules meanwhile.
-struct Torn;
+#[derive(Debug, PartialEq, Eq)]
+pub struct Torn;
 
 impl Search<'_> {
     /// Searches bytes that went through the socket, and records every match.
@@ -150,7 +149,7 @@ impl Search<'_> {
         bytes: Vectors<'_>,
         everything: bool,
     ) -> Result<Outcome, Torn> {
-        let mut ends = None;
+        let mut finds = Finds::new(self, view);
         let mut result = Ok(Outcome::Pass);
         let mut state = self.flow.state(view.generation);
         let mut before = self.flow.position();
@@ -161,25 +160,19 @@ impl Search<'_> {
                 if !everything && !blocks {
                     return Continue(());
                 }
-                if !view.holds() {
-                    result = Err(Torn);
-                    return Break(());
-                }
-                let ends = *ends.get_or_insert_with(|| Ends::of(self.fd));
                 let end = before + found.end as u64;
-                self.record(view, found, keyword, end, ends);
-                if blocks {
-                    result = Ok(Outcome::Block);
-                    return Break(());
-                }
-                ControlFlow::Continue(())
+                let offset = end.saturating_sub(keyword.length.into());
+                let find = Find { keyword: found.keyword, action: keyword.action, offset };
+                let outcome = if blocks { Outcome::Block } else { Outcome::Pass };
+                result = finds.add(find).map(|()| outcome);
+                if result == Ok(Outcome::Pass) { Continue(()) } else { Break(()) }
             });
-            if !matches!(result, Ok(Outcome::Pass)) {
+            if result != Ok(Outcome::Pass) {
                 break;
             }
             before += part.len() as u64;
         }
-        result
+        finds.record().and(result)
     }
 
     /// What the keyword found wants, if it wants it here.
@@ -188,30 +181,6 @@ impl Search<'_> {
         let here = keyword.directions.contain(self.direction)
             && self.scopes() & 1 << keyword.scope as u32 != 0;
         here.then_some(keyword)
-    }
-
-    fn record(&self, view: View<'_>, found: Match, keyword: Attributes, end: u64, ends: Ends) {
-        let counters = self.counters;
-        counters.matches.fetch_add(1, Relaxed);
-        if keyword.action == Action::Block {
-            counters.blocked.fetch_add(1, Relaxed);
-        }
-        self.hook.record(|pid, tid| Event {
-            ticks: tare_clock::ticks(),
-            pid,
-            tid,
-            generation: view.generation,
-            keyword: found.keyword,
-            symbol: self.symbol as u16,
-            direction: self.direction,
-            action: keyword.action,
-            offset: end.saturating_sub(keyword.length.into()),
-            family: ends.family,
-            local_port: ends.local_port,
-            remote_port: ends.remote_port,
-            local: ends.local,
-            remote: ends.remote,
-        });
     }
 }
 

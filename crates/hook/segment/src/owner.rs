@@ -25,15 +25,24 @@ impl Shared {
         (0..RINGS).filter(is_used)
     }
 
-    /// Takes a free ring for the calling thread, which has number `tid`; says its place.
+    /// Takes a ring for the calling thread, which has number `tid` and no ring that it knows
+    /// of; says its place. One that has the number already is its own from before an exec, or
+    /// that of a thread which has ended.
     pub fn claim(&self, tid: u32) -> Option<usize> {
+        let is_here = || namespace().is_some_and(|own| own == self.namespace.load(Relaxed));
         let mut places = (0..RINGS).map(|step| (tid as usize + step) % RINGS);
+        let mut own = places.clone().filter(|place| self.owners[*place].load(Relaxed) == tid);
+        if let Some(place) = own.next()
+            && is_here()
+        {
+            return Some(place);
+        }
         let take = |place: &usize| {
             self.owners[*place].compare_exchange(0, tid | FOREIGN, AcqRel, Relaxed).is_ok()
         };
         let place = places.find(take)?;
         self.used[place / 64].fetch_or(1 << (place % 64), Relaxed);
-        if namespace().is_some_and(|own| own == self.namespace.load(Relaxed)) {
+        if is_here() {
             self.owners[place].store(tid, Relaxed);
         }
         Some(place)
@@ -70,6 +79,7 @@ mod tests {
         shared.settle();
         let place = shared.claim(7).unwrap();
         assert_eq!((place, shared.owner(place)), (7, Some(7)));
+        assert_eq!(shared.claim(7), Some(7), "executed another program");
 
         shared.namespace.store(1, Relaxed);
         let place = shared.claim(7).unwrap();

@@ -30,8 +30,7 @@ pub struct Shared {
     _header: [AtomicU64; 8],
     /// Processes that mapped it: one for each exec, none for a fork.
     pub attached: AtomicU64,
-    /// Events that found no free ring, or came in the middle of another (a signal handler).
-    /// Those that found their ring full are counted in the ring.
+    /// Events that found no free ring. Those that found their ring full are counted in the ring.
     pub lost: AtomicU64,
     /// By ring: the number of the thread that owns it, 0 if it is free; see `owner`. A thread
     /// takes a free ring for its first event, by compare-and-swap; tare-hook frees the ring of
