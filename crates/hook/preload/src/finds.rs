@@ -2,6 +2,7 @@
 use crate::event::Ends;
 use crate::search::{Search, Torn};
 use crate::signals;
+use core::mem::MaybeUninit;
 use core::sync::atomic::Ordering::Relaxed;
 use tare_hook_segment::{Action, Event, View};
 
@@ -22,19 +23,20 @@ pub struct Finds<'a> {
     search: &'a Search<'a>,
     view: View<'a>,
     ends: Option<Ends>,
-    waiting: [Find; TOGETHER],
+    /// The first `count` of them are there; most calls have none, and write none.
+    waiting: [MaybeUninit<Find>; TOGETHER],
     count: usize,
 }
 
 impl<'a> Finds<'a> {
     pub fn new(search: &'a Search<'a>, view: View<'a>) -> Self {
-        let none = Find { keyword: 0, action: Action::Trace, offset: 0 };
-        Self { search, view, ends: None, waiting: [none; TOGETHER], count: 0 }
+        let waiting = [const { MaybeUninit::uninit() }; TOGETHER];
+        Self { search, view, ends: None, waiting, count: 0 }
     }
 
     /// Takes one more; records all where there is room for no other.
     pub fn add(&mut self, find: Find) -> Result<(), Torn> {
-        self.waiting[self.count] = find;
+        self.waiting[self.count].write(find);
         self.count += 1;
         if self.count == TOGETHER { self.record() } else { Ok(()) }
     }
@@ -43,6 +45,8 @@ impl<'a> Finds<'a> {
     /// of them, or none where a signal handler jumps away first.
     pub fn record(&mut self) -> Result<(), Torn> {
         let finds = &self.waiting[..core::mem::take(&mut self.count)];
+        // SAFETY: `add` has written them.
+        let finds = unsafe { finds.assume_init_ref() };
         if finds.is_empty() {
             return Ok(());
         }
