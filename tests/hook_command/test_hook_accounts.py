@@ -11,6 +11,7 @@ import pytest
 from tests.hook_command.service import HOOK, Start, child_of, rules, wait_for
 
 SOURCE = Path(__file__).parents[2] / "bench" / "hook" / "matches.c"
+JUMPS = Path(__file__).with_name("jumps.c")
 
 
 @pytest.fixture
@@ -80,3 +81,40 @@ def test_who_takes_over_under_load_accounts_for_every_match(
     # What was in hand when the first one died is lost, or a line that it did not come to count.
     assert fates["written"] <= len(lines) <= made
     assert all(json.loads(line)["keyword"] == "needle" for line in lines)
+
+
+def test_a_handler_that_jumps_away_ends_nothing(tmp_path: Path) -> None:
+    program, events = tmp_path / "jumps", tmp_path / "events.jsonl"
+    compiler = shutil.which("cc")
+    if compiler is None:
+        pytest.skip("there is no C compiler")
+    subprocess.run([compiler, "-O2", "-o", program, JUMPS], check=True)
+    (tmp_path / "rules.toml").write_text(rules("needle", "last"))
+    options = ["--rules", str(tmp_path / "rules.toml"), "--events", str(events), "--json"]
+    done = subprocess.run(
+        [HOOK, *options, "--", program], capture_output=True, text=True, timeout=60, check=True
+    )
+    counted, fates = read(done.stderr)
+    lines = events.read_text().splitlines()
+    assert len(lines) == fates["written"] == counted - fates["lost"]
+    assert json.loads(lines[-1])["keyword"] == "last"
+
+
+def test_a_process_that_executes_itself_often_keeps_its_ring(tmp_path: Path) -> None:
+    """More often than there are rings, within the time that looking for dead threads takes."""
+    times = 280
+    script = (
+        "import os, socket, sys\n"
+        "one, two = socket.socketpair()\n"
+        "one.send(b'needle'), two.recv(9)\n"
+        "left = int(sys.argv[1])\n"
+        "if left: os.execv(sys.executable, [*sys.orig_argv[:-1], str(left - 1)])\n"
+    )
+    (tmp_path / "rules.toml").write_text(rules("needle"))
+    options = ["--rules", str(tmp_path / "rules.toml"), "--events", str(tmp_path / "events")]
+    program = ["python3", "-I", "-S", "-c", script, str(times - 1)]
+    done = subprocess.run(
+        [HOOK, *options, "--json", "--", *program], capture_output=True, text=True, check=True
+    )
+    counted, fates = read(done.stderr)
+    assert counted == fates["written"] == times
