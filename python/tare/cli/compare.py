@@ -17,7 +17,7 @@ from tare.errors import InputError
 
 if TYPE_CHECKING:
     from tare.samples import Asked
-    from tare.verdict import Judgement
+    from tare.verdict import Judgement, Published, PublishedBestFit
 
 USAGE = (
     "give OLD NEW (two result folders, files, or folders of files), one result folder, or name"
@@ -27,10 +27,11 @@ MANIFEST = "manifest.json"
 
 
 class Method(StrEnum):
-    """Tare's verdict alone, or the published pooled t-test beside it."""
+    """Tare's verdict alone, or a published analysis beside it."""
 
     TARE = "tare"
     PUBLISHED_T = "published-t"
+    PUBLISHED_BESTFIT = "published-bestfit"
 
 
 class Metric(StrEnum):
@@ -71,7 +72,11 @@ def compare(
         ),
     ] = "0",
     method: Annotated[
-        Method, typer.Option(help="published-t adds the pooled t-test of the hook paper.")
+        Method,
+        typer.Option(
+            help="published-t adds the pooled t-test of the hook paper, published-bestfit the"
+            " comparison of best-fit runs of Vinken's thesis."
+        ),
     ] = Method.TARE,
     columns: Annotated[
         str | None,
@@ -164,7 +169,7 @@ def compare(
             primary=metric or Metric.P50.value,
             max_errors="1%" if max_errors is None else max_errors,
         )
-    outcome.tell(judgement, published=method is Method.PUBLISHED_T)
+    outcome.tell(judgement, published=method is not Method.TARE)
     outcome.gate(judgement)
 
 
@@ -285,7 +290,7 @@ def _of_files(
     from dataclasses import replace
 
     from tare.samples.files import experiment_of, open_files
-    from tare.verdict import judge, published_test, without_failing
+    from tare.verdict import judge, published_best_fit, published_test, without_failing
 
     limit = _percent("--max-errors", max_errors, "below 100 such as 1%", least=0)
 
@@ -303,8 +308,13 @@ def _of_files(
     judgement = judge(without_failing(experiment, limit))
     if method is Method.TARE:
         return judgement
-    other = others[0][0]
-    published, warnings = published_test(files.durations(name), files.durations(other), other)
+    published: Published | tuple[PublishedBestFit, ...] | None
+    if method is Method.PUBLISHED_T:
+        other = others[0][0]
+        published, warnings = published_test(files.durations(name), files.durations(other), other)
+    else:
+        runs = {condition: files.durations_by_run(condition) for condition in conditions}
+        published, warnings = published_best_fit(runs, name)
     return replace(judgement, published=published, warnings=(*judgement.warnings, *warnings))
 
 

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
 
-    from tare.verdict import Comparison, Judgement, Published
+    from tare.verdict import Comparison, Judgement
 
 COLOURS = {
     "slower": "bold red",
@@ -40,13 +40,16 @@ def written(judgement: Judgement, history: Sequence[str] = ()) -> str:
 def _print(console: Console, judgement: Judgement, history: Sequence[str]) -> None:
     from rich.markup import escape
 
+    from tare.verdict.told import told
+
     console.print(_table(judgement))
     for one in judgement.comparisons:
         if one.role == "primary":
             name = escape(_name(one, _many(judgement)))
             console.print(f"[bold]{name}[/]: {escape(one.reason)}", highlight=False)
-    if judgement.published is not None:
-        console.print(f"\n{_published(judgement.published)}", highlight=False)
+    for paragraph in told(judgement):
+        name, rest = paragraph.split(" (", 1)
+        console.print(f"\n[bold]{escape(name)}[/] ({escape(rest)}", highlight=False)
     if history:
         console.print()
     for line in history:
@@ -119,15 +122,3 @@ def _interval(one: Comparison) -> str:
 
 def _runs(one: Comparison) -> str:
     return f"{one.runs_baseline}+{one.runs_condition}"
-
-
-def _published(test: Published) -> str:
-    from tare.verdict.words import duration
-
-    p = "< 0.0001" if test.p < 0.0001 else f"= {test.p:.4f}"
-    return (
-        "[bold]published t-test[/] (all requests pooled; shown beside the verdict, no part of it):"
-        f" t = {test.t:.2f}, p {p}, pooled sd {duration(test.pooled_sd_ns)}, mean"
-        f" {duration(test.mean_difference_ns, signed=True)}, median"
-        f" {duration(test.median_difference_ns, signed=True)}, n = {test.n:,} a condition"
-    )

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from tare.report import words
 from tare.samples.model import REQUEST
+from tare.verdict.told import told
 
 if TYPE_CHECKING:
     from tare.report.history import Standing
@@ -32,6 +33,8 @@ def comment(judgement: Judgement, standing: Standing | None = None) -> str:
     parts = [f"### Tare: {_counted(primary)}", _table(primary, DECIDING)]
     if standing is not None:
         parts.append(_items(standing.lines()))
+    if paragraphs := told(judgement):
+        parts.append(_folded("Published analysis", _items(paragraphs)))
     if others:
         parts.append(_folded("Other metrics", _table(others, OTHERS)))
     if judgement.warnings:

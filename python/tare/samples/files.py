@@ -56,6 +56,10 @@ class Files:
             [_durations(one, self.warm_up) for one in self.runs if one.condition == condition]
         )
 
+    def durations_by_run(self, condition: str) -> list[dict[str, npt.NDArray[np.float64]]]:
+        """As `durations`, of each run of a condition by itself, and of each span in it."""
+        return [_by_span(one, self.warm_up) for one in self.runs if one.condition == condition]
+
 
 def open_files(
     conditions: Mapping[str, Sequence[Path]], warm_up: WarmUp = 0, asked: Asked = NOTHING
@@ -148,10 +152,31 @@ def _durations(file: RunFile, warm_up: int) -> npt.NDArray[np.float64]:
     if isinstance(file.requests, Counted):
         file.requests.require_few(file.path)
         return np.concatenate([one.values() for one in file.requests.histograms])
+    return _in_order(file.requests.table, warm_up)
+
+
+def _by_span(file: RunFile, warm_up: int) -> dict[str, npt.NDArray[np.float64]]:
+    if isinstance(file.requests, Counted):
+        file.requests.require_few(file.path)
+        return {one.span: one.values() for one in file.requests.histograms}
+    table = file.requests.table
+    if "span" not in table.columns:
+        return {REQUEST: _in_order(table, warm_up)}
+    table = table.mutate(span=table.span.fill_null(REQUEST))
+    return {
+        span: _in_order(table.filter(table.span == span), warm_up)
+        for span in _values(table, "span")
+    }
+
+
+def _in_order(table: Table, warm_up: int) -> npt.NDArray[np.float64]:
+    """Durations of successful requests, without the first rows of the file."""
+    import numpy as np
+
     # Not by `row` itself, which counts the rows of other metrics and conditions too.
-    table = file.requests.table.order_by("row").limit(None, offset=warm_up)
-    kept = table.filter(table.ok).order_by("row").duration_ns
-    return np.asarray(kept.to_pyarrow().to_numpy().astype(np.float64))
+    kept = table.order_by("row").limit(None, offset=warm_up)
+    durations = kept.filter(kept.ok).order_by("row").duration_ns
+    return np.asarray(durations.to_pyarrow().to_numpy().astype(np.float64))
 
 
 def _warnings(file: RunFile) -> list[str]:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from math import isfinite
 from typing import Any, Literal
@@ -99,19 +100,48 @@ class Published:
 
 
 @dataclass(frozen=True)
+class PublishedBestFit:
+    """The comparison of two best-fit runs of Vinken's thesis, beside the verdict; never part of it.
+
+    Runs are counted from 1, as they were given. `among_baseline` is the greatest distance of the
+    baseline's best run to one of its own siblings.
+    """
+
+    condition: str
+    span: str
+    baseline_run: int
+    condition_run: int
+    anderson_darling: float
+    anderson_darling_p: float
+    kolmogorov_smirnov: float
+    kolmogorov_smirnov_p: float
+    among_baseline: float | None
+    percentiles_ns: Mapping[str, tuple[float, float]]
+    """By `p50` to `p100`: of the baseline's run, of the condition's."""
+
+
+@dataclass(frozen=True)
 class Judgement:
     """Every comparison, those of the primary metric first, and every warning."""
 
     comparisons: tuple[Comparison, ...]
     warnings: tuple[str, ...] = field(default=())
-    published: Published | None = None
+    published: Published | tuple[PublishedBestFit, ...] | None = None
 
     def to_json(self, published: bool = False) -> dict[str, Any]:
         """The JSON form; `published` adds its key even when the test has no result."""
         result: dict[str, Any] = {"comparisons": [one.to_json() for one in self.comparisons]}
         if published or self.published is not None:
-            result["published"] = asdict(self.published) if self.published is not None else None
+            result["published"] = _published(self.published)
         return result | {"warnings": list(self.warnings)}
+
+
+def _published(
+    published: Published | tuple[PublishedBestFit, ...] | None,
+) -> dict[str, Any] | list[dict[str, Any]] | None:
+    if isinstance(published, tuple):
+        return [asdict(one) for one in published]
+    return None if published is None else asdict(published)
 
 
 def _number(value: float | None) -> float | None:
