@@ -52,7 +52,15 @@ impl Drain {
             return;
         }
         for place in 0..RINGS {
-            if self.shared.owner(place).is_some_and(|thread| !is_alive(thread)) {
+            let Some(thread) = self.shared.owner(place).filter(|thread| !is_alive(*thread)) else {
+                continue;
+            };
+            // A new thread may have got the number since, and the ring with it. From here on
+            // it could not.
+            self.shared.withhold(place);
+            if is_alive(thread) {
+                self.shared.owners[place].store(thread, Release);
+            } else {
                 self.empty(place);
                 self.shared.owners[place].store(0, Release);
             }
@@ -129,8 +137,8 @@ mod tests {
     #[test]
     fn events_of_several_threads_come_in_order_of_time() {
         let shared = Segments::create().unwrap().0.shared;
-        for times in [[1, 4, 9], [2, 3, 12]] {
-            let ring = &shared.rings[shared.claim(std::process::id()).unwrap()];
+        for (thread, times) in [(1, [1, 4, 9]), (2, [2, 3, 12])] {
+            let ring = &shared.rings[shared.claim(thread).unwrap()];
             times
                 .iter()
                 .for_each(|time| assert!(ring.ring().unwrap().push(&event(*time).encode())));

@@ -84,7 +84,10 @@ impl EventFile {
 
     /// Empties the file of what an earlier run has left.
     pub fn empty(&self) -> Result<(), Failure> {
-        let done = self.length.map_or(Ok(()), |length| self.file.set_len(length));
+        // ext4 writes a file that was cut to nothing to the disk when it is closed, even one that
+        // had nothing.
+        let has_any = || Ok(self.length.is_some() && self.file.metadata()?.len() > 0);
+        let done = has_any().and_then(|any| if any { self.file.set_len(0) } else { Ok(()) });
         done.or_failed(format_args!("--events {}", self.path.display()))
     }
 

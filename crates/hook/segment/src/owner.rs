@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 use crate::{RINGS, Shared};
-use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed};
+use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, SeqCst};
 use tare_shm::syscall;
 
 /// In an owner: its thread's number is that of another PID namespace than tare-hook's, where
@@ -48,6 +48,11 @@ impl Shared {
         Some(place)
     }
 
+    /// For tare-hook: no thread finds this ring its own, or free.
+    pub fn withhold(&self, place: usize) {
+        self.owners[place].store(FOREIGN, SeqCst);
+    }
+
     /// The thread that owns a ring and that tare-hook can look for; `None` where the ring is
     /// free, or its owner is another namespace's and keeps it.
     pub fn owner(&self, place: usize) -> Option<u32> {
@@ -89,5 +94,10 @@ mod tests {
         assert!(!shared.is_settled_here());
         let rest = (2..RINGS).filter_map(|_| shared.claim(7)).count();
         assert_eq!((rest, shared.claim(7)), (RINGS - 2, None));
+
+        shared.settle();
+        assert_eq!(shared.claim(7), Some(7));
+        shared.withhold(7);
+        assert_eq!((shared.claim(7), shared.owner(7)), (None, None));
     }
 }
