@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """The library works with the segments of its own build, and with no others."""
 
+import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
-from tests.hook.hooked import COMMAND
+from tests.hook.hooked import COMMAND, LIBRARY
 
 # Runs `true` with copies of the segments of tare-hook (bare ones: header and size), whose
 # version is their own or the one given; prints how many programs attached.
@@ -40,3 +42,16 @@ print(int.from_bytes(os.pread(copies[1], 8, 64), sys.byteorder))
 def test_a_segment_of_another_build_is_refused(version: list[str], attached: int) -> None:
     command = [COMMAND, "--", sys.executable, "-c", SCRIPT, *version]
     assert int(subprocess.check_output(command, text=True)) == attached
+
+
+def test_a_pipe_under_the_number_of_the_segment_is_not_waited_for(tmp_path: Path) -> None:
+    path = tmp_path / "pipe"
+    os.mkfifo(path)
+    pipe = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
+    try:
+        # The child finds its parent, and by its number a pipe that nobody writes to.
+        hook = f"{os.getpid()}:1:{pipe}:{pipe}"
+        env = os.environ | {"LD_PRELOAD": LIBRARY, "TARE_HOOK": hook}
+        subprocess.run(["true"], env=env, timeout=10, check=True)
+    finally:
+        os.close(pipe)

@@ -11,7 +11,7 @@ import pytest
 from tests.hook_command.service import HOOK, Start, child_of, rules, wait_for
 
 SOURCE = Path(__file__).parents[2] / "bench" / "hook" / "matches.c"
-JUMPS = Path(__file__).with_name("jumps.c")
+JUMPS = Path(__file__).parents[1] / "hook" / "cases" / "jumps.c"
 
 
 @pytest.fixture
@@ -89,7 +89,7 @@ def test_a_handler_that_jumps_away_ends_nothing(tmp_path: Path) -> None:
     if compiler is None:
         pytest.skip("there is no C compiler")
     subprocess.run([compiler, "-O2", "-o", program, JUMPS], check=True)
-    (tmp_path / "rules.toml").write_text(rules("needle", "last"))
+    (tmp_path / "rules.toml").write_text(rules("needle", "after"))
     options = ["--rules", str(tmp_path / "rules.toml"), "--events", str(events), "--json"]
     done = subprocess.run(
         [HOOK, *options, "--", program], capture_output=True, text=True, timeout=60, check=True
@@ -97,7 +97,7 @@ def test_a_handler_that_jumps_away_ends_nothing(tmp_path: Path) -> None:
     counted, fates = read(done.stderr)
     lines = events.read_text().splitlines()
     assert len(lines) == fates["written"] == counted - fates["lost"]
-    assert json.loads(lines[-1])["keyword"] == "last"
+    assert json.loads(lines[-1])["keyword"] == "after"
 
 
 def test_a_process_that_executes_itself_often_keeps_its_ring(tmp_path: Path) -> None:
