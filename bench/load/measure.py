@@ -96,7 +96,7 @@ def opened(url: str, turns: Turns) -> list[Case]:
 
     def other(peer: peers.Peer) -> Callable[[], float]:
         def turn() -> float:
-            p99, reached = peer.read(output(peer.command(asked)))
+            p99, reached = peer.read(output(peer.command(asked)), asked)
             reached_by[peer.name].append(reached)
             return p99 * 1e6
 
@@ -108,11 +108,10 @@ def opened(url: str, turns: Turns) -> list[Case]:
     lag = Case("open-lag", "intended to start", "", "µs", lags, note=note)
     beside = []
     for one in found:
-        own = p99s["tare load"] if one.corrects else from_start
-        note = (
-            f"both from the {'intended' if one.corrects else 'actual'} start, as {one.name} does;"
-            f" it sent {median(reached_by[one.name]):.0f} requests/s"
-        )
+        own = p99s["tare load"] if one.from_schedule else from_start
+        kind = "intended" if one.from_schedule else "actual"
+        reached = median(reached_by[one.name])
+        note = f"both from the {kind} start; {one.name} sent {reached:.0f} requests/s"
         name, others = f"open-p99-{one.name}", p99s[one.name]
         beside.append(Case(name, "tare load", one.name, "µs", own, others, note))
     if not found:

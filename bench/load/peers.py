@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Open-loop generators of others, each on one CPU: how it is called, and the p99 it prints."""
 
+import csv
 import json
 import os
 import re
@@ -47,10 +48,11 @@ class Peer:
 
     name: str
     arguments: Callable[[Asked], list[str]]
-    read: Callable[[str], tuple[float, float]]
+    read: Callable[[str, Asked], tuple[float, float]]
     """Reads the 99th percentile in seconds, and requests a second, from what it printed."""
-    corrects: bool = False
-    """Whether it measures from when a request should have started."""
+    from_schedule: bool = False
+    """Whether that percentile is counted from when a request should have started, as ours can be:
+    else from when it did."""
 
     def command(self, asked: Asked) -> list[str]:
         """The call that sends the load."""
@@ -79,7 +81,7 @@ def number(pattern: str, text: str) -> float:
 
 def _oha(asked: Asked) -> list[str]:
     load = ["-q", str(asked.rate), "-c", str(asked.users), "-z", f"{asked.seconds}s"]
-    return ["--no-tui", "--output-format", "json", "--latency-correction", *load, asked.url]
+    return ["--no-tui", "--output-format", "csv", *load, asked.url]
 
 
 def _fortio(asked: Asked) -> list[str]:
@@ -97,23 +99,30 @@ def _k6(asked: Asked) -> list[str]:
     return ["run", "--quiet", "--no-usage-report", str(file)]
 
 
-def _read_oha(out: str) -> tuple[float, float]:
-    found = json.loads(out)
-    return found["latencyPercentiles"]["p99"], found["summary"]["requestsPerSec"]
+def _read_oha(out: str, asked: Asked) -> tuple[float, float]:
+    # Its own correction counts from when its timer has woken up, however late that was.
+    import numpy as np
+
+    rows = csv.DictReader(out.splitlines())
+    times = [(float(row["request-start"]), float(row["request-duration"])) for row in rows]
+    start, duration = np.array(sorted(times)).T
+    intended = np.arange(start.size) / asked.rate
+    ends = start + duration
+    return float(np.quantile(ends - intended, 0.99)), start.size / float(ends.max())
 
 
-def _read_fortio(out: str) -> tuple[float, float]:
+def _read_fortio(out: str, _: Asked) -> tuple[float, float]:
     found = json.loads(out)
     return found["DurationHistogram"]["Percentiles"][0]["Value"], found["ActualQPS"]
 
 
-def _read_k6(out: str) -> tuple[float, float]:
+def _read_k6(out: str, _: Asked) -> tuple[float, float]:
     p99, rate = json.loads(out)
     return p99, rate
 
 
 PEERS = (
-    Peer("oha", _oha, _read_oha, corrects=True),
+    Peer("oha", _oha, _read_oha, from_schedule=True),
     Peer("fortio", _fortio, _read_fortio),
     Peer("k6", _k6, _read_k6),
 )
