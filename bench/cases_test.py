@@ -17,9 +17,7 @@ CASE = Case("one", "subject", "peer", "ns", [3.0, 2.0, 9.0], [1.0, 2.0, 2.0])
         ("ratio", "at least", 3.1, False),
     ],
 )
-def test_a_bar_is_held_turn_by_turn(
-    of: str, holds: str, bar: float, met: bool
-) -> None:
+def test_a_bar_is_held_turn_by_turn(of: str, holds: str, bar: float, met: bool) -> None:
     assert Bar(of=of, holds=holds, bar=bar, sentence="").met(CASE) is met  # type: ignore[arg-type]
 
 
