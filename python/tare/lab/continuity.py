@@ -14,11 +14,11 @@ _MACHINE = ("machine", "architecture", "cpu_model", "cpus")
 
 
 def file_hashes(plan: Plan) -> dict[str, str]:
-    """SHA-256 of every file that a layer of the plan names: path as written -> hexadecimal.
+    """SHA-256 of every file that layers and load of the plan name: path as written -> hexadecimal.
 
     Raises InputError for one that cannot be read.
     """
-    named = set()
+    named = {plan.load.ca} if plan.load.type == "tare" else set()
     for condition in plan.conditions:
         for layer in condition.layers:
             if isinstance(layer, HookLayer):
@@ -31,7 +31,7 @@ def file_hashes(plan: Plan) -> dict[str, str]:
             for name in sorted(filter(None, named))
         }
     except OSError as error:
-        raise InputError(f"{error.filename}: {error.strerror}; a layer needs it") from error
+        raise InputError(f"{error.filename}: {error.strerror}; the plan needs it") from error
 
 
 def changes(begun: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:

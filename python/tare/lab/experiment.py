@@ -91,6 +91,8 @@ def check(plan: Plan) -> None:
     commands.check(plan)
     if plan.load.type == "tare":
         require_own_generator()
+        if plan.load.ca is not None and not (file := plan.folder / plan.load.ca).is_file():
+            raise refused(plan, ("load", "ca"), expected(f"a file: {file} is none"))
     else:
         from tare.samples import FORMATS, ROLES, Asked
 

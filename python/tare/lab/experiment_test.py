@@ -120,3 +120,10 @@ def test_what_only_a_wrapper_or_a_run_knows_is_left_to_them(tmp_path: Path) -> N
     check(parse(text.replace('"sleep ', '"in-a-container '), "try.toml", tmp_path))
     check(parse(PLAN.replace('"sleep ', '"{dir}/sleep '), "try.toml", tmp_path))
     check(parse(PLAN.replace('"sleep ', '"./sleep '), "try.toml", tmp_path))
+
+
+def test_authorities_that_are_not_there_are_said_before_anything_starts(tmp_path: Path) -> None:
+    a, b = PLAN.index('type = "command"'), PLAN.index("[[conditions]]")
+    text = f'{PLAN[:a]}https = true\nca = "no.pem"\n{PLAN[b:]}'
+    with pytest.raises(InputError, match=r'try.toml:7: load.ca: found "no.pem", expected a file:'):
+        check(parse(text, "try.toml", tmp_path))
