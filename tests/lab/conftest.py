@@ -155,7 +155,8 @@ def wait_until(condition: Callable[[], bool], seconds: float) -> None:
 
 def family(process: "subprocess.Popen[str]") -> dict[int, str]:
     """The descendants of a process, with what tells each from a later one with the same id."""
-    return {pid: born(pid) for pid in descendants(process.pid)}
+    found = {pid: born(pid) for pid in descendants(process.pid)}
+    return {pid: ticks for pid, ticks in found.items() if ticks}  # some end between two looks
 
 
 def born(pid: int) -> str:
