@@ -57,7 +57,8 @@ def run(quick: bool) -> bool:
             ]
     about = (
         f"Medians of {turns.pairs} turns of {turns.seconds} s in random order, of closed loops of"
-        f" {turns.pairs * turns.seconds} turns of 1 s; one thread on one CPU, the server on the other; {USERS} connections, 1 where the name ends so."
+        f" {turns.pairs * turns.seconds} turns of 1 s; one thread on one CPU, the server on the"
+        f" other; {USERS} connections, 1 where the name ends so."
         " tare-load records every request in a file, the others what they print. Ratios and"
         " differences are medians over the turns."
     )

@@ -1,8 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 """What every reader of samples gives and every judge takes."""
 
+from __future__ import annotations
+
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from tare.stats.arrays import Array
+
+Place = tuple[str, str]
+"""An environment and a span."""
 
 REQUEST = "request"
 """The span that is a whole request."""
@@ -35,6 +44,22 @@ class Run:
     ended_ns: int | None = None
     endpoint: str | None = None
     """The file or URL that the run's requests came from or went to."""
+    quantiles: Mapping[float, float] = field(default_factory=dict)
+    """Response times in ns at probabilities, the deciles and 0.95, 0.99: the run's shape."""
+    steadiness: str | None = None
+    """How the run went: `flat`, `warm-up`, `slowdown`, `no steady state`; None where not known."""
+
+
+@dataclass(frozen=True, eq=False)
+class Distances:
+    """How far the distributions of runs lie apart: symmetric matrices (r, r), in order of `runs`.
+
+    `ks` is Kolmogorov and Smirnov's statistic, `ad` Anderson and Darling's.
+    """
+
+    runs: tuple[int, ...]
+    ks: Array
+    ad: Array
 
 
 @dataclass(frozen=True)
@@ -50,3 +75,13 @@ class Experiment:
     primary: str = "p50"
     alpha: float = 0.05
     warnings: tuple[str, ...] = field(default=())
+    control: str | None = None
+    """The condition that is the baseline once more, unknown to its author; None without one."""
+    distances: Mapping[Place, Distances] = field(default_factory=dict)
+    """Between all valid runs of an environment and span."""
+    limits: Mapping[Place, float] = field(default_factory=dict)
+    """Differences in ns below which calibration detected nothing."""
+    resolution_ns: float = 0.0
+    """The step of the clock or of the recorded times."""
+    cuts: Mapping[str, Experiment] = field(default_factory=dict)
+    """The same experiment with other ends of the warm-up, by what a person calls them."""
