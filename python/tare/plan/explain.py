@@ -108,6 +108,8 @@ def _resolved(here: dict[str, Any], schema: dict[str, Any], kind: str | None) ->
     if "discriminator" in here:
         mapping = here["discriminator"]["mapping"]
         here = {"$ref": mapping.get(kind) or next(iter(mapping.values()))}
+    if "anyOf" in here:  # a table that may be absent
+        here = here["anyOf"][0]
     if "$ref" in here:
         here = schema["$defs"][here["$ref"].rsplit("/", 1)[1]]
     return here

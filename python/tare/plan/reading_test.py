@@ -45,6 +45,14 @@ def error_of(old: str, new: str) -> str:
     return str(caught.value)
 
 
+def test_a_calibration_begins_at_no_delay_and_has_each_once() -> None:
+    text = PLAN + "[calibration]\nvariable = 'BUSY'\ndelays = ['1ms', '50us', '1000us']\n"
+    calibration = read(text).calibration
+    assert calibration is not None
+    assert calibration.delays == [0, 50_000, 1_000_000]
+    assert (calibration.requests, calibration.repetitions) == ({}, 10)
+
+
 def test_a_plan_with_its_defaults() -> None:
     plan = read(PLAN)
     assert plan.service.command == ["nginx", "-p", "{dir}", "-c", "nginx.conf"]
@@ -115,6 +123,22 @@ def test_a_rate_that_is_measured_first() -> None:
             "seed = 7",
             "sed = 7",
             "plans/try.toml:3: sed: found an unknown key, expected seed",
+        ),
+        (
+            "[load]",
+            "[calibration]\nvariable = 'BUSY'\ndelay = ['1us']\n[load]",
+            "plans/try.toml:13: calibration.delay: found an unknown key, expected delays",
+        ),
+        (
+            "[load]",
+            "[calibration]\nvariable = 'BUSY'\ndelays = ['0us']\n[load]",
+            'plans/try.toml:13: calibration.delays: found ["0us"], expected a delay above zero',
+        ),
+        (
+            "[load]",
+            "[calibration]\nvariable = 'BUSY'\nrequests = { long = '1.5us' }\n[load]",
+            'plans/try.toml:13: calibration.requests.long: found "1.5us",'
+            " expected whole microseconds",
         ),
         (
             'duration = "300ms"',

@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PrivateAttr, model_validator
 
+from tare.plan.calibration import Calibration
 from tare.plan.layers import Layer
 from tare.plan.values import (
     Command,
@@ -212,6 +213,7 @@ class Plan(Strict):
     service: Service
     load: Load = TareLoad()
     conditions: list[Condition] = Field(min_length=2)
+    calibration: Calibration | None = None
 
     _file: str = PrivateAttr(default="")
     _written: str = PrivateAttr(default="")
