@@ -1,0 +1,142 @@
+# SPDX-License-Identifier: Apache-2.0
+"""From a plan to the experiments of its calibration: the baseline, slower by known times."""
+
+import json
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any
+
+from tare.errors import InputError
+from tare.plan import Plan, expected, parse, refused
+from tare.plan.calibration import MICROSECOND
+
+ONE_REQUEST = "request"
+
+
+@dataclass(frozen=True)
+class Calibrated:
+    """One request of a calibration: the experiment that is carried out, and what it stands for."""
+
+    name: str
+    plan: Plan
+    steps: dict[int, str]
+    """The condition of each delay in ns; at 0 it is the control, a second baseline."""
+    service: str
+    """The service as `service_text` writes it, with the busy-wait of this request."""
+
+
+def calibrations(
+    plan: Plan, delays: Sequence[int], repetitions: int, blocks: int
+) -> list[Calibrated]:
+    """An experiment for each request, with a condition for each delay above 0 (in ns).
+
+    It has `repetitions` times `blocks` blocks. Raises InputError for a plan that offers no
+    busy-wait.
+    """
+    if plan.calibration is None:
+        raise InputError(
+            f"{plan.source[0]}: has no table [calibration]; add one with variable = NAME, the"
+            " variable of the service that holds its busy-wait in microseconds"
+        )
+    named = plan.calibration.requests
+    found = []
+    for name, busy_ns in (named or {ONE_REQUEST: _own_busy_wait(plan)}).items():
+        text = _toml(_data(plan, name, busy_ns, delays, repetitions * blocks))
+        derived = parse(text, f"{plan.source[0]} ({name})", plan.folder)
+        assert derived.control_name is not None
+        steps = {
+            delay: condition_name(delay) if delay else derived.control_name for delay in delays
+        }
+        variables = {plan.calibration.variable: _microseconds(busy_ns)} if named else {}
+        found.append(Calibrated(name, derived, steps, service_text(plan, variables)))
+    return found
+
+
+def condition_name(delay_ns: int) -> str:
+    """What the condition of a delay is called."""
+    return f"{delay_ns // MICROSECOND}us"
+
+
+def service_text(plan: Plan, variables: Mapping[str, str] = MappingProxyType({})) -> str:
+    """The service of a plan as one line: variables, command, and layers of the baseline.
+
+    Where two plans give the same line, what was measured of one service holds for the other.
+    """
+    import shlex
+
+    environment = {**plan.service.environment, **variables}
+    words = [*(f"{key}={environment[key]}" for key in sorted(environment)), *plan.service.command]
+    text = shlex.join(words).replace("{plan}", str(plan.folder))
+    baseline = next(one for one in plan.conditions if one.name == plan.baseline_name)
+    layers = [layer.model_dump(mode="json", exclude_none=True) for layer in baseline.layers]
+    return " + ".join([text, *(json.dumps(layer, sort_keys=True) for layer in layers)])
+
+
+def _data(
+    plan: Plan, request: str, busy_ns: int, delays: Sequence[int], blocks: int
+) -> dict[str, Any]:
+    """The plan with the baseline at every delay for its conditions, as a file would hold it."""
+    assert plan.calibration is not None
+    data = tomllib.loads(plan.text)
+    del data["calibration"]
+    written = next(one for one in data["conditions"] if one["name"] == plan.baseline_name)
+    conditions = [
+        {
+            **written,
+            "name": condition_name(delay),
+            "layers": [
+                {
+                    "type": "env",
+                    "variables": {plan.calibration.variable: _microseconds(busy_ns + delay)},
+                },
+                *written.get("layers", []),
+            ],
+        }
+        for delay in sorted({0, *delays})
+    ]
+    changed = {
+        "name": f"{plan.name[: 63 - len(request)]}-{request}",
+        "kind": "macro",
+        "baseline": condition_name(0),
+        "blocks": blocks,
+        "control": True,
+        "conditions": conditions,
+    }
+    return {**data, **changed}
+
+
+def _own_busy_wait(plan: Plan) -> int:
+    """The busy-wait in ns that the service's own environment asks for."""
+    assert plan.calibration is not None
+    variable = plan.calibration.variable
+    text = plan.service.environment.get(variable, "0")
+    if not (text.isascii() and text.isdigit()):
+        error = expected("whole microseconds of busy-wait", "environment", variable)
+        raise refused(plan, ("service",), error)
+    return int(text) * MICROSECOND
+
+
+def _microseconds(duration_ns: int) -> str:
+    return str(duration_ns // MICROSECOND)
+
+
+def _toml(table: dict[str, Any]) -> str:
+    return "".join(f"{_text(key)} = {_value(value)}\n" for key, value in table.items())
+
+
+def _value(value: Any) -> str:
+    """A value of TOML on one line; a plan has no dates."""
+    if isinstance(value, dict):
+        return (
+            "{ " + ", ".join(f"{_text(key)} = {_value(one)}" for key, one in value.items()) + " }"
+        )
+    if isinstance(value, list):
+        return "[" + ", ".join(map(_value, value)) + "]"
+    return _text(value) if isinstance(value, str) else json.dumps(value)
+
+
+def _text(text: str) -> str:
+    """A basic string: JSON's own but for DEL, which TOML wants escaped."""
+    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
