@@ -100,7 +100,7 @@ def test_a_port_in_use(experiment: Experiment) -> None:
         done = experiment.run("--json")
     assert done.returncode == 1
     wanted = f"port {port} of 127.0.0.1: Address already in use"
-    assert [run["reason"] for run in experiment.manifest["runs"]] == [wanted] * 4
+    assert [run["reason"] for run in experiment.manifest["runs"]] == [wanted] * 6
     assert wanted in done.stderr.splitlines()[-1]
     verdicts = {one["verdict"] for one in json.loads(done.stdout)["comparisons"]}
     assert verdicts == {"invalid"}
@@ -156,7 +156,7 @@ def test_a_foreign_generator_whose_output_cannot_be_read(experiment: Experiment)
     done = experiment.run("--blocks", "1")
     assert done.returncode == 1
     reasons = [run["reason"] for run in experiment.manifest["runs"]]
-    assert len(reasons) == 2
+    assert len(reasons) == 3
     assert all("stats.csv:1: no " in reason for reason in reasons), reasons
     assert f"no run is valid; the first: {reasons[0]}" in done.stderr
     assert "invalid" in done.stdout
@@ -172,7 +172,7 @@ def test_what_a_foreign_generator_says_on_stdout_is_kept(experiment: Experiment)
     reasons = {run["reason"] for run in experiment.manifest["runs"]}
     assert reasons == {"the load generator exited with code 1: unable to connect"}
     logs = (experiment.result / "logs/block=1").glob("*load*.log")
-    assert [log.read_text() for log in logs] == ["unable to connect\n"] * 2
+    assert [log.read_text() for log in logs] == ["unable to connect\n"] * 3
 
 
 def test_two_runs_at_once_work_and_say_that_they_disturb_each_other(

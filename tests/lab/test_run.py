@@ -37,7 +37,7 @@ def test_a_null_experiment_from_plan_to_verdict(experiment: Experiment) -> None:
     manifest = experiment.manifest
     assert manifest["design"] == "interleaved"
     assert manifest["finished"]
-    assert [run["run"] for run in manifest["runs"]] == [1, 2, 3, 4]
+    assert [run["run"] for run in manifest["runs"]] == [1, 2, 3, 4, 5, 6]
     assert all(run["valid"] and run["errors"] == 0 for run in manifest["runs"])
     assert all(run["cpu"]["service_ns_per_request"] > 0 for run in manifest["runs"])
     order = [(run["block"], run["condition"]) for run in manifest["runs"]]
@@ -66,8 +66,9 @@ def test_samples_are_complete_and_slices_of_both_conditions_alternate(
         machine = pq.read_table(experiment.result / "machine" / key / "machine.parquet",
                                 partitioning=None)  # fmt: skip
         assert {"steal", "run_delay", "cpu_time"} <= set(machine["metric"].to_pylist())
-    assert not slices[1] & slices[2]
-    assert max(slices[1] | slices[2]) > 10
+    first_block = slices[1] | slices[2] | slices[3]
+    assert len(first_block) == len(slices[1]) + len(slices[2]) + len(slices[3])
+    assert max(first_block) > 10
 
 
 def test_blocks_one_after_the_other_on_a_fixed_port(experiment: Experiment) -> None:
@@ -86,10 +87,17 @@ def test_blocks_one_after_the_other_on_a_fixed_port(experiment: Experiment) -> N
 def test_a_dry_run_prints_the_order_and_starts_nothing(experiment: Experiment) -> None:
     experiment.write_plan()
     done = experiment.run("--dry-run", "--blocks", "3", "--seed", "9", "--json")
-    assert json.loads(done.stdout)["seed"] == 9
+    order = json.loads(done.stdout)
+    assert (order["seed"], order["control"]) == (9, "one~again")
+    assert [sorted(part["conditions"]) for part in order["order"]] == [
+        ["one", "one~again", "two"]
+    ] * 3
     done = experiment.run("--dry-run", "--blocks", "3", "--seed", "9")
     assert done.returncode == 0
-    assert "block 3: " in done.stdout
+    *blocks, control, _ = done.stdout.splitlines()[1:]
+    names = [line.partition(": ")[2].split(", ") for line in blocks]
+    assert [sorted(of_block) for of_block in names] == [["one", "the control", "two"]] * 3
+    assert control == "the control: one once more in every block, to be no different"
     assert "about " in done.stdout
     assert not experiment.result.exists()
 
@@ -115,7 +123,7 @@ def test_wrap_env_and_proxies_stack(experiment: Experiment) -> None:
     )
     done = experiment.measure(blocks=1)
     assert done.returncode == 0, done.stderr
-    assert [run["reason"] for run in experiment.manifest["runs"]] == [None, None]
+    assert [run["reason"] for run in experiment.manifest["runs"]] == [None] * 3
     assert "layered: yes" in (experiment.result / "logs/block=1/two.log").read_text()
     assert (experiment.result / "logs/block=1/two+proxy2-nginx.log").exists()
 
@@ -128,7 +136,8 @@ def test_every_log_is_one_program_s_whatever_conditions_are_called(experiment: E
     )
     assert experiment.measure(blocks=1).returncode == 0
     logs = {log.name for log in (experiment.result / "logs/block=1").iterdir()}
-    assert logs == {"load.log", "load+proxy1-nginx.log", "two.proxy1-nginx.log", "+load.log"}
+    baseline = {"two.proxy1-nginx.log", "two.proxy1-nginx~again.log"}
+    assert logs == {"load.log", "load+proxy1-nginx.log", "+load.log", *baseline}
 
 
 def test_a_proxy_bears_more_users_than_nginx_does_by_itself(experiment: Experiment) -> None:
@@ -138,7 +147,7 @@ def test_a_proxy_bears_more_users_than_nginx_does_by_itself(experiment: Experime
         nginx=NGINX_CONF.replace("events {}", "events { worker_connections 1024; }"),
     )
     assert experiment.measure(blocks=1).returncode == 0
-    assert [run["reason"] for run in experiment.manifest["runs"]] == [None, None]
+    assert [run["reason"] for run in experiment.manifest["runs"]] == [None] * 3
 
 
 @pytest.mark.parametrize("environment", ["host", "netns"])
@@ -152,7 +161,7 @@ def test_envoy_in_front(experiment: Experiment, environment: str) -> None:
     )
     done = experiment.measure(blocks=1)
     assert done.returncode == 0, done.stderr
-    assert [run["reason"] for run in experiment.manifest["runs"]] == [None, None]
+    assert [run["reason"] for run in experiment.manifest["runs"]] == [None] * 3
 
 
 @pytest.mark.parametrize("ready", ["{ tcp = true }", "{ log = '^up and \\w+$' }"])
@@ -166,7 +175,7 @@ def test_ready_by_tcp_or_by_a_line_of_the_log(experiment: Experiment, ready: str
     experiment.plan.write_text(text)
     done = experiment.measure(blocks=1)
     assert done.returncode == 0, done.stderr
-    assert [run["reason"] for run in experiment.manifest["runs"]] == [None, None]
+    assert [run["reason"] for run in experiment.manifest["runs"]] == [None] * 3
 
 
 def test_the_hook_leaves_its_costs(experiment: Experiment) -> None:
@@ -269,7 +278,7 @@ def test_a_foreign_file_of_any_columns(experiment: Experiment) -> None:
     )
     experiment.write_plan(load=load)
     assert experiment.measure(blocks=1).returncode == 0
-    assert [run["requests"] for run in experiment.manifest["runs"]] == [20, 20]
+    assert [run["requests"] for run in experiment.manifest["runs"]] == [20, 20, 20]
     (found, *_) = experiment.folder.glob("**/samples.parquet")
     assert pq.read_table(found)["duration_ns"].to_pylist()[:2] == [1_000, 2_000]
     experiment.write_plan(load=load.replace("duration =", "latency ="))

@@ -23,6 +23,7 @@ from tests.lab.test_interruption import LOAD, contents
 from tests.load.conftest import TARE_LOAD, rows
 
 BLOCKS = 3
+RUNS = 3 * BLOCKS  # one, two and the control
 LATEST_NS = 500_000_000
 """How long before its kill the last sample of tare-load may lie: batches of 100 ms, and a
 machine that may be busy."""
@@ -46,7 +47,7 @@ def run(tries: int) -> None:
     lines = [
         f"`tare run`, killed {tries} times within {length:.1f} s of {BLOCKS} blocks:"
         f" {experiments['before']} times before its first manifest and"
-        f" {experiments['resumed']} times resumed to {2 * BLOCKS} valid runs;"
+        f" {experiments['resumed']} times resumed to {RUNS} valid runs;"
         f" {experiments['kept']} finished runs kept byte by byte, 0 lost;"
         f" {experiments['processes']} of its processes had to end, 0 stayed.",
         "",
@@ -87,7 +88,7 @@ def _kill_run(folder: Path, after_s: float) -> dict[str, int]:
     assert again.returncode == 0, errors
     done = experiment.manifest["runs"]
     assert done[: len(finished)] == finished
-    assert [one["run"] for one in done] == list(range(1, 2 * BLOCKS + 1))
+    assert [one["run"] for one in done] == list(range(1, RUNS + 1))
     assert all(one["valid"] for one in done), done
     after = contents(experiment.result)
     for one in finished:

@@ -119,16 +119,22 @@ def print_order(plan: "Plan", as_json: bool) -> None:
     import secrets
     from dataclasses import asdict
 
-    from tare.lab.experiment import check, schedule
+    from tare.lab.experiment import called, check, schedule
     from tare.lab.progress import plan_seconds
+    from tare.lab.schedule import groups
 
     check(plan)
     seed = secrets.randbelow(2**31) if plan.seed is None else plan.seed
     order = schedule(plan, seed)
-    seconds = plan_seconds(plan)
+    seconds = plan_seconds(plan, groups(order, plan.design_used == "interleaved"))
     if as_json:
-        parts = [asdict(part) for part in order]
-        answer = {"design": plan.design_used, "seed": seed, "order": parts, "seconds": seconds}
+        answer = {
+            "design": plan.design_used,
+            "seed": seed,
+            "control": plan.control_name,
+            "order": [asdict(part) for part in order],
+            "seconds": seconds,
+        }
         print(json.dumps(answer))
         return
     together = "side by side" if plan.design_used == "interleaved" else "one after the other"
@@ -136,7 +142,10 @@ def print_order(plan: "Plan", as_json: bool) -> None:
     print(f"{plan.name}: {plan.design_used}, conditions {together}, seed {seed}{drawn}")
     for part in order:
         where = f" in {part.environment}" if len(plan.environments) > 1 else ""
-        print(f"block {part.block}{where}: {', '.join(part.conditions)}")
+        names = ", ".join(called(name, plan.control_name) for name in part.conditions)
+        print(f"block {part.block}{where}: {names}")
+    if plan.control:
+        print(f"the control: {plan.baseline_name} once more in every block, to be no different")
     print(f"about {duration(seconds)}")
 
 

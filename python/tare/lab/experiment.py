@@ -25,6 +25,10 @@ from tare.lab.store import FORMAT, ResultFolder
 from tare.plan import Plan, TareLoad, expected, parse, refused
 
 CAPACITY_BLOCK = 0
+NO_CONTROL = (
+    "the plan does without a control (control = false): nothing shows whether this experiment"
+    " finds differences where there are none"
+)
 
 
 def carry_out(plan: Plan, folder: Path, progress: Progress, resume: bool = False) -> Path:
@@ -71,9 +75,10 @@ def _carry_out(plan: Plan, placement: Placement, result: ResultFolder, progress:
             host=str(manifest["machine"].get("machine", "")),
             tick=progress.within,
         )
-        progress.begin(plan_seconds(plan, len(manifest["runs"])))
+        missing = _missing(plan, manifest)
+        progress.begin(plan_seconds(plan, missing))
         rate = _rate(lab, progress)
-        for together in _missing(plan, manifest):
+        for together in missing:
             _warn_of_others(result, progress)
             _carry_out_group(lab, together, rate, progress)
     manifest["finished"] = _now()
@@ -127,8 +132,12 @@ def resumable(plan: Plan, folder: Path) -> Plan:
 
 def schedule(plan: Plan, seed: int) -> list[BlockPart]:
     """The order of all runs of a plan."""
-    names = [condition.name for condition in plan.conditions]
-    return order_of_runs(seed, plan.blocks, plan.environments, names)
+    return order_of_runs(seed, plan.blocks, plan.environments, list(plan.measured))
+
+
+def called(name: str, control: str | None) -> str:
+    """What a person is told of a condition: the control is none that anybody declared."""
+    return "the control" if name == control else name
 
 
 def _carry_out_group(
@@ -136,12 +145,12 @@ def _carry_out_group(
 ) -> None:
     """Carries out runs that are up together, and makes them durable."""
     manifest = lab.folder.manifest
-    conditions = {condition.name: condition for condition in lab.plan.conditions}
+    control = manifest["control"]
     where = f" in {together.environment}" if len(lab.plan.environments) > 1 else ""
-    names = ", ".join(name for _, name in together.runs)
+    names = ", ".join(called(name, control) for _, name in together.runs)
     progress.group(f"block {together.block} of {lab.plan.blocks}{where}: {names}")
     entries = Group(lab, together.block, together.environment).measure(
-        [(number, conditions[name]) for number, name in together.runs],
+        [(number, lab.plan.measured[name]) for number, name in together.runs],
         rate,
         load_seed(manifest["seed"], together.block),
     )
@@ -150,13 +159,14 @@ def _carry_out_group(
     manifest["runs"] = sorted(kept + entries, key=lambda entry: int(entry["run"]))
     for entry in entries:
         for oddity in entry.pop("oddities"):
-            manifest["warnings"].append(f"run {entry['run']} ({entry['condition']}): {oddity}")
+            name = called(entry["condition"], control)
+            manifest["warnings"].append(f"run {entry['run']} ({name}): {oddity}")
     # A verdict on the runs so far, as `tare report` writes one, is none on these.
     (lab.folder.path / "verdicts.json").unlink(missing_ok=True)
     lab.folder.save()
     for entry in entries:
         if not entry["valid"]:
-            progress.note(f"invalid: {entry['condition']}: {entry['reason']}")
+            progress.note(f"invalid: {called(entry['condition'], control)}: {entry['reason']}")
     progress.group_done(group_seconds(lab.plan, len(entries)))
 
 
@@ -170,7 +180,7 @@ def _rate(lab: Laboratory, progress: Progress) -> float | None:
     stored = lab.folder.manifest["load"]
     if stored.get("capacity") is None:
         progress.note("measuring the capacity of the baseline")
-        baseline = next(c for c in lab.plan.conditions if c.name == lab.plan.baseline_name)
+        baseline = lab.plan.measured[lab.plan.baseline_name]
         group = Group(lab, CAPACITY_BLOCK, lab.plan.environments[0])
         stored["capacity"] = group.capacity(baseline)
         stored["rate"] = load.rate * stored["capacity"]["rate"]
@@ -199,6 +209,7 @@ def _manifest(plan: Plan, placement: Placement) -> dict[str, Any]:
         "budget": plan.budget,
         "alpha": plan.alpha,
         "baseline": plan.baseline_name,
+        "control": plan.control_name,
         "conditions": [c.model_dump(mode="json") for c in plan.conditions],
         "environments": plan.environments,
         "seed": seed,
@@ -211,7 +222,7 @@ def _manifest(plan: Plan, placement: Placement) -> dict[str, Any]:
         "load": {**load, "capacity": None},
         "machine": fingerprint(),
         "files": file_hashes(plan),
-        "warnings": [],
+        "warnings": [] if plan.control else [NO_CONTROL],
         "runs": [],
     }
 

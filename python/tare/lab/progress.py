@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """What an experiment tells the one who waits for it, and how long it will take."""
 
+from collections.abc import Iterable
 from typing import Protocol
 
+from tare.lab.schedule import Together
 from tare.plan import Plan, TareLoad
 
 START_S = 0.4
@@ -40,9 +42,8 @@ def group_seconds(plan: Plan, conditions: int) -> float:
     return START_S + conditions * (START_S + (warmup + load.duration) / 1e9)
 
 
-def plan_seconds(plan: Plan, runs_done: int = 0) -> float:
-    """The estimated time of a whole plan, without the runs that are done already."""
-    together = len(plan.conditions) if plan.design_used == "interleaved" else 1
-    runs = plan.blocks * len(plan.environments) * len(plan.conditions) - runs_done
+def plan_seconds(plan: Plan, to_do: Iterable[Together]) -> float:
+    """The estimated time of what is to be carried out of a plan."""
     measure_first = isinstance(plan.load, TareLoad) and plan.load.needs_capacity
-    return runs / together * group_seconds(plan, together) + CAPACITY_S * measure_first
+    seconds = sum(group_seconds(plan, len(together.runs)) for together in to_do)
+    return seconds + CAPACITY_S * measure_first

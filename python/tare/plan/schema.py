@@ -208,6 +208,8 @@ class Plan(Strict):
     blocks: Positive = 8
     seed: int | None = Field(None, ge=0)
     design: Literal["interleaved", "blocks"] | None = None
+    control: bool = True
+    """Whether every block holds the baseline once more; see docs/run.md."""
     placement: Literal["same-core", "different-cores", "free"] | None = None
     environments: list[Environment] = Field(["host"], min_length=1)
     service: Service
@@ -269,6 +271,21 @@ class Plan(Strict):
     def baseline_name(self) -> str:
         """The condition that the others are compared with."""
         return self.baseline or self.conditions[0].name
+
+    @property
+    def control_name(self) -> str | None:
+        """What the runs of the control are stored as; None where the plan does without it."""
+        # No name of a condition has a tilde.
+        return f"{self.baseline_name}~again" if self.control else None
+
+    @property
+    def measured(self) -> dict[str, Condition]:
+        """What every block runs, by name: the conditions and the control, a second baseline."""
+        conditions = {condition.name: condition for condition in self.conditions}
+        if self.control_name is not None:
+            again = conditions[self.baseline_name].model_copy(update={"name": self.control_name})
+            conditions[self.control_name] = again
+        return conditions
 
     @property
     def why_not_interleaved(self) -> str:

@@ -20,6 +20,7 @@ _NAMES = {str: "a text", int: "a whole number", bool: "true or false", list: "a 
 _EXPECTED: dict[str, Any] = {
     "baseline": str,
     "budget": _NUMBER,
+    "control": str,
     "runs": list,
     "name": str,
     "design": str,

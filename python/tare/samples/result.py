@@ -81,6 +81,7 @@ def read_result(folder: Path) -> Experiment:
         primary=manifest.get("primary", "p50"),
         alpha=manifest.get("alpha", 0.05),
         warnings=(*manifest.get("warnings", ()), *result.left_out.warnings),
+        control=manifest.get("control"),
     )
 
 
