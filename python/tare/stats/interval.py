@@ -6,7 +6,7 @@ from math import sqrt
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import stdtrit
+from scipy.special import stdtr, stdtrit
 
 from tare.stats.arrays import finite
 
@@ -23,6 +23,13 @@ class Difference:
         """The interval of confidence `level` (0 to 1, exclusive)."""
         half = float(stdtrit(self.freedom, 0.5 + level / 2)) * self.standard_error
         return self.estimate - half, self.estimate + half
+
+    @property
+    def p(self) -> float:
+        """Of Student's t test against no difference, two-sided."""
+        if self.standard_error == 0:
+            return 1.0 if self.estimate == 0 else 0.0
+        return 2 * float(stdtr(self.freedom, -abs(self.estimate / self.standard_error)))
 
 
 def paired_difference(differences: npt.ArrayLike) -> Difference | None:

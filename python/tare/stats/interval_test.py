@@ -21,6 +21,7 @@ def test_the_paired_interval_is_scipys(values: list[float], level: float) -> Non
     assert found is not None
     expected = stats.ttest_1samp(values, 0).confidence_interval(level)
     assert found.interval(level) == pytest.approx((expected.low, expected.high))
+    assert found.p == pytest.approx(stats.ttest_1samp(values, 0).pvalue)
 
 
 @given(numbers, numbers, st.sampled_from([0.9, 0.95]))
@@ -46,6 +47,8 @@ def test_values_all_equal_have_an_interval_of_no_width() -> None:
     found = welch_difference([1.0, 1.0], [3.0, 3.0])
     assert found is not None
     assert found.interval(0.95) == (2.0, 2.0)
+    assert found.p == 0
+    assert Difference(0.0, 0.0, 3.0).p == 1
     assert equivalence_p(found, -1, 1) == 1
     assert equivalence_p(found, 1, 3) == 0
 

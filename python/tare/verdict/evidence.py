@@ -24,12 +24,15 @@ from tare.stats.power import (
     spread_of_differences,
     upper_spread,
 )
-from tare.verdict.judgement import LEVEL, Measured
+from tare.verdict.judgement import LEVEL, Control, Cut, Measured, Quantile
 
 LEAST_PAIRED = 6
 LEAST_UNPAIRED = 5
 LATENCIES = ("p50", "p95", "p99", "mean")
 CPU = "cpu_service"
+UNSTEADY = "no steady state"
+MOST = 0.99
+"""A threshold is a share of the baseline that can also be taken away from it."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,10 +50,17 @@ class Evidence(Measured):
     comparisons: int
     """How many primary comparisons share the error rate."""
     p_equivalent: float | None = None
+    p_t: float | None = None
+    """Of the t test that the interval belongs to."""
     unmeasurable: bool = False
     """A run's value is zero: the source's clock is too coarse for ratios."""
-    otherwise: tuple[Evidence, ...] = ()
-    """Exploratory latencies of the same requests that differ by more than the budget."""
+    unsteady: bool = False
+    """No run of either condition came to a steady state."""
+    control: Control | None = None
+    """The alarm of the environment's A/A pair."""
+    cuts: tuple[Cut, ...] = ()
+    flipped: Cut | None = None
+    """One of the cuts of the warm-up that tells something else."""
     cpu: Evidence | None = None
 
     @property
@@ -66,23 +76,34 @@ class Evidence(Measured):
         return self.p_adjusted <= self.alpha and (self.low > 0 or self.high < 0)
 
     @property
-    def within_budget(self) -> bool:
-        """Whether the whole interval lies inside the budget."""
+    def negligible(self) -> bool:
+        """Whether the whole interval lies inside the threshold."""
         if self.low is None or self.high is None:
             return False
-        return -self.budget < self.low and self.high < self.budget
+        return -self.threshold < self.low and self.high < self.threshold
 
     @property
-    def beyond_budget(self) -> bool:
-        """Whether the whole interval lies outside the budget."""
+    def clear(self) -> bool:
+        """Whether the whole interval lies outside the threshold."""
         if self.low is None or self.high is None:
             return False
-        return self.low > self.budget or self.high < -self.budget
+        return self.low > self.threshold or self.high < -self.threshold
 
     @property
     def equivalent(self) -> bool:
-        """Whether both one-sided tests at alpha place the effect inside the budget."""
+        """Whether both one-sided tests at alpha place the effect inside the threshold."""
         return self.p_equivalent is not None and self.p_equivalent <= self.alpha
+
+    @property
+    def moved(self) -> tuple[Quantile, ...]:
+        """The quantiles that differ by more than the threshold, of distributions that differ."""
+        if self.shape is None or self.shape.p_adjusted > self.alpha:
+            return ()
+        return tuple(
+            one
+            for one in self.shape.shift
+            if one.low > self.threshold or one.high < -self.threshold
+        )
 
 
 def weigh(
@@ -115,6 +136,8 @@ def weigh(
         paired=experiment.paired,
         alpha=experiment.alpha,
         budget=experiment.budget,
+        threshold=experiment.budget,
+        unsteady=_unsteady([*base, *mine]),
         planned=min(len(base), len(mine)),
         runs_baseline=first.size,
         runs_condition=second.size,
@@ -127,7 +150,18 @@ def weigh(
         return blank
     if (first <= 0).any() or (second <= 0).any():
         return replace(blank, unmeasurable=True, runs_needed=None)
-    return _measured(blank, first, second)
+    return _measured(
+        _limited(blank, experiment, float(np.exp(np.log(first).mean()))), first, second
+    )
+
+
+def _limited(blank: Evidence, experiment: Experiment, baseline_ns: float) -> Evidence:
+    """With the threshold: the budget, or the least that could be told here if that is more."""
+    if blank.metric == CPU:
+        return blank
+    limit = experiment.limits.get((blank.environment, blank.span), 0.0)
+    least = max(limit, experiment.resolution_ns) / baseline_ns
+    return replace(blank, threshold=max(blank.budget, min(least, MOST)))
 
 
 def _measured(blank: Evidence, first: Array, second: Array) -> Evidence:
@@ -145,7 +179,7 @@ def _measured(blank: Evidence, first: Array, second: Array) -> Evidence:
     if difference is None or spread is None:
         return measured
     low, high = difference.interval(LEVEL)
-    bounds = log1p(-blank.budget), log1p(blank.budget)
+    bounds = log1p(-blank.threshold), log1p(blank.threshold)
     # Holm holds the smallest of several p-values against this; the others are easier.
     strictest = blank.alpha / blank.comparisons
     least = detectable(spread[0], blank.runs, blank.paired, strictest)
@@ -155,6 +189,7 @@ def _measured(blank: Evidence, first: Array, second: Array) -> Evidence:
         low=expm1(low),
         high=expm1(high),
         p=sign_flip(two - one) if blank.paired else label_permutation(one, two),
+        p_t=difference.p,
         p_equivalent=equivalence_p(difference, *bounds),
         mde=None if least is None else expm1(least),
         runs_needed=None if needed is None else max(needed, _design_minimum(blank)),
@@ -167,6 +202,11 @@ def _design_minimum(blank: Evidence) -> int:
     while least_p(runs, blank.paired) * blank.comparisons > blank.alpha:
         runs += 1
     return runs
+
+
+def _unsteady(runs: Sequence[Run]) -> bool:
+    known = [run.steadiness for run in runs if run.valid and run.steadiness is not None]
+    return bool(known) and all(one == UNSTEADY for one in known)
 
 
 def _values(runs: Sequence[Run], metric: str) -> dict[tuple[int, int], float]:

@@ -6,11 +6,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from tare.verdict.evidence import LATENCIES
 from tare.verdict.words import percent
 
 if TYPE_CHECKING:
-    from tare.verdict.judgement import Comparison, Judgement
+    from tare.verdict.judgement import Comparison, Judgement, Quantile
 
 WORDS = ("slower", "inconclusive", "invalid")
 
@@ -26,34 +25,23 @@ def hits(judgement: Judgement, words: Iterable[str]) -> list[tuple[str, str]]:
     for one in judgement.comparisons:
         if one.role != "primary":
             continue
-        tail = _slower_tail(judgement, one)
-        word = "slower" if tail else one.verdict
+        part = _slower_part(one)
+        word = "slower" if part else one.verdict
         if word in wanted:
-            found.append((word, _said(one, tail)))
+            found.append((word, _said(one, part)))
     return found
 
 
-def _slower_tail(judgement: Judgement, primary: Comparison) -> Comparison | None:
-    """The metric that got slower by more than the budget, of a distribution that moved."""
-    if primary.verdict != "shape-changed":
+def _slower_part(one: Comparison) -> Quantile | None:
+    """The quantile that got slower by most, beyond the threshold, of a distribution that moved."""
+    if one.verdict != "shape-changed" or one.shape is None:
         return None
-    return next(
-        (
-            one
-            for one in judgement.comparisons
-            if one.role == "exploratory"
-            and one.metric in LATENCIES
-            and one.place == primary.place
-            and one.verdict == "slower"
-            and one.low is not None
-            and one.low > one.budget
-        ),
-        None,
-    )
+    slower = [part for part in one.shape.shift if part.low > one.threshold]
+    return max(slower, key=lambda part: part.relative, default=None)
 
 
-def _said(one: Comparison, tail: Comparison | None) -> str:
-    if tail is not None:
-        return f"{one.title} is shape-changed, {tail.metric} {percent(tail.relative or 0)}"
+def _said(one: Comparison, part: Quantile | None) -> str:
+    if part is not None:
+        return f"{one.title} is shape-changed, p{100 * part.q:g} {percent(part.relative)}"
     effect = "" if one.relative is None else f", {one.metric} {percent(one.relative)}"
     return f"{one.title} is {one.verdict}{effect}"

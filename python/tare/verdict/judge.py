@@ -11,8 +11,11 @@ from tare.samples.model import Experiment, Run
 from tare.stats.arrays import Array
 from tare.stats.multiplicity import benjamini_hochberg, holm
 from tare.verdict import checks, rules
+from tare.verdict.control import controls, without_control
+from tare.verdict.cuts import with_cuts
 from tare.verdict.evidence import CPU, LATENCIES, Evidence, weigh
-from tare.verdict.judgement import Comparison, Judgement, Measured
+from tare.verdict.judgement import Comparison, Cut, Judgement, Measured
+from tare.verdict.shape import adjusted_shapes, with_shape
 
 Place = tuple[str, str, str]
 
@@ -32,19 +35,48 @@ def judge_together(experiments: Mapping[str, Experiment]) -> Judgement:
 
     Warnings begin with the name of their experiment. No two have a condition in common.
     """
+    outcomes = {name: controls(one) for name, one in experiments.items()}
+    alarms = [(name, one) for name, found in outcomes.items() for one in found if one.alarm]
+    known = {name: without_control(one) for name, one in experiments.items()}
+    for one in known.values():
+        _check(one)
+    primary, exploratory = _evidence(known)
+    for name, control in alarms:
+        conditions = {run.condition for run in known[name].runs}
+        primary = [
+            replace(one, control=control)
+            if one.environment == control.environment and one.condition in conditions
+            else one
+            for one in primary
+        ]
+    cuts = _cuts(known)
+    primary = [with_cuts(one, cuts.get(_place(one), ())) for one in primary]
+    every = [*primary, *exploratory]
+    return Judgement(
+        tuple(_compared(one) for one in every),
+        tuple(
+            f"{name}: {line}" if name else line
+            for name, experiment in known.items()
+            for line in (*experiment.warnings, *_warnings(experiment, every))
+        ),
+        controls=tuple(one for found in outcomes.values() for one in found),
+    )
+
+
+def _evidence(experiments: Mapping[str, Experiment]) -> tuple[list[Evidence], list[Evidence]]:
+    """Of the primary metrics, with all that the rules look at, and of all other metrics."""
     primary: list[Evidence] = []
     exploratory: list[Evidence] = []
     compared = [_places(experiment) for experiment in experiments.values()]
     count = sum(map(len, compared))
     for experiment, places in zip(experiments.values(), compared, strict=True):
-        _check(experiment)
         metrics = [
             name
             for name in (*LATENCIES, CPU)
             if name != experiment.primary and any(name in run.summaries for run in experiment.runs)
         ]
         primary += [
-            weigh(experiment, runs, condition, experiment.primary, count)
+            with_shape(weigh(experiment, runs, condition, experiment.primary, count), experiment)
             for condition, runs in places
         ]
         exploratory += [
@@ -53,18 +85,23 @@ def judge_together(experiments: Mapping[str, Experiment]) -> Judgement:
             for metric in metrics
             if any(metric in run.summaries for run in runs)
         ]
-    primary = _adjusted(primary, holm)
+    primary = adjusted_shapes(_adjusted(primary, holm))
     exploratory = _adjusted(exploratory, benjamini_hochberg)
-    primary = [_with_company(one, exploratory) for one in primary]
-    every = [*primary, *exploratory]
-    return Judgement(
-        tuple(_compared(one) for one in every),
-        tuple(
-            f"{name}: {line}" if name else line
-            for name, experiment in experiments.items()
-            for line in (*experiment.warnings, *_warnings(experiment, every))
-        ),
-    )
+    cpu = {_place(one): one for one in exploratory if one.metric == CPU}
+    return [replace(one, cpu=cpu.get(_place(one))) for one in primary], exploratory
+
+
+def _cuts(experiments: Mapping[str, Experiment]) -> dict[Place, list[Cut]]:
+    """What each comparison says with other ends of the warm-up."""
+    found: dict[Place, list[Cut]] = {}
+    names = dict.fromkeys(name for one in experiments.values() for name in one.cuts)
+    for name in names:
+        having = {key: one.cuts[name] for key, one in experiments.items() if name in one.cuts}
+        for evidence in _evidence(having)[0]:
+            word, _ = rules.apply(evidence)
+            cut = Cut(name, word, evidence.relative, evidence.low, evidence.high)
+            found.setdefault(_place(evidence), []).append(cut)
+    return found
 
 
 def _warnings(experiment: Experiment, evidence: Sequence[Evidence]) -> list[str]:
@@ -111,21 +148,8 @@ def _adjusted(
     return [one if one.p is None else replace(one, p_adjusted=next(adjusted)) for one in evidence]
 
 
-def _with_company(primary: Evidence, exploratory: Sequence[Evidence]) -> Evidence:
-    def place(one: Evidence) -> Place:
-        return one.environment, one.condition, one.span
-
-    near = [one for one in exploratory if place(one) == place(primary)]
-    moved = [
-        one
-        for one in near
-        if one.metric in LATENCIES
-        and one.runs >= one.least
-        and one.significant
-        and one.beyond_budget
-    ]
-    cpu = next((one for one in near if one.metric == CPU), None)
-    return replace(primary, otherwise=tuple(moved), cpu=cpu)
+def _place(evidence: Evidence) -> Place:
+    return evidence.environment, evidence.condition, evidence.span
 
 
 def _compared(evidence: Evidence) -> Comparison:
@@ -133,4 +157,4 @@ def _compared(evidence: Evidence) -> Comparison:
     numbers = {field.name: getattr(evidence, field.name) for field in fields(Measured)}
     if word != "inconclusive":
         numbers["runs_needed"] = None
-    return Comparison(**numbers, verdict=word, reason=reason)
+    return Comparison(**numbers, verdict=word, reason=reason, cuts=evidence.cuts)

@@ -21,7 +21,8 @@ class Measured:
 
     `relative`, `low`, `high` and `mde` are fractions of the baseline; `low` and `high` bound the
     effect with 95 % confidence. `runs_needed` is how many runs a condition an answer takes in all.
-    What does not exist is None.
+    `threshold` is the smallest difference that can be judged: the budget, or more where these
+    runs cannot see as little. What does not exist is None.
     """
 
     environment: str
@@ -41,6 +42,55 @@ class Measured:
     p_adjusted: float | None = None
     mde: float | None = None
     runs_needed: int | None = None
+    threshold: float = 0.0
+    shape: Shape | None = None
+
+
+@dataclass(frozen=True)
+class Quantile:
+    """How far one quantile moved, as a fraction, in a band that holds for all of them together."""
+
+    q: float
+    relative: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True)
+class Shape:
+    """Whether the distributions of the runs differ, and where."""
+
+    ks_p: float
+    ad_p: float
+    """Of the run-distance permutation test."""
+    p_adjusted: float
+    """The smaller of both by Holm, over all comparisons."""
+    shift: tuple[Quantile, ...]
+
+
+@dataclass(frozen=True)
+class Cut:
+    """What the same runs say when more of their beginning is left out."""
+
+    name: str
+    verdict: Word
+    relative: float | None
+    low: float | None
+    high: float | None
+
+
+@dataclass(frozen=True)
+class Control:
+    """The hidden second baseline of an environment against the first: an alarm forbids verdicts."""
+
+    environment: str
+    runs: int
+    metric: str
+    """That of the least p."""
+    relative: float
+    p_adjusted: float
+    """Least p of paired t-tests, by Holm over metrics and spans."""
+    alarm: bool
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,6 +99,7 @@ class Comparison(Measured):
 
     verdict: Word
     reason: str
+    cuts: tuple[Cut, ...] = ()
 
     @property
     def place(self) -> tuple[str, str, str, str]:
@@ -72,6 +123,7 @@ class Comparison(Measured):
             "metric": self.metric,
             "role": self.role,
             "budget": self.budget,
+            "threshold": self.threshold,
             "verdict": self.verdict,
             "effect": {
                 "relative": _number(self.relative),
@@ -83,6 +135,8 @@ class Comparison(Measured):
             "runs": {"baseline": self.runs_baseline, "condition": self.runs_condition},
             "mde": _number(self.mde),
             "runs_needed": self.runs_needed,
+            "shape": None if self.shape is None else asdict(self.shape),
+            "warm_up_cuts": [asdict(cut) for cut in self.cuts],
             "reason": self.reason,
         }
 
@@ -127,12 +181,14 @@ class Judgement:
     comparisons: tuple[Comparison, ...]
     warnings: tuple[str, ...] = field(default=())
     published: Published | tuple[PublishedBestFit, ...] | None = None
+    controls: tuple[Control, ...] = ()
 
     def to_json(self, published: bool = False) -> dict[str, Any]:
         """The JSON form; `published` adds its key even when the test has no result."""
         result: dict[str, Any] = {"comparisons": [one.to_json() for one in self.comparisons]}
         if published or self.published is not None:
             result["published"] = _published(self.published)
+        result["controls"] = [asdict(one) for one in self.controls]
         return result | {"warnings": list(self.warnings)}
 
 

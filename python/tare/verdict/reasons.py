@@ -26,6 +26,36 @@ def invalid(evidence: Evidence) -> str:
     return f"{count(len(evidence.invalid), 'run')} failed ({shown}{tail}), so there are {left}."
 
 
+def control(evidence: Evidence) -> str:
+    """That even the baseline differs from itself."""
+    assert evidence.control is not None
+    what = SUBJECTS.get(evidence.control.metric, evidence.control.metric)
+    return (
+        f"the baseline differs from itself: {what} of the hidden second one by"
+        f" {percent(evidence.control.relative)}, so these runs tell nothing; look for what"
+        " disturbed the machine, and run again."
+    )
+
+
+def unsteady(evidence: Evidence) -> str:
+    """That there is nothing to summarise."""
+    return (
+        f"no run of '{evidence.baseline}' or '{evidence.condition}' came to a steady state: warm up"
+        " for longer, or look for what changes under way."
+    )
+
+
+def flipped(evidence: Evidence) -> str:
+    """Which other cut tells what else."""
+    assert evidence.flipped is not None
+    other = evidence.flipped
+    return (
+        f"{_subject(evidence)} is {_effect(evidence)} ({_range(evidence)}), but"
+        f" {percent(other.relative or 0)} with {other.name} left out: what is found depends on the"
+        " warm-up; warm up for longer."
+    )
+
+
 def too_coarse(evidence: Evidence) -> str:
     """Ratios of zero do not exist."""
     return f"{_subject(evidence)} of a run is 0: the clock of its source is too coarse to compare."
@@ -44,8 +74,8 @@ def changed(evidence: Evidence) -> str:
     """How much, how sure, and over what."""
     return (
         f"{_subject(evidence)} is {_effect(evidence)} ({_range(evidence)}) over"
-        f" {_runs(evidence, evidence.runs)}; the budget is {percent(evidence.budget, signed=False)}"
-        f"{_cpu(evidence)}."
+        f" {_runs(evidence, evidence.runs)}; the budget is"
+        f" {percent(evidence.budget, signed=False)}{_cpu(evidence)}."
     )
 
 
@@ -53,18 +83,18 @@ def unchanged(evidence: Evidence) -> str:
     """That the difference is too small to matter, and how large it can be."""
     return (
         f"{_subject(evidence)} differs by {percent(evidence.relative or 0)} ({_range(evidence)}),"
-        f" less than the budget of {percent(evidence.budget, signed=False)}, over"
-        f" {_runs(evidence, evidence.runs)}{_cpu(evidence)}."
+        f" less than {_bound(evidence)}, over {_runs(evidence, evidence.runs)}{_cpu(evidence)}."
     )
 
 
 def shape_changed(evidence: Evidence) -> str:
     """Which other part of the distribution moved."""
+    most = sorted(evidence.moved, key=lambda one: -abs(one.relative))[:SHOWN]
     moved = " and ".join(
-        f"{_subject(one, start=False)} by {percent(one.relative or 0)} ({_range(one)})"
-        for one in evidence.otherwise
+        f"p{100 * one.q:g} by {percent(one.relative)} ({percent(one.low)} to {percent(one.high)})"
+        for one in sorted(most, key=lambda one: one.q)
     )
-    beside = "stays within the budget" if evidence.equivalent else "shows no clear change"
+    beside = f"stays within {_bound(evidence)}" if evidence.equivalent else "shows no clear change"
     return f"{_subject(evidence)} {beside}, yet the distribution moved: {moved}."
 
 
@@ -72,8 +102,7 @@ def not_enough(evidence: Evidence) -> str:
     """What could have been seen, and how many runs would see the budget."""
     seen = (
         f"{_subject(evidence)} is {_effect(evidence)} ({_range(evidence)}):"
-        " neither a clear change nor clearly within the budget of"
-        f" {percent(evidence.budget, signed=False)}"
+        f" neither a clear change nor clearly within {_bound(evidence)}"
     )
     least = "" if evidence.mde is None else f"; these runs see changes from {_mde(evidence)}"
     if evidence.runs_needed is None:
@@ -102,6 +131,13 @@ def _range(evidence: Evidence) -> str:
     if evidence.low is None or evidence.high is None:
         return "no interval"
     return f"{percent(evidence.low)} to {percent(evidence.high)}"
+
+
+def _bound(evidence: Evidence) -> str:
+    """The budget, or what is judged by in its place."""
+    if evidence.threshold <= evidence.budget:
+        return f"the budget of {percent(evidence.budget, signed=False)}"
+    return f"the {percent(evidence.threshold, signed=False)} that can be told here"
 
 
 def _mde(evidence: Evidence) -> str:

@@ -21,22 +21,25 @@ class Rule:
 
 
 def _changed(evidence: Evidence) -> bool:
-    return evidence.significant and not evidence.within_budget
+    return evidence.significant and not evidence.negligible
 
 
 def _shape_alone(evidence: Evidence) -> bool:
     # Where the location itself seems to have moved, so has the rest: that is no change of shape.
-    return bool(evidence.otherwise) and not evidence.beyond_budget
+    return bool(evidence.moved) and not evidence.clear
 
 
 RULES = (
     Rule("invalid", lambda e: bool(e.invalid) and e.runs < e.least <= e.planned, reasons.invalid),
     Rule("invalid", lambda e: bool(e.invalid) and e.runs == 0, reasons.invalid),
+    Rule("invalid", lambda e: e.control is not None, reasons.control),
+    Rule("invalid", lambda e: e.unsteady, reasons.unsteady),
     Rule("inconclusive", lambda e: e.unmeasurable, reasons.too_coarse),
     Rule("inconclusive", lambda e: e.runs < e.least, reasons.too_few_runs),
+    Rule("inconclusive", lambda e: e.flipped is not None, reasons.flipped),
     Rule("slower", lambda e: _changed(e) and (e.relative or 0) > 0, reasons.changed),
     Rule("faster", lambda e: _changed(e) and (e.relative or 0) < 0, reasons.changed),
-    Rule("unchanged", lambda e: e.equivalent and not e.otherwise, reasons.unchanged),
+    Rule("unchanged", lambda e: e.equivalent and not e.moved, reasons.unchanged),
     Rule("shape-changed", _shape_alone, reasons.shape_changed),
     Rule("inconclusive", lambda _: True, reasons.not_enough),
 )

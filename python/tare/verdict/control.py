@@ -1,0 +1,51 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The hidden A/A pair: a baseline that differs from itself forbids every verdict around it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from tare.samples.model import Experiment, Run
+from tare.stats.multiplicity import holm
+from tare.verdict.evidence import CPU, LATENCIES, weigh
+from tare.verdict.judgement import Control
+
+ALPHA = 0.01
+
+
+def controls(experiment: Experiment) -> tuple[Control, ...]:
+    """The outcome in each environment that has enough runs of the control.
+
+    By paired t-tests, Holm over all metrics and spans: with 8 blocks, sign flips of five metrics
+    could never reach 0.01.
+    """
+    if experiment.control is None:
+        return ()
+    places: dict[str, dict[str, list[Run]]] = {}
+    for run in experiment.runs:
+        places.setdefault(run.environment, {}).setdefault(run.span, []).append(run)
+    found = []
+    for environment, spans in places.items():
+        evidence = [
+            weigh(experiment, runs, experiment.control, metric, 1)
+            for runs in spans.values()
+            for metric in (*LATENCIES, CPU)
+        ]
+        known = [(one, one.p_t) for one in evidence if one.p_t is not None]
+        if known:
+            adjusted = holm([p for _, p in known]).tolist()
+            p, (least, _) = min(zip(adjusted, known, strict=True), key=lambda pair: pair[0])
+            found.append(
+                Control(environment, least.runs, least.metric, least.relative or 0.0, p, p < ALPHA)
+            )
+    return tuple(found)
+
+
+def without_control(experiment: Experiment) -> Experiment:
+    """The experiment as its author knows it, and so all its cuts."""
+    return replace(
+        experiment,
+        runs=tuple(run for run in experiment.runs if run.condition != experiment.control),
+        control=None,
+        cuts={name: without_control(cut) for name, cut in experiment.cuts.items()},
+    )

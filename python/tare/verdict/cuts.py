@@ -1,0 +1,33 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Whether a verdict depends on where the warm-up was taken to end."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from tare.verdict import rules
+from tare.verdict.evidence import Evidence
+from tare.verdict.judgement import Cut
+
+
+def with_cuts(evidence: Evidence, cuts: Sequence[Cut]) -> Evidence:
+    """The evidence with what other cuts say, and the first of them that contradicts it.
+
+    To be only less sure, of fewer requests, is no contradiction.
+    """
+    word, _ = rules.apply(evidence)
+    others = (cut for cut in cuts if word != "inconclusive" and _contradicts(cut, word, evidence))
+    return replace(evidence, cuts=tuple(cuts), flipped=next(others, None))
+
+
+def _contradicts(cut: Cut, word: str, evidence: Evidence) -> bool:
+    if cut.relative is None or evidence.low is None or evidence.high is None:
+        return False
+    if word == "shape-changed":
+        return cut.verdict == "unchanged"
+    if word == "unchanged":
+        moved = abs(cut.relative) > evidence.threshold
+        return moved or cut.verdict not in ("unchanged", "inconclusive")
+    against = {"slower", "faster", "unchanged"} - {word}
+    return cut.verdict in against or not evidence.low <= cut.relative <= evidence.high

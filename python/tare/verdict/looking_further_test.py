@@ -1,0 +1,153 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a verdict looks at besides its metric: shapes, other cuts, the control, limits."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from tare.samples.model import Distances, Experiment, Run
+from tare.stats.arrays import Array
+from tare.verdict import Comparison, judge
+
+BLOCKS = 8
+AT = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99)
+
+
+def requests(tail: float = 1.0, level: float = 1.0, seed: int = 1) -> dict[tuple[str, int], Array]:
+    """Requests in ns of 8 blocks of `plain` and `hook`; the hook's slowest 8 % times `tail`."""
+    generator = np.random.default_rng(seed)
+    found = {}
+    for block in range(1, BLOCKS + 1):
+        drift = generator.normal(0, 0.02)
+        for condition in ("plain", "hook"):
+            own = np.sort(generator.lognormal(11.5 + drift + generator.normal(0, 0.002), 0.05, 800))
+            if condition == "hook":
+                own = own * level
+                own[int(0.92 * own.size) :] *= tail
+            found[condition, block] = own
+    return found
+
+
+def experiment(by_run: dict[tuple[str, int], Array], **more: object) -> Experiment:
+    runs = tuple(
+        Run(
+            environment="host",
+            condition=condition,
+            block=block,
+            run=number,
+            span="request",
+            requests=values.size,
+            errors=0,
+            answered=values.size,
+            started_ns=None,
+            summaries={"p50": float(np.median(values)), "mean": float(values.mean())},
+            quantiles=dict(zip(AT, np.quantile(values, AT).tolist(), strict=True)),
+        )
+        for number, ((condition, block), values) in enumerate(by_run.items(), start=1)
+    )
+    every = [*by_run.values()]
+    ks, ad = (np.zeros((len(every), len(every))) for _ in range(2))
+    for i, one in enumerate(every):
+        for j, two in enumerate(every[:i]):
+            ks[i, j] = ks[j, i] = stats.ks_2samp(one, two).statistic
+            ad[i, j] = ad[j, i] = stats.energy_distance(one, two)
+    distances = {("host", "request"): Distances(tuple(run.run for run in runs), ks, ad)}
+    return replace(
+        Experiment(runs, "plain", paired=True, budget=0.03, distances=distances),
+        **more,  # type: ignore[arg-type]
+    )
+
+
+def primary(of: Experiment) -> Comparison:
+    return judge(of).comparisons[0]
+
+
+def test_a_tail_that_moved_alone_is_a_changed_shape() -> None:
+    found = primary(experiment(requests(tail=1.3)))
+    assert found.verdict == "shape-changed"
+    assert "yet the distribution moved: p95 by +" in found.reason
+    assert found.shape is not None
+    assert found.shape.ad_p <= 0.05
+    by_q = {one.q: one for one in found.shape.shift}
+    assert by_q[0.95].low > 0.2
+    assert by_q[0.5].low < 0 < by_q[0.5].high
+
+
+def test_equal_shapes_are_unchanged() -> None:
+    assert primary(experiment(requests())).verdict == "unchanged"
+
+
+def test_a_shape_that_moved_by_less_than_the_budget_is_no_change() -> None:
+    found = primary(experiment(requests(level=1.02)))
+    assert found.shape is not None
+    assert found.shape.p_adjusted <= 0.05
+    assert found.verdict == "unchanged"
+
+
+def test_a_change_everywhere_is_no_change_of_shape() -> None:
+    found = primary(experiment(requests(tail=1.3, level=1.1)))
+    assert found.verdict == "slower"
+
+
+def test_a_cut_that_tells_something_else_is_told() -> None:
+    cut = experiment(requests(seed=2))
+    found = primary(experiment(requests(level=1.1), cuts={"half of the run": cut}))
+    assert found.verdict == "inconclusive"
+    assert "with half of the run left out" in found.reason
+    assert [one.verdict for one in found.cuts] == ["unchanged"]
+
+
+def test_cuts_that_are_only_less_sure_change_nothing() -> None:
+    few = {key: values for key, values in requests(level=1.1).items() if key[1] <= 5}
+    cuts = {
+        "half of the run": experiment(few),
+        "twice the warm-up": experiment(requests(level=1.1)),
+    }
+    found = primary(experiment(requests(level=1.1), cuts=cuts))
+    assert [one.verdict for one in found.cuts] == ["inconclusive", "slower"]
+    assert found.verdict == "slower"
+
+
+def controlled(factor: float) -> Experiment:
+    by_run = requests(level=1.1)
+    again = {("plain~again", b): by_run["plain", b] * factor for b in range(1, BLOCKS + 1)}
+    noise = np.random.default_rng(3).normal(1, 0.001, BLOCKS)
+    again = {key: values * noise[key[1] - 1] for key, values in again.items()}
+    return experiment(by_run | again, control="plain~again")
+
+
+def test_a_baseline_that_differs_from_itself_forbids_a_verdict() -> None:
+    judged = judge(controlled(1.05))
+    assert judged.comparisons[0].verdict == "invalid"
+    assert "the baseline differs from itself" in judged.comparisons[0].reason
+    assert [one.alarm for one in judged.controls] == [True]
+    assert {one.condition for one in judged.comparisons} == {"hook"}
+
+
+def test_a_quiet_control_is_not_seen() -> None:
+    judged = judge(controlled(1.0))
+    assert judged.comparisons[0].verdict == "slower"
+    assert [(one.alarm, one.runs) for one in judged.controls] == [(False, BLOCKS)]
+    assert {one.condition for one in judged.comparisons} == {"hook"}
+
+
+@pytest.mark.parametrize("key", ["limits", "resolution_ns"])
+def test_what_cannot_be_detected_is_not_told(key: str) -> None:
+    of = experiment(requests(level=1.05))
+    assert primary(of).verdict == "slower"
+    least_ns = 0.08 * of.runs[0].summaries["p50"]
+    more = {("host", "request"): least_ns} if key == "limits" else least_ns
+    found = primary(replace(of, **{key: more}))  # type: ignore[arg-type]
+    assert found.verdict == "unchanged"
+    assert found.threshold == pytest.approx(0.08, rel=0.05)
+    assert "that can be told here" in found.reason
+
+
+def test_runs_that_never_came_to_rest_are_invalid() -> None:
+    of = experiment(requests())
+    runs = tuple(replace(run, steadiness="no steady state") for run in of.runs)
+    assert primary(replace(of, runs=runs)).verdict == "invalid"
+    one_did = (replace(runs[0], steadiness="flat"), *runs[1:])
+    assert primary(replace(of, runs=one_did)).verdict == "unchanged"

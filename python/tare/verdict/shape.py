@@ -1,0 +1,72 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Whether the distributions of two conditions' runs differ, and at which quantiles."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from math import expm1
+
+import numpy as np
+
+from tare.samples.model import Experiment, Run
+from tare.stats.multiplicity import holm
+from tare.stats.run_distance import run_distance_p
+from tare.stats.shift import shift_function
+from tare.verdict.evidence import Evidence
+from tare.verdict.judgement import LEVEL, Quantile, Shape
+
+
+def with_shape(evidence: Evidence, experiment: Experiment) -> Evidence:
+    """The evidence with the shape of its runs; without, where there are too few or no distances."""
+    place = evidence.environment, evidence.span
+    distances = experiment.distances.get(place)
+    first, second = (
+        _runs(experiment, evidence, name) for name in (evidence.baseline, evidence.condition)
+    )
+    if evidence.paired:
+        both = first.keys() & second.keys()
+        first, second = ({b: side[b] for b in sorted(both)} for side in (first, second))
+    if distances is None or min(len(first), len(second)) < evidence.least:
+        return evidence
+    runs = [*first.values(), *second.values()]
+    at = [distances.runs.index(run.run) for run in runs]
+    is_second = np.arange(len(runs)) >= len(first)
+    block = np.array([b for b, _ in (*first, *second)]) if evidence.paired else None
+    ks, ad = (
+        run_distance_p(matrix[np.ix_(at, at)], is_second, block)
+        for matrix in (distances.ks**2, distances.ad)
+    )
+    probabilities = sorted(runs[0].quantiles)
+    one, two = (
+        np.log([[run.quantiles[q] for q in probabilities] for run in side.values()])
+        for side in (first, second)
+    )
+    shift = shift_function(one, two, paired=evidence.paired, level=LEVEL)
+    if ks is None or ad is None or shift is None:
+        return evidence
+    bands = zip(probabilities, shift.estimate, shift.low, shift.high, strict=True)
+    moved = tuple(Quantile(q, *(expm1(float(x)) for x in numbers)) for q, *numbers in bands)
+    return replace(evidence, shape=Shape(ks, ad, ad, moved))
+
+
+def adjusted_shapes(evidence: Sequence[Evidence]) -> list[Evidence]:
+    """The evidence with p-values of shapes by Holm over all of it.
+
+    Those of Anderson and Darling, which see tails; Kolmogorov and Smirnov's are shown beside them.
+    """
+    p = iter(holm([one.shape.ad_p for one in evidence if one.shape]).tolist())
+    return [
+        replace(one, shape=replace(one.shape, p_adjusted=next(p))) if one.shape else one
+        for one in evidence
+    ]
+
+
+def _runs(experiment: Experiment, evidence: Evidence, condition: str) -> dict[tuple[int, int], Run]:
+    """Its valid runs that have a shape, by block and place in it."""
+    found: dict[tuple[int, int], Run] = {}
+    for run in experiment.runs:
+        here = run.environment, run.span, run.condition
+        if here == (evidence.environment, evidence.span, condition) and run.valid and run.quantiles:
+            found[run.block, sum(block == run.block for block, _ in found)] = run
+    return found
