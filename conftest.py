@@ -3,6 +3,7 @@
 
 import os
 import signal
+from collections.abc import Iterator
 from fnmatch import fnmatch
 from pathlib import Path
 
@@ -15,6 +16,14 @@ signal.signal(signal.SIGQUIT, signal.SIG_DFL)
 os.environ["PATH"] += os.pathsep + "/usr/sbin"
 
 EXPECTED = Path(__file__).parent / "tests" / "EXPECTED_SKIPS"
+
+
+@pytest.fixture(scope="session", autouse=True)
+def state_of_its_own(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Keeps what tests measure out of the histories of the one who runs them."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_STATE_HOME", str(tmp_path_factory.mktemp("state")))
+        yield
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
