@@ -59,6 +59,30 @@ def test_ctrl_c_stops_everything_and_resume_goes_on(experiment: Experiment) -> N
     check_resume(experiment, contents(experiment.result))
 
 
+def test_what_was_begun_without_a_control_goes_on_without(experiment: Experiment) -> None:
+    experiment.write_plan(load=LOAD)
+    assert experiment.measure(blocks=2).returncode == 0
+    begun = experiment.manifest
+    del begun["control"]
+    for part in begun["order"]:
+        part["conditions"].remove("one~again")
+    begun["runs"] = [
+        run | {"run": number}
+        for number, run in enumerate(
+            (run for run in begun["runs"] if run["condition"] != "one~again"), start=1
+        )
+        if run["block"] == 1
+    ]
+    (experiment.result / "manifest.json").write_text(json.dumps(begun))
+    process = experiment.start("--resume", str(experiment.result))
+    _, errors = process.communicate(timeout=60)
+    assert process.returncode == 0, errors
+    manifest = experiment.manifest
+    assert manifest["control"] is None
+    assert [run["run"] for run in manifest["runs"]] == [1, 2, 3, 4]
+    assert {run["condition"] for run in manifest["runs"]} == {"one", "two"}
+
+
 def test_kill_9_of_tare_leaves_no_process_and_whole_files(experiment: Experiment) -> None:
     generator = [*HELD, sys.executable, str(Path(__file__).with_name("foreign_load.py"))]
     load = {"command": [*generator, "{url}", "{output}"], "output": "stats.csv"}

@@ -102,6 +102,37 @@ def test_a_dry_run_prints_the_order_and_starts_nothing(experiment: Experiment) -
     assert not experiment.result.exists()
 
 
+def test_a_plan_without_a_control_says_so(experiment: Experiment) -> None:
+    experiment.write_plan(top="control = false")
+    done = experiment.run("--dry-run")
+    assert "control" not in done.stdout
+    assert experiment.measure(blocks=1).returncode == 0
+    manifest = experiment.manifest
+    assert manifest["control"] is None
+    assert [run["condition"] for run in manifest["runs"]] == manifest["order"][0]["conditions"]
+    assert sorted(manifest["order"][0]["conditions"]) == ["one", "two"]
+    (warning,) = manifest["warnings"]
+    assert warning.startswith("the plan does without a control")
+
+
+def test_the_control_is_a_fresh_run_of_the_baseline_in_every_block(experiment: Experiment) -> None:
+    experiment.write_plan(top='baseline = "two"', layers=f'{{ type = "wrap", command = {MARK} }}')
+    done = experiment.measure()
+    assert done.returncode == 0, done.stderr
+    manifest = experiment.manifest
+    assert manifest["control"] == "two~again"
+    assert [condition["name"] for condition in manifest["conditions"]] == ["one", "two"]
+    assert [run["block"] for run in experiment.runs("two~again")] == [1, 2]
+    assert len({run["endpoint"] for run in manifest["runs"] if run["block"] == 1}) == 3
+    assert len((experiment.folder / "marks").read_text().split()) == 4
+    assert "the control" in done.stderr
+    assert "~" not in done.stderr
+
+
+# Counts the starts of what has it before it.
+MARK = json.dumps(["sh", "-c", 'echo x >>"$0/marks"; exec "$@"', "{plan}"])
+
+
 def test_blocks_and_seed_of_the_command_line_are_in_the_plan_as_run(
     experiment: Experiment,
 ) -> None:

@@ -67,6 +67,26 @@ def test_a_plan_with_its_defaults() -> None:
     assert hook == HookLayer(type="hook", rules="rules.toml")
 
 
+def test_every_block_holds_the_baseline_once_more() -> None:
+    plan = read(PLAN.replace("seed = 7", 'baseline = "hook"'))
+    assert list(plan.measured) == ["plain", "hook", "hook~again"]
+    again = plan.measured["hook~again"]
+    assert again.name == "hook~again"
+    assert again.layers == plan.conditions[1].layers
+    assert [condition.name for condition in plan.conditions] == ["plain", "hook"]
+
+
+def test_a_plan_may_do_without_the_control() -> None:
+    plan = read(PLAN.replace("seed = 7", "control = false"))
+    assert plan.control_name is None
+    assert list(plan.measured) == ["plain", "hook"]
+
+
+def test_no_condition_is_called_as_the_control_is() -> None:
+    message = error_of('name = "hook"', 'name = "plain~again"')
+    assert message.startswith('plans/try.toml:18: conditions[1].name: found "plain~again"')
+
+
 def test_a_service_with_a_fixed_port_is_measured_in_blocks() -> None:
     plan = read(PLAN.replace('{port};"', '8080;"').replace("[service]\n", "[service]\nport=8080\n"))
     assert plan.design_used == "blocks"
