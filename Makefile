@@ -88,7 +88,7 @@ fuzz: environment ## every fuzz target for a minute, where there is a nightly to
 .PHONY: bench
 bench: PACKAGES := test
 bench: native ## every bench, beside its peers; BENCH=quick for fewer repetitions
-	@setup/install-peers oha k6 fortio
+	@setup/install-peers oha k6 fortio benchstat otava
 	@$(PYTHON) -m bench
 
 .PHONY: bench-hook
@@ -101,6 +101,12 @@ bench-load: PACKAGES := test
 bench-load: native ## the load generator beside wrk and the open-loop generators that are there
 	@setup/install-peers oha k6 fortio
 	@$(PYTHON) -m bench load
+
+.PHONY: bench-verdict
+bench-verdict: PACKAGES := test
+bench-verdict: native ## verdicts beside those of others, on simulated experiments with seeds fixed
+	@setup/install-peers benchstat otava
+	@$(PYTHON) -m bench verdict
 
 .PHONY: clean
 clean: ## remove what was built

@@ -7,8 +7,9 @@ import sys
 
 from bench.hook import measure as hook
 from bench.load import measure as load
+from bench.verdict import measure as verdict
 
-PARTS = {"hook": hook.run, "load": load.run}
+PARTS = {"hook": hook.run, "load": load.run, "verdict": verdict.run}
 
 parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
 parser.add_argument("parts", nargs="*", choices=[*PARTS, []], metavar="PART", help=", ".join(PARTS))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Sections of docs/results.md, each renewed by the series that owns it."""
+"""Sections of docs/results.md and of other pages, each renewed by the series that owns it."""
 
 import platform
 import subprocess
@@ -16,18 +16,18 @@ What was measured, where, when, by which command. Every section is written by it
 """
 
 
-def renew(name: str, title: str, command: str, body: str) -> None:
-    """Replaces the section between the markers of `name`, or adds it at the end."""
+def renew(name: str, title: str, command: str, body: str, file: Path = RESULTS) -> None:
+    """Replaces the section between the markers of `name`, or adds it at the end of the file."""
     begin, end = f"<!-- begin {name} -->", f"<!-- end {name} -->"
     about = f"{_machine()}; {datetime.now(UTC):%Y-%m-%d}; commit {_commit()}; `{command}`"
     section = f"{begin}\n## {title}\n{about}\n\n{body.strip()}\n{end}\n"
-    text = RESULTS.read_text() if RESULTS.exists() else HEAD
+    text = file.read_text() if file.exists() else HEAD
     if begin in text and end in text:
         before, rest = text.split(begin, 1)
         text = before + section + rest.split(end, 1)[1].lstrip("\n")
     else:
         text = f"{text.rstrip()}\n\n{section}"
-    RESULTS.write_text(text)
+    file.write_text(text)
 
 
 def _machine() -> str:
@@ -44,7 +44,8 @@ def _commit() -> str:
     def git(*words: str) -> str:
         return subprocess.check_output(["git", *words], cwd=ROOT, text=True).strip()
 
-    own = [":!docs/results.md", ":!bench/*/results.jsonl"]  # what the series before this one wrote
+    # What the series before this one wrote.
+    own = [":!docs/results.md", ":!docs/statistics.md", ":!bench/*/results.jsonl"]
     changes = git("status", "--porcelain", "-uno", "--", ".", *own)
     changed = " with uncommitted changes" if changes else ""
     return git("rev-parse", "--short=10", "HEAD") + changed

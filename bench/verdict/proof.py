@@ -1,0 +1,152 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the simulation shows: cases beside their bars, and the table of docs/statistics.md."""
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+from bench.cases import Case
+from bench.verdict.peers import ABOUT
+from bench.verdict.scenarios import EFFECTS, RUNS
+from bench.verdict.seen import BUDGET
+from bench.verdict.simulate import TARE, Outcome
+from scipy.stats import binom
+
+LEVEL = 0.05
+FEWEST = 6
+"""Runs a condition from which the bars hold."""
+SEEN = 0.05
+"""The effect whose finding has a bar."""
+WORDS = ("unchanged", "inconclusive", "invalid", "slower", "faster", "shape-changed")
+
+
+def cases(outcomes: Sequence[Outcome]) -> list[Case]:
+    """The bars' cases. An interleaved block is a block: its scenarios count as blocked ones."""
+    blocked = [one for one in outcomes if one.runs >= FEWEST and one.scenario.design != "unblocked"]
+    return [_false_alarms(blocked), *_power(blocked), _unchanged(blocked)]
+
+
+def _false_alarms(blocked: Sequence[Outcome]) -> Case:
+    """The worst cell, beside what of so many cells at 5 % the worst may show by chance."""
+    worst = max(blocked, key=lambda one: one.alarms(TARE))
+    bound = _bound(worst, len(blocked))
+    mean = float(np.mean([one.alarms(TARE) for one in blocked]))
+    return Case(
+        "false-alarms",
+        TARE,
+        "5 % and Monte-Carlo error",
+        "%",
+        [100 * worst.alarms(TARE)],
+        [100 * bound],
+        note=f"worst of {len(blocked)} cells ({worst.scenario.name}, {worst.runs} runs), beside"
+        f" what the worst of them shows in 1 of 20 such tables if all are at 5 %; the mean of all"
+        f" is {100 * mean:.1f} %",
+    )
+
+
+def _bound(outcome: Outcome, cells: int) -> float:
+    """The share that a cell at 5 % exceeds with probability 0.05 over `cells`."""
+    repetitions = len(outcome.words)
+    return float(binom.ppf(1 - LEVEL / cells, repetitions, LEVEL)) / repetitions
+
+
+def _power(blocked: Sequence[Outcome]) -> Iterator[Case]:
+    """Tare beside the best that holds its level: the mean over the scenarios, and the worst."""
+    for runs in (8, 10):
+        cells = [one for one in blocked if one.runs == runs]
+        rivals = [_best(one, len(blocked)) for one in cells]
+        pairs = [
+            (100 * one.found(TARE, SEEN), 100 * one.found(rival, SEEN))
+            for one, rival in zip(cells, rivals, strict=True)
+        ]
+        at = int(np.argmin([ours - theirs for ours, theirs in pairs]))
+        means = np.mean(pairs, axis=0)
+        best = "best that holds its level"
+        yield Case(
+            f"power-{runs}",
+            TARE,
+            best,
+            "%",
+            [float(means[0])],
+            [float(means[1])],
+            note=f"+5 % found with {runs} runs, mean of {len(cells)} scenarios; the best of each"
+            f" scenario: {_counted(rivals)}",
+        )
+        yield Case(
+            f"power-{runs}-worst",
+            TARE,
+            rivals[at],
+            "%",
+            [pairs[at][0]],
+            [pairs[at][1]],
+            note=f"the scenario in which the best is furthest ahead: {cells[at].scenario.name}",
+        )
+
+
+def _best(outcome: Outcome, cells: int) -> str:
+    """The peer with the most power of those without too many false alarms in this very cell."""
+    bound = _bound(outcome, cells)
+    holding = [name for name in outcome.verdicts if name != TARE and outcome.alarms(name) <= bound]
+    return max(holding or [TARE], key=lambda name: outcome.found(name, SEEN))
+
+
+def _counted(names: Sequence[str]) -> str:
+    return ", ".join(f"{name} {names.count(name)}" for name in dict.fromkeys(names))
+
+
+def _unchanged(blocked: Sequence[Outcome]) -> Case:
+    """Of the experiments that could have seen half of the budget, and where there was nothing."""
+    words = [
+        words[0]
+        for one in blocked
+        for words, mde in zip(one.words, one.mde, strict=True)
+        if mde < BUDGET / 2
+    ]
+    return Case(
+        "unchanged",
+        TARE,
+        "",
+        "%",
+        [100 * words.count("unchanged") / max(1, len(words))],
+        note=f"{len(words)} simulated experiments without an effect whose least detectable effect"
+        f" is below {100 * BUDGET / 2:g} %, half of the budget",
+    )
+
+
+def table(outcomes: Sequence[Outcome]) -> str:
+    """False alarms and power of every method in every cell, and how to read them."""
+    methods = [*outcomes[0].verdicts]
+    effects = ", ".join(f"+{100 * effect:g}" for effect in EFFECTS[1:])
+    lines = [
+        f"{len(outcomes[0].words)} experiments a row, each judged by all with nothing to find and"
+        f" with the condition {effects} % slower in all of its requests. A cell is the share with"
+        " false alarms (slower, faster or of another shape, where nothing was), then after the bar"
+        f" the shares found at {effects} %, in per cent. Tare's budget is {100 * BUDGET:g} %: what"
+        " is smaller need not be found.",
+        "",
+        *(f"- {name}: {ABOUT[name]}." for name in methods if name in ABOUT),
+        "",
+        f"| scenario | runs | {' | '.join(methods)} |",
+        f"|---|---|{'---|' * len(methods)}",
+    ]
+    for one in outcomes:
+        cells = [_cell(one, name) for name in methods]
+        lines.append(f"| {one.scenario.name} | {one.runs} | {' | '.join(cells)} |")
+    return "\n".join([*lines, "", *_words(outcomes)])
+
+
+def _cell(outcome: Outcome, method: str) -> str:
+    found = " ".join(f"{100 * outcome.found(method, effect):.0f}" for effect in EFFECTS[1:])
+    return f"{100 * outcome.alarms(method):.0f} \\| {found}"
+
+
+def _words(outcomes: Sequence[Outcome]) -> Iterator[str]:
+    """What Tare says where there is nothing to find."""
+    yield "What Tare says where nothing is, in per cent of the same experiments:"
+    yield ""
+    yield f"| scenario | runs | {' | '.join(f'`{word}`' for word in WORDS)} |"
+    yield f"|---|---|{'---|' * len(WORDS)}"
+    for one in outcomes:
+        if one.runs == max(RUNS):
+            said = [words[0] for words in one.words]
+            shares = " | ".join(f"{100 * said.count(word) / len(said):.0f}" for word in WORDS)
+            yield f"| {one.scenario.name} | {one.runs} | {shares} |"

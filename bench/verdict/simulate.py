@@ -1,0 +1,124 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tare and its peers on the same simulated experiments, seeds fixed."""
+
+import os
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
+from itertools import pairwise, product
+
+import numpy as np
+from bench.verdict import peers, seen
+from bench.verdict.scenarios import EFFECTS, RUNS, SCENARIOS, Scenario, draw
+
+from tare.stats.arrays import Array
+from tare.verdict import judge
+
+SEED = 20221014
+CHUNK = 50
+TARE = "Tare"
+ALARMS = ("slower", "faster", "shape-changed")
+
+
+@dataclass(frozen=True)
+class Task:
+    """Repetitions `first` to `last`, exclusive, of one cell of the table."""
+
+    scenario: Scenario
+    runs: int
+    first: int
+    last: int
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What was said of the repetitions of a cell, in the order of `EFFECTS`."""
+
+    scenario: Scenario
+    runs: int
+    verdicts: dict[str, Array]
+    """By method, (repetitions, effects): 1 slower, -1 faster, 0 neither; 2 another alarm."""
+    words: tuple[tuple[str, ...], ...]
+    """Tare's own, a tuple a repetition."""
+    mde: Array
+    """(repetitions,): what Tare says that it could have seen where nothing was; NaN for nothing."""
+
+    def alarms(self, method: str) -> float:
+        """The share of experiments without an effect in which there was said to be one."""
+        return float(np.mean(self.verdicts[method][:, 0] != 0))
+
+    def found(self, method: str, effect: float) -> float:
+        """The share in which an effect was found, on its own side."""
+        return float(np.mean(self.verdicts[method][:, EFFECTS.index(effect)] == 1))
+
+
+def outcomes(repetitions: int) -> list[Outcome]:
+    """Every cell of the table: scenario by number of runs."""
+    ends = [*range(0, repetitions, CHUNK), repetitions]
+    tasks = [
+        Task(scenario, runs, first, last)
+        for scenario, runs in product(SCENARIOS, RUNS)
+        for first, last in pairwise(ends)
+    ]
+    # One thread each: the arrays are small, and there are as many processes as CPUs.
+    os.environ |= dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"), "1")
+    with ProcessPoolExecutor() as pool:
+        parts = list(pool.map(carried_out, tasks))
+    return list(_together(parts))
+
+
+def carried_out(task: Task) -> Outcome:
+    """The verdicts of all methods on a task's experiments."""
+    verdicts: list[dict[str, int]] = []
+    words: list[str] = []
+    mde: list[float] = []
+    means: list[tuple[Array, Array]] = []
+    paired = task.scenario.design != "unblocked"
+    place = SCENARIOS.index(task.scenario)
+    for repetition in range(task.first, task.last):
+        generator = np.random.default_rng([SEED, place, task.runs, repetition])
+        drawn = draw(task.scenario, task.runs, generator)
+        for effect in EFFECTS:
+            latencies = drawn.copy()
+            latencies[1] *= 1 + effect
+            comparison = judge(seen.experiment(latencies, paired=paired)).comparisons[0]
+            words.append(comparison.verdict)
+            if effect == 0:
+                mde.append(np.nan if comparison.mde is None else comparison.mde)
+            verdicts.append({TARE: _as_number(comparison.verdict)})
+            verdicts[-1] |= peers.in_process(latencies[0], latencies[1])
+            means.append((latencies[0].mean(axis=1), latencies[1].mean(axis=1)))
+    for name, (program, many) in peers.TOOLS.items():
+        if program.exists():
+            for one, verdict in zip(verdicts, many(means), strict=True):
+                one[name] = verdict
+    shape = (task.last - task.first, len(EFFECTS))
+    return Outcome(
+        task.scenario,
+        task.runs,
+        {name: np.array([one[name] for one in verdicts]).reshape(shape) for name in verdicts[0]},
+        tuple(tuple(words[at : at + shape[1]]) for at in range(0, len(words), shape[1])),
+        np.array(mde),
+    )
+
+
+def _as_number(word: str) -> int:
+    return {"slower": 1, "faster": -1, "shape-changed": 2}.get(word, 0)
+
+
+def _together(parts: Sequence[Outcome]) -> Iterator[Outcome]:
+    """Parts of one cell follow each other."""
+    cells: dict[tuple[str, int], list[Outcome]] = {}
+    for part in parts:
+        cells.setdefault((part.scenario.name, part.runs), []).append(part)
+    for same in cells.values():
+        yield Outcome(
+            same[0].scenario,
+            same[0].runs,
+            {
+                name: np.concatenate([part.verdicts[name] for part in same])
+                for name in same[0].verdicts
+            },
+            tuple(words for part in same for words in part.words),
+            np.concatenate([part.mde for part in same]),
+        )
