@@ -5,13 +5,16 @@ from dataclasses import replace
 
 import numpy as np
 
-from tare.samples.model import REQUEST, Experiment, Run
+from tare.samples.model import REQUEST, Distances, Experiment, Run
 from tare.stats.arrays import Array
+from tare.stats.distances import between
 
 BASELINE, CONDITION, CONTROL = NAMES = ("baseline", "condition", "control")
 DECILES = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99)
 NAMED = {0.5: "p50", 0.9: "p90", 0.95: "p95", 0.99: "p99"}
 BUDGET = 0.03
+PLACE = ("host", REQUEST)
+"""The only environment and span."""
 
 
 def experiment(latencies: Array, *, paired: bool) -> Experiment:
@@ -24,7 +27,7 @@ def _from(latencies: Array, first: int, paired: bool) -> Experiment:
     kept = latencies[:, :, first:]
     quantiles, means = np.quantile(kept, DECILES, axis=2), kept.mean(axis=2)
     conditions, blocks, answered = kept.shape
-    blank = Run("host", "", 0, 0, REQUEST, answered, 0, answered, None, {})
+    blank = Run(PLACE[0], "", 0, 0, PLACE[1], answered, 0, answered, None, {})
     runs: list[Run] = []
     for block in range(blocks):
         for place in range(conditions):
@@ -40,5 +43,18 @@ def _from(latencies: Array, first: int, paired: bool) -> Experiment:
                     quantiles=at,
                 )
             )
-    control = CONTROL if conditions == len(NAMES) else None
-    return Experiment(tuple(runs), BASELINE, paired=paired, budget=BUDGET, control=control)
+    return Experiment(
+        tuple(runs),
+        BASELINE,
+        paired=paired,
+        budget=BUDGET,
+        control=CONTROL if conditions == len(NAMES) else None,
+        distances={PLACE: _distances(kept)},
+    )
+
+
+def _distances(kept: Array) -> Distances:
+    """Between all runs but those of the control, which no shape is asked of."""
+    numbers = np.arange(kept.shape[0] * kept.shape[1]).reshape(kept.shape[1], -1)[:, :2]
+    found = between([*kept[:2].reshape(-1, kept.shape[2])])
+    return Distances(tuple(numbers.T.ravel().tolist()), found["ks"], found["ad"])

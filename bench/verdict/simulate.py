@@ -81,12 +81,15 @@ def carried_out(task: Task) -> Outcome:
         for effect in EFFECTS:
             latencies = drawn.copy()
             latencies[1] *= 1 + effect
-            comparison = judge(seen.experiment(latencies, paired=paired)).comparisons[0]
+            experiment = seen.experiment(latencies, paired=paired)
+            comparison = judge(experiment).comparisons[0]
             words.append(comparison.verdict)
             if effect == 0:
                 mde.append(np.nan if comparison.mde is None else comparison.mde)
             verdicts.append({TARE: _as_number(comparison.verdict)})
-            verdicts[-1] |= peers.in_process(latencies[0], latencies[1])
+            verdicts[-1] |= peers.in_process(
+                latencies[0], latencies[1], experiment.distances[seen.PLACE].ad
+            )
             means.append((latencies[0].mean(axis=1), latencies[1].mean(axis=1)))
     for name, (program, many) in peers.TOOLS.items():
         if program.exists():
