@@ -47,12 +47,13 @@ def write(folder: Path) -> Path:
     with readable(folder):
         content = _content(read(folder))
     for name, escape in ((HTML, True), (MARKDOWN, False)):
-        text = _templates(escape).get_template(f"{name}.j2").render(content)
+        text = templates(escape).get_template(f"{name}.j2").render(content)
         replace(folder / name, text)
     return folder / HTML
 
 
-def _templates(escape: bool) -> "jinja2.Environment":
+def templates(escape: bool) -> "jinja2.Environment":
+    """The templates of all pages, with the filters that they use."""
     import jinja2
 
     environment = jinja2.Environment(
