@@ -97,14 +97,20 @@ def conclude(folder: Path, outcome: Outcome) -> None:
     import json
 
     from tare.report import write
+    from tare.report.controls import told
+    from tare.samples import controls
+    from tare.samples.manifest import read_manifest
     from tare.samples.result import read_result
     from tare.verdict import judge
 
     experiment = read_result(folder)
     judgement = judge(experiment)
+    if unwritten := controls.remember(read_manifest(folder)["experiment"], judgement.controls):
+        judgement = judgement.warned(unwritten)
     replace(folder / "verdicts.json", json.dumps(judgement.to_json(), indent=2) + "\n")
     report = write(folder)
-    outcome.tell(judgement, after=f"report: {report}")
+    lines = told(judgement.controls, *controls.standing())
+    outcome.tell(judgement, after="\n".join([*lines, f"report: {report}"]))
     outcome.gate(judgement)
     if not any(run.valid for run in experiment.runs):
         raise TareError(f"{folder}: no run is valid; the first: {experiment.runs[0].reason}")

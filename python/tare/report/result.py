@@ -24,7 +24,8 @@ class Result:
     manifest: dict[str, Any]
     verdicts: dict[str, Any]
     measured: tuple["Run", ...]
-    """Every run once, as the judge sees it: its whole requests, where it has spans beside them."""
+    """Every run of a condition once, as the judge sees it: its whole requests, where it has spans
+    beside them."""
 
     @property
     def baseline(self) -> str:
@@ -116,10 +117,11 @@ def read(folder: Path) -> Result:
     path = folder / VERDICTS
     verdicts = _verdicts(path) if path.exists() else _judge(experiment, path)
     by_rank = sorted(experiment.runs, key=lambda run: run.span == REQUEST)
-    whole = {run.run: run for run in by_rank}
+    whole = {run.run: run for run in by_rank if run.condition != experiment.control}
     manifest["runs"] = [
         entry | {"valid": whole[entry["run"]].valid, "reason": whole[entry["run"]].reason}
         for entry in manifest["runs"]
+        if entry["run"] in whole
     ]
     return Result(folder, manifest, verdicts, tuple(whole[number] for number in sorted(whole)))
 
@@ -140,6 +142,7 @@ def _verdicts(path: Path) -> dict[str, Any]:
         verdicts = json.loads(path.read_text(encoding="utf-8"))
         return {
             "comparisons": [_comparison(one) for one in verdicts["comparisons"]],
+            "controls": [dict(one) for one in verdicts.get("controls", ())],
             "warnings": [str(one) for one in verdicts["warnings"]],
         }
     except (OSError, ValueError, KeyError, TypeError) as error:

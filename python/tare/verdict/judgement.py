@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from math import isfinite
 from typing import Any, Literal
 
@@ -182,6 +182,10 @@ class Judgement:
     warnings: tuple[str, ...] = field(default=())
     published: Published | tuple[PublishedBestFit, ...] | None = None
     controls: tuple[Control, ...] = ()
+
+    def warned(self, *more: str) -> Judgement:
+        """The judgement with more warnings."""
+        return replace(self, warnings=(*self.warnings, *more))
 
     def to_json(self, published: bool = False) -> dict[str, Any]:
         """The JSON form; `published` adds its key even when the test has no result."""

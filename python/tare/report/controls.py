@@ -1,0 +1,40 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the hidden A/A pairs say: of this experiment, and of all on this machine."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from tare.verdict.words import count, percent
+
+if TYPE_CHECKING:
+    from tare.verdict.judgement import Control
+
+
+def told(controls: Sequence[Control], alarms: int, of: int) -> list[str]:
+    """Lines for a person; `alarms` of `of` controls of this machine differed from their baseline.
+
+    None where the experiment has no control.
+    """
+    lines = []
+    for one in controls:
+        where = f", {one.environment}" if len(controls) > 1 else ""
+        said = "differs from itself" if one.alarm else "does not differ from itself"
+        lines.append(
+            f"control{where}: the baseline {said} over {count(one.runs, 'block')} (most in"
+            f" {one.metric}: {percent(one.relative)}, p {_small(one.p_adjusted)})"
+        )
+    if controls and of:
+        from tare.stats.proportion import clopper_pearson
+
+        low, high = (percent(share, signed=False) for share in clopper_pearson(alarms, of))
+        lines.append(
+            f"on this machine {alarms} of {count(of, 'control')} did, {low} to {high} of all such;"
+            " about 1 % would by chance"
+        )
+    return lines
+
+
+def _small(p: float) -> str:
+    return "< 0.001" if p < 0.001 else f"= {p:.3f}"

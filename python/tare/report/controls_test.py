@@ -1,0 +1,27 @@
+# SPDX-License-Identifier: Apache-2.0
+from tare.report.controls import told
+from tare.verdict.judgement import Control
+
+
+def control(environment: str = "host", alarm: bool = False) -> Control:
+    return Control(environment, 8, "p95", 0.012, 0.0004 if alarm else 0.43, alarm)
+
+
+def test_one_control_and_all_on_this_machine() -> None:
+    assert told([control()], 2, 87) == [
+        "control: the baseline does not differ from itself over 8 blocks (most in p95: +1.2 %,"
+        " p = 0.430)",
+        "on this machine 2 of 87 controls did, 0.28 % to 8.1 % of all such; about 1 % would by"
+        " chance",
+    ]
+
+
+def test_environments_are_named_where_there_are_several() -> None:
+    first, second = told([control(), control("netns", alarm=True)], 0, 0)
+    assert first.startswith("control, host: the baseline does not differ")
+    assert second.startswith("control, netns: the baseline differs from itself")
+    assert second.endswith("p < 0.001)")
+
+
+def test_without_a_control_nothing_is_told() -> None:
+    assert told([], 2, 87) == []
