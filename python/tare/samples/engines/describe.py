@@ -1,0 +1,111 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a comparison needs of any number of samples: each run's numbers, distances between runs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from tare.samples.engines.exact import counts_in_order
+from tare.samples.model import Distances
+
+if TYPE_CHECKING:
+    from ibis.expr.types import Table
+
+    from tare.stats.arrays import Array
+
+Group = tuple[int, str]
+"""A run and a span."""
+
+
+@dataclass(frozen=True)
+class Described:
+    """One span of one run."""
+
+    requests: int
+    errors: int
+    mean: float | None
+    """Of the latencies of successful requests, in ns; None without any."""
+    quantiles: Mapping[float, float] = field(default_factory=dict)
+    """Of the same, by probability; empty without any."""
+
+
+@dataclass(frozen=True)
+class Description:
+    """All spans of all runs of a table of samples."""
+
+    groups: Mapping[Group, Described]
+    distances: Mapping[str, Distances]
+    """By span, where at least two runs have successful requests."""
+
+
+def describe(samples: Table, at: Sequence[float]) -> Description:
+    """Describes every run and span of `samples`, with type 7 quantiles at the probabilities `at`.
+
+    `samples` has `run` (whole numbers), `span`, `latency_ns` (whole numbers, null where a request
+    failed without an answer) and `ok`.
+    """
+    rows = _totals(samples)
+    quantiles: dict[Group, Mapping[float, float]] = {}
+    distances = {}
+    spans = {row["span"] for row in rows}
+    for span in sorted(spans):
+        of_span = [row for row in rows if row["span"] == span and row["answered"]]
+        if not of_span:
+            continue
+        answered = samples.filter(samples.ok, samples.latency_ns.notnull())
+        if len(spans) > 1:
+            answered = answered.filter(answered.span == span)
+        table, found = _of_span(answered, of_span, at)
+        for row, of_run in zip(of_span, table, strict=True):
+            quantiles[row["run"], span] = dict(zip(at, of_run.tolist(), strict=True))
+        if len(of_span) > 1:
+            distances[span] = found
+    groups = {
+        (row["run"], row["span"]): Described(
+            row["requests"],
+            row["errors"],
+            int(row["sum"]) / row["answered"] if row["answered"] else None,
+            quantiles.get((row["run"], row["span"]), {}),
+        )
+        for row in rows
+    }
+    return Description(groups, distances)
+
+
+def _totals(samples: Table) -> list[dict[str, Any]]:
+    ok: Any = samples.ok
+    latency: Any = samples.latency_ns
+    rows = (
+        samples.group_by(["run", "span"])
+        .aggregate(
+            requests=samples.count(),
+            errors=(~ok).sum(),
+            answered=latency.count(where=ok),
+            # A mean of an engine's own may add in another order than the next one.
+            sum=latency.sum(where=ok),
+            least=latency.min(where=ok),
+            most=latency.max(where=ok),
+        )
+        .to_pyarrow()
+        .to_pylist()
+    )
+    return sorted(rows, key=lambda row: (row["span"], row["run"]))
+
+
+def _of_span(
+    answered: Table, rows: Sequence[Mapping[str, Any]], at: Sequence[float]
+) -> tuple[Array, Distances]:
+    """Quantiles (runs, probabilities) and distances between runs."""
+    from tare.stats.distances import Pairs
+    from tare.stats.ordered_quantiles import OrderedQuantiles
+
+    sizes = [row["answered"] for row in rows]
+    runs = [row["run"] for row in rows]
+    pairs, quantiles = Pairs(sizes), OrderedQuantiles(sizes, at)
+    least, most = min(row["least"] for row in rows), max(row["most"] for row in rows)
+    for values, index, counts in counts_in_order(answered, runs, least, most):
+        quantiles.add(values, index, counts)
+        pairs.add(values, index, counts)
+    return quantiles.table(), Distances(tuple(runs), pairs.matrix("ks"), pairs.matrix("ad"))

@@ -1,0 +1,89 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How often each latency occurs in each run, in ascending order, from any engine."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from tare.errors import InputError
+
+if TYPE_CHECKING:
+    from ibis.expr.types import Table
+
+Integers = npt.NDArray[np.int64]
+Counts = tuple[Integers, Integers, Integers]
+"""Latencies in ns, the indexes of runs, how often: arrays of shape (n,)."""
+
+ROWS = 200_000
+"""Rows that are taken from the engine at once."""
+
+
+def counts_in_order(
+    answered: Table, runs: Sequence[int], least: int, most: int
+) -> Iterator[Counts]:
+    """The latencies of one span's successful requests, each value whole in one piece.
+
+    `answered` has `run` (of `runs`, ascending) and `latency_ns` from `least` to `most`. Raises
+    InputError where latencies are so far apart that a run's number does not fit beside them.
+    """
+    bits = (runs[-1] - runs[0]).bit_length()
+    widest = ((most - least) << bits).bit_length() + 1
+    if widest > 63:
+        raise InputError(
+            f"latencies from {least} to {most} ns: no request takes as long; look at their unit"
+        )
+    # One number sorts faster than two, and a short one faster than a long one.
+    latency: Any = answered.latency_ns
+    key = (latency.cast("int64") - least) * (1 << bits) + (answered.run.cast("int64") - runs[0])
+    keys = answered.select(key=key.cast("uint32" if widest <= 32 else "int64"))
+    index = np.zeros(1 << bits, dtype=np.int64)
+    index[np.array(runs) - runs[0]] = np.arange(len(runs))
+    in_order = _sorted if keys.get_backend().name == "duckdb" else _grouped
+    for found, counts in _whole_values(in_order(keys), bits):
+        yield (found >> bits) + least, index[found & ((1 << bits) - 1)], counts
+
+
+def _sorted(keys: Table) -> Iterator[tuple[Integers, Integers]]:
+    """The engine sorts, on disk where memory is short; equal keys are counted as they come."""
+    backend: Any = keys.get_backend()
+    # Ibis 12 streams by a name that DuckDB 2 has not any more. Tables in memory that the query
+    # names are there: their totals have been asked for.
+    query = backend.compile(keys.order_by("key"))
+    for batch in backend.con.sql(query).to_arrow_reader(ROWS):
+        found = batch.column(0).to_numpy().astype(np.int64)
+        if found.size:
+            yield _merged(found, np.ones_like(found))
+
+
+def _grouped(keys: Table) -> Iterator[tuple[Integers, Integers]]:
+    """The engine counts, and no request is collected."""
+    table = keys.group_by("key").aggregate(requests=keys.count()).to_pyarrow()
+    found, counts = (table[name].to_numpy().astype(np.int64) for name in ("key", "requests"))
+    order = np.argsort(found)
+    for start in range(0, order.size, ROWS):
+        here = order[start : start + ROWS]
+        yield found[here], counts[here]
+
+
+def _whole_values(
+    pieces: Iterator[tuple[Integers, Integers]], bits: int
+) -> Iterator[tuple[Integers, Integers]]:
+    """The same, without a latency whose keys are in two pieces."""
+    keys = counts = np.zeros(0, dtype=np.int64)
+    for more in pieces:
+        keys, counts = _merged(np.append(keys, more[0]), np.append(counts, more[1]))
+        whole = int(np.searchsorted(keys, (keys[-1] >> bits) << bits))
+        if whole:
+            yield keys[:whole], counts[:whole]
+        keys, counts = keys[whole:], counts[whole:]
+    if keys.size:
+        yield keys, counts
+
+
+def _merged(keys: Integers, counts: Integers) -> tuple[Integers, Integers]:
+    first = np.flatnonzero(np.append(True, keys[1:] != keys[:-1]))
+    return keys[first], np.add.reduceat(counts, first)

@@ -1,0 +1,86 @@
+# SPDX-License-Identifier: Apache-2.0
+"""DuckDB's descriptions of samples against NumPy's and SciPy's of the same."""
+
+from typing import Any
+
+import ibis
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from tare.errors import InputError
+from tare.samples.engine import connect
+from tare.samples.engines import describe, exact
+from tare.stats.distances import between
+
+AT = (0.1, 0.5, 0.9, 0.99)
+
+
+def samples(seed: int, requests: int) -> pa.Table:
+    """Spans of runs with ties, failures, failures without an answer, and a run of those alone."""
+    generator = np.random.default_rng(seed)
+    run = generator.choice([3, 4, 17, 90], requests)
+    latency = generator.lognormal(10 + run / 200, 0.5, requests).astype(np.int64)
+    ties = generator.random(requests) < 0.3
+    latency[ties] = latency[ties] // 1000 * 1000
+    ok = (generator.random(requests) > 0.05) & (run != 90)
+    unanswered = ~ok & (generator.random(requests) < 0.5)
+    return pa.table(
+        {
+            "run": pa.array(run, pa.int32()),
+            "span": generator.choice(["order", "Order", "payment"], requests),
+            "latency_ns": pa.array(latency, mask=unanswered),
+            "ok": ok,
+        }
+    )
+
+
+@pytest.mark.parametrize("rows", [exact.ROWS, 37])
+def test_a_description_is_what_numpy_computes(rows: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(exact, "ROWS", rows)
+    table = samples(1, 4_000)
+    found = describe(connect().create_table("samples", table), AT)
+    assert {span for _, span in found.groups} == {"order", "Order", "payment"}
+    assert [*found.distances] == ["Order", "order", "payment"]
+    for (run, span), group in found.groups.items():
+        ok, latency = of(table, run, span)
+        assert (group.requests, group.errors) == (ok.size, int((~ok).sum()))
+        if run == 90:
+            assert (group.mean, group.quantiles) == (None, {})
+            continue
+        assert group.mean == pytest.approx(latency[ok].mean(), rel=1e-14)
+        expected = np.quantile(latency[ok], AT).tolist()
+        assert [*group.quantiles.values()] == pytest.approx(expected, rel=1e-14)
+    for span, apart in found.distances.items():
+        assert apart.runs == (3, 4, 17)
+        answered = [latency[ok] for ok, latency in (of(table, run, span) for run in apart.runs)]
+        expected_of = between(answered)
+        assert apart.ks == pytest.approx(expected_of["ks"], rel=1e-12)
+        assert apart.ad == pytest.approx(expected_of["ad"], rel=1e-12)
+
+
+def of(table: pa.Table, run: int, span: str) -> tuple[Any, Any]:
+    """`ok` and latencies of one span of one run."""
+    here = (table["run"].to_numpy() == run) & (np.array(table["span"].to_pylist()) == span)
+    ok = table["ok"].to_numpy()[here]
+    return ok, table["latency_ns"].to_numpy()[here]
+
+
+def test_tables_in_memory_may_be_joined() -> None:
+    """As slices that are left out are."""
+    backend = connect()
+    table = backend.create_table("samples", samples(2, 500))
+    hit = ibis.memtable(pa.table({"hit": pa.array([4], pa.int32())}))
+    joined = table.left_join(hit, table.run == hit.hit).filter(lambda t: t.hit.isnull())
+    assert describe(joined, AT).distances["order"].runs == (3, 17)
+
+
+def test_no_samples_are_no_groups() -> None:
+    found = describe(connect().create_table("samples", samples(3, 0)), AT)
+    assert (found.groups, found.distances) == ({}, {})
+
+
+def test_latencies_that_no_request_has_are_named() -> None:
+    columns = {"run": [1, 2], "span": ["a", "a"], "latency_ns": [0, 2**62], "ok": [True, True]}
+    with pytest.raises(InputError, match="latencies from 0 to 4611686018427387904 ns"):
+        describe(connect().create_table("samples", pa.table(columns)), AT)
