@@ -6,7 +6,8 @@ zero as the observed one. Sampled, it is (b + 1) / (m + 1) (Phipson & Smyth 2010
 be 0 and keeps its level.
 """
 
-from itertools import combinations
+from functools import lru_cache
+from itertools import chain, combinations
 from math import comb
 
 import numpy as np
@@ -50,13 +51,21 @@ def label_permutation(first: npt.ArrayLike, second: npt.ArrayLike, seed: int = 0
     # Centred, the sum over the runs called "second" is proportional to the difference of means.
     both = both - both.mean()
     observed = float(both[one.size :].sum())
-    ways = comb(both.size, two.size)
-    if ways <= EXACT_LABELS:
-        chosen = np.array(list(combinations(range(both.size), two.size)))
-        return float(np.mean(_as_far(both[chosen].sum(axis=1), observed, size)))
+    if comb(both.size, two.size) <= EXACT_LABELS:
+        sums = both[labellings(both.size, two.size)].sum(axis=1)
+        return float(np.mean(_as_far(sums, observed, size)))
     generator = np.random.default_rng(seed)
     shuffled = generator.permuted(np.tile(both, (SAMPLES, 1)), axis=1)
     return _sampled(_as_far(shuffled[:, : two.size].sum(axis=1), observed, size))
+
+
+@lru_cache(maxsize=2)
+def labellings(runs: int, size: int) -> npt.NDArray[np.intp]:
+    """Every way (ways, size) to choose `size` of `runs` places; kept, since many metrics ask."""
+    places = np.fromiter(chain.from_iterable(combinations(range(runs), size)), dtype=np.intp)
+    ways = places.reshape(-1, size)
+    ways.flags.writeable = False
+    return ways
 
 
 def least_p(runs: int, paired: bool) -> float:
