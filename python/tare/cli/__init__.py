@@ -11,7 +11,7 @@ from typing import Annotated
 import typer
 
 from tare import __version__
-from tare.cli import compare, doctor, native, report, run
+from tare.cli import calibrate, compare, doctor, native, report, run
 from tare.cli.streams import silence, tell
 from tare.errors import TareError
 
@@ -40,7 +40,7 @@ def _options(
     """Options of `tare` itself."""
 
 
-for module in (run, compare, report, native, doctor):
+for module in (run, compare, report, calibrate, native, doctor):
     module.register(app)
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from tare.errors import InputError
 from tare.plan import Plan, expected, parse, refused
-from tare.plan.calibration import MICROSECOND
+from tare.plan.calibration import MICROSECOND, Calibration
 
 ONE_REQUEST = "request"
 
@@ -27,6 +27,16 @@ class Calibrated:
     """The service as `service_text` writes it, with the busy-wait of this request."""
 
 
+def offered(plan: Plan) -> Calibration:
+    """The busy-wait of a plan's service. Raises InputError where the plan says none."""
+    if plan.calibration is None:
+        raise InputError(
+            f"{plan.source[0]}: has no table [calibration]; add one with variable = NAME, the"
+            " variable of the service that holds its busy-wait in microseconds"
+        )
+    return plan.calibration
+
+
 def calibrations(
     plan: Plan, delays: Sequence[int], repetitions: int, blocks: int
 ) -> list[Calibrated]:
@@ -35,22 +45,19 @@ def calibrations(
     It has `repetitions` times `blocks` blocks. Raises InputError for a plan that offers no
     busy-wait.
     """
-    if plan.calibration is None:
-        raise InputError(
-            f"{plan.source[0]}: has no table [calibration]; add one with variable = NAME, the"
-            " variable of the service that holds its busy-wait in microseconds"
-        )
-    named = plan.calibration.requests
+    offer = offered(plan)
     found = []
-    for name, busy_ns in (named or {ONE_REQUEST: _own_busy_wait(plan)}).items():
-        text = _toml(_data(plan, name, busy_ns, delays, repetitions * blocks))
+    requests = offer.requests or {ONE_REQUEST: _own_busy_wait(plan, offer.variable)}
+    for name, busy_ns in requests.items():
+        variables = {delay: {offer.variable: _us(busy_ns + delay)} for delay in {0, *delays}}
+        text = _toml(_data(plan, name, variables, repetitions * blocks))
         derived = parse(text, f"{plan.source[0]} ({name})", plan.folder)
         assert derived.control_name is not None
         steps = {
             delay: condition_name(delay) if delay else derived.control_name for delay in delays
         }
-        variables = {plan.calibration.variable: _microseconds(busy_ns)} if named else {}
-        found.append(Calibrated(name, derived, steps, service_text(plan, variables)))
+        service = service_text(plan, variables[0] if offer.requests else {})
+        found.append(Calibrated(name, derived, steps, service))
     return found
 
 
@@ -64,21 +71,21 @@ def service_text(plan: Plan, variables: Mapping[str, str] = MappingProxyType({})
 
     Where two plans give the same line, what was measured of one service holds for the other.
     """
-    import shlex
-
     environment = {**plan.service.environment, **variables}
     words = [*(f"{key}={environment[key]}" for key in sorted(environment)), *plan.service.command]
-    text = shlex.join(words).replace("{plan}", str(plan.folder))
+    text = " ".join(words).replace("{plan}", str(plan.folder))
     baseline = next(one for one in plan.conditions if one.name == plan.baseline_name)
     layers = [layer.model_dump(mode="json", exclude_none=True) for layer in baseline.layers]
     return " + ".join([text, *(json.dumps(layer, sort_keys=True) for layer in layers)])
 
 
 def _data(
-    plan: Plan, request: str, busy_ns: int, delays: Sequence[int], blocks: int
+    plan: Plan, request: str, variables: Mapping[int, dict[str, str]], blocks: int
 ) -> dict[str, Any]:
-    """The plan with the baseline at every delay for its conditions, as a file would hold it."""
-    assert plan.calibration is not None
+    """The plan with the baseline at every delay for its conditions, as a file would hold it.
+
+    `variables` of the service's environment make the delay that they stand by.
+    """
     data = tomllib.loads(plan.text)
     del data["calibration"]
     written = next(one for one in data["conditions"] if one["name"] == plan.baseline_name)
@@ -87,14 +94,11 @@ def _data(
             **written,
             "name": condition_name(delay),
             "layers": [
-                {
-                    "type": "env",
-                    "variables": {plan.calibration.variable: _microseconds(busy_ns + delay)},
-                },
+                {"type": "env", "variables": variables[delay]},
                 *written.get("layers", []),
             ],
         }
-        for delay in sorted({0, *delays})
+        for delay in sorted(variables)
     ]
     changed = {
         "name": f"{plan.name[: 63 - len(request)]}-{request}",
@@ -107,10 +111,8 @@ def _data(
     return {**data, **changed}
 
 
-def _own_busy_wait(plan: Plan) -> int:
+def _own_busy_wait(plan: Plan, variable: str) -> int:
     """The busy-wait in ns that the service's own environment asks for."""
-    assert plan.calibration is not None
-    variable = plan.calibration.variable
     text = plan.service.environment.get(variable, "0")
     if not (text.isascii() and text.isdigit()):
         error = expected("whole microseconds of busy-wait", "environment", variable)
@@ -118,7 +120,7 @@ def _own_busy_wait(plan: Plan) -> int:
     return int(text) * MICROSECOND
 
 
-def _microseconds(duration_ns: int) -> str:
+def _us(duration_ns: int) -> str:
     return str(duration_ns // MICROSECOND)
 
 

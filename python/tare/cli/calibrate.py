@@ -1,0 +1,213 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`tare calibrate`: the smallest delay that is detected here, measured with known ones."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from contextlib import ExitStack
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from tare.cli.outcome import AsJson
+from tare.cli.run import Bar, Lines, duration
+from tare.cli.streams import tell
+from tare.errors import InputError, InterruptionError
+from tare.files import replace
+
+if TYPE_CHECKING:
+    from tare.lab.calibration import Calibrated
+    from tare.lab.progress import Progress
+    from tare.plan import Plan
+    from tare.verdict.calibration import Calibration
+
+
+def register(app: typer.Typer) -> None:
+    """Adds `tare calibrate`."""
+    app.command("calibrate")(calibrate)
+
+
+def calibrate(
+    *,
+    plan_file: Annotated[
+        Path,
+        typer.Argument(
+            metavar="PLAN", readable=False, help="A plan with a table [calibration], a TOML file."
+        ),
+    ],
+    delays: Annotated[
+        str | None,
+        typer.Option(
+            metavar="0,50us,...", help="Delays instead of the plan's.", show_default=False
+        ),
+    ] = None,
+    repetitions: Annotated[
+        int | None,
+        typer.Option(
+            min=1, help="Repetitions instead of the plan's, 10 unless it says.", show_default=False
+        ),
+    ] = None,
+    blocks: Annotated[
+        int | None,
+        typer.Option(
+            min=1, help="Blocks of one repetition instead of the plan's.", show_default=False
+        ),
+    ] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="Folder; results/NAME-calibration-TIMESTAMP unless given.")
+    ] = None,
+    resume: Annotated[
+        Path | None,
+        typer.Option(help="Finish what is missing of this folder; all else as it was begun."),
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Measure which added delay each statistic detects, and keep it for later verdicts."""
+    from tare.lab.calibration import calibrations, offered
+    from tare.plan import load
+    from tare.verdict.calibration_runs import check_blocks
+
+    if out is not None and resume is not None:
+        raise InputError("--out and --resume: choose one of them")
+    plan = load(plan_file)
+    offer = offered(plan)
+    steps = offer.delays if delays is None else _delays(delays)
+    each = blocks or plan.blocks
+    check_blocks(each, plan.alpha)
+    parts = calibrations(plan, steps, repetitions or offer.repetitions, each)
+    name = f"{plan.name}-calibration-{datetime.now():%Y%m%dT%H%M%S}"
+    folder = resume or out or Path("results") / name
+    measure(parts, folder, resume is not None)
+    found = judged(plan, parts, folder, each)
+    conclude(found, folder, as_json)
+
+
+def measure(parts: Sequence[Calibrated], folder: Path, resume: bool) -> None:
+    """Carries out the experiment of each request, in a folder of its own."""
+    from tare.lab import carry_out
+    from tare.lab.experiment import check, resumable
+
+    if not resume and folder.exists() and any(folder.iterdir()):
+        raise InputError(f"{folder}: is not empty; choose another with --out, or --resume it")
+    for part in parts:
+        check(part.plan)
+    if len(parts) > 1 and not resume:
+        tell(f"{len(parts)} requests, about {duration(_seconds(parts))} in all")
+    for part in parts:
+        here = folder / part.name
+        begun = resume and here.exists()
+        plan = resumable(part.plan, here) if begun else part.plan
+        with ExitStack() as stack:
+            progress: Progress = stack.enter_context(Bar()) if sys.stderr.isatty() else Lines()
+            progress.note(f"request '{part.name}'")
+            try:
+                carry_out(plan, here, progress, begun)
+            except KeyboardInterrupt:
+                raise InterruptionError(
+                    "interrupted; every finished block is kept, go on with the same command and"
+                    f" --resume {folder}"
+                ) from None
+
+
+def judged(plan: Plan, parts: Sequence[Calibrated], folder: Path, blocks: int) -> Calibration:
+    """What each statistic detects. Raises TareError where the service ignores the delay."""
+    from tare import __version__
+    from tare.samples.latencies import latencies
+    from tare.samples.manifest import read_manifest
+    from tare.verdict.calibration import Calibration
+    from tare.verdict.calibration_runs import detect
+
+    manifests = {part.name: read_manifest(folder / part.name) for part in parts}
+    first = manifests[parts[0].name]
+    return Calibration(
+        name=plan.name,
+        date=datetime.now(UTC).isoformat(timespec="seconds"),
+        machine=str(first.get("machine", {}).get("machine", "")),
+        version=__version__,
+        blocks=blocks,
+        repetitions=first["blocks"] // blocks,
+        services={part.name: part.service for part in parts},
+        detections={
+            part.name: detect(
+                latencies(folder / part.name),
+                part.steps,
+                part.plan.baseline_name,
+                blocks,
+                plan.alpha,
+            )
+            for part in parts
+        },
+    )
+
+
+def conclude(found: Calibration, folder: Path, as_json: bool) -> None:
+    """Writes report and numbers, prints them, remembers the limits."""
+    import json
+
+    from tare.report.calibration import write
+    from tare.samples.limits import remember
+
+    text = json.dumps(found.to_json(), indent=2)
+    replace(folder / "calibration.json", text + "\n")
+    report = write(found, folder)
+    typer.echo(text if as_json else f"{_table(found)}report: {report}")
+    kept = remember(found.limits)
+    if not as_json:
+        typer.echo(f"kept for later verdicts: {kept}")
+
+
+def _delays(text: str) -> list[int]:
+    from pydantic_core import PydanticCustomError
+
+    from tare.plan.calibration import whole_microseconds_ns
+
+    found = {0}
+    for word in text.split(","):
+        try:
+            found.add(whole_microseconds_ns(word.strip()))
+        except PydanticCustomError as error:
+            raise InputError(
+                f"--delays: found '{word.strip()}', expected {error.message()}, as in 0,50us,1ms"
+            ) from error
+    if found == {0}:
+        raise InputError("--delays: there is none above zero; give some, as in 0,50us,1ms")
+    return sorted(found)
+
+
+def _seconds(parts: Sequence[Calibrated]) -> float:
+    from tare.lab.experiment import schedule
+    from tare.lab.progress import plan_seconds
+    from tare.lab.schedule import groups
+
+    return sum(
+        plan_seconds(
+            part.plan, groups(schedule(part.plan, 0), part.plan.design_used == "interleaved")
+        )
+        for part in parts
+    )
+
+
+def _table(found: Calibration) -> str:
+    """What each statistic detects, in the width and colours of the terminal on stdout."""
+    from rich import box
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    from tare.verdict.calibration import NAMES
+
+    console = Console()
+    with console.capture() as capture:
+        for title, detections in found.by_place.items():
+            table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 2, 0, 0))
+            for heading in ("statistic", "detects", "there", "without a delay"):
+                table.add_column(heading)
+            for one in detections:
+                shares = (str(one.at_limit), str(one.steps[0]))
+                table.add_row(*map(Text, (NAMES[one.statistic], one.said, *shares)))
+            console.print(Text(title, "bold"))
+            console.print(table)
+    return capture.get()

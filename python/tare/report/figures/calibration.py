@@ -1,0 +1,94 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What is detected of a known delay, and what single pairs of runs say of it."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from tare.report.figures import scales
+from tare.report.figures.canvas import INK, SOFT, Layout
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+
+@dataclass(frozen=True)
+class Curve:
+    """One statistic: a number at each delay in ns."""
+
+    colour: str
+    delays_ns: Sequence[float]
+    values: Sequence[float]
+
+
+@dataclass(frozen=True)
+class Ranges:
+    """Least, mean and most of a number over runs, at each delay in ns."""
+
+    title: str
+    colour: str
+    delays_ns: Sequence[float]
+    least: Sequence[float]
+    mean: Sequence[float]
+    most: Sequence[float]
+
+
+def draw_shares(layout: Layout, curves: Sequence[Curve], share: float) -> "Figure":
+    """The share of repetitions that detect each delay; `share` is what counts as detected."""
+    figure, (axes,) = layout.figure(260 if layout.narrow else 300)
+    axes.axhline(share, color=SOFT, linewidth=0.9, linestyle=(0, (4, 3)))
+    for curve in curves:
+        axes.plot(
+            curve.delays_ns,
+            curve.values,
+            color=curve.colour,
+            linewidth=1.8,
+            marker="o",
+            markersize=4,
+            alpha=0.9,
+            clip_on=False,
+        )
+    scales.shares(axes.yaxis)
+    axes.set_ylim(0, 1.02)
+    _delays(axes, curves[0].delays_ns, layout)
+    axes.set_xlabel("added delay")
+    return figure
+
+
+def draw_ranges(layout: Layout, panels: Sequence[Ranges]) -> "Figure":
+    """One panel each: the mean as a line, least and most as the band around it."""
+    columns = 1 if layout.narrow else 2
+    rows = -(-len(panels) // columns)
+    figure, axes = layout.figure((190 if layout.narrow else 220) * rows + 30, rows, columns)
+    for number, (one, panel) in enumerate(zip(axes, panels, strict=False)):
+        one.fill_between(
+            panel.delays_ns, panel.least, panel.most, color=panel.colour, alpha=0.18, linewidth=0
+        )
+        one.plot(
+            panel.delays_ns, panel.mean, color=panel.colour, linewidth=1.8, marker="o", markersize=4
+        )
+        one.set_title(panel.title, loc="left", color=INK)
+        one.margins(y=0.12)
+        _delays(one, panel.delays_ns, layout)
+        if number >= len(panels) - columns:
+            one.set_xlabel("added delay")
+    return figure
+
+
+def _delays(axes: "Axes", delays_ns: Sequence[float], layout: Layout) -> None:
+    scales.time(axes.xaxis)
+    if not layout.narrow:
+        from matplotlib.ticker import FixedLocator
+
+        axes.xaxis.set_major_locator(FixedLocator(_apart(delays_ns)))
+
+
+def _apart(delays_ns: Sequence[float]) -> list[float]:
+    """The delays that leave room for their labels on an axis that reaches over all of them."""
+    room = max(delays_ns) / 12
+    kept: list[float] = []
+    for delay in delays_ns:
+        if not kept or delay - kept[-1] >= room:
+            kept.append(delay)
+    return kept

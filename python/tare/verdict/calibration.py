@@ -1,0 +1,227 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which added delay is detected how often, and the detection limit that follows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from statistics import fmean
+from typing import Any
+
+from tare.samples.limits import Limit
+from tare.stats.proportion import clopper_pearson
+from tare.verdict.words import duration
+
+SHARE = 0.8
+"""Of repetitions, in which a delay must be detected."""
+SUMMARIES = ("p50", "p95", "p99", "mean")
+BETWEEN_RUNS = ("ks", "ad")
+SINGLE_PAIRS = ("ks-pair", "ad-pair")
+"""Of one run against one, taking requests for independent observations, as in Vinken (2022)."""
+STATISTICS = (*SUMMARIES, *BETWEEN_RUNS)
+"""What Tare itself detects by: only these have a limit for later verdicts."""
+NAMES = {
+    **{name: name for name in SUMMARIES},
+    "ks": "KS between runs",
+    "ad": "AD between runs",
+    "ks-pair": "KS of one pair",
+    "ad-pair": "AD of one pair",
+}
+
+
+@dataclass(frozen=True)
+class Range:
+    """The least, the mean and the greatest of some numbers."""
+
+    least: float
+    mean: float
+    most: float
+
+    @classmethod
+    def of(cls, values: Sequence[float]) -> Range | None:
+        """None where there are none."""
+        if not values:
+            return None
+        return cls(min(values), fmean(values), max(values))
+
+
+@dataclass(frozen=True)
+class Step:
+    """One delay by one statistic."""
+
+    delay_ns: int
+    detected: int
+    repetitions: int
+    """Those that had enough valid blocks; pairs of runs for a statistic of single pairs."""
+    p: Range | None
+    value: Range | None
+    """The statistic itself: ns by which a summary differs, or a distance between two runs."""
+
+    @property
+    def share(self) -> float:
+        return self.detected / self.repetitions if self.repetitions else 0.0
+
+    def __str__(self) -> str:
+        """The share and its interval, for a person."""
+        low, high = self.interval
+        return f"{self.detected} of {self.repetitions} ({low * 100:.0f} to {high * 100:.0f} %)"
+
+    @property
+    def interval(self) -> tuple[float, float]:
+        """Of the share, 95 %, by Clopper and Pearson."""
+        return clopper_pearson(self.detected, self.repetitions)
+
+
+@dataclass(frozen=True)
+class Detection:
+    """What one statistic detects in one environment and span."""
+
+    environment: str
+    span: str
+    statistic: str
+    level_ns: float
+    """The median p50 of the baseline's runs."""
+    alpha: float
+    steps: tuple[Step, ...]
+    """By delay, from 0 on."""
+
+    @property
+    def alarmed(self) -> bool:
+        """Whether it detects no delay at all more often than alpha allows: it means nothing."""
+        return self.steps[0].interval[0] > self.alpha
+
+    @property
+    def limit_ns(self) -> int | None:
+        """The least delay that it detects in 80 % of repetitions, as all larger ones.
+
+        None where it is none of those that were tried.
+        """
+        limit = None
+        for step in reversed(self.steps[1:]):
+            if step.share < SHARE:
+                break
+            limit = step.delay_ns
+        return None if self.alarmed else limit
+
+    @property
+    def at_limit(self) -> Step:
+        """The step of the limit; without one, of the largest delay."""
+        return next((one for one in self.steps if one.delay_ns == self.limit_ns), self.steps[-1])
+
+    @property
+    def undetected_ns(self) -> int | None:
+        """What a later verdict must bear in mind: the limit, or the largest delay that was tried.
+
+        None for a statistic that raises alarms, and for one that Tare does not judge by.
+        """
+        if self.alarmed or self.statistic not in STATISTICS:
+            return None
+        return self.limit_ns if self.limit_ns is not None else self.steps[-1].delay_ns
+
+    @property
+    def said(self) -> str:
+        """What it comes to, for a person."""
+        if self.alarmed:
+            step = self.steps[0]
+            return f"means nothing: without a delay in {step.detected} of {step.repetitions}"
+        if self.limit_ns is None:
+            return f"not up to {duration(self.steps[-1].delay_ns)}"
+        return f"from {duration(self.limit_ns)}"
+
+    def to_json(self) -> dict[str, Any]:
+        """Stable keys; times in ns."""
+        return {
+            "environment": self.environment,
+            "span": self.span,
+            "statistic": self.statistic,
+            "level_ns": self.level_ns,
+            "limit_ns": self.limit_ns,
+            "undetected_ns": self.undetected_ns,
+            "alarmed": self.alarmed,
+            "steps": [
+                {
+                    "delay_ns": step.delay_ns,
+                    "detected": step.detected,
+                    "repetitions": step.repetitions,
+                    "share": step.share,
+                    "interval": {"low": step.interval[0], "high": step.interval[1]},
+                    "p": None if step.p is None else vars(step.p),
+                    "value": None if step.value is None else vars(step.value),
+                }
+                for step in self.steps
+            ],
+        }
+
+
+@dataclass(frozen=True)
+class Calibration:
+    """What all statistics detect of all requests of a plan."""
+
+    name: str
+    """Of the plan."""
+    date: str
+    machine: str
+    """As the fingerprint in a manifest calls it."""
+    version: str
+    """Of Tare."""
+    blocks: int
+    """Of one repetition."""
+    repetitions: int
+    services: Mapping[str, str]
+    """By request, the service that the limits hold for."""
+    detections: Mapping[str, tuple[Detection, ...]]
+    """By request."""
+
+    def to_json(self) -> dict[str, Any]:
+        """Stable keys; times in ns."""
+        return {
+            "name": self.name,
+            "date": self.date,
+            "machine": self.machine,
+            "tare": self.version,
+            "blocks": self.blocks,
+            "repetitions": self.repetitions,
+            "requests": {
+                name: {
+                    "service": self.services[name],
+                    "detections": [one.to_json() for one in detections],
+                }
+                for name, detections in self.detections.items()
+            },
+        }
+
+    @property
+    def by_place(self) -> dict[str, list[Detection]]:
+        """By what a person calls each request in its environment and span."""
+        many = len(
+            {(one.environment, one.span) for each in self.detections.values() for one in each}
+        )
+        found: dict[str, list[Detection]] = {}
+        for name, detections in self.detections.items():
+            for one in detections:
+                where = f", {one.environment}, {one.span}" if many > 1 else ""
+                found.setdefault(f"{name}{where}: {duration(one.level_ns)}", []).append(one)
+        return found
+
+    @property
+    def limits(self) -> list[Limit]:
+        """What later verdicts need of it."""
+        return [
+            Limit(
+                machine=self.machine,
+                service=self.services[name],
+                environment=one.environment,
+                span=one.span,
+                statistic=one.statistic,
+                undetected_ns=one.undetected_ns,
+                level_ns=one.level_ns,
+                blocks=self.blocks,
+                repetitions=self.repetitions,
+                shares={str(step.delay_ns): step.share for step in one.steps},
+                date=self.date,
+                version=self.version,
+            )
+            for name, detections in self.detections.items()
+            for one in detections
+            if one.statistic in STATISTICS
+        ]

@@ -1,0 +1,214 @@
+# SPDX-License-Identifier: Apache-2.0
+"""From the runs of a calibration to what each statistic detects.
+
+A repetition is a group of blocks that follow each other, as many as an experiment has; in each, a
+delay is compared with none by every statistic. Groups have no block in common, so that repetitions
+are independent and the share of those that detect a delay has an exact interval.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from statistics import median
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from tare.errors import InputError, TareError
+from tare.samples.model import REQUEST, Place
+from tare.stats.distances import between
+from tare.stats.interval import paired_difference
+from tare.stats.permutation import least_p, sign_flip
+from tare.stats.run_distance import run_distance_p
+from tare.verdict.calibration import BETWEEN_RUNS, SINGLE_PAIRS, SUMMARIES, Detection, Range, Step
+from tare.verdict.words import duration
+
+if TYPE_CHECKING:
+    from tare.samples.latencies import Runs
+    from tare.stats.arrays import Array
+
+_SURE = 0.99
+_PERCENTILES = {"p50": 50, "p95": 95, "p99": 99}
+
+
+@dataclass(frozen=True)
+class _Pair:
+    """The latencies in ns of one block: without the delay, and with it."""
+
+    block: int
+    without: Array
+    slowed: Array
+
+
+@dataclass(frozen=True)
+class _Outcome:
+    """What one statistic says in one repetition."""
+
+    p: float
+    value: float | None
+    detected: bool
+
+
+def check_blocks(blocks: int, alpha: float) -> None:
+    """Raises InputError where so few blocks could not detect anything, however large."""
+    least = 2
+    while least_p(least, paired=True) > alpha:
+        least += 1
+    if blocks < least:
+        raise InputError(
+            f"{blocks} blocks a repetition can never detect anything at alpha {alpha:g};"
+            f" give --blocks {least} or more"
+        )
+
+
+def detect(
+    places: Mapping[Place, Runs],
+    steps: Mapping[int, str],
+    baseline: str,
+    blocks: int,
+    alpha: float,
+) -> tuple[Detection, ...]:
+    """What each statistic detects in each place.
+
+    `steps` maps delays in ns, 0 among them, to their conditions; `blocks` make one repetition.
+    Raises TareError where no repetition has enough valid blocks, or where the service does not
+    follow the delay.
+    """
+    found: list[Detection] = []
+    for (environment, span), runs in places.items():
+        names = (*SUMMARIES, *BETWEEN_RUNS, *SINGLE_PAIRS)
+        taken: dict[str, list[Step]] = {name: [] for name in names}
+        for delay, condition in sorted(steps.items()):
+            pairs = _pairs(runs, baseline, condition)
+            if span == REQUEST and delay == max(steps):
+                _check_that_it_follows(pairs, delay)
+            outcomes = _outcomes(pairs, delay, blocks, alpha)
+            for name in names:
+                taken[name].append(_step(delay, outcomes[name]))
+        medians = [float(np.median(of)) for (name, _), of in runs.items() if name == baseline]
+        found += [
+            Detection(environment, span, name, median(medians), alpha, tuple(by_delay))
+            for name, by_delay in taken.items()
+            if medians
+        ]
+    if not any(step.repetitions for one in found for step in one.steps if one.steps):
+        raise TareError("no repetition has enough valid blocks; see the reasons in manifest.json")
+    return tuple(found)
+
+
+def _pairs(runs: Runs, baseline: str, condition: str) -> list[_Pair]:
+    return [
+        _Pair(block, without, runs[condition, block])
+        for (name, block), without in sorted(runs.items())
+        if name == baseline and (condition, block) in runs
+    ]
+
+
+def _outcomes(
+    pairs: Sequence[_Pair], delay: int, blocks: int, alpha: float
+) -> dict[str, list[_Outcome]]:
+    """Of every statistic, one outcome a repetition, or a pair of runs."""
+    groups: dict[int, list[_Pair]] = {}
+    for pair in pairs:
+        groups.setdefault((pair.block - 1) // blocks, []).append(pair)
+    whole = [group for group in groups.values() if least_p(len(group), paired=True) <= alpha]
+    found = {
+        name: [_by_summary(name, group, delay, alpha) for group in whole] for name in SUMMARIES
+    }
+    between = [_by_distances(group, alpha) for group in whole]
+    single = [_by_pair(pair, alpha) for pair in pairs]
+    found |= {name: [one[name] for one in between] for name in BETWEEN_RUNS}
+    return found | {name: [one[name] for one in single] for name in SINGLE_PAIRS}
+
+
+def _step(delay: int, outcomes: Sequence[_Outcome]) -> Step:
+    values = [one.value for one in outcomes if one.value is not None]
+    return Step(
+        delay_ns=delay,
+        detected=sum(one.detected for one in outcomes),
+        repetitions=len(outcomes),
+        p=Range.of([one.p for one in outcomes]),
+        value=Range.of(values),
+    )
+
+
+def _by_summary(name: str, group: Sequence[_Pair], delay: int, alpha: float) -> _Outcome:
+    """Tare's own test of a summary, by sign flips; what makes a request faster is no delay."""
+    ours, theirs = (
+        np.array([_summary(name, values) for values in side])
+        for side in ([pair.without for pair in group], [pair.slowed for pair in group])
+    )
+    logs = np.log(theirs) - np.log(ours)
+    p = sign_flip(logs)
+    slower = delay == 0 or bool(logs.mean() > 0)
+    return _Outcome(p, float((theirs - ours).mean()), p <= alpha and slower)
+
+
+def _summary(name: str, latencies: Array) -> float:
+    if name == "mean":
+        return float(latencies.mean())
+    return float(np.percentile(latencies, _PERCENTILES[name]))
+
+
+def _by_distances(group: Sequence[_Pair], alpha: float) -> dict[str, _Outcome]:
+    """Tare's own test of whole distributions: labels of runs change places within blocks."""
+    runs = [pair.without for pair in group] + [pair.slowed for pair in group]
+    slowed = np.repeat([False, True], len(group))
+    blocks = np.tile([pair.block for pair in group], 2)
+    distances = between(runs, BETWEEN_RUNS)
+    # The test wants distances that grow like squares, as Anderson and Darling's does.
+    distances["ks"] **= 2
+    found = {}
+    for name in BETWEEN_RUNS:
+        p = run_distance_p(distances[name], slowed, blocks)
+        assert p is not None  # there are several blocks, each with both
+        found[name] = _Outcome(p, None, p <= alpha)
+    return found
+
+
+def _by_pair(pair: _Pair, alpha: float) -> dict[str, _Outcome]:
+    """The published tests of one run against one, from all of their requests."""
+    found = {}
+    for name, (statistic, p) in zip(
+        SINGLE_PAIRS, (_kolmogorov_smirnov(pair), _anderson_darling(pair)), strict=True
+    ):
+        found[name] = _Outcome(p, statistic, p <= alpha)
+    return found
+
+
+def _check_that_it_follows(pairs: Sequence[_Pair], delay: int) -> None:
+    """Raises TareError where the p50 surely moved by less than half or more than ten times.
+
+    More than once is no error: a busy-wait that loses the CPU to others takes longer.
+    """
+    moved = [float(np.median(pair.slowed) - np.median(pair.without)) for pair in pairs]
+    difference = paired_difference(moved)
+    if difference is None:
+        return
+    low, high = difference.interval(_SURE)
+    if high < delay / 2 or low > delay * 10:
+        question = "does it read" if high < delay / 2 else "are microseconds meant by"
+        raise TareError(
+            f"the service does not follow the delay: {duration(delay)} more changed its p50 by"
+            f" {duration(difference.estimate, signed=True)} ({duration(low, signed=True)} to"
+            f" {duration(high, signed=True)}); {question} the variable of [calibration]?"
+        )
+
+
+def _kolmogorov_smirnov(pair: _Pair) -> tuple[float, float]:
+    from scipy.stats import ks_2samp
+
+    found = ks_2samp(pair.without, pair.slowed)
+    return float(found.statistic), float(found.pvalue)
+
+
+def _anderson_darling(pair: _Pair) -> tuple[float, float]:
+    from warnings import catch_warnings, simplefilter
+
+    from scipy.stats import anderson_ksamp
+
+    with catch_warnings():
+        simplefilter("ignore", UserWarning)  # p is at the end of its tables nearly always
+        found = anderson_ksamp([pair.without, pair.slowed], variant="midrank")
+    return float(found.statistic), float(found.pvalue)
