@@ -19,7 +19,7 @@ What was measured, where, when, by which command. Every section is written by it
 def renew(name: str, title: str, command: str, body: str, file: Path = RESULTS) -> None:
     """Replaces the section between the markers of `name`, or adds it at the end of the file."""
     begin, end = f"<!-- begin {name} -->", f"<!-- end {name} -->"
-    about = f"{_machine()}; {datetime.now(UTC):%Y-%m-%d}; commit {_commit()}; `{command}`"
+    about = f"{_machine()}; {datetime.now(UTC):%Y-%m-%d}; commit {commit()}; `{command}`"
     section = f"{begin}\n## {title}\n{about}\n\n{body.strip()}\n{end}\n"
     text = file.read_text() if file.exists() else HEAD
     if begin in text and end in text:
@@ -40,7 +40,9 @@ def _machine() -> str:
     return f"{cpus} CPUs {model}, Linux {platform.release()}"
 
 
-def _commit() -> str:
+def commit() -> str:
+    """What is measured: the commit, and whether files were changed since."""
+
     def git(*words: str) -> str:
         return subprocess.check_output(["git", *words], cwd=ROOT, text=True).strip()
 

@@ -1,0 +1,162 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What interleaving buys on a real nginx: python -m bench.verdict.slices
+
+Three equal servers take turns of 1 ms to 10 s, for as long in all; how far apart are they found?
+"""
+
+import argparse
+import subprocess
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import numpy as np
+from bench.cases import Case
+from bench.results import ROOT, renew
+
+from tare.samples.result import open_result
+from tare.stats.arrays import Array
+from tare.stats.power import detectable
+
+PLAN = ROOT / "plans" / "null-nginx.toml"
+FIGURE = ROOT / "docs" / "images" / "slices.svg"
+LENGTHS = {"1ms": 1e-3, "5ms": 5e-3, "20ms": 0.02, "100ms": 0.1, "1s": 1.0, "10s": 10.0}
+"""Slices in seconds; of the last a block has one for each server: runs one after the other."""
+DURATION = "10s"
+BLOCKS = 6
+JUDGED = 8
+"""Blocks of the experiment whose least detectable effect is told: those of most plans."""
+
+
+@dataclass(frozen=True)
+class Length:
+    """What was found with slices of one length; shares."""
+
+    name: str
+    spread: float
+    """Standard deviation of the difference of two equal servers' log p50 in a block."""
+    spread_of_all: float
+    """The same when slices that were hit are not left out."""
+    left_out: float
+
+    def case(self) -> Case:
+        return Case(
+            f"slice-{self.name}",
+            "hit slices left out",
+            "all slices",
+            "%",
+            [100 * self.spread],
+            [100 * self.spread_of_all],
+            note=f"standard deviation of the difference of two equal servers;"
+            f" {100 * self.left_out:.0f} % left out",
+        )
+
+
+def measured(blocks: int) -> list[Length]:
+    """Runs an experiment for every length, and renews figure and section."""
+    with TemporaryDirectory() as name:
+        lengths = [_length(Path(name), length, blocks) for length in LENGTHS]
+    _draw(lengths)
+    command = f"python -m bench.verdict.slices --blocks {blocks}"
+    renew("slices", "What interleaving buys", command, _told(lengths, blocks))
+    return lengths
+
+
+def _length(folder: Path, length: str, blocks: int) -> Length:
+    plan, out = folder / f"{length}.toml", folder / length
+    text = PLAN.read_text()
+    for old, new in (('slice = "5ms"', length), ('duration = "3s"', DURATION)):
+        if old not in text:
+            raise SystemExit(f"{PLAN}: no line {old!r} to change")
+        text = text.replace(old, f'{old.split(" =")[0]} = "{new}"')
+    plan.write_text(text)
+    command = [sys.executable, "-m", "tare", "run", str(plan), "--out", str(out), "--json"]
+    subprocess.run([*command, "--blocks", str(blocks)], check=True, stdout=subprocess.DEVNULL)
+    return _found(length, out)
+
+
+def _found(length: str, folder: Path) -> Length:
+    result = open_result(folder)
+    samples = result.samples()
+    assert samples is not None
+    # Every entry of a manifest has its samples here: a series with a failed run is run again.
+    latency, ok, out = samples.latency_ns, samples.ok, samples.left_out
+    table = samples.group_by(["condition", "block"]).aggregate(
+        kept=latency.quantile(0.5, where=ok & ~out),
+        every=latency.quantile(0.5, where=ok),
+    )
+    rows: list[dict[str, Any]] = table.order_by(["block", "condition"]).to_pyarrow().to_pylist()
+    conditions = len({row["condition"] for row in rows})
+    kept, every = (
+        np.log([row[name] for row in rows]).reshape(-1, conditions) for name in ("kept", "every")
+    )
+    share = float(np.mean([*result.left_out.shares.values()]))
+    return Length(length, _spread(kept), _spread(every), share)
+
+
+def _spread(values: Array) -> float:
+    """Of the difference of two conditions, from (blocks, conditions) without what either adds."""
+    rest = values - values.mean(axis=0) - values.mean(axis=1, keepdims=True) + values.mean()
+    freedom = (values.shape[0] - 1) * (values.shape[1] - 1)
+    return float(np.sqrt(2 * (rest**2).sum() / freedom))
+
+
+def _mde(spread: float) -> float:
+    least = detectable(spread, JUDGED, paired=True)
+    assert least is not None
+    return float(np.expm1(least))
+
+
+def _told(lengths: Sequence[Length], blocks: int) -> str:
+    lines = [
+        f"Three equal nginx, {blocks} blocks of {DURATION} a server in slices of one length."
+        " Standard deviation of the difference of two servers' p50 in a block, and the least"
+        f" difference that {JUDGED} such blocks find with probability 0.8; without the slices that"
+        " were hit by steal or waiting, and with them.",
+        "",
+        "![Spread and least detectable difference against slice length](images/slices.svg)",
+        "",
+        "| slice | spread | detectable | spread, all slices | detectable, all slices | left out |",
+        "|---|---|---|---|---|---|",
+    ]
+    for one in lengths:
+        numbers = (one.spread, _mde(one.spread), one.spread_of_all, _mde(one.spread_of_all))
+        shares = " | ".join(f"{100 * number:.2f} %" for number in numbers)
+        lines.append(f"| {one.name} | {shares} | {100 * one.left_out:.0f} % |")
+    return "\n".join(lines)
+
+
+def _draw(lengths: Sequence[Length]) -> None:
+    import matplotlib as mpl
+    from matplotlib.figure import Figure
+
+    seconds = [LENGTHS[one.name] for one in lengths]
+    kinds = {
+        "hit slices left out": [one.spread for one in lengths],
+        "all slices": [one.spread_of_all for one in lengths],
+    }
+    with mpl.rc_context({"svg.hashsalt": "tare", "svg.fonttype": "none", "font.size": 9}):
+        figure = Figure(figsize=(7.5, 3), layout="constrained")
+        spread, least = figure.subplots(1, 2, sharex=True)
+        for name, values in kinds.items():
+            spread.plot(seconds, [100 * one for one in values], marker="o", label=name)
+            least.plot(seconds, [100 * _mde(one) for one in values], marker="o")
+        spread.set_title("standard deviation of the difference, %")
+        least.set_title(f"least difference that {JUDGED} blocks detect, %")
+        for axes in (spread, least):
+            axes.set(xscale="log", xlabel="length of a slice")
+            axes.set_ylim(bottom=0)
+            axes.set_xticks(seconds, [*LENGTHS])
+            axes.xaxis.minorticks_off()
+            axes.grid(axis="y", linewidth=0.5)
+        spread.legend(frameon=False)
+        figure.savefig(FIGURE, metadata={"Date": None, "Creator": None})
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(prog="python -m bench.verdict.slices", description=__doc__)
+    parser.add_argument("--blocks", type=int, default=BLOCKS)
+    measured(parser.parse_args().blocks)

@@ -1,0 +1,100 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Many short experiments on twice the same nginx: how often a verdict sees what is not there.
+
+What was found stays beside this file, one line an experiment; `make bench-verdict` reads it.
+"""
+
+import json
+import os
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Sequence
+from datetime import datetime
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+from bench.results import ROOT, commit, renew
+
+from tare.stats.proportion import clopper_pearson
+
+PLAN = ROOT / "plans" / "null-nginx.toml"
+FOUND = Path(__file__).with_suffix(".jsonl")
+SHORTER = {
+    'name = "null-nginx"': 'name = "alike-nginx"',
+    "blocks = 8": "blocks = 6",
+    'warmup = "500ms"': 'warmup = "200ms"',
+    'duration = "3s"': 'duration = "400ms"',
+}
+ALARMS = ("slower", "faster", "shape-changed")
+
+
+def run(tries: int) -> None:
+    """Runs the series and renews its section of docs/results.md, and the file beside this one."""
+    folder = ROOT / "results" / f"alike-{datetime.now():%Y%m%dT%H%M%S}"
+    folder.mkdir(parents=True)
+    plan = folder / "alike-nginx.toml"
+    text = PLAN.read_text()
+    for old, new in SHORTER.items():
+        if old not in text:
+            raise SystemExit(f"{PLAN}: no line {old!r} to shorten")
+        text = text.replace(old, new)
+    plan.write_text(text)
+    done = []
+    for number in range(1, tries + 1):
+        done.append(_try(number, plan, folder))
+        print(json.dumps(done[-1]), flush=True)
+    FOUND.write_text("".join(json.dumps(one) + "\n" for one in done))
+    renew(
+        "alike",
+        "Alike: many short experiments on twice the same nginx",
+        f"python -m tests.soak alike --experiments {tries}",
+        _told(done),
+    )
+
+
+def _try(number: int, plan: Path, folder: Path) -> dict[str, Any]:
+    command = [sys.executable, "-m", "tare", "run", str(plan), "--json"]
+    command += ["--seed", str(number), "--out", str(folder / str(number))]
+    # The history of controls is the user's own; a series of the tests is no part of it.
+    variables = os.environ | {"XDG_STATE_HOME": str(folder / "state")}
+    out = subprocess.run(
+        command, check=True, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=variables
+    ).stdout
+    told = json.loads(out)
+    primary = next(one for one in told["comparisons"] if one["role"] == "primary")
+    return {
+        "commit": commit(),
+        "date": f"{datetime.now():%Y-%m-%d}",
+        "seed": number,
+        "verdict": primary["verdict"],
+        "effect": primary["effect"]["relative"],
+        "mde": primary["mde"],
+        "budget": primary["budget"],
+        "control_alarm": any(one["alarm"] for one in told["controls"]),
+    }
+
+
+def _told(done: Sequence[dict[str, Any]]) -> str:
+    words = Counter(one["verdict"] for one in done)
+    alarms = sum(words[word] for word in ALARMS)
+    low, high = clopper_pearson(alarms, len(done))
+    controls = sum(one["control_alarm"] for one in done)
+    sharp = [one for one in done if one["mde"] is not None and one["mde"] < one["budget"] / 2]
+    unchanged = sum(one["verdict"] == "unchanged" for one in sharp)
+    effects = sorted(abs(one["effect"]) for one in done if one["effect"] is not None)
+    return "\n".join(
+        [
+            f"{len(done)} experiments, 6 interleaved blocks each, 400 ms a run. Verdicts: "
+            + ", ".join(f"`{word}` {count}" for word, count in words.most_common())
+            + ".",
+            "",
+            f"False alarms ({', '.join(ALARMS)}): {alarms} of {len(done)}; with 95 % confidence"
+            f" {100 * low:.1f} % to {100 * high:.1f} %. Alarms of the hidden control: {controls}.",
+            "",
+            f"Able to see half of the budget: {len(sharp)}; of these `unchanged`: {unchanged}."
+            f" Half of all effects are within {100 * median(effects):.2f} %, the largest is"
+            f" {100 * effects[-1]:.2f} %.",
+        ]
+    )
