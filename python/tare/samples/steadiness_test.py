@@ -1,0 +1,91 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Batch means in the engine against NumPy, and the classes of recorded and published runs."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import Any
+
+import ibis
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from tare.samples.engine import connect
+from tare.samples.steadiness import batch_means, steadiness, with_place
+
+
+def table(columns: dict[str, Any]) -> Any:
+    return connect().create_table("samples", pa.table(columns))
+
+
+def one_run(latency: Any, run: int = 1) -> dict[str, Any]:
+    size = len(latency)
+    return {
+        "run": np.full(size, run),
+        "span": ["request"] * size,
+        "place": np.arange(size),
+        "latency_ns": np.asarray(latency, dtype=np.int64),
+        "ok": np.ones(size, dtype=bool),
+    }
+
+
+@pytest.mark.parametrize("size", [4, 57, 4_999, 5_000, 12_345])
+def test_batches_are_means_of_logs_of_equal_parts(size: int) -> None:
+    generator = np.random.default_rng(size)
+    columns = one_run(generator.integers(30_000, 30_000_000, size))
+    order = generator.permutation(size)
+    shuffled = {name: np.asarray(column)[order] for name, column in columns.items()}
+    found = batch_means(table(shuffled)).order_by("place").to_pyarrow()
+    count = min(1_000, max(size // 5, 1))
+    edges = [-(-batch * size // count) for batch in range(count + 1)]
+    logs = np.log(columns["latency_ns"])
+    expected = [logs[a:b].mean() for a, b in pairwise(edges)]
+    assert found["place"].to_pylist() == edges[:-1]
+    np.testing.assert_allclose(found["level"].to_numpy(), expected, rtol=1e-12)
+    assert set(found["places"].to_pylist()) == {size}
+
+
+def test_failed_and_missing_requests_are_in_no_mean() -> None:
+    columns = one_run(np.full(500, 1_000))
+    columns["latency_ns"][0:2] = 9_000_000
+    columns["ok"][0:2] = False
+    columns["ok"][5:10] = False
+    columns["latency_ns"][10] = 0
+    kept = np.arange(500) != 11
+    found = batch_means(table({k: np.asarray(v)[kept] for k, v in columns.items()}))
+    rows = found.order_by("place").to_pyarrow()
+    # The second batch is gone; the third stands on the three requests that have a latency.
+    assert rows["place"].to_pylist() == [0, *range(10, 500, 5)]
+    np.testing.assert_allclose(rows["level"].to_numpy(), np.log(1_000))
+
+
+def test_runs_and_spans_go_their_own_ways() -> None:
+    generator = np.random.default_rng(1)
+    steady = generator.lognormal(11, 0.1, 20_000)
+    warm = steady * np.where(np.arange(20_000) < 4_000, 1.5, 1)
+    parts = [one_run(steady, 1), one_run(warm, 2), one_run(steady[:200], 3)]
+    columns = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+    found = steadiness(table(columns))
+    assert {key: one.kind for key, one in found.items()} == {
+        (1, "request"): "flat",
+        (2, "request"): "warm-up",
+    }
+    assert found[2, "request"].cut == pytest.approx(4_000, abs=400)
+
+
+def test_places_are_the_load_s_numbers_or_the_order_of_starts() -> None:
+    samples = ibis.memtable(
+        pa.table(
+            {
+                "run": [1] * 5,
+                "span": ["request", "request", "query", "query", "query"],
+                "seq": pa.array([7, 3, None, None, None], pa.int64()),
+                "start_ns": [1, 2, 30, 10, 20],
+            }
+        )
+    )
+    rows = with_place(samples).order_by("start_ns").to_pyarrow()
+    assert rows["place"].to_pylist() == [7, 3, 0, 1, 2]
+    rows = with_place(samples.drop("seq")).order_by("start_ns").to_pyarrow()
+    assert rows["place"].to_pylist() == [0, 1, 0, 1, 2]

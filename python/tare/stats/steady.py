@@ -1,0 +1,149 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Whether a run settled, and where: change points in its latency, judged from its end backwards.
+
+The method of Barrett et al. ("Virtual Machine Warmup Blows Hot and Cold", OOPSLA 2017), which
+Traini et al. ("Towards effective assessment of steady state performance in Java software", EMSE
+2023) refined, with a noise level that also holds for correlated series.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from tare.stats.arrays import Array, finite
+from tare.stats.warm_up import mser
+
+Kind = Literal["flat", "warm-up", "slowdown", "no steady state"]
+
+FEWEST = 50
+"""Batches below which nothing is said: a change would stand on a handful of them."""
+POINTS = 100
+"""Medians of neighbouring batches are segmented, so that a hiccup of one batch is no change."""
+SHORTEST = 3
+"""Points that a segment has at least."""
+NOISE_BLOCK = 8
+"""Points over which noise forgets itself; with 4, AR(1) noise of 0.9 is taken for steps."""
+PENALTY = 4.0
+"""Of a change, times ln n: finds none in 96 to 100 % of series that have none but correlated and
+heavy-tailed noise (docs/decisions/0080-steady-state.md)."""
+SAME = float(np.log(1.05))
+"""Levels within 5 % are one level, as in Traini et al."""
+DISTURBED = 0.1
+"""Share of the steady part that may lie on other levels: neighbours come and go."""
+
+
+@dataclass(frozen=True)
+class Segment:
+    """Requests `start` to `end` - 1 of a run, and their geometric mean latency in ns."""
+
+    start: int
+    end: int
+    level: float
+
+
+@dataclass(frozen=True)
+class Steadiness:
+    """How a run went. `cut` is the request with which its steady part begins, None without one."""
+
+    kind: Kind
+    cut: int | None
+    segments: tuple[Segment, ...]
+
+
+def classify(batches: npt.ArrayLike, edges: npt.ArrayLike) -> Steadiness | None:
+    """How a run went.
+
+    `batches` (n,) are means of the log latency in ns, `edges` (n + 1,) the requests with which
+    each batch begins and, last, the number of requests.
+
+    Change points and MSER's cut divide the run into segments. Two of them are on one level when
+    they differ by less than 5 %, or by less than what a change between them has to show. The steady
+    level is that of most of the second half. The steady part begins with the first segment on it
+    after which at most a tenth is on another, and must begin in the first half: else there is
+    `no steady state`. A faster segment before it makes a `slowdown`, slower ones a `warm-up`; a
+    run without either is `flat`.
+
+    None for fewer than 50 batches. Raises ValueError for NaN, infinity and edges that do not fit.
+    """
+    values = finite(batches)
+    places = np.asarray(edges, dtype=np.int64)
+    if places.shape != (values.size + 1,):
+        raise ValueError(f"expected {values.size + 1} edges, found {places.shape}")
+    if values.size < FEWEST:
+        return None
+    group = max(1, values.size // POINTS)
+    count = values.size // group
+    points = np.median(values[: count * group].reshape(count, group), axis=1)
+    penalty = PENALTY * np.log(count) * long_run_variance(points)
+    bounds = _bounds(points, penalty, (mser(values) or 0) // group)
+    lengths = np.diff(bounds)
+    levels = np.add.reduceat(points, bounds[:-1]) / lengths
+    required = np.sqrt(penalty * (1 / lengths[:, None] + 1 / lengths))
+    difference = levels[:, None] - levels
+    one_level = np.abs(difference) <= np.maximum(SAME, required)
+
+    in_second_half = np.clip(bounds[1:] - np.maximum(bounds[:-1], count / 2), 0, None)
+    steady = int(np.argmax(one_level @ in_second_half))
+    on_it = one_level[steady]
+    share = np.cumsum((lengths * on_it)[::-1])[::-1] / (count - bounds[:-1])
+    begins = int(np.argmax(on_it & (share >= 1 - DISTURBED)))
+
+    ends = places[np.append(bounds[:-1] * group, values.size)]
+    segments = tuple(
+        Segment(int(start), int(end), float(np.exp(level)))
+        for start, end, level in zip(ends[:-1], ends[1:], levels, strict=True)
+    )
+    settled = on_it[begins] and share[begins] >= 1 - DISTURBED and bounds[begins] <= count / 2
+    if not settled:
+        return Steadiness("no steady state", None, segments)
+    if begins == 0:
+        return Steadiness("flat", int(places[0]), segments)
+    faster = ~on_it[:begins] & (difference[:begins, steady] < 0)
+    kind: Kind = "slowdown" if faster.any() else "warm-up"
+    return Steadiness(kind, segments[begins].start, segments)
+
+
+def common_cut(runs: Iterable[Steadiness]) -> int:
+    """The request from which all runs of a pair of conditions are compared: the latest cut.
+
+    Runs without a steady state have none; 0 where no run has one.
+    """
+    return max((run.cut for run in runs if run.cut is not None), default=0)
+
+
+def of_condition(runs: Iterable[Steadiness]) -> Kind | Literal["inconsistent"] | None:
+    """What all runs of a condition are, `inconsistent` where they differ, None without runs."""
+    kinds = {run.kind for run in runs}
+    if len(kinds) > 1:
+        return "inconsistent"
+    return kinds.pop() if kinds else None
+
+
+def long_run_variance(points: npt.ArrayLike) -> float:
+    """What n times the variance of the mean of n points tends to, of a series (n,) with n >= 16.
+
+    From the median absolute difference of neighbouring means of 8 points (Wu and Zhao 2007, eq. 7,
+    here of all overlapping pairs), which changes of the level hardly move.
+    Raises ValueError for fewer points.
+    """
+    values = finite(points, 2 * NOISE_BLOCK)
+    total = np.concatenate([[0.0], np.cumsum(values - values.mean())])
+    means = (total[NOISE_BLOCK:] - total[:-NOISE_BLOCK]) / NOISE_BLOCK
+    differences = np.abs(means[NOISE_BLOCK:] - means[:-NOISE_BLOCK])
+    # 1.4826 medians are the standard deviation of a normal difference, of twice the variance.
+    return float((1.4826 * np.median(differences)) ** 2 * NOISE_BLOCK / 2)
+
+
+def _bounds(points: Array, penalty: float, warm: int) -> npt.NDArray[np.int64]:
+    """Where segments begin, and the end: PELT's changes of the mean (Killick et al. 2012)."""
+    import ruptures
+
+    search = ruptures.KernelCPD(kernel="linear", min_size=SHORTEST).fit(points.reshape(-1, 1))
+    # A series without any noise has no penalty; it must be above zero.
+    changes = search.predict(pen=max(penalty, 1e-12))
+    return np.unique(np.array([0, warm, *changes], dtype=np.int64))
