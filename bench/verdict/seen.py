@@ -1,13 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """A simulated experiment as Tare's judge takes it, with all that its readers would have found."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
 
 from tare.samples.model import REQUEST, Distances, Experiment, Run
+from tare.samples.steadiness import FEWEST
 from tare.stats.arrays import Array
 from tare.stats.distances import between
+from tare.stats.steady import Steadiness, classify, common_cut
 
 BASELINE, CONDITION, CONTROL = NAMES = ("baseline", "condition", "control")
 DECILES = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99)
@@ -19,10 +22,27 @@ PLACE = ("host", REQUEST)
 
 def experiment(latencies: Array, *, paired: bool) -> Experiment:
     """The experiment of `latencies` (conditions, runs, requests) in ns, in the order of time."""
-    return _from(latencies, 0, paired)
+    went = [_went(run) for run in latencies.reshape(-1, latencies.shape[2])]
+    warm_up = common_cut(went)
+    cuts = {"twice the warm-up": 2 * warm_up, "half of the run": latencies.shape[2] // 2}
+    return replace(
+        _from(latencies, warm_up, went, paired),
+        cuts={
+            name: _from(latencies, first, went, paired)
+            for name, first in cuts.items()
+            if first > warm_up
+        },
+    )
 
 
-def _from(latencies: Array, first: int, paired: bool) -> Experiment:
+def _went(run: Array) -> Steadiness:
+    levels = np.log(run).reshape(-1, FEWEST).mean(axis=1)
+    found = classify(levels, np.arange(0, run.size + 1, FEWEST))
+    assert found is not None
+    return found
+
+
+def _from(latencies: Array, first: int, went: Sequence[Steadiness], paired: bool) -> Experiment:
     """The same from the request `first` of every run on."""
     kept = latencies[:, :, first:]
     quantiles, means = np.quantile(kept, DECILES, axis=2), kept.mean(axis=2)
@@ -41,6 +61,7 @@ def _from(latencies: Array, first: int, paired: bool) -> Experiment:
                     run=len(runs),
                     summaries=summaries | {"mean": float(means[place, block])},
                     quantiles=at,
+                    steadiness=went[place * blocks + block].kind,
                 )
             )
     return Experiment(
