@@ -61,7 +61,7 @@ lint: native ## formatters, linters, types, import layers, rules of the native p
 
 .PHONY: test
 test: PACKAGES := test
-test: native hello ## every test that needs no server beyond Debian's packages
+test: native hello busy ## every test that needs no server beyond Debian's packages
 	@cargo test --locked $(REST)
 	@RUSTFLAGS='--cfg loom' CARGO_TARGET_DIR=target/loom cargo test --locked --release -p tare-shm loom
 	@.venv/bin/pytest
@@ -76,6 +76,11 @@ test-integration: native ## importers on what the tools of others write here; br
 hello: ## compile services/hello, where there is a JDK and Maven
 	@if command -v mvn >/dev/null && command -v javac >/dev/null; then mvn -q -B -f services/hello package; \
 	else echo "services/hello is left out: it needs a JDK 17 and Maven" >&2; fi
+
+.PHONY: busy
+busy: ## compile services/busy, a service with a known busy-wait
+	@mkdir -p services/busy/target
+	@cc -O2 -Wall -Wextra -Werror -o services/busy/target/busy services/busy/busy.c
 
 .PHONY: soak
 soak: native ## the long series: fuzzing, kills, verdicts; written to docs/results.md

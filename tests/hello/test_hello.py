@@ -2,6 +2,7 @@
 """services/hello as a user starts it: the built jar on a JDK, over HTTP."""
 
 import http.client
+import os
 import shutil
 import signal
 import socket
@@ -16,6 +17,8 @@ from tare.plan import load
 
 ROOT = Path(__file__).parents[2]
 JAR = ROOT / "services/hello/target/hello.jar"
+USUAL_US = 5000
+"""What the service waits where a request says nothing."""
 
 
 def request(
@@ -40,7 +43,10 @@ def service() -> Iterator[tuple[int, "subprocess.Popen[bytes]"]]:
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
     command = [java, "-jar", str(JAR), f"--server.port={port}", "--server.address=127.0.0.1"]
-    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.STDOUT)
+    variables = os.environ | {"BUSY_WAIT_US": str(USUAL_US)}
+    process = subprocess.Popen(
+        command, env=variables, stdout=subprocess.DEVNULL, stderr=subprocess.STDOUT
+    )
     try:
         wait_until_ready(process, port)
         yield port, process
@@ -77,6 +83,15 @@ def test_the_header_keeps_the_service_busy_for_as_long_as_it_says(service: Servi
     answer = request(service[0], "GET", "/", {"X-Busy-Wait-Us": "300000"})
     assert answer == (200, b"Hello World")
     assert time.monotonic() - began >= 0.3
+
+
+def test_the_variable_keeps_it_busy_where_the_request_says_nothing(service: Service) -> None:
+    took = []
+    for _ in range(20):
+        began = time.monotonic()
+        request(service[0], "GET", "/")
+        took.append(time.monotonic() - began)
+    assert min(took) >= USUAL_US / 1e6
 
 
 @pytest.mark.parametrize("value", ["-1", "1000001", "soon", ""])

@@ -21,7 +21,15 @@ from tare.stats.distances import between
 from tare.stats.interval import paired_difference
 from tare.stats.permutation import least_p, sign_flip
 from tare.stats.run_distance import run_distance_p
-from tare.verdict.calibration import BETWEEN_RUNS, SINGLE_PAIRS, SUMMARIES, Detection, Range, Step
+from tare.verdict.calibration import (
+    BETWEEN_RUNS,
+    SINGLE_PAIRS,
+    STATISTICS,
+    SUMMARIES,
+    Detection,
+    Range,
+    Step,
+)
 from tare.verdict.words import duration
 
 if TYPE_CHECKING:
@@ -29,6 +37,8 @@ if TYPE_CHECKING:
     from tare.stats.arrays import Array
 
 _SURE = 0.99
+_LEAST = 2
+"""Requests of a run, below which it has no distance to another."""
 _PERCENTILES = {"p50": 50, "p95": 95, "p99": 99}
 
 
@@ -77,7 +87,7 @@ def detect(
     """
     found: list[Detection] = []
     for (environment, span), runs in places.items():
-        names = (*SUMMARIES, *BETWEEN_RUNS, *SINGLE_PAIRS)
+        names = (*STATISTICS, *SINGLE_PAIRS)
         taken: dict[str, list[Step]] = {name: [] for name in names}
         for delay, condition in sorted(steps.items()):
             pairs = _pairs(runs, baseline, condition)
@@ -92,7 +102,9 @@ def detect(
             for name, by_delay in taken.items()
             if medians
         ]
-    if not any(step.repetitions for one in found for step in one.steps if one.steps):
+    if not any(
+        step.repetitions for one in found if one.statistic in STATISTICS for step in one.steps
+    ):
         raise TareError("no repetition has enough valid blocks; see the reasons in manifest.json")
     return tuple(found)
 
@@ -102,6 +114,7 @@ def _pairs(runs: Runs, baseline: str, condition: str) -> list[_Pair]:
         _Pair(block, without, runs[condition, block])
         for (name, block), without in sorted(runs.items())
         if name == baseline and (condition, block) in runs
+        if min(without.size, runs[condition, block].size) >= _LEAST
     ]
 
 
@@ -208,6 +221,8 @@ def _anderson_darling(pair: _Pair) -> tuple[float, float]:
 
     from scipy.stats import anderson_ksamp
 
+    if np.ptp(np.concatenate([pair.without, pair.slowed])) == 0:
+        return 0.0, 1.0
     with catch_warnings():
         simplefilter("ignore", UserWarning)  # p is at the end of its tables nearly always
         found = anderson_ksamp([pair.without, pair.slowed], variant="midrank")

@@ -12,6 +12,9 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+_APART = 0.006
+"""Distance between neighbouring statistics, as a share of the largest delay."""
+
 
 @dataclass(frozen=True)
 class Curve:
@@ -38,9 +41,12 @@ def draw_shares(layout: Layout, curves: Sequence[Curve], share: float) -> "Figur
     """The share of repetitions that detect each delay; `share` is what counts as detected."""
     figure, (axes,) = layout.figure(260 if layout.narrow else 300)
     axes.axhline(share, color=SOFT, linewidth=0.9, linestyle=(0, (4, 3)))
-    for curve in curves:
+    # Beside each other: many are equal.
+    apart = _APART * max(curves[0].delays_ns)
+    for number, curve in enumerate(curves):
+        beside = apart * (number - (len(curves) - 1) / 2)
         axes.plot(
-            curve.delays_ns,
+            [delay + beside for delay in curve.delays_ns],
             curve.values,
             color=curve.colour,
             linewidth=1.8,
