@@ -70,7 +70,7 @@ test: native hello busy ## every test that needs no server beyond Debian's packa
 test-integration: PACKAGES := test
 test-integration: native ## importers on what the tools of others write here; brings the tools
 	@setup/install-peers
-	@.venv/bin/pytest -m integration tests/peers
+	@.venv/bin/pytest -m integration tests/peers bench/verdict
 
 .PHONY: hello
 hello: ## compile services/hello, where there is a JDK and Maven

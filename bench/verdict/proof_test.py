@@ -1,0 +1,93 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The cases and the table from outcomes made for it."""
+
+import numpy as np
+import pytest
+from bench.cases import read_bars
+from bench.verdict import proof
+from bench.verdict.scenarios import EFFECTS, SCENARIOS, Scenario
+from bench.verdict.simulate import CHUNK, TARE, Outcome, Task, carried_out
+
+REPETITIONS = 200
+BLOCKED = Scenario("blocked")
+
+
+def verdicts(alarms: float, found: float) -> np.ndarray:
+    """(REPETITIONS, effects) with these shares."""
+    shares = [alarms, *[found] * (len(EFFECTS) - 1)]
+    columns = [np.arange(REPETITIONS) < share * REPETITIONS for share in shares]
+    return np.array(columns, dtype=np.float64).T
+
+
+def outcome(
+    tare: tuple[float, float] = (0.05, 0.8),
+    peer: tuple[float, float] = (0.05, 0.8),
+    liar: tuple[float, float] = (0.5, 1.0),
+    *,
+    scenario: Scenario = BLOCKED,
+    runs: int = 8,
+    mde: float = 0.01,
+    word: str = "unchanged",
+) -> Outcome:
+    methods = {TARE: tare, "honest": peer, "liar": liar}
+    return Outcome(
+        scenario,
+        runs,
+        {name: verdicts(*shares) for name, shares in methods.items()},
+        ((word, "slower", "slower", "slower"),) * REPETITIONS,
+        np.full(REPETITIONS, mde),
+    )
+
+
+def held(name: str, *outcomes: Outcome) -> bool:
+    both = [*outcomes, *(outcome(runs=10) for _ in range(1))]
+    case = next(one for one in proof.cases(both) if one.name == name)
+    return read_bars("verdict")[name].met(case)
+
+
+@pytest.mark.parametrize(("alarms", "met"), [(0.0, True), (0.05, True), (0.12, False)])
+def test_false_alarms_are_held_against_what_chance_allows(alarms: float, met: bool) -> None:
+    assert held("false-alarms", outcome(tare=(alarms, 1.0))) is met
+    # Neither few runs nor unblocked designs are asked of.
+    lax = (0.5, 1.0)
+    assert held("false-alarms", outcome(), outcome(tare=lax, runs=5))
+    assert held("false-alarms", outcome(), outcome(tare=lax, scenario=Scenario("u", "unblocked")))
+
+
+@pytest.mark.parametrize(("power", "met"), [(0.8, True), (0.76, True), (0.7, False)])
+def test_power_is_held_against_the_best_that_keeps_its_level(power: float, met: bool) -> None:
+    assert held("power-8", outcome(tare=(0.0, power))) is met
+
+
+def test_what_raises_false_alarms_is_no_rival() -> None:
+    (case,) = [one for one in proof.cases([outcome(), outcome(runs=10)]) if one.name == "power-8"]
+    assert case.peer_values == [80]
+    assert "honest 1" in case.note
+
+
+@pytest.mark.parametrize(
+    ("word", "mde", "met"), [("unchanged", 0.01, True), ("slower", 0.01, False)]
+)
+def test_unchanged_is_asked_where_half_of_the_budget_could_be_seen(
+    word: str, mde: float, met: bool
+) -> None:
+    blind = outcome(word="inconclusive", mde=0.016)
+    outcomes = [outcome(word=word, mde=mde), outcome(runs=10, word=word), blind]
+    (case,) = [one for one in proof.cases(outcomes) if one.name == "unchanged"]
+    assert read_bars("verdict")["unchanged"].met(case) is met
+    assert case.note.startswith(f"{2 * REPETITIONS} ")
+
+
+def test_the_table_has_a_row_a_cell() -> None:
+    text = proof.table([outcome(runs=8), outcome(runs=10)])
+    assert "| blocked | 8 | 5 \\| 80 80 80 | 5 \\| 80 80 80 | 50 \\| 100 100 100 |" in text
+    assert "| blocked | 10 | 100 | 0 | 0 | 0 | 0 | 0 |" in text
+
+
+def test_a_cell_is_the_same_whenever_it_is_computed() -> None:
+    task = Task(SCENARIOS[0], 6, CHUNK, CHUNK + 2)
+    one, again = carried_out(task), carried_out(task)
+    assert one.words == again.words
+    assert all((one.verdicts[name] == again.verdicts[name]).all() for name in one.verdicts)
+    assert [len(words) for words in one.words] == [len(EFFECTS)] * 2
+    assert (one.verdicts[TARE] == 1).tolist() == [[w == "slower" for w in ws] for ws in one.words]
