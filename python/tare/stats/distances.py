@@ -16,7 +16,7 @@ from scipy.special import digamma, zeta
 
 from tare.stats.arrays import Array, finite
 
-Integers = npt.NDArray[np.int64]
+Integers = npt.NDArray[np.integer]
 
 CELLS = 200_000
 """Values times runs that are looked at at once: what stays in a core's own cache."""
@@ -28,15 +28,13 @@ class Block:
 
     values: npt.NDArray[np.number]
     counts: Array
-    """(k, r)"""
+    """(r, k)"""
     until: Array
-    """(k, r): how many values of each run are no greater."""
+    """(r, k): how many values of each run are no greater."""
     before: Array
     """(r,): how many values of each run are less than all of these."""
     sizes: Array
     """(r,)"""
-    places: Sequence[Integers]
-    """For each run the rows at which it has values."""
 
 
 class Pairs:
@@ -63,8 +61,19 @@ class Pairs:
         for block in self._blocks(values, runs, counts):
             for kind, found in self._found.items():
                 KINDS[kind].add(found, block, self._last)
-            self._before = block.until[-1]
+            self._before = block.until[:, -1]
             self._last = float(block.values[-1])
+
+    def skip(self, values: npt.NDArray[np.number], runs: Integers, counts: Integers) -> None:
+        """Leaves the next values to another one, with which this one is merged."""
+        if values.size:
+            self._before = self._before + np.bincount(runs, counts, self.sizes.size)
+            self._last = float(values[-1])
+
+    def merge(self, other: Pairs) -> None:
+        """Takes what another one found in the values that this one skipped."""
+        for kind, found in self._found.items():
+            KINDS[kind].merge(found, other._found[kind], out=found)
 
     def matrix(self, kind: str) -> Array:
         """One statistic between all runs, (r, r), symmetric; 0 on the diagonal."""
@@ -77,28 +86,18 @@ class Pairs:
     ) -> Iterator[Block]:
         if not values.size:
             return
-        first = np.flatnonzero(np.concatenate([[True], values[1:] != values[:-1]]))
-        runs_of = self.sizes.size
-        step = max(1, CELLS // runs_of)
+        first = np.flatnonzero(np.append(True, values[1:] != values[:-1]))
+        step = max(1, CELLS // self.sizes.size)
         for start in range(0, first.size, step):
             begins = first[start : start + step]
             end = first[start + step] if start + step < first.size else values.size
             here = slice(begins[0], end)
-            row = np.repeat(np.arange(begins.size), np.diff(np.append(begins, end)))
-            table = np.zeros((begins.size, runs_of))
-            table[row, runs[here]] = counts[here]
-            order = np.argsort(runs[here], kind="stable")
-            ends = np.cumsum(np.bincount(runs[here], minlength=runs_of))
-            until = table.cumsum(axis=0)
-            until += self._before
-            yield Block(
-                values[begins],
-                table,
-                until,
-                self._before,
-                self.sizes,
-                np.split(row[order], ends[:-1]),
-            )
+            place = np.repeat(np.arange(begins.size), np.diff(np.append(begins, end)))
+            table = np.zeros((self.sizes.size, begins.size))
+            table[runs[here], place] = counts[here]
+            until = table.cumsum(axis=1)
+            until += self._before[:, None]
+            yield Block(values[begins], table, until, self._before, self.sizes)
 
 
 def between(runs: Sequence[npt.ArrayLike], kinds: Sequence[str] = ("ks", "ad")) -> dict[str, Array]:
@@ -118,30 +117,32 @@ def between(runs: Sequence[npt.ArrayLike], kinds: Sequence[str] = ("ks", "ad")) 
 def _kolmogorov_smirnov(found: Array, block: Block, _last: float | None) -> None:
     """The greatest |d|. Pairs that cannot get further apart in here are not looked at: F rises
     from its value before the block to that at its end."""
-    low, high = block.before / block.sizes, block.until[-1] / block.sizes
+    low, high = block.before / block.sizes, block.until[:, -1] / block.sizes
     reach = high[:, None] - low
     wanted = np.triu(np.maximum(reach, reach.T) > found, 1)
-    share = block.until / block.sizes
+    share = block.until / block.sizes[:, None]
     for run in np.flatnonzero(wanted.any(axis=1)):
         others = np.flatnonzero(wanted[run])
-        apart = np.abs(share[:, others] - share[:, run, None]).max(axis=0)
-        found[run, others] = np.maximum(found[run, others], apart)
+        apart = share[others]
+        apart -= share[run]
+        found[run, others] = np.maximum(found[run, others], np.abs(apart, out=apart).max(axis=1))
 
 
 def _anderson_darling(found: Array, block: Block, _last: float | None) -> None:
     """Adds sum of l d^2 / (B (N - B) - N l / 4) with midranks: B is the rank in the pair, l how
-    often a value occurs in it. Only values that a run has count for it, the rest of the pair's
-    come from the other run."""
+    often a value occurs in it. Only the values of a run count for it, the rest of the pair's come
+    from the other run."""
     middle = block.until - block.counts / 2
-    for run, places in enumerate(block.places):
-        here, count = middle[places], block.counts[places]
-        own, weight = here[:, [run]], count[:, run].copy()
-        of_pair = block.sizes + block.sizes[run]
-        apart = here / block.sizes
+    for run, counts in enumerate(block.counts):
+        places = np.flatnonzero(counts)
+        here, count = middle.take(places, axis=1), block.counts.take(places, axis=1)
+        own, weight = here[run].copy(), count[run].copy()
+        of_pair = (block.sizes + block.sizes[run])[:, None]
+        apart = here / block.sizes[:, None]
         apart -= own / block.sizes[run]
         apart *= apart
         here += own
-        count += weight[:, None]
+        count += weight
         count *= of_pair / 4
         spread = of_pair - here
         spread *= here
@@ -149,17 +150,18 @@ def _anderson_darling(found: Array, block: Block, _last: float | None) -> None:
         # A pair of one value has 0 / 0.
         np.maximum(spread, 0.25, out=spread)
         apart /= spread
-        found[run] += weight @ apart
+        found[run] += apart @ weight
 
 
 def _cramer_von_mises(found: Array, block: Block, _last: float | None) -> None:
     """Adds sum of l d^2, each run's share of l by itself."""
-    share = block.until / block.sizes
-    for run, places in enumerate(block.places):
-        here = share[places]
-        here -= here[:, run, None]
-        here *= here
-        found[run] += block.counts[places, run] @ here
+    share = block.until / block.sizes[:, None]
+    for run, counts in enumerate(block.counts):
+        places = np.flatnonzero(counts)
+        apart = share.take(places, axis=1)
+        apart -= apart[run].copy()
+        apart *= apart
+        found[run] += apart @ counts[places]
 
 
 def _wasserstein(found: Array, block: Block, last: float | None) -> None:
@@ -169,10 +171,11 @@ def _wasserstein(found: Array, block: Block, last: float | None) -> None:
     logs = np.log(block.values)
     if last is not None:
         low = block.before / block.sizes
-        found += np.abs(low[:, None] - low) * (logs[0] - np.log(last))
-    share = block.until[:-1] / block.sizes
-    for run in range(block.sizes.size):
-        found[run] += np.diff(logs) @ np.abs(share - share[:, run, None])
+        found += np.tril(np.abs(low[:, None] - low)) * (logs[0] - np.log(last))
+    share = block.until[:, :-1] / block.sizes[:, None]
+    for run in range(1, block.sizes.size):
+        apart = share[:run] - share[run]
+        found[run, :run] += np.abs(apart, out=apart) @ np.diff(logs)
 
 
 def _symmetric(found: Array, _sizes: Array) -> Array:
@@ -207,14 +210,15 @@ def _standardised(found: Array, sizes: Array) -> Array:
 @dataclass(frozen=True)
 class _Kind:
     add: Callable[[Array, Block, float | None], None]
+    merge: np.ufunc
     finish: Callable[[Array, Array], Array]
 
 
 KINDS = {
-    "ks": _Kind(_kolmogorov_smirnov, _symmetric),
-    "ad": _Kind(_anderson_darling, _standardised),
-    "cvm": _Kind(_cramer_von_mises, _criterion),
-    "w1": _Kind(_wasserstein, _symmetric),
+    "ks": _Kind(_kolmogorov_smirnov, np.maximum, _symmetric),
+    "ad": _Kind(_anderson_darling, np.add, _standardised),
+    "cvm": _Kind(_cramer_von_mises, np.add, _criterion),
+    "w1": _Kind(_wasserstein, np.add, _symmetric),
 }
 """Kolmogorov and Smirnov's greatest |d|; Anderson and Darling's statistic of midranks,
 standardised, NaN for a pair of fewer than four values; Cramer and von Mises' T by its definition,

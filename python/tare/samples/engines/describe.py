@@ -3,11 +3,13 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from tare.samples.engines.exact import counts_in_order
+from tare.samples.engines.turns import Turns
 from tare.samples.model import Distances
 
 if TYPE_CHECKING:
@@ -103,9 +105,11 @@ def _of_span(
 
     sizes = [row["answered"] for row in rows]
     runs = [row["run"] for row in rows]
-    pairs, quantiles = Pairs(sizes), OrderedQuantiles(sizes, at)
     least, most = min(row["least"] for row in rows), max(row["most"] for row in rows)
-    for values, index, counts in counts_in_order(answered, runs, least, most):
-        quantiles.add(values, index, counts)
-        pairs.add(values, index, counts)
+    quantiles = OrderedQuantiles(sizes, at)
+    with Turns([Pairs(sizes) for _ in range(len(os.sched_getaffinity(0)))]) as turns:
+        for counts in counts_in_order(answered, runs, least, most):
+            turns.add(counts)
+            quantiles.add(*counts)
+        pairs = turns.merged()
     return quantiles.table(), Distances(tuple(runs), pairs.matrix("ks"), pairs.matrix("ad"))
