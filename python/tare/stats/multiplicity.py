@@ -9,24 +9,27 @@ from tare.stats.arrays import Array, finite
 
 def holm(p_values: npt.ArrayLike) -> Array:
     """Holm (1979): bounds the chance of even one false alarm among (n,) p-values."""
-    p, order, count = _sorted(p_values)
-    adjusted = np.maximum.accumulate(p[order] * (count - np.arange(count)))
+    p = chances(p_values)
+    order = np.argsort(p, kind="stable")
+    adjusted = np.maximum.accumulate(p[order] * (p.size - np.arange(p.size)))
     return _back(adjusted, order)
 
 
 def benjamini_hochberg(p_values: npt.ArrayLike) -> Array:
     """Benjamini & Hochberg (1995): bounds the share of false alarms among (n,) p-values."""
-    p, order, count = _sorted(p_values)
-    scaled = p[order] * count / np.arange(1, count + 1)
+    p = chances(p_values)
+    order = np.argsort(p, kind="stable")
+    scaled = p[order] * p.size / np.arange(1, p.size + 1)
     adjusted = np.minimum.accumulate(scaled[::-1])[::-1]
     return _back(adjusted, order)
 
 
-def _sorted(p_values: npt.ArrayLike) -> tuple[Array, npt.NDArray[np.intp], int]:
+def chances(p_values: npt.ArrayLike) -> Array:
+    """`p_values` (n,), each from 0 to 1, else ValueError."""
     p = finite(p_values)
     if ((p < 0) | (p > 1)).any():
         raise ValueError("expected p-values from 0 to 1")
-    return p, np.argsort(p, kind="stable"), p.size
+    return p
 
 
 def _back(adjusted: Array, order: npt.NDArray[np.intp]) -> Array:

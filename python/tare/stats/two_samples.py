@@ -1,0 +1,146 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Two-sample tests as the literature has them, on SciPy where it does them well.
+
+Each takes every value for an independent observation. Requests of one run are not, so Tare draws
+no verdict from these: they are what published methods and other tools compute. p is two-sided.
+Values are finite, else ValueError; a test that does not exist for them is None.
+"""
+
+from dataclasses import dataclass
+from math import sqrt
+from typing import Literal
+from warnings import catch_warnings, simplefilter
+
+import numpy as np
+import numpy.typing as npt
+
+from tare.stats.arrays import Array, finite
+from tare.stats.interval import welch_difference
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """A statistic and its p, which is known only as a bound where `p_is` says so."""
+
+    statistic: float
+    p: float
+    p_is: Literal["exactly", "at most", "at least"] = "exactly"
+
+
+def student_t(first: npt.ArrayLike, second: npt.ArrayLike) -> Outcome | None:
+    """Student's (1908) t of samples (n,), (m,) with one variance: above zero where second is.
+
+    t = (x2 - x1) / (sp sqrt(1/n + 1/m)), n + m - 2 degrees; None below n + m = 3, an empty sample,
+    or no spread.
+    """
+    from scipy.special import stdtr
+
+    one, two = finite(first), finite(second)
+    freedom = one.size + two.size - 2
+    if min(one.size, two.size) < 1 or freedom < 1 or (_constant(one) and _constant(two)):
+        return None
+    squares = one.var() * one.size + two.var() * two.size
+    error = sqrt(float(squares) / freedom * (1 / one.size + 1 / two.size))
+    t = float(two.mean() - one.mean()) / error
+    return Outcome(t, 2 * float(stdtr(freedom, -abs(t))))
+
+
+def welch_t(first: npt.ArrayLike, second: npt.ArrayLike) -> Outcome | None:
+    """Welch's (1947) t of samples (n,), (m,) with a variance each: above zero where second is.
+
+    None where a sample has fewer than two values, or neither has spread.
+    """
+    found = welch_difference(first, second)
+    if found is None or (_constant(finite(first)) and _constant(finite(second))):
+        return None
+    return Outcome(found.estimate / found.standard_error, found.p)
+
+
+def mann_whitney(first: npt.ArrayLike, second: npt.ArrayLike) -> Outcome | None:
+    """Mann and Whitney's (1947) U of `second`: pairs in which it is greater, ties count a half.
+
+    p is exact where one sample has at most 8 values and there are no ties, else normal with
+    corrections for ties and continuity. None where all values are equal or a sample is empty.
+    """
+    from scipy.stats import mannwhitneyu
+
+    one, two = finite(first), finite(second)
+    if not (one.size and two.size) or _constant(np.concatenate([one, two])):
+        return None
+    found = mannwhitneyu(two, one)
+    return Outcome(float(found.statistic), float(found.pvalue))
+
+
+def kolmogorov_smirnov(first: npt.ArrayLike, second: npt.ArrayLike) -> Outcome | None:
+    """max |F - G| of the distribution functions (Smirnov 1939). None where a sample is empty.
+
+    p is exact up to 10,000 values a sample, else asymptotic.
+    """
+    from scipy.stats import ks_2samp
+
+    one, two = finite(first), finite(second)
+    if not (one.size and two.size):
+        return None
+    with catch_warnings():
+        # Where the exact p cannot be had, SciPy says that it takes the asymptotic one.
+        simplefilter("ignore", RuntimeWarning)
+        found = ks_2samp(one, two)
+    return Outcome(float(found.statistic), float(found.pvalue))
+
+
+def anderson_darling(first: npt.ArrayLike, second: npt.ArrayLike) -> Outcome | None:
+    """The k-sample statistic of midranks, standardised (Scholz and Stephens 1987, equation 7).
+
+    Below zero where samples are closer than chance has them. Its p is interpolated in a table that
+    ends at 0.001 and 0.25: beyond, it is a bound. None where all values are equal or a sample is
+    empty.
+    """
+    from scipy.stats import anderson_ksamp
+
+    one, two = finite(first), finite(second)
+    if not (one.size and two.size) or _constant(np.concatenate([one, two])):
+        return None
+    with catch_warnings():
+        # SciPy says in a warning that p is at an end of its table.
+        simplefilter("ignore", UserWarning)
+        found = anderson_ksamp([one, two], variant="midrank")
+    p = float(found.pvalue)
+    return Outcome(
+        float(found.statistic),
+        p,
+        "at most" if p <= 0.001 else "at least" if p >= 0.25 else "exactly",
+    )
+
+
+def cramer_von_mises(first: npt.ArrayLike, second: npt.ArrayLike) -> Outcome | None:
+    """T = nm / (n + m)^2 of the sum of (F - G)^2 over all values (Anderson 1962).
+
+    p is exact up to 20 values a sample, else asymptotic. None where a sample has fewer than two.
+    """
+    from scipy.stats import cramervonmises_2samp
+
+    one, two = finite(first), finite(second)
+    if min(one.size, two.size) < 2:
+        return None
+    found = cramervonmises_2samp(one, two)
+    return Outcome(float(found.statistic), float(found.pvalue))
+
+
+def wasserstein_of_logs(first: npt.ArrayLike, second: npt.ArrayLike) -> float | None:
+    """The area between the distribution functions of logs: the mean ratio, as a log, that it takes
+    to turn one sample into the other. None where a sample is empty.
+
+    Raises ValueError for values that are not above zero.
+    """
+    from scipy.stats import wasserstein_distance
+
+    one, two = finite(first), finite(second)
+    if (one <= 0).any() or (two <= 0).any():
+        raise ValueError("expected values above zero, which have a logarithm")
+    if not (one.size and two.size):
+        return None
+    return float(wasserstein_distance(np.log(one), np.log(two)))
+
+
+def _constant(values: Array) -> bool:
+    return bool((values == values[0]).all())
