@@ -7,13 +7,12 @@ Tare prints it beside its own verdict and never uses it for one.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from warnings import catch_warnings, simplefilter
 
 import numpy as np
 import numpy.typing as npt
-from scipy import stats
 
 from tare.stats.arrays import Array, finite
+from tare.stats.two_samples import anderson_darling, kolmogorov_smirnov
 
 PERCENTILES = (50, 75, 90, 95, 99, 100)
 
@@ -46,17 +45,16 @@ def best_fit(first: Sequence[npt.ArrayLike], second: Sequence[npt.ArrayLike]) ->
     one, two = best_run(ones), best_run(twos)
     a, b = ones[one], twos[two]
     siblings = [_distance(a, run) for place, run in enumerate(ones) if place != one]
-    if a.min() == a.max() == b.min() == b.max():
+    distance, kolmogorov = anderson_darling(a, b), kolmogorov_smirnov(a, b)
+    if distance is None or kolmogorov is None:
         return None
-    distance, distance_p = _anderson_darling(a, b)
-    kolmogorov = stats.ks_2samp(a, b)
     return BestFit(
         one,
         two,
-        distance,
-        distance_p,
-        float(kolmogorov.statistic),
-        float(kolmogorov.pvalue),
+        distance.statistic,
+        distance.p,
+        kolmogorov.statistic,
+        kolmogorov.p,
         tuple((float(np.percentile(a, q)), float(np.percentile(b, q))) for q in PERCENTILES),
         max(siblings, default=None),
     )
@@ -77,14 +75,5 @@ def best_run(runs: Sequence[Array]) -> int:
 
 
 def _distance(one: Array, two: Array) -> float:
-    if one.min() == one.max() == two.min() == two.max():
-        return 0.0
-    return _anderson_darling(one, two)[0]
-
-
-def _anderson_darling(one: Array, two: Array) -> tuple[float, float]:
-    with catch_warnings():
-        # The p-value is at the end of its tables nearly always.
-        simplefilter("ignore", UserWarning)
-        found = stats.anderson_ksamp([one, two], variant="midrank")
-    return float(found.statistic), float(found.pvalue)
+    found = anderson_darling(one, two)
+    return found.statistic if found else 0.0

@@ -10,9 +10,9 @@ from math import sqrt
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import stdtr
 
 from tare.stats.arrays import finite
+from tare.stats.two_samples import student_t
 
 
 @dataclass(frozen=True)
@@ -35,14 +35,9 @@ def pooled_t(first: npt.ArrayLike, second: npt.ArrayLike) -> PooledT | None:
     one, two = finite(first), finite(second)
     if one.size != two.size:
         raise ValueError(f"expected equally many requests, found {one.size} and {two.size}")
-    n = one.size
-    if n < 2:
+    found = student_t(one, two)
+    if found is None:
         return None
     spread = sqrt((float(one.var(ddof=1)) + float(two.var(ddof=1))) / 2)
-    if spread == 0:
-        return None
-    difference = float(two.mean() - one.mean())
-    t = difference / (spread * sqrt(2 / n))
-    p = 2 * float(stdtr(2 * n - 2, -abs(t)))
-    medians = float(np.median(two) - np.median(one))
-    return PooledT(t, p, spread, difference, medians, n)
+    means, medians = (float(of(two) - of(one)) for of in (np.mean, np.median))
+    return PooledT(found.statistic, found.p, spread, means, medians, one.size)

@@ -3,10 +3,11 @@
 
 from math import sqrt
 
+import numpy as np
 import numpy.typing as npt
-from scipy.special import chdtri, nctdtrinc, stdtrit
+from scipy.special import chdtri, nctdtr, nctdtrinc, stdtrit
 
-from tare.stats.arrays import finite
+from tare.stats.arrays import Array, finite
 
 MOST_RUNS = 10_000
 
@@ -50,6 +51,26 @@ def detectable(
     critical = float(stdtrit(freedom, 1 - alpha / 2))
     errors = float(nctdtrinc(freedom, 1 - power, critical))
     return errors * spread * sqrt((1 if paired else 2) / runs)
+
+
+def power_curve(
+    difference: float, spread: float, runs: npt.ArrayLike, paired: bool, alpha: float = 0.05
+) -> Array:
+    """The chance that a two-sided t test finds a true `difference` with each number of `runs` (k,).
+
+    Finds it on its side of zero; `spread` is as in `detectable`, above 0. With one run it is 0.
+    """
+    number = finite(runs)
+    if not spread > 0 or (number < 1).any():
+        raise ValueError("expected a spread above zero and at least one run")
+    known = np.maximum(number, 2)
+    freedom = known - 1 if paired else 2 * (known - 1)
+    errors = abs(difference) / spread * np.sqrt(known / (1 if paired else 2))
+    critical = stdtrit(freedom, 1 - alpha / 2)
+    found = 1 - nctdtr(freedom, errors, critical)
+    # Where chance is certainty to the last digit, SciPy has no value for some noncentralities.
+    found = np.where(np.isnan(found), (errors > critical).astype(np.float64), found)
+    return np.asarray(np.where(number < 2, 0.0, found))
 
 
 def runs_for(

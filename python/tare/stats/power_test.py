@@ -11,6 +11,7 @@ from scipy import stats
 from tare.stats.power import (
     detectable,
     pooled_spread,
+    power_curve,
     runs_for,
     spread_of_differences,
     upper_spread,
@@ -100,3 +101,29 @@ def test_the_pooled_spread_is_the_textbook_one() -> None:
     expected = sqrt((2 * np.var(one, ddof=1) + np.var(two, ddof=1)) / 3)
     assert found[0] == pytest.approx(expected)
     assert found[1] == 3
+
+
+@pytest.mark.parametrize("paired", [True, False])
+def test_the_power_curve_goes_through_what_is_detectable(paired: bool) -> None:
+    for runs, alpha in itertools.product((2, 3, 6, 10, 80), (0.05, 0.05 / 9)):
+        least = detectable(0.03, runs, paired, alpha)
+        assert least is not None
+        assert power_curve(least, 0.03, [runs], paired, alpha) == pytest.approx([0.8], abs=1e-5)
+        assert power_curve(-least, 0.03, [runs], paired, alpha) == pytest.approx([0.8], abs=1e-5)
+    assert power_curve(0.0, 0.03, [1, 10], paired) == pytest.approx([0, 0.025])
+
+
+@pytest.mark.parametrize("ratio", [0.3, 1.0, 12.0, 60.0])
+def test_more_runs_find_more(ratio: float) -> None:
+    """Also where SciPy's noncentral t has no value."""
+    curve = power_curve(ratio, 1.0, range(1, 400), paired=True, alpha=0.05 / 7)
+    assert curve[0] == 0
+    assert (np.diff(curve) >= -1e-9).all()
+    assert curve[-1] == pytest.approx(1, abs=1e-3)
+
+
+def test_a_power_curve_that_makes_no_sense_is_refused() -> None:
+    with pytest.raises(ValueError, match="expected"):
+        power_curve(0.1, 0.0, [2], paired=True)
+    with pytest.raises(ValueError, match="expected"):
+        power_curve(0.1, 1.0, [0], paired=True)
