@@ -202,7 +202,7 @@ def _table(found: Calibration) -> str:
     console = Console()
     with console.capture() as capture:
         for title, detections in found.by_place.items():
-            table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 2, 0, 0))
+            table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
             for heading in ("statistic", "detects", "there", "without a delay"):
                 table.add_column(heading)
             for one in detections:

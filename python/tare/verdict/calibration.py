@@ -64,7 +64,7 @@ class Step:
     def __str__(self) -> str:
         """The share and its interval, for a person."""
         low, high = self.interval
-        return f"{self.detected} of {self.repetitions} ({low * 100:.0f} to {high * 100:.0f} %)"
+        return f"{self.detected} of {self.repetitions} ({low * 100:.0f}–{high * 100:.0f} %)"
 
     @property
     def interval(self) -> tuple[float, float]:
@@ -122,8 +122,7 @@ class Detection:
     def said(self) -> str:
         """What it comes to, for a person."""
         if self.alarmed:
-            step = self.steps[0]
-            return f"means nothing: without a delay in {step.detected} of {step.repetitions}"
+            return "false alarms"
         if self.limit_ns is None:
             return f"not up to {duration(self.steps[-1].delay_ns)}"
         return f"from {duration(self.limit_ns)}"

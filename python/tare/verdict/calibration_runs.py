@@ -21,6 +21,7 @@ from tare.stats.distances import between
 from tare.stats.interval import paired_difference
 from tare.stats.permutation import least_p, sign_flip
 from tare.stats.run_distance import run_distance_p
+from tare.stats.two_samples import anderson_darling, kolmogorov_smirnov
 from tare.verdict.calibration import (
     BETWEEN_RUNS,
     SINGLE_PAIRS,
@@ -132,7 +133,7 @@ def _outcomes(
     between = [_by_distances(group, alpha) for group in whole]
     single = [_by_pair(pair, alpha) for pair in pairs]
     found |= {name: [one[name] for one in between] for name in BETWEEN_RUNS}
-    return found | {name: [one[name] for one in single] for name in SINGLE_PAIRS}
+    return found | {name: [one[name] for one in single if name in one] for name in SINGLE_PAIRS}
 
 
 def _step(delay: int, outcomes: Sequence[_Outcome]) -> Step:
@@ -182,12 +183,13 @@ def _by_distances(group: Sequence[_Pair], alpha: float) -> dict[str, _Outcome]:
 
 def _by_pair(pair: _Pair, alpha: float) -> dict[str, _Outcome]:
     """The published tests of one run against one, from all of their requests."""
-    found = {}
-    for name, (statistic, p) in zip(
-        SINGLE_PAIRS, (_kolmogorov_smirnov(pair), _anderson_darling(pair)), strict=True
-    ):
-        found[name] = _Outcome(p, statistic, p <= alpha)
-    return found
+    tests = zip(SINGLE_PAIRS, (kolmogorov_smirnov, anderson_darling), strict=True)
+    outcomes = {name: test(pair.without, pair.slowed) for name, test in tests}
+    return {
+        name: _Outcome(one.p, one.statistic, one.p <= alpha)
+        for name, one in outcomes.items()
+        if one is not None
+    }
 
 
 def _check_that_it_follows(pairs: Sequence[_Pair], delay: int) -> None:
@@ -207,23 +209,3 @@ def _check_that_it_follows(pairs: Sequence[_Pair], delay: int) -> None:
             f" {duration(difference.estimate, signed=True)} ({duration(low, signed=True)} to"
             f" {duration(high, signed=True)}); {question} the variable of [calibration]?"
         )
-
-
-def _kolmogorov_smirnov(pair: _Pair) -> tuple[float, float]:
-    from scipy.stats import ks_2samp
-
-    found = ks_2samp(pair.without, pair.slowed)
-    return float(found.statistic), float(found.pvalue)
-
-
-def _anderson_darling(pair: _Pair) -> tuple[float, float]:
-    from warnings import catch_warnings, simplefilter
-
-    from scipy.stats import anderson_ksamp
-
-    if np.ptp(np.concatenate([pair.without, pair.slowed])) == 0:
-        return 0.0, 1.0
-    with catch_warnings():
-        simplefilter("ignore", UserWarning)  # p is at the end of its tables nearly always
-        found = anderson_ksamp([pair.without, pair.slowed], variant="midrank")
-    return float(found.statistic), float(found.pvalue)

@@ -26,7 +26,7 @@ def detection(*detected: int, of: int = 10, statistic: str = "p50") -> Detection
         ((0, 10, 10, 7), None, "not up to 3.00 µs"),
         ((0, 0, 0), None, "not up to 2.00 µs"),
         # 3 of 10 where there is nothing: more than 5 %, whatever chance did.
-        ((3, 10, 10), None, "means nothing: without a delay in 3 of 10"),
+        ((3, 10, 10), None, "false alarms"),
         ((0,), None, "not up to 0 ns"),
     ],
 )
@@ -46,9 +46,9 @@ def test_later_verdicts_bear_in_mind_what_was_not_detected() -> None:
 
 
 def test_the_share_at_the_limit_stands_with_its_interval() -> None:
-    assert str(detection(0, 8, 10).at_limit) == "8 of 10 (44 to 97 %)"
+    assert str(detection(0, 8, 10).at_limit) == "8 of 10 (44–97 %)"
     assert detection(0, 1, 2).at_limit.delay_ns == 2000
-    assert str(detection(0, 0, of=0).at_limit) == "0 of 0 (0 to 100 %)"
+    assert str(detection(0, 0, of=0).at_limit) == "0 of 0 (0–100 %)"
 
 
 def test_a_range_of_nothing_is_none() -> None:

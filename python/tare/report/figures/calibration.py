@@ -57,7 +57,7 @@ def draw_shares(layout: Layout, curves: Sequence[Curve], share: float) -> "Figur
         )
     scales.shares(axes.yaxis)
     axes.set_ylim(0, 1.02)
-    _delays(axes, curves[0].delays_ns, layout)
+    _delays(axes, curves[0].delays_ns, 4 if layout.narrow else 12)
     axes.set_xlabel("added delay")
     return figure
 
@@ -76,25 +76,19 @@ def draw_ranges(layout: Layout, panels: Sequence[Ranges]) -> "Figure":
         )
         one.set_title(panel.title, loc="left", color=INK)
         one.margins(y=0.12)
-        _delays(one, panel.delays_ns, layout)
+        _delays(one, panel.delays_ns, 4 if layout.narrow else 6)
         if number >= len(panels) - columns:
             one.set_xlabel("added delay")
     return figure
 
 
-def _delays(axes: "Axes", delays_ns: Sequence[float], layout: Layout) -> None:
-    scales.time(axes.xaxis)
-    if not layout.narrow:
-        from matplotlib.ticker import FixedLocator
+def _delays(axes: "Axes", delays_ns: Sequence[float], most: int) -> None:
+    """An axis of the delays, with labels for those that have room: about `most` of them."""
+    from matplotlib.ticker import FixedLocator
 
-        axes.xaxis.set_major_locator(FixedLocator(_apart(delays_ns)))
-
-
-def _apart(delays_ns: Sequence[float]) -> list[float]:
-    """The delays that leave room for their labels on an axis that reaches over all of them."""
-    room = max(delays_ns) / 12
     kept: list[float] = []
     for delay in delays_ns:
-        if not kept or delay - kept[-1] >= room:
+        if not kept or delay - kept[-1] >= max(delays_ns) / most:
             kept.append(delay)
-    return kept
+    scales.time(axes.xaxis)
+    axes.xaxis.set_major_locator(FixedLocator(kept))
