@@ -83,7 +83,7 @@ busy: ## compile services/busy, a service with a known busy-wait
 	@cc -O2 -Wall -Wextra -Werror -o services/busy/target/busy services/busy/busy.c
 
 .PHONY: soak
-soak: native ## the long series: fuzzing, kills, verdicts; written to docs/results.md
+soak: native ## the long series: fuzzing, kills, verdicts, A/A; written to docs/results.md
 	@$(PYTHON) -m tests.soak
 
 .PHONY: fuzz

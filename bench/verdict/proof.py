@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 from bench.cases import Case
 from bench.verdict.peers import ABOUT
-from bench.verdict.scenarios import EFFECTS, RUNS
+from bench.verdict.scenarios import Scenario
 from bench.verdict.seen import BUDGET
 from bench.verdict.simulate import TARE, Outcome
 from scipy.stats import binom
@@ -23,6 +23,11 @@ def cases(outcomes: Sequence[Outcome]) -> list[Case]:
     """The bars' cases. An interleaved block is a block: its scenarios count as blocked ones."""
     blocked = [one for one in outcomes if one.runs >= FEWEST and one.scenario.design != "unblocked"]
     return [_false_alarms(blocked), *_power(blocked), _unchanged(blocked)]
+
+
+def is_barred(scenario: Scenario, runs: int) -> bool:
+    """Whether there are bars for a cell."""
+    return runs >= FEWEST and scenario.design != "unblocked"
 
 
 def _false_alarms(blocked: Sequence[Outcome]) -> Case:
@@ -115,7 +120,7 @@ def _unchanged(blocked: Sequence[Outcome]) -> Case:
 def table(outcomes: Sequence[Outcome]) -> str:
     """False alarms and power of every method in every cell, and how to read them."""
     methods = [*outcomes[0].verdicts]
-    effects = ", ".join(f"+{100 * effect:g}" for effect in EFFECTS[1:])
+    effects = ", ".join(f"+{100 * effect:g}" for effect in outcomes[0].effects[1:])
     lines = [
         f"{len(outcomes[0].words)} experiments a row, each judged by all with nothing to find and"
         f" with the condition {effects} % slower in all of its requests. A cell is the share with"
@@ -135,7 +140,7 @@ def table(outcomes: Sequence[Outcome]) -> str:
 
 
 def _cell(outcome: Outcome, method: str) -> str:
-    found = " ".join(f"{100 * outcome.found(method, effect):.0f}" for effect in EFFECTS[1:])
+    found = " ".join(f"{100 * outcome.found(method, effect):.0f}" for effect in outcome.effects[1:])
     return f"{100 * outcome.alarms(method):.0f} \\| {found}"
 
 
@@ -145,8 +150,9 @@ def _words(outcomes: Sequence[Outcome]) -> Iterator[str]:
     yield ""
     yield f"| scenario | runs | {' | '.join(f'`{word}`' for word in WORDS)} |"
     yield f"|---|---|{'---|' * len(WORDS)}"
+    most = max(one.runs for one in outcomes)
     for one in outcomes:
-        if one.runs == max(RUNS):
+        if one.runs == most:
             said = [words[0] for words in one.words]
             shares = " | ".join(f"{100 * said.count(word) / len(said):.0f}" for word in WORDS)
             yield f"| {one.scenario.name} | {one.runs} | {shares} |"

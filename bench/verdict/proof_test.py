@@ -33,6 +33,7 @@ def outcome(
     return Outcome(
         scenario,
         runs,
+        EFFECTS,
         {name: verdicts(*shares) for name, shares in methods.items()},
         ((word, "slower", "slower", "slower"),) * REPETITIONS,
         np.full(REPETITIONS, mde),
@@ -85,7 +86,7 @@ def test_the_table_has_a_row_a_cell() -> None:
 
 
 def test_a_cell_is_the_same_whenever_it_is_computed() -> None:
-    task = Task(SCENARIOS[0], 6, CHUNK, CHUNK + 2)
+    task = Task(SCENARIOS[0], 6, EFFECTS, CHUNK, CHUNK + 2)
     one, again = carried_out(task), carried_out(task)
     assert one.words == again.words
     assert all((one.verdicts[name] == again.verdicts[name]).all() for name in one.verdicts)

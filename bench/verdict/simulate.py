@@ -2,14 +2,16 @@
 """Tare and its peers on the same simulated experiments, seeds fixed."""
 
 import os
+import sys
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from itertools import pairwise, product
+from multiprocessing import get_context
 
 import numpy as np
 from bench.verdict import peers, seen
-from bench.verdict.scenarios import EFFECTS, RUNS, SCENARIOS, Scenario, draw
+from bench.verdict.scenarios import SCENARIOS, Scenario, draw
 
 from tare.stats.arrays import Array
 from tare.verdict import judge
@@ -26,16 +28,19 @@ class Task:
 
     scenario: Scenario
     runs: int
+    effects: Sequence[float]
+    """How much slower the condition is; the first is 0."""
     first: int
     last: int
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What was said of the repetitions of a cell, in the order of `EFFECTS`."""
+    """What was said of the repetitions of a cell, in the order of `effects`."""
 
     scenario: Scenario
     runs: int
+    effects: Sequence[float]
     verdicts: dict[str, Array]
     """By method, (repetitions, effects): 1 slower, -1 faster, 0 neither; 2 another alarm."""
     words: tuple[tuple[str, ...], ...]
@@ -49,21 +54,27 @@ class Outcome:
 
     def found(self, method: str, effect: float) -> float:
         """The share in which an effect was found, on its own side."""
-        return float(np.mean(self.verdicts[method][:, EFFECTS.index(effect)] == 1))
+        return float(np.mean(self.verdicts[method][:, self.effects.index(effect)] == 1))
 
 
-def outcomes(repetitions: int) -> list[Outcome]:
-    """Every cell of the table: scenario by number of runs."""
+def outcomes(
+    scenarios: Sequence[Scenario], runs: Sequence[int], effects: Sequence[float], repetitions: int
+) -> list[Outcome]:
+    """Every cell of a table: scenario by number of runs; one line of progress for each."""
     ends = [*range(0, repetitions, CHUNK), repetitions]
     tasks = [
-        Task(scenario, runs, first, last)
-        for scenario, runs in product(SCENARIOS, RUNS)
+        Task(scenario, count, effects, first, last)
+        for scenario, count in product(scenarios, runs)
         for first, last in pairwise(ends)
     ]
     # One thread each: the arrays are small, and there are as many processes as CPUs.
     os.environ |= dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"), "1")
-    with ProcessPoolExecutor() as pool:
-        parts = list(pool.map(carried_out, tasks))
+    parts = []
+    with ProcessPoolExecutor(mp_context=get_context("spawn")) as pool:
+        for task, part in zip(tasks, pool.map(carried_out, tasks), strict=True):
+            parts.append(part)
+            if task.last == repetitions:
+                print(f"{task.scenario.name}: {task.runs} runs", file=sys.stderr, flush=True)
     return list(_together(parts))
 
 
@@ -78,7 +89,7 @@ def carried_out(task: Task) -> Outcome:
     for repetition in range(task.first, task.last):
         generator = np.random.default_rng([SEED, place, task.runs, repetition])
         drawn = draw(task.scenario, task.runs, generator)
-        for effect in EFFECTS:
+        for effect in task.effects:
             latencies = drawn.copy()
             latencies[1] *= 1 + effect
             experiment = seen.experiment(latencies, paired=paired)
@@ -95,10 +106,11 @@ def carried_out(task: Task) -> Outcome:
         if program.exists():
             for one, verdict in zip(verdicts, many(means), strict=True):
                 one[name] = verdict
-    shape = (task.last - task.first, len(EFFECTS))
+    shape = (task.last - task.first, len(task.effects))
     return Outcome(
         task.scenario,
         task.runs,
+        task.effects,
         {name: np.array([one[name] for one in verdicts]).reshape(shape) for name in verdicts[0]},
         tuple(tuple(words[at : at + shape[1]]) for at in range(0, len(words), shape[1])),
         np.array(mde),
@@ -118,6 +130,7 @@ def _together(parts: Sequence[Outcome]) -> Iterator[Outcome]:
         yield Outcome(
             same[0].scenario,
             same[0].runs,
+            same[0].effects,
             {
                 name: np.concatenate([part.verdicts[name] for part in same])
                 for name in same[0].verdicts

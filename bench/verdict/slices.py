@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 from bench.cases import Case
+from bench.plans import changed
 from bench.results import ROOT, renew
 
 from tare.samples.result import open_result
@@ -67,12 +68,11 @@ def measured(blocks: int) -> list[Length]:
 
 def _length(folder: Path, length: str, blocks: int) -> Length:
     plan, out = folder / f"{length}.toml", folder / length
-    text = PLAN.read_text()
-    for old, new in (('slice = "5ms"', length), ('duration = "3s"', DURATION)):
-        if old not in text:
-            raise SystemExit(f"{PLAN}: no line {old!r} to change")
-        text = text.replace(old, f'{old.split(" =")[0]} = "{new}"')
-    plan.write_text(text)
+    changes = {
+        'slice = "5ms"': f'slice = "{length}"',
+        'duration = "3s"': f'duration = "{DURATION}"',
+    }
+    plan.write_text(changed(PLAN, changes))
     command = [sys.executable, "-m", "tare", "run", str(plan), "--out", str(out), "--json"]
     subprocess.run([*command, "--blocks", str(blocks)], check=True, stdout=subprocess.DEVNULL)
     return _found(length, out)

@@ -9,25 +9,24 @@ import os
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import Sequence
 from datetime import datetime
 from pathlib import Path
 from statistics import median
 from typing import Any
 
+from bench.plans import changed
 from bench.results import ROOT, commit, renew
+from bench.verdict.real import ALARMS, FOUND, Experiments, able, alarms
 
 from tare.stats.proportion import clopper_pearson
 
 PLAN = ROOT / "plans" / "null-nginx.toml"
-FOUND = Path(__file__).with_suffix(".jsonl")
 SHORTER = {
     'name = "null-nginx"': 'name = "alike-nginx"',
     "blocks = 8": "blocks = 6",
     'warmup = "500ms"': 'warmup = "200ms"',
     'duration = "3s"': 'duration = "400ms"',
 }
-ALARMS = ("slower", "faster", "shape-changed")
 
 
 def run(tries: int) -> None:
@@ -35,12 +34,7 @@ def run(tries: int) -> None:
     folder = ROOT / "results" / f"alike-{datetime.now():%Y%m%dT%H%M%S}"
     folder.mkdir(parents=True)
     plan = folder / "alike-nginx.toml"
-    text = PLAN.read_text()
-    for old, new in SHORTER.items():
-        if old not in text:
-            raise SystemExit(f"{PLAN}: no line {old!r} to shorten")
-        text = text.replace(old, new)
-    plan.write_text(text)
+    plan.write_text(changed(PLAN, SHORTER))
     done = []
     for number in range(1, tries + 1):
         done.append(_try(number, plan, folder))
@@ -76,12 +70,11 @@ def _try(number: int, plan: Path, folder: Path) -> dict[str, Any]:
     }
 
 
-def _told(done: Sequence[dict[str, Any]]) -> str:
+def _told(done: Experiments) -> str:
     words = Counter(one["verdict"] for one in done)
-    alarms = sum(words[word] for word in ALARMS)
-    low, high = clopper_pearson(alarms, len(done))
+    low, high = clopper_pearson(alarms(done), len(done))
     controls = sum(one["control_alarm"] for one in done)
-    sharp = [one for one in done if one["mde"] is not None and one["mde"] < one["budget"] / 2]
+    sharp = able(done)
     unchanged = sum(one["verdict"] == "unchanged" for one in sharp)
     effects = sorted(abs(one["effect"]) for one in done if one["effect"] is not None)
     return "\n".join(
@@ -90,8 +83,9 @@ def _told(done: Sequence[dict[str, Any]]) -> str:
             + ", ".join(f"`{word}` {count}" for word, count in words.most_common())
             + ".",
             "",
-            f"False alarms ({', '.join(ALARMS)}): {alarms} of {len(done)}; with 95 % confidence"
-            f" {100 * low:.1f} % to {100 * high:.1f} %. Alarms of the hidden control: {controls}.",
+            f"False alarms ({', '.join(ALARMS)}): {alarms(done)} of {len(done)}; with 95 %"
+            f" confidence {100 * low:.1f} % to {100 * high:.1f} %. Alarms of the hidden control:"
+            f" {controls}.",
             "",
             f"Able to see half of the budget: {len(sharp)}; of these `unchanged`: {unchanged}."
             f" Half of all effects are within {100 * median(effects):.2f} %, the largest is"
