@@ -1,14 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a comparison needs of any number of samples: each run's numbers, distances between runs."""
+"""Any number of samples, described exactly or from a histogram."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from tare.samples.engines.binned import describe_histogram
+from tare.samples.engines.description import Described, Description, Group
 from tare.samples.engines.exact import counts_in_order
+from tare.samples.engines.histogram import histogram
 from tare.samples.engines.turns import Turns
 from tare.samples.model import Distances
 
@@ -17,37 +19,22 @@ if TYPE_CHECKING:
 
     from tare.stats.arrays import Array
 
-Group = tuple[int, str]
-"""A run and a span."""
+EXACT_ROWS = 200_000_000
+"""Up to so many samples an exact description takes less than a minute on two cores."""
 
 
-@dataclass(frozen=True)
-class Described:
-    """One span of one run."""
-
-    requests: int
-    errors: int
-    mean: float | None
-    """Of the latencies of successful requests, in ns; None without any."""
-    quantiles: Mapping[float, float] = field(default_factory=dict)
-    """Of the same, by probability; empty without any."""
-
-
-@dataclass(frozen=True)
-class Description:
-    """All spans of all runs of a table of samples."""
-
-    groups: Mapping[Group, Described]
-    distances: Mapping[str, Distances]
-    """By span, where at least two runs have successful requests."""
-
-
-def describe(samples: Table, at: Sequence[float]) -> Description:
+def describe(samples: Table, at: Sequence[float], *, exact: bool | None = None) -> Description:
     """Describes every run and span of `samples`, with type 7 quantiles at the probabilities `at`.
 
     `samples` has `run` (whole numbers), `span`, `latency_ns` (whole numbers, null where a request
-    failed without an answer) and `ok`.
+    failed without an answer) and `ok`. Unless `exact` says so, the number of samples decides
+    whether every request counts or a histogram is made: above `EXACT_ROWS` it is a histogram.
+    Raises InputError for latencies that no request has.
     """
+    if exact is None:
+        exact = samples.count().to_pyarrow().as_py() <= EXACT_ROWS
+    if not exact:
+        return describe_histogram(histogram(samples).to_pyarrow(), at)
     rows = _totals(samples)
     quantiles: dict[Group, Mapping[float, float]] = {}
     distances = {}

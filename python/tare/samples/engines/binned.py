@@ -1,0 +1,81 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A description from a histogram: of more samples than can be sorted, or of those long gone."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from tare.samples.engines.description import Described, Description, Group
+from tare.samples.engines.histogram import bounds, merged
+from tare.samples.model import Distances
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+    import pyarrow as pa
+
+
+def describe_histogram(rows: pa.Table, at: Sequence[float]) -> Description:
+    """Describes the rows of one or of several histograms put together, as `describe` does.
+
+    Requests lie evenly in their bin, and within the least and greatest latency of their run.
+    """
+    import pyarrow.compute as pc
+
+    table = merged(rows)
+    answered = table.filter(pc.field("ok"))
+    groups = _failed(table.filter(~pc.field("ok")))
+    distances, error = {}, 0.0
+    for span in pc.unique(answered["span"]).to_pylist():
+        of_span = answered.filter(pc.field("span") == span)
+        runs = np.unique(of_span["run"].to_numpy())
+        for run in runs.tolist():
+            of_run = of_span.filter(pc.field("run") == run)
+            errors = groups[run, span].errors if (run, span) in groups else 0
+            groups[run, span] = _described(of_run, errors, at)
+        if runs.size > 1:
+            distances[span], most = _distances(of_span, runs)
+            error = max(error, most)
+    return Description(groups, distances, exact=False, ks_error=error)
+
+
+def _failed(rows: pa.Table) -> dict[Group, Described]:
+    columns = (rows[name].to_pylist() for name in ("run", "span", "requests"))
+    return {
+        (run, span): Described(errors, errors, None)
+        for run, span, errors in zip(*columns, strict=True)
+    }
+
+
+def _described(rows: pa.Table, errors: int, at: Sequence[float]) -> Described:
+    import pyarrow.compute as pc
+
+    counts = rows["requests"].to_numpy()
+    until = np.cumsum(counts)
+    low, high = bounds(rows["bin"].to_numpy())
+    edges = np.stack([low, high], axis=1).ravel()
+    passed = np.stack([until - counts, until], axis=1).ravel()
+    places = np.asarray(at) * (until[-1] - 1) + 0.5
+    least, most = pc.min(rows["least_ns"]).as_py(), pc.max(rows["most_ns"]).as_py()
+    quantiles = np.clip(np.interp(places, passed, edges), least, most)
+    answered = int(until[-1])
+    mean = pc.sum(rows["sum_ns"]).as_py() / answered
+    return Described(
+        answered + errors, errors, mean, dict(zip(at, quantiles.tolist(), strict=True))
+    )
+
+
+def _distances(rows: pa.Table, runs: npt.NDArray[np.int64]) -> tuple[Distances, float]:
+    """Distances between runs, and the share of a run in its fullest bin: inside of one bin two
+    distributions cannot get further apart than at its ends by more."""
+    from tare.stats.distances import Pairs
+
+    index = np.searchsorted(runs, rows["run"].to_numpy())
+    counts = rows["requests"].to_numpy()
+    sizes = np.bincount(index, counts)
+    pairs = Pairs(sizes)
+    pairs.add(rows["bin"].to_numpy(), index, counts)
+    found = Distances(tuple(runs.tolist()), pairs.matrix("ks"), pairs.matrix("ad"))
+    return found, float((counts / sizes[index]).max())
