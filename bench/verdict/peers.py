@@ -13,14 +13,18 @@ from functools import cache
 from io import StringIO
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from warnings import catch_warnings, simplefilter
 
 import numpy as np
 from bench.results import ROOT
-from scipy import stats
 
 from tare.stats.arrays import Array
-from tare.stats.pooled_t import pooled_t
+from tare.stats.two_samples import (
+    anderson_darling,
+    kolmogorov_smirnov,
+    mann_whitney,
+    student_t,
+    welch_t,
+)
 
 BIN = ROOT / "target" / "peers" / "bin"
 OTAVA = ROOT / "target" / "peers" / "otava" / "bin" / "python"
@@ -28,6 +32,7 @@ LEVEL = 0.05
 SAMPLES, RESAMPLES, NOISE = 100, 2_000, 0.01
 """Criterion's samples a process, resamples (it has 100,000: fewer move only what is a few per
 mille from its level) and noise threshold."""
+SIGNED = ("pooled t", "hyperfine")
 
 ABOUT = {
     "pooled t": "Student's t over the requests of all runs (Kahlhofer et al.)",
@@ -48,34 +53,31 @@ def in_process(first: Array, second: Array, distances: Array) -> dict[str, int]:
     `distances` are Anderson and Darling's between all runs, the first side's before the second's.
     """
     one, two = first.ravel(), second.ravel()
-    t = pooled_t(one, two)
-    assert t is not None
-    median = float(np.median(two) - np.median(one))
-    welch = stats.ttest_ind(second.mean(axis=1), first.mean(axis=1), equal_var=False)
-    return {
-        "pooled t": _verdict(t.p, t.t),
-        "pooled KS": _verdict(stats.ks_2samp(one, two, method="asymp").pvalue, median),
-        "best-fit run": best_fit(first, second, distances),
-        "Mann-Whitney": _verdict(stats.mannwhitneyu(one, two, method="asymptotic").pvalue, median),
-        "criterion": criterion(first[0], second[0]),
-        "hyperfine": _verdict(float(welch.pvalue), float(welch.statistic)),
+    means = first.mean(axis=1), second.mean(axis=1)
+    found = {
+        "pooled t": student_t(one, two),
+        "pooled KS": kolmogorov_smirnov(one, two),
+        "best-fit run": anderson_darling(*best_fit_runs(first, second, distances)),
+        "Mann-Whitney": mann_whitney(one, two),
+        "hyperfine": welch_t(*means),
     }
+    # A test of distributions has no side: it is that of the medians. A t has its own.
+    median = float(np.median(two) - np.median(one))
+    verdicts = {
+        name: int(np.sign(test.statistic if name in SIGNED else median))
+        if test and test.p < LEVEL
+        else 0
+        for name, test in found.items()
+    }
+    return verdicts | {"criterion": criterion(first[0], second[0])}
 
 
-def _verdict(p: float, difference: float) -> int:
-    return int(np.sign(difference)) if p < LEVEL else 0
-
-
-def best_fit(first: Array, second: Array, distances: Array) -> int:
-    """As `tare.stats.best_fit`, with the distances that are known: it would compute each anew."""
+def best_fit_runs(first: Array, second: Array, distances: Array) -> tuple[Array, Array]:
+    """Those of `tare.stats.best_fit`, by distances that are known: it would compute each anew."""
     runs = len(first)
-    one = first[distances[:runs, :runs].sum(axis=1).argmin()]
-    two = second[distances[runs:, runs:].sum(axis=1).argmin()]
-    with catch_warnings():
-        # The p-value is at an end of its tables nearly always.
-        simplefilter("ignore", UserWarning)
-        p = float(stats.anderson_ksamp([one, two], variant="midrank").pvalue)
-    return _verdict(p, float(np.median(two) - np.median(one)))
+    one = distances[:runs, :runs].sum(axis=1).argmin()
+    two = distances[runs:, runs:].sum(axis=1).argmin()
+    return first[one], second[two]
 
 
 def criterion(first: Array, second: Array) -> int:

@@ -40,9 +40,9 @@ def test_the_best_fit_run_is_the_published_one(seed: int) -> None:
     first, second = sides(0.01, seed, runs=4)
     found = best_fit([*first], [*second])
     assert found is not None
-    expected = 0 if found.anderson_darling_p >= peers.LEVEL else 1
-    distances = between([*first, *second])["ad"]
-    assert abs(peers.best_fit(first, second, distances)) == expected
+    one, two = peers.best_fit_runs(first, second, between([*first, *second])["ad"])
+    assert (one == first[found.first]).all()
+    assert (two == second[found.second]).all()
 
 
 def test_welch_is_of_runs() -> None:
