@@ -102,10 +102,13 @@ def measure(parts: Sequence[Calibrated], folder: Path, resume: bool) -> None:
         plan = resumable(part.plan, here) if begun else part.plan
         with ExitStack() as stack:
             progress: Progress = stack.enter_context(Bar()) if sys.stderr.isatty() else Lines()
-            progress.note(f"request '{part.name}'")
+            if len(parts) > 1:
+                progress.note(f"request '{part.name}'")
             try:
                 carry_out(plan, here, progress, begun)
             except KeyboardInterrupt:
+                if not any(folder.glob("*/manifest.json")):
+                    raise InterruptionError("interrupted before anything was measured") from None
                 raise InterruptionError(
                     "interrupted; every finished block is kept, go on with the same command and"
                     f" --resume {folder}"

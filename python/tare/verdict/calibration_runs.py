@@ -31,7 +31,7 @@ from tare.verdict.calibration import (
     Range,
     Step,
 )
-from tare.verdict.words import duration
+from tare.verdict.words import count, duration
 
 if TYPE_CHECKING:
     from tare.samples.latencies import Runs
@@ -68,7 +68,7 @@ def check_blocks(blocks: int, alpha: float) -> None:
         least += 1
     if blocks < least:
         raise InputError(
-            f"{blocks} blocks a repetition can never detect anything at alpha {alpha:g};"
+            f"{count(blocks, 'block')} a repetition can never detect anything at alpha {alpha:g};"
             f" give --blocks {least} or more"
         )
 
