@@ -3,34 +3,96 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from itertools import groupby
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from tare.stats.steady import Steadiness, classify
+from tare.stats.steady_shared import cells, course, of_machine
 
 if TYPE_CHECKING:
+    import numpy.typing as npt
     from ibis.expr.types import Table
+
+    from tare.stats.arrays import Array
 
 BATCHES = 1_000
 """At most so many batches a run and span."""
 FEWEST = 5
 """Requests that a batch has at least, MSER-5's."""
+NOBODY: Mapping[str, Sequence[Sequence[int]]] = MappingProxyType({})
 
 
-def steadiness(samples: Table) -> dict[tuple[int, str], Steadiness]:
+Key = tuple[int, str]
+"""A run and a span."""
+
+
+@dataclass(frozen=True)
+class Course:
+    """A run's batches: means of log latency (n,), and where they begin and end (n + 1,)."""
+
+    batches: Array
+    edges: npt.NDArray[np.int64]
+
+
+def steadiness(
+    samples: Table, taking_turns: Mapping[str, Sequence[Sequence[int]]] = NOBODY
+) -> dict[Key, Steadiness]:
     """How each run and span went; those that are too short for it are absent.
 
-    `samples` is as for `batch_means`.
+    `samples` is as for `batch_means`. `taking_turns` has, for each environment, the runs of each
+    interleaved block: what the machine did to all of a block alike is none of their doing.
     """
-    rows = batch_means(samples).order_by("run", "span", "place").to_pyarrow().to_pylist()
+    courses = read_courses(samples)
+    for blocks in taking_turns.values():
+        for span in {span for _, span in courses}:
+            _leave_machine_out(courses, [[(run, span) for run in block] for block in blocks])
+    found = {key: classify(one.batches, one.edges) for key, one in courses.items()}
+    return {key: one for key, one in found.items() if one is not None}
+
+
+def taking_turns(manifest: Mapping[str, Any]) -> dict[str, list[list[int]]]:
+    """The valid runs of each interleaved block of a result, by environment."""
+    if manifest.get("design") != "interleaved":
+        return {}
+    found: dict[str, dict[int, list[int]]] = {}
+    for run in manifest["runs"]:
+        if run["valid"]:
+            blocks = found.setdefault(run["environment"], {})
+            blocks.setdefault(run["block"], []).append(run["run"])
+    return {environment: list(blocks.values()) for environment, blocks in found.items()}
+
+
+def read_courses(samples: Table) -> dict[Key, Course]:
+    """The batches of each run and span, in time order; see `batch_means`."""
+    table = batch_means(samples).order_by("run", "span", "place").to_pyarrow()
+    run, place, places, level = (
+        table[name].to_numpy() for name in ("run", "place", "places", "level")
+    )
+    span = table["span"].to_pylist()
     found = {}
-    for key, group in groupby(rows, key=lambda row: (row["run"], row["span"])):
-        batches = list(group)
-        edges = [*(row["place"] for row in batches), batches[0]["places"]]
-        one = classify([row["level"] for row in batches], edges)
-        if one is not None:
-            found[key] = one
+    start = 0
+    for key, rows in groupby(zip(run.tolist(), span, strict=True)):
+        end = start + len(list(rows))
+        edges = np.append(place[start:end], places[start])
+        found[key] = Course(level[start:end], edges)
+        start = end
     return found
+
+
+def _leave_machine_out(courses: dict[Key, Course], blocks: Sequence[Sequence[Key]]) -> None:
+    there = [[key for key in block if key in courses] for block in blocks]
+    moves = of_machine(
+        [[course(courses[key].batches, courses[key].edges) for key in block] for block in there]
+    )
+    for block, move in zip(there, moves, strict=True):
+        for key in block:
+            one = courses[key]
+            courses[key] = replace(one, batches=one.batches - move[cells(one.edges)])
 
 
 def batch_means(samples: Table) -> Table:
@@ -44,15 +106,17 @@ def batch_means(samples: Table) -> Table:
     import ibis
 
     by = ["run", "span"]
-    sizes = samples.group_by(by).aggregate(places=samples.place.max() + 1)
+    # Only these: the engine may keep them between its two looks.
+    needed = samples.select(*by, "place", "latency_ns", "ok")
+    sizes = needed.group_by(by).aggregate(places=needed.place.max() + 1)
     batches: Any = ibis.least(BATCHES, ibis.greatest(sizes.places // FEWEST, 1))
-    joined = samples.join(sizes.mutate(batches=batches), by)
+    there = needed.filter(needed.ok & (needed.latency_ns > 0))
+    joined = there.join(sizes.mutate(batches=batches), by)
     batch: Any = joined.place * joined.batches // joined.places
-    there: Any = joined.ok & (joined.latency_ns > 0)
-    # The engine may look at every row, and a logarithm of 0 is an error.
+    # The engine may look at rows that the filter leaves out, and a logarithm of 0 is an error.
     level: Any = ibis.greatest(joined.latency_ns, 1).ln()
     means = joined.group_by([*by, "places", "batches", batch.name("batch")]).aggregate(
-        level=level.mean(where=there), there=there.sum()
+        level=level.mean(), there=joined.count()
     )
     enough = means.filter(means.there * means.batches * 2 >= means.places)
     first: Any = (enough.batch * enough.places + enough.batches - 1) // enough.batches

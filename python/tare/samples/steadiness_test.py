@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 from tare.samples.engine import connect
-from tare.samples.steadiness import batch_means, steadiness, with_place
+from tare.samples.steadiness import batch_means, steadiness, taking_turns, with_place
 
 
 def table(columns: dict[str, Any]) -> Any:
@@ -89,3 +89,37 @@ def test_places_are_the_load_s_numbers_or_the_order_of_starts() -> None:
     assert rows["place"].to_pylist() == [7, 3, 0, 1, 2]
     rows = with_place(samples.drop("seq")).order_by("start_ns").to_pyarrow()
     assert rows["place"].to_pylist() == [0, 1, 0, 1, 2]
+
+
+def test_runs_that_take_turns_are_judged_without_the_machine_s_course() -> None:
+    generator = np.random.default_rng(2)
+    part = np.arange(10_000) // 1_000
+    parts, blocks = [], []
+    # In each block the machine is slow at another part of the run; the third condition warms up.
+    for block in range(8):
+        machine = np.where(part == block + 1, 1.3, 1) * np.where(
+            part == (block + 4) % 9 + 1, 1.3, 1
+        )
+        blocks.append([3 * block + 1, 3 * block + 2, 3 * block + 3])
+        for run in blocks[-1]:
+            own = np.where((run % 3 == 0) & (part < 2), 1.5, 1)
+            latency = generator.lognormal(11, 0.1, part.size) * machine * own
+            parts.append(one_run(latency, run))
+    columns = {name: np.concatenate([one[name] for one in parts]) for name in parts[0]}
+    samples = table(columns)
+    alone = [one.kind for one in steadiness(samples).values()]
+    assert alone.count("no steady state") > 8
+    found = steadiness(samples, {"host": blocks})
+    assert {run: one.kind for (run, _), one in found.items()} == {
+        run: "flat" if run % 3 else "warm-up" for run in range(1, 25)
+    }
+
+
+def test_only_valid_runs_of_interleaved_blocks_take_turns() -> None:
+    runs = [
+        {"environment": "host", "block": block, "run": run, "valid": run != 4}
+        for run, block in [(1, 1), (2, 1), (3, 2), (4, 2)]
+    ]
+    manifest = {"design": "interleaved", "runs": runs}
+    assert taking_turns(manifest) == {"host": [[1, 2], [3]]}
+    assert taking_turns(manifest | {"design": "blocked"}) == {}
