@@ -16,7 +16,7 @@ from typing import Any
 
 from bench.results import ROOT, renew
 
-from tare.samples.result import read_result
+from tare.samples import read_result
 
 PLAN = ROOT / "plans" / "null-nginx.toml"
 DELAY = 0.05

@@ -68,9 +68,9 @@ def compare(
         str,
         typer.Option(
             metavar="N|auto",
-            help="Leave out the first N requests of every run; auto finds N (MSER-5).",
+            help="Leave out the first N requests of every run; auto finds where all are steady.",
         ),
-    ] = "0",
+    ] = "auto",
     method: Annotated[
         Method,
         typer.Option(
@@ -149,7 +149,7 @@ def compare(
     metric = None if primary is None else primary.value
     folders = [] if baseline is not None else _result_folders(what)
     if folders:
-        if warmup != "0" or paired or method is not Method.TARE:
+        if warmup != "auto" or paired or method is not Method.TARE:
             raise InputError(f"{folders[0]}: --warmup, --paired and --method are for files of runs")
         if columns is not None or unit is not None:
             raise InputError(f"{folders[0]}: --columns and --unit are for files of runs")

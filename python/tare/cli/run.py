@@ -98,9 +98,8 @@ def conclude(folder: Path, outcome: Outcome) -> None:
 
     from tare.report import write
     from tare.report.controls import told
-    from tare.samples import controls
+    from tare.samples import controls, read_result
     from tare.samples.manifest import read_manifest
-    from tare.samples.result import read_result
     from tare.verdict import judge
 
     experiment = read_result(folder)

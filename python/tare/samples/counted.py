@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -11,7 +11,8 @@ import numpy as np
 import numpy.typing as npt
 
 from tare.errors import InputError
-from tare.samples.model import REQUEST
+from tare.samples.model import REQUEST, Distances, Place
+from tare.stats.distances import Pairs
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -51,16 +52,26 @@ class Histogram:
         """
         if not self.answered:
             return {}
+        found = dict(zip(QUANTILES, self.quantiles([*QUANTILES.values()]).values(), strict=True))
+        found["mean"] = float(np.average(self.middle, weights=self.requests))
+        return found | dict(self.stated)
+
+    def quantiles(self, at: Sequence[float]) -> dict[float, float]:
+        """Durations in ns at probabilities, each interpolated inside of its bin; of no request,
+        an IndexError."""
         until = np.cumsum(self.requests)
         found = {}
-        for name, share in QUANTILES.items():
+        for share in at:
             wanted = share * until[-1]
             place = int(np.searchsorted(until, wanted))
             inside = (wanted - until[place] + self.requests[place]) / self.requests[place]
-            found[name] = float(self.low[place] + inside * (self.high[place] - self.low[place]))
-        middle = (self.low + self.high) / 2
-        found["mean"] = float(np.average(middle, weights=self.requests))
-        return found | dict(self.stated)
+            found[share] = float(self.low[place] + inside * (self.high[place] - self.low[place]))
+        return found
+
+    @property
+    def middle(self) -> npt.NDArray[np.float64]:
+        """Of each bin, (n,) in ns."""
+        return (self.low + self.high) / 2
 
     def values(self) -> npt.NDArray[np.float64]:
         """Durations in ns, shape (answered,), rising: what the bins say of each request."""
@@ -114,6 +125,24 @@ class Counted:
                 )
             )
         return pa.concat_tables(tables)
+
+
+def distances(histograms: Sequence[tuple[int, Histogram]]) -> dict[Place, Distances]:
+    """Between runs by number, of each span; a bin counts as its middle."""
+    found = {}
+    for span in dict.fromkeys(one.span for _, one in histograms):
+        mine = [(run, one) for run, one in histograms if one.span == span and one.answered]
+        if len(mine) < 2:
+            continue
+        values = np.concatenate([one.middle for _, one in mine])
+        counts = np.concatenate([one.requests for _, one in mine])
+        index = np.repeat(np.arange(len(mine)), [one.middle.size for _, one in mine])
+        order = np.lexsort((index, values))
+        pairs = Pairs([one.answered for _, one in mine])
+        pairs.add(values[order], index[order], counts[order])
+        runs = tuple(run for run, _ in mine)
+        found["", span] = Distances(runs, pairs.matrix("ks"), pairs.matrix("ad"))
+    return found
 
 
 def points(values: npt.ArrayLike, requests: npt.ArrayLike) -> dict[str, Any]:

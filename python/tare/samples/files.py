@@ -9,13 +9,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from tare.errors import InputError
-from tare.samples.counted import Counted, Histogram
-from tare.samples.engine import connect, summaries
+from tare.samples.counted import Counted, Histogram, distances
+from tare.samples.engine import connect
 from tare.samples.formats import read
 from tare.samples.formats.asked import NOTHING, Asked
+from tare.samples.looks import SHAPE, Group, Look, Looks, look, nothing
 from tare.samples.model import REQUEST, Experiment, Run
 from tare.samples.tidy import Requests, tidy
-from tare.stats.warm_up import mser5
 
 if TYPE_CHECKING:
     import numpy as np
@@ -38,12 +38,17 @@ class RunFile:
 
 @dataclass(frozen=True)
 class Files:
-    """All files of one comparison, and how many first requests of each are warm-up."""
+    """All files of one comparison, and what their requests say after the warm-up."""
 
     backend: Backend
     runs: tuple[RunFile, ...]
-    warm_up: int
+    seen: Looks
     warnings: tuple[str, ...]
+
+    @property
+    def warm_up(self) -> int:
+        """How many first requests of each run are left out, of its longest-warming span."""
+        return max(self.seen.cuts.values(), default=0)
 
     def durations(self, condition: str) -> npt.NDArray[np.float64]:
         """Durations in ns, shape (n,), of a condition's successful requests after warm-up.
@@ -66,8 +71,8 @@ def open_files(
 ) -> Files:
     """Reads the files of each condition; `asked` is what they do not say of themselves.
 
-    `warm_up` is a number of first requests in time order, or "auto": the longest of the files'
-    warm-ups by MSER-5, for all alike. Raises InputError for what cannot be read.
+    `warm_up` is a number of first requests in time order, or "auto": of each span the longest of
+    the runs' warm-ups, for all alike. Raises InputError for what cannot be read.
     """
     backend = connect()
     runs = tuple(
@@ -76,60 +81,96 @@ def open_files(
         for block, path in enumerate(paths, start=1)
     )
     warnings = [warning for one in runs for warning in _warnings(one)]
-    cut, more = _warm_up(runs, warm_up)
-    if cut:
-        more += [warning for one in runs for warning in _lost(one, cut)]
-    return Files(backend, runs, cut, (*warnings, *more))
+    for one in runs:
+        if isinstance(one.requests, Counted) and warm_up not in (0, "auto"):
+            raise InputError(
+                f"{one.path}: has no order of requests, only how many took how long,"
+                " so --warmup cannot be used; let the load generator warm up before it records"
+            )
+    seen = _look(runs, None if warm_up == "auto" else warm_up)
+    warnings += seen.told()
+    for number, one in enumerate(runs, start=1):
+        warnings += _lost(one, number, seen)
+    return Files(backend, runs, seen, tuple(warnings))
 
 
 def experiment_of(
     files: Files, baseline: str, paired: bool, budget: float, primary: str
 ) -> Experiment:
     """Summaries of every file, ready to be judged; `budget` is a fraction."""
-    runs = sorted(
-        [
-            *_runs_of_requests(files),
-            *(
-                _run_of_histogram(one, number, histogram)
-                for number, one in enumerate(files.runs, start=1)
-                if isinstance(one.requests, Counted)
-                for histogram in one.requests.histograms
-            ),
-        ],
-        key=lambda run: (run.run, run.span),
+    times = _times(files.runs)
+    counted = [
+        (number, one, histogram)
+        for number, one in enumerate(files.runs, start=1)
+        if isinstance(one.requests, Counted)
+        for histogram in one.requests.histograms
+    ]
+    histograms = [_run_of_histogram(file, number, one) for number, file, one in counted]
+    between = distances([(number, one) for number, _, one in counted])
+
+    def at(one: Look) -> Experiment:
+        runs = [
+            replace(
+                _run(files.runs[number - 1], (number, span), one, times[number, span]),
+                steadiness=files.seen.kind((number, span)),
+            )
+            for number, span in files.seen.at_cut.groups
+        ]
+        every = sorted([*runs, *histograms], key=lambda run: (run.run, run.span))
+        return Experiment(
+            tuple(every),
+            baseline,
+            paired,
+            budget,
+            primary,
+            distances=between | dict(one.distances),
+            resolution_ns=files.seen.resolution_ns,
+        )
+
+    return replace(
+        at(files.seen.at_cut),
+        warnings=files.warnings,
+        cuts={name: at(other) for name, other in files.seen.others.items()},
     )
-    return Experiment(tuple(runs), baseline, paired, budget, primary, warnings=files.warnings)
 
 
-def _runs_of_requests(files: Files) -> list[Run]:
+def _look(runs: Sequence[RunFile], warm_up: int | None) -> Looks:
     import ibis
 
-    tables = []
-    for number, one in enumerate(files.runs, start=1):
+    tables = [
+        one.requests.table.select(
+            "place",
+            "latency_ns",
+            "ok",
+            run=ibis.literal(number),
+            span=_span(one.requests.table),
+        )
+        for number, one in enumerate(runs, start=1)
+        if isinstance(one.requests, Requests)
+    ]
+    if not tables:
+        return nothing()
+    samples = ibis.union(*tables) if len(tables) > 1 else tables[0]
+    return look(samples, dict.fromkeys(range(1, len(runs) + 1), ""), warm_up)
+
+
+def _times(runs: Sequence[RunFile]) -> dict[Group, tuple[int | None, int | None]]:
+    """The first start and the last end of every run and span; None without times since 1970."""
+    import ibis
+
+    found: dict[Group, tuple[int | None, int | None]] = {}
+    for number, one in enumerate(runs, start=1):
         if isinstance(one.requests, Counted):
             continue
         table = one.requests.table
         timed = one.requests.timed and not one.requests.since_start
-        end: Any = table.start_ns + table.duration_ns if timed else ibis.null("int64")
-        start: Any = table.start_ns if timed else ibis.null("int64")
-        kept = table.filter(table.place >= files.warm_up)
-        tables.append(
-            kept.select(
-                run=ibis.literal(number),
-                span=_span(kept),
-                ok=kept.ok,
-                latency_ns=kept.latency_ns,
-                start_ns=start,
-                end_ns=end,
-            )
-        )
-    if not tables:
-        return []
-    every = ibis.union(*tables) if len(tables) > 1 else tables[0]
-    by = ["run", "span"]
-    times = every.group_by(by).aggregate(first=every.start_ns.min(), last=every.end_ns.max())
-    rows = summaries(every, by).join(times, by).order_by(by).to_pyarrow().to_pylist()
-    return [_run(files.runs[row["run"] - 1], row) for row in rows]
+        none = ibis.null("int64")
+        start: Any = table.start_ns if timed else none
+        end: Any = table.start_ns + table.duration_ns if timed else none
+        rows = table.group_by(span=_span(table)).aggregate(first=start.min(), last=end.max())
+        for row in rows.to_pyarrow().to_pylist():
+            found[number, row["span"]] = row["first"], row["last"]
+    return found
 
 
 def read_files(
@@ -185,23 +226,26 @@ def _warnings(file: RunFile) -> list[str]:
     return [*file.requests.warnings]
 
 
-def _run(file: RunFile, row: Mapping[str, Any]) -> Run:
-    counted = row["requests"] > row["errors"]
+def _run(file: RunFile, group: Group, one: Look, times: tuple[int | None, int | None]) -> Run:
+    found = one.groups.get(group)
+    requests, errors = (found.requests, found.errors) if found else (0, 0)
+    valid = requests > errors
     return Run(
         environment="",
         condition=file.condition,
         block=file.block,
-        run=row["run"],
-        span=row["span"],
-        requests=row["requests"],
-        errors=row["errors"],
-        answered=row["requests"] - row["errors"],
-        started_ns=row["first"],
-        ended_ns=row["last"],
+        run=group[0],
+        span=group[1],
+        requests=requests,
+        errors=errors,
+        answered=requests - errors,
+        started_ns=times[0],
+        ended_ns=times[1],
         endpoint=file.path,
-        summaries={name: row[name] for name in ("p50", "p95", "p99", "mean")} if counted else {},
-        valid=counted,
-        reason=None if counted else f"{file.path}: no successful request after the warm-up",
+        summaries=one.summaries(group),
+        quantiles=one.shape(group),
+        valid=valid,
+        reason=None if valid else f"{file.path}: no successful request after the warm-up",
     )
 
 
@@ -219,6 +263,7 @@ def _run_of_histogram(file: RunFile, number: int, histogram: Histogram) -> Run:
         ended_ns=histogram.ended_ns,
         endpoint=file.path,
         summaries=histogram.summaries(),
+        quantiles=histogram.quantiles(SHAPE) if histogram.answered else {},
         valid=histogram.answered > 0,
         reason=None if histogram.answered else f"{file.path}: no successful request",
     )
@@ -256,68 +301,25 @@ def _values(table: Table, column: str) -> list[str]:
     return [str(one) for one in found if one is not None]
 
 
-def _warm_up(runs: Sequence[RunFile], asked: WarmUp) -> tuple[int, list[str]]:
-    if asked == 0:
-        return 0, []
-    for one in runs:
-        if isinstance(one.requests, Counted):
-            raise InputError(
-                f"{one.path}: has no order of requests, only how many took how long,"
-                " so --warmup cannot be used; let the load generator warm up before it records"
-            )
-    if asked != "auto":
-        return asked, []
-    warnings, cuts = [], [0]
-    for one in runs:
-        found = [_steady_from(series) for series in _series(one)]
-        known = [place for place in found if place is not None]
-        if len(known) < len(found):
-            warnings.append(
-                f"{one.path}: no steady state seen (MSER-5 puts the end of the warm-up past half"
-                " of the run, or the run is too short): nothing of it counts towards the warm-up"
-            )
-        else:
-            cuts += known
-    warnings.append(f"warm-up: the first {max(cuts):,} requests of every run are left out (MSER-5)")
-    return max(cuts), warnings
-
-
-def _series(file: RunFile) -> list[Table]:
-    """The requests that have a latency, one table a span."""
-    assert isinstance(file.requests, Requests)
-    table = file.requests.table
-    table = table.mutate(span=_span(table)).filter(table.latency_ns.notnull())
-    return [table.filter(table.span == name) for name in _values(table, "span")]
-
-
-def _steady_from(requests: Table) -> int | None:
-    """The place of the first request after the warm-up; None where there is no steady state."""
-    found = requests.order_by("place").select("place", "latency_ns").to_pyarrow()
-    cut = mser5(found["latency_ns"].to_numpy())
-    # Those that failed without an answer have places too.
-    return int(found["place"][cut].as_py()) if cut else cut
-
-
 def _span(table: Table) -> Any:
     import ibis
 
     return table.span.fill_null(REQUEST) if "span" in table.columns else ibis.literal(REQUEST)
 
 
-def _lost(file: RunFile, cut: int) -> Iterator[str]:
+def _lost(file: RunFile, number: int, seen: Looks) -> Iterator[str]:
     """Spans that the warm-up leaves nothing of. Raises InputError where that is all of them."""
-    assert isinstance(file.requests, Requests)
-    table = file.requests.table
-    counts = table.group_by(span=_span(table)).aggregate(count=table.count())
-    rows = counts.order_by("span").to_pyarrow().to_pylist()
-    lost = [row for row in rows if row["count"] <= cut]
-    if len(lost) == len(rows):
+    if isinstance(file.requests, Counted):
+        return
+    sizes = {span: size for (run, span), size in seen.sizes.items() if run == number}
+    lost = {span: size for span, size in sizes.items() if size <= seen.cuts["", span]}
+    if len(lost) == len(sizes):
         raise InputError(
-            f"{file.path}: {sum(row['count'] for row in rows):,} requests, all of them within the"
-            f" warm-up of {cut:,}; choose a smaller --warmup"
+            f"{file.path}: {sum(sizes.values()):,} requests, all of them within the"
+            f" warm-up of {max(seen.cuts.values()):,}; choose a smaller --warmup"
         )
-    for row in lost:
+    for span, size in sorted(lost.items()):
         yield (
-            f"{file.path}: '{row['span']}' has {row['count']:,} requests, all of them within the"
-            f" warm-up of {cut:,}: left out"
+            f"{file.path}: '{span}' has {size:,} requests, all of them within the"
+            f" warm-up of {seen.cuts['', span]:,}: left out"
         )

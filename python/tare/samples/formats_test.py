@@ -298,7 +298,7 @@ def test_one_warm_up_for_all_runs_is_found(tmp_path: Path) -> None:
         path.write_text(f"start_time,response_time\n{rows}")
     experiment = read_files({"a": [slow], "b": [steady]}, "a", warm_up="auto")
     assert [run.requests for run in experiment.runs] == [900, 900]
-    assert "the first 100 requests of every run are left out (MSER-5)" in experiment.warnings[-1]
+    assert "the first 100 requests of every run are left out" in experiment.warnings[-1]
 
 
 def test_times_beyond_any_clock_are_no_times(tmp_path: Path) -> None:
@@ -333,7 +333,7 @@ def test_columns_that_are_null_throughout_say_nothing(tmp_path: Path) -> None:
     ("name", "content", "says"),
     [
         ("mac.csv", b"start_time,response_time\r1,2\r3,4\r", "mac.csv:1: no header"),
-        ("half.csv", gzip.compress(b"start_time,response_time\n1,2\n")[:-9], "half.csv: "),
+        ("half.csv", gzip.compress(b"start_time,response_time\n1,2\n", mtime=0)[:-9], "half.csv: "),
         ("bad.csv", b"\x1f\x8b\x08" + bytes(7) + b"\xff" * 40, "bad.csv: cannot be read"),
         ("two.csv", b"a,b,A\n1,2,3\n", "two columns have the name 'A'"),
         ("wrk.txt", WRK2.replace("  6  ", " 9999999999 ").encode(), "more than 100,000,000"),

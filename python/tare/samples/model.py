@@ -79,8 +79,8 @@ class Experiment:
     """The condition that is the baseline once more, unknown to its author; None without one."""
     distances: Mapping[Place, Distances] = field(default_factory=dict)
     """Between all valid runs of an environment and span."""
-    limits: Mapping[Place, float] = field(default_factory=dict)
-    """Differences in ns below which calibration detected nothing."""
+    limits: Mapping[tuple[str, str, str], float] = field(default_factory=dict)
+    """Differences in ns that calibration did not detect, by environment, span and metric."""
     resolution_ns: float = 0.0
     """The step of the clock or of the recorded times."""
     cuts: Mapping[str, Experiment] = field(default_factory=dict)

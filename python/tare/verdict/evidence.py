@@ -159,8 +159,10 @@ def _limited(blank: Evidence, experiment: Experiment, baseline_ns: float) -> Evi
     """With the threshold: the budget, or the least that could be told here if that is more."""
     if blank.metric == CPU:
         return blank
-    limit = experiment.limits.get((blank.environment, blank.span), 0.0)
-    least = max(limit, experiment.resolution_ns) / baseline_ns
+    limit = experiment.limits.get((blank.environment, blank.span, blank.metric), 0.0)
+    # A mean of many requests is finer than the clock that each was read from.
+    step = 0.0 if blank.metric == "mean" else experiment.resolution_ns
+    least = max(limit, step) / baseline_ns
     return replace(blank, threshold=max(blank.budget, min(least, MOST)))
 
 

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 from tare.samples.model import REQUEST, Experiment, Run
@@ -14,12 +15,18 @@ def without_failing(experiment: Experiment, limit: float) -> Experiment:
     For files; `tare run` has held its runs against the plan's `max_errors` already.
     """
     runs = tuple(_checked(run, limit) for run in experiment.runs)
+    failing = {(run.run, run.span): run for run in runs if not run.valid}
     told = tuple(
         f"{after.reason}: the run does not count"
         for before, after in zip(experiment.runs, runs, strict=True)
         if before.valid and not after.valid
     )
-    return replace(experiment, runs=runs, warnings=(*experiment.warnings, *told))
+    cuts = {name: _without(cut, failing) for name, cut in experiment.cuts.items()}
+    return replace(experiment, runs=runs, cuts=cuts, warnings=(*experiment.warnings, *told))
+
+
+def _without(cut: Experiment, failing: Mapping[tuple[int, str], Run]) -> Experiment:
+    return replace(cut, runs=tuple(failing.get((run.run, run.span), run) for run in cut.runs))
 
 
 def _checked(run: Run, limit: float) -> Run:

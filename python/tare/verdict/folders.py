@@ -3,18 +3,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from tare.errors import InputError
-from tare.samples import Experiment, Run, read_result
+from tare.samples import Experiment, read_both
 from tare.samples.manifest import read_manifest
+from tare.samples.measured import NEW, OLD
+from tare.verdict.control import controls
 from tare.verdict.differences import differences, with_service
 from tare.verdict.judge import judge_together
 from tare.verdict.judgement import Judgement
-
-OLD, NEW = "old", "new"
+from tare.verdict.words import percent
 
 
 def judge_folders(
@@ -26,80 +28,99 @@ def judge_folders(
 ) -> Judgement:
     """Compares each condition of `new` with the one of the same name in `old`, runs unpaired.
 
-    They are called NAME@old and NAME@new, which no condition of a plan can be called. All that
-    both have are compared, or those that are `wanted`. Budget (a fraction), primary metric and
-    alpha are those of `old`, as they stood before there was anything to like better. Raises
+    They are called NAME@old and NAME@new. All that both have are compared, or those that are
+    `wanted`. Budget (a fraction), primary metric and alpha are those of `old` unless given. Raises
     InputError where a folder is no result, or lacks a wanted condition.
     """
     sides = {OLD: Path(old), NEW: Path(new)}
     if sides[OLD].resolve() == sides[NEW].resolve():
         raise InputError(f"{new}: named twice; give the folders of two results")
-    results = {side: read_result(folder) for side, folder in sides.items()}
-    names = _names(results, sides, wanted)
+    both = read_both(*sides.values())
     was, now = (with_service(read_manifest(folder), folder) for folder in sides.values())
-    results[OLD] = replace(
-        results[OLD],
-        budget=results[OLD].budget if budget is None else budget,
-        primary=results[OLD].primary if primary is None else primary,
+    manifests = {OLD: was, NEW: now}
+    there = {side: _conditions(both, side, manifests[side]) for side in sides}
+    names = _names(there, sides, wanted)
+    declared = replace(
+        both,
+        budget=both.budget if budget is None else budget,
+        primary=both.primary if primary is None else primary,
+        warnings=(),
     )
-    experiments = {name: _experiment(results, name) for name in names}
+    experiments = {name: _of(declared, name) for name in names}
     judgement = judge_together(experiments if len(names) > 1 else {"": experiments[names[0]]})
     warnings = [
         f"two experiments, {old} (old) and {new} (new): their runs are not paired, and all that"
         " changed between them counts as an effect",
         *differences(was, now, names),
-        *_alone(results, names, wanted),
-        *(f"{side}: {line}" for side, result in results.items() for line in result.warnings),
+        *(line for side in sides for line in _alarms(both, side, manifests[side])),
+        *_alone(there, names, wanted),
+        *both.warnings,
         *judgement.warnings,
     ]
     return replace(judgement, warnings=tuple(warnings))
 
 
 def _names(
-    results: dict[str, Experiment], sides: dict[str, Path], wanted: Sequence[str]
+    there: Mapping[str, list[str]], sides: Mapping[str, Path], wanted: Sequence[str]
 ) -> list[str]:
-    there = {side: _conditions(result) for side, result in results.items()}
     for name in wanted:
         for side, names in there.items():
             if name not in names:
                 raise InputError(
                     f"{sides[side]}: no condition '{name}'; it has {', '.join(names) or 'none'}"
                 )
-    both = [name for name in there[OLD] if name in there[NEW]]
-    if not both:
+    common = [name for name in there[OLD] if name in there[NEW]]
+    if not common:
         raise InputError(
             f"{sides[NEW]}: has {', '.join(there[NEW]) or 'no runs'}, and {sides[OLD]} has"
             f" {', '.join(there[OLD]) or 'no runs'}: no condition in both, nothing to compare"
         )
-    return list(dict.fromkeys(wanted)) or both
+    return list(dict.fromkeys(wanted)) or common
 
 
-def _conditions(result: Experiment) -> list[str]:
-    return list(dict.fromkeys(run.condition for run in result.runs))
+def _conditions(both: Experiment, side: str, manifest: Mapping[str, Any]) -> list[str]:
+    """Those of one side that its author declared."""
+    control = manifest.get("control")
+    names = dict.fromkeys(run.condition for run in both.runs)
+    of_side = [name.removesuffix(f"@{side}") for name in names if name.endswith(f"@{side}")]
+    return [name for name in of_side if name != control]
 
 
-def _experiment(results: dict[str, Experiment], name: str) -> Experiment:
+def _of(both: Experiment, name: str) -> Experiment:
     """One condition of both results as an experiment of two."""
-    runs: list[Run] = [
-        replace(run, condition=f"{name}@{side}")
-        for side, result in results.items()
-        for run in result.runs
-        if run.condition == name
-    ]
+    conditions = {f"{name}@{side}" for side in (OLD, NEW)}
     return replace(
-        results[OLD], runs=tuple(runs), baseline=f"{name}@{OLD}", paired=False, warnings=()
+        both,
+        runs=tuple(run for run in both.runs if run.condition in conditions),
+        baseline=f"{name}@{OLD}",
+        cuts={cut: _of(other, name) for cut, other in both.cuts.items()},
     )
 
 
+def _alarms(both: Experiment, side: str, manifest: Mapping[str, Any]) -> list[str]:
+    """That a result's own control differs from its baseline."""
+    if manifest.get("control") is None:
+        return []
+    baseline, control = (f"{manifest[key]}@{side}" for key in ("baseline", "control"))
+    own = tuple(run for run in both.runs if run.condition in (baseline, control))
+    paired = replace(both, runs=own, paired=True, baseline=baseline, control=control)
+    return [
+        f"{side}: the baseline differs from itself by {percent(one.relative)} in {one.metric}"
+        " (its hidden A/A pair): that experiment was disturbed"
+        for one in controls(paired)
+        if one.alarm
+    ]
+
+
 def _alone(
-    results: dict[str, Experiment], names: Sequence[str], wanted: Sequence[str]
+    there: Mapping[str, list[str]], names: Sequence[str], wanted: Sequence[str]
 ) -> list[str]:
     """Conditions of one side that nothing stands against."""
     if wanted:
         return []
     return [
         f"only {side} has '{name}': not judged"
-        for side, result in results.items()
-        for name in _conditions(result)
+        for side, conditions in there.items()
+        for name in conditions
         if name not in names
     ]

@@ -5,10 +5,10 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from scipy import stats
 
 from tare.samples.model import Distances, Experiment, Run
 from tare.stats.arrays import Array
+from tare.stats.distances import between
 from tare.verdict import Comparison, judge
 
 BLOCKS = 8
@@ -47,13 +47,8 @@ def experiment(by_run: dict[tuple[str, int], Array], **more: object) -> Experime
         )
         for number, ((condition, block), values) in enumerate(by_run.items(), start=1)
     )
-    every = [*by_run.values()]
-    ks, ad = (np.zeros((len(every), len(every))) for _ in range(2))
-    for i, one in enumerate(every):
-        for j, two in enumerate(every[:i]):
-            ks[i, j] = ks[j, i] = stats.ks_2samp(one, two).statistic
-            ad[i, j] = ad[j, i] = stats.energy_distance(one, two)
-    distances = {("host", "request"): Distances(tuple(run.run for run in runs), ks, ad)}
+    apart = between([*by_run.values()])
+    distances = {("host", "request"): Distances(tuple(run.run for run in runs), **apart)}
     return replace(
         Experiment(runs, "plain", paired=True, budget=0.03, distances=distances),
         **more,  # type: ignore[arg-type]
@@ -138,7 +133,7 @@ def test_what_cannot_be_detected_is_not_told(key: str) -> None:
     of = experiment(requests(level=1.05))
     assert primary(of).verdict == "slower"
     least_ns = 0.08 * of.runs[0].summaries["p50"]
-    more = {("host", "request"): least_ns} if key == "limits" else least_ns
+    more = {("host", "request", "p50"): least_ns} if key == "limits" else least_ns
     found = primary(replace(of, **{key: more}))  # type: ignore[arg-type]
     assert found.verdict == "unchanged"
     assert found.threshold == pytest.approx(0.08, rel=0.05)

@@ -30,6 +30,8 @@ def with_shape(evidence: Evidence, experiment: Experiment) -> Evidence:
     if distances is None or min(len(first), len(second)) < evidence.least:
         return evidence
     runs = [*first.values(), *second.values()]
+    if not {run.run for run in runs} <= set(distances.runs):
+        return evidence
     at = [distances.runs.index(run.run) for run in runs]
     is_second = np.arange(len(runs)) >= len(first)
     block = np.array([b for b, _ in (*first, *second)]) if evidence.paired else None

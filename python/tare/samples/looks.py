@@ -1,0 +1,182 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The same requests from several ends of the warm-up on: what each run and span says from there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from tare.samples.engines import Described, describe
+from tare.samples.model import REQUEST
+from tare.samples.steadiness import steadiness
+from tare.stats.steady import Steadiness, common_cut
+
+if TYPE_CHECKING:
+    from ibis.expr.types import Table
+
+    from tare.samples.model import Distances, Place
+
+Group = tuple[int, str]
+"""A run and a span."""
+
+DECILES = tuple(tenth / 10 for tenth in range(1, 10))
+SHAPE = (*DECILES, 0.95, 0.99)
+METRICS = {"p50": 0.5, "p95": 0.95, "p99": 0.99}
+KINDS = {
+    "no steady state": "no steady state",
+    "slowdown": "requests got slower",
+    None: "too few requests to see a warm-up",
+}
+SHOWN = 3
+LEAST = 100
+TWICE, HALF = "twice the warm-up", "half of the run"
+
+
+@dataclass(frozen=True)
+class Look:
+    """Every run and span from one end of the warm-up on."""
+
+    groups: Mapping[Group, Described]
+    distances: Mapping[Place, Distances]
+
+    def summaries(self, group: Group) -> dict[str, float]:
+        """`p50`, `p95`, `p99` and `mean` in ns; none where no request succeeded."""
+        found = self.groups.get(group)
+        if found is None or found.mean is None:
+            return {}
+        return {name: found.quantiles[at] for name, at in METRICS.items()} | {"mean": found.mean}
+
+    def shape(self, group: Group) -> Mapping[float, float]:
+        """Response times in ns by probability."""
+        found = self.groups.get(group)
+        return {} if found is None else found.quantiles
+
+
+@dataclass(frozen=True)
+class Looks:
+    """How each run went, how many first requests of each place are left out, what remains says."""
+
+    sizes: Mapping[Group, int]
+    """Places of each run and span, the warm-up's too."""
+    steadiness: Mapping[Group, Steadiness]
+    cuts: Mapping[Place, int]
+    at_cut: Look
+    others: Mapping[str, Look]
+    resolution_ns: int = 1
+    """The step in which latencies were recorded."""
+
+    def kind(self, group: Group) -> str | None:
+        """How a run went; None where it is too short to tell."""
+        found = self.steadiness.get(group)
+        return None if found is None else found.kind
+
+    def told(self) -> tuple[str, ...]:
+        """What a reader must know of it."""
+        found = []
+        for place, cut in self.cuts.items():
+            if cut:
+                where = "".join(f"{one}: " for one in place if one not in ("", REQUEST))
+                found.append(
+                    f"{where}warm-up: the first {cut:,} requests of every run are left out"
+                )
+        kinds = {group: self.kind(group) for group in self.sizes}
+        for kind, said in KINDS.items():
+            runs = [run for (run, _), its in kinds.items() if its == kind]
+            if runs:
+                shown = ", ".join(map(str, runs[:SHOWN]))
+                more = f" and {len(runs) - SHOWN} more" if len(runs) > SHOWN else ""
+                found.append(f"{said} in {len(runs)} of {len(kinds)} runs (run {shown}{more})")
+        return tuple(found)
+
+
+def nothing() -> Looks:
+    """What no samples say."""
+    return Looks({}, {}, {}, Look({}, {}), {})
+
+
+def look(samples: Table, environments: Mapping[int, str], warm_up: int | None = None) -> Looks:
+    """Looks at samples with `run`, `span`, `place` (0, 1 ... in time order), `latency_ns`, `ok`.
+
+    All runs of an environment and span have one end of the warm-up, a number of requests, so that
+    whatever is compared there is compared alike: `warm_up`, or None for the latest of those found.
+    """
+    sizes = _sizes(samples)
+    steady = steadiness(samples)
+    places: dict[Place, list[Group]] = {}
+    for group in sizes:
+        places.setdefault((environments[group[0]], group[1]), []).append(group)
+    cuts = {
+        place: common_cut(steady[group] for group in groups if group in steady)
+        if warm_up is None
+        else warm_up
+        for place, groups in places.items()
+    }
+    first = {group: cuts[place] for place, groups in places.items() for group in groups}
+    others = {HALF: {group: size // 2 for group, size in sizes.items()}}
+    if any(first.values()) and all(2 * first[group] < size for group, size in sizes.items()):
+        others = {TWICE: {group: 2 * cut for group, cut in first.items()}} | others
+    return Looks(
+        sizes,
+        steady,
+        cuts,
+        _look(samples, environments, first),
+        {name: _look(samples, environments, begins) for name, begins in others.items()},
+        _resolution(samples),
+    )
+
+
+def _look(samples: Table, environments: Mapping[int, str], first: Mapping[Group, int]) -> Look:
+    kept = _from(samples, first).select("run", "span", "latency_ns", "ok")
+    groups: dict[Group, Described] = {}
+    distances: dict[Place, Distances] = {}
+    for environment in dict.fromkeys(environments.values()):
+        here = [run for run, its in environments.items() if its == environment]
+        mine = kept.filter(kept.run.isin(here)) if len(here) < len(environments) else kept
+        found = describe(mine, SHAPE)
+        groups |= found.groups
+        distances |= {(environment, span): one for span, one in found.distances.items()}
+    return Look(groups, distances)
+
+
+def _resolution(samples: Table) -> int:
+    """The largest power of ten of ns that all latencies are multiples of, up to a second.
+
+    Of fewer than a hundred, or of one value only, that may be chance: 1.
+    """
+    ok: Any = samples.ok
+    value: Any = samples.latency_ns
+    steps = [10**power for power in range(1, 10)]
+    row = (
+        samples.aggregate(
+            count=value.count(where=ok),
+            least=value.min(where=ok),
+            most=value.max(where=ok),
+            **{f"by_{step}": ((value % step) != 0).sum(where=ok) for step in steps},
+        )
+        .to_pyarrow()
+        .to_pylist()[0]
+    )
+    if row["count"] < LEAST or row["least"] == row["most"]:
+        return 1
+    return max((step for step in steps if not row[f"by_{step}"]), default=1)
+
+
+def _sizes(samples: Table) -> dict[Group, int]:
+    by = ["run", "span"]
+    rows = samples.group_by(by).aggregate(places=samples.place.max() + 1).order_by(by)
+    return {(row["run"], row["span"]): row["places"] for row in rows.to_pyarrow().to_pylist()}
+
+
+def _from(samples: Table, first: Mapping[Group, int]) -> Table:
+    """The requests of each run and span from its first on."""
+    import ibis
+    import pyarrow as pa
+
+    if not any(first.values()):
+        return samples
+    columns: Iterable[Any] = zip(*((*group, begin) for group, begin in first.items()), strict=True)
+    names = ("run_of", "span_of", "first")
+    begins = ibis.memtable(pa.table(dict(zip(names, map(list, columns), strict=True))))
+    joined = samples.join(begins, [samples.run == begins.run_of, samples.span == begins.span_of])
+    return joined.filter(joined.place >= joined.first).drop(*names)

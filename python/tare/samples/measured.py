@@ -1,0 +1,203 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Experiments from result folders: one by itself, or two to be compared across."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tare.samples.engine import connect
+from tare.samples.looks import Look, look, nothing
+from tare.samples.model import REQUEST, Experiment, Run
+from tare.samples.result import Result, open_result, readable
+from tare.samples.steadiness import with_place
+
+if TYPE_CHECKING:
+    from ibis.expr.types import Table
+
+OLD, NEW = "old", "new"
+
+
+@dataclass(frozen=True)
+class _Part:
+    """A result in an experiment: how much is added to its run numbers, and to its names."""
+
+    result: Result
+    offset: int = 0
+    side: str = ""
+
+    @property
+    def entries(self) -> list[dict[str, Any]]:
+        """The manifest's runs as the experiment calls them."""
+        return [
+            entry | {"run": entry["run"] + self.offset, "condition": entry["condition"] + self.side}
+            for entry in self.result.manifest["runs"]
+        ]
+
+    def samples(self) -> Table | None:
+        """What counts of its samples: `run`, `span`, `place`, `latency_ns`, `ok`."""
+        samples = self.result.samples()
+        if samples is None:
+            return None
+        placed = with_place(samples)
+        kept = placed.filter(~placed.left_out)
+        return kept.select(
+            "span",
+            "ok",
+            run=(kept.run + self.offset).cast("int64"),
+            place=kept.place.cast("int64"),
+            latency_ns=kept.latency_ns.cast("int64"),
+        )
+
+    @property
+    def warnings(self) -> list[str]:
+        """Of the lab, and of what was left out."""
+        where = f"{self.side.removeprefix('@')}: " if self.side else ""
+        own = self.result.manifest.get("warnings", ())
+        return [where + line for line in (*own, *self.result.left_out.warnings)]
+
+    @property
+    def left_out(self) -> dict[int, float]:
+        """The share of slices left out of each run."""
+        shares = self.result.left_out.shares
+        return {run + self.offset: share for run, share in shares.items()}
+
+
+def read_result(folder: Path) -> Experiment:
+    """All runs of a result folder, invalid ones too, with their summaries.
+
+    Slices in which something else had the CPU are left out in pairs, and so is the warm-up that
+    runs still have in them: docs/statistics.md. Raises InputError when the folder is none.
+    """
+    with readable(folder):
+        part = _Part(open_result(Path(folder)))
+        manifest = part.result.manifest
+        return _experiment([part], manifest["baseline"], manifest.get("control"))
+
+
+def read_both(old: Path, new: Path) -> Experiment:
+    """All runs of two result folders as one experiment, unpaired.
+
+    Conditions are called NAME@old and NAME@new, which none of a plan can be called; the baseline
+    is that of `old`. Budget, primary metric and alpha are those of `old`, as they stood before
+    there was anything to like better.
+    """
+    backend = connect()
+    with readable(old):
+        first = _Part(open_result(Path(old), backend), 0, f"@{OLD}")
+        last = max((entry["run"] for entry in first.entries), default=0)
+    with readable(new):
+        second = _Part(open_result(Path(new), backend), last, f"@{NEW}")
+        baseline = f"{first.result.manifest['baseline']}@{OLD}"
+        return replace(_experiment([first, second], baseline, None), paired=False)
+
+
+def _experiment(parts: Sequence[_Part], baseline: str, control: str | None) -> Experiment:
+    import ibis
+
+    entries = [entry for part in parts for entry in part.entries]
+    tables = [table for part in parts if (table := part.samples()) is not None]
+    environments = {entry["run"]: entry["environment"] for entry in entries}
+    samples = ibis.union(*tables) if len(tables) > 1 else next(iter(tables), None)
+    seen = nothing() if samples is None else look(samples, environments)
+    spans = _spans(entries, seen.at_cut)
+    left_out = {run: share for part in parts for run, share in part.left_out.items()}
+    declared = parts[0].result.manifest
+
+    def at(one: Look) -> Experiment:
+        return Experiment(
+            runs=tuple(
+                replace(
+                    _run(entry, span, one),
+                    left_out=left_out.get(entry["run"], 0.0),
+                    steadiness=seen.kind((entry["run"], span)),
+                )
+                for entry in entries
+                for span in spans[entry["run"]]
+            ),
+            baseline=baseline,
+            paired=True,
+            budget=declared["budget"],
+            primary=declared.get("primary", "p50"),
+            alpha=declared.get("alpha", 0.05),
+            control=control,
+            distances=one.distances,
+            limits=_limits(declared),
+            resolution_ns=seen.resolution_ns,
+        )
+
+    return replace(
+        at(seen.at_cut),
+        cuts={name: at(other) for name, other in seen.others.items()},
+        warnings=(
+            *(line for part in parts for line in part.warnings),
+            *seen.told(),
+        ),
+    )
+
+
+def _limits(manifest: Mapping[str, Any]) -> dict[tuple[str, str, str], float]:
+    """Detection limits in ns, by environment, span and metric, as they stood when it began."""
+    return {
+        (one["environment"], one["span"], one["statistic"]): one["undetected_ns"]
+        for one in manifest.get("limits") or ()
+    }
+
+
+def _spans(entries: Sequence[Mapping[str, Any]], one: Look) -> dict[int, list[str]]:
+    """The spans of each run. One that failed has those of its condition's other runs.
+
+    It would have had them, and is missing in the comparison of each.
+    """
+    there: dict[int, set[str]] = {}
+    for run, span in one.groups:
+        there.setdefault(run, set()).add(span)
+    usual: dict[tuple[str, str], set[str]] = {}
+    for entry in entries:
+        place = entry["environment"], entry["condition"]
+        usual.setdefault(place, set()).update(there.get(entry["run"], ()))
+    spans = {}
+    for entry in entries:
+        mine = set(there.get(entry["run"], ()))
+        if not mine or not entry["valid"]:
+            mine |= usual[entry["environment"], entry["condition"]]
+        spans[entry["run"]] = sorted(mine or {REQUEST})
+    return spans
+
+
+def _run(entry: Mapping[str, Any], span: str, one: Look) -> Run:
+    group = entry["run"], span
+    found = one.groups.get(group)
+    requests, errors = (found.requests, found.errors) if found else (0, 0)
+    answered = requests - errors
+    summaries = one.summaries(group)
+    whole = span == REQUEST
+    cpu = (entry.get("cpu") or {}).get("service_ns_per_request")
+    if whole and cpu is not None:
+        summaries["cpu_service"] = cpu
+    valid = bool(entry["valid"]) and answered > 0
+    reason = entry.get("reason") or (None if valid else "no successful request was recorded")
+    started, duration = entry.get("started_ns"), entry.get("duration_ns")
+    return Run(
+        environment=entry["environment"],
+        condition=entry["condition"],
+        block=entry["block"],
+        run=entry["run"],
+        span=span,
+        requests=_or(entry.get("requests"), requests) if whole else requests,
+        errors=_or(entry.get("errors"), errors) if whole else errors,
+        answered=answered,
+        started_ns=started,
+        ended_ns=started + duration if started is not None and duration is not None else None,
+        endpoint=entry.get("endpoint"),
+        summaries=summaries,
+        quantiles=one.shape(group),
+        valid=valid,
+        reason=reason,
+    )
+
+
+def _or(value: int | None, otherwise: int) -> int:
+    return otherwise if value is None else value
