@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from tare.samples.looks import HALF, METRICS, SHAPE, TWICE
 from tare.samples.model import REQUEST, Distances, Experiment, Run
 from tare.samples.steadiness import FEWEST
 from tare.stats.arrays import Array
@@ -13,8 +14,6 @@ from tare.stats.distances import between
 from tare.stats.steady import Steadiness, classify, common_cut
 
 BASELINE, CONDITION, CONTROL = NAMES = ("baseline", "condition", "control")
-DECILES = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99)
-NAMED = {0.5: "p50", 0.9: "p90", 0.95: "p95", 0.99: "p99"}
 BUDGET = 0.03
 PLACE = ("host", REQUEST)
 """The only environment and span."""
@@ -24,14 +23,13 @@ def experiment(latencies: Array, *, paired: bool) -> Experiment:
     """The experiment of `latencies` (conditions, runs, requests) in ns, in the order of time."""
     went = [_went(run) for run in latencies.reshape(-1, latencies.shape[2])]
     warm_up = common_cut(went)
-    cuts = {"twice the warm-up": 2 * warm_up, "half of the run": latencies.shape[2] // 2}
+    requests = latencies.shape[2]
+    cuts = {HALF: requests // 2}
+    if 0 < 2 * warm_up < requests:
+        cuts = {TWICE: 2 * warm_up} | cuts
     return replace(
         _from(latencies, warm_up, went, paired),
-        cuts={
-            name: _from(latencies, first, went, paired)
-            for name, first in cuts.items()
-            if first > warm_up
-        },
+        cuts={name: _from(latencies, first, went, paired) for name, first in cuts.items()},
     )
 
 
@@ -45,14 +43,14 @@ def _went(run: Array) -> Steadiness:
 def _from(latencies: Array, first: int, went: Sequence[Steadiness], paired: bool) -> Experiment:
     """The same from the request `first` of every run on."""
     kept = latencies[:, :, first:]
-    quantiles, means = np.quantile(kept, DECILES, axis=2), kept.mean(axis=2)
+    quantiles, means = np.quantile(kept, SHAPE, axis=2), kept.mean(axis=2)
     conditions, blocks, answered = kept.shape
     blank = Run(PLACE[0], "", 0, 0, PLACE[1], answered, 0, answered, None, {})
     runs: list[Run] = []
     for block in range(blocks):
         for place in range(conditions):
-            at = dict(zip(DECILES, quantiles[:, place, block].tolist(), strict=True))
-            summaries = {name: at[q] for q, name in NAMED.items()}
+            at = dict(zip(SHAPE, quantiles[:, place, block].tolist(), strict=True))
+            summaries = {name: at[q] for name, q in METRICS.items()}
             runs.append(
                 replace(
                     blank,

@@ -1,0 +1,65 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the simulation hands to the judge is what Tare's readers find in the same requests."""
+
+import ibis
+import numpy as np
+import pyarrow as pa
+import pytest
+from bench.verdict import seen
+from bench.verdict.scenarios import REQUESTS, Scenario, draw
+
+from tare.samples.looks import look
+from tare.stats.arrays import Array
+
+CASES = {
+    "steady": Scenario(""),
+    "warm-up": Scenario("", warm_up=0.5),
+    "bursts": Scenario("", stolen=0.05),
+}
+
+
+def drawn(scenario: Scenario) -> Array:
+    """Whole nanoseconds, as readers have them."""
+    return np.round(draw(scenario, 3, np.random.default_rng(1)))
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_the_readers_find_the_same(name: str) -> None:
+    latencies = drawn(CASES[name])
+    runs, blocks = latencies.shape[:2]
+    # Runs are numbered block by block.
+    ordered = latencies.transpose(1, 0, 2).reshape(-1)
+    table = pa.table(
+        {
+            "run": np.repeat(np.arange(runs * blocks), REQUESTS),
+            "span": ["request"] * ordered.size,
+            "place": np.tile(np.arange(REQUESTS), runs * blocks),
+            "latency_ns": ordered.astype(np.int64),
+            "ok": np.ones(ordered.size, dtype=bool),
+        }
+    )
+    expected = look(ibis.memtable(table), dict.fromkeys(range(runs * blocks), seen.PLACE[0]))
+    found = seen.experiment(latencies, paired=True)
+
+    assert found.cuts.keys() == expected.others.keys()
+    others = [(found.cuts[cut], other) for cut, other in expected.others.items()]
+    for experiment, there in [(found, expected.at_cut), *others]:
+        for run in experiment.runs:
+            group = run.run, run.span
+            assert run.steadiness == expected.kind(group)
+            assert run.answered == there.groups[group].requests
+            assert run.summaries == pytest.approx(there.summaries(group), rel=1e-12)
+            assert run.quantiles == pytest.approx(there.shape(group), rel=1e-12)
+        known, distances = there.distances[seen.PLACE], experiment.distances[seen.PLACE]
+        at = [known.runs.index(run) for run in distances.runs]
+        np.testing.assert_allclose(distances.ks, known.ks[np.ix_(at, at)])
+        np.testing.assert_allclose(distances.ad, known.ad[np.ix_(at, at)], atol=1e-9)
+
+
+def test_the_warm_up_of_one_run_is_left_out_of_all() -> None:
+    latencies = drawn(CASES["steady"])
+    latencies[0, 0, :100] *= 3
+    found = seen.experiment(latencies, paired=True)
+    assert {run.answered for run in found.runs} == {REQUESTS - 100}
+    assert [run.steadiness for run in found.runs].count("warm-up") == 1
+    assert {run.answered for run in found.cuts["twice the warm-up"].runs} == {REQUESTS - 200}
