@@ -14,6 +14,9 @@ if TYPE_CHECKING:
     from ibis.backends.duckdb import Backend
     from ibis.expr.types import Table
 
+MEMORY = "1GiB"
+"""What the engine holds at once; more is on disk. Its readers need about as much again."""
+
 
 def connect() -> Backend:
     """A fresh engine that keeps the order of rows and spills to disk when memory is short."""
@@ -21,6 +24,7 @@ def connect() -> Backend:
 
     backend: Backend = ibis.duckdb.connect()
     backend.raw_sql("SET enable_progress_bar = false")
+    backend.raw_sql(f"SET memory_limit = '{MEMORY}'")
     # Made when it is needed and removed with the engine, which would take the current folder.
     spill = Path(tempfile.gettempdir(), f"tare-{uuid4().hex}")
     backend.raw_sql(f"SET temp_directory = {quoted(spill)}")

@@ -5,5 +5,14 @@ from tare.samples.engines.binned import describe_histogram
 from tare.samples.engines.describe import describe
 from tare.samples.engines.description import Described, Description
 from tare.samples.engines.histogram import histogram
+from tare.samples.engines.opened import Engine, open_engine
 
-__all__ = ["Described", "Description", "describe", "describe_histogram", "histogram"]
+__all__ = [
+    "Described",
+    "Description",
+    "Engine",
+    "describe",
+    "describe_histogram",
+    "histogram",
+    "open_engine",
+]

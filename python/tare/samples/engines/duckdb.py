@@ -1,0 +1,30 @@
+# SPDX-License-Identifier: Apache-2.0
+"""DuckDB in this process: the engine unless another is named."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tare.samples import engine
+
+if TYPE_CHECKING:
+    from ibis.backends.duckdb import Backend
+    from ibis.expr.types import Table
+
+
+def connect(_url: str) -> Backend:
+    """A fresh engine in memory: `tare.samples.engine`."""
+    return engine.connect()
+
+
+def read_parquet(backend: Backend, files: Sequence[Path]) -> Table:
+    """Files in Hive folders, whose names are columns of text."""
+    table: Table = backend.read_parquet(
+        [engine.exactly(file) for file in files],
+        hive_partitioning=True,
+        hive_types_autocast=False,
+        union_by_name=True,
+    )
+    return table
