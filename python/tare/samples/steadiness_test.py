@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
 import ibis
@@ -13,6 +14,8 @@ import pytest
 
 from tare.samples.engine import connect
 from tare.samples.steadiness import batch_means, steadiness, taking_turns, with_place
+
+DATA = Path(__file__).parents[4] / "shared" / "data" / "hook-latency"
 
 
 def table(columns: dict[str, Any]) -> Any:
@@ -89,6 +92,34 @@ def test_places_are_the_load_s_numbers_or_the_order_of_starts() -> None:
     assert rows["place"].to_pylist() == [7, 3, 0, 1, 2]
     rows = with_place(samples.drop("seq")).order_by("start_ns").to_pyarrow()
     assert rows["place"].to_pylist() == [0, 1, 0, 1, 2]
+
+
+@pytest.mark.parametrize(
+    ("name", "kind", "cut"),
+    [
+        ("docker.plain", "no steady state", None),
+        ("docker.hook", "warm-up", 12_000),
+        ("kind.plain", "warm-up", 15_000),
+        ("eks-pod.plain", "warm-up", 4_500),
+    ],
+)
+def test_published_runs_are_told_apart(name: str, kind: str, cut: int | None) -> None:
+    path = DATA / f"{name}.csv.gz"
+    if not path.exists():
+        pytest.skip(f"{path} is absent: the published measurements are not beside the checkout")
+    backend = connect()
+    raw = backend.read_csv(path)
+    latency: Any = raw.response_time * 1e6
+    samples = raw.select(
+        run=ibis.literal(1),
+        span=ibis.literal("request"),
+        place=ibis.row_number().over(order_by="start_time"),
+        latency_ns=latency.cast("int64"),
+        ok=ibis.literal(True),
+    )
+    found = steadiness(samples)[1, "request"]
+    assert found.kind == kind
+    assert found.cut == (None if cut is None else pytest.approx(cut, abs=1_000))
 
 
 def test_runs_that_take_turns_are_judged_without_the_machine_s_course() -> None:

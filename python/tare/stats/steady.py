@@ -22,19 +22,22 @@ Kind = Literal["flat", "warm-up", "slowdown", "no steady state"]
 
 FEWEST = 50
 """Batches below which nothing is said: a change would stand on a handful of them."""
-POINTS = 100
+POINTS = 200
 """Medians of neighbouring batches are segmented, so that a hiccup of one batch is no change."""
 SHORTEST = 3
 """Points that a segment has at least."""
 NOISE_BLOCK = 8
 """Points over which noise forgets itself; with 4, AR(1) noise of 0.9 is taken for steps."""
 PENALTY = 4.0
-"""Of a change, times ln n: finds none in 96 to 100 % of series that have none but correlated and
-heavy-tailed noise (docs/decisions/0080-steady-state.md)."""
+"""Of a change, times ln n and the long-run variance: docs/decisions/0080-steady-state.md says why.
+"""
 SAME = float(np.log(1.05))
 """Levels within 5 % are one level, as in Traini et al."""
-DISTURBED = 0.1
-"""Share of the steady part that may lie on other levels: neighbours come and go."""
+WITHIN_NOISE = 2.0
+"""Standard errors within which levels are one level, too."""
+DISTURBED = 0.05
+"""Share that may lie on other levels in the steady part, or be faster before it: neighbours come
+and go."""
 
 
 @dataclass(frozen=True)
@@ -62,11 +65,11 @@ def classify(batches: npt.ArrayLike, edges: npt.ArrayLike) -> Steadiness | None:
     each batch begins and, last, the number of requests.
 
     Change points and MSER's cut divide the run into segments. Two of them are on one level when
-    they differ by less than 5 %, or by less than what a change between them has to show. The steady
-    level is that of most of the second half. The steady part begins with the first segment on it
-    after which at most a tenth is on another, and must begin in the first half: else there is
-    `no steady state`. A faster segment before it makes a `slowdown`, slower ones a `warm-up`; a
-    run without either is `flat`.
+    they differ by less than 5 %, or by less than two standard errors. The steady level is that of
+    most of the second half. The steady part begins with the first segment on it after which at
+    most 5 % are on another, and must begin in the first half: else there is `no steady state`.
+    If what lies before it was faster for more than 5 % of the run, it is a `slowdown`; with slower
+    segments there it is a `warm-up`, without either `flat`.
 
     None for fewer than 50 batches. Raises ValueError for NaN, infinity and edges that do not fit.
     """
@@ -79,13 +82,13 @@ def classify(batches: npt.ArrayLike, edges: npt.ArrayLike) -> Steadiness | None:
     group = max(1, values.size // POINTS)
     count = values.size // group
     points = np.median(values[: count * group].reshape(count, group), axis=1)
-    penalty = PENALTY * np.log(count) * long_run_variance(points)
-    bounds = _bounds(points, penalty, (mser(values) or 0) // group)
+    variance = long_run_variance(points)
+    bounds = _bounds(points, variance, (mser(values) or 0) // group)
     lengths = np.diff(bounds)
     levels = np.add.reduceat(points, bounds[:-1]) / lengths
-    required = np.sqrt(penalty * (1 / lengths[:, None] + 1 / lengths))
+    noise = WITHIN_NOISE * np.sqrt(variance * (1 / lengths[:, None] + 1 / lengths))
     difference = levels[:, None] - levels
-    one_level = np.abs(difference) <= np.maximum(SAME, required)
+    one_level = np.abs(difference) <= np.maximum(SAME, noise)
 
     in_second_half = np.clip(bounds[1:] - np.maximum(bounds[:-1], count / 2), 0, None)
     steady = int(np.argmax(one_level @ in_second_half))
@@ -102,9 +105,10 @@ def classify(batches: npt.ArrayLike, edges: npt.ArrayLike) -> Steadiness | None:
     if not settled:
         return Steadiness("no steady state", None, segments)
     if begins == 0:
-        return Steadiness("flat", int(places[0]), segments)
-    faster = ~on_it[:begins] & (difference[:begins, steady] < 0)
-    kind: Kind = "slowdown" if faster.any() else "warm-up"
+        return Steadiness("flat", 0, segments)
+    before = difference[:begins, steady] * ~on_it[:begins]
+    faster = lengths[:begins][before < 0].sum() > DISTURBED * count
+    kind: Kind = "slowdown" if faster else "warm-up" if (before > 0).any() else "flat"
     return Steadiness(kind, segments[begins].start, segments)
 
 
@@ -127,23 +131,33 @@ def of_condition(runs: Iterable[Steadiness]) -> Kind | Literal["inconsistent"] |
 def long_run_variance(points: npt.ArrayLike) -> float:
     """What n times the variance of the mean of n points tends to, of a series (n,) with n >= 16.
 
-    From the median absolute difference of neighbouring means of 8 points (Wu and Zhao 2007, eq. 7,
-    here of all overlapping pairs), which changes of the level hardly move.
-    Raises ValueError for fewer points.
+    From differences of neighbouring means of 8 points (Wu and Zhao 2007), all overlapping pairs of
+    them: their lower quartile, not the median, so that even many changes of the level hardly move
+    it. Raises ValueError for fewer points.
     """
     values = finite(points, 2 * NOISE_BLOCK)
     total = np.concatenate([[0.0], np.cumsum(values - values.mean())])
     means = (total[NOISE_BLOCK:] - total[:-NOISE_BLOCK]) / NOISE_BLOCK
     differences = np.abs(means[NOISE_BLOCK:] - means[:-NOISE_BLOCK])
-    # 1.4826 medians are the standard deviation of a normal difference, of twice the variance.
-    return float((1.4826 * np.median(differences)) ** 2 * NOISE_BLOCK / 2)
+    # A quarter of a normal variable's absolute values is below 0.3186 standard deviations; a
+    # difference has twice the variance of a mean.
+    return float((np.quantile(differences, 0.25) / 0.3186) ** 2 * NOISE_BLOCK / 2)
 
 
-def _bounds(points: Array, penalty: float, warm: int) -> npt.NDArray[np.int64]:
-    """Where segments begin, and the end: PELT's changes of the mean (Killick et al. 2012)."""
+def _bounds(points: Array, variance: float, warm: int) -> npt.NDArray[np.int64]:
+    """Where segments begin, and the end: PELT's changes of the mean, MSER's if it is as clear.
+
+    `warm` is the number of points before MSER's cut.
+    """
     import ruptures
 
-    search = ruptures.KernelCPD(kernel="linear", min_size=SHORTEST).fit(points.reshape(-1, 1))
     # A series without any noise has no penalty; it must be above zero.
-    changes = search.predict(pen=max(penalty, 1e-12))
-    return np.unique(np.array([0, warm, *changes], dtype=np.int64))
+    penalty = max(PENALTY * np.log(points.size) * variance, 1e-12)
+    search = ruptures.KernelCPD(kernel="linear", min_size=SHORTEST).fit(points.reshape(-1, 1))
+    changes = {0, *search.predict(pen=penalty)}
+    if warm:
+        # What PELT asks of a change: that it takes more than the penalty off the sum of squares.
+        step = points[:warm].mean() - points[warm:].mean()
+        if step**2 > penalty * (1 / warm + 1 / (points.size - warm)):
+            changes.add(warm)
+    return np.array(sorted(changes), dtype=np.int64)

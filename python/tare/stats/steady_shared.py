@@ -14,14 +14,14 @@ import numpy.typing as npt
 
 from tare.stats.arrays import Array, finite
 
-CELLS = 100
+CELLS = 200
 """Parts of a run, of equal length."""
 AGREEING = 0.9
 """Share of the blocks that move in one direction where the services do and not the machine."""
 
 
 def course(batches: npt.ArrayLike, edges: npt.ArrayLike) -> Array:
-    """How the level of a run moved: the median batch of each of its parts (100,).
+    """How the level of a run moved: the median batch of each of its parts (200,).
 
     `batches` and `edges` are as for `steady.classify`. A part without a batch lies between its
     neighbours. 0 is the mean of the second half, so that runs of which one warms up still agree on
@@ -36,13 +36,13 @@ def course(batches: npt.ArrayLike, edges: npt.ArrayLike) -> Array:
 
 
 def cells(edges: npt.ArrayLike) -> npt.NDArray[np.int64]:
-    """The part of its run, 0 to 99, in which each batch (n,) between `edges` (n + 1,) begins."""
+    """The part of its run, 0 to 199, in which each batch (n,) between `edges` (n + 1,) begins."""
     places = np.asarray(edges, dtype=np.int64)
     return np.asarray(places[:-1] * CELLS // places[-1])
 
 
 def of_machine(blocks: Sequence[Sequence[Array]]) -> list[Array]:
-    """The machine's course in each block, (100,), from the courses (100,) of its runs.
+    """The machine's course in each block, (200,), from the courses (200,) of its runs.
 
     The runs of a block share their median course. As far as nine of ten blocks move in one
     direction, that is the services' own: a warm-up comes in every block at the same part, a slow

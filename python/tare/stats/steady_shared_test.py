@@ -68,7 +68,7 @@ def test_what_services_do_in_every_block_stays_theirs(
 
 def test_the_machine_s_course_is_what_differs_between_blocks() -> None:
     quiet, slow = np.zeros(CELLS), np.repeat([0.2, 0.0], CELLS // 2)
-    warm = np.repeat([0.5, 0.0], [10, CELLS - 10])
+    warm = np.repeat([0.5, 0.0], [20, CELLS - 20])
     blocks = [[quiet + warm] * 2 for _ in range(9)] + [[slow + warm] * 2]
     moves = of_machine(blocks)
     np.testing.assert_allclose(moves[:9], 0, atol=0.03)
@@ -84,7 +84,7 @@ def test_one_block_and_lonely_runs_have_no_machine_s_course() -> None:
 def test_a_course_is_of_medians_about_the_second_half() -> None:
     found = course(STEP + 3, EDGES)
     assert found.shape == (CELLS,)
-    np.testing.assert_allclose(found[:15], np.log(1.5))
-    np.testing.assert_allclose(found[15:], 0)
+    np.testing.assert_allclose(found[:30], np.log(1.5))
+    np.testing.assert_allclose(found[30:], 0)
     there = np.r_[0:300, 500:BATCHES]
     np.testing.assert_allclose(course(STEP[there], [*EDGES[there], EDGES[-1]]), found)

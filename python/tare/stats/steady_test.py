@@ -90,9 +90,18 @@ def test_shifts_within_five_percent_are_one_level() -> None:
 
 
 def test_a_short_disturbance_is_no_other_state() -> None:
-    found = run(steps((600, 1), (60, 1.4), (340, 1)))
+    found = run(steps((600, 1), (40, 1.4), (360, 1)))
     assert found.kind == "flat"
     assert len(found.segments) == 3
+
+
+def test_short_turns_of_speed_are_no_steady_state_when_they_come_often() -> None:
+    turns = steps(*[(160, 1), (40, 0.6)] * 4, (200, 1))
+    assert run(turns).kind == "no steady state"
+
+
+def test_a_fast_moment_early_on_is_no_slowdown() -> None:
+    assert run(steps((100, 1.5), (100, 1), (30, 0.7), (770, 1))).kind == "warm-up"
 
 
 def test_constant_runs_have_no_noise_to_be_measured_by() -> None:
