@@ -158,8 +158,10 @@ def test_the_limits_hold_for_a_later_plan_of_the_service(
     machine = finished.of.manifest["machine"]["machine"]
     found, warnings = detection_limits(machine, service_text(load(finished.of.plan)))
     assert warnings == ()
-    assert found["host", "request", "p50"] == DELAY_NS
-    assert set(found) <= {("host", "request", s) for s in ("p50", "p95", "p99", "mean", "ks", "ad")}
+    by_statistic = {limit.statistic: limit for limit in found}
+    assert by_statistic["p50"].undetected_ns == DELAY_NS
+    assert by_statistic["p50"].shares == {"0": 0.0, str(DELAY_NS): 1.0}
+    assert set(by_statistic) <= {"p50", "p95", "p99", "mean", "ks", "ad"}
 
 
 def test_the_page_has_every_number_and_is_whole(finished: Finished) -> None:

@@ -7,18 +7,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tare.files import replace
-from tare.report.figures.calibration import Curve, Ranges, draw_ranges, draw_shares
+from tare.report.calibration_curves import shares_of
+from tare.report.figures.calibration import Ranges, draw_ranges
 from tare.report.figures.canvas import SERIES, inline
 from tare.report.page import HTML, templates
 from tare.report.pictures import Picture
-from tare.report.words import NO_BREAK, duration, p_value, percent, safe
+from tare.report.words import NO_BREAK, duration, p_value, safe
 from tare.verdict.calibration import NAMES, SHARE, SINGLE_PAIRS, STATISTICS
 
 if TYPE_CHECKING:
     from tare.verdict.calibration import Calibration, Detection, Range
 
 COLUMNS = ("statistic", "detects", "there", "without a delay", "p without a delay")
-_COLOURS = dict(zip(STATISTICS, SERIES[1:], strict=False))
 _PUBLISHED = {
     "ks-pair": ("Kolmogorov–Smirnov", SERIES[2]),
     "ad-pair": ("Anderson–Darling", SERIES[1]),
@@ -62,31 +62,12 @@ def _row(one: "Detection") -> tuple[str, ...]:
 
 
 def _shares(place: str, detections: "Sequence[Detection]") -> Picture:
-    shown = [one for one in detections if one.statistic in STATISTICS]
-    curves = [
-        Curve(
-            _COLOURS[one.statistic],
-            [step.delay_ns for step in one.steps],
-            [step.share for step in one.steps],
-        )
-        for one in shown
-    ]
-    said = "; ".join(
-        f"{NAMES[one.statistic]} "
-        + ", ".join(
-            f"{percent(step.share, signed=False)} at {duration(step.delay_ns)}"
-            for step in one.steps
-        )
-        for one in shown
-    )
-    return Picture(
-        place,
-        inline(
-            partial(draw_shares, curves=curves, share=SHARE),
-            f"Share of repetitions that detect the delay: {said}.",
-        ),
-        [(NAMES[one.statistic], _COLOURS[one.statistic]) for one in shown],
-    )
+    shares = {
+        one.statistic: {step.delay_ns: step.share for step in one.steps}
+        for one in detections
+        if one.statistic in STATISTICS
+    }
+    return shares_of(place, shares)
 
 
 def _ranges(place: str, detections: "Sequence[Detection]") -> Picture:

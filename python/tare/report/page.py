@@ -7,7 +7,15 @@ from statistics import median
 from typing import TYPE_CHECKING, Any
 
 from tare.files import replace
-from tare.report import distributions, glossary, markdown, pictures, tables, words
+from tare.report import (
+    calibration_curves,
+    distributions,
+    glossary,
+    markdown,
+    pictures,
+    tables,
+    words,
+)
 from tare.report.cards import first_screen
 from tare.report.result import Result, read
 
@@ -28,6 +36,7 @@ _SECTIONS = (
     ("micro-macro", "Inside and outside"),
     ("processor", "CPU time"),
     ("metrics", "All metrics"),
+    ("calibration", "Detection limits"),
     ("runs", "Runs"),
     ("machine", "Machine"),
     ("plan", "Plan"),
@@ -83,7 +92,11 @@ def _content(result: Result) -> dict[str, Any]:
     if costs is not None:
         costs = costs.filter(costs.run.isin(list(result.places)))
     run_rows, more_runs = tables.runs(result)
-    drawn = {"effects": pictures.forest(result), "runs": pictures.run_plots(result)}
+    drawn = {
+        "effects": pictures.forest(result),
+        "runs": pictures.run_plots(result),
+        "calibration": calibration_curves.known(result),
+    }
     if samples is not None:
         drawn["percentiles"] = pictures.percentile_plots(result, distributions.curves(samples))
         drawn["boxes"] = pictures.box_plots(result, samples)
@@ -119,7 +132,10 @@ def _content(result: Result) -> dict[str, Any]:
     return content | {"contents": _contents(content)}
 
 
-_FIGURES = ("effects", "percentiles", "boxes", "runs", "lag", "own_time")
+_FIGURES = ("effects", "percentiles", "boxes", "runs", "lag", "own_time", "calibration")
+
+_BY_PICTURE = ("effects", "percentiles", "boxes", "lag", "calibration")
+"""Sections that are there where their figures are."""
 
 
 def _contents(content: dict[str, Any]) -> list[tuple[str, str]]:
@@ -132,7 +148,7 @@ def _contents(content: dict[str, Any]) -> list[tuple[str, str]]:
         "processor": content["processor"],
         "metrics": content["metrics"],
         "plan": content["plan"],
-    } | {name: content["pictures"][name] for name in ("effects", "percentiles", "boxes", "lag")}
+    } | {name: content["pictures"][name] for name in _BY_PICTURE}
     return [(anchor, name) for anchor, name in _SECTIONS if there.get(anchor, True)]
 
 

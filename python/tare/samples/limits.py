@@ -75,22 +75,20 @@ def remember(limits: Sequence[Limit]) -> Path:
     return path
 
 
-def detection_limits(
-    machine: str, service: str
-) -> tuple[dict[tuple[str, str, str], int], tuple[str, ...]]:
-    """What is not detected reliably of a service on a machine, in ns, and warnings.
+def detection_limits(machine: str, service: str) -> tuple[list[Limit], tuple[str, ...]]:
+    """What is not detected reliably of a service on a machine, and warnings.
 
-    By environment, span and statistic. A damaged file holds no limits, and is warned of.
+    Without statistics that raised alarms. A damaged file holds no limits, and is warned of.
     """
     try:
         limits, damage = _read(state_folder() / NAME)
     except RuntimeError as error:  # a user without a home
-        return {}, (f"no detection limit is known: {error}",)
-    found = {
-        (limit.environment, limit.span, limit.statistic): limit.undetected_ns
+        return [], (f"no detection limit is known: {error}",)
+    found = [
+        limit
         for limit in limits
         if (limit.machine, limit.service) == (machine, service) and limit.undetected_ns is not None
-    }
+    ]
     return found, (damage,) if damage else ()
 
 

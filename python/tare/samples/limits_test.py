@@ -23,7 +23,6 @@ ONE = Limit(
     date="2026-01-01T00:00:00+00:00",
     version="1.0",
 )
-PLACE = ("host", "request", "p50")
 
 
 @pytest.fixture(autouse=True)
@@ -33,18 +32,18 @@ def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_what_is_remembered_holds_for_that_service_on_that_machine() -> None:
-    assert detection_limits("m", "serve 80") == ({}, ())
+    assert detection_limits("m", "serve 80") == ([], ())
     remember([ONE, replace(ONE, statistic="ks", undetected_ns=None)])
-    assert detection_limits("m", "serve 80") == ({PLACE: 100_000}, ())
-    assert detection_limits("other", "serve 80") == ({}, ())
-    assert detection_limits("m", "serve 81") == ({}, ())
+    assert detection_limits("m", "serve 80") == ([ONE], ())
+    assert detection_limits("other", "serve 80") == ([], ())
+    assert detection_limits("m", "serve 81") == ([], ())
 
 
 def test_the_latest_takes_the_place_of_the_one_before_and_of_no_other() -> None:
-    remember([ONE, replace(ONE, span="db")])
-    remember([replace(ONE, undetected_ns=200_000)])
-    found, _ = detection_limits("m", "serve 80")
-    assert found == {PLACE: 200_000, ("host", "db", "p50"): 100_000}
+    of_database, later = replace(ONE, span="db"), replace(ONE, undetected_ns=200_000)
+    remember([ONE, of_database])
+    remember([later])
+    assert detection_limits("m", "serve 80") == ([of_database, later], ())
 
 
 @pytest.mark.parametrize(
@@ -66,12 +65,12 @@ def test_a_damaged_file_is_one_warning_and_no_limit_and_is_set_aside(
     state.parent.mkdir()
     state.write_text(text)
     found, (warning,) = detection_limits("m", "serve 80")
-    assert found == {}
+    assert found == []
     assert warning.startswith(f"{state}: ")
     assert "\n" not in warning
     remember([ONE])
     assert state.with_suffix(".damaged").read_text() == text
-    assert detection_limits("m", "serve 80") == ({PLACE: 100_000}, ())
+    assert detection_limits("m", "serve 80") == ([ONE], ())
 
 
 def _remember_many(first: int) -> None:
@@ -103,7 +102,7 @@ def test_a_user_without_a_home_has_no_limits(monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.delenv("XDG_STATE_HOME")
     monkeypatch.setattr(Path, "home", homeless)
     found, (warning,) = detection_limits("m", "serve 80")
-    assert found == {}
+    assert found == []
     assert "home directory" in warning
     with pytest.raises(TareError, match="home directory"):
         remember([ONE])
