@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
+from bench.verdict.scenarios import Design
 
 from tare.samples.looks import HALF, METRICS, SHAPE, TWICE
 from tare.samples.model import REQUEST, Distances, Experiment, Run
@@ -12,6 +13,7 @@ from tare.samples.steadiness import FEWEST
 from tare.stats.arrays import Array
 from tare.stats.distances import between
 from tare.stats.steady import Steadiness, classify, common_cut
+from tare.stats.steady_shared import cells, course, of_machine
 
 BASELINE, CONDITION, CONTROL = NAMES = ("baseline", "condition", "control")
 BUDGET = 0.03
@@ -19,25 +21,31 @@ PLACE = ("host", REQUEST)
 """The only environment and span."""
 
 
-def experiment(latencies: Array, *, paired: bool) -> Experiment:
+def experiment(latencies: Array, design: Design) -> Experiment:
     """The experiment of `latencies` (conditions, runs, requests) in ns, in the order of time."""
-    went = [_went(run) for run in latencies.reshape(-1, latencies.shape[2])]
+    went = _went(latencies, design)
     warm_up = common_cut(went)
     requests = latencies.shape[2]
     cuts = {HALF: requests // 2}
     if 0 < 2 * warm_up < requests:
         cuts = {TWICE: 2 * warm_up} | cuts
+    paired = design != "unblocked"
     return replace(
         _from(latencies, warm_up, went, paired),
         cuts={name: _from(latencies, first, went, paired) for name, first in cuts.items()},
     )
 
 
-def _went(run: Array) -> Steadiness:
-    levels = np.log(run).reshape(-1, FEWEST).mean(axis=1)
-    found = classify(levels, np.arange(0, run.size + 1, FEWEST))
-    assert found is not None
-    return found
+def _went(latencies: Array, design: Design) -> list[Steadiness]:
+    """How each run went, all blocks of one condition before those of the next."""
+    conditions, blocks, requests = latencies.shape
+    edges = np.arange(0, requests + 1, FEWEST)
+    levels = np.log(latencies).reshape(conditions, blocks, -1, FEWEST).mean(axis=3)
+    if design == "interleaved":
+        moves = of_machine([[course(run, edges) for run in levels[:, b]] for b in range(blocks)])
+        levels = levels - np.array(moves)[:, cells(edges)]
+    found = [classify(run, edges) for run in levels.reshape(conditions * blocks, -1)]
+    return [one for one in found if one is not None]
 
 
 def _from(latencies: Array, first: int, went: Sequence[Steadiness], paired: bool) -> Experiment:

@@ -9,6 +9,7 @@ from bench.verdict import seen
 from bench.verdict.scenarios import REQUESTS, Scenario, draw
 
 from tare.samples.looks import look
+from tare.samples.steadiness import steadiness
 from tare.stats.arrays import Array
 
 CASES = {
@@ -23,23 +24,29 @@ def drawn(scenario: Scenario) -> Array:
     return np.round(draw(scenario, 3, np.random.default_rng(1)))
 
 
+def requests(latencies: Array) -> ibis.Table:
+    """As readers have them; runs are numbered block by block."""
+    runs = latencies.shape[0] * latencies.shape[1]
+    ordered = latencies.transpose(1, 0, 2).reshape(-1)
+    return ibis.memtable(
+        pa.table(
+            {
+                "run": np.repeat(np.arange(runs), REQUESTS),
+                "span": ["request"] * ordered.size,
+                "place": np.tile(np.arange(REQUESTS), runs),
+                "latency_ns": ordered.astype(np.int64),
+                "ok": np.ones(ordered.size, dtype=bool),
+            }
+        )
+    )
+
+
 @pytest.mark.parametrize("name", CASES)
 def test_the_readers_find_the_same(name: str) -> None:
     latencies = drawn(CASES[name])
-    runs, blocks = latencies.shape[:2]
-    # Runs are numbered block by block.
-    ordered = latencies.transpose(1, 0, 2).reshape(-1)
-    table = pa.table(
-        {
-            "run": np.repeat(np.arange(runs * blocks), REQUESTS),
-            "span": ["request"] * ordered.size,
-            "place": np.tile(np.arange(REQUESTS), runs * blocks),
-            "latency_ns": ordered.astype(np.int64),
-            "ok": np.ones(ordered.size, dtype=bool),
-        }
-    )
-    expected = look(ibis.memtable(table), dict.fromkeys(range(runs * blocks), seen.PLACE[0]))
-    found = seen.experiment(latencies, paired=True)
+    places = dict.fromkeys(range(latencies.shape[0] * latencies.shape[1]), seen.PLACE[0])
+    expected = look(requests(latencies), places)
+    found = seen.experiment(latencies, "blocked")
 
     assert found.cuts.keys() == expected.others.keys()
     others = [(found.cuts[cut], other) for cut, other in expected.others.items()]
@@ -59,7 +66,19 @@ def test_the_readers_find_the_same(name: str) -> None:
 def test_the_warm_up_of_one_run_is_left_out_of_all() -> None:
     latencies = drawn(CASES["steady"])
     latencies[0, 0, :100] *= 3
-    found = seen.experiment(latencies, paired=True)
+    found = seen.experiment(latencies, "blocked")
     assert {run.answered for run in found.runs} == {REQUESTS - 100}
     assert [run.steadiness for run in found.runs].count("warm-up") == 1
     assert {run.answered for run in found.cuts["twice the warm-up"].runs} == {REQUESTS - 200}
+
+
+def test_what_the_machine_does_to_a_whole_block_is_no_warm_up() -> None:
+    latencies = drawn(CASES["steady"])
+    latencies[:, 1, :300] *= 1.5
+    blocks = np.arange(9).reshape(3, 3).tolist()
+    steady = steadiness(requests(latencies), {seen.PLACE[0]: blocks})
+    found = seen.experiment(latencies, "interleaved")
+    assert [run.steadiness for run in found.runs] == [steady[n, "request"].kind for n in range(9)]
+    assert {run.answered for run in found.runs} == {REQUESTS}
+    apart = seen.experiment(latencies, "blocked")
+    assert {run.answered for run in apart.runs} == {REQUESTS - 300}

@@ -17,7 +17,7 @@ from tare.stats.arrays import Array
 from tare.verdict import judge
 
 SEED = 20221014
-CHUNK = 50
+CHUNK = 100
 TARE = "Tare"
 ALARMS = ("slower", "faster", "shape-changed")
 
@@ -84,7 +84,6 @@ def carried_out(task: Task) -> Outcome:
     words: list[str] = []
     mde: list[float] = []
     means: list[tuple[Array, Array]] = []
-    paired = task.scenario.design != "unblocked"
     place = SCENARIOS.index(task.scenario)
     for repetition in range(task.first, task.last):
         generator = np.random.default_rng([SEED, place, task.runs, repetition])
@@ -92,7 +91,7 @@ def carried_out(task: Task) -> Outcome:
         for effect in task.effects:
             latencies = drawn.copy()
             latencies[1] *= 1 + effect
-            experiment = seen.experiment(latencies, paired=paired)
+            experiment = seen.experiment(latencies, task.scenario.design)
             comparison = judge(experiment).comparisons[0]
             words.append(comparison.verdict)
             if effect == 0:
