@@ -64,6 +64,6 @@ def test_trino_is_asked_for_counts_only() -> None:
         {"run": "int32", "span": "string", "latency_ns": "int64", "ok": "boolean"}, name="samples"
     )
     query = str(ibis.to_sql(histogram(samples), dialect="trino"))
-    assert re.search(r"GROUP BY\s+1,\s+2,\s+3,\s+4", query)
+    assert re.search(r"GROUP BY\s+1,\s+2,\s+3\b", query)
     assert "BITWISE_RIGHT_SHIFT" in query
     assert query.count("samples") == 1

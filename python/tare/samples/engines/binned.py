@@ -25,8 +25,8 @@ def describe_histogram(rows: pa.Table, at: Sequence[float]) -> Description:
     import pyarrow.compute as pc
 
     table = merged(rows)
-    answered = table.filter(pc.field("ok"))
-    groups = _failed(table.filter(~pc.field("ok")))
+    answered = table.filter(pc.field("bin").is_valid())
+    groups = _failed(table.filter(pc.field("bin").is_null()))
     distances, error = {}, 0.0
     for span in pc.unique(answered["span"]).to_pylist():
         of_span = answered.filter(pc.field("span") == span)

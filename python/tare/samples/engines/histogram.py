@@ -23,7 +23,7 @@ OCTAVE = 9
 def histogram(samples: Table) -> Table:
     """A row for each run, span and bin: `requests`, and of their `latency_ns` sum, least and most.
 
-    Failed requests are in the rows with `ok` false, in no bin.
+    Failed requests are in the rows whose `bin` is null.
     """
     import ibis
 
@@ -31,12 +31,11 @@ def histogram(samples: Table) -> Table:
     counted = samples.select(
         run=samples.run,
         span=samples.span,
-        ok=ok,
         bin=ok.ifelse(bin_of(samples.latency_ns), ibis.null("int64")),
         latency_ns=ok.ifelse(samples.latency_ns, ibis.null("int64")),
     )
     latency: Any = counted.latency_ns
-    return counted.group_by(["run", "span", "ok", "bin"]).aggregate(
+    return counted.group_by(["run", "span", "bin"]).aggregate(
         requests=counted.count(),
         sum_ns=latency.sum().cast("int64"),
         least_ns=latency.min(),
@@ -67,7 +66,7 @@ def bounds(bins: npt.NDArray[np.int64]) -> tuple[npt.NDArray[np.int64], npt.NDAr
 
 def merged(rows: pa.Table) -> pa.Table:
     """One row for each run, span and bin of several histograms, in this order."""
-    by = ["span", "ok", "bin", "run"]
+    by = ["span", "bin", "run"]
     return (
         rows.group_by(by)
         .aggregate(

@@ -1,0 +1,93 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Spark on two executors and ClickHouse in this process say of samples what DuckDB says."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from bench.verdict.scale_data import AT, experiment_of, write
+
+from tare.samples.engine import connect
+from tare.samples.engines import Description, describe, describe_histogram, histogram, open_engine
+from tare.samples.engines.histogram import merged
+from tare.verdict import judge
+
+pytestmark = [pytest.mark.integration, pytest.mark.timeout(900)]
+REQUESTS = 10_000_000
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A fifth of the requests are ties."""
+    found = tmp_path_factory.mktemp("samples")
+    write(found, REQUESTS)
+    return found
+
+
+@pytest.fixture(scope="module")
+def by_duckdb(folder: Path) -> tuple[Description, Any]:
+    samples = connect().read_parquet(f"{folder}/*.parquet")
+    return describe(samples, AT), merged(histogram(samples).to_pyarrow())
+
+
+@pytest.fixture
+def spark(folder: Path) -> Iterator[Any]:
+    pytest.importorskip("pyspark", reason="needs the group 'engines'")
+    backend = open_engine("spark:local-cluster[2,1,1024]").backend
+    assert backend._session.sparkContext.master == "local-cluster[2,1,1024]"
+    yield backend.read_parquet(str(folder))
+    backend._session.stop()
+
+
+@pytest.fixture
+def clickhouse(folder: Path) -> Any:
+    pytest.importorskip("chdb", reason="needs the group 'engines'")
+    import clickhouse_connect
+    import ibis
+
+    client = clickhouse_connect.get_client(interface="chdb")
+    return ibis.clickhouse.from_connection(client).sql(
+        f"SELECT * FROM file('{folder}/*.parquet', Parquet)"
+    )
+
+
+@pytest.mark.parametrize("engine", ["spark", "clickhouse"])
+def test_engines_agree(
+    engine: str,
+    by_duckdb: tuple[Description, Any],
+    request: pytest.FixtureRequest,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    samples = request.getfixturevalue(engine)
+    collected = []
+    kept = type(samples).to_pyarrow
+
+    def counted(table: Any, **options: Any) -> Any:
+        found = kept(table, **options)
+        collected.append(found.num_rows)
+        return found
+
+    monkeypatch.setattr(type(samples), "to_pyarrow", counted)
+    bins = merged(histogram(samples).to_pyarrow())
+    assert max(collected) < REQUESTS / 100
+    exact, of_duckdb = by_duckdb
+    assert bins.equals(of_duckdb)
+    found = describe(samples, AT)
+    assert found.groups == exact.groups
+    for span, apart in found.distances.items():
+        assert apart.runs == exact.distances[span].runs
+        assert apart.ks.tolist() == exact.distances[span].ks.tolist()
+        assert apart.ad == pytest.approx(exact.distances[span].ad, rel=1e-12)
+    words = _words(found)
+    assert words == _words(exact)
+    assert words["p50"][0] == "slower"
+    assert {metric: word for metric, (word, _) in words.items()} == {
+        metric: word for metric, (word, _) in _words(describe_histogram(bins, AT)).items()
+    }
+
+
+def _words(description: Description) -> dict[str, tuple[str, str]]:
+    """The verdict and its reason, by metric."""
+    judged = judge(experiment_of(description))
+    return {one.metric: (one.verdict, one.reason) for one in judged.comparisons}
