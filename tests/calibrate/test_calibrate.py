@@ -164,6 +164,24 @@ def test_the_limits_hold_for_a_later_plan_of_the_service(
     assert set(by_statistic) <= {"p50", "p95", "p99", "mean", "ks", "ad"}
 
 
+def test_a_later_run_of_the_service_carries_its_limits(finished: Finished, tmp_path: Path) -> None:
+    later = tmp_path / "later"
+    options = ["--blocks", "1", "--out", str(later), "--json"]
+    done = subprocess.run(
+        [sys.executable, "-m", "tare", "run", str(finished.of.plan), *options],
+        env=os.environ | {"XDG_STATE_HOME": str(finished.of.state)},
+        capture_output=True,
+        text=True,
+        timeout=100,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    limits = json.loads((later / "manifest.json").read_text())["limits"]
+    assert {limit["statistic"]: limit["undetected_ns"] for limit in limits}["p50"] == DELAY_NS
+    primary = json.loads(done.stdout)["comparisons"][0]
+    assert (primary["metric"], primary["threshold"]) == ("p50", 0.99)
+
+
 def test_the_page_has_every_number_and_is_whole(finished: Finished) -> None:
     result = finished.of.result
     page = Page((result / "report.html").read_text(encoding="utf-8"))

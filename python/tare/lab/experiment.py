@@ -14,6 +14,7 @@ from typing import Any
 from tare.errors import InputError, TareError
 from tare.lab import commands, environments, layers
 from tare.lab.block import Group, Laboratory
+from tare.lab.calibration import service_text
 from tare.lab.continuity import changes, file_hashes
 from tare.lab.load import require_own_generator
 from tare.lab.neighbours import announced, others
@@ -191,7 +192,10 @@ def _rate(lab: Laboratory, progress: Progress) -> float | None:
 
 def _manifest(plan: Plan, placement: Placement) -> dict[str, Any]:
     from tare.lab.machine import fingerprint
+    from tare.samples.limits import detection_limits
 
+    machine = fingerprint()
+    limits, damage = detection_limits(str(machine.get("machine", "")), service_text(plan))
     seed = secrets.randbelow(2**31) if plan.seed is None else plan.seed
     stamp = datetime.now().strftime("%Y%m%dT%H%M%S")
     load = plan.load.model_dump(mode="json")
@@ -220,9 +224,10 @@ def _manifest(plan: Plan, placement: Placement) -> dict[str, Any]:
         "order": [asdict(part) for part in schedule(plan, seed)],
         "placement": asdict(placement),
         "load": {**load, "capacity": None},
-        "machine": fingerprint(),
+        "machine": machine,
+        "limits": [asdict(limit) for limit in limits],
         "files": file_hashes(plan),
-        "warnings": [] if plan.control else [NO_CONTROL],
+        "warnings": [*([] if plan.control else [NO_CONTROL]), *damage],
         "runs": [],
     }
 

@@ -31,6 +31,7 @@ _EXPECTED: dict[str, Any] = {
     "environments": list,
     "warnings": list,
     "machine": dict,
+    "limits": list,
 }
 _OF_A_RUN: dict[str, Any] = {
     "run": int,
@@ -45,6 +46,14 @@ _OF_A_RUN: dict[str, Any] = {
     "errors": int,
     "endpoint": str,
     "cpu": dict,
+}
+_OF_A_LIMIT: dict[str, Any] = {
+    "environment": str,
+    "span": str,
+    "statistic": str,
+    "undetected_ns": _NUMBER,
+    "shares": dict,
+    "date": str,
 }
 _OF_CPU: dict[str, Any] = {"service_ns_per_request": _NUMBER, "generator_ns_per_request": _NUMBER}
 
@@ -71,6 +80,8 @@ def read_manifest(folder: Path) -> dict[str, Any]:
     numbers = [run["run"] for run in runs]
     if twice := sorted({number for number in numbers if numbers.count(number) > 1}):
         raise InputError(f"{path}: run {twice[0]} stands there twice; remove one of them")
+    for place, limit in enumerate(manifest.get("limits", ()), start=1):
+        _checked(path, f"entry {place} of limits", limit, _OF_A_LIMIT, tuple(_OF_A_LIMIT))
     for place, condition in enumerate(manifest.get("conditions", ()), start=1):
         what = f"entry {place} of conditions"
         layers = _checked(path, what, condition, {"name": str, "layers": list}, ("name",))
