@@ -62,7 +62,7 @@ def measured(blocks: int) -> list[Length]:
         lengths = [_length(Path(name), length, blocks) for length in LENGTHS]
     _draw(lengths)
     command = f"python -m bench.verdict.slices --blocks {blocks}"
-    renew("slices", "What interleaving buys", command, _told(lengths, blocks))
+    renew("slices", "What interleaving buys", command, told(lengths, blocks))
     return lengths
 
 
@@ -76,6 +76,15 @@ def _length(folder: Path, length: str, blocks: int) -> Length:
     command = [sys.executable, "-m", "tare", "run", str(plan), "--out", str(out), "--json"]
     subprocess.run([*command, "--blocks", str(blocks)], check=True, stdout=subprocess.DEVNULL)
     return _found(length, out)
+
+
+def plan(length: str) -> str:
+    """The null plan with slices of that length."""
+    changes = {
+        'slice = "5ms"': f'slice = "{length}"',
+        'duration = "3s"': f'duration = "{DURATION}"',
+    }
+    return changed(PLAN, changes)
 
 
 def _found(length: str, folder: Path) -> Length:
@@ -94,10 +103,10 @@ def _found(length: str, folder: Path) -> Length:
         np.log([row[name] for row in rows]).reshape(-1, conditions) for name in ("kept", "every")
     )
     share = float(np.mean([*result.left_out.shares.values()]))
-    return Length(length, _spread(kept), _spread(every), share)
+    return Length(length, spread(kept), spread(every), share)
 
 
-def _spread(values: Array) -> float:
+def spread(values: Array) -> float:
     """Of the difference of two conditions, from (blocks, conditions) without what either adds."""
     rest = values - values.mean(axis=0) - values.mean(axis=1, keepdims=True) + values.mean()
     freedom = (values.shape[0] - 1) * (values.shape[1] - 1)
@@ -110,7 +119,8 @@ def _mde(spread: float) -> float:
     return float(np.expm1(least))
 
 
-def _told(lengths: Sequence[Length], blocks: int) -> str:
+def told(lengths: Sequence[Length], blocks: int) -> str:
+    """The section of docs/results.md."""
     lines = [
         f"Three equal nginx, {blocks} blocks of {DURATION} a server in slices of one length."
         " Standard deviation of the difference of two servers' p50 in a block, and the least"

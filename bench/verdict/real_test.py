@@ -1,0 +1,39 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What is read from the last series of real A/A experiments."""
+
+import json
+from pathlib import Path
+
+import pytest
+from bench.cases import read_bars
+from bench.verdict import real
+
+
+def found(words: dict[str, int], mde: float | None = 0.01) -> list[dict[str, object]]:
+    blank = {"date": "2026-01-01", "commit": "abc", "budget": 0.03, "mde": mde}
+    return [blank | {"verdict": word} for word, count in words.items() for _ in range(count)]
+
+
+def cases(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *done: dict[str, object]) -> list[float]:
+    file = tmp_path / "alike.jsonl"
+    file.write_text("".join(json.dumps(one) + "\n" for one in done))
+    monkeypatch.setattr(real, "FOUND", file)
+    alarms, unchanged = real.cases()
+    assert unchanged.name in read_bars("verdict")
+    return [*alarms.values, *unchanged.values]
+
+
+def test_alarms_are_of_all_and_unchanged_of_those_that_could_see(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sharp = found({"unchanged": 6, "faster": 1, "inconclusive": 1})
+    blind = [*found({"inconclusive": 1}, 0.015), *found({"shape-changed": 1}, None)]
+    assert cases(tmp_path, monkeypatch, *sharp, *blind) == [20, 75]
+
+
+def test_the_series_that_is_not_there_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(real, "FOUND", tmp_path / "none.jsonl")
+    with pytest.raises(SystemExit, match=r"none\.jsonl: not there; python -m tests\.soak alike"):
+        real.cases()
