@@ -33,5 +33,7 @@ def _barred() -> list[Case]:
 def _all() -> list[Case]:
     interleaved = [one.case() for one in slices.measured(slices.BLOCKS)]
     found = outcomes(SCENARIOS, RUNS, EFFECTS, REPETITIONS)
-    renew("proof", "Proof", "make bench-verdict", proof.table(found), STATISTICS)
+    table = proof.table(found)
+    print(table)
+    renew("proof", "Proof", "make bench-verdict", table, STATISTICS)
     return [*proof.cases(found), *interleaved]
