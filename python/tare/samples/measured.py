@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tare.samples.engine import connect
-from tare.samples.looks import Look, look, nothing
+from tare.samples.looks import Look, Looks, look, nothing
 from tare.samples.model import REQUEST, Experiment, Run
 from tare.samples.result import Result, open_result, readable
 from tare.samples.steadiness import with_place
@@ -71,6 +71,11 @@ def read_result(folder: Path) -> Experiment:
     Slices in which something else had the CPU are left out in pairs, and so is the warm-up that
     runs still have in them: docs/statistics.md. Raises InputError when the folder is none.
     """
+    return read_with_looks(folder)[0]
+
+
+def read_with_looks(folder: Path) -> tuple[Experiment, Looks]:
+    """`read_result`, and what a report shows of it: how each run went, and where it was cut."""
     with readable(folder):
         part = _Part(open_result(Path(folder)))
         manifest = part.result.manifest
@@ -91,10 +96,12 @@ def read_both(old: Path, new: Path) -> Experiment:
     with readable(new):
         second = _Part(open_result(Path(new), backend), last, f"@{NEW}")
         baseline = f"{first.result.manifest['baseline']}@{OLD}"
-        return replace(_experiment([first, second], baseline, None), paired=False)
+        return replace(_experiment([first, second], baseline, None)[0], paired=False)
 
 
-def _experiment(parts: Sequence[_Part], baseline: str, control: str | None) -> Experiment:
+def _experiment(
+    parts: Sequence[_Part], baseline: str, control: str | None
+) -> tuple[Experiment, Looks]:
     import ibis
 
     entries = [entry for part in parts for entry in part.entries]
@@ -128,7 +135,7 @@ def _experiment(parts: Sequence[_Part], baseline: str, control: str | None) -> E
             resolution_ns=seen.resolution_ns,
         )
 
-    return replace(
+    experiment = replace(
         at(seen.at_cut),
         cuts={name: at(other) for name, other in seen.others.items()},
         warnings=(
@@ -136,6 +143,7 @@ def _experiment(parts: Sequence[_Part], baseline: str, control: str | None) -> E
             *seen.told(),
         ),
     )
+    return experiment, seen
 
 
 def _limits(manifest: Mapping[str, Any]) -> dict[tuple[str, str, str], float]:
