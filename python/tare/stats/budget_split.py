@@ -80,24 +80,25 @@ def best_split(
     budget: float,
     least_runs: int = LEAST_RUNS,
 ) -> Split | None:
-    """The split of `budget` seconds of one condition with the least standard error of its mean.
+    """How `budget` seconds of one condition give its mean the least standard error.
 
-    Near r* requests a run, both numbers whole, at least `least_runs` runs with one request; None
-    where the budget does not pay for these. `run_cost` and `request_cost` are in seconds.
+    The better of the whole numbers of runs around r*, what time is left over given to requests: no
+    split has an error smaller by 0.1 %. At least `least_runs` runs with one request; None where
+    the budget does not pay for these. `run_cost` and `request_cost` are in seconds.
     """
     wanted = max(best_requests(found, run_cost, request_cost), 1.0)
     most = floor(budget / (run_cost + request_cost))
     if most < max(least_runs, LEAST_RUNS):
         return None
     about = 0 if wanted == inf else floor(budget / (run_cost + wanted * request_cost))
-    # Whole numbers of runs on both sides of r*; time that is left over goes to requests.
     offers = [min(max(runs, least_runs, LEAST_RUNS), most) for runs in (about, about + 1)]
     return min(
-        (_split(found, runs, floor((budget / runs - run_cost) / request_cost)) for runs in offers),
+        (_split(found, runs, (budget / runs - run_cost) / request_cost) for runs in offers),
         key=lambda split: split.standard_error,
     )
 
 
-def _split(found: Components, runs: int, requests: int) -> Split:
-    error = sqrt((found.between + found.within / max(requests, 1)) / runs)
-    return Split(runs, max(requests, 1), error, found.between > 0)
+def _split(found: Components, runs: int, affordable: float) -> Split:
+    requests = max(floor(affordable * (1 + 1e-9)), 1)  # decimals of seconds do not divide exactly
+    error = sqrt((found.between + found.within / requests) / runs)
+    return Split(runs, requests, error, found.between > 0)

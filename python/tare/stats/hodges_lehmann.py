@@ -51,9 +51,10 @@ def _between(looks: Array, chances: Array, level: float) -> HodgesLehmann:
         raise ValueError(f"expected a level between 0 and 1, found {level}")
     ordered = np.sort(looks)
     left_out = 2 * np.cumsum(chances)
+    # A level that is just reached must not fail for its last bit.
     # From the k-th least to the k-th greatest look misses the shift where fewer than k are below or
     # above it.
-    cut = int(np.searchsorted(left_out, 1 - level + 1e-12, side="right"))
+    cut = int(np.searchsorted(left_out, 1 - level + 1e-12))
     if cut == 0:
         return HodgesLehmann(float(np.median(ordered)), None, None)
     interval = float(ordered[cut - 1]), float(ordered[-cut])

@@ -70,6 +70,13 @@ def test_a_level_that_so_few_runs_do_not_reach_has_no_interval() -> None:
     assert paired_shift([7.0]).estimate == 7
 
 
+@pytest.mark.parametrize("runs", range(4, 9))
+def test_a_level_that_is_just_reached_has_the_widest_interval(runs: int) -> None:
+    one, two = np.zeros(runs), np.arange(1.0, runs + 1)
+    assert unpaired_shift(one, two, 1 - 2 / comb(2 * runs, runs)).interval == (1, runs)
+    assert paired_shift(two, 1 - 2 / 2**runs).interval == (1, runs)
+
+
 @pytest.mark.parametrize("bad", [[], [np.nan], [np.inf]])
 def test_what_is_not_finite_is_refused(bad: list[float]) -> None:
     with pytest.raises(ValueError, match="expected"):

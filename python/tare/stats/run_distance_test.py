@@ -148,7 +148,7 @@ def test_equal_conditions_are_told_apart_by_chance_only_and_unequal_ones_mostly(
 ) -> None:
     """Runs scatter by 2 %, blocks drift by 2 %, the difference is 5 %, p at most 0.05."""
     generator = np.random.default_rng(100 * runs + blocked)
-    tries, second = 300 if blocked else 60, np.arange(2 * runs) >= runs
+    tries, second = 200 if blocked else 60, np.arange(2 * runs) >= runs
     block = np.tile(np.arange(runs), 2) if blocked else None
     found = {0.0: 0, 0.05: 0}
     for effect in found:

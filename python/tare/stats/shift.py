@@ -7,7 +7,8 @@ liberal, too. Here the band is t times the standard error, t the quantile of max
 quantiles (Westfall and Young 1993) among random rotations of the runs about their mean (Langsrud
 2005), which normal data do not change: one quantile alone has Student's t exactly, and that
 neighbours are so alike narrows the band below Bonferroni's. It covers all of eleven quantiles in
-95 % of simulated experiments of 6, 8 and 10 runs, but for chance, also of heavy-tailed runs.
+95 % of simulated experiments of 6, 8 and 10 runs, but for chance, also of heavy-tailed runs; with
+five unpaired runs a side, of which one scatters three times as much as the other, in 94 %.
 """
 
 from dataclasses import dataclass

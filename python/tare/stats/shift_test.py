@@ -15,7 +15,7 @@ QUANTILES = 11
 @pytest.mark.parametrize("paired", [True, False])
 def test_of_one_quantile_it_is_the_t_test(paired: bool) -> None:
     generator = np.random.default_rng(1)
-    one, two = generator.normal(0, 1, (7, 1)), generator.normal(0.8, 2, (7, 1))
+    one, two = generator.normal(0, 1, (7, 1)), generator.normal(0.8, 2, (7 if paired else 10, 1))
     found = shift_function(one, two, paired=paired)
     assert found is not None
     expected = (
@@ -26,8 +26,8 @@ def test_of_one_quantile_it_is_the_t_test(paired: bool) -> None:
     interval = expected.confidence_interval(0.95)
     width = interval.high - interval.low
     assert found.estimate[0] == pytest.approx(two.mean() - one.mean())
-    assert found.low[0] == pytest.approx(interval.low, abs=0.04 * width)
-    assert found.high[0] == pytest.approx(interval.high, abs=0.04 * width)
+    assert found.low[0] == pytest.approx(interval.low, abs=0.02 * width)
+    assert found.high[0] == pytest.approx(interval.high, abs=0.02 * width)
     assert found.p[0] == pytest.approx(expected.pvalue, abs=0.015)
 
 
@@ -48,7 +48,7 @@ def correlated(generator: np.random.Generator, heavy: bool, runs: int) -> Array:
 @pytest.mark.parametrize("heavy", [True, False])
 def test_the_band_holds_for_all_quantiles_at_once(runs: int, paired: bool, heavy: bool) -> None:
     generator = np.random.default_rng(runs)
-    truth, tries = np.linspace(-0.5, 2, QUANTILES), 400
+    truth, tries = np.linspace(-0.5, 2, QUANTILES), 200
     covered = 0
     for _ in range(tries):
         one, two = (correlated(generator, heavy, runs) for _ in range(2))

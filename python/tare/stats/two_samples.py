@@ -24,7 +24,7 @@ class Outcome:
 
     statistic: float
     p: float
-    p_is: Literal["exactly", "at most", "at least"] = "exactly"
+    p_is: Literal["equal", "at most", "at least"] = "equal"
 
 
 def student_t(first: npt.ArrayLike, second: npt.ArrayLike) -> Outcome | None:
@@ -108,7 +108,7 @@ def anderson_darling(first: npt.ArrayLike, second: npt.ArrayLike) -> Outcome | N
     return Outcome(
         float(found.statistic),
         p,
-        "at most" if p <= 0.001 else "at least" if p >= 0.25 else "exactly",
+        "at most" if p <= 0.001 else "at least" if p >= 0.25 else "equal",
     )
 
 
