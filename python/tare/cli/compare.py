@@ -200,8 +200,6 @@ def _result_folders(what: Sequence[str]) -> list[Path]:
 def _of_results(
     folders: Sequence[Path], conditions: Sequence[str], budget: float | None, primary: str | None
 ) -> Judgement:
-    from dataclasses import replace
-
     from tare.samples import read_result
     from tare.verdict import judge, judge_folders
 
@@ -210,12 +208,7 @@ def _of_results(
         return judge_folders(old, new, conditions, budget, primary)
     if conditions:
         raise InputError("--condition: is for two result folders; of one all are judged")
-    experiment = read_result(folders[0])
-    if budget is not None:
-        experiment = replace(experiment, budget=budget)
-    if primary is not None:
-        experiment = replace(experiment, primary=primary)
-    return judge(experiment)
+    return judge(read_result(folders[0]).asked(budget, primary))
 
 
 def _named(baseline: str | None, what: Sequence[str]) -> dict[str, list[Path]]:

@@ -3,13 +3,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from tare.samples.engines import Described, describe
 from tare.samples.model import REQUEST
-from tare.samples.steadiness import steadiness
+from tare.samples.steadiness import NOBODY, steadiness
 from tare.stats.steady import Steadiness, common_cut
 
 if TYPE_CHECKING:
@@ -95,14 +95,20 @@ def nothing() -> Looks:
     return Looks({}, {}, {}, Look({}, {}), {})
 
 
-def look(samples: Table, environments: Mapping[int, str], warm_up: int | None = None) -> Looks:
+def look(
+    samples: Table,
+    environments: Mapping[int, str],
+    warm_up: int | None = None,
+    turns: Mapping[str, Sequence[Sequence[int]]] = NOBODY,
+) -> Looks:
     """Looks at samples with `run`, `span`, `place` (0, 1 ... in time order), `latency_ns`, `ok`.
 
     All runs of an environment and span have one end of the warm-up, a number of requests, so that
     whatever is compared there is compared alike: `warm_up`, or None for the latest of those found.
+    `turns` are the runs that took turns, for `steadiness`.
     """
     sizes = _sizes(samples)
-    steady = steadiness(samples)
+    steady = steadiness(samples, turns)
     places: dict[Place, list[Group]] = {}
     for group in sizes:
         places.setdefault((environments[group[0]], group[1]), []).append(group)

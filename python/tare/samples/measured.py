@@ -12,7 +12,7 @@ from tare.samples.engine import connect
 from tare.samples.looks import Look, Looks, look, nothing
 from tare.samples.model import REQUEST, Experiment, Run
 from tare.samples.result import Result, open_result, readable
-from tare.samples.steadiness import with_place
+from tare.samples.steadiness import taking_turns, with_place
 
 if TYPE_CHECKING:
     from ibis.expr.types import Table
@@ -41,7 +41,9 @@ class _Part:
         samples = self.result.samples()
         if samples is None:
             return None
-        placed = with_place(samples)
+        # What a run left that was killed before the manifest named it is in none.
+        known = [entry["run"] for entry in self.result.manifest["runs"]]
+        placed = with_place(samples.filter(samples.run.isin(known)))
         kept = placed.filter(~placed.left_out)
         return kept.select(
             "span",
@@ -57,6 +59,14 @@ class _Part:
         where = f"{self.side.removeprefix('@')}: " if self.side else ""
         own = self.result.manifest.get("warnings", ())
         return [where + line for line in (*own, *self.result.left_out.warnings)]
+
+    @property
+    def turns(self) -> dict[str, list[list[int]]]:
+        """The runs that took turns, by environment and side."""
+        return {
+            f"{environment}{self.side}": [[run + self.offset for run in block] for block in blocks]
+            for environment, blocks in taking_turns(self.result.manifest).items()
+        }
 
     @property
     def left_out(self) -> dict[int, float]:
@@ -108,7 +118,8 @@ def _experiment(
     tables = [table for part in parts if (table := part.samples()) is not None]
     environments = {entry["run"]: entry["environment"] for entry in entries}
     samples = ibis.union(*tables) if len(tables) > 1 else next(iter(tables), None)
-    seen = nothing() if samples is None else look(samples, environments)
+    turns = {place: blocks for part in parts for place, blocks in part.turns.items()}
+    seen = nothing() if samples is None else look(samples, environments, turns=turns)
     spans = _spans(entries, seen.at_cut)
     left_out = {run: share for part in parts for run, share in part.left_out.items()}
     declared = parts[0].result.manifest
@@ -151,6 +162,7 @@ def _limits(manifest: Mapping[str, Any]) -> dict[tuple[str, str, str], float]:
     return {
         (one["environment"], one["span"], one["statistic"]): one["undetected_ns"]
         for one in manifest.get("limits") or ()
+        if one["undetected_ns"] is not None
     }
 
 

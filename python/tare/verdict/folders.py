@@ -40,13 +40,8 @@ def judge_folders(
     manifests = {OLD: was, NEW: now}
     there = {side: _conditions(both, side, manifests[side]) for side in sides}
     names = _names(there, sides, wanted)
-    declared = replace(
-        both,
-        budget=both.budget if budget is None else budget,
-        primary=both.primary if primary is None else primary,
-        warnings=(),
-    )
-    experiments = {name: _of(declared, name) for name in names}
+    asked = replace(both.asked(budget, primary), warnings=())
+    experiments = {name: _of(asked, name) for name in names}
     judgement = judge_together(experiments if len(names) > 1 else {"": experiments[names[0]]})
     warnings = [
         f"two experiments, {old} (old) and {new} (new): their runs are not paired, and all that"
