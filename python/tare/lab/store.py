@@ -78,8 +78,8 @@ class ResultFolder:
             raise InputError(f"{self.path}: not a result folder to resume: {why}") from error
         if not isinstance(manifest, dict) or manifest.get("format") != FORMAT:
             raise InputError(f"{self.path}: manifest.json is not of format {FORMAT}; begin anew")
-        # What was begun before there were controls goes on without one.
-        self.manifest = {"control": None, **manifest}
+        # What was begun before there were controls and limits goes on without them.
+        self.manifest = {"control": None, "limits": [], **manifest}
 
     def _hold(self) -> None:
         """Locks the result; the kernel lets go of it when this process ends, however it does."""
