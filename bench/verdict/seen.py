@@ -24,8 +24,8 @@ PLACE = ("host", REQUEST)
 def experiment(latencies: Array, design: Design) -> Experiment:
     """The experiment of `latencies` (conditions, runs, requests) in ns, in the order of time."""
     went = _went(latencies, design)
-    warm_up = common_cut(went)
-    requests = latencies.shape[2]
+    blocks, requests = latencies.shape[1:]
+    warm_up = common_cut([went[at : at + blocks] for at in range(0, len(went), blocks)])
     cuts = {HALF: requests // 2}
     if 0 < 2 * warm_up < requests:
         cuts = {TWICE: 2 * warm_up} | cuts

@@ -151,7 +151,8 @@ def _look(runs: Sequence[RunFile], warm_up: int | None) -> Looks:
     if not tables:
         return nothing()
     samples = ibis.union(*tables) if len(tables) > 1 else tables[0]
-    return look(samples, dict.fromkeys(range(1, len(runs) + 1), ""), warm_up)
+    conditions = {number: ("", one.condition) for number, one in enumerate(runs, start=1)}
+    return look(samples, conditions, warm_up)
 
 
 def _times(runs: Sequence[RunFile]) -> dict[Group, tuple[int | None, int | None]]:

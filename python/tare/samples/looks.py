@@ -97,25 +97,25 @@ def nothing() -> Looks:
 
 def look(
     samples: Table,
-    environments: Mapping[int, str],
+    conditions: Mapping[int, Place],
     warm_up: int | None = None,
     turns: Mapping[str, Sequence[Sequence[int]]] = NOBODY,
 ) -> Looks:
     """Looks at samples with `run`, `span`, `place` (0, 1 ... in time order), `latency_ns`, `ok`.
 
-    All runs of an environment and span have one end of the warm-up, a number of requests, so that
-    whatever is compared there is compared alike: `warm_up`, or None for the latest of those found.
+    `conditions` has the environment and the condition of each run. All runs of an environment and
+    span have one end of the warm-up, a number of requests, so that whatever is compared there is
+    compared alike: `warm_up`, or None for where all conditions have settled.
     `turns` are the runs that took turns, for `steadiness`.
     """
     sizes = _sizes(samples)
     steady = steadiness(samples, turns)
+    environments = {run: environment for run, (environment, _) in conditions.items()}
     places: dict[Place, list[Group]] = {}
     for group in sizes:
         places.setdefault((environments[group[0]], group[1]), []).append(group)
     cuts = {
-        place: common_cut(steady[group] for group in groups if group in steady)
-        if warm_up is None
-        else warm_up
+        place: _settled(groups, steady, conditions) if warm_up is None else warm_up
         for place, groups in places.items()
     }
     first = {group: cuts[place] for place, groups in places.items() for group in groups}
@@ -130,6 +130,16 @@ def look(
         {name: _look(samples, environments, begins) for name, begins in others.items()},
         _resolution(samples),
     )
+
+
+def _settled(
+    groups: Sequence[Group], steady: Mapping[Group, Steadiness], conditions: Mapping[int, Place]
+) -> int:
+    by_condition: dict[Place, list[Steadiness]] = {}
+    for group in groups:
+        if group in steady:
+            by_condition.setdefault(conditions[group[0]], []).append(steady[group])
+    return common_cut(by_condition.values())
 
 
 def _look(samples: Table, environments: Mapping[int, str], first: Mapping[Group, int]) -> Look:

@@ -116,10 +116,10 @@ def _experiment(
 
     entries = [entry for part in parts for entry in part.entries]
     tables = [table for part in parts if (table := part.samples()) is not None]
-    environments = {entry["run"]: entry["environment"] for entry in entries}
+    conditions = {entry["run"]: (entry["environment"], entry["condition"]) for entry in entries}
     samples = ibis.union(*tables) if len(tables) > 1 else next(iter(tables), None)
     turns = {place: blocks for part in parts for place, blocks in part.turns.items()}
-    seen = nothing() if samples is None else look(samples, environments, turns=turns)
+    seen = nothing() if samples is None else look(samples, conditions, turns=turns)
     spans = _spans(entries, seen.at_cut)
     left_out = {run: share for part in parts for run, share in part.left_out.items()}
     declared = parts[0].result.manifest

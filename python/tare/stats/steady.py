@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from math import ceil
 from typing import Literal
 
 import numpy as np
@@ -35,6 +36,7 @@ SAME = float(np.log(1.05))
 """Levels within 5 % are one level, as in Traini et al."""
 WITHIN_NOISE = 2.0
 """Standard errors within which levels are one level, too."""
+SETTLED = 0.75
 DISTURBED = 0.05
 """Share that may lie on other levels in the steady part, or be faster before it: neighbours come
 and go."""
@@ -112,12 +114,15 @@ def classify(batches: npt.ArrayLike, edges: npt.ArrayLike) -> Steadiness | None:
     return Steadiness(kind, segments[begins].start, segments)
 
 
-def common_cut(runs: Iterable[Steadiness]) -> int:
-    """The request from which all runs of a pair of conditions are compared: the latest cut.
+def common_cut(conditions: Iterable[Iterable[Steadiness]]) -> int:
+    """The request from which the runs of all conditions are compared.
 
-    Runs without a steady state have none; 0 where no run has one.
+    By then at least three of four runs of each condition have settled. A warm-up comes in every
+    run; a run that shifted late, as none of its siblings did, does not take half of all runs with
+    it. Runs without a steady state do not count; 0 where no run has one.
     """
-    return max((run.cut for run in runs if run.cut is not None), default=0)
+    cuts = [sorted(run.cut for run in runs if run.cut is not None) for runs in conditions]
+    return max((one[ceil(SETTLED * len(one)) - 1] for one in cuts if one), default=0)
 
 
 def of_condition(runs: Iterable[Steadiness]) -> Kind | Literal["inconsistent"] | None:

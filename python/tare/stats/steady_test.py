@@ -128,11 +128,16 @@ def test_what_cannot_be_classified() -> None:
         classify(np.full(100, np.nan), np.arange(101))
 
 
-def test_the_latest_cut_of_those_that_settled_is_common() -> None:
+def test_the_cut_is_where_every_condition_has_settled() -> None:
+    flat = run(np.zeros(BATCHES))
     early, late = run(steps((100, 1.5), (900, 1))), run(steps((300, 1.5), (700, 1)))
     never = run(steps((700, 1), (300, 1.3)))
-    assert common_cut([early, never, late]) == late.cut
-    assert common_cut([never]) == common_cut([]) == 0
+    assert common_cut([[early, never], [late]]) == late.cut
+    assert common_cut([[early, never, late]]) == late.cut
+    # One run of four that shifted late is not what its condition does.
+    assert common_cut([[early, late, early, early], [flat] * 4]) == early.cut
+    assert common_cut([[flat] * 8, [late] * 4]) == late.cut
+    assert common_cut([[never], []]) == common_cut([]) == 0
 
 
 def test_runs_of_a_condition_that_differ_in_class_are_inconsistent() -> None:

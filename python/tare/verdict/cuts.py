@@ -22,7 +22,9 @@ def with_cuts(evidence: Evidence, cuts: Sequence[Cut]) -> Evidence:
 
 
 def _contradicts(cut: Cut, word: str, evidence: Evidence) -> bool:
-    if cut.relative is None or evidence.low is None or evidence.high is None:
+    if cut.relative is None or cut.low is None or cut.high is None:
+        return False
+    if evidence.relative is None or evidence.low is None or evidence.high is None:
         return False
     if word == "shape-changed":
         return cut.verdict == "unchanged"
@@ -30,4 +32,5 @@ def _contradicts(cut: Cut, word: str, evidence: Evidence) -> bool:
         moved = abs(cut.relative) > evidence.threshold
         return moved or cut.verdict not in ("unchanged", "inconclusive")
     against = {"slower", "faster", "unchanged"} - {word}
-    return cut.verdict in against or not evidence.low <= cut.relative <= evidence.high
+    apart = not evidence.low <= cut.relative <= evidence.high
+    return cut.verdict in against or (apart and not cut.low <= evidence.relative <= cut.high)
