@@ -2,7 +2,7 @@
 """Engines that count samples where they lie: DuckDB, Spark, ClickHouse, Trino, through Ibis."""
 
 from tare.samples.engines.binned import describe_histogram
-from tare.samples.engines.describe import describe
+from tare.samples.engines.describing import describe
 from tare.samples.engines.description import Described, Description
 from tare.samples.engines.histogram import histogram
 from tare.samples.engines.opened import Engine, open_engine

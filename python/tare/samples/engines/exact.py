@@ -36,14 +36,18 @@ def counts_in_order(
         raise InputError(
             f"latencies from {least} to {most} ns: no request takes as long; look at their unit"
         )
-    # One number sorts faster than two, and a short one faster than a long one.
+    # One number sorts faster than two.
     latency: Any = answered.latency_ns
     key = (latency.cast("int64") - least) * (1 << bits) + (answered.run.cast("int64") - runs[0])
-    keys = answered.select(key=key.cast("uint32" if widest <= 32 else "int64"))
+    keys = answered.select(key=key)
     index = np.zeros(1 << bits, dtype=np.uint16)  # NumPy has its quickest sort for 16 bits
     index[np.array(runs) - runs[0]] = np.arange(len(runs))
-    in_order = _sorted if keys.get_backend().name == "duckdb" else _grouped
-    for found, counts in _whole_values(in_order(keys), bits):
+    if keys.get_backend().name == "duckdb":
+        # Short numbers sort faster than long ones. Spark does not know them.
+        pieces = _sorted(keys.cast({"key": "uint32"}) if widest <= 32 else keys)
+    else:
+        pieces = _grouped(keys)
+    for found, counts in _whole_values(pieces, bits):
         yield (found >> bits) + least, index[found & ((1 << bits) - 1)], counts
 
 

@@ -1,0 +1,124 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How long comparisons of many requests take, and in how much memory."""
+
+import json
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from resource import RUSAGE_SELF, getrusage
+from tempfile import TemporaryDirectory
+
+import numpy as np
+from bench.cases import FOLDER, Case
+from bench.verdict.scale_data import AT, experiment_of, write
+from scipy import stats
+
+from tare.samples.engine import connect
+from tare.samples.engines import describe
+from tare.stats.distances import between
+from tare.verdict import judge
+
+MILLION = 1_000_000
+SIZES = {"1m": MILLION, "10m": 10 * MILLION, "100m": 100 * MILLION}
+BILLION = "1b"
+TIMES = 10
+"""A billion requests are the files of the largest size, read so often."""
+HELD = 2 * MILLION
+"""Requests of either run that SciPy compares."""
+PAIRS = 3
+
+
+def cases(quick: bool) -> list[Case]:
+    """Time and memory of exact and binned comparisons, and of one pair beside SciPy."""
+    found = [_beside_scipy()]
+    for name, requests in SIZES.items():
+        with TemporaryDirectory() as folder:
+            write(Path(folder), requests)
+            found += _compared(name, folder, 1)
+            if requests == max(SIZES.values()) and not quick:
+                found += _compared(BILLION, folder, TIMES)
+    return found + (_committed() if quick else [])
+
+
+def _compared(name: str, folder: str, times: int) -> list[Case]:
+    found = []
+    for kind in ("exact", "histogram"):
+        done = subprocess.run(
+            [sys.executable, "-m", "bench.verdict.scale", kind, folder, str(times)],
+            check=True,
+            capture_output=True,
+            text=True,
+        )
+        measured = json.loads(done.stdout)
+        suffix = "" if kind == "exact" else "-histogram"
+        for unit, what in (("s", ""), ("GiB", "-memory")):
+            found.append(
+                Case(
+                    f"scale-{name}{suffix}{what}",
+                    f"tare, {kind}",
+                    "",
+                    unit,
+                    [measured[unit]],
+                    note=measured["note"] if unit == "s" else "",
+                )
+            )
+    return found
+
+
+def _beside_scipy() -> Case:
+    """Kolmogorov-Smirnov and Anderson-Darling of two runs in memory."""
+    generator = np.random.default_rng(7)
+    ours, theirs = [], []
+    for _ in range(PAIRS):
+        one, two = np.exp(generator.normal(13.6, 0.6, (2, HELD))).astype(np.int64)
+        begun = time.perf_counter()
+        found = between([one, two])
+        ours.append(time.perf_counter() - begun)
+        begun = time.perf_counter()
+        ks = stats.ks_2samp(one, two, method="asymp").statistic
+        ad = stats.anderson_ksamp([one, two], variant="midrank").statistic
+        theirs.append(time.perf_counter() - begun)
+        if not np.allclose([found["ks"][0, 1], found["ad"][0, 1]], [ks, ad], rtol=1e-9):
+            raise SystemExit(f"scale-scipy: {found} is not {ks}, {ad}")
+    return Case(
+        "scale-scipy",
+        "tare",
+        "ks_2samp and anderson_ksamp",
+        "s",
+        ours,
+        theirs,
+        f"two runs of {HELD:,} requests",
+    )
+
+
+def _committed() -> list[Case]:
+    """The billion of the last whole bench."""
+    rows = map(json.loads, (FOLDER / "verdict" / "results.jsonl").read_text().splitlines())
+    return [
+        Case(row["case"], row["subject"], "", row["unit"], [row["value"]], note=f"run {row['run']}")
+        for row in rows
+        if row["case"].startswith(f"scale-{BILLION}")
+    ]
+
+
+def main(kind: str, folder: str, times: str) -> None:
+    """Compares the files of a folder and prints how long it took and what was held at most."""
+    begun = time.perf_counter()
+    files: Sequence[str] = sorted(map(str, Path(folder).glob("*.parquet"))) * int(times)
+    samples = connect().read_parquet(files)
+    described = describe(samples, AT, exact=kind == "exact")
+    judged = judge(experiment_of(described))
+    seconds = time.perf_counter() - begun
+    requests = sum(one.requests for one in described.groups.values())
+    word = next(one.verdict for one in judged.comparisons if one.metric == "p50")
+    note = f"{requests:,} requests in {len(described.groups)} runs: {word}"
+    if not described.exact:
+        note += f"; no KS statistic is off by more than {described.ks_error:.2g}"
+    peak = getrusage(RUSAGE_SELF).ru_maxrss / 2**20
+    print(json.dumps({"s": seconds, "GiB": peak, "note": note}))
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
