@@ -44,7 +44,9 @@ def requests(latencies: Array) -> ibis.Table:
 @pytest.mark.parametrize("name", CASES)
 def test_the_readers_find_the_same(name: str) -> None:
     latencies = drawn(CASES[name])
-    places = dict.fromkeys(range(latencies.shape[0] * latencies.shape[1]), seen.PLACE[0])
+    conditions, blocks = latencies.shape[:2]
+    names = {run: seen.NAMES[run % conditions] for run in range(conditions * blocks)}
+    places = {run: (seen.PLACE[0], name) for run, name in names.items()}
     expected = look(requests(latencies), places)
     found = seen.experiment(latencies, "blocked")
 
