@@ -68,9 +68,10 @@ test: native hello busy ## every test that needs no server beyond Debian's packa
 
 .PHONY: test-integration
 test-integration: PACKAGES := test
-test-integration: native ## importers on what the tools of others write here; brings the tools
+test-integration: native ## importers on what the tools of others write, and Spark and ClickHouse; brings them
 	@setup/install-peers
-	@.venv/bin/pytest -m integration tests/peers bench/verdict
+	@.venv/bin/uv sync --quiet --locked --group engines
+	@.venv/bin/pytest -m integration tests/peers bench/verdict tests/engines
 
 .PHONY: hello
 hello: ## compile services/hello, where there is a JDK and Maven

@@ -3,7 +3,7 @@
 
 from bench.cases import Case, publish
 from bench.results import ROOT, renew
-from bench.verdict import proof, real, slices
+from bench.verdict import proof, real, scale, slices
 from bench.verdict.scenarios import EFFECTS, RUNS, SCENARIOS
 from bench.verdict.simulate import outcomes
 
@@ -19,7 +19,10 @@ def run(quick: bool) -> bool:
         " same; the whole table is in [statistics.md](statistics.md#proof)."
     )
     return publish(
-        "verdict", [*cases, *real.cases()], f"{'BENCH=quick ' * quick}make bench-verdict", about
+        "verdict",
+        [*cases, *real.cases(), *scale.cases(quick)],
+        f"{'BENCH=quick ' * quick}make bench-verdict",
+        about,
     )
 
 

@@ -95,7 +95,10 @@ def _beside_scipy() -> Case:
 
 def _committed() -> list[Case]:
     """The billion of the last whole bench."""
-    rows = map(json.loads, (FOLDER / "verdict" / "results.jsonl").read_text().splitlines())
+    results = FOLDER / "verdict" / "results.jsonl"
+    if not results.exists():
+        raise SystemExit(f"{results}: not there; make bench-verdict without BENCH=quick writes it")
+    rows = map(json.loads, results.read_text().splitlines())
     return [
         Case(row["case"], row["subject"], "", row["unit"], [row["value"]], note=f"run {row['run']}")
         for row in rows
