@@ -61,7 +61,7 @@ def test_shows_invalid_runs_with_the_end_of_their_log(usual: tuple[Path, str, Pa
 def test_every_figure_says_its_numbers(usual: tuple[Path, str, Page]) -> None:
     _, _, page = usual
     figures = [attributes for tag, attributes in page.tags if tag == "svg" and "role" in attributes]
-    assert len(figures) == 12  # six figures, each wide and narrow
+    assert len(figures) == 22  # eleven figures, each wide and narrow
     for attributes in figures:
         assert attributes["role"] == "img"
         assert re.search(r"\d", attributes["aria-label"] or "")

@@ -9,11 +9,16 @@ from typing import TYPE_CHECKING, Any
 from tare.files import replace
 from tare.report import (
     calibration_curves,
+    distances,
     distributions,
+    evidence,
     glossary,
     markdown,
     pictures,
+    power,
+    shift,
     tables,
+    warm_up,
     words,
 )
 from tare.report.cards import first_screen
@@ -25,7 +30,7 @@ if TYPE_CHECKING:
 HTML = "report.html"
 MARKDOWN = "report.md"
 
-_SECTIONS = (
+_FIRST = (
     ("warnings", "Warnings"),
     ("effects", "Differences"),
     ("percentiles", "Percentiles"),
@@ -36,7 +41,10 @@ _SECTIONS = (
     ("micro-macro", "Inside and outside"),
     ("processor", "CPU time"),
     ("metrics", "All metrics"),
+)
+_LAST = (
     ("calibration", "Detection limits"),
+    ("left-out", "Not shown"),
     ("runs", "Runs"),
     ("machine", "Machine"),
     ("plan", "Plan"),
@@ -92,6 +100,15 @@ def _content(result: Result) -> dict[str, Any]:
     if costs is not None:
         costs = costs.filter(costs.run.isin(list(result.places)))
     run_rows, more_runs = tables.runs(result)
+    further = [
+        evidence.spans(result),
+        evidence.numbers(result),
+        shift.section(result),
+        distances.section(result),
+        warm_up.section(result),
+        power.section(result),
+        evidence.control(result),
+    ]
     drawn = {
         "effects": pictures.forest(result),
         "runs": pictures.run_plots(result),
@@ -117,6 +134,8 @@ def _content(result: Result) -> dict[str, Any]:
         "pictures": {name: list(drawn.get(name, ())) for name in _FIGURES},
         "metrics": list(tables.metrics(result)),
         "processor": list(tables.processor(result)),
+        "further": [one for one in further if one.there],
+        "left_out": [one for one in further if not one.there],
         "runs": run_rows,
         "more_runs": more_runs,
         "costs": [] if costs is None else list(tables.costs(result, costs)),
@@ -148,8 +167,10 @@ def _contents(content: dict[str, Any]) -> list[tuple[str, str]]:
         "processor": content["processor"],
         "metrics": content["metrics"],
         "plan": content["plan"],
+        "left-out": content["left_out"],
     } | {name: content["pictures"][name] for name in _BY_PICTURE}
-    return [(anchor, name) for anchor, name in _SECTIONS if there.get(anchor, True)]
+    every = (*_FIRST, *((one.anchor, one.name) for one in content["further"]), *_LAST)
+    return [(anchor, name) for anchor, name in every if there.get(anchor, True)]
 
 
 def _summary(result: Result) -> str:

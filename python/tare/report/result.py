@@ -11,7 +11,9 @@ from tare.files import replace
 from tare.samples.model import REQUEST
 
 if TYPE_CHECKING:
+    from tare.samples.looks import Looks
     from tare.samples.model import Experiment, Run
+    from tare.verdict.judgement import Control, Shape
 
 VERDICTS = "verdicts.json"
 
@@ -26,6 +28,9 @@ class Result:
     measured: tuple["Run", ...]
     """Every run of a condition once, as the judge sees it: its whole requests, where it has spans
     beside them."""
+    experiment: "Experiment"
+    """As the judge sees it: with all spans, and the control."""
+    looks: "Looks"
 
     @property
     def baseline(self) -> str:
@@ -84,6 +89,24 @@ class Result:
         """The comparisons that decide: one a condition, environment and span."""
         return [one for one in self.comparisons if one.get("metric") == self.primary]
 
+    @property
+    def controls(self) -> "list[Control]":
+        """What the hidden second baselines came to."""
+        return list(self.verdicts.get("controls") or [])
+
+    def threshold(self, comparison: dict[str, Any]) -> float:
+        """The smallest difference that was judged, as a fraction: the budget, or more."""
+        return float(comparison.get("threshold") or self.budget)
+
+    def called(self, condition: str) -> str:
+        """A condition, or the control, which nobody declared, as a person is told of it."""
+        return "control" if condition == self.experiment.control else condition
+
+    def named(self, environment: str, span: str) -> str:
+        """A place by that of it of which there are several."""
+        parts = (environment, len(self.environments)), (span, len(self.spans))
+        return ", ".join(name for name, several in parts if several > 1)
+
     def rank(self, comparison: dict[str, Any]) -> int:
         """The place of a comparison's condition in the plan."""
         names = self.conditions
@@ -109,11 +132,11 @@ def read(folder: Path) -> Result:
 
     A run is valid where its samples say so too. Raises InputError where the folder is not a result.
     """
-    from tare.samples import read_result
     from tare.samples.manifest import read_manifest
+    from tare.samples.measured import read_with_looks
 
     manifest = read_manifest(folder)
-    experiment = read_result(folder)
+    experiment, looks = read_with_looks(folder)
     path = folder / VERDICTS
     verdicts = _verdicts(path) if path.exists() else _judge(experiment, path)
     by_rank = sorted(experiment.runs, key=lambda run: run.span == REQUEST)
@@ -123,7 +146,8 @@ def read(folder: Path) -> Result:
         for entry in manifest["runs"]
         if entry["run"] in whole
     ]
-    return Result(folder, manifest, verdicts, tuple(whole[number] for number in sorted(whole)))
+    measured = tuple(whole[number] for number in sorted(whole))
+    return Result(folder, manifest, verdicts, measured, experiment, looks)
 
 
 def _judge(experiment: "Experiment", path: Path) -> dict[str, Any]:
@@ -134,27 +158,45 @@ def _judge(experiment: "Experiment", path: Path) -> dict[str, Any]:
     except InputError as error:  # a result with nothing to compare still has a report
         verdicts = {"comparisons": [], "warnings": [*experiment.warnings, f"not judged: {error}"]}
     replace(path, json.dumps(verdicts, indent=2) + "\n")
-    return verdicts
+    return _typed(verdicts)
 
 
 def _verdicts(path: Path) -> dict[str, Any]:
     try:
-        verdicts = json.loads(path.read_text(encoding="utf-8"))
-        return {
-            "comparisons": [_comparison(one) for one in verdicts["comparisons"]],
-            "controls": [dict(one) for one in verdicts.get("controls", ())],
-            "warnings": [str(one) for one in verdicts["warnings"]],
-        }
+        return _typed(json.loads(path.read_text(encoding="utf-8")))
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise InputError(
             f"{path}: not the verdicts of a result ({error!r}); remove it to have it judged anew"
         ) from None
 
 
+def _typed(verdicts: dict[str, Any]) -> dict[str, Any]:
+    """Verdicts as `tare compare --json` prints them. Else KeyError, TypeError, ValueError."""
+    from tare.verdict.judgement import Control
+
+    return {
+        "comparisons": [_comparison(one) for one in verdicts["comparisons"]],
+        "controls": [Control(**one) for one in verdicts.get("controls", ())],
+        "warnings": [str(one) for one in verdicts["warnings"]],
+    }
+
+
 def _comparison(entry: dict[str, Any]) -> dict[str, Any]:
-    """A comparison as `tare compare --json` prints it. Else KeyError, TypeError, ValueError."""
-    nested = {key: dict(entry[key]) for key in ("effect", "interval", "runs")}
-    return {**entry, **nested, "condition": str(entry["condition"]), "metric": str(entry["metric"])}
+    from tare.verdict.judgement import Cut
+
+    typed: dict[str, Any] = {key: dict(entry[key]) for key in ("effect", "interval", "runs")}
+    typed |= {key: str(entry[key]) for key in ("condition", "metric")}
+    typed["shape"] = _shape(entry.get("shape"))
+    typed["warm_up_cuts"] = [Cut(**cut) for cut in entry.get("warm_up_cuts") or ()]
+    return {**entry, **typed}
+
+
+def _shape(entry: dict[str, Any] | None) -> "Shape | None":
+    from tare.verdict.judgement import Quantile, Shape
+
+    if entry is None:
+        return None
+    return Shape(**{**entry, "shift": tuple(Quantile(**one) for one in entry["shift"])})
 
 
 def _unique(runs: list[dict[str, Any]], key: str) -> list[str]:

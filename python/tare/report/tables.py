@@ -70,7 +70,7 @@ def metrics(result: Result) -> Iterator[Metric]:
         )
         yield Metric(
             primary=one["metric"] == result.primary,
-            where=_where(result, one.get("environment"), one["condition"], one.get("span")),
+            where=where(result, one.get("environment"), one["condition"], one.get("span")),
             verdict=str(one.get("verdict")),
             cells=cells,
             reason=typeset(safe(one.get("reason") or "")),
@@ -96,7 +96,7 @@ def processor(result: Result) -> Iterator[Sequence[str]]:
                 continue
             shares = [left_out.get(int(run["run"]), 0.0) for run in mine]
             yield (
-                _where(result, environment, condition),
+                where(result, environment, condition),
                 duration(_median(mine, "service_ns_per_request")),
                 duration(_median(mine, "generator_ns_per_request")),
                 percent(sum(shares) / len(shares), signed=False),
@@ -129,7 +129,7 @@ def runs(result: Result) -> tuple[Sequence[RunRow], int]:
         cells = (
             str(run["run"]),
             str(run["block"]),
-            _where(result, run["environment"], run["condition"]),
+            where(result, run["environment"], run["condition"]),
             count(run.get("requests")),
             count(run.get("errors")),
             duration(found.summaries.get(result.primary)) if found else "–",
@@ -161,7 +161,7 @@ def costs(result: Result, table: "ir.Table") -> Iterator[Sequence[str]]:
         bins = times.get(key)
         yield (
             safe(key.layer, 24),
-            _where(result, key.environment, key.condition),
+            where(result, key.environment, key.condition),
             safe(key.function, 40),
             *(count(counted.get((key, name))) for name in ("calls_socket", "calls_other")),
             count(counted.get((key, "bytes_searched"))),
@@ -175,9 +175,9 @@ def whole_layers(result: Result, table: "ir.Table") -> Iterator[tuple[str, str]]
     """What each layer counted beside its functions, where it counted any."""
     for (key, name), number in distributions.counters(table).items():
         if not key.function and number:
-            where = _where(result, key.environment, key.condition)
+            of = where(result, key.environment, key.condition)
             counted = safe(name, 40).replace("_", " ")
-            yield f"{safe(key.layer, 24)} of {where}: {counted}", count(number)
+            yield f"{safe(key.layer, 24)} of {of}: {counted}", count(number)
 
 
 MICRO_MACRO_COLUMNS = (
@@ -210,7 +210,7 @@ def micro_macro(result: Result, table: "ir.Table") -> Iterator[Sequence[str]]:
         micro = spent / requests
         macro = one["effect"].get("absolute_ns")
         yield (
-            _where(result, one.get("environment"), condition),
+            where(result, one.get("environment"), condition),
             str(name),
             duration(micro),
             *_effect(one)[1:],
@@ -248,7 +248,7 @@ def _effect(comparison: Mapping[str, Any]) -> tuple[str, str, str]:
     )
 
 
-def _where(result: Result, environment: object, condition: object, span: object = None) -> str:
+def where(result: Result, environment: object, condition: object, span: object = None) -> str:
     """A condition, its environment and its span, of those of which there are several."""
     parts = [safe(condition, 40)]
     if len(result.environments) > 1:

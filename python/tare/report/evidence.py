@@ -1,0 +1,129 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The sections of spans, of the numbers behind each verdict, and of the control."""
+
+from collections.abc import Iterator, Sequence
+from math import expm1
+from typing import Any
+
+from tare.report import controls, power
+from tare.report.result import Result
+from tare.report.sections import Section, Table
+from tare.report.tables import where
+from tare.report.words import count, duration, interval, p_value, percent, typeset
+
+SPAN_COLUMNS = (
+    "condition",
+    "verdict",
+    "effect",
+    "in time",
+    "interval",
+    "p adjusted",
+    "detectable",
+    "needed",
+)
+
+
+def spans(result: Result) -> Section:
+    """The primary metric of every span, the largest effect first."""
+    return Section(
+        anchor="spans",
+        name="Spans",
+        heading="Span by span",
+        how="The parts of a request, those that grew most first: a span whose effect in time is"
+        " close to that of the whole request is where the time goes.",
+        tables=[Table("Spans", SPAN_COLUMNS, list(_spans(result)), 2)],
+        absent="the requests have no spans",
+    )
+
+
+def _spans(result: Result) -> Iterator[Sequence[str]]:
+    if len(result.spans) < 2:
+        return
+
+    def effect(comparison: dict[str, Any]) -> float:
+        relative = comparison["effect"].get("relative")
+        return float("-inf") if relative is None else float(relative)
+
+    for one in sorted(result.primary_comparisons, key=effect, reverse=True):
+        yield (
+            _named(result, one),
+            str(one.get("verdict")),
+            percent(one["effect"].get("relative")),
+            duration(one["effect"].get("absolute_ns"), signed=True),
+            interval(one["interval"].get("low"), one["interval"].get("high")),
+            p_value(one.get("p_adjusted")),
+            percent(one.get("mde"), signed=False),
+            count(one.get("runs_needed")),
+        )
+
+
+NUMBER_COLUMNS = (
+    "condition",
+    "budget",
+    "detection limit",
+    "clock step",
+    "threshold",
+    "p",
+    "p by Holm",
+    "KS p",
+    "AD p",
+    "AD p by Holm",
+    "scatter of a difference",
+)
+
+
+def numbers(result: Result) -> Section:
+    """What the verdicts rest on, beside the effects of the table of all metrics."""
+    return Section(
+        anchor="numbers",
+        name="Numbers to disagree with",
+        heading="What each verdict rests on",
+        how="The threshold is the largest of the budget, the detection limit that calibration"
+        " measured and the step of the clock; p is by sign flips of the block differences, KS and"
+        " AD p by relabelling whole runs within blocks, Holm's over all comparisons that decide.",
+        tables=[
+            Table("Numbers behind the verdicts", NUMBER_COLUMNS, list(_numbers(result))),
+        ],
+        absent="nothing was compared",
+    )
+
+
+def _numbers(result: Result) -> Iterator[Sequence[str]]:
+    experiment = result.experiment
+    for one in sorted(result.primary_comparisons, key=result.rank):
+        place = one.get("environment") or "", str(one.get("span")), result.primary
+        shape, scatter = one["shape"], power.scatter(result, one)
+        yield (
+            _named(result, one),
+            percent(one.get("budget"), signed=False),
+            duration(experiment.limits.get(place)),
+            duration(experiment.resolution_ns),
+            percent(result.threshold(one), signed=False),
+            p_value(one.get("p")),
+            p_value(one.get("p_adjusted")),
+            *(
+                p_value(None if shape is None else getattr(shape, name))
+                for name in ("ks_p", "ad_p", "p_adjusted")
+            ),
+            percent(None if scatter is None else expm1(scatter.deviation), signed=False),
+        )
+
+
+def control(result: Result) -> Section:
+    """What the hidden second baselines came to, here and on this machine so far."""
+    from tare.samples.controls import standing
+
+    return Section(
+        anchor="control",
+        name="Control",
+        heading="The baseline against itself",
+        how="Every block ran the baseline once more under another name: where the two differ, the"
+        " experiment was disturbed and no verdict holds. The history is that of the machine on"
+        " which this report was written.",
+        lines=[typeset(line) for line in controls.told(result.controls, *standing())],
+        absent="this experiment has no hidden second baseline, or too few runs of it",
+    )
+
+
+def _named(result: Result, comparison: dict[str, Any]) -> str:
+    return where(result, *(comparison.get(key) for key in ("environment", "condition", "span")))

@@ -1,0 +1,76 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The section of the shift function: how far each quantile moved, not the primary metric alone."""
+
+from collections.abc import Iterator
+from functools import partial
+
+from tare.report.figures import shift
+from tare.report.figures.canvas import SERIES, inline
+from tare.report.pictures import Picture, colours
+from tare.report.result import Result
+from tare.report.sections import Figures, Section
+from tare.report.words import percent, plural, safe
+
+PANELS = 9
+"""Conditions of one figure."""
+FIGURES = 8
+
+
+def section(result: Result) -> Section:
+    """One figure for each environment and span, one panel for each condition."""
+    return Section(
+        anchor="shift",
+        name="Every quantile",
+        heading="How far each quantile moved",
+        how="A condition that slows all requests alike lifts the whole line; one that slows only"
+        " some bends it: where its band leaves the grey one, that quantile differs by more than"
+        " the threshold.",
+        figures=[
+            Figures(
+                list(_pictures(result)),
+                "Differences of the quantiles of runs from the baseline's. The coloured band holds"
+                " for all quantiles at once with 95 % confidence, the grey one is the threshold.",
+            )
+        ],
+        absent="no condition has the runs that its quantiles could be compared by",
+    )
+
+
+def _pictures(result: Result) -> Iterator[Picture]:
+    colour = colours(result)
+    places: dict[tuple[str, str], list[shift.Panel]] = {}
+    for one in sorted(result.primary_comparisons, key=result.rank):
+        if one["shape"] is not None:
+            panel = shift.Panel(
+                one["condition"],
+                colour.get(one["condition"], SERIES[1]),
+                result.threshold(one),
+                one["shape"].shift,
+            )
+            place = str(one.get("environment") or ""), str(one.get("span") or "")
+            places.setdefault(place, []).append(panel)
+    for number, (place, panels) in enumerate(places.items(), start=1):
+        if number > FIGURES:
+            return
+        shown = panels[:PANELS]
+        said = "; ".join(
+            f"{safe(panel.title)} "
+            + ", ".join(
+                f"p{at.q * 100:g} {percent(at.relative)} ({percent(at.low)} to {percent(at.high)})"
+                for at in panel.shift
+            )
+            for panel in shown
+        )
+        left = [
+            plural(count, what)
+            for count, what in (
+                (len(panels) - len(shown), "more condition"),
+                (len(places) - FIGURES if number == FIGURES else 0, "more figure"),
+            )
+            if count > 0
+        ]
+        yield Picture(
+            result.named(*place),
+            inline(partial(shift.draw, panels=shown), f"Difference by quantile: {said}."),
+            note=f"Not drawn: {', '.join(left)}; the numbers are in verdicts.json." if left else "",
+        )
