@@ -21,7 +21,8 @@ Group = tuple[int, str]
 """A run and a span."""
 
 DECILES = tuple(tenth / 10 for tenth in range(1, 10))
-SHAPE = (*DECILES, 0.95, 0.99)
+SHAPE = (*DECILES, 0.95, 0.99, 0.995, 0.999, 1.0)
+"""What is kept of a run; beyond p99 too few requests are left to be compared one by one."""
 METRICS = {"p50": 0.5, "p95": 0.95, "p99": 0.99}
 KINDS = {
     "no steady state": "no steady state",

@@ -14,7 +14,9 @@ import numpy as np
 
 from tare.samples.model import Experiment, Run
 from tare.stats.arrays import Array
+from tare.stats.effect_size import cliffs_delta, vargha_delaney
 from tare.stats.equivalence import equivalence_p
+from tare.stats.hodges_lehmann import paired_shift, unpaired_shift
 from tare.stats.interval import Difference, paired_difference, welch_difference
 from tare.stats.permutation import label_permutation, least_p, sign_flip
 from tare.stats.power import (
@@ -24,7 +26,7 @@ from tare.stats.power import (
     spread_of_differences,
     upper_spread,
 )
-from tare.verdict.judgement import LEVEL, Control, Cut, Measured, Quantile
+from tare.verdict.judgement import LEVEL, Control, Cut, EffectSizes, Measured, Quantile
 
 LEAST_PAIRED = 6
 LEAST_UNPAIRED = 5
@@ -192,10 +194,20 @@ def _measured(blank: Evidence, first: Array, second: Array) -> Evidence:
         high=expm1(high),
         p=sign_flip(two - one) if blank.paired else label_permutation(one, two),
         p_t=difference.p,
+        effect_sizes=_effect_sizes(one, two, blank.paired),
         p_equivalent=equivalence_p(difference, *bounds),
         mde=None if least is None else expm1(least),
         runs_needed=None if needed is None else max(needed, _design_minimum(blank)),
     )
+
+
+def _effect_sizes(one: Array, two: Array, paired: bool) -> EffectSizes | None:
+    delta, superiority = cliffs_delta(one, two), vargha_delaney(one, two)
+    if delta is None or superiority is None:
+        return None
+    found = paired_shift(two - one, LEVEL) if paired else unpaired_shift(one, two, LEVEL)
+    low, high = (None, None) if found.interval is None else map(expm1, found.interval)
+    return EffectSizes(delta, superiority, expm1(found.estimate), low, high, found.level)
 
 
 def _design_minimum(blank: Evidence) -> int:

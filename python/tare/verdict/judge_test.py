@@ -79,6 +79,11 @@ def test_slower_and_faster() -> None:
         assert found.p == found.p_adjusted == 2 / 2**8
         assert found.runs_needed is None
         assert f"{higher} (" in found.reason
+        sizes = found.effect_sizes
+        assert sizes is not None
+        assert sizes.hodges_lehmann == pytest.approx(effect - 1, abs=0.002)
+        assert sizes.cliffs_delta == 2 * sizes.vargha_delaney - 1
+        assert (sizes.vargha_delaney > 0.5) == (effect > 1)
         assert "over 8 blocks; the budget is 3.0 %" in found.reason
 
 
@@ -277,7 +282,7 @@ def test_the_json_form() -> None:
     assert form["published"] is None
     first = form["comparisons"][0]
     named = "baseline condition span metric verdict effect interval p p_adjusted runs mde"
-    more = "runs_needed reason environment role budget threshold shape warm_up_cuts"
+    more = "runs_needed reason environment role budget threshold shape effect_sizes warm_up_cuts"
     assert set(first) == {*named.split(), *more.split()}
     assert set(first["effect"]) == {"relative", "absolute_ns"}
     assert first["interval"] == {"low": None, "high": None, "level": 0.95}

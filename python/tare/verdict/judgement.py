@@ -44,6 +44,7 @@ class Measured:
     runs_needed: int | None = None
     threshold: float = 0.0
     shape: Shape | None = None
+    effect_sizes: EffectSizes | None = None
 
 
 @dataclass(frozen=True)
@@ -66,6 +67,29 @@ class Shape:
     p_adjusted: float
     """The smaller of both by Holm, over all comparisons."""
     shift: tuple[Quantile, ...]
+    pages: tuple[Page, ...] = ()
+
+
+@dataclass(frozen=True)
+class Page:
+    """The chances that a page of so many requests meets one slower than the baseline's p99."""
+
+    requests: int
+    baseline: float
+    condition: float
+
+
+@dataclass(frozen=True)
+class EffectSizes:
+    """The same difference by order alone: of the runs' summaries, whatever their distribution."""
+
+    cliffs_delta: float
+    vargha_delaney: float
+    hodges_lehmann: float
+    """As a fraction, and so its interval of `level`; None where so few runs have none."""
+    low: float | None
+    high: float | None
+    level: float | None
 
 
 @dataclass(frozen=True)
@@ -135,6 +159,7 @@ class Comparison(Measured):
             "runs": {"baseline": self.runs_baseline, "condition": self.runs_condition},
             "mde": _number(self.mde),
             "runs_needed": self.runs_needed,
+            "effect_sizes": None if self.effect_sizes is None else asdict(self.effect_sizes),
             "shape": None if self.shape is None else asdict(self.shape),
             "warm_up_cuts": [asdict(cut) for cut in self.cuts],
             "reason": self.reason,

@@ -6,13 +6,14 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from tare.samples.looks import SHAPE
 from tare.samples.model import Distances, Experiment, Run
 from tare.stats.arrays import Array
 from tare.stats.distances import between
 from tare.verdict import Comparison, judge
 
 BLOCKS = 8
-AT = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99)
+AT = SHAPE
 
 
 def requests(tail: float = 1.0, level: float = 1.0, seed: int = 1) -> dict[tuple[str, int], Array]:
@@ -66,8 +67,20 @@ def test_a_tail_that_moved_alone_is_a_changed_shape() -> None:
     assert found.shape is not None
     assert found.shape.ad_p <= 0.05
     by_q = {one.q: one for one in found.shape.shift}
+    assert max(by_q) == 0.99
     assert by_q[0.95].low > 0.2
     assert by_q[0.5].low < 0 < by_q[0.5].high
+
+
+def test_a_page_of_many_requests_meets_the_tail() -> None:
+    found = primary(experiment(requests(tail=1.3))).shape
+    assert found is not None
+    ten, _, hundred = found.pages
+    assert (ten.requests, hundred.requests) == (10, 100)
+    # The slowest 1 %: 1 - 0.99^10; of the hook every request of its slowest 8 % is as slow.
+    assert ten.baseline == pytest.approx(1 - 0.99**10, abs=0.05)
+    assert ten.condition == pytest.approx(1 - 0.92**10, abs=0.1)
+    assert ten.condition < hundred.condition <= 1
 
 
 def test_equal_shapes_are_unchanged() -> None:

@@ -10,11 +10,15 @@ from math import expm1
 import numpy as np
 
 from tare.samples.model import Experiment, Run
+from tare.stats.fan_out import meets_slowest, slower_than
 from tare.stats.multiplicity import holm
 from tare.stats.run_distance import run_distance_p
 from tare.stats.shift import shift_function
 from tare.verdict.evidence import Evidence
-from tare.verdict.judgement import LEVEL, Quantile, Shape
+from tare.verdict.judgement import LEVEL, Page, Quantile, Shape
+
+HIGHEST = 0.99
+PAGES = (10, 36, 100)
 
 
 def with_shape(evidence: Evidence, experiment: Experiment) -> Evidence:
@@ -39,7 +43,7 @@ def with_shape(evidence: Evidence, experiment: Experiment) -> Evidence:
         run_distance_p(matrix[np.ix_(at, at)], is_second, block)
         for matrix in (distances.ks**2, distances.ad)
     )
-    probabilities = sorted(runs[0].quantiles)
+    probabilities = [q for q in sorted(runs[0].quantiles) if q <= HIGHEST]
     one, two = (
         np.log([[run.quantiles[q] for q in probabilities] for run in side.values()])
         for side in (first, second)
@@ -49,7 +53,23 @@ def with_shape(evidence: Evidence, experiment: Experiment) -> Evidence:
         return evidence
     bands = zip(probabilities, shift.estimate, shift.low, shift.high, strict=True)
     moved = tuple(Quantile(q, *(expm1(float(x)) for x in numbers)) for q, *numbers in bands)
-    return replace(evidence, shape=Shape(ks, ad, ad, moved))
+    pages = _pages([*first.values()], [*second.values()])
+    return replace(evidence, shape=Shape(ks, ad, ad, moved, pages))
+
+
+def _pages(first: Sequence[Run], second: Sequence[Run]) -> tuple[Page, ...]:
+    """For pages of some requests; none where the baseline's p99 is off the scale of the others."""
+    threshold = float(np.exp(np.mean([np.log(run.quantiles[HIGHEST]) for run in first])))
+    shares = []
+    for runs in (first, second):
+        at = sorted(runs[0].quantiles)
+        found = [slower_than(threshold, [run.quantiles[q] for q in at], at) for run in runs]
+        known = [share for share in found if share is not None]
+        if len(known) < len(runs):
+            return ()
+        shares.append(float(np.mean(known)))
+    chances = (meets_slowest(PAGES, share).tolist() for share in shares)
+    return tuple(Page(*one) for one in zip(PAGES, *chances, strict=True))
 
 
 def adjusted_shapes(evidence: Sequence[Evidence]) -> list[Evidence]:
