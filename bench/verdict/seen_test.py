@@ -9,13 +9,13 @@ from bench.verdict import seen
 from bench.verdict.scenarios import REQUESTS, Scenario, draw
 
 from tare.samples.looks import look
-from tare.samples.steadiness import steadiness
 from tare.stats.arrays import Array
 
 CASES = {
     "steady": Scenario(""),
     "warm-up": Scenario("", warm_up=0.5),
     "bursts": Scenario("", stolen=0.05),
+    "taking turns": Scenario("", "interleaved", shifts=0.3),
 }
 
 
@@ -39,6 +39,12 @@ def requests(latencies: Array) -> ibis.Table:
             }
         )
     )
+
+
+def conditions(latencies: Array) -> dict[int, tuple[str, str]]:
+    """The environment and the condition of each run."""
+    count = latencies.shape[0]
+    return {n: (seen.PLACE[0], seen.NAMES[n % count]) for n in range(count * latencies.shape[1])}
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -77,10 +83,7 @@ def test_the_warm_up_of_one_run_is_left_out_of_all() -> None:
 def test_what_the_machine_does_to_a_whole_block_is_no_warm_up() -> None:
     latencies = drawn(CASES["steady"])
     latencies[:, 1, :300] *= 1.5
-    blocks = np.arange(9).reshape(3, 3).tolist()
-    steady = steadiness(requests(latencies), {seen.PLACE[0]: blocks})
     found = seen.experiment(latencies, "interleaved")
-    assert [run.steadiness for run in found.runs] == [steady[n, "request"].kind for n in range(9)]
     assert {run.answered for run in found.runs} == {REQUESTS}
     apart = seen.experiment(latencies, "blocked")
     assert {run.answered for run in apart.runs} == {REQUESTS - 300}
