@@ -23,6 +23,9 @@ EXACT_ROWS = {"duckdb": 200_000_000}
 """Up to so many samples are described exactly by an engine that sorts them, in about a minute on
 two cores; an engine that counts each latency, and hands the counts over, has a tenth of it."""
 
+MOST_THREADS = 8
+"""More would wait for the one that reads the stream."""
+
 
 def describe(samples: Table, at: Sequence[float], *, exact: bool | None = None) -> Description:
     """Describes every run and span of `samples`, with type 7 quantiles at the probabilities `at`.
@@ -96,7 +99,8 @@ def _of_span(
     runs = [row["run"] for row in rows]
     least, most = min(row["least"] for row in rows), max(row["most"] for row in rows)
     quantiles = OrderedQuantiles(sizes, at)
-    with Turns([Pairs(sizes) for _ in range(len(os.sched_getaffinity(0)))]) as turns:
+    threads = min(len(os.sched_getaffinity(0)), MOST_THREADS)
+    with Turns([Pairs(sizes) for _ in range(threads)]) as turns:
         for counts in counts_in_order(answered, runs, least, most):
             turns.add(counts)
             quantiles.add(*counts)

@@ -40,15 +40,16 @@ def counts_in_order(
     latency: Any = answered.latency_ns
     key = (latency.cast("int64") - least) * (1 << bits) + (answered.run.cast("int64") - runs[0])
     keys = answered.select(key=key)
-    index = np.zeros(1 << bits, dtype=np.uint16)  # NumPy has its quickest sort for 16 bits
-    index[np.array(runs) - runs[0]] = np.arange(len(runs))
+    numbers = np.array(runs) - runs[0]
     if keys.get_backend().name == "duckdb":
         # Short numbers sort faster than long ones. Spark does not know them.
         pieces = _sorted(keys.cast({"key": "uint32"}) if widest <= 32 else keys)
     else:
         pieces = _grouped(keys)
     for found, counts in _whole_values(pieces, bits):
-        yield (found >> bits) + least, index[found & ((1 << bits) - 1)], counts
+        index = np.searchsorted(numbers, found & ((1 << bits) - 1))
+        # NumPy has its quickest sort for 16 bits.
+        yield (found >> bits) + least, index.astype(np.uint16), counts
 
 
 def _sorted(keys: Table) -> Iterator[tuple[Integers, Integers]]:
