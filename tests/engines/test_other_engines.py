@@ -8,8 +8,17 @@ from typing import Any
 import pytest
 from bench.verdict.scale_data import AT, experiment_of, write
 
+from tare.errors import InputError
+from tare.lab.ports import free_port
 from tare.samples.engine import connect
-from tare.samples.engines import Description, describe, describe_histogram, histogram, open_engine
+from tare.samples.engines import (
+    Description,
+    Engine,
+    describe,
+    describe_histogram,
+    histogram,
+    open_engine,
+)
 from tare.samples.engines.histogram import merged
 from tare.verdict import judge
 
@@ -91,3 +100,30 @@ def _words(description: Description) -> dict[str, tuple[str, str]]:
     """The verdict and its reason, by metric."""
     judged = judge(experiment_of(description))
     return {one.metric: (one.verdict, one.reason) for one in judged.comparisons}
+
+
+def test_a_table_of_a_database_is_named(clickhouse: Any) -> None:
+    backend = clickhouse.get_backend()
+    columns = "condition Int8, block Int64, run Int64, duration_ns Int64"
+    backend.raw_sql(f"CREATE TABLE named ({columns}) ENGINE = Memory")
+    backend.raw_sql("INSERT INTO named VALUES (7, 1, 2, 3)")
+    engine = Engine("clickhouse://host/d#named", backend)
+    table = engine.table(Path("nowhere"), "samples")
+    assert table is not None
+    assert table.to_pyarrow().to_pylist() == [
+        {"condition": "7", "block": 1, "run": 2, "duration_ns": 3}
+    ]
+    with pytest.raises(InputError, match="no table 'samples'"):
+        Engine("clickhouse://host/d", backend).table(Path("nowhere"), "samples")
+
+
+@pytest.mark.parametrize(
+    "url", ["clickhouse://u:secret@127.0.0.1:{}/d", "trino://u@127.0.0.1:{}/c/s"]
+)
+def test_what_does_not_answer_is_named(url: str) -> None:
+    pytest.importorskip("trino", reason="needs the group 'engines'")
+    here = url.format(free_port("127.0.0.1"))
+    with pytest.raises(InputError, match="no answer: ") as raised:
+        open_engine(here).table(Path("nowhere"), "samples")
+    assert "secret" not in str(raised.value)
+    assert "\n" not in str(raised.value)

@@ -3,7 +3,10 @@
 
 from __future__ import annotations
 
+import logging
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
@@ -24,20 +27,37 @@ def connect(url: str) -> Any:
 
     import ibis
 
-    name, asked = urlsplit(url).scheme, re.sub(r"//.*@", "//", url)
+    name, asked = url.partition(":")[0], _without_password(url)
     if find_spec(CLIENTS[name]) is None:
         raise InputError(f"--engine {asked}: is not installed; pip install 'tare[{name}]'")
-    try:
+    # Its errors are raised, too, and told once.
+    logging.getLogger(CLIENTS[name]).setLevel(logging.CRITICAL)
+    with _answering(asked):
         return ibis.connect(url.partition("#")[0])
-    except Exception as error:
-        reason = str(error).partition("\n")[0]
-        raise InputError(f"--engine {asked}: no connection: {reason}") from error
 
 
 def read_table(backend: Any, url: str) -> Table:
-    """The table that the url names after `#`, `samples` unless it does. InputError without one."""
+    """The table that the url names after `#`, `samples` unless it does.
+
+    Raises InputError where there is none, and where nothing answers.
+    """
     name = urlsplit(url).fragment or "samples"
-    if name not in backend.list_tables():
-        raise InputError(f"--engine: there is no table '{name}'; name one as in URL#TABLE")
-    table: Table = backend.table(name)
-    return table
+    with _answering(_without_password(url)):
+        tables = backend.list_tables()
+        if name in tables:
+            table: Table = backend.table(name)
+            return table
+    raise InputError(f"--engine {_without_password(url)}: no table '{name}'; name one: URL#TABLE")
+
+
+@contextmanager
+def _answering(asked: str) -> Iterator[None]:
+    try:
+        yield
+    except Exception as error:  # each client has its own
+        reason = str(error).partition("\n")[0]
+        raise InputError(f"--engine {asked}: no answer: {reason}") from error
+
+
+def _without_password(url: str) -> str:
+    return re.sub(r"//.*@", "//", url)
