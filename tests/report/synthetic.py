@@ -35,6 +35,12 @@ class Synthetic:
     requests: int = 20_000
     kind: str = "both"
     hooked: Sequence[str] = ("hook",)
+    control: bool = False
+    """Whether every block runs the baseline once more."""
+    warm_up: float = 0.0
+    """Share of each run whose requests take twice as long."""
+    spans: Mapping[str, float] = field(default_factory=dict)
+    """Parts of each request, as shares of it."""
     invalid: Sequence[int] = (5,)
     warnings: Sequence[str] = (
         "3.1 % of the slices were hit by steal and left out in pairs.",
@@ -52,13 +58,14 @@ class Synthetic:
         for environment_number, environment in enumerate(self.environments):
             for block in range(1, self.blocks + 1):
                 drift = random.normal(0, 0.03)
-                conditions = [str(name) for name in random.permutation(list(self.effects))]
+                every = [*self.effects, *([self.again] if self.control else [])]
+                conditions = [str(name) for name in random.permutation(every)]
                 order.append({"block": block, "environment": environment, "conditions": conditions})
                 for condition in conditions:
                     number += 1
                     run = self._run(number, block, environment, condition)
                     level = 58_000 * (1 + 0.4 * environment_number) * (1 + drift)
-                    level *= (1 + self.effects[condition]) * (1 + random.normal(0, 0.008))
+                    level *= (1 + self.effects.get(condition, 0.0)) * (1 + random.normal(0, 0.008))
                     self._samples(folder, run, level, random)
                     if condition in self.hooked and run["valid"]:
                         self._costs(folder, run, random)
@@ -68,6 +75,11 @@ class Synthetic:
             f'name = "{self.name}"\nkind = "{self.kind}"\nblocks = {self.blocks}\n'
         )
         return folder
+
+    @property
+    def again(self) -> str:
+        """The baseline's second name."""
+        return f"{next(iter(self.effects))}~again"
 
     def _run(self, number: int, block: int, environment: str, condition: str) -> dict[str, Any]:
         valid = number not in self.invalid
@@ -98,6 +110,7 @@ class Synthetic:
         body = random.gamma(20, 0.01, count) + 0.8
         tail = random.random(count) < 0.012
         body[tail] *= 1 + random.pareto(1.6, int(tail.sum()))
+        body[: int(self.warm_up * count)] *= 2
         duration = (level * body).astype(np.int64)
         slices = (np.arange(count) // 40 * len(self.effects)).astype(np.int32)
         start = run["started_ns"] + slices.astype(np.int64) * SLICE_NS
@@ -114,7 +127,13 @@ class Synthetic:
             "ok": np.ones(count, dtype=bool),
             "status": np.full(count, 200, dtype=np.int32),
         }
-        _write(folder, "samples", run, columns)
+        parts = [
+            columns
+            | {"span": np.full(count, name), "duration_ns": (duration * share).astype(np.int64)}
+            for name, share in self.spans.items()
+        ]
+        whole = {name: np.concatenate([one[name] for one in (columns, *parts)]) for name in columns}
+        _write(folder, "samples", run, whole)
 
         times = np.unique(slices)
         steal = np.where(random.random(len(times)) < 0.03, 2e6, 0.0)
@@ -171,6 +190,7 @@ class Synthetic:
             "budget": 0.03,
             "alpha": 0.05,
             "baseline": next(iter(self.effects)),
+            "control": self.again if self.control else None,
             "conditions": [
                 {"name": name, "layers": [{"type": "hook"}] if name in self.hooked else []}
                 for name in self.effects

@@ -9,8 +9,6 @@ import signal
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 from tests.report.page import Page, words, written
 from tests.report.synthetic import Synthetic
@@ -130,16 +128,8 @@ def micro_macro(folder: Path) -> list[tuple[str, str]]:
 
 
 def test_spans_are_told_apart(tmp_path: Path) -> None:
-    folder = Synthetic(requests=400, invalid=()).write(tmp_path / "result")
-    for path in folder.glob("samples/*/*/*/*.parquet"):
-        table = pq.ParquetFile(path).read()
-        half = table["duration_ns"].to_numpy() // 2
-        at = table.column_names.index("duration_ns")
-        pay = table.set_column(at, "duration_ns", pa.array(half))
-        named = pa.array(["pay"] * 400).cast(table.schema.field("span").type)
-        pay = pay.set_column(table.column_names.index("span"), "span", named)
-        pq.write_table(pa.concat_tables([table, pay]), path)
-    page = Page(write(folder).read_text(encoding="utf-8"))
+    folder = tmp_path / "result"
+    _, page = written(Synthetic(requests=400, invalid=(), spans={"pay": 0.5}), folder)
     assert words(page).count("pay") == words(page).count("request") == 2
     rows = re.findall(r"^\| (.*?) \| \*?\*?\w", (folder / MARKDOWN).read_text(), re.MULTILINE)
     first = rows[rows.index("hook, pay") : rows.index("hook, pay") + 4]

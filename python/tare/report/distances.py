@@ -62,14 +62,14 @@ def section(result: Result) -> Section:
         anchor="distances",
         name="Distances between runs",
         heading="How far the runs lie apart",
-        how="Runs of one condition make a pale square on the diagonal where they are alike; a"
-        " condition that differs is dark beside it, and a dark cross is one run unlike its"
+        how="Runs of one condition make a faint square on the diagonal where they are alike; a"
+        " condition that differs is strong beside it, and a strong cross is one run unlike its"
         " siblings.",
         figures=[
             Figures(
                 [_map(one) for one in found if one.ends[-1] > 1],
                 "Distance between the distributions of each two runs, by condition, then by block,"
-                f" columns as rows; the darker, the further apart.{note}",
+                f" columns as rows; the stronger the colour, the further apart.{note}",
             ),
             Figures(
                 list(_ranges(found)),

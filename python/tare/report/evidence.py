@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The sections of spans, of the numbers behind each verdict, and of the control."""
+"""The sections of spans, of the numbers behind each verdict, of the control and the limits."""
 
 from collections.abc import Iterator, Sequence
 from math import expm1
 from typing import Any
 
-from tare.report import controls, power
+from tare.report import calibration_curves, controls, power
 from tare.report.result import Result
-from tare.report.sections import Section, Table
+from tare.report.sections import Figures, Section, Table
 from tare.report.tables import where
 from tare.report.words import count, duration, interval, p_value, percent, typeset
 
@@ -122,6 +122,26 @@ def control(result: Result) -> Section:
         " which this report was written.",
         lines=[typeset(line) for line in controls.told(result.controls, *standing())],
         absent="this experiment has no hidden second baseline, or too few runs of it",
+    )
+
+
+def limits(result: Result) -> Section:
+    """How often each delay is detected in the calibration that the verdicts rest on."""
+    return Section(
+        anchor="calibration",
+        name="Detection limits",
+        heading="What can be detected here",
+        how="Known delays were added to this service on this machine, and this is how often each"
+        " statistic saw them. What lies below the least delay detected in 80 % of repetitions, as"
+        " all larger ones, is called no difference.",
+        figures=[
+            Figures(
+                list(calibration_curves.known(result)),
+                "Share of repetitions that detect the delay; without one, of false alarms. The"
+                " broken line is 80 %.",
+            )
+        ],
+        absent="nobody calibrated this service on this machine before; tare calibrate does",
     )
 
 

@@ -24,12 +24,17 @@ WORDS = {
     "interval": "The differences that the runs are compatible with: of many experiments, 95 in 100 "
     "have the true one in it.",
     "budget": "The smallest difference that matters, set in the plan before the experiment.",
+    "threshold": "The smallest difference that is judged: the budget, or what these runs on this "
+    "machine can tell apart where that is more.",
+    "control": "The baseline once more in every block, under another name.",
     "p50, p95, p99": "The time that 50, 95 or 99 of 100 requests stay below. p50 is the median.",
     "primary metric": "The one that decides the verdict, chosen in the plan. All others are looked "
     "at without deciding.",
     "p": "How often chance alone, with no difference at all, would give one at least as large. It "
     "is not the probability that there is no difference.",
     "p adjusted": "The same, corrected for how many metrics were looked at.",
+    "KS, AD": "How far the distributions of two runs lie apart, after Kolmogorov and Smirnov, and "
+    "after Anderson and Darling, who see the tails better.",
     "detectable": "The difference that this number of runs would find in four experiments of five.",
     "needed": "How many runs of each condition would probably settle it.",
     "own time": "Time inside a layer without the call that it stands in front of, by the layer's "

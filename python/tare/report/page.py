@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 from tare.files import replace
 from tare.report import (
-    calibration_curves,
     distances,
     distributions,
     evidence,
@@ -43,7 +42,6 @@ _FIRST = (
     ("metrics", "All metrics"),
 )
 _LAST = (
-    ("calibration", "Detection limits"),
     ("left-out", "Not shown"),
     ("runs", "Runs"),
     ("machine", "Machine"),
@@ -108,11 +106,11 @@ def _content(result: Result) -> dict[str, Any]:
         warm_up.section(result),
         power.section(result),
         evidence.control(result),
+        evidence.limits(result),
     ]
     drawn = {
         "effects": pictures.forest(result),
         "runs": pictures.run_plots(result),
-        "calibration": calibration_curves.known(result),
     }
     if samples is not None:
         drawn["percentiles"] = pictures.percentile_plots(result, distributions.curves(samples))
@@ -151,9 +149,9 @@ def _content(result: Result) -> dict[str, Any]:
     return content | {"contents": _contents(content)}
 
 
-_FIGURES = ("effects", "percentiles", "boxes", "runs", "lag", "own_time", "calibration")
+_FIGURES = ("effects", "percentiles", "boxes", "runs", "lag", "own_time")
 
-_BY_PICTURE = ("effects", "percentiles", "boxes", "lag", "calibration")
+_BY_PICTURE = ("effects", "percentiles", "boxes", "lag")
 """Sections that are there where their figures are."""
 
 

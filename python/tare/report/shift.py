@@ -49,7 +49,8 @@ def _pictures(result: Result) -> Iterator[Picture]:
             )
             place = str(one.get("environment") or ""), str(one.get("span") or "")
             places.setdefault(place, []).append(panel)
-    for number, (place, panels) in enumerate(places.items(), start=1):
+    whole_first = sorted(places.items(), key=lambda item: item[0][1] != result.span)
+    for number, (place, panels) in enumerate(whole_first, start=1):
         if number > FIGURES:
             return
         shown = panels[:PANELS]

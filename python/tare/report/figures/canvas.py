@@ -29,6 +29,7 @@ _VARIABLES = {INK: "ink", SOFT: "soft", RULE: "rule", BAND: "band", PAPER: "pape
 SERIES = ("#78808c", "#d1571f", "#2f7fd6", "#17917a", "#a660c8", "#a67c00", "#d64a7f", "#5a8f29")
 
 _DPI = 96
+_STRENGTHS = 8
 
 
 @dataclass(frozen=True)
@@ -125,12 +126,14 @@ def _svg(figure: "Figure", layout: Layout, label: str) -> Markup:
 
 
 def _smaller(image: re.Match[str]) -> str:
-    """A rasterised layer has one colour in a few strengths: a palette takes half of the bytes."""
+    """A rasterised layer has one colour in many strengths: a palette takes half of the bytes."""
     from PIL import Image
 
     picture = Image.open(io.BytesIO(base64.b64decode(image[1])))
+    if picture.getcolors(_STRENGTHS):
+        return image[0]
     buffer = io.BytesIO()
-    picture.quantize(8, Image.Quantize.FASTOCTREE).save(buffer, "png", optimize=True)
+    picture.quantize(_STRENGTHS, Image.Quantize.FASTOCTREE).save(buffer, "png", optimize=True)
     return f'href="data:image/png;base64,{base64.b64encode(buffer.getvalue()).decode()}"'
 
 

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Distances between all runs as squares, the darker the further apart."""
+"""Distances between all runs as squares, the stronger the colour the further apart."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from tare.report.figures.canvas import INK, PAPER, SERIES, SOFT, Layout
+from tare.report.figures.canvas import INK, SERIES, SOFT, Layout
 from tare.report.words import safe
 
 if TYPE_CHECKING:
@@ -32,10 +32,11 @@ def draw(
     middles = ends - np.array([size for _, size in groups]) / 2 - 0.5
     names = [safe(name, 10 if layout.narrow else 16) for name, _ in groups]
     for number, (axes, (title, matrix)) in enumerate(zip(grid, panels, strict=True)):
-        image = axes.imshow(matrix, cmap=shades, vmin=0, interpolation="none")
+        most = matrix[np.isfinite(matrix)].max(initial=0) or 1
+        image = axes.imshow(matrix, cmap=shades, vmin=0, vmax=most, interpolation="none")
         for end in ends[:-1]:
-            axes.axhline(end - 0.5, color=PAPER, linewidth=2)
-            axes.axvline(end - 0.5, color=PAPER, linewidth=2)
+            axes.axhline(end - 0.5, color=SOFT, linewidth=1)
+            axes.axvline(end - 0.5, color=SOFT, linewidth=1)
         axes.grid(visible=False)
         axes.spines[:].set_visible(False)
         axes.set_xticks([])
@@ -44,5 +45,6 @@ def draw(
         axes.set_title(title, loc="left", color=SOFT)
         bar = figure.colorbar(image, ax=axes, shrink=0.8, aspect=24)
         bar.outline.set_visible(False)
+        bar.ax.patch.set_visible(False)
         bar.ax.tick_params(length=0)
     return figure

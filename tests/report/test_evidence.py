@@ -1,0 +1,182 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What stands below the first screen for whoever wants to disagree."""
+
+import json
+import re
+from math import expm1
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.report.page import Page, words, written
+from tests.report.synthetic import Synthetic
+
+from tare.report import MARKDOWN, power, write
+from tare.report.result import read
+from tare.samples import controls
+from tare.stats.power import detectable
+from tare.verdict.judgement import Control
+
+NEW = ("spans", "numbers", "shift", "distances", "warm-up", "power", "control", "calibration")
+
+
+@pytest.fixture(scope="module")
+def usual(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str, Page]:
+    """Three spans, a control, and a warm-up of a tenth of each run."""
+    folder = tmp_path_factory.mktemp("evidence") / "usual"
+    made_up = Synthetic(
+        requests=2_000,
+        blocks=9,
+        control=True,
+        warm_up=0.1,
+        spans={"pay": 0.5, "order": 0.2},
+    )
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_STATE_HOME", str(folder.parent / "state"))
+        controls.remember("another", [Control("host", 8, "p50", 0.1, 0.001, True)])
+        return folder, *written(made_up, folder)
+
+
+def sections(page: Page) -> list[str]:
+    return [str(one["id"]) for tag, one in page.tags if tag == "section"]
+
+
+def labels(page: Page, beginning: str) -> list[str]:
+    """What the wide figures of one kind say."""
+    found = [str(one.get("aria-label")) for tag, one in page.tags if tag == "svg" if "role" in one]
+    return [one for one in found[::2] if one.startswith(beginning)]
+
+
+def rows(folder: Path, heading: str) -> list[list[str]]:
+    """The cells of a section's tables in the Markdown report, without their heads."""
+    _, _, section = (folder / MARKDOWN).read_text().partition(f"## {heading}\n")
+    text, _, _ = section.partition("\n## ")
+    lines = [line for line in text.splitlines() if line.startswith("|")]
+    rules = [number for number, line in enumerate(lines) if line.startswith("|---")]
+    body = [line for number, line in enumerate(lines) if not {number, number + 1} & {*rules}]
+    return [line.replace("\u00a0", " ").strip("| ").split(" | ") for line in body]
+
+
+def test_all_is_there_but_what_nobody_measured(usual: tuple[Path, str, Page]) -> None:
+    _, _, page = usual
+    assert [one for one in sections(page) if one in NEW] == list(NEW[:-1])
+    assert "left-out" in sections(page)
+    assert any("tare calibrate" in text for text in page.text)
+
+
+def test_figures_say_the_numbers_of_the_verdicts(usual: tuple[Path, str, Page]) -> None:
+    folder, _, page = usual
+    comparisons = json.loads((folder / "verdicts.json").read_text())["comparisons"]
+    request, *spans = labels(page, "Difference by quantile")
+    assert len(spans) == 2
+    shapes = {
+        one["condition"]: one["shape"]["shift"]
+        for one in comparisons
+        if one["span"] == "request" and one["shape"]
+    }
+    assert set(shapes) == {"hook", "twin"}
+    for shift in shapes.values():
+        at = shift[-1]
+        numbers = [f"{abs(at[name]) * 100:.1f}" for name in ("relative", "low", "high")]
+        pattern = r"p99 [+−]?{}\d*.%? \([+−]?{}\d*.*? to [+−]?{}\d*".format(*numbers)
+        assert re.search(pattern, request), (pattern, request)
+
+
+def test_the_control_is_one_but_none_that_anybody_declared(usual: tuple[Path, str, Page]) -> None:
+    folder, html, page = usual
+    assert "~again" not in html
+    assert "~again" not in (folder / MARKDOWN).read_text()
+    assert "control" not in words(page)
+    for label in (*labels(page, "Mean distance"), *labels(page, "Levels of each run")):
+        assert "control" in label
+    text = "".join(page.text)
+    assert re.search(
+        r"control: the baseline does not differ from itself over [89]\u00a0blocks", text
+    )
+    assert "on this machine 1 of 1 control did" in text
+
+
+def test_distances_are_of_valid_runs(usual: tuple[Path, str, Page]) -> None:
+    _, _, page = usual
+    found = labels(page, "Mean distances of")
+    assert len(found) == 3
+    assert all(label.startswith("Mean distances of 35 runs") for label in found)
+
+
+def test_spans_stand_in_the_order_of_their_effects(usual: tuple[Path, str, Page]) -> None:
+    folder, _, _ = usual
+    found = rows(folder, "Span by span")
+    assert sorted(name for name, *_ in found[:3]) == ["hook, order", "hook, pay", "hook, request"]
+    effects = [float(re.sub(r"[^\d.-]", "", row[2].replace("−", "-"))) for row in found]
+    assert len(effects) == 6
+    assert effects == sorted(effects, reverse=True)
+
+
+def test_every_number_of_a_verdict_is_there(usual: tuple[Path, str, Page]) -> None:
+    folder, _, _ = usual
+    comparisons = json.loads((folder / "verdicts.json").read_text())["comparisons"]
+    found = {row[0]: row[1:] for row in rows(folder, "What each verdict rests on")}
+    assert len(found) == 6
+    for one in comparisons:
+        if one["role"] == "primary":
+            shape = one["shape"]
+            p = one["p"], one["p_adjusted"], *(shape[k] for k in ("ks_p", "ad_p", "p_adjusted"))
+            cells = found[f"{one['condition']}, {one['span']}"]
+            assert cells[0] == cells[3] == "3.0 %"
+            assert cells[4:9] == [f"{number:.3f}" for number in p]
+
+
+def test_the_warm_up_is_seen_and_its_other_cuts_are_told(usual: tuple[Path, str, Page]) -> None:
+    folder, _, page = usual
+    found = rows(folder, "Where the warm-up ends")
+    kinds = {row[0]: row[1:] for row in found if len(row) == 8}
+    assert kinds["plain"][-1] == kinds["control"][-1] == "warm-up"
+    assert kinds["hook"][0] == kinds["hook"][2]
+    cuts = [row for row in found if row[0] == "hook, request" and len(row) == 5]
+    cut = int(re.sub(r"\D", "", cuts[0][1]))
+    assert 150 <= cut <= 250
+    assert [row[1] for row in cuts[1:]] == ["twice the warm-up", "half of the run"]
+    assert all("%" in row[3] for row in cuts)
+    assert "warm-up at" in labels(page, "Levels of each run")[0]
+
+
+def test_the_power_curve_is_that_of_the_verdict(usual: tuple[Path, str, Page]) -> None:
+    """What it finds in as many blocks as there were is the verdict's smallest detectable effect."""
+    result = read(usual[0])
+    for one in result.primary_comparisons:
+        known = power.scatter(result, one)
+        assert known is not None
+        assert known.blocks == min(one["runs"].values())
+        least = detectable(known.deviation, known.blocks, True, power.level(result))
+        assert least is not None
+        assert expm1(least) == pytest.approx(one["mde"])
+
+
+def change(folder: Path, without: tuple[str, ...]) -> None:
+    path = folder / "verdicts.json"
+    verdicts: dict[str, Any] = json.loads(path.read_text())
+    for one in (verdicts, *verdicts["comparisons"]):
+        for key in without:
+            one.pop(key, None)
+    path.write_text(json.dumps(verdicts))
+
+
+def test_verdicts_of_before_have_their_report(tmp_path: Path) -> None:
+    folder = Synthetic(requests=400, invalid=(), control=True).write(tmp_path / "result")
+    write(folder)
+    change(folder, ("shape", "warm_up_cuts", "controls", "threshold"))
+    page = Page(write(folder).read_text(encoding="utf-8"))
+    assert {"hook", "twin", "slower"} <= set(words(page))
+    assert not {"shift", "control"} & {*sections(page)}
+    assert {"numbers", "distances", "warm-up", "power"} <= {*sections(page)}
+    there = [one["href"] for tag, one in page.tags if tag == "a"]
+    assert there == [f"#{name}" for name in sections(page)]
+
+
+def test_too_little_to_show_says_so(tmp_path: Path) -> None:
+    folder = tmp_path / "result"
+    _, page = written(Synthetic(requests=40, blocks=1, invalid=()), folder)
+    assert [one for one in sections(page) if one in NEW] == ["numbers", "distances", "warm-up"]
+    text = "".join(page.text)
+    for reason in ("no spans", "quantiles could be compared", "no hidden second", "two blocks"):
+        assert reason in text
