@@ -31,7 +31,7 @@ def connect(url: str) -> Any:
         raise InputError("--engine spark: is not installed; pip install 'tare[spark]'") from error
     # Else a worker takes the first python3 of PATH, which need not be of the same version.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    settings = {
+    settings: dict[str, Any] = {
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
         "spark.sql.session.timeZone": "UTC",
