@@ -59,10 +59,10 @@ def _sorted(keys: Table) -> Iterator[tuple[Integers, Integers]]:
     # names are there: their totals have been asked for.
     query = backend.compile(keys.order_by("key"))
     for batch in backend.con.sql(query).to_arrow_reader(ROWS):
-        found = batch.column(0).to_numpy().astype(np.int64)
+        found = batch.column(0).to_numpy()
         if found.size:
             first = np.flatnonzero(np.append(True, found[1:] != found[:-1]))
-            yield found[first], np.diff(np.append(first, found.size))
+            yield found[first].astype(np.int64), np.diff(np.append(first, found.size))
 
 
 def _grouped(keys: Table) -> Iterator[tuple[Integers, Integers]]:
