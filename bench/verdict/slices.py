@@ -9,6 +9,7 @@ import subprocess
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
+from io import StringIO
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -142,6 +143,7 @@ def told(lengths: Sequence[Length], blocks: int) -> str:
 def _draw(lengths: Sequence[Length]) -> None:
     import matplotlib as mpl
     from matplotlib.figure import Figure
+    from matplotlib.ticker import LogLocator
 
     seconds = [LENGTHS[one.name] for one in lengths]
     kinds = {
@@ -157,13 +159,17 @@ def _draw(lengths: Sequence[Length]) -> None:
         spread.set_title("standard deviation of the difference, %")
         least.set_title(f"least difference that {JUDGED} blocks detect, %")
         for axes in (spread, least):
-            axes.set(xscale="log", xlabel="length of a slice")
-            axes.set_ylim(bottom=0)
+            axes.set(xscale="log", yscale="log", xlabel="length of a slice")
             axes.set_xticks(seconds, [*LENGTHS])
-            axes.xaxis.minorticks_off()
+            axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+            axes.yaxis.set_major_formatter("{x:g}")
+            axes.minorticks_off()
             axes.grid(axis="y", linewidth=0.5)
         spread.legend(frameon=False)
-        figure.savefig(FIGURE, metadata={"Date": None, "Creator": None})
+        text = StringIO()
+        figure.savefig(text, format="svg", metadata={"Date": None, "Creator": None})
+    header, svg = text.getvalue().split("\n", 1)
+    FIGURE.write_text(f"{header}\n<!-- SPDX-License-Identifier: Apache-2.0 -->\n{svg}")
 
 
 if __name__ == "__main__":
