@@ -61,20 +61,3 @@ def latency(samples: Table) -> ir.IntegerColumn:
     # A column that is null throughout may have been stored without a type.
     waited: Any = samples.start_ns.cast("int64") - samples.intended_ns.cast("int64")
     return duration + ibis.coalesce(waited, 0)
-
-
-def summaries(samples: Table, by: list[str]) -> Table:
-    """Requests, errors and the quantiles and mean (ns) of successful requests, a row a group.
-
-    `samples` has `latency_ns` and `ok`. Quantiles interpolate linearly (type 7).
-    """
-    ok: Any = samples.ok
-    value: Any = samples.latency_ns
-    return samples.group_by(by).aggregate(
-        requests=samples.count(),
-        errors=(~ok).sum(),
-        p50=value.quantile(0.50, where=ok),
-        p95=value.quantile(0.95, where=ok),
-        p99=value.quantile(0.99, where=ok),
-        mean=value.mean(where=ok),
-    )
