@@ -230,7 +230,10 @@ def _warnings(file: RunFile) -> list[str]:
 def _run(file: RunFile, group: Group, one: Look, times: tuple[int | None, int | None]) -> Run:
     found = one.groups.get(group)
     requests, errors = (found.requests, found.errors) if found else (0, 0)
-    valid = requests > errors
+    assert isinstance(file.requests, Requests)
+    reason = file.requests.stepped
+    if requests == errors:
+        reason = "no successful request after the warm-up"
     return Run(
         environment="",
         condition=file.condition,
@@ -245,8 +248,8 @@ def _run(file: RunFile, group: Group, one: Look, times: tuple[int | None, int | 
         endpoint=file.path,
         summaries=one.summaries(group),
         quantiles=one.shape(group),
-        valid=valid,
-        reason=None if valid else f"{file.path}: no successful request after the warm-up",
+        valid=reason is None,
+        reason=None if reason is None else f"{file.path}: {reason}",
     )
 
 

@@ -157,26 +157,29 @@ def _look(samples: Table, environments: Mapping[int, str], first: Mapping[Group,
 
 
 def _resolution(samples: Table) -> int:
-    """The largest power of ten of ns that all latencies are multiples of, up to a second.
+    """The coarsest step of a run: the largest power of ten of ns that all its latencies divide by.
 
     Of fewer than a hundred, or of one value only, that may be chance: 1.
     """
     ok: Any = samples.ok
     value: Any = samples.latency_ns
     steps = [10**power for power in range(1, 10)]
-    row = (
-        samples.aggregate(
-            count=value.count(where=ok),
-            least=value.min(where=ok),
-            most=value.max(where=ok),
-            **{f"by_{step}": ((value % step) != 0).sum(where=ok) for step in steps},
-        )
-        .to_pyarrow()
-        .to_pylist()[0]
+    rows = samples.group_by("run").aggregate(
+        count=value.count(where=ok),
+        least=value.min(where=ok),
+        most=value.max(where=ok),
+        **{f"by_{step}": ((value % step) != 0).sum(where=ok) for step in steps},
     )
-    if row["count"] < LEAST or row["least"] == row["most"]:
-        return 1
-    return max((step for step in steps if not row[f"by_{step}"]), default=1)
+    return max(
+        (
+            step
+            for row in rows.to_pyarrow().to_pylist()
+            if row["count"] >= LEAST and row["least"] < row["most"]
+            for step in steps
+            if not row[f"by_{step}"]
+        ),
+        default=1,
+    )
 
 
 def _sizes(samples: Table) -> dict[Group, int]:

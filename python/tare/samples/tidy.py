@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 SHOWN = 3
 LOOKED_AT = 1_000
+SECOND = 1_000_000_000
 # Times in ns that are no times; between these, sums and differences stay within 64 bits.
 LONGEST = 2**60
 LATEST = 2**62
@@ -36,6 +37,8 @@ class Requests:
     warnings: tuple[str, ...]
     since_start: bool = False
     """Whether its times count from the beginning of the run, not of 1970."""
+    stepped: str | None = None
+    """How far its clock was set back on the way: what such times say is not known."""
 
 
 def tidy(backend: Backend, source: Source, name: str) -> Requests:
@@ -68,8 +71,10 @@ def tidy(backend: Backend, source: Source, name: str) -> Requests:
     table = raw.filter(good).drop([one for one in ("unanswered",) if one in raw.columns])
     if count_rows(table) == 0:
         raise InputError(f"{name}: no request could be read from {_rows(unreadable)}")
+    stepped = None
     if timed:
-        warnings.extend(_disorder(table))
+        disorder, stepped = _disorder(table)
+        warnings.extend(disorder)
     if source.duplicates:
         warnings.append(f"{_rows(source.duplicates)} equal to an earlier one in every field: kept")
     order = ["start_ns", "row"] if timed else ["row"]
@@ -80,7 +85,7 @@ def tidy(backend: Backend, source: Source, name: str) -> Requests:
     stored = backend.create_table(ibis.util.gen_name("requests"), placed, temp=True)
     backend.drop_table(raw.op().name)
     told = tuple(f"{name}: {one}" for one in warnings)
-    return Requests(stored, timed, told, source.since_start)
+    return Requests(stored, timed, told, source.since_start, stepped)
 
 
 def _usable(raw: Table, timed: bool) -> Any:
@@ -101,8 +106,8 @@ def _usable(raw: Table, timed: bool) -> Any:
     return good
 
 
-def _disorder(table: Table) -> list[str]:
-    """Rows later than the row that follows them.
+def _disorder(table: Table) -> tuple[list[str], str | None]:
+    """Rows later than the row that follows them, and whether a clock was set back.
 
     Loads of several users are written when a request ends, and are in order by their ends; a file
     is out of order only as far as it is neither by starts nor by ends.
@@ -120,10 +125,30 @@ def _disorder(table: Table) -> list[str]:
     by_start, by_end = (int(counts[one][0].as_py() or 0) for one in ("start", "end"))
     displaced = min(by_start, by_end)
     if not displaced:
-        return []
+        return [], None
     chosen: Any = marked.by_start if by_start <= by_end else marked.by_end
     rows = marked.filter(chosen).order_by("row")
-    return [f"{_rows(displaced)} out of time order (place {_places(rows)}): sorted by start time"]
+    told = f"{_rows(displaced)} out of time order (place {_places(rows)}): sorted by start time"
+    return [told], _stepped(marked.filter(~chosen))
+
+
+def _stepped(others: Table) -> str | None:
+    """How far starts still fall back without the rows that were out of order; None for no step.
+
+    A row that was written late is in order with it gone; after a clock was set back all rows that
+    follow are early. By less than a second, or ten times the longest request, several users'
+    requests may be apart.
+    """
+    import ibis
+
+    window = ibis.window(order_by="row")
+    start: Any = others.start_ns
+    fallen = others.mutate(back=start - start.lead().over(window))
+    row = fallen.aggregate(back=fallen.back.max(), longest=fallen.duration_ns.max()).to_pyarrow()
+    back, longest = (int(row[one][0].as_py() or 0) for one in ("back", "longest"))
+    if back <= max(SECOND, 10 * longest):
+        return None
+    return f"its clock was set back by {back / SECOND:,.0f} s on the way"
 
 
 def _places(rows: Table) -> str:

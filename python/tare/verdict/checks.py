@@ -11,6 +11,7 @@ from tare.verdict.evidence import Evidence
 from tare.verdict.words import count, duration, percent
 
 TAIL_REQUESTS = 10
+FAR = 300
 
 
 def warnings(experiment: Experiment, evidence: Sequence[Evidence]) -> list[str]:
@@ -18,7 +19,7 @@ def warnings(experiment: Experiment, evidence: Sequence[Evidence]) -> list[str]:
     found = [*missing(experiment)]
     for environment, runs in _by_environment(experiment.runs):
         where = f"{environment}: " if environment else ""
-        for check in (order, errors, tail, left_out):
+        for check in (order, errors, tail, left_out, units):
             found.extend(where + line for line in check(runs, experiment))
     found.extend(disagreement(evidence))
     return found
@@ -103,6 +104,19 @@ def left_out(runs: Sequence[Run], experiment: Experiment) -> Iterator[str]:
     for name in dict.fromkeys(run.condition for run in valid):
         mine = [run for run in valid if run.condition == name]
         yield f"'{name}': {_share(mine)} left out, {why}{_most(mine)}"
+
+
+def units(runs: Sequence[Run], experiment: Experiment) -> Iterator[str]:
+    """Runs of one condition that are a thousand times apart: some were recorded in another unit."""
+    for name in dict.fromkeys(run.condition for run in runs):
+        mine = [run for run in runs if run.condition == name and run.valid]
+        values = [run.summaries.get(experiment.primary, 0.0) for run in mine]
+        known = [value for value in values if value > 0]
+        if known and max(known) > FAR * min(known):
+            yield (
+                f"runs of '{name}' are up to {max(known) / min(known):,.0f} times apart: were all"
+                " recorded in the same unit?"
+            )
 
 
 def _share(runs: Sequence[Run]) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from math import exp, expm1, isfinite, log1p
+from math import exp, expm1, isfinite, log1p, log10
 
 import numpy as np
 
@@ -33,6 +33,9 @@ LEAST_UNPAIRED = 5
 LATENCIES = ("p50", "p95", "p99", "mean")
 CPU = "cpu_service"
 UNSTEADY = "no steady state"
+MANY = 100
+NEAR = 0.05
+"""In powers of ten: 12 %."""
 MOST = 0.99
 """A threshold is a share of the baseline that can also be taken away from it."""
 
@@ -56,6 +59,10 @@ class Evidence(Measured):
     """Of the t test that the interval belongs to."""
     unmeasurable: bool = False
     """A run's value is zero: the source's clock is too coarse for ratios."""
+    constant: bool = False
+    """All requests of a run took exactly as long as each other."""
+    outlier: float = 0.0
+    """The largest share of a run's mean that is one request alone."""
     unsteady: bool = False
     """No run of either condition came to a steady state."""
     control: Control | None = None
@@ -76,6 +83,14 @@ class Evidence(Measured):
         if self.p_adjusted is None or self.low is None or self.high is None:
             return False
         return self.p_adjusted <= self.alpha and (self.low > 0 or self.high < 0)
+
+    @property
+    def other_unit(self) -> bool:
+        """Whether the conditions are apart by the step from one unit of time to another."""
+        if self.relative is None:
+            return False
+        apart = abs(log10(1 + self.relative))
+        return round(apart) in (3, 6, 9) and abs(apart - round(apart)) < NEAR
 
     @property
     def negligible(self) -> bool:
@@ -139,6 +154,8 @@ def weigh(
         alpha=experiment.alpha,
         budget=experiment.budget,
         threshold=experiment.budget,
+        constant=_constant([*base, *mine]),
+        outlier=_outlier([*base, *mine]) if metric == "mean" else 0.0,
         unsteady=_unsteady([*base, *mine]),
         planned=min(len(base), len(mine)),
         runs_baseline=first.size,
@@ -216,6 +233,27 @@ def _design_minimum(blank: Evidence) -> int:
     while least_p(runs, blank.paired) * blank.comparisons > blank.alpha:
         runs += 1
     return runs
+
+
+def _constant(runs: Sequence[Run]) -> bool:
+    return any(
+        run.answered > 1 and min(run.quantiles.values()) == max(run.quantiles.values())
+        for run in runs
+        if run.valid and run.quantiles
+    )
+
+
+def _outlier(runs: Sequence[Run]) -> float:
+    """Of many requests; of few, each is a large share."""
+    return max(
+        (
+            max(run.quantiles.values()) / run.answered / run.summaries["mean"]
+            for run in runs
+            if run.valid and run.answered >= MANY and run.summaries.get("mean", 0) > 0
+            if run.quantiles
+        ),
+        default=0.0,
+    )
 
 
 def _unsteady(runs: Sequence[Run]) -> bool:

@@ -159,3 +159,57 @@ def test_runs_that_never_came_to_rest_are_invalid() -> None:
     assert primary(replace(of, runs=runs)).verdict == "invalid"
     one_did = (replace(runs[0], steadiness="flat"), *runs[1:])
     assert primary(replace(of, runs=one_did)).verdict == "unchanged"
+
+
+def changed(of: Experiment, condition: str, change: dict[str, object]) -> Experiment:
+    runs = tuple(
+        replace(run, **change) if run.condition == condition else run  # type: ignore[arg-type]
+        for run in of.runs
+    )
+    return replace(of, runs=runs)
+
+
+def test_requests_that_took_no_time_have_no_shape() -> None:
+    by_run = requests(level=1.1)
+    for values in by_run.values():
+        values[:200] = 0.0
+    found = primary(experiment(by_run))
+    assert (found.verdict, found.shape) == ("slower", None)
+
+
+def test_runs_without_any_spread_are_not_believed() -> None:
+    of = experiment(requests(level=1.1))
+    still = changed(of, "plain", {"quantiles": dict.fromkeys(AT, 100_000.0)})
+    found = primary(still)
+    assert found.verdict == "inconclusive"
+    assert "the requests of a run took exactly as long as each other" in found.reason
+
+
+@pytest.mark.parametrize(("level", "times"), [(1_000.0, "1,000"), (1.05e-6, "1,000,000")])
+def test_a_step_from_unit_to_unit_is_no_effect(level: float, times: str) -> None:
+    found = primary(experiment(requests(level=level)))
+    assert found.verdict == "invalid"
+    assert f"are {times} times apart, as if they were recorded in different units" in found.reason
+    assert primary(experiment(requests(level=1.3 * level))).verdict in ("slower", "faster")
+
+
+def test_a_mean_of_one_request_is_not_believed() -> None:
+    by_run = requests()
+    by_run["hook", 3][-1] = 1e9
+    judged = {one.metric: one for one in judge(experiment(by_run)).comparisons}
+    assert judged["p50"].verdict == "unchanged"
+    assert judged["mean"].verdict == "inconclusive"
+    assert "one request alone is 9" in judged["mean"].reason
+
+
+def test_runs_of_a_condition_in_different_units_are_named() -> None:
+    of = experiment(requests())
+    runs = tuple(
+        replace(run, summaries={name: value * 1_000 for name, value in run.summaries.items()})
+        if (run.condition, run.block) == ("hook", 2)
+        else run
+        for run in of.runs
+    )
+    warnings = judge(replace(of, runs=runs)).warnings
+    assert any("runs of 'hook' are up to 1,0" in line for line in warnings)
+    assert not any("same unit" in line for line in judge(of).warnings)

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from math import log10
+
 from tare.verdict.evidence import Evidence
 from tare.verdict.words import count, duration, percent
 
@@ -59,6 +61,32 @@ def flipped(evidence: Evidence) -> str:
 def too_coarse(evidence: Evidence) -> str:
     """Ratios of zero do not exist."""
     return f"{_subject(evidence)} of a run is 0: the clock of its source is too coarse to compare."
+
+
+def constant(evidence: Evidence) -> str:
+    """Nothing varies, which no service does."""
+    return (
+        "the requests of a run took exactly as long as each other"
+        f" ({_subject(evidence, start=False)} {_effect(evidence)}): its source records too"
+        " coarsely, or not what was asked."
+    )
+
+
+def other_unit(evidence: Evidence) -> str:
+    """Which is no effect of any layer."""
+    times = 10 ** round(abs(log10(1 + (evidence.relative or 0))))
+    return (
+        f"'{evidence.condition}' and '{evidence.baseline}' are {times:,} times apart, as if they"
+        " were recorded in different units; state them with --unit."
+    )
+
+
+def outlier(evidence: Evidence) -> str:
+    """One request is no mean."""
+    return (
+        f"one request alone is {percent(evidence.outlier, signed=False)} of a run's mean: look for"
+        " what stopped it, or compare by a percentile."
+    )
 
 
 def too_few_runs(evidence: Evidence) -> str:

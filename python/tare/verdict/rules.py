@@ -20,6 +20,9 @@ class Rule:
     reason: Callable[[Evidence], str]
 
 
+HALF = 0.5
+
+
 def _changed(evidence: Evidence) -> bool:
     return evidence.significant and not evidence.negligible
 
@@ -34,8 +37,11 @@ RULES = (
     Rule("invalid", lambda e: bool(e.invalid) and e.runs == 0, reasons.invalid),
     Rule("invalid", lambda e: e.control is not None, reasons.control),
     Rule("invalid", lambda e: e.unsteady, reasons.unsteady),
+    Rule("invalid", lambda e: e.other_unit, reasons.other_unit),
     Rule("inconclusive", lambda e: e.unmeasurable, reasons.too_coarse),
+    Rule("inconclusive", lambda e: e.constant, reasons.constant),
     Rule("inconclusive", lambda e: e.runs < e.least, reasons.too_few_runs),
+    Rule("inconclusive", lambda e: e.outlier > HALF, reasons.outlier),
     Rule("inconclusive", lambda e: e.flipped is not None, reasons.flipped),
     Rule("slower", lambda e: _changed(e) and (e.relative or 0) > 0, reasons.changed),
     Rule("faster", lambda e: _changed(e) and (e.relative or 0) < 0, reasons.changed),

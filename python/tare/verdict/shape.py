@@ -34,14 +34,17 @@ def with_shape(evidence: Evidence, experiment: Experiment) -> Evidence:
     if distances is None or min(len(first), len(second)) < evidence.least:
         return evidence
     runs = [*first.values(), *second.values()]
-    if not {run.run for run in runs} <= set(distances.runs):
+    if not {run.run for run in runs} <= set(distances.runs) or _zero(runs):
         return evidence
     at = [distances.runs.index(run.run) for run in runs]
     is_second = np.arange(len(runs)) >= len(first)
     block = np.array([b for b, _ in (*first, *second)]) if evidence.paired else None
+    each = 1 / np.array([run.answered for run in runs])
+    # The statistic grows with the requests of both runs; how far they lie apart does not.
+    scale = each[:, None] + each
     ks, ad = (
-        run_distance_p(matrix[np.ix_(at, at)], is_second, block)
-        for matrix in (distances.ks**2, distances.ad)
+        run_distance_p(matrix, is_second, block)
+        for matrix in (distances.ks[np.ix_(at, at)] ** 2, distances.ad[np.ix_(at, at)] * scale)
     )
     probabilities = [q for q in sorted(runs[0].quantiles) if q <= HIGHEST]
     one, two = (
@@ -55,6 +58,11 @@ def with_shape(evidence: Evidence, experiment: Experiment) -> Evidence:
     moved = tuple(Quantile(q, *(expm1(float(x)) for x in numbers)) for q, *numbers in bands)
     pages = _pages([*first.values()], [*second.values()])
     return replace(evidence, shape=Shape(ks, ad, ad, moved, pages))
+
+
+def _zero(runs: Sequence[Run]) -> bool:
+    """Whether some request took no time: it has no logarithm."""
+    return any(min(run.quantiles.values()) <= 0 for run in runs)
 
 
 def _pages(first: Sequence[Run], second: Sequence[Run]) -> tuple[Page, ...]:
