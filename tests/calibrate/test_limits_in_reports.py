@@ -50,4 +50,5 @@ def test_the_curve_of_each_statistic_and_its_date(tmp_path: Path) -> None:
 def test_a_service_that_nobody_calibrated_has_no_such_section(tmp_path: Path) -> None:
     found = page(tmp_path, [])
     assert ("section", {"id": "calibration"}) not in found.tags
-    assert "Detection limits" not in " ".join(found.text)
+    assert ("a", {"href": "#calibration"}) not in found.tags
+    assert "tare calibrate" in " ".join(found.text)

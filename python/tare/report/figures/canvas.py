@@ -115,6 +115,7 @@ def _svg(figure: "Figure", layout: Layout, label: str) -> Markup:
     body = re.sub(r' transform="rotate\(-0 [^"]*"', "", body)
     body = re.sub(r'xlink:href="data:image/png;base64,([^"]*)"', _smaller, body)
     body = body.replace("xlink:href", "href")
+    body = re.sub(r' (?:d|x|y)="[^"]*"', _rounded, body)
     for colour, variable in _VARIABLES.items():
         body = body.replace(colour, f"var(--{variable})")
     body = _own_names(body, f"f{hashlib.sha256(body.encode()).hexdigest()[:8]}-")
@@ -123,6 +124,11 @@ def _svg(figure: "Figure", layout: Layout, label: str) -> Markup:
     )
     body = re.sub(r"\s*\n\s*", " ", body).replace("<g/>", "")
     return Markup(head + body + "</svg>")
+
+
+def _rounded(places: re.Match[str]) -> str:
+    """A hundredth of a point is less than anybody sees; six decimals are half of the file."""
+    return re.sub(r"-?\d+\.\d{3,}", lambda number: f"{float(number[0]):.2f}", places[0])
 
 
 def _smaller(image: re.Match[str]) -> str:
