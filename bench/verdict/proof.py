@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 from bench.cases import Case
 from bench.verdict.peers import ABOUT
-from bench.verdict.scenarios import Scenario
+from bench.verdict.scenarios import REQUESTS, Scenario
 from bench.verdict.seen import BUDGET
 from bench.verdict.simulate import TARE, Outcome
 from scipy.stats import binom
@@ -125,13 +125,18 @@ def _unchanged(blocked: Sequence[Outcome]) -> Case:
 def table(outcomes: Sequence[Outcome]) -> str:
     """False alarms and power of every method in every cell, and how to read them."""
     methods = [*outcomes[0].verdicts]
-    effects = ", ".join(f"+{100 * effect:g}" for effect in outcomes[0].effects[1:])
+    effects = ", ".join(f"{100 * effect:g}" for effect in outcomes[0].effects[1:])
+    usual = Scenario("")
     lines = [
-        f"{len(outcomes[0].words)} experiments a row, each judged by all with nothing to find and"
-        f" with the condition {effects} % slower in all of its requests. A cell is the share with"
-        " false alarms (slower, faster or of another shape, where nothing was), then after the bar"
-        f" the shares found at {effects} %, in per cent. Tare's budget is {100 * BUDGET:g} %: what"
-        " is smaller need not be found.",
+        f"{len(outcomes[0].words)} simulated experiments a row, {REQUESTS:,} requests a run, each"
+        f" judged by all: with nothing to find, and with all requests of the condition slower by"
+        f" {effects} %. Unless the scenario says otherwise, runs scatter by {100 * usual.run:g} %"
+        f" and the machine drifts by {100 * usual.drift:g} % from slot to slot"
+        " (`bench/verdict/scenarios.py`).",
+        "",
+        "A cell is the share of false alarms (slower, faster or of another shape, where nothing"
+        f" was), then after the bar the share found at {effects} %, in per cent. Tare's budget is"
+        f" {100 * BUDGET:g} %: what is smaller need not be found.",
         "",
         *(f"- {name}: {ABOUT[name]}." for name in methods if name in ABOUT),
         "",
