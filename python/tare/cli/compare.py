@@ -130,6 +130,15 @@ def compare(
             show_default=False,
         ),
     ] = None,
+    engine: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME|URL",
+            help="What counts the samples of a result folder: duckdb, spark[:MASTER],"
+            " clickhouse://...#TABLE or trino://...#TABLE. Default: duckdb.",
+            show_default=False,
+        ),
+    ] = None,
     as_json: AsJson = False,
     as_markdown: AsMarkdown = False,
     fail_on: FailOn = None,
@@ -155,8 +164,10 @@ def compare(
             raise InputError(f"{folders[0]}: --columns and --unit are for files of runs")
         if max_errors is not None:
             raise InputError(f"{folders[0]}: --max-errors is for files; a plan has its max_errors")
-        judgement = _of_results(folders, conditions or (), fraction, metric)
+        judgement = _of_results(folders, conditions or (), fraction, metric, engine)
     else:
+        if engine is not None:
+            raise InputError("--engine: is for a result folder; files are read in this process")
         if conditions:
             raise InputError("--condition: is for two result folders; files have no conditions")
         judgement = _of_files(
@@ -198,17 +209,23 @@ def _result_folders(what: Sequence[str]) -> list[Path]:
 
 
 def _of_results(
-    folders: Sequence[Path], conditions: Sequence[str], budget: float | None, primary: str | None
+    folders: Sequence[Path],
+    conditions: Sequence[str],
+    budget: float | None,
+    primary: str | None,
+    engine: str | None,
 ) -> Judgement:
     from tare.samples import read_result
     from tare.verdict import judge, judge_folders
 
     if len(folders) == 2:
+        if engine is not None:
+            raise InputError("--engine: is for one result folder; two are read in this process")
         old, new = folders
         return judge_folders(old, new, conditions, budget, primary)
     if conditions:
         raise InputError("--condition: is for two result folders; of one all are judged")
-    return judge(read_result(folders[0]).asked(budget, primary))
+    return judge(read_result(folders[0], engine).asked(budget, primary))
 
 
 def _named(baseline: str | None, what: Sequence[str]) -> dict[str, list[Path]]:

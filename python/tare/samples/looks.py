@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -191,12 +191,11 @@ def _sizes(samples: Table) -> dict[Group, int]:
 def _from(samples: Table, first: Mapping[Group, int]) -> Table:
     """The requests of each run and span from its first on."""
     import ibis
-    import pyarrow as pa
 
     if not any(first.values()):
         return samples
-    columns: Iterable[Any] = zip(*((*group, begin) for group, begin in first.items()), strict=True)
-    names = ("run_of", "span_of", "first")
-    begins = ibis.memtable(pa.table(dict(zip(names, map(list, columns), strict=True))))
-    joined = samples.join(begins, [samples.run == begins.run_of, samples.span == begins.span_of])
-    return joined.filter(joined.place >= joined.first).drop(*names)
+    branches: Any = [
+        ((samples.run == run) & (samples.span == span), begin)
+        for (run, span), begin in first.items()
+    ]
+    return samples.filter(samples.place >= ibis.cases(*branches, else_=0))

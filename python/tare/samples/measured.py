@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tare.samples.engine import connect
+from tare.samples.engines import open_engine
 from tare.samples.looks import Look, Looks, look, nothing
 from tare.samples.model import REQUEST, Experiment, Run
 from tare.samples.result import Result, open_result, readable
@@ -75,19 +76,22 @@ class _Part:
         return {run + self.offset: share for run, share in shares.items()}
 
 
-def read_result(folder: Path) -> Experiment:
+def read_result(folder: Path, engine: str | None = None) -> Experiment:
     """All runs of a result folder, invalid ones too, with their summaries.
+
+    `engine` counts the samples, as `open_engine` names it; unless given, DuckDB in this process.
 
     Slices in which something else had the CPU are left out in pairs, and so is the warm-up that
     runs still have in them: docs/statistics.md. Raises InputError when the folder is none.
     """
-    return read_with_looks(folder)[0]
+    return read_with_looks(folder, engine)[0]
 
 
-def read_with_looks(folder: Path) -> tuple[Experiment, Looks]:
+def read_with_looks(folder: Path, engine: str | None = None) -> tuple[Experiment, Looks]:
     """`read_result`, and what a report shows of it: how each run went, and where it was cut."""
     with readable(folder):
-        part = _Part(open_result(Path(folder)))
+        named = None if engine is None else open_engine(engine)
+        part = _Part(open_result(Path(folder), engine=named))
         manifest = part.result.manifest
         return _experiment([part], manifest["baseline"], manifest.get("control"))
 

@@ -19,6 +19,10 @@ if TYPE_CHECKING:
     from ibis.backends.duckdb import Backend
     from ibis.expr.types import Table
 
+    from tare.samples.engines import Engine
+
+_SLICES = 2**32
+
 
 @dataclass(frozen=True)
 class Result:
@@ -28,13 +32,17 @@ class Result:
     backend: Backend
     manifest: dict[str, Any]
     left_out: LeftOut
+    engine: Engine | None = None
+    """Where its samples are counted, if not in `backend`."""
 
     def samples(self) -> Table | None:
         """All samples of all runs with `latency_ns` and `left_out`; None when there are none."""
         import ibis
-        import pyarrow as pa
 
-        table = read_hive(self.backend, self.folder, "samples")
+        if self.engine is None:
+            table = read_hive(self.backend, self.folder, "samples")
+        else:
+            table = self.engine.table(self.folder, "samples")
         if table is None:
             return None
         ok: Any = table.ok.fill_null(False) if "ok" in table.columns else ibis.literal(True)
@@ -44,17 +52,19 @@ class Result:
         table = table.mutate(latency_ns=latency(table), ok=ok, span=span)
         if not self.left_out.slices or "slice" not in table.columns:
             return table.mutate(left_out=ibis.literal(False))
-        runs, slices = zip(*self.left_out.slices, strict=True)
-        hit = ibis.memtable(pa.table({"hit_run": runs, "hit_slice": slices}))
-        joined = table.left_join(hit, [table.run == hit.hit_run, table.slice == hit.hit_slice])
-        return joined.mutate(left_out=joined.hit_run.notnull()).drop("hit_run", "hit_slice")
+        # A set that every engine looks up at once; not all take a table from memory to join with.
+        place: Any = table.run.cast("int64") * _SLICES + table.slice.cast("int64")
+        hit = [run * _SLICES + one for run, one in sorted(self.left_out.slices)]
+        return table.mutate(left_out=place.isin(hit).fill_null(False))
 
 
-def open_result(folder: Path, backend: Backend | None = None) -> Result:
+def open_result(
+    folder: Path, backend: Backend | None = None, engine: Engine | None = None
+) -> Result:
     """Opens a result folder. Raises InputError when it is none."""
     manifest = read_manifest(folder)
-    engine = connect() if backend is None else backend
-    return Result(folder, engine, manifest, find_left_out(engine, folder, manifest))
+    own = connect() if backend is None else backend
+    return Result(folder, own, manifest, find_left_out(own, folder, manifest), engine)
 
 
 @contextmanager
