@@ -178,5 +178,19 @@ def test_too_little_to_show_says_so(tmp_path: Path) -> None:
     _, page = written(Synthetic(requests=40, blocks=1, invalid=()), folder)
     assert [one for one in sections(page) if one in NEW] == ["numbers", "distances", "warm-up"]
     text = "".join(page.text)
-    for reason in ("no spans", "quantiles could be compared", "no hidden second", "two blocks"):
+    for reason in (
+        "no spans",
+        "too few runs to compare quantiles",
+        "no hidden second",
+        "two blocks",
+    ):
         assert reason in text
+
+
+def test_runs_too_short_for_a_statistic_have_the_others(tmp_path: Path) -> None:
+    """One request a run: Anderson and Darling's statistic does not exist, Kolmogorov's does."""
+    made_up = Synthetic(requests=1, blocks=2, invalid=(), hooked=())
+    _, page = written(made_up, tmp_path / "result")
+    (label,) = labels(page, "Mean distance of each run")
+    assert "Kolmogorov" in label
+    assert "Anderson" not in label

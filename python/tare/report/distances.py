@@ -127,18 +127,17 @@ def _map(runs: Runs) -> Picture:
 
 def _ranges(found: Sequence[Runs]) -> Iterator[Picture]:
     for runs in found:
-        panels = [
-            (
-                title,
-                [
-                    ranges.Group(name, runs.colours[number], _spread(runs.within(matrix, number)))
-                    for number, name in enumerate(runs.conditions)
-                    if _spread(runs.within(matrix, number))
-                ],
-            )
-            for title, matrix in runs.matrices.items()
-        ]
-        if not panels[0][1]:
+        panels = []
+        for title, matrix in runs.matrices.items():
+            every = [
+                ranges.Group(name, colour, _spread(runs.within(matrix, number)))
+                for number, (name, colour) in enumerate(
+                    zip(runs.conditions, runs.colours, strict=True)
+                )
+            ]
+            if groups := [group for group in every if group.runs]:
+                panels.append((title, groups))
+        if not panels:
             continue
         said = "; ".join(
             f"{title} within {safe(group.name)} "

@@ -32,7 +32,8 @@ def section(result: Result) -> Section:
                 " for all quantiles at once with 95 % confidence, the grey one is the threshold.",
             )
         ],
-        absent="no condition has the runs that its quantiles could be compared by",
+        absent="too few runs to compare quantiles by, or verdicts of an older version: remove"
+        " verdicts.json to have the result judged anew",
     )
 
 

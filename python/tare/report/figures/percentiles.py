@@ -47,6 +47,6 @@ def draw(layout: Layout, lines: Sequence[Line]) -> "Figure":
     )
     longest = max(curve.tail[-1] for curve in every)
     scales.tail(axes.xaxis, longest, with_median=not layout.narrow)
-    axes.set_xlim(0, longest)
+    axes.set_xlim(0, longest or 1)  # one request has no tail
     axes.set_xlabel("percentile of requests")
     return figure
