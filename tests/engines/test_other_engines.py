@@ -7,9 +7,11 @@ from typing import Any
 
 import pytest
 from bench.verdict.scale_data import AT, experiment_of, write
+from tests.report.synthetic import Synthetic
 
 from tare.errors import InputError
 from tare.lab.ports import free_port
+from tare.samples import measured, read_result
 from tare.samples.engine import connect
 from tare.samples.engines import (
     Description,
@@ -127,3 +129,33 @@ def test_what_does_not_answer_is_named(url: str) -> None:
         open_engine(here).table(Path("nowhere"), "samples")
     assert "secret" not in str(raised.value)
     assert "\n" not in str(raised.value)
+
+
+@pytest.fixture(scope="module")
+def result(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """With failed runs, slices left out, and a warm-up to be looked for."""
+    return Synthetic(requests=2_000).write(tmp_path_factory.mktemp("result") / "result")
+
+
+def test_a_verdict_is_the_same_whoever_counts(
+    result: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("chdb", reason="needs the group 'engines'")
+    pytest.importorskip("pyspark", reason="needs the group 'engines'")
+    import clickhouse_connect
+    import ibis
+
+    expected = judge(read_result(result)).to_json()
+    by_spark = judge(read_result(result, "spark:local-cluster[2,1,1024]")).to_json()
+    assert by_spark == expected
+
+    client = clickhouse_connect.get_client(interface="chdb")
+    backend = ibis.clickhouse.from_connection(client)
+    files = f"{result}/samples/condition=*/block=*/run=*/samples.parquet"
+    backend.raw_sql(
+        f"CREATE TABLE of_result ENGINE = Memory AS SELECT * FROM file('{files}', Parquet)"
+        " SETTINGS use_hive_partitioning = 1"
+    )
+    url = "clickhouse://here/default#of_result"
+    monkeypatch.setattr(measured, "open_engine", lambda url: Engine(url, backend))
+    assert judge(read_result(result, url)).to_json() == expected
