@@ -22,14 +22,14 @@ NEW = ("spans", "numbers", "shift", "distances", "warm-up", "power", "control", 
 
 @pytest.fixture(scope="module")
 def usual(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str, Page]:
-    """Three spans, a control, and a warm-up of a tenth of each run."""
+    """Two spans, a control, and a warm-up of a tenth of each run."""
     folder = tmp_path_factory.mktemp("evidence") / "usual"
     made_up = Synthetic(
         requests=2_000,
         blocks=9,
         control=True,
         warm_up=0.1,
-        spans={"pay": 0.5, "order": 0.2},
+        spans={"pay": 0.5},
     )
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("XDG_STATE_HOME", str(folder.parent / "state"))
@@ -67,8 +67,7 @@ def test_all_is_there_but_what_nobody_measured(usual: tuple[Path, str, Page]) ->
 def test_figures_say_the_numbers_of_the_verdicts(usual: tuple[Path, str, Page]) -> None:
     folder, _, page = usual
     comparisons = json.loads((folder / "verdicts.json").read_text())["comparisons"]
-    request, *spans = labels(page, "Difference by quantile")
-    assert len(spans) == 2
+    request, _ = labels(page, "Difference by quantile")
     shapes = {
         one["condition"]: one["shape"]["shift"]
         for one in comparisons
@@ -99,16 +98,16 @@ def test_the_control_is_one_but_none_that_anybody_declared(usual: tuple[Path, st
 def test_distances_are_of_valid_runs(usual: tuple[Path, str, Page]) -> None:
     _, _, page = usual
     found = labels(page, "Mean distances of")
-    assert len(found) == 3
+    assert len(found) == 2
     assert all(label.startswith("Mean distances of 35 runs") for label in found)
 
 
 def test_spans_stand_in_the_order_of_their_effects(usual: tuple[Path, str, Page]) -> None:
     folder, _, _ = usual
     found = rows(folder, "Span by span")
-    assert sorted(name for name, *_ in found[:3]) == ["hook, order", "hook, pay", "hook, request"]
+    assert sorted(name for name, *_ in found[:2]) == ["hook, pay", "hook, request"]
     effects = [float(re.sub(r"[^\d.-]", "", row[2].replace("−", "-"))) for row in found]
-    assert len(effects) == 6
+    assert len(effects) == 4
     assert effects == sorted(effects, reverse=True)
 
 
@@ -116,7 +115,7 @@ def test_every_number_of_a_verdict_is_there(usual: tuple[Path, str, Page]) -> No
     folder, _, _ = usual
     comparisons = json.loads((folder / "verdicts.json").read_text())["comparisons"]
     found = {row[0]: row[1:] for row in rows(folder, "What each verdict rests on")}
-    assert len(found) == 6
+    assert len(found) == 4
     for one in comparisons:
         if one["role"] == "primary":
             shape = one["shape"]
@@ -163,7 +162,7 @@ def change(folder: Path, without: tuple[str, ...]) -> None:
 
 def test_verdicts_of_before_have_their_report(tmp_path: Path) -> None:
     folder = Synthetic(requests=400, invalid=(), control=True).write(tmp_path / "result")
-    write(folder)
+    read(folder)
     change(folder, ("shape", "warm_up_cuts", "controls", "threshold"))
     page = Page(write(folder).read_text(encoding="utf-8"))
     assert {"hook", "twin", "slower"} <= set(words(page))

@@ -213,7 +213,6 @@ def test_small_with_many_conditions(tmp_path: Path) -> None:
         requests=10_000,
         blocks=2,
         hooked=("c1", "c2"),
-        control=True,
     )
     html, _ = written(made_up, tmp_path / "result")
     assert len(html.encode()) < 3 * MEBIBYTE
