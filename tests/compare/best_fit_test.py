@@ -82,9 +82,14 @@ def test_people_see_it_beside_the_verdict(
     durations: dict[tuple[str, str], list[list[int]]], tmp_path: Path
 ) -> None:
     names = [f"{tmp_path}/bare", f"{tmp_path}/container"]
-    options = ["--columns", "start=start_us,duration=took_us", "--method", "published-bestfit"]
+    options = [
+        "--columns",
+        "start=start_us,duration=took_us,span=span",
+        "--method",
+        "published-bestfit",
+    ]
     table = " ".join(compare(*names, *options).split())
-    assert "published best-fit runs of 'new' (its run " in table
+    assert f"published best-fit runs of 'new', {SPANS[0]} (its run " in table
     assert "no part of it): AD = " in table
     assert "takes one run for all of its condition" in table
     assert "inconclusive new" in table

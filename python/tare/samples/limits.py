@@ -58,7 +58,7 @@ def remember(limits: Sequence[Limit]) -> Path:
     try:
         path = state_folder() / NAME
         path.parent.mkdir(parents=True, exist_ok=True)
-        with path.with_suffix(".lock").open("w") as lock:
+        with path.with_suffix(".lock").open("wb") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
             known, damage = _read(path)
             if damage:

@@ -116,7 +116,10 @@ def look(
     for group in sizes:
         places.setdefault((environments[group[0]], group[1]), []).append(group)
     cuts = {
-        place: _settled(groups, steady, conditions) if warm_up is None else warm_up
+        # However long some runs took to settle, half of the shortest is kept.
+        place: min(_settled(groups, steady, conditions), min(sizes[one] for one in groups) // 2)
+        if warm_up is None
+        else warm_up
         for place, groups in places.items()
     }
     first = {group: cuts[place] for place, groups in places.items() for group in groups}

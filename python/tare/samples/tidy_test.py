@@ -109,4 +109,19 @@ def test_a_clock_that_was_set_back_makes_its_run_invalid(tmp_path: Path) -> None
     (first, second) = read_files({"a": [back], "b": [late]}, "a", asked=ASKED).runs
     assert (first.valid, second.valid) == (False, True)
     # As seen from the row before the last in order.
-    assert first.reason == f"{back}: its clock was set back by 3,598 s on the way"
+    assert (
+        first.reason
+        == f"{back}: its clock was set back by 3,598 s on the way, or two recordings stand in it"
+    )
+
+
+def test_a_file_in_another_order_is_no_clock_set_back(tmp_path: Path) -> None:
+    users = written(
+        tmp_path / "a.csv", [f"{T + 10 * at},5,true" for _ in range(4) for at in range(9)]
+    )
+    asked = Asked({"start": "at", "duration": "took", "ok": "ok", "span": "span"}, "ms")
+    spans = tmp_path / "b.csv"
+    rows = [f"{T + 10 * at},5,true,{span}" for span in ("pay", "order") for at in range(9)]
+    spans.write_text("\n".join(["at,took,ok,span", *rows, ""]))
+    assert all(run.valid for run in read_files({"a": [users], "b": [users]}, "a", asked=ASKED).runs)
+    assert all(run.valid for run in read_files({"a": [spans], "b": [spans]}, "a", asked=asked).runs)

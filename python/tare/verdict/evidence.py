@@ -237,7 +237,7 @@ def _design_minimum(blank: Evidence) -> int:
 
 def _constant(runs: Sequence[Run]) -> bool:
     return any(
-        run.answered > 1 and min(run.quantiles.values()) == max(run.quantiles.values())
+        run.answered >= MANY and min(run.quantiles.values()) == max(run.quantiles.values())
         for run in runs
         if run.valid and run.quantiles
     )
