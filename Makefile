@@ -64,7 +64,7 @@ test: PACKAGES := test
 test: native hello busy ## every test that needs no server beyond Debian's packages
 	@cargo test --locked $(REST)
 	@RUSTFLAGS='--cfg loom' CARGO_TARGET_DIR=target/loom cargo test --locked --release -p tare-shm loom
-	@.venv/bin/pytest
+	@.venv/bin/pytest -n auto --dist loadfile
 
 .PHONY: test-integration
 test-integration: PACKAGES := test

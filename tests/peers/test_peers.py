@@ -142,7 +142,9 @@ def test_two_files_of_k6_get_a_verdict_by_one_command(tmp_path: Path, server: Se
             tmp_path,
         )
     done = subprocess.run(
-        [sys.executable, "-m", "tare", "compare", "old.json", "new.json", "--json"],
+        # The server of these tests fails on purpose.
+        [sys.executable, "-m", "tare", "compare", "old.json", "new.json", "--json",
+         "--max-errors", "50%"],
         cwd=tmp_path, text=True, capture_output=True, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
