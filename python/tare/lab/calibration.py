@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 
+import tomli_w
+
 from tare.errors import InputError
 from tare.plan import Plan, expected, parse, refused
 from tare.plan.calibration import MICROSECOND, Calibration
@@ -50,7 +52,7 @@ def calibrations(
     requests = offer.requests or {ONE_REQUEST: _own_busy_wait(plan, offer.variable)}
     for name, busy_ns in requests.items():
         variables = {delay: {offer.variable: _us(busy_ns + delay)} for delay in {0, *delays}}
-        text = _toml(_data(plan, name, variables, repetitions * blocks))
+        text = tomli_w.dumps(_data(plan, name, variables, repetitions * blocks))
         derived = parse(text, f"{plan.source[0]} ({name})", plan.folder)
         assert derived.control_name is not None
         steps = {
@@ -122,23 +124,3 @@ def _own_busy_wait(plan: Plan, variable: str) -> int:
 
 def _us(duration_ns: int) -> str:
     return str(duration_ns // MICROSECOND)
-
-
-def _toml(table: dict[str, Any]) -> str:
-    return "".join(f"{_text(key)} = {_value(value)}\n" for key, value in table.items())
-
-
-def _value(value: Any) -> str:
-    """A value of TOML on one line; a plan has no dates."""
-    if isinstance(value, dict):
-        return (
-            "{ " + ", ".join(f"{_text(key)} = {_value(one)}" for key, one in value.items()) + " }"
-        )
-    if isinstance(value, list):
-        return "[" + ", ".join(map(_value, value)) + "]"
-    return _text(value) if isinstance(value, str) else json.dumps(value)
-
-
-def _text(text: str) -> str:
-    """A basic string: JSON's own but for DEL, which TOML wants escaped."""
-    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")

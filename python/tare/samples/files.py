@@ -71,8 +71,8 @@ def open_files(
 ) -> Files:
     """Reads the files of each condition; `asked` is what they do not say of themselves.
 
-    `warm_up` is a number of first requests in time order, or "auto": of each span the longest of
-    the runs' warm-ups, for all alike. Raises InputError for what cannot be read.
+    `warm_up` is a number of first requests in time order, or "auto": of each span where all
+    conditions have settled. Raises InputError for what cannot be read.
     """
     backend = connect()
     runs = tuple(

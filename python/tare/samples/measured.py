@@ -65,8 +65,8 @@ class _Part:
         return [where + line for line in (*own, *self.result.left_out.warnings)]
 
     @property
-    def known(self) -> float:
-        """Requests, as far as the manifest says; infinitely many where another engine has them."""
+    def requests(self) -> float:
+        """How many, as far as the manifest says; infinitely many where another engine has them."""
         if self.result.engine is not None:
             return inf
         return sum(entry.get("requests") or 0 for entry in self.result.manifest["runs"])
@@ -132,7 +132,7 @@ def _experiment(
     tables = [table for part in parts if (table := part.samples()) is not None]
     conditions = {entry["run"]: (entry["environment"], entry["condition"]) for entry in entries}
     samples = ibis.union(*tables) if len(tables) > 1 else next(iter(tables), None)
-    if samples is not None and sum(part.known for part in parts) <= KEPT:
+    if samples is not None and sum(part.requests for part in parts) <= KEPT:
         samples = samples.cache()
     turns = {place: blocks for part in parts for place, blocks in part.turns.items()}
     seen = nothing() if samples is None else look(samples, conditions, turns=turns)

@@ -45,7 +45,7 @@ class Run:
     endpoint: str | None = None
     """The file or URL that the run's requests came from or went to."""
     quantiles: Mapping[float, float] = field(default_factory=dict)
-    """Response times in ns at probabilities, the deciles and 0.95, 0.99: the run's shape."""
+    """Response times in ns at probabilities, its shape: `looks.SHAPE`."""
     steadiness: str | None = None
     """How the run went: `flat`, `warm-up`, `slowdown`, `no steady state`; None where not known."""
 
@@ -78,7 +78,7 @@ class Experiment:
     control: str | None = None
     """The condition that is the baseline once more, unknown to its author; None without one."""
     distances: Mapping[Place, Distances] = field(default_factory=dict)
-    """Between all valid runs of an environment and span."""
+    """Between all runs of an environment and span that answered."""
     limits: Mapping[tuple[str, str, str], float] = field(default_factory=dict)
     """Differences in ns that calibration did not detect, by environment, span and metric."""
     resolution_ns: float = 0.0

@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tare.errors import InputError
-from tare.samples.engine import connect, exactly, first_line, latency
+from tare.samples.engine import connect, first_line, latency
+from tare.samples.engines import Engine
 from tare.samples.manifest import read_manifest
 from tare.samples.model import REQUEST
 from tare.samples.quiet import LeftOut, find_left_out
@@ -18,8 +19,6 @@ from tare.samples.quiet import LeftOut, find_left_out
 if TYPE_CHECKING:
     from ibis.backends.duckdb import Backend
     from ibis.expr.types import Table
-
-    from tare.samples.engines import Engine
 
 _SLICES = 2**32
 
@@ -39,10 +38,8 @@ class Result:
         """All samples of all runs with `latency_ns` and `left_out`; None when there are none."""
         import ibis
 
-        if self.engine is None:
-            table = read_hive(self.backend, self.folder, "samples")
-        else:
-            table = self.engine.table(self.folder, "samples")
+        engine = self.engine or Engine("duckdb", self.backend)
+        table = engine.table(self.folder, "samples")
         if table is None:
             return None
         ok: Any = table.ok.fill_null(False) if "ok" in table.columns else ibis.literal(True)
@@ -83,17 +80,4 @@ def readable(folder: Path) -> Iterator[None]:
 
 def read_hive(backend: Backend, folder: Path, name: str) -> Table | None:
     """One table of a result folder with condition (string), block and run (int) from its paths."""
-    files = sorted((folder / name).glob("condition=*/block=*/run=*/*.parquet"))
-    if not files:
-        return None
-    table = backend.read_parquet(
-        [exactly(file) for file in files],
-        hive_partitioning=True,
-        hive_types_autocast=False,
-        union_by_name=True,
-    )
-    return table.mutate(
-        condition=table.condition.cast("string"),
-        block=table.block.cast("int32"),
-        run=table.run.cast("int32"),
-    )
+    return Engine("duckdb", backend).table(folder, name)

@@ -6,19 +6,6 @@ import numpy.typing as npt
 
 from tare.stats.arrays import finite
 
-BATCH = 5
-
-
-def mser5(series: npt.ArrayLike) -> int | None:
-    """How many first values of a series (n,) to drop, a multiple of 5, by MSER-5 (White 1997).
-
-    The means of batches of five are cut by `mser`. None as there.
-    """
-    values = finite(series)
-    count = values.size // BATCH
-    cut = mser(values[: count * BATCH].reshape(count, BATCH).mean(axis=1))
-    return None if cut is None else cut * BATCH
-
 
 def mser(batches: npt.ArrayLike) -> int | None:
     """How many first batches, of means (k,), to drop, by the rule of MSER-m (White 1997).

@@ -2,12 +2,23 @@
 """MSER-5 against its definition and on series with a known warm-up."""
 
 import numpy as np
+import numpy.typing as npt
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from tare.stats.arrays import Array
-from tare.stats.warm_up import BATCH, mser5
+from tare.stats.warm_up import mser
+
+BATCH = 5
+
+
+def mser5(series: npt.ArrayLike) -> int | None:
+    """By its definition: `mser` of means of five."""
+    values = np.asarray(series, dtype=float)
+    count = values.size // BATCH
+    cut = mser(values[: count * BATCH].reshape(count, BATCH).mean(axis=1))
+    return None if cut is None else cut * BATCH
 
 
 def literal(values: Array) -> int | None:

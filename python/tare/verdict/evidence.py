@@ -257,8 +257,9 @@ def _outlier(runs: Sequence[Run]) -> float:
 
 
 def _unsteady(runs: Sequence[Run]) -> bool:
-    known = [run.steadiness for run in runs if run.valid and run.steadiness is not None]
-    return bool(known) and all(one == UNSTEADY for one in known)
+    """Of all valid runs, every one: those too short to tell may well have been steady."""
+    kinds = [run.steadiness for run in runs if run.valid]
+    return bool(kinds) and all(kind == UNSTEADY for kind in kinds)
 
 
 def _values(runs: Sequence[Run], metric: str) -> dict[tuple[int, int], float]:

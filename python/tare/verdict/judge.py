@@ -40,7 +40,9 @@ def judge_together(experiments: Mapping[str, Experiment]) -> Judgement:
     known = {name: without_control(one) for name, one in experiments.items()}
     for one in known.values():
         _check(one)
-    primary, exploratory = _evidence(known)
+    exploratory = _exploratory(known)
+    cpu = {_place(one): one for one in exploratory if one.metric == CPU}
+    primary = [replace(one, cpu=cpu.get(_place(one))) for one in _primary(known)]
     for name, control in alarms:
         conditions = {run.condition for run in known[name].runs}
         primary = [
@@ -63,32 +65,28 @@ def judge_together(experiments: Mapping[str, Experiment]) -> Judgement:
     )
 
 
-def _evidence(experiments: Mapping[str, Experiment]) -> tuple[list[Evidence], list[Evidence]]:
-    """Of the primary metrics, with all that the rules look at, and of all other metrics."""
-    primary: list[Evidence] = []
-    exploratory: list[Evidence] = []
-    compared = [_places(experiment) for experiment in experiments.values()]
-    count = sum(map(len, compared))
-    for experiment, places in zip(experiments.values(), compared, strict=True):
-        metrics = [
-            name
-            for name in (*LATENCIES, CPU)
-            if name != experiment.primary and any(name in run.summaries for run in experiment.runs)
-        ]
-        primary += [
-            with_shape(weigh(experiment, runs, condition, experiment.primary, count), experiment)
-            for condition, runs in places
-        ]
-        exploratory += [
-            weigh(experiment, runs, condition, metric, 1)
-            for condition, runs in places
-            for metric in metrics
-            if any(metric in run.summaries for run in runs)
-        ]
-    primary = adjusted_shapes(_adjusted(primary, holm))
-    exploratory = _adjusted(exploratory, benjamini_hochberg)
-    cpu = {_place(one): one for one in exploratory if one.metric == CPU}
-    return [replace(one, cpu=cpu.get(_place(one))) for one in primary], exploratory
+def _primary(experiments: Mapping[str, Experiment]) -> list[Evidence]:
+    """Of the primary metrics, with the shapes of their distributions."""
+    compared = {name: _places(experiment) for name, experiment in experiments.items()}
+    count = sum(map(len, compared.values()))
+    found = [
+        with_shape(weigh(experiment, runs, condition, experiment.primary, count), experiment)
+        for name, experiment in experiments.items()
+        for condition, runs in compared[name]
+    ]
+    return adjusted_shapes(_adjusted(found, holm))
+
+
+def _exploratory(experiments: Mapping[str, Experiment]) -> list[Evidence]:
+    """Of all other metrics."""
+    found = [
+        weigh(experiment, runs, condition, metric, 1)
+        for experiment in experiments.values()
+        for condition, runs in _places(experiment)
+        for metric in (*LATENCIES, CPU)
+        if metric != experiment.primary and any(metric in run.summaries for run in runs)
+    ]
+    return _adjusted(found, benjamini_hochberg)
 
 
 def _cuts(experiments: Mapping[str, Experiment]) -> dict[Place, list[Cut]]:
@@ -97,7 +95,7 @@ def _cuts(experiments: Mapping[str, Experiment]) -> dict[Place, list[Cut]]:
     names = dict.fromkeys(name for one in experiments.values() for name in one.cuts)
     for name in names:
         having = {key: one.cuts[name] for key, one in experiments.items() if name in one.cuts}
-        for evidence in _evidence(having)[0]:
+        for evidence in _primary(having):
             word, _ = rules.apply(evidence)
             cut = Cut(name, word, evidence.relative, evidence.low, evidence.high)
             found.setdefault(_place(evidence), []).append(cut)
