@@ -4,6 +4,8 @@ SHELL := /bin/bash
 .DEFAULT_GOAL := help
 PYTHON := .venv/bin/python
 export CARGO_TERM_QUIET ?= true
+# The tests start `tare` some hundreds of times: it should be compiled once.
+unexport PYTHONDONTWRITEBYTECODE
 
 # The preload library cannot be compiled with the rest: see "Native rules" in CONTRIBUTING.md.
 PRELOAD := --profile preload -p tare-hook-preload
@@ -64,7 +66,7 @@ test: PACKAGES := test
 test: native hello busy ## every test that needs no server beyond Debian's packages
 	@cargo test --locked $(REST)
 	@RUSTFLAGS='--cfg loom' CARGO_TARGET_DIR=target/loom cargo test --locked --release -p tare-shm loom
-	@.venv/bin/pytest -n auto --dist loadfile
+	@.venv/bin/pytest -n 3 --dist worksteal
 
 .PHONY: test-integration
 test-integration: PACKAGES := test

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The command line: one file a command; each reads arguments, calls one function, prints."""
 
+import gc
 import io
 import os
 import signal
@@ -14,6 +15,10 @@ from tare import __version__
 from tare.cli import calibrate, compare, doctor, native, report, run
 from tare.cli.streams import silence, tell
 from tare.errors import TareError
+
+# Importing libraries makes a million objects that stay; looking through them again and again for
+# garbage would take a tenth of every command.
+gc.set_threshold(100_000)
 
 app = typer.Typer(
     name="tare",
