@@ -84,4 +84,4 @@ def _distances(kept: Array) -> Distances:
     """Between all runs but those of the control, which no shape is asked of."""
     numbers = np.arange(kept.shape[0] * kept.shape[1]).reshape(kept.shape[1], -1)[:, :2]
     found = between([*kept[:2].reshape(-1, kept.shape[2])])
-    return Distances(tuple(numbers.T.ravel().tolist()), found["ks"], found["ad"])
+    return Distances(tuple(numbers.T.ravel().tolist()), found)

@@ -67,8 +67,8 @@ def test_the_readers_find_the_same(name: str) -> None:
             assert run.quantiles == pytest.approx(there.shape(group), rel=1e-12)
         known, distances = there.distances[seen.PLACE], experiment.distances[seen.PLACE]
         at = [known.runs.index(run) for run in distances.runs]
-        np.testing.assert_allclose(distances.ks, known.ks[np.ix_(at, at)])
-        np.testing.assert_allclose(distances.ad, known.ad[np.ix_(at, at)], atol=1e-9)
+        np.testing.assert_allclose(distances.of["ks"], known.of["ks"][np.ix_(at, at)])
+        np.testing.assert_allclose(distances.of["ad"], known.of["ad"][np.ix_(at, at)], atol=1e-9)
 
 
 def test_the_warm_up_of_one_run_is_left_out_of_all() -> None:

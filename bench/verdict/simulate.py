@@ -98,7 +98,7 @@ def carried_out(task: Task) -> Outcome:
                 mde.append(np.nan if comparison.mde is None else comparison.mde)
             verdicts.append({TARE: _as_number(comparison.verdict)})
             verdicts[-1] |= peers.in_process(
-                latencies[0], latencies[1], experiment.distances[seen.PLACE].ad
+                latencies[0], latencies[1], experiment.distances[seen.PLACE].of["ad"]
             )
             means.append((latencies[0].mean(axis=1), latencies[1].mean(axis=1)))
     for name, (program, many) in peers.TOOLS.items():

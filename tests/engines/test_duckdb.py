@@ -11,7 +11,7 @@ import pytest
 from tare.errors import InputError
 from tare.samples.engine import connect
 from tare.samples.engines import describe, exact
-from tare.stats.distances import between
+from tare.stats.distances import between, kinds_from
 
 AT = (0.1, 0.5, 0.9, 0.99)
 
@@ -54,9 +54,11 @@ def test_a_description_is_what_numpy_computes(rows: int, monkeypatch: pytest.Mon
     for span, apart in found.distances.items():
         assert apart.runs == (3, 4, 17)
         answered = [latency[ok] for ok, latency in (of(table, run, span) for run in apart.runs)]
-        expected_of = between(answered)
-        assert apart.ks == pytest.approx(expected_of["ks"], rel=1e-12)
-        assert apart.ad == pytest.approx(expected_of["ad"], rel=1e-12)
+        kinds = kinds_from(min(latency.min() for latency in answered))
+        expected_of = between(answered, kinds)
+        assert apart.of.keys() == expected_of.keys()
+        for kind in kinds:
+            assert apart.of[kind] == pytest.approx(expected_of[kind], rel=1e-12)
 
 
 def of(table: pa.Table, run: int, span: str) -> tuple[Any, Any]:

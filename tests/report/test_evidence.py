@@ -17,6 +17,7 @@ from tare.samples import controls
 from tare.stats.power import detectable
 from tare.verdict.judgement import Control
 
+SPANS = ("request", "pay")
 NEW = ("spans", "numbers", "shift", "distances", "warm-up", "power", "control", "calibration")
 
 
@@ -146,9 +147,30 @@ def test_the_power_curve_is_that_of_the_verdict(usual: tuple[Path, str, Page]) -
         known = power.scatter(result, one)
         assert known is not None
         assert known.blocks == min(one["runs"].values())
-        least = detectable(known.deviation, known.blocks, True, power.level(result))
+        least = detectable(known.deviation, known.blocks, True, power.level(result, one))
         assert least is not None
         assert expm1(least) == pytest.approx(one["mde"])
+
+
+def test_blocks_had_best_been_shorter(usual: tuple[Path, str, Page]) -> None:
+    """A block's own scatter is what these runs have; more requests in it tell nothing."""
+    folder, _, _ = usual
+    found = {row[0]: row[1:] for row in rows(folder, "What you could have seen with more runs")[4:]}
+    assert found.keys() == {f"{name}, {span}" for name in ("hook", "twin") for span in SPANS}
+    for blocks, measured, besides, error, best, length, then in found.values():
+        now, shorter = (float(one.removesuffix(" %")) for one in (error, then))
+        assert int(best) > int(blocks)
+        assert 0 < shorter < now
+        assert measured != besides != length
+
+
+def test_distances_are_told_by_every_statistic(usual: tuple[Path, str, Page]) -> None:
+    folder, _, _ = usual
+    found = rows(folder, "How far the runs lie apart")
+    assert [row[0] for row in found] == ["hook, pay", "hook, request", "twin, pay", "twin, request"]
+    for row in found:
+        assert len(row) == 5
+        assert all(" to " in cell for cell in row[1:])
 
 
 def change(folder: Path, without: tuple[str, ...]) -> None:

@@ -11,7 +11,8 @@ from tare.report.figures import heat, ranges
 from tare.report.figures.canvas import SERIES, inline
 from tare.report.pictures import Picture, colours
 from tare.report.result import Result
-from tare.report.sections import Figures, Section
+from tare.report.sections import Figures, Section, Table
+from tare.report.tables import where
 from tare.report.words import plural, safe
 
 if TYPE_CHECKING:
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 PLACES = 6
 """Environments and spans that are drawn, whole requests first."""
 NAMES = {"ks": "Kolmogorov–Smirnov", "ad": "Anderson–Darling"}
+TOLD = NAMES | {"cvm": "Cramér–von Mises", "w1": "Wasserstein of logs"}
 
 
 @dataclass(frozen=True)
@@ -77,8 +79,29 @@ def section(result: Result) -> Section:
                 f" most, in order of blocks.{note}",
             ),
         ],
+        tables=[
+            Table(
+                "Mean distance of runs, within a condition to between both",
+                ("condition", *TOLD.values()),
+                list(_means(result)),
+            )
+        ],
         absent="no two runs have requests that succeeded",
     )
+
+
+def _means(result: Result) -> Iterator[Sequence[str]]:
+    for one in sorted(result.primary_comparisons, key=result.rank):
+        if one["shape"] is None:
+            continue
+        apart = {found.statistic: found for found in one["shape"].apart}
+        yield (
+            where(result, *(one.get(key) for key in ("environment", "condition", "span"))),
+            *(
+                f"{apart[kind].within:.3g} to {apart[kind].between:.3g}" if kind in apart else "–"
+                for kind in TOLD
+            ),
+        )
 
 
 def _runs(result: Result, place: "Place") -> Runs:
@@ -101,7 +124,7 @@ def _runs(result: Result, place: "Place") -> Runs:
         [result.called(name) for name in names],
         [colours(result).get(name, SERIES[0]) for name in names],
         [0, *accumulate(map(len, groups))],
-        {NAMES[kind]: getattr(known, kind)[np.ix_(at, at)] for kind in NAMES},
+        {NAMES[kind]: known.of[kind][np.ix_(at, at)] for kind in NAMES},
     )
 
 

@@ -80,7 +80,8 @@ def numbers(result: Result) -> Section:
         heading="What each verdict rests on",
         how="The threshold is the largest of the budget, the detection limit that calibration"
         " measured and the step of the clock; p is by sign flips of the block differences, KS and"
-        " AD p by relabelling whole runs within blocks, Holm's over all comparisons that decide.",
+        " AD p by relabelling whole runs within blocks, Holm's over all comparisons that decide,"
+        " from outer spans to inner ones.",
         tables=[
             Table("Numbers behind the verdicts", NUMBER_COLUMNS, list(_numbers(result))),
         ],

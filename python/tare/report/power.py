@@ -7,6 +7,7 @@ from functools import partial
 from math import expm1, log, log1p
 from typing import Any
 
+from tare.report import time_split
 from tare.report.figures import power
 from tare.report.figures.canvas import SERIES, inline
 from tare.report.pictures import Picture, colours
@@ -55,7 +56,8 @@ def section(result: Result) -> Section:
         name="More runs",
         heading="What you could have seen with more runs",
         how="The upright line is where this experiment stands: follow a curve to the right to see"
-        " what more blocks would buy, if their differences scatter as these did.",
+        " what more blocks would buy, if their differences scatter as these did. The last table"
+        " says how long the blocks had best been, in the time that this took.",
         figures=[
             Figures(
                 list(_pictures(result, known)),
@@ -64,7 +66,10 @@ def section(result: Result) -> Section:
                 " bands reach to the upper 80 % bound of the scatter.",
             )
         ],
-        tables=[Table("Power of this experiment", COLUMNS, list(_rows(result, known)))],
+        tables=[
+            Table("Power of this experiment", COLUMNS, list(_rows(result, known))),
+            Table("The same time, split otherwise", time_split.COLUMNS, time_split.rows(result)),
+        ],
         absent="no condition has two blocks with differences that scatter",
     )
 
@@ -86,9 +91,12 @@ def scatter(result: Result, comparison: dict[str, Any]) -> Scatter | None:
     return Scatter(found[1] + 1, found[0], upper_spread(*found))
 
 
-def level(result: Result) -> float:
-    """What the least p of the comparisons that decide is held against."""
-    return result.experiment.alpha / max(len(result.primary_comparisons), 1)
+def level(result: Result, comparison: dict[str, Any]) -> float:
+    """What the least p of the comparisons that decide is held against, as `verdict.judge` does."""
+    inner = result.experiment.parents
+    outermost = [one for one in result.primary_comparisons if one.get("span") not in inner]
+    shared = result.primary_comparisons if comparison.get("span") in inner else outermost
+    return result.experiment.alpha / len(shared)
 
 
 Known = Sequence[tuple[dict[str, Any], Scatter]]
@@ -149,7 +157,7 @@ def _curve(
 ) -> power.Curve:
     from tare.stats.power import detectable, power_curve
 
-    alpha = level(result)
+    alpha = level(result, comparison)
     difference = log1p(result.threshold(comparison))
     found = [detectable(deviation, number, True, alpha, SHARE) for number in blocks]
     return power.Curve(

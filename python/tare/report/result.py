@@ -192,11 +192,13 @@ def _comparison(entry: dict[str, Any]) -> dict[str, Any]:
 
 
 def _shape(entry: dict[str, Any] | None) -> "Shape | None":
-    from tare.verdict.judgement import Quantile, Shape
+    from tare.verdict.judgement import Apart, Quantile, Shape
 
     if entry is None:
         return None
-    return Shape(**{**entry, "shift": tuple(Quantile(**one) for one in entry["shift"])})
+    shift = tuple(Quantile(**one) for one in entry["shift"])
+    apart = tuple(Apart(**one) for one in entry.get("apart") or ())
+    return Shape(**{**entry, "shift": shift, "apart": apart})
 
 
 def _unique(runs: list[dict[str, Any]], key: str) -> list[str]:

@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from tare.errors import InputError
 from tare.samples.model import REQUEST, Distances, Place
-from tare.stats.distances import Pairs
+from tare.stats.distances import Pairs, kinds_from
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -138,10 +138,10 @@ def distances(histograms: Sequence[tuple[int, Histogram]]) -> dict[Place, Distan
         counts = np.concatenate([one.requests for _, one in mine])
         index = np.repeat(np.arange(len(mine)), [one.middle.size for _, one in mine])
         order = np.lexsort((index, values))
-        pairs = Pairs([one.answered for _, one in mine])
+        pairs = Pairs([one.answered for _, one in mine], kinds_from(values.min()))
         pairs.add(values[order], index[order], counts[order])
         runs = tuple(run for run, _ in mine)
-        found["", span] = Distances(runs, pairs.matrix("ks"), pairs.matrix("ad"))
+        found["", span] = Distances(runs, pairs.matrices())
     return found
 
 

@@ -15,6 +15,7 @@ from tare.samples.formats import read
 from tare.samples.formats.asked import NOTHING, Asked
 from tare.samples.looks import SHAPE, Group, Look, Looks, look, nothing
 from tare.samples.model import REQUEST, Experiment, Run
+from tare.samples.span_tree import parents
 from tare.samples.tidy import Requests, tidy
 
 if TYPE_CHECKING:
@@ -106,6 +107,7 @@ def experiment_of(
         for histogram in one.requests.histograms
     ]
     histograms = [_run_of_histogram(file, number, one) for number, file, one in counted]
+    around = parents(one.requests.table for one in files.runs if isinstance(one.requests, Requests))
     between = distances([(number, one) for number, _, one in counted])
 
     def at(one: Look) -> Experiment:
@@ -124,6 +126,7 @@ def experiment_of(
             budget,
             primary,
             distances=between | dict(one.distances),
+            parents=around,
             resolution_ns=files.seen.resolution_ns,
         )
 

@@ -14,6 +14,7 @@ from tare.samples.engines import open_engine
 from tare.samples.looks import Look, Looks, look, nothing
 from tare.samples.model import REQUEST, Experiment, Run
 from tare.samples.result import Result, open_result, readable
+from tare.samples.span_tree import parents
 from tare.samples.steadiness import taking_turns, with_place
 
 if TYPE_CHECKING:
@@ -139,6 +140,7 @@ def _experiment(
     spans = _spans(entries, seen.at_cut)
     left_out = {run: share for part in parts for run, share in part.left_out.items()}
     declared = parts[0].result.manifest
+    around = parents(table for part in parts if (table := part.result.samples()) is not None)
 
     def at(one: Look) -> Experiment:
         return Experiment(
@@ -158,6 +160,7 @@ def _experiment(
             alpha=declared.get("alpha", 0.05),
             control=control,
             distances=one.distances,
+            parents=around,
             limits=_limits(declared),
             resolution_ns=seen.resolution_ns,
         )

@@ -54,12 +54,11 @@ class Run:
 class Distances:
     """How far the distributions of runs lie apart: symmetric matrices (r, r), in order of `runs`.
 
-    `ks` is Kolmogorov and Smirnov's statistic, `ad` Anderson and Darling's.
+    `of` has them by statistic, some of `stats.distances.KINDS`, and always `ks` and `ad`.
     """
 
     runs: tuple[int, ...]
-    ks: Array
-    ad: Array
+    of: Mapping[str, Array]
 
 
 @dataclass(frozen=True)
@@ -79,6 +78,8 @@ class Experiment:
     """The condition that is the baseline once more, unknown to its author; None without one."""
     distances: Mapping[Place, Distances] = field(default_factory=dict)
     """Between all runs of an environment and span that answered."""
+    parents: Mapping[str, str] = field(default_factory=dict)
+    """The span around each span that is part of another."""
     limits: Mapping[tuple[str, str, str], float] = field(default_factory=dict)
     """Differences in ns that calibration did not detect, by environment, span and metric."""
     resolution_ns: float = 0.0

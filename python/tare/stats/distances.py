@@ -81,6 +81,10 @@ class Pairs:
         np.fill_diagonal(found, 0.0)
         return found
 
+    def matrices(self) -> dict[str, Array]:
+        """All statistics that were wanted."""
+        return {kind: self.matrix(kind) for kind in self._found}
+
     def _blocks(
         self, values: npt.NDArray[np.number], runs: Integers, counts: Integers
     ) -> Iterator[Block]:
@@ -112,7 +116,12 @@ def between(runs: Sequence[npt.ArrayLike], kinds: Sequence[str] = ("ks", "ad")) 
     order = np.argsort(values, kind="stable")
     pairs = Pairs([int(count.sum()) for _, count in tables], kinds)
     pairs.add(values[order], index[order], counts[order])
-    return {kind: pairs.matrix(kind) for kind in kinds}
+    return pairs.matrices()
+
+
+def kinds_from(least: float) -> tuple[str, ...]:
+    """The statistics that there are of values from `least` on: not all have a logarithm."""
+    return tuple(kind for kind in KINDS if kind != "w1" or least > 0)
 
 
 def _counted(ordered: Array) -> tuple[Array, npt.NDArray[np.int32]]:

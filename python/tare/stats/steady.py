@@ -58,6 +58,8 @@ class Steadiness:
     kind: Kind
     cut: int | None
     segments: tuple[Segment, ...]
+    noise: float = 0.0
+    """n times the variance of the mean log latency of n requests, correlated as they are."""
 
 
 def classify(batches: npt.ArrayLike, edges: npt.ArrayLike) -> Steadiness | None:
@@ -88,9 +90,9 @@ def classify(batches: npt.ArrayLike, edges: npt.ArrayLike) -> Steadiness | None:
     bounds = _bounds(points, variance, (mser(values) or 0) // group)
     lengths = np.diff(bounds)
     levels = np.add.reduceat(points, bounds[:-1]) / lengths
-    noise = WITHIN_NOISE * np.sqrt(variance * (1 / lengths[:, None] + 1 / lengths))
+    close = WITHIN_NOISE * np.sqrt(variance * (1 / lengths[:, None] + 1 / lengths))
     difference = levels[:, None] - levels
-    one_level = np.abs(difference) <= np.maximum(SAME, noise)
+    one_level = np.abs(difference) <= np.maximum(SAME, close)
 
     in_second_half = np.clip(bounds[1:] - np.maximum(bounds[:-1], count / 2), 0, None)
     steady = int(np.argmax(one_level @ in_second_half))
@@ -103,15 +105,16 @@ def classify(batches: npt.ArrayLike, edges: npt.ArrayLike) -> Steadiness | None:
         Segment(int(start), int(end), float(np.exp(level)))
         for start, end, level in zip(ends[:-1], ends[1:], levels, strict=True)
     )
+    noise = variance * float(places[-1]) / count
     settled = on_it[begins] and share[begins] >= 1 - DISTURBED and bounds[begins] <= count / 2
     if not settled:
-        return Steadiness("no steady state", None, segments)
+        return Steadiness("no steady state", None, segments, noise)
     if begins == 0:
-        return Steadiness("flat", 0, segments)
+        return Steadiness("flat", 0, segments, noise)
     before = difference[:begins, steady] * ~on_it[:begins]
     faster = lengths[:begins][before < 0].sum() > DISTURBED * count
     kind: Kind = "slowdown" if faster else "warm-up" if (before > 0).any() else "flat"
-    return Steadiness(kind, segments[begins].start, segments)
+    return Steadiness(kind, segments[begins].start, segments, noise)
 
 
 def common_cut(conditions: Iterable[Iterable[Steadiness]]) -> int:

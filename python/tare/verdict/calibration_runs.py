@@ -20,7 +20,7 @@ from tare.samples.model import REQUEST, Place
 from tare.stats.distances import between
 from tare.stats.interval import paired_difference
 from tare.stats.permutation import least_p, sign_flip
-from tare.stats.run_distance import run_distance_p
+from tare.stats.run_distance import comparable, run_distance_p
 from tare.stats.two_samples import anderson_darling, kolmogorov_smirnov
 from tare.verdict.calibration import (
     BETWEEN_RUNS,
@@ -171,11 +171,10 @@ def _by_distances(group: Sequence[_Pair], alpha: float) -> dict[str, _Outcome]:
     slowed = np.repeat([False, True], len(group))
     blocks = np.tile([pair.block for pair in group], 2)
     distances = between(runs, BETWEEN_RUNS)
-    # The test wants distances that grow like squares, as Anderson and Darling's does.
-    distances["ks"] **= 2
+    sizes = [run.size for run in runs]
     found = {}
     for name in BETWEEN_RUNS:
-        p = run_distance_p(distances[name], slowed, blocks)
+        p = run_distance_p(comparable(name, distances[name], sizes), slowed, blocks)
         assert p is not None  # there are several blocks, each with both
         found[name] = _Outcome(p, None, p <= alpha)
     return found

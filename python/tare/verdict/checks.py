@@ -7,10 +7,11 @@ from collections.abc import Iterator, Sequence
 from itertools import groupby, permutations
 
 from tare.samples.model import REQUEST, Experiment, Run
+from tare.stats.quantile import LEAST_BEYOND, supported
 from tare.verdict.evidence import Evidence
 from tare.verdict.words import count, duration, percent
 
-TAIL_REQUESTS = 10
+TAIL = 0.99
 FAR = 300
 
 
@@ -84,11 +85,12 @@ def errors(runs: Sequence[Run], experiment: Experiment) -> Iterator[str]:
 
 def tail(runs: Sequence[Run], experiment: Experiment) -> Iterator[str]:  # noqa: ARG001
     """A p99 of few requests is one or two of them."""
-    short = [run.answered for run in runs if run.valid and run.answered < 100 * TAIL_REQUESTS]
+    answered = [run.answered for run in runs if run.valid]
+    short = [requests for requests in answered if not supported(requests, TAIL)]
     if short:
         yield (
-            f"{count(len(short), 'run')} with fewer than {100 * TAIL_REQUESTS:,} requests (fewest:"
-            f" {min(short):,}): p99 rests on fewer than {TAIL_REQUESTS} of them"
+            f"{count(len(short), 'run')} with too few requests for a p99 (fewest: {min(short):,}):"
+            f" it rests on fewer than {LEAST_BEYOND} of them"
         )
 
 

@@ -71,6 +71,8 @@ class Evidence(Measured):
     flipped: Cut | None = None
     """One of the cuts of the warm-up that tells something else."""
     cpu: Evidence | None = None
+    around: str | None = None
+    """The span around this one that does not differ, where this one by itself would."""
 
     @property
     def runs(self) -> int:
@@ -83,6 +85,11 @@ class Evidence(Measured):
         if self.p_adjusted is None or self.low is None or self.high is None:
             return False
         return self.p_adjusted <= self.alpha and (self.low > 0 or self.high < 0)
+
+    @property
+    def by_itself(self) -> bool:
+        """Whether it would differ, were it all that is asked about."""
+        return self.p is not None and replace(self, p_adjusted=self.p).significant
 
     @property
     def other_unit(self) -> bool:

@@ -3,13 +3,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import fields, replace
 
 from tare.errors import InputError
 from tare.samples.model import Experiment, Run
-from tare.stats.arrays import Array
-from tare.stats.multiplicity import benjamini_hochberg, holm
+from tare.stats.gatekeeping import gatekeep
+from tare.stats.multiplicity import benjamini_hochberg
 from tare.verdict import checks, rules
 from tare.verdict.control import controls, without_control
 from tare.verdict.cuts import with_cuts
@@ -24,8 +24,9 @@ def judge(experiment: Experiment) -> Judgement:
     """Compares every condition with the baseline, in every environment, span and metric.
 
     The primary metric carries the verdict, with p-values adjusted by Holm over all its
-    comparisons; the other metrics are exploratory, adjusted by Benjamini-Hochberg. Raises
-    InputError when there is no baseline, nothing to compare it with, or no such metric.
+    comparisons, or where spans lie inside of others from the outer to the inner; the other metrics
+    are exploratory, adjusted by Benjamini-Hochberg. Raises InputError when there is no baseline,
+    nothing to compare it with, or no such metric.
     """
     return judge_together({"": experiment})
 
@@ -67,14 +68,42 @@ def judge_together(experiments: Mapping[str, Experiment]) -> Judgement:
 
 def _primary(experiments: Mapping[str, Experiment]) -> list[Evidence]:
     """Of the primary metrics, with the shapes of their distributions."""
-    compared = {name: _places(experiment) for name, experiment in experiments.items()}
-    count = sum(map(len, compared.values()))
-    found = [
-        with_shape(weigh(experiment, runs, condition, experiment.primary, count), experiment)
-        for name, experiment in experiments.items()
-        for condition, runs in compared[name]
+    compared = [
+        (experiment, condition, runs)
+        for experiment in experiments.values()
+        for condition, runs in _places(experiment)
     ]
-    return adjusted_shapes(_adjusted(found, holm))
+    outermost = sum(runs[0].span not in experiment.parents for experiment, _, runs in compared)
+    found = []
+    for experiment, condition, runs in compared:
+        inner = runs[0].span in experiment.parents
+        shared = len(compared) if inner else outermost
+        weighed = weigh(experiment, runs, condition, experiment.primary, shared)
+        found.append(with_shape(weighed, experiment))
+    return adjusted_shapes(_from_outside(found, [one.parents for one, _, _ in compared]))
+
+
+def _from_outside(
+    evidence: Sequence[Evidence], parents: Sequence[Mapping[str, str]]
+) -> list[Evidence]:
+    """With adjusted p-values; a span is asked about only where the one around it differed."""
+    known = [place for place, one in enumerate(evidence) if one.p is not None]
+    index = {_place(evidence[place]): number for number, place in enumerate(known)}
+    around: list[int | None] = []
+    for place in known:
+        environment, condition, span = _place(evidence[place])
+        outer = parents[place].get(span)
+        while outer is not None and (environment, condition, outer) not in index:
+            outer = parents[place].get(outer)
+        around.append(None if outer is None else index[environment, condition, outer])
+    adjusted = gatekeep([evidence[place].p or 0.0 for place in known], around).tolist()
+    found = list(evidence)
+    for place, p, whole in zip(known, adjusted, around, strict=True):
+        one = replace(evidence[place], p_adjusted=p)
+        if whole is not None and adjusted[whole] > one.alpha and one.by_itself:
+            one = replace(one, around=evidence[known[whole]].span)
+        found[place] = one
+    return found
 
 
 def _exploratory(experiments: Mapping[str, Experiment]) -> list[Evidence]:
@@ -86,7 +115,7 @@ def _exploratory(experiments: Mapping[str, Experiment]) -> list[Evidence]:
         for metric in (*LATENCIES, CPU)
         if metric != experiment.primary and any(metric in run.summaries for run in runs)
     ]
-    return _adjusted(found, benjamini_hochberg)
+    return _adjusted(found)
 
 
 def _cuts(experiments: Mapping[str, Experiment]) -> dict[Place, list[Cut]]:
@@ -138,11 +167,8 @@ def _places(experiment: Experiment) -> list[tuple[str, list[Run]]]:
     ]
 
 
-def _adjusted(
-    evidence: Sequence[Evidence], method: Callable[[list[float]], Array]
-) -> list[Evidence]:
-    known = [one.p for one in evidence if one.p is not None]
-    adjusted = iter(method(known).tolist())
+def _adjusted(evidence: Sequence[Evidence]) -> list[Evidence]:
+    adjusted = iter(benjamini_hochberg([one.p for one in evidence if one.p is not None]).tolist())
     return [one if one.p is None else replace(one, p_adjusted=next(adjusted)) for one in evidence]
 
 

@@ -329,7 +329,7 @@ def test_a_tail_of_few_requests_is_told() -> None:
     whole = blocks(noisy(1.1))
     few = replace(whole.runs[0], requests=1_000, answered=520)
     warnings = judge(replace(whole, runs=(few, *whole.runs[1:]))).warnings
-    assert any("1 run with fewer than 1,000 requests (fewest: 520)" in one for one in warnings)
+    assert any("1 run with too few requests for a p99 (fewest: 520)" in one for one in warnings)
 
 
 def test_failures_and_left_out_load_are_told() -> None:

@@ -68,6 +68,18 @@ class Shape:
     """The smaller of both by Holm, over all comparisons."""
     shift: tuple[Quantile, ...]
     pages: tuple[Page, ...] = ()
+    apart: tuple[Apart, ...] = ()
+
+
+@dataclass(frozen=True)
+class Apart:
+    """The mean distance between two runs by one statistic, as `stats.distances.KINDS` names it."""
+
+    statistic: str
+    within: float
+    """Of runs of one condition."""
+    between: float
+    """Of runs of both."""
 
 
 @dataclass(frozen=True)

@@ -49,7 +49,7 @@ def experiment(by_run: dict[tuple[str, int], Array], **more: object) -> Experime
         for number, ((condition, block), values) in enumerate(by_run.items(), start=1)
     )
     apart = between([*by_run.values()])
-    distances = {("host", "request"): Distances(tuple(run.run for run in runs), **apart)}
+    distances = {("host", "request"): Distances(tuple(run.run for run in runs), apart)}
     return replace(
         Experiment(runs, "plain", paired=True, budget=0.03, distances=distances),
         **more,  # type: ignore[arg-type]

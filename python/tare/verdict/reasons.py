@@ -126,6 +126,14 @@ def shape_changed(evidence: Evidence) -> str:
     return f"{_subject(evidence)} {beside}, yet the distribution moved: {moved}."
 
 
+def part_of(evidence: Evidence) -> str:
+    """That the whole does not differ."""
+    return (
+        f"{_subject(evidence)} is {_effect(evidence)} ({_range(evidence)}), but a part is judged"
+        f" only where the whole differs, and '{evidence.around}' does not surely."
+    )
+
+
 def not_enough(evidence: Evidence) -> str:
     """What could have been seen, and how many runs would see the budget."""
     seen = (

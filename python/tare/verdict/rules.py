@@ -47,6 +47,7 @@ RULES = (
     Rule("faster", lambda e: _changed(e) and (e.relative or 0) < 0, reasons.changed),
     Rule("unchanged", lambda e: e.equivalent and not e.moved, reasons.unchanged),
     Rule("shape-changed", _shape_alone, reasons.shape_changed),
+    Rule("inconclusive", lambda e: e.around is not None, reasons.part_of),
     Rule("inconclusive", lambda _: True, reasons.not_enough),
 )
 

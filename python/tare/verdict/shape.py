@@ -8,14 +8,16 @@ from dataclasses import replace
 from math import expm1
 
 import numpy as np
+import numpy.typing as npt
 
 from tare.samples.model import Experiment, Run
+from tare.stats.arrays import Array
 from tare.stats.fan_out import meets_slowest, slower_than
 from tare.stats.multiplicity import holm
-from tare.stats.run_distance import run_distance_p
+from tare.stats.run_distance import comparable, run_distance_p
 from tare.stats.shift import shift_function
 from tare.verdict.evidence import Evidence
-from tare.verdict.judgement import LEVEL, Page, Quantile, Shape
+from tare.verdict.judgement import LEVEL, Apart, Page, Quantile, Shape
 
 HIGHEST = 0.99
 PAGES = (10, 36, 100)
@@ -39,12 +41,11 @@ def with_shape(evidence: Evidence, experiment: Experiment) -> Evidence:
     at = [distances.runs.index(run.run) for run in runs]
     is_second = np.arange(len(runs)) >= len(first)
     block = np.array([b for b, _ in (*first, *second)]) if evidence.paired else None
-    each = 1 / np.array([run.answered for run in runs])
-    # The statistic grows with the requests of both runs; how far they lie apart does not.
-    scale = each[:, None] + each
+    sizes = [run.answered for run in runs]
+    mine = {kind: matrix[np.ix_(at, at)] for kind, matrix in distances.of.items()}
     ks, ad = (
-        run_distance_p(matrix, is_second, block)
-        for matrix in (distances.ks[np.ix_(at, at)] ** 2, distances.ad[np.ix_(at, at)] * scale)
+        run_distance_p(comparable(kind, mine[kind], sizes), is_second, block)
+        for kind in ("ks", "ad")
     )
     probabilities = [q for q in sorted(runs[0].quantiles) if q <= HIGHEST]
     one, two = (
@@ -57,7 +58,16 @@ def with_shape(evidence: Evidence, experiment: Experiment) -> Evidence:
     bands = zip(probabilities, shift.estimate, shift.low, shift.high, strict=True)
     moved = tuple(Quantile(q, *(expm1(float(x)) for x in numbers)) for q, *numbers in bands)
     pages = _pages([*first.values()], [*second.values()])
-    return replace(evidence, shape=Shape(ks, ad, ad, moved, pages))
+    # Not all statistics are there of runs of a request or two.
+    known = {kind: matrix for kind, matrix in mine.items() if np.isfinite(matrix).all()}
+    apart = tuple(_apart(kind, matrix, is_second) for kind, matrix in known.items())
+    return replace(evidence, shape=Shape(ks, ad, ad, moved, pages, apart))
+
+
+def _apart(statistic: str, distances: Array, is_second: npt.NDArray[np.bool_]) -> Apart:
+    alike = is_second[:, None] == is_second
+    within = distances[np.triu(alike, 1)]
+    return Apart(statistic, float(within.mean()), float(distances[~alike].mean()))
 
 
 def _zero(runs: Sequence[Run]) -> bool:

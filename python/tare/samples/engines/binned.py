@@ -70,12 +70,14 @@ def _described(rows: pa.Table, errors: int, at: Sequence[float]) -> Described:
 def _distances(rows: pa.Table, runs: npt.NDArray[np.int64]) -> tuple[Distances, float]:
     """Distances between runs, and the share of a run in its fullest bin: inside of one bin two
     distributions cannot get further apart than at its ends by more."""
-    from tare.stats.distances import Pairs
+    from tare.stats.distances import Pairs, kinds_from
 
     index = np.searchsorted(runs, rows["run"].to_numpy())
     counts = rows["requests"].to_numpy()
     sizes = np.bincount(index, counts)
-    pairs = Pairs(sizes)
-    pairs.add(rows["bin"].to_numpy(), index, counts)
-    found = Distances(tuple(runs.tolist()), pairs.matrix("ks"), pairs.matrix("ad"))
+    low, high = bounds(rows["bin"].to_numpy())
+    middle = (low + high - 1) / 2
+    pairs = Pairs(sizes, kinds_from(middle.min()))
+    pairs.add(middle, index, counts)
+    found = Distances(tuple(runs.tolist()), pairs.matrices())
     return found, float((counts / sizes[index]).max())

@@ -23,6 +23,9 @@ EXACT_ROWS = {"duckdb": 200_000_000}
 """Up to so many samples are described exactly by an engine that sorts them, in about a minute on
 two cores; an engine that counts each latency, and hands the counts over, has a tenth of it."""
 
+EVERY_KIND = 20_000_000
+"""Up to so many samples distances are told by every statistic; beyond, by those that are tested."""
+
 MOST_THREADS = 8
 """More would wait for the one that reads the stream."""
 
@@ -92,7 +95,7 @@ def _of_span(
     answered: Table, rows: Sequence[Mapping[str, Any]], at: Sequence[float]
 ) -> tuple[Array, Distances]:
     """Quantiles (runs, probabilities) and distances between runs."""
-    from tare.stats.distances import Pairs
+    from tare.stats.distances import Pairs, kinds_from
     from tare.stats.ordered_quantiles import OrderedQuantiles
 
     sizes = [row["answered"] for row in rows]
@@ -100,9 +103,10 @@ def _of_span(
     least, most = min(row["least"] for row in rows), max(row["most"] for row in rows)
     quantiles = OrderedQuantiles(sizes, at)
     threads = min(len(os.sched_getaffinity(0)), MOST_THREADS)
-    with Turns([Pairs(sizes) for _ in range(threads)]) as turns:
+    kinds = kinds_from(least) if sum(sizes) <= EVERY_KIND else ("ks", "ad")
+    with Turns([Pairs(sizes, kinds) for _ in range(threads)]) as turns:
         for counts in counts_in_order(answered, runs, least, most):
             turns.add(counts)
             quantiles.add(*counts)
         pairs = turns.merged()
-    return quantiles.table(), Distances(tuple(runs), pairs.matrix("ks"), pairs.matrix("ad"))
+    return quantiles.table(), Distances(tuple(runs), pairs.matrices())

@@ -1,0 +1,124 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How the time of an experiment had best been split between blocks and the requests in them."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from math import expm1, log, sqrt
+from typing import TYPE_CHECKING, Any
+
+from tare.report.result import Result
+from tare.report.tables import where
+from tare.report.words import count, duration, percent
+from tare.stats.budget_split import Components, best_split, components
+from tare.verdict.evidence import LEAST_PAIRED
+
+if TYPE_CHECKING:
+    from tare.samples.model import Run
+
+COLUMNS = (
+    "condition",
+    "blocks",
+    "measured in each",
+    "besides",
+    "standard error",
+    "best blocks",
+    "best length",
+    "standard error then",
+)
+SECOND = 1e9
+
+
+@dataclass(frozen=True)
+class Time:
+    """What a block of this experiment cost, in seconds."""
+
+    measured: float
+    besides: float
+    """Starting, warming up and stopping everything in it."""
+
+
+def rows(result: Result) -> list[Sequence[str]]:
+    """A row for each condition whose blocks say what they cost and how far they scatter."""
+    return [row for one in result.primary_comparisons if (row := _row(result, one))]
+
+
+def _row(result: Result, comparison: dict[str, Any]) -> Sequence[str] | None:
+    environment, span = comparison.get("environment") or "", comparison.get("span")
+    here = [run for run in result.experiment.runs if run.environment == environment]
+    time = _time(here)
+    pairs = list(_pairs(result, [run for run in here if run.span == span], comparison))
+    if time is None or len(pairs) < 2:
+        return None
+    requests = sum(min(a.answered, b.answered) for a, b in pairs) // len(pairs)
+    found = _components(result, pairs, requests)
+    if found is None or not found.within > 0:
+        return None
+    budget = len(pairs) * (time.measured + time.besides)
+    each = time.measured / requests
+    best = best_split(found, time.besides, each, budget, LEAST_PAIRED)
+    if best is None:
+        return None
+    error = sqrt((found.between + found.within / requests) / len(pairs))
+    return (
+        where(result, *(comparison.get(key) for key in ("environment", "condition", "span"))),
+        count(len(pairs)),
+        duration(time.measured * SECOND),
+        duration(time.besides * SECOND),
+        percent(expm1(error), signed=False),
+        count(best.runs),
+        duration(best.requests * each * SECOND),
+        percent(expm1(best.standard_error), signed=False),
+    )
+
+
+def _time(runs: Sequence["Run"]) -> Time | None:
+    """None where there is one block only, or its beginnings and ends are not known."""
+    times: dict[int, list[tuple[int, int]]] = {}
+    for run in runs:
+        if run.started_ns is None or run.ended_ns is None:
+            return None
+        times.setdefault(run.block, []).append((run.started_ns, run.ended_ns))
+    if len(times) < 2:
+        return None
+    measured = sum(map(_covered, times.values())) / SECOND
+    starts, ends = zip(*(time for block in times.values() for time in block), strict=True)
+    whole = (max(ends) - min(starts)) / SECOND
+    # Before the first block there is what lies between any two.
+    return Time(measured / len(times), max(whole - measured, 0.0) / (len(times) - 1))
+
+
+def _covered(times: Sequence[tuple[int, int]]) -> int:
+    """Nanoseconds in which at least one of the runs was measured."""
+    total, until = 0, 0
+    for start, end in sorted(times):
+        total += max(end - max(start, until), 0)
+        until = max(until, end)
+    return total
+
+
+def _pairs(
+    result: Result, runs: Sequence["Run"], comparison: dict[str, Any]
+) -> Iterator[tuple["Run", "Run"]]:
+    """The valid runs of baseline and condition of each block."""
+    sides = [
+        {run.block: run for run in runs if run.valid and run.condition == name}
+        for name in (result.baseline, comparison["condition"])
+    ]
+    for block in sorted(sides[0].keys() & sides[1].keys()):
+        if all(side[block].summaries.get(result.primary, 0) > 0 for side in sides):
+            yield sides[0][block], sides[1][block]
+
+
+def _components(
+    result: Result, pairs: Sequence[tuple["Run", "Run"]], requests: int
+) -> Components | None:
+    """Of the differences of blocks, each of which has the noise of both of its runs."""
+    steadiness = result.looks.steadiness
+    if any((run.run, run.span) not in steadiness for pair in pairs for run in pair):
+        return None
+    differences = [
+        log(two.summaries[result.primary]) - log(one.summaries[result.primary])
+        for one, two in pairs
+    ]
+    noise = [sum(steadiness[run.run, run.span].noise for run in pair) for pair in pairs]
+    return components(differences, noise, [requests] * len(pairs))
