@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 from tests.lab.conftest import HELD, HOLD, Experiment, born, family, none_left, wait_until
@@ -191,17 +192,17 @@ def test_as_an_ordinary_user(experiment: Experiment) -> None:
             break
     else:
         pytest.skip("an ordinary user may not read this clone, or no interpreter")
-    experiment.write_plan()
-    experiment.folder.chmod(0o777)
-    for folder in experiment.folder.parents:
-        if folder.stat().st_mode & 0o5 != 0o5:
-            folder.chmod(0o755)
-    command = [*nobody, python, "-m", "tare", "run", str(experiment.plan), "--blocks", "1"]
-    command += ["--out", str(experiment.result)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
-    assert done.returncode == 0, done.stderr
-    assert all(run["valid"] for run in experiment.manifest["runs"])
-    assert (experiment.result / "manifest.json").stat().st_uid == 65534
+    # Every start of pytest closes the folder above its own to others.
+    with TemporaryDirectory() as folder:
+        experiment.folder = Path(folder)
+        experiment.folder.chmod(0o777)
+        experiment.write_plan()
+        command = [*nobody, python, "-m", "tare", "run", str(experiment.plan), "--blocks", "1"]
+        command += ["--out", str(experiment.result)]
+        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+        assert done.returncode == 0, done.stderr
+        assert all(run["valid"] for run in experiment.manifest["runs"])
+        assert (experiment.result / "manifest.json").stat().st_uid == 65534
 
 
 def command_line(pid: int) -> str:

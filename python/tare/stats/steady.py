@@ -120,11 +120,11 @@ def classify(batches: npt.ArrayLike, edges: npt.ArrayLike) -> Steadiness | None:
 def common_cut(conditions: Iterable[Iterable[Steadiness]]) -> int:
     """The request from which the runs of all conditions are compared.
 
-    By then at least three of four runs of each condition have settled. A warm-up comes in every
-    run; a run that shifted late, as none of its siblings did, does not take half of all runs with
-    it. Runs without a steady state do not count; 0 where no run has one.
+    From then on at least three of four runs of each condition are no more seen to settle. A warm-up
+    comes in every run; runs that shifted late, as few of their siblings did, do not take half of
+    all runs with them. Runs without a steady state are never seen to settle.
     """
-    cuts = [sorted(run.cut for run in runs if run.cut is not None) for runs in conditions]
+    cuts = [sorted(run.cut or 0 for run in runs) for runs in conditions]
     return max((one[ceil(SETTLED * len(one)) - 1] for one in cuts if one), default=0)
 
 
