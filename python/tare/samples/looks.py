@@ -5,9 +5,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from tare.samples.engines import Described, describe
+from tare.samples.engines import Described, Kept, describe
 from tare.samples.model import REQUEST
 from tare.samples.steadiness import NOBODY, steadiness
 from tare.stats.steady import Steadiness, common_cut
@@ -108,13 +109,15 @@ def look(
     conditions: Mapping[int, Place],
     warm_up: int | None = None,
     turns: Mapping[str, Sequence[Sequence[int]]] = NOBODY,
+    kept: Kept | None = None,
 ) -> Looks:
     """Looks at samples with `run`, `span`, `place` (0, 1 ... in time order), `latency_ns`, `ok`.
 
     `conditions` has the environment and the condition of each run. All runs of an environment and
     span have one end of the warm-up, a number of requests, so that whatever is compared there is
     compared alike: `warm_up`, or None for where all conditions have settled.
-    `turns` are the runs that took turns, for `steadiness`.
+    `turns` are the runs that took turns, for `steadiness`. `kept` has the histograms of these
+    samples, if there are any.
     """
     sizes = _sizes(samples)
     steady = steadiness(samples, turns)
@@ -137,8 +140,8 @@ def look(
         sizes,
         steady,
         cuts,
-        _look(samples, environments, first),
-        {name: _look(samples, environments, begins) for name, begins in others.items()},
+        _look(samples, environments, first, kept),
+        {name: _look(samples, environments, begins, kept) for name, begins in others.items()},
         _resolution(samples),
     )
 
@@ -153,15 +156,26 @@ def _settled(
     return common_cut(by_condition.values())
 
 
-def _look(samples: Table, environments: Mapping[int, str], first: Mapping[Group, int]) -> Look:
-    kept = _from(samples, first).select("run", "span", "latency_ns", "ok")
+def _look(
+    samples: Table,
+    environments: Mapping[int, str],
+    first: Mapping[Group, int],
+    kept: Kept | None,
+) -> Look:
+    looked_at = _from(samples, first).select("run", "span", "latency_ns", "ok")
     groups: dict[Group, Described] = {}
     distances: dict[Place, Distances] = {}
     error = 0.0
     for environment in dict.fromkeys(environments.values()):
         here = [run for run, its in environments.items() if its == environment]
-        mine = kept.filter(kept.run.isin(here)) if len(here) < len(environments) else kept
-        found = describe(mine, SHAPE)
+        mine = looked_at
+        if len(here) < len(environments):
+            mine = looked_at.filter(looked_at.run.isin(here))
+        if kept is None:
+            found = describe(mine, SHAPE)
+        else:
+            which = environment, sorted(first.items())
+            found = describe(mine, SHAPE, count=partial(kept.histogram, which=which))
         groups |= found.groups
         distances |= {(environment, span): one for span, one in found.distances.items()}
         error = max(error, found.ks_error)

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tare.samples.engine import connect
-from tare.samples.engines import open_engine
+from tare.samples.engines import Kept, open_engine
 from tare.samples.looks import Look, Looks, look, nothing
 from tare.samples.model import REQUEST, Experiment, Run
 from tare.samples.result import Result, open_result, readable
@@ -71,6 +71,12 @@ class _Part:
         if self.result.engine is not None:
             return inf
         return sum(entry.get("requests") or 0 for entry in self.result.manifest["runs"])
+
+    @property
+    def kept(self) -> Kept | None:
+        """Its histograms; None where its samples are not in its folder."""
+        engine = self.result.engine
+        return Kept(self.result.folder) if engine is None or engine.reads_files else None
 
     @property
     def turns(self) -> dict[str, list[list[int]]]:
@@ -136,7 +142,8 @@ def _experiment(
     if samples is not None and sum(part.requests for part in parts) <= KEPT:
         samples = samples.cache()
     turns = {place: blocks for part in parts for place, blocks in part.turns.items()}
-    seen = nothing() if samples is None else look(samples, conditions, turns=turns)
+    kept = parts[0].kept if len(parts) == 1 else None
+    seen = nothing() if samples is None else look(samples, conditions, turns=turns, kept=kept)
     spans = _spans(entries, seen.at_cut)
     left_out = {run: share for part in parts for run, share in part.left_out.items()}
     declared = parts[0].result.manifest

@@ -5,12 +5,14 @@ from tare.samples.engines.binned import describe_histogram
 from tare.samples.engines.describing import describe
 from tare.samples.engines.description import Described, Description
 from tare.samples.engines.histogram import histogram
+from tare.samples.engines.kept import Kept
 from tare.samples.engines.opened import Engine, open_engine
 
 __all__ = [
     "Described",
     "Description",
     "Engine",
+    "Kept",
     "describe",
     "describe_histogram",
     "histogram",

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from tare.samples.engines.binned import describe_histogram
@@ -15,6 +15,7 @@ from tare.samples.engines.turns import Turns
 from tare.samples.model import Distances
 
 if TYPE_CHECKING:
+    import pyarrow as pa
     from ibis.expr.types import Table
 
     from tare.stats.arrays import Array
@@ -30,19 +31,29 @@ MOST_THREADS = 8
 """More would wait for the one that reads the stream."""
 
 
-def describe(samples: Table, at: Sequence[float], *, exact: bool | None = None) -> Description:
+Count = Callable[["Table"], "pa.Table"]
+
+
+def _count(samples: Table) -> pa.Table:
+    return histogram(samples).to_pyarrow()
+
+
+def describe(
+    samples: Table, at: Sequence[float], *, exact: bool | None = None, count: Count = _count
+) -> Description:
     """Describes every run and span of `samples`, with type 7 quantiles at the probabilities `at`.
 
     `samples` has `run` (whole numbers), `span`, `latency_ns` (whole numbers, null where a request
     failed without an answer) and `ok`. Unless `exact` says so, the number of samples decides
-    whether every request counts or a histogram is made, from above `EXACT_ROWS` on.
+    whether every request counts or a histogram is made, from above `EXACT_ROWS` on; `count` makes
+    it, or has it already.
     Raises InputError for latencies that no request has.
     """
     if exact is None:
         most = EXACT_ROWS.get(samples.get_backend().name, EXACT_ROWS["duckdb"] // 10)
         exact = samples.count().to_pyarrow().as_py() <= most
     if not exact:
-        return describe_histogram(histogram(samples).to_pyarrow(), at)
+        return describe_histogram(count(samples), at)
     rows = _totals(samples)
     quantiles: dict[Group, Mapping[float, float]] = {}
     distances = {}

@@ -24,6 +24,11 @@ class Engine:
     url: str
     backend: Any
 
+    @property
+    def reads_files(self) -> bool:
+        """Whether it reads the files of a result; else a table of its own has the samples."""
+        return _name(self.url) in FILES
+
     def table(self, folder: Path, name: str) -> Table | None:
         """One table of a result folder with condition (text), block and run (int32).
 
