@@ -25,6 +25,8 @@ LIMIT = Limit(
     date="2026-01-01T00:00:00+00:00",
     version="1.0",
 )
+WIDER = "of what can be told here"
+"""Beside the band of the first screen, where it is wider than the budget."""
 
 
 def page(folder: Path, limits: list[Limit]) -> Page:
@@ -45,6 +47,7 @@ def test_the_curve_of_each_statistic_and_its_date(tmp_path: Path) -> None:
         "p50 10.0\u00a0% at 0\u00a0ns, 40.0\u00a0% at 50.0\u00a0µs, 90.0\u00a0% at 100\u00a0µs"
         in wide
     )
+    assert WIDER in " ".join(found.text)
 
 
 def test_a_service_that_nobody_calibrated_has_no_such_section(tmp_path: Path) -> None:
@@ -52,3 +55,4 @@ def test_a_service_that_nobody_calibrated_has_no_such_section(tmp_path: Path) ->
     assert ("section", {"id": "calibration"}) not in found.tags
     assert ("a", {"href": "#calibration"}) not in found.tags
     assert "tare calibrate" in " ".join(found.text)
+    assert WIDER not in " ".join(found.text)

@@ -14,6 +14,7 @@ from tare.samples.measured import read_result
 
 def test_a_histogram_is_counted_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     counted = []
+
     def noted(samples: Any) -> Any:
         counted.append(samples)
         return histogram(samples)

@@ -103,7 +103,11 @@ def _card(
         reason=typeset(safe(comparison.get("reason") or "No valid run to compare.", 240)),
         brief=_brief(comparison),
         strip=_strip(
-            effect.get("relative"), bounds.get("low"), bounds.get("high"), result.budget, reach
+            effect.get("relative"),
+            bounds.get("low"),
+            bounds.get("high"),
+            result.threshold(comparison),
+            reach,
         ),
     )
 
@@ -112,19 +116,20 @@ def _reach(result: Result) -> float:
     """The largest difference that a strip must show: the same for all cards, to compare them."""
     sizes = [result.budget, 0.001]
     for one in result.primary_comparisons:
+        sizes.append(result.threshold(one))
         parts = {**one["effect"], **one["interval"]}
         sizes += [abs(parts[key]) for key in ("relative", "low", "high") if parts.get(key)]
     return 1.15 * max(sizes)
 
 
 def _strip(
-    value: float | None, low: float | None, high: float | None, budget: float, reach: float
+    value: float | None, low: float | None, high: float | None, threshold: float, reach: float
 ) -> Strip:
     def place(fraction: float) -> float:
         return round(50 + 50 * fraction / reach, 2)
 
     return Strip(
-        band=(place(-budget), place(budget)),
+        band=(place(-threshold), place(threshold)),
         zero=50.0,
         interval=None if low is None or high is None else (place(low), place(high)),
         value=None if value is None else place(value),

@@ -66,7 +66,7 @@ def section(result: Result) -> Section:
         heading="How far the runs lie apart",
         how="Runs of one condition make a faint square on the diagonal where they are alike; a"
         " condition that differs is strong beside it, and a strong cross is one run unlike its"
-        " siblings.",
+        " siblings. The table has the mean distance of runs of one condition, then of both.",
         figures=[
             Figures(
                 [_map(one) for one in found if one.ends[-1] > 1],
@@ -92,7 +92,7 @@ def section(result: Result) -> Section:
 
 def _means(result: Result) -> Iterator[Sequence[str]]:
     for one in sorted(result.primary_comparisons, key=result.rank):
-        if one["shape"] is None:
+        if one["shape"] is None or not one["shape"].apart:
             continue
         apart = {found.statistic: found for found in one["shape"].apart}
         yield (

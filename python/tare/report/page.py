@@ -122,6 +122,8 @@ def _content(result: Result) -> dict[str, Any]:
     title = words.safe(result.manifest.get("name") or result.folder.name, 60)
     summary = _summary(result)
     budget = f"within the budget of ±{words.percent(result.budget, signed=False)}"
+    if any(result.threshold(one) > result.budget for one in result.primary_comparisons):
+        budget += ", or of what can be told here"
     content = {
         "result": result,
         "title": title,

@@ -61,6 +61,7 @@ def forest(result: Result) -> Iterator[Picture]:
                 value=one["effect"]["relative"],
                 low=one["interval"].get("low"),
                 high=one["interval"].get("high"),
+                threshold=result.threshold(one),
             )
             for one in sorted(result.ranked, key=result.rank)
             if one.get("environment") == environment and one["effect"].get("relative") is not None
@@ -76,7 +77,7 @@ def forest(result: Result) -> Iterator[Picture]:
             f"Differences from {safe(result.baseline)}: {said}. "
             f"Budget {percent(result.budget, signed=False)} either way."
         )
-        draw = partial(effects.draw, effects=rows, budget=result.budget)
+        draw = partial(effects.draw, effects=rows)
         yield Picture(environment, inline(draw, label))
 
 

@@ -39,7 +39,11 @@ class Time:
 
 def rows(result: Result) -> list[Sequence[str]]:
     """A row for each condition whose blocks say what they cost and how far they scatter."""
-    return [row for one in result.primary_comparisons if (row := _row(result, one))]
+    return [
+        row
+        for one in sorted(result.primary_comparisons, key=result.rank)
+        if (row := _row(result, one))
+    ]
 
 
 def _row(result: Result, comparison: dict[str, Any]) -> Sequence[str] | None:

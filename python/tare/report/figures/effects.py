@@ -23,12 +23,19 @@ class Effect:
     value: float | None
     low: float | None
     high: float | None
+    threshold: float
+    """The smallest difference that matters and can be told, as a fraction."""
 
 
-def draw(layout: Layout, effects: Sequence[Effect], budget: float) -> "Figure":
+def draw(layout: Layout, effects: Sequence[Effect]) -> "Figure":
     """One row an effect; the band spans differences too small to matter."""
+    import numpy as np
+
     figure, (axes,) = layout.figure((30 if layout.narrow else 28) * len(effects) + 60)
-    axes.axvspan(-budget, budget, color=BAND, linewidth=0, zorder=0)
+    bands = np.array([effect.threshold for effect in effects])
+    # A line of the same colour covers the seams between rows.
+    places = range(len(effects))
+    axes.barh(places, 2 * bands, 1, -bands, color=BAND, edgecolor=BAND, linewidth=0.5, zorder=0)
     axes.axvline(0, color=SOFT, linewidth=0.9, zorder=1)
     for row, effect in enumerate(effects):
         strength = 1.0 if effect.primary else 0.55
@@ -56,6 +63,7 @@ def draw(layout: Layout, effects: Sequence[Effect], budget: float) -> "Figure":
     axes.grid(axis="y", visible=False)
     scales.shares(axes.xaxis, 4 if layout.narrow else 7, signed=True)
     low, high = axes.get_xlim()
-    axes.set_xlim(min(low, -1.15 * budget), max(high, 1.15 * budget))
+    reach = 1.15 * bands.max()
+    axes.set_xlim(min(low, -reach), max(high, reach))
     axes.set_xlabel("difference from the baseline")
     return figure
