@@ -3,8 +3,12 @@
 
 from __future__ import annotations
 
+import os
 import re
+import shutil
 import tempfile
+import time
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
@@ -18,6 +22,10 @@ MEMORY = "1GiB"
 """What the engine holds at once; more is on disk. Its readers need about as much again."""
 
 
+_SPILL = "tare-spill"
+_DAY = 86_400
+
+
 def connect() -> Backend:
     """A fresh engine that keeps the order of rows and spills to disk when memory is short."""
     import ibis
@@ -25,10 +33,23 @@ def connect() -> Backend:
     backend: Backend = ibis.duckdb.connect()
     backend.raw_sql("SET enable_progress_bar = false")
     backend.raw_sql(f"SET memory_limit = '{MEMORY}'")
-    # Made when it is needed and removed with the engine, which would take the current folder.
-    spill = Path(tempfile.gettempdir(), f"tare-{uuid4().hex}")
-    backend.raw_sql(f"SET temp_directory = {quoted(spill)}")
+    backend.raw_sql(f"SET temp_directory = {quoted(_spill(Path(tempfile.gettempdir())))}")
     return backend
+
+
+def _spill(folder: Path) -> Path:
+    """A folder that is made when it is needed and removed with the engine, or else by the next.
+
+    The process may be another container's, whose number says nothing: its folder is still changing.
+    """
+    for left in folder.glob(f"{_SPILL}-*-*"):
+        with suppress(OSError):
+            gone = not Path(
+                "/proc", left.name.removeprefix(f"{_SPILL}-").partition("-")[0]
+            ).exists()
+            if gone and time.time() - left.stat().st_mtime > _DAY:
+                shutil.rmtree(left)
+    return folder / f"{_SPILL}-{os.getpid()}-{uuid4().hex}"
 
 
 def exactly(path: Path) -> str:
