@@ -69,13 +69,9 @@ def measured(blocks: int) -> list[Length]:
 
 
 def _length(folder: Path, length: str, blocks: int) -> Length:
-    plan, out = folder / f"{length}.toml", folder / length
-    changes = {
-        'slice = "5ms"': f'slice = "{length}"',
-        'duration = "3s"': f'duration = "{DURATION}"',
-    }
-    plan.write_text(changed(PLAN, changes))
-    command = [sys.executable, "-m", "tare", "run", str(plan), "--out", str(out), "--json"]
+    file, out = folder / f"{length}.toml", folder / length
+    file.write_text(plan(length))
+    command = [sys.executable, "-m", "tare", "run", str(file), "--out", str(out), "--json"]
     # Neither the user's history of controls nor the limits of calibrations have a part in this.
     variables = os.environ | {"XDG_STATE_HOME": str(folder)}
     subprocess.run(
