@@ -47,7 +47,7 @@ def commit() -> str:
         return subprocess.check_output(["git", *words], cwd=ROOT, text=True).strip()
 
     # What the series before this one wrote.
-    own = [":!docs/results.md", ":!docs/statistics.md", ":!bench/*/results.jsonl"]
+    own = [":!docs/results.md", ":!docs/statistics.md", ":!bench/*/results.jsonl", ":!tests/*.jsonl"]
     changes = git("status", "--porcelain", "-uno", "--", ".", *own)
     changed = " with uncommitted changes" if changes else ""
     return git("rev-parse", "--short=10", "HEAD") + changed
