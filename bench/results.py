@@ -47,7 +47,8 @@ def commit() -> str:
         return subprocess.check_output(["git", *words], cwd=ROOT, text=True).strip()
 
     # What the series before this one wrote.
-    own = [":!docs/results.md", ":!docs/statistics.md", ":!bench/*/results.jsonl", ":!tests/*.jsonl"]
+    pages = ["docs/results.md", "docs/statistics.md"]
+    own = [f":!{name}" for name in (*pages, "bench/*/results.jsonl", "tests/soak/*.jsonl")]
     changes = git("status", "--porcelain", "-uno", "--", ".", *own)
     changed = " with uncommitted changes" if changes else ""
     return git("rev-parse", "--short=10", "HEAD") + changed
