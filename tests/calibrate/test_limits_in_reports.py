@@ -25,7 +25,7 @@ LIMIT = Limit(
     date="2026-01-01T00:00:00+00:00",
     version="1.0",
 )
-WIDER = "of what can be told here"
+WIDER = "%, or what can be told here"
 """Beside the band of the first screen, where it is wider than the budget."""
 
 

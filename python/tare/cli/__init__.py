@@ -16,10 +16,6 @@ from tare.cli import calibrate, compare, doctor, native, report, run
 from tare.cli.streams import silence, tell
 from tare.errors import TareError
 
-# Importing libraries makes a million objects that stay; looking through them again and again for
-# garbage would take a tenth of every command.
-gc.set_threshold(100_000)
-
 app = typer.Typer(
     name="tare",
     help="Weighs what stands between a service and its users, with verdicts that can be trusted.",
@@ -56,6 +52,9 @@ def main() -> int:
             setattr(sys, stream, os.fdopen(os.open(os.devnull, os.O_WRONLY), "w", encoding="utf-8"))
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")  # a µ where the locale has none
+    # Ibis, SciPy and Matplotlib make objects that stay; looking through them for garbage again and
+    # again takes an eighth of the time of importing them.
+    gc.set_threshold(100_000)
     interrupts = _count_interrupts()
     try:
         code = app(standalone_mode=False)

@@ -123,7 +123,7 @@ def _content(result: Result) -> dict[str, Any]:
     summary = _summary(result)
     budget = f"within the budget of ±{words.percent(result.budget, signed=False)}"
     if any(result.threshold(one) > result.budget for one in result.primary_comparisons):
-        budget += ", or of what can be told here"
+        budget += ", or what can be told here"
     content = {
         "result": result,
         "title": title,

@@ -3,7 +3,9 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from math import expm1, log, sqrt
+from statistics import median
 from typing import TYPE_CHECKING, Any
 
 from tare.report.result import Result
@@ -76,19 +78,19 @@ def _row(result: Result, comparison: dict[str, Any]) -> Sequence[str] | None:
 
 
 def _time(runs: Sequence["Run"]) -> Time | None:
-    """None where there is one block only, or its beginnings and ends are not known."""
+    """Of a block; None where there is one only, or it is not known when runs began and ended."""
     times: dict[int, list[tuple[int, int]]] = {}
     for run in runs:
         if run.started_ns is None or run.ended_ns is None:
             return None
         times.setdefault(run.block, []).append((run.started_ns, run.ended_ns))
-    if len(times) < 2:
+    blocks = sorted((min(start for start, _ in one), _covered(one)) for one in times.values())
+    # The median: an experiment that was resumed has a pause in it.
+    pauses = [then - begin - took for (begin, took), (then, _) in pairwise(blocks)]
+    measured = median(took for _, took in blocks) if blocks else 0
+    if not pauses or not measured:
         return None
-    measured = sum(map(_covered, times.values())) / SECOND
-    starts, ends = zip(*(time for block in times.values() for time in block), strict=True)
-    whole = (max(ends) - min(starts)) / SECOND
-    # Before the first block there is what lies between any two.
-    return Time(measured / len(times), max(whole - measured, 0.0) / (len(times) - 1))
+    return Time(measured / SECOND, max(median(pauses), 0) / SECOND)
 
 
 def _covered(times: Sequence[tuple[int, int]]) -> int:
@@ -116,7 +118,10 @@ def _pairs(
 def _components(
     result: Result, pairs: Sequence[tuple["Run", "Run"]], requests: int
 ) -> Components | None:
-    """Of the differences of blocks, each of which has the noise of both of its runs."""
+    """Of the differences of blocks, each of which has the noise of both of its runs.
+
+    The noise is that of the runs' mean logarithms, and taken for that of the metric.
+    """
     steadiness = result.looks.steadiness
     if any((run.run, run.span) not in steadiness for pair in pairs for run in pair):
         return None

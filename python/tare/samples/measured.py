@@ -76,7 +76,9 @@ class _Part:
     def kept(self) -> Kept | None:
         """Its histograms; None where its samples are not in its folder."""
         engine = self.result.engine
-        return Kept(self.result.folder) if engine is None or engine.reads_files else None
+        if engine is not None and not engine.reads_files:
+            return None
+        return Kept(self.result.folder, frozenset(self.result.left_out.slices))
 
     @property
     def turns(self) -> dict[str, list[list[int]]]:

@@ -7,6 +7,8 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
+from tare.samples.model import REQUEST
+
 if TYPE_CHECKING:
     from ibis.expr.types import Table
 
@@ -31,8 +33,9 @@ def parents(tables: Iterable[Table]) -> dict[str, str]:
 
 
 def _calls(table: Table) -> dict[tuple[str, str], int]:
-    inner = table.filter(table.parent_id.notnull()).select("trace_id", "parent_id", inner="span")
-    outer = table.select("trace_id", parent_id="span_id", outer="span")
+    named = table.mutate(span=table.span.fill_null(REQUEST))
+    inner = named.filter(named.parent_id.notnull()).select("trace_id", "parent_id", inner="span")
+    outer = named.select("trace_id", parent_id="span_id", outer="span")
     pairs = inner.join(outer, ["trace_id", "parent_id"])
     rows = pairs.group_by("inner", "outer").aggregate(calls=pairs.count())
     return {(row["inner"], row["outer"]): row["calls"] for row in rows.to_pyarrow().to_pylist()}

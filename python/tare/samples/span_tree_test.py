@@ -6,7 +6,7 @@ import ibis
 from tare.samples.engine import connect
 from tare.samples.span_tree import parents
 
-Row = tuple[str, str, str | None, str]
+Row = tuple[str, str, str | None, str | None]
 
 
 def tree(*rows: Row) -> dict[str, str]:
@@ -37,6 +37,10 @@ def test_circles_are_opened() -> None:
 
 def test_a_caller_that_is_not_there_is_none() -> None:
     assert tree(("t", "2", "1", "pay")) == {}
+
+
+def test_what_has_no_name_is_the_whole_request() -> None:
+    assert tree(("t", "1", None, None), ("t", "2", "1", "pay")) == {"pay": "request"}
 
 
 def test_samples_without_ids_have_no_tree() -> None:

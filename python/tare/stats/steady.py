@@ -105,7 +105,9 @@ def classify(batches: npt.ArrayLike, edges: npt.ArrayLike) -> Steadiness | None:
         Segment(int(start), int(end), float(np.exp(level)))
         for start, end, level in zip(ends[:-1], ends[1:], levels, strict=True)
     )
-    noise = variance * float(places[-1]) / count
+    # Medians of normal batches scatter more than their means do.
+    means = values[: count * group].reshape(count, group).mean(axis=1)
+    noise = long_run_variance(means) * float(places[-1]) / count
     settled = on_it[begins] and share[begins] >= 1 - DISTURBED and bounds[begins] <= count / 2
     if not settled:
         return Steadiness("no steady state", None, segments, noise)

@@ -49,6 +49,14 @@ def test_noise_alone_is_flat(correlation: float, heavy: bool) -> None:
     assert kinds.count("flat") >= 95
 
 
+@pytest.mark.parametrize("correlation", [0.0, 0.5])
+def test_the_noise_is_that_of_means_of_many_requests(correlation: float) -> None:
+    found = [run(np.zeros(BATCHES), seed, 0.1, correlation).noise for seed in range(40)]
+    # AR(1): n var(mean) tends to (1 + r) / (1 - r) times the variance; a batch is 50 requests.
+    expected = 50 * 0.1**2 * (1 + correlation) / (1 - correlation)
+    assert np.median(found) == pytest.approx(expected, rel=0.15)
+
+
 @pytest.mark.parametrize("until", [100, 200, 400])
 def test_a_slow_start_is_a_warm_up_that_is_cut_where_it_ends(until: int) -> None:
     found = run(steps((until, 1.5), (BATCHES - until, 1)))

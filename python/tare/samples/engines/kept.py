@@ -9,22 +9,24 @@ from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tare.samples.engines.histogram import histogram
+from tare.samples.engines.histogram import OCTAVE, histogram
 
 if TYPE_CHECKING:
     import pyarrow as pa
     from ibis.expr.types import Table
 
 HISTOGRAMS = "histograms"
-_COUNTED = ("samples", "machine", "manifest.json")
-"""What of a result says which requests count, and what they took."""
 
 
 @dataclass(frozen=True)
 class Kept:
-    """The histograms of a result folder, each of some of its requests, while these are the same."""
+    """The histograms of a result folder, each of some of its requests, while these are the same.
+
+    `left_out` are the (run, slice) that do not count.
+    """
 
     folder: Path
+    left_out: frozenset[tuple[int, int]]
 
     def histogram(self, samples: Table, which: object) -> pa.Table:
         """`histogram` of `samples`, read where it is there; `which` tells it from others.
@@ -50,10 +52,8 @@ class Kept:
 
     def _name(self, which: object) -> str:
         """Of the samples' files as they are now, too."""
-        found = [repr(which)]
-        for name in _COUNTED:
-            for path in sorted([self.folder / name, *(self.folder / name).rglob("*")]):
-                if path.is_file():
-                    now = path.stat()
-                    found.append(f"{path.relative_to(self.folder)} {now.st_size} {now.st_mtime_ns}")
+        found = [repr((OCTAVE, which, sorted(self.left_out)))]
+        for path in sorted((self.folder / "samples").rglob("*.parquet")):
+            now = path.stat()
+            found.append(f"{path.relative_to(self.folder)} {now.st_size} {now.st_mtime_ns}")
         return sha256("\n".join(found).encode()).hexdigest()[:16]
