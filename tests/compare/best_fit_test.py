@@ -2,8 +2,6 @@
 """`tare compare --method published-bestfit` against the thesis's algorithm, written out."""
 
 import json
-import subprocess
-import sys
 from itertools import product
 from pathlib import Path
 from warnings import catch_warnings, simplefilter
@@ -11,14 +9,16 @@ from warnings import catch_warnings, simplefilter
 import numpy as np
 import pytest
 from scipy import stats
+from tests.in_process import tare
 
 RUNS, REQUESTS, DROPPED = 4, 400, 30
 SPANS = ("order", "payment")
 
 
 def compare(*arguments: str) -> str:
-    command = [sys.executable, "-m", "tare", "compare", *arguments]
-    return subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    done = tare("compare", *arguments)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
 
 
 @pytest.fixture

@@ -8,13 +8,14 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from tests import in_process
+from tests.in_process import Done
 
 RUNS = 6
 
 
-def tare(*arguments: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "tare", "compare", *arguments]
-    return subprocess.run(command, capture_output=True, text=True, check=False)
+def tare(*arguments: object) -> Done:
+    return in_process.tare("compare", *arguments)
 
 
 @pytest.fixture(scope="module")

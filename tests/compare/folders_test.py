@@ -2,51 +2,20 @@
 """`tare compare OLD NEW`, and what a pipeline asks of it."""
 
 import json
-import os
 import re
 import shutil
-import signal
-import sys
-from contextlib import redirect_stderr, redirect_stdout
-from dataclasses import dataclass
-from io import StringIO
 from pathlib import Path
 from typing import Any
-from unittest.mock import patch
 
 import numpy as np
 import pytest
+from tests import in_process
+from tests.in_process import Done
 from tests.report.synthetic import Synthetic
-
-from tare.cli import main
-
-
-@dataclass
-class Done:
-    """How a command ended, and what it printed."""
-
-    returncode: int
-    stdout: str
-    stderr: str
 
 
 def tare(*arguments: object, **variables: str) -> Done:
-    """`tare compare` in this process, which has loaded its libraries already."""
-    out, err = StringIO(), StringIO()
-    known = {name: value for name, value in os.environ.items() if name != "GITHUB_SHA"}
-    environment = known | {"COLUMNS": "200"} | variables
-    with (
-        patch.dict(os.environ, environment, clear=True),
-        patch.object(sys, "argv", ["tare", "compare", *map(str, arguments)]),
-        redirect_stdout(out),
-        redirect_stderr(err),
-    ):
-        handler = signal.getsignal(signal.SIGINT)
-        try:
-            code = main()
-        finally:
-            signal.signal(signal.SIGINT, handler)
-    return Done(code, out.getvalue(), err.getvalue())
+    return in_process.tare("compare", *arguments, **variables)
 
 
 def answer(*arguments: object, code: int = 0, **variables: str) -> dict[str, Any]:

@@ -3,12 +3,11 @@
 
 import json
 import os
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.in_process import tare
 
 BESIDE = Path(__file__).parents[3] / "shared" / "data" / "hook-latency"
 DATA = Path(os.environ.get("TARE_PUBLISHED_DATA", BESIDE))
@@ -31,8 +30,7 @@ STATISTIC = {"docker": 87.5, "kind": 22.4, "eks-pod": -10.7, "eks-nodes": 1.10}
 def compare(environment: str, *more: str) -> dict[str, Any]:
     """The JSON of one comparison."""
     files = [f"{name}={DATA}/{environment}.{name}.csv.gz" for name in ("plain", "hook")]
-    command = [sys.executable, "-m", "tare", "compare", "--baseline", *files, "--json", *more]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    done = tare("compare", "--baseline", *files, "--json", *more)
     assert done.returncode == 0, done.stderr
     result: dict[str, Any] = json.loads(done.stdout)
     return result

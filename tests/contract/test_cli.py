@@ -5,6 +5,7 @@ import contextlib
 import json
 import os
 import re
+import shutil
 import signal
 import socket
 import subprocess
@@ -61,8 +62,20 @@ def dead() -> Iterator[str]:
         yield f"http://127.0.0.1:{bound.getsockname()[1]}/"
 
 
+@pytest.fixture(scope="module")
+def result(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """What `tare run` of the plan leaves."""
+    folder = tmp_path_factory.mktemp("finished")
+    (folder / "plan.toml").write_text(CONTRACT["plan"])
+    command = [str(BIN / "tare"), "run", "plan.toml", "--out", "result"]
+    subprocess.run(command, check=True, capture_output=True, cwd=folder)
+    return folder / "result"
+
+
 @pytest.mark.parametrize("case", CONTRACT["case"], ids=lambda case: case["name"])
-def test_contract(case: dict[str, Any], url: str, dead: str, tmp_path: Path) -> None:
+def test_contract(
+    case: dict[str, Any], url: str, dead: str, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
     places = {"url": url, "dead": dead, "tmp": str(tmp_path)}
     (tmp_path / "plan.toml").write_text(
         CONTRACT["plan"].replace("200ms", case.get("window", "200ms"))
@@ -76,6 +89,8 @@ def test_contract(case: dict[str, Any], url: str, dead: str, tmp_path: Path) -> 
         "COLUMNS": "100",
         "NO_COLOR": "1",
     }
+    for name in case.get("results", []):
+        shutil.copytree(request.getfixturevalue("result"), tmp_path / name)
     if "setup" in case:
         setup = [_fill(word, places) for word in case["setup"]]
         subprocess.run(setup, check=True, capture_output=True, cwd=tmp_path, env=environment)

@@ -4,10 +4,9 @@
 import json
 import os
 import signal
-import subprocess
-import sys
 from pathlib import Path
 
+from tests.in_process import tare
 from tests.lab.conftest import HOLD, Experiment
 
 LOAD = 'warmup = "50ms"\nduration = "500ms"\n'
@@ -15,8 +14,8 @@ LOAD = 'warmup = "50ms"\nduration = "500ms"\n'
 
 def judged_blocks(result: Path) -> set[int]:
     """The number of blocks of each comparison of `tare report`."""
-    command = [sys.executable, "-m", "tare", "report", str(result), "--json"]
-    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    done = tare("report", result, "--json")
+    assert done.returncode == 0, done.stderr
     return {one["runs"]["condition"] for one in json.loads(done.stdout)["comparisons"]}
 
 

@@ -2,16 +2,15 @@
 """`tare report` as a person calls it."""
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 
+from tests import in_process
+from tests.in_process import Done
 from tests.report.synthetic import Synthetic
 
 
-def tare(*arguments: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "tare", "report", *arguments]
-    return subprocess.run(command, capture_output=True, text=True, timeout=100, check=False)
+def tare(*arguments: object) -> Done:
+    return in_process.tare("report", *arguments)
 
 
 def test_prints_where_the_report_is(tmp_path: Path) -> None:
