@@ -45,7 +45,9 @@ def test_the_installed_command_works(wheel: Path, tmp_path: Path) -> None:
     environment = tmp_path / "environment"
     subprocess.run([UV, "venv", "--quiet", "--python", sys.executable, environment], check=True)
     python = environment / "bin" / "python"
-    subprocess.run([UV, "pip", "install", "--quiet", "--python", python, wheel], check=True)
+    # Compiling thousands of files of which few are used takes most of the time.
+    options = ["--quiet", "--no-compile-bytecode", "--python", str(python)]
+    subprocess.run([str(UV), "pip", "install", *options, str(wheel)], check=True)
     tare = environment / "bin" / "tare"
     for command in (
         ["--version"],

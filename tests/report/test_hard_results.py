@@ -209,7 +209,7 @@ def test_small_whatever_the_amount_of_data(tmp_path: Path) -> None:
 def test_small_with_many_conditions(tmp_path: Path) -> None:
     made_up = Synthetic(
         effects={f"c{number}": 0.01 * number for number in range(6)},
-        environments=("host", "netns", "container", "vm"),
+        environments=("host", "vm"),
         requests=10_000,
         blocks=2,
         hooked=("c1", "c2"),
