@@ -8,8 +8,8 @@ export CARGO_TERM_QUIET ?= true
 unexport PYTHONDONTWRITEBYTECODE
 
 # The preload library cannot be compiled with the rest: see "Native rules" in CONTRIBUTING.md.
-PRELOAD := --profile preload -p tare-hook-preload
-REST := --workspace --exclude tare-hook-preload
+PRELOAD := --profile preload -p tare-hook-preload -p tare-log-library
+REST := --workspace --exclude tare-hook-preload --exclude tare-log-library
 
 .PHONY: help
 help: ## list what can be made
@@ -57,7 +57,7 @@ lint: native ## formatters, linters, types, import layers, rules of the native p
 	@.venv/bin/ruff format --check
 	@.venv/bin/mypy
 	@.venv/bin/lint-imports
-	@.venv/bin/pytest --quiet tests/hook/test_library_rules.py
+	@.venv/bin/pytest --quiet tests/test_library_rules.py
 	@if command -v cargo-deny >/dev/null; then cargo deny check bans licenses sources; \
 	else echo "licences of crates are not checked: cargo-deny is not installed" >&2; fi
 

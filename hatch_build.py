@@ -16,12 +16,16 @@ from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
 ROOT = Path(__file__).resolve().parent
 NATIVE = ROOT / "python" / "tare" / "_native"
-# package -> (cargo profile, file that it builds, folder of it under _native)
-PARTS = {
-    "tare-load": ("release", "tare-load", "bin"),
-    "tare-hook": ("release", "tare-hook", "bin"),
-    "tare-hook-preload": ("preload", "libtare_hook.so", "lib"),
-}
+# package, cargo profile, file that it builds, folder of it under _native
+PARTS = (
+    ("tare-load", "release", "tare-load", "bin"),
+    ("tare-hook", "release", "tare-hook", "bin"),
+    ("tare-log", "release", "tare-log", "bin"),
+    ("tare-hook-preload", "preload", "libtare_hook.so", "lib"),
+    ("tare-log-library", "preload", "libtare_log.so", "lib"),
+    ("tare-log-library", "preload", "libtare_log.a", "lib"),
+)
+HEADERS = (ROOT / "crates" / "log" / "library" / "include" / "tare_log.h",)
 
 
 class NativeBuildHook(BuildHookInterface[Any]):
@@ -48,7 +52,7 @@ def build(glibc: str | None = None) -> None:
     # Nothing newer is asked for by a preload library, whatever it is linked with.
     zig = {"release": f"{platform.machine()}-unknown-linux-gnu"} if glibc else {}
     for profile in ("release", "preload"):
-        packages = [name for name, part in PARTS.items() if part[0] == profile]
+        packages = sorted({package for package, of, _, _ in PARTS if of == profile})
         command = ["cargo", "zigbuild" if profile in zig else "build"]
         command += ["--locked", "--profile", profile]
         if profile in zig:
@@ -56,13 +60,19 @@ def build(glibc: str | None = None) -> None:
         command += [argument for name in packages for argument in ("-p", name)]
         if subprocess.run(command, cwd=ROOT, check=False).returncode:
             raise SystemExit(f"the native parts were not built: {' '.join(command)} failed")
-    for profile, file, folder in PARTS.values():
-        place = NATIVE / folder
-        place.mkdir(parents=True, exist_ok=True)
-        # A running program keeps the old file: replace it, never write into it.
-        fresh = place / f".{file}.new"
-        shutil.copy2(target / zig.get(profile, "") / profile / file, fresh)
-        fresh.replace(place / file)
+    for _, profile, file, folder in PARTS:
+        _install(target / zig.get(profile, "") / profile / file, folder)
+    for header in HEADERS:
+        _install(header, "include")
+
+
+def _install(file: Path, folder: str) -> None:
+    place = NATIVE / folder
+    place.mkdir(parents=True, exist_ok=True)
+    # A running program keeps the old file: replace it, never write into it.
+    fresh = place / f".{file.name}.new"
+    shutil.copy2(file, fresh)
+    fresh.replace(place / file.name)
 
 
 if __name__ == "__main__":

@@ -35,7 +35,8 @@ def main(aarch64: Path | None) -> None:
         packs[f"tare-hook-preload-{version}-linux-aarch64"] = library
     for name, parts in packs.items():
         for path, content in parts.items():
-            check(f"{name}/{path}", content)
+            if not path.startswith("include/"):
+                check(f"{name}/{path}", content)
         pack(DIST / f"{name}.tar.gz", parts)
     files = sorted(path for path in DIST.iterdir() if path.name.startswith("tare-"))
     lines = [f"{hashlib.sha256(path.read_bytes()).hexdigest()}  {path.name}\n" for path in files]
@@ -60,7 +61,7 @@ def build_wheel() -> Path:
 
 
 def native_parts(wheel: Path) -> dict[str, bytes]:
-    """The wheel's bin/ and lib/, and the licence: tare-hook finds its library from there."""
+    """The wheel's bin/, lib/ and include/: tare-hook finds its library from there."""
     folder = "tare/_native/"
     with zipfile.ZipFile(wheel) as archive:
         names = [name for name in archive.namelist() if name.startswith(folder)]

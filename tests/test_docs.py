@@ -73,6 +73,24 @@ def test_the_first_commands_of_compare(tmp_path: Path) -> None:
     )
 
 
+def test_the_first_commands_of_log(tmp_path: Path) -> None:
+    if shutil.which("cc") is None:
+        pytest.skip("there is no C compiler")
+    path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
+    done = subprocess.run(
+        ["bash", "-c", first_block("log.md")],
+        cwd=tmp_path,
+        env=os.environ | {"PATH": path},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+    assert done.returncode == 0, done.stderr
+    payloads = [line.split(",")[6] for line in done.stdout.splitlines()]
+    assert payloads == ["99997", "99998", "99999"]
+
+
 def test_the_first_commands_of_hook(tmp_path: Path) -> None:
     if shutil.which("curl") is None:
         pytest.skip("curl is not installed")

@@ -15,7 +15,7 @@ from tare.tables import table
 def test_a_program_writes_columns_of_the_declared_tables(program: str) -> None:
     printed = subprocess.check_output([native("bin", program), "schema", "--json"])
     written = json.loads(printed)["tables"]
-    assert written
+    assert written or program == "tare-log", "its files are made of blocks"
     for each in written:
         declared = {column.name: column.type for column in table(each["name"]).columns}
         for column in each["columns"]:

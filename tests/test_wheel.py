@@ -37,6 +37,7 @@ def test_it_serves_every_python_of_one_architecture(wheel: Path) -> None:
     assert not wheel.name.endswith("-any.whl")
     names = set(zipfile.ZipFile(wheel).namelist())
     assert {"tare/_native/bin/tare-load", "tare/_native/bin/tare-hook"} <= names
+    assert {"tare/_native/bin/tare-log", "tare/_native/include/tare_log.h"} <= names
     assert {"tare/_native/lib/libtare_hook.so", "tare/_tables/samples.toml"} <= names
 
 

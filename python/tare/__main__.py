@@ -7,7 +7,7 @@ import sys
 
 from tare.native import native
 
-NATIVE_COMMANDS = {"hook": "tare-hook", "load": "tare-load"}
+NATIVE_COMMANDS = {"hook": "tare-hook", "load": "tare-load", "log": "tare-log"}
 
 
 def main() -> None:

@@ -11,6 +11,7 @@ pub const MAGIC: u64 = u64::from_le_bytes(*b"TAREshm1");
 pub mod kind {
     pub const HOOK: u32 = 1;
     pub const HOOK_SHARED: u32 = 2;
+    pub const LOG: u32 = 3;
 }
 
 /// What stands at the beginning of every segment.

@@ -11,9 +11,10 @@ pub mod header;
 pub mod process;
 mod ring;
 mod segment;
+pub mod service;
 pub mod syscall;
 
 pub use header::{Header, Refusal};
 pub use ring::{Corrupt, Indices, Ring, Word};
-pub use segment::{Access, Segment};
+pub use segment::{Access, Fill, Segment};
 pub use syscall::Errno;

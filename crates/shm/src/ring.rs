@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #[cfg(not(loom))]
 use core::sync::atomic::AtomicU64;
-use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 #[cfg(loom)]
 use loom::sync::atomic::AtomicU64;
 
@@ -35,6 +35,36 @@ struct ProducerLine {
 struct ConsumerLine {
     /// Words read since the beginning.
     tail: AtomicU64,
+}
+
+/// What a producer or a consumer that keeps its own place in the words needs of the counters.
+impl Indices {
+    /// The producer's counter, to be advanced with release order.
+    pub fn head(&self) -> &Word {
+        &self.producer.head
+    }
+
+    /// Words read since the beginning; with what was read there, when the producer asks.
+    pub fn tail(&self) -> u64 {
+        self.consumer.tail.load(Acquire)
+    }
+
+    /// For the producer: one more record is lost.
+    pub fn lose(&self) {
+        let lost = &self.producer.lost;
+        lost.store(lost.load(Relaxed).wrapping_add(1), Relaxed);
+    }
+
+    /// Records lost since the beginning.
+    pub fn lost(&self) -> u64 {
+        self.producer.lost.load(Relaxed)
+    }
+
+    /// Frees the words from `from`, the tail as last seen, up to `to`; says where the tail is
+    /// if the other end has moved it, as a producer that overwrites does.
+    pub fn free(&self, from: u64, to: u64) -> Result<(), u64> {
+        self.consumer.tail.compare_exchange(from, to, AcqRel, Acquire).map(drop)
+    }
 }
 
 /// The producer's index is one that no producer writes.

@@ -16,8 +16,16 @@ pub enum Access {
     ReadWrite,
 }
 
-/// A mapped segment. It stays mapped as long as the process lives: a thread of the
-/// program may be inside any access, and there is no moment that is safe for an end.
+/// When memory is given to pages that nobody has touched.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fill {
+    Later,
+    /// At once: no later access has to wait for the kernel.
+    Now,
+}
+
+/// A mapped segment. In a program it stays mapped as long as the process lives: a thread may
+/// be inside any access, and there is no moment that is safe for an end.
 #[derive(Clone, Copy, Debug)]
 pub struct Segment {
     base: NonNull<u8>,
@@ -40,19 +48,36 @@ impl Segment {
         version: u32,
         size: usize,
     ) -> Result<(c_int, Self), Refusal> {
-        if size < size_of::<Header>() {
+        Self::create_begun(name, kind, version, size, size)
+    }
+
+    /// As `create`, with only the first `mapped` bytes mapped; see [`Segment::part`].
+    pub fn create_begun(
+        name: &CStr,
+        kind: u32,
+        version: u32,
+        size: usize,
+        mapped: usize,
+    ) -> Result<(c_int, Self), Refusal> {
+        if mapped < size_of::<Header>() || mapped > size {
             return Err(Refusal::TooSmall);
         }
         let fd = syscall::memfd_create(name, libc::MFD_CLOEXEC)?;
-        let filled = Self::fill(fd, kind, version, size);
+        let filled = Self::fill(fd, kind, version, size, mapped);
         let segment = filled.inspect_err(|_| syscall::close(fd))?;
         Ok((fd, segment))
     }
 
-    fn fill(fd: c_int, kind: u32, version: u32, size: usize) -> Result<Self, Refusal> {
+    fn fill(
+        fd: c_int,
+        kind: u32,
+        version: u32,
+        size: usize,
+        mapped: usize,
+    ) -> Result<Self, Refusal> {
         syscall::fchmod(fd, 0o644)?;
         syscall::ftruncate(fd, size)?;
-        let segment = Self::map(fd, size, Access::ReadWrite)?;
+        let segment = Self::map(fd, 0, mapped, Access::ReadWrite, Fill::Later)?;
         syscall::fcntl(fd, libc::F_ADD_SEALS, SEALS)?;
         let pid = syscall::getpid();
         let header = Header {
@@ -72,6 +97,17 @@ impl Segment {
 
     /// Maps the segment behind `fd` after its seals, size and header were checked.
     pub fn open(fd: c_int, kind: u32, version: u32, access: Access) -> Result<Self, Refusal> {
+        Self::open_begun(fd, kind, version, access, usize::MAX)
+    }
+
+    /// As `open`, with at most the first `mapped` bytes mapped; see [`Segment::part`].
+    pub fn open_begun(
+        fd: c_int,
+        kind: u32,
+        version: u32,
+        access: Access,
+        mapped: usize,
+    ) -> Result<Self, Refusal> {
         if syscall::fcntl(fd, libc::F_GET_SEALS, 0)? & SEALS != SEALS {
             return Err(Refusal::NotSealed);
         }
@@ -79,18 +115,52 @@ impl Segment {
         if size < size_of::<Header>() {
             return Err(Refusal::TooSmall);
         }
-        let segment = Self::map(fd, size, access)?;
+        let segment = Self::map(fd, 0, size.min(mapped), access, Fill::Later)?;
         segment.header().check(kind, version, size)?;
         Ok(segment)
     }
 
-    fn map(fd: c_int, size: usize, access: Access) -> Result<Self, Refusal> {
+    /// Maps `size` bytes from `offset` on, whole pages both, of a segment that has been created
+    /// or opened here: it is not checked again. `at` counts from there, and `header` means
+    /// nothing.
+    pub fn part(
+        fd: c_int,
+        offset: usize,
+        size: usize,
+        access: Access,
+        fill: Fill,
+    ) -> Result<Self, Refusal> {
+        let end = offset.checked_add(size).ok_or(Refusal::TooSmall)?;
+        if end > syscall::fstat(fd)?.st_size as usize {
+            return Err(Refusal::TooSmall);
+        }
+        Self::map(fd, offset, size, access, fill)
+    }
+
+    fn map(
+        fd: c_int,
+        offset: usize,
+        size: usize,
+        access: Access,
+        fill: Fill,
+    ) -> Result<Self, Refusal> {
         let protection = match access {
             Access::ReadOnly => libc::PROT_READ,
             Access::ReadWrite => libc::PROT_READ | libc::PROT_WRITE,
         };
-        let base = syscall::map_shared(fd, size, protection)?;
+        let base = syscall::map_shared(fd, offset, size, protection, fill == Fill::Now)?;
         Ok(Self { base: NonNull::new(base).ok_or(Refusal::Damaged)?, size })
+    }
+
+    /// Takes the mapping away.
+    ///
+    /// # Safety
+    /// Nothing that `at` or `words` gave out is used any more, here or in another copy.
+    pub unsafe fn unmap(self) {
+        // SAFETY: mapped by this type, and unused by the caller's word.
+        let _ = unsafe {
+            syscall::call(libc::SYS_munmap, [self.base.as_ptr().addr(), self.size, 0, 0, 0, 0])
+        };
     }
 
     /// A copy of the header as it stands now.

@@ -99,14 +99,19 @@ pub fn fstat(fd: c_int) -> Result<libc::stat, Errno> {
     }
 }
 
-/// Maps `size` bytes of `fd` shared, from its beginning, where the kernel likes.
-pub fn map_shared(fd: c_int, size: usize, protection: c_int) -> Result<*mut u8, Errno> {
+/// Maps `size` bytes of `fd` shared, from `offset` on, where the kernel likes; `filled` gives
+/// memory to every page at once.
+pub fn map_shared(
+    fd: c_int,
+    offset: usize,
+    size: usize,
+    protection: c_int,
+    filled: bool,
+) -> Result<*mut u8, Errno> {
+    let flags = libc::MAP_SHARED | if filled { libc::MAP_POPULATE } else { 0 };
     // SAFETY: a new mapping at an address of the kernel's choice disturbs no other.
     let address = unsafe {
-        call(
-            libc::SYS_mmap,
-            [0, size, protection as usize, libc::MAP_SHARED as usize, fd as usize, 0],
-        )
+        call(libc::SYS_mmap, [0, size, protection as usize, flags as usize, fd as usize, offset])
     }?;
     Ok(core::ptr::with_exposed_provenance_mut(address))
 }

@@ -14,6 +14,7 @@ from tare.native import native
 HELP = {
     "hook": "Trace or block at libc level in any unmodified program.",
     "load": "Send a load and record every request.",
+    "log": "Collect what programs log into shared memory, and read it.",
 }
 
 

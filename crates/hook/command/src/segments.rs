@@ -4,7 +4,7 @@ use std::io;
 use std::os::fd::RawFd;
 use tare_command::Failure;
 use tare_hook_segment::{Control, Handover, Shared, VERSION};
-use tare_shm::{Access, Errno, Refusal, Segment, syscall};
+use tare_shm::{Access, Errno, Refusal, Segment, service, syscall};
 
 /// The two segments, which this process alone serves.
 pub struct Segments {
@@ -72,7 +72,7 @@ impl Segments {
         let (Some(control), Some(shared)) = (control, shared) else {
             return Err(Refusal::TooSmall.into());
         };
-        match lock(fd)? {
+        match service::serve(fd)? {
             None => Ok(Self { control, shared }),
             Some(other) => Err(Obstacle::Served(other)),
         }
@@ -84,27 +84,6 @@ pub fn said(refusal: Refusal) -> String {
     match refusal {
         Refusal::Failed(Errno(number)) => io::Error::from_raw_os_error(number).to_string(),
         other => format!("{other:?}"),
-    }
-}
-
-/// Makes this process the one that serves a segment, or names the one that does. The lock is
-/// this process's, not the descriptor's, which programs inherit; the kernel releases it,
-/// however the process ends.
-fn lock(fd: RawFd) -> Result<Option<u32>, Errno> {
-    loop {
-        // SAFETY: a flock of zeros is a valid one: of the whole file.
-        let mut lock: libc::flock = unsafe { std::mem::zeroed() };
-        (lock.l_type, lock.l_whence) = (libc::F_WRLCK as i16, libc::SEEK_SET as i16);
-        match syscall::fcntl(fd, libc::F_SETLK, (&raw mut lock).addr()) {
-            Ok(_) => return Ok(None),
-            Err(Errno(libc::EAGAIN | libc::EACCES)) => {}
-            Err(error) => return Err(error),
-        }
-        syscall::fcntl(fd, libc::F_GETLK, (&raw mut lock).addr())?;
-        // Else it has ended between the two calls.
-        if lock.l_type != libc::F_UNLCK as i16 {
-            return Ok(Some(u32::try_from(lock.l_pid).unwrap_or(0)));
-        }
     }
 }
 

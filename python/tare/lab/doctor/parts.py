@@ -10,8 +10,8 @@ from tare.lab.doctor.finding import Found
 from tare.lab.processes import find
 from tare.native import native
 
-_COMMANDS = ("tare-load", "tare-hook")
-_LIBRARIES = ("libtare_hook.so",)
+_COMMANDS = ("tare-load", "tare-hook", "tare-log")
+_LIBRARIES = ("libtare_hook.so", "libtare_log.so")
 
 
 def native_parts() -> Found:

@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use std::ffi::OsString;
+use std::path::PathBuf;
+use tare_log_file::Codec;
+
+/// Collects the events that programs log into memory shared with it, and reads its files.
+#[derive(Debug, Parser)]
+#[command(
+    name = "tare-log",
+    version,
+    subcommand_required = true,
+    arg_required_else_help = true,
+    disable_help_subcommand = true
+)]
+pub struct Arguments {
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Run a program, collect what it and its children log, and end as it ends
+    Run(Run),
+    /// Collect what programs log that are started with TARE_LOG=SOCKET, until Ctrl-C
+    Collect(Collect),
+    /// Print the events of a file
+    Dump(Dump),
+    /// Print the folder of header and libraries
+    Path,
+    /// Show the tables that this program writes
+    Schema {
+        /// As JSON
+        #[arg(long)]
+        json: bool,
+    },
+}
+
+#[derive(Debug, Args)]
+pub struct Run {
+    /// The file; what it has is kept, and more is added
+    #[arg(long, short, value_name = "FILE", default_value = "tare.log")]
+    pub out: PathBuf,
+    /// How events are compressed
+    #[arg(long, value_enum, default_value_t = Compression::Zstd)]
+    pub codec: Compression,
+    /// Print at the end, on stderr, what was collected and lost, as one JSON object
+    #[arg(long)]
+    pub json: bool,
+    /// The program and its arguments
+    #[arg(last = true, required = true, value_name = "COMMAND")]
+    pub command: Vec<OsString>,
+}
+
+#[derive(Debug, Args)]
+pub struct Collect {
+    /// The file; what it has is kept, and more is added
+    #[arg(long, short, value_name = "FILE", default_value = "tare.log")]
+    pub out: PathBuf,
+    /// Where programs find the collector
+    #[arg(long, value_name = "SOCKET")]
+    pub socket: PathBuf,
+    /// How events are compressed
+    #[arg(long, value_enum, default_value_t = Compression::Zstd)]
+    pub codec: Compression,
+    /// Print at the end, on stderr, what was collected and lost, as one JSON object
+    #[arg(long)]
+    pub json: bool,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub enum Compression {
+    None,
+    Zstd,
+    Lz4,
+}
+
+impl From<Compression> for Codec {
+    fn from(compression: Compression) -> Self {
+        match compression {
+            Compression::None => Self::None,
+            Compression::Zstd => Self::Zstd,
+            Compression::Lz4 => Self::Lz4,
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub enum Format {
+    Csv,
+    Jsonl,
+}
+
+#[derive(Debug, Args)]
+pub struct Dump {
+    /// A file of `tare log run` or `tare log collect`
+    #[arg(value_name = "FILE")]
+    pub file: PathBuf,
+    /// How events are written
+    #[arg(long, value_enum, default_value_t = Format::Csv)]
+    pub format: Format,
+}

@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: Apache-2.0
+use crate::door::{Door, Guest};
+use crate::orphans;
+use crate::output::Output;
+use crate::target::{Obstacle, Scratch, Target, Totals};
+use std::io;
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
+use std::thread;
+use std::time::{Duration, Instant};
+use tare_command::say;
+use tare_shm::Refusal;
+
+/// Between two looks at the rings: from where they are filling, and where nothing happens.
+const SHORTEST: Duration = Duration::from_micros(250);
+const LONGEST: Duration = Duration::from_millis(2);
+
+/// How full a ring may be before there is no pause at all.
+const URGENT: f64 = 0.25;
+
+/// Between two readings of the clocks in the file.
+const CLOCKS: Duration = Duration::from_secs(1);
+
+/// After the disk was full.
+const RETRY: Duration = Duration::from_millis(500);
+
+/// Serves all targets, one turn at a time.
+pub struct Collector {
+    door: Door,
+    output: Output,
+    targets: Vec<Target>,
+    scratch: Scratch,
+    clocks: Option<Instant>,
+    pause: Duration,
+    stuck: Option<Instant>,
+    pub totals: Totals,
+    pub programs: u64,
+}
+
+impl Collector {
+    pub fn new(door: Door, output: Output) -> Self {
+        Self {
+            door,
+            output,
+            targets: Vec::new(),
+            scratch: Scratch::default(),
+            clocks: None,
+            pause: SHORTEST,
+            stuck: None,
+            totals: Totals::default(),
+            programs: 0,
+        }
+    }
+
+    pub fn door(&self) -> &Door {
+        &self.door
+    }
+
+    pub fn bytes(&self) -> u64 {
+        self.output.bytes()
+    }
+
+    /// Everything once; then how long to wait.
+    pub fn turn(&mut self) -> Duration {
+        if self.stuck.is_some_and(|since| since.elapsed() < RETRY) {
+            return LONGEST;
+        }
+        match self.try_turn() {
+            Ok(pause) => {
+                if self.stuck.take().is_some() {
+                    say("the file can be written again");
+                }
+                pause
+            }
+            Err(error) => {
+                if self.stuck.is_none() {
+                    say(format_args!(
+                        "the file cannot be written: {error}; events stay where they are as long \
+                         as there is room"
+                    ));
+                }
+                self.stuck = Some(Instant::now());
+                LONGEST
+            }
+        }
+    }
+
+    fn try_turn(&mut self) -> io::Result<Duration> {
+        if self.clocks.is_none_or(|last| last.elapsed() >= CLOCKS) {
+            self.output.clock()?;
+            self.clocks = Some(Instant::now());
+        }
+        while let Some(guest) = self.door.next() {
+            match guest {
+                Ok(guest) => self.receive(guest),
+                Err(error) => say(format_args!("a program could not be received: {error}")),
+            }
+        }
+        let mut fullest: f64 = 0.0;
+        let mut place = 0;
+        while place < self.targets.len() {
+            let target = &mut self.targets[place];
+            // Asked before the rings are looked at: nothing follows what is found then.
+            let has_ended = target.has_ended();
+            loop {
+                let full = target.drain(&mut self.output, &mut self.scratch, has_ended)?;
+                fullest = fullest.max(full);
+                if !has_ended || full == 0.0 {
+                    break;
+                }
+            }
+            if has_ended {
+                target.end(&mut self.output, &mut self.scratch, false)?;
+                self.add_up(place);
+            } else {
+                place += 1;
+            }
+        }
+        self.pause = if fullest > URGENT {
+            Duration::ZERO
+        } else if fullest > 0.0 {
+            SHORTEST
+        } else {
+            (self.pause.max(SHORTEST) * 2).min(LONGEST)
+        };
+        Ok(self.pause)
+    }
+
+    fn receive(&mut self, guest: Guest) {
+        // SAFETY: no memory is touched; it cannot fail.
+        let own = unsafe { libc::geteuid() };
+        if guest.user != own && own != 0 {
+            say(format_args!("process {} of user {} is refused", guest.pid, guest.user));
+            return;
+        }
+        self.adopt(guest.segment, guest.pid, Some(guest.connection));
+    }
+
+    fn adopt(&mut self, segment: OwnedFd, pid: u32, connection: Option<UnixStream>) {
+        match Target::adopt(segment, pid, connection, self.output.next_process()) {
+            Ok(mut target) => {
+                target.welcome();
+                self.targets.push(target);
+                self.programs += 1;
+            }
+            Err(Obstacle::Served(other)) => {
+                say(format_args!("process {pid}: collector {other} has it already"));
+            }
+            Err(Obstacle::Refused(Refusal::OtherVersion(_))) => {
+                say(format_args!("process {pid} has another version of libtare_log"));
+            }
+            Err(Obstacle::Refused(refusal)) => {
+                say(format_args!("process {pid} is refused: {refusal:?}"));
+            }
+        }
+    }
+
+    /// Takes over the programs whose collector at this socket has died.
+    pub fn take_over(&mut self) {
+        for orphan in orphans::find(self.door.path()) {
+            self.adopt(orphan.segment, orphan.pid, None);
+        }
+    }
+
+    fn add_up(&mut self, place: usize) {
+        let ended = self.targets.swap_remove(place).totals;
+        self.totals.events += ended.events;
+        self.totals.lost += ended.lost;
+        self.totals.unserved += ended.unserved;
+    }
+
+    /// Takes what is there, and leaves programs that go on to who comes next.
+    pub fn finish(&mut self) -> io::Result<()> {
+        let begin = Instant::now();
+        loop {
+            let pause = self.try_turn()?;
+            let is_empty = self.targets.is_empty() || pause >= LONGEST;
+            if is_empty || begin.elapsed() > Duration::from_secs(1) {
+                break;
+            }
+            thread::sleep(pause);
+        }
+        while let Some(place) = self.targets.len().checked_sub(1) {
+            let target = &mut self.targets[place];
+            target.drain(&mut self.output, &mut self.scratch, true)?;
+            target.end(&mut self.output, &mut self.scratch, true)?;
+            self.add_up(place);
+        }
+        self.output.clock()
+    }
+}

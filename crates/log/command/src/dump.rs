@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+use crate::arguments::{self, Format};
+use crate::log::{Ended, Log, Row, What};
+use std::fmt::Write as _;
+use std::io::{self, BufWriter, Write};
+use std::process::ExitCode;
+use tare_command::Failure;
+use tare_log_file::Payload;
+
+/// Prints events in the order of the file: each ring's are in order of their time.
+pub fn dump(arguments: &arguments::Dump) -> Result<ExitCode, Failure> {
+    let log = Log::open(&arguments.file)?;
+    let mut out = BufWriter::with_capacity(1 << 16, io::stdout().lock());
+    let line = match arguments.format {
+        Format::Csv => csv,
+        Format::Jsonl => jsonl,
+    };
+    let header = match arguments.format {
+        Format::Csv => "time_ns,ticks,pid,tid,thread,channel,payload,lost\n",
+        Format::Jsonl => "",
+    };
+    let mut text = header.to_owned();
+    let printed = log.rows(|row| {
+        line(&row, &mut text);
+        out.write_all(text.as_bytes())?;
+        text.clear();
+        Ok(())
+    });
+    let printed = match printed {
+        Err(Ended::Failed(failure)) => return Err(failure),
+        Err(Ended::Enough(error)) => Err(error),
+        Ok(()) => out.write_all(text.as_bytes()).and_then(|()| out.flush()),
+    };
+    match printed {
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
+            Err(Failure::work(format_args!("the events were not printed: {error}")))
+        }
+        _ => Ok(ExitCode::SUCCESS),
+    }
+}
+
+fn csv(row: &Row<'_>, line: &mut String) {
+    let Row { time_ns, ticks, pid, tid, thread, what } = row;
+    let time = time_ns.map_or(String::new(), |time| time.to_string());
+    let thread = quoted(thread);
+    let _ = match what {
+        What::Event { channel, payload } => {
+            let channel = quoted(channel);
+            let payload = quoted(&text_of(payload));
+            writeln!(line, "{time},{ticks},{pid},{tid},{thread},{channel},{payload},")
+        }
+        What::Loss { lost, .. } => {
+            writeln!(line, "{time},{ticks},{pid},{tid},{thread},,,{lost}")
+        }
+    };
+}
+
+fn text_of(payload: &Payload<'_>) -> String {
+    match payload {
+        Payload::Number(number) => number.to_string(),
+        Payload::Bytes(bytes) => String::from_utf8_lossy(bytes).into_owned(),
+    }
+}
+
+/// As RFC 4180 has it.
+fn quoted(text: &str) -> String {
+    if text.contains([',', '"', '\n', '\r']) {
+        format!("\"{}\"", text.replace('"', "\"\""))
+    } else {
+        text.to_owned()
+    }
+}
+
+fn jsonl(row: &Row<'_>, line: &mut String) {
+    let Row { time_ns, ticks, pid, tid, thread, what } = row;
+    let mut object = serde_json::json!({
+        "time_ns": time_ns, "ticks": ticks, "pid": pid, "tid": tid, "thread": thread,
+    });
+    match what {
+        What::Event { channel, payload: Payload::Number(number) } => {
+            object["channel"] = (*channel).into();
+            object["payload"] = (*number).into();
+        }
+        What::Event { channel, payload } => {
+            object["channel"] = (*channel).into();
+            object["payload"] = text_of(payload).into();
+        }
+        What::Loss { lost, first, last } => {
+            object["lost"] = (*lost).into();
+            object["first_ticks"] = (*first).into();
+            object["last_ticks"] = (*last).into();
+        }
+    }
+    let _ = writeln!(line, "{object}");
+}

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Programs whose collector has died: their segments are still open under their descriptors.
+
+use std::fs::{self, OpenOptions};
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+use std::sync::atomic::Ordering::Relaxed;
+use tare_log_segment::Process;
+use tare_log_segment::layout::{KIND, VERSION};
+use tare_shm::{Access, Segment, service};
+
+/// A program that logs, and that nobody serves.
+pub struct Orphan {
+    pub pid: u32,
+    pub segment: OwnedFd,
+}
+
+/// What the kernel calls the descriptor of a segment.
+const LINK: &[u8] = b"/memfd:tare-log (deleted)";
+
+/// Those that were told of the collector at this socket.
+pub fn find(socket: &Path) -> Vec<Orphan> {
+    let numbers = fs::read_dir("/proc").into_iter().flatten().flatten();
+    let pids = numbers.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+    pids.filter_map(|pid| of(pid, socket)).collect()
+}
+
+/// Of a program that this user may not look into there is nothing to see.
+fn of(pid: u32, socket: &Path) -> Option<Orphan> {
+    let descriptors = fs::read_dir(format!("/proc/{pid}/fd")).ok()?.flatten();
+    let mut links = descriptors
+        .map(|entry| entry.path())
+        .filter(|path| fs::read_link(path).is_ok_and(|link| link.as_os_str().as_bytes() == LINK));
+    links.find_map(|path| {
+        let file = OpenOptions::new().read(true).write(true).open(path).ok()?;
+        let segment = OwnedFd::from(file);
+        // The child of a fork has its parent's, too, until it logs itself.
+        let is_its_own = belongs(&segment, pid, socket);
+        let is_served = !matches!(service::server(segment.as_raw_fd()), Ok(None));
+        (is_its_own && !is_served).then_some(Orphan { pid, segment })
+    })
+}
+
+fn belongs(segment: &OwnedFd, pid: u32, socket: &Path) -> bool {
+    let (fd, mapped) = (segment.as_raw_fd(), size_of::<Process>());
+    let Ok(segment) = Segment::open_begun(fd, KIND, VERSION, Access::ReadOnly, mapped) else {
+        return false;
+    };
+    let header = segment.header();
+    // SAFETY: atomics only, and nothing is written.
+    let process: Option<&Process> = unsafe { segment.at(0) };
+    let told = process.is_some_and(|process| {
+        let path = process.socket.iter().map(|byte| byte.load(Relaxed));
+        path.take_while(|byte| *byte != 0).eq(socket.as_os_str().as_bytes().iter().copied())
+    });
+    // SAFETY: what it gave out is used no more.
+    unsafe { segment.unmap() };
+    told && header.owner_pid == pid
+}

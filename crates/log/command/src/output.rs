@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+use std::fs::{File, OpenOptions};
+use std::io::{self, Read, Write};
+use std::path::Path;
+use tare_clock::Snapshot;
+use tare_command::{Failure, ResultExt};
+use tare_log_file::{Clock, Codec, Header, Kind, MAGIC};
+
+/// Whether the file begins as one of tare log's.
+fn is_log(path: &Path) -> bool {
+    let mut begin = [0; MAGIC.len()];
+    File::open(path).and_then(|mut file| file.read_exact(&mut begin)).is_ok() && begin == MAGIC
+}
+
+/// The file that blocks are added to. A block is there whole or not at all, unless this
+/// process dies in the middle; then the reader leaves it out.
+pub struct Output {
+    file: File,
+    length: u64,
+    next_process: u32,
+    /// How events are compressed.
+    pub codec: Codec,
+}
+
+impl Output {
+    /// What the file has is kept.
+    pub fn open(path: &Path, codec: Codec) -> Result<Self, Failure> {
+        let what = format!("--out {}", path.display());
+        let open = OpenOptions::new().create(true).append(true).open(path);
+        let file = open.or_input(&what)?;
+        let status = file.metadata().or_failed(&what)?;
+        let length = status.len();
+        if status.is_file() && length > 0 && !is_log(path) {
+            return Err(Failure::input(format_args!(
+                "{what}: it has something else than events; name another file"
+            )));
+        }
+        // Numbers of processes only have to differ within a file, whoever wrote what it has.
+        let next_process = Snapshot::take().realtime_ns as u32;
+        Ok(Self { file, length, next_process, codec })
+    }
+
+    pub fn next_process(&mut self) -> u32 {
+        self.next_process = self.next_process.wrapping_add(1);
+        self.next_process
+    }
+
+    /// Adds a block, whole or not at all.
+    pub fn block(&mut self, header: Header, content: &[u8]) -> io::Result<()> {
+        let block = header.before(content)?;
+        match self.file.write_all(&block) {
+            Ok(()) => {
+                self.length += block.len() as u64;
+                Ok(())
+            }
+            Err(error) => {
+                // A pipe has no length.
+                let _ = self.file.set_len(self.length);
+                Err(error)
+            }
+        }
+    }
+
+    /// What has no columns.
+    pub fn note(&mut self, kind: Kind, process: u32, content: &[u8]) -> io::Result<()> {
+        self.block(Header { raw: content.len() as u32, ..Header::of(kind, process) }, content)
+    }
+
+    /// The clocks now.
+    pub fn clock(&mut self) -> io::Result<()> {
+        let now = Snapshot::take();
+        let clock = Clock {
+            ticks: now.ticks,
+            monotonic_ns: now.monotonic_ns,
+            realtime_ns: now.realtime_ns,
+            width: now.width,
+        };
+        self.note(Kind::Clock, 0, &clock.bytes())
+    }
+
+    pub fn bytes(&self) -> u64 {
+        self.length
+    }
+}

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+use crate::arguments;
+use crate::collect::Collector;
+use crate::door::Door;
+use crate::output::Output;
+use std::os::fd::{AsFd, AsRawFd};
+use std::path::PathBuf;
+use std::process::{Command, ExitCode, ExitStatus};
+use std::time::Duration;
+use tare_command::{Child, Failure, ResultExt, Signals, exit_code, say};
+
+/// Names the socket to programs.
+const VARIABLE: &str = "TARE_LOG";
+
+const SIGNALS: &[i32] = &[libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGQUIT, libc::SIGCHLD];
+
+/// A program, and the collector beside it.
+pub fn run(arguments: &arguments::Run) -> Result<ExitCode, Failure> {
+    let signals = Signals::take(SIGNALS).or_failed("signals")?;
+    let socket = own_socket();
+    let door = Door::open(&socket)?;
+    let output = Output::open(&arguments.out, arguments.codec.into())?;
+    let mut collector = Collector::new(door, output);
+    let mut command = Command::new(&arguments.command[0]);
+    command.args(&arguments.command[1..]).env(VARIABLE, &socket);
+    let name = arguments.command[0].to_string_lossy();
+    let mut child =
+        Child::spawn(&mut command, &signals).or_input(format_args!("COMMAND {name}"))?;
+    let mut status: Option<ExitStatus> = None;
+    while status.is_none() {
+        let pause = collector.turn();
+        wait(&collector, &signals, pause);
+        while let Some(signal) = signals.next() {
+            // What the terminal sent went to the program as well; SIGCHLD is for us.
+            if signal.number != libc::SIGCHLD && !signal.from_kernel {
+                child.send(signal.number);
+            }
+        }
+        status = child.ended().or_failed("the program cannot be waited for")?;
+    }
+    end(&mut collector, arguments.json)?;
+    Ok(ExitCode::from(status.map_or(1, exit_code)))
+}
+
+/// A collector for whoever comes.
+pub fn collect(arguments: &arguments::Collect) -> Result<ExitCode, Failure> {
+    let signals = Signals::take(SIGNALS).or_failed("signals")?;
+    let door = Door::open(&arguments.socket)?;
+    let output = Output::open(&arguments.out, arguments.codec.into())?;
+    let mut collector = Collector::new(door, output);
+    collector.take_over();
+    loop {
+        let pause = collector.turn();
+        wait(&collector, &signals, pause);
+        if signals.next().is_some_and(|signal| signal.number != libc::SIGCHLD) {
+            break;
+        }
+    }
+    end(&mut collector, arguments.json)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Until somebody comes, a signal arrives, or the time is over.
+fn wait(collector: &Collector, signals: &Signals, pause: Duration) {
+    let entry = |fd| libc::pollfd { fd, events: libc::POLLIN, revents: 0 };
+    let mut all = [entry(collector.door().fd()), entry(signals.as_fd().as_raw_fd())];
+    let timeout = libc::timespec { tv_sec: 0, tv_nsec: i64::from(pause.subsec_nanos()) };
+    // SAFETY: two entries; the timeout lives as long as the call.
+    unsafe { libc::ppoll(all.as_mut_ptr(), 2, &timeout, std::ptr::null()) };
+}
+
+fn end(collector: &mut Collector, json: bool) -> Result<(), Failure> {
+    collector.finish().or_failed("what is left was not written")?;
+    let totals = collector.totals;
+    if json {
+        let told = serde_json::json!({
+            "programs": collector.programs,
+            "events": totals.events,
+            "lost": totals.lost,
+            "unserved": totals.unserved,
+            "bytes": collector.bytes(),
+        });
+        eprintln!("{told}");
+    } else if totals.lost + totals.unserved > 0 {
+        say(format_args!(
+            "{} events collected; {} were lost to full rings (TARE_LOG_RING makes them larger), \
+             {} to too many threads",
+            totals.events, totals.lost, totals.unserved
+        ));
+    }
+    Ok(())
+}
+
+/// A place for a socket that nobody else has.
+fn own_socket() -> PathBuf {
+    let name = format!("tare-log-{}.sock", std::process::id());
+    let folder = std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from);
+    let folder = folder.filter(|folder| folder.is_dir()).unwrap_or_else(std::env::temp_dir);
+    folder.join(name)
+}

@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Files of log events: self-describing blocks, each with its checksum, of columns with deltas
+//! (docs/formats/log.md). What the reader is given may be anything.
+
+mod block;
+mod codec;
+mod columns;
+mod encoder;
+mod meta;
+mod reader;
+
+pub use block::{Block, Header, Kind, MAGIC};
+pub use codec::Codec;
+pub use columns::{Columns, Event, Invalid, Item, Mark, Payload};
+pub use encoder::Encoder;
+pub use meta::{Channels, Clock, End, How, OpenedChannel, ProcessInfo};
+pub use reader::Reader;

@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: Apache-2.0
+use crate::region::{Region, stage};
+use crate::{handover, settings};
+use core::ffi::c_int;
+use core::ptr;
+use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
+use core::sync::atomic::{AtomicI32, AtomicPtr};
+use tare_clock::Snapshot;
+use tare_log_segment::layout::{self, KIND, MOST_RINGS, Process, RingHead, VERSION, state};
+use tare_shm::{Access, Refusal, Segment, syscall};
+
+/// The process's segment. In the child of a fork these are still its parent's, until it
+/// attaches itself; whether they are one's own, the region says.
+static PROCESS: AtomicPtr<Process> = AtomicPtr::new(ptr::null_mut());
+static DESCRIPTOR: AtomicI32 = AtomicI32::new(-1);
+pub static RINGS: [AtomicPtr<RingHead>; MOST_RINGS] =
+    [const { AtomicPtr::new(ptr::null_mut()) }; MOST_RINGS];
+
+/// The region and the segment of this process, if it has them.
+pub fn attached() -> Option<(&'static Region, &'static Process)> {
+    let region = Region::get()?;
+    if region.stage.load(Acquire) != stage::READY {
+        return None;
+    }
+    // SAFETY: set before the stage was, and not unmapped while it stays.
+    unsafe { PROCESS.load(Relaxed).as_ref() }.map(|process| (region, process))
+}
+
+/// As `attached`; the child of a fork, which has its parent's channels, attaches itself first.
+pub fn attached_or_forked() -> Option<(&'static Region, &'static Process)> {
+    if let Some(both) = attached() {
+        return Some(both);
+    }
+    let is_forked = Region::get().is_none() && !PROCESS.load(Relaxed).is_null();
+    if is_forked { attach() } else { None }
+}
+
+pub fn descriptor() -> c_int {
+    DESCRIPTOR.load(Relaxed)
+}
+
+/// Makes the segment, if this process has none; `None` where that fails, once and for all.
+pub fn attach() -> Option<(&'static Region, &'static Process)> {
+    let region = Region::get_or_make().ok()?;
+    let begin = region.stage.compare_exchange(stage::NEW, stage::ATTACHING, AcqRel, Acquire);
+    if begin.is_ok() {
+        let done = make().is_ok();
+        region.stage.store(if done { stage::READY } else { stage::FAILED }, Release);
+    }
+    while region.stage.load(Acquire) == stage::ATTACHING {
+        pause();
+    }
+    attached()
+}
+
+/// Lets another thread go on.
+pub fn pause() {
+    // SAFETY: no memory is touched.
+    let _ = unsafe { syscall::call(libc::SYS_sched_yield, [0; 6]) };
+}
+
+fn make() -> Result<(), Refusal> {
+    let ring_words = settings::ring_bytes() / 8;
+    let (fd, segment) = create(ring_words)?;
+    let fd = move_up(fd);
+    // SAFETY: atomics only, and nobody else has the segment yet.
+    let process: &Process = unsafe { segment.at(0) }.ok_or(Refusal::TooSmall)?;
+    process.ring_words.store(ring_words as u64, Relaxed);
+    process.rings.store(rings(ring_words) as u32, Relaxed);
+    let now = Snapshot::take();
+    process.first.ticks.store(now.ticks, Relaxed);
+    process.first.monotonic_ns.store(now.monotonic_ns as u64, Relaxed);
+    process.first.realtime_ns.store(now.realtime_ns as u64, Relaxed);
+    process.first.width.store(now.width, Relaxed);
+    process.channels_used.store(1, Relaxed);
+    if let Some(path) = settings::socket() {
+        for (place, byte) in process.socket.iter().zip(path) {
+            place.store(byte, Relaxed);
+        }
+    }
+    process.state.store(state::RUNNING, Release);
+    leave_parents(process);
+    PROCESS.store(ptr::from_ref(process).cast_mut(), Relaxed);
+    DESCRIPTOR.store(fd, Relaxed);
+    if let Some(path) = settings::socket() {
+        process.is_on.store(1, Relaxed);
+        handover::offer(&path, fd);
+    }
+    Ok(())
+}
+
+fn rings(_ring_words: usize) -> usize {
+    MOST_RINGS
+}
+
+/// As many rings as the limit of file sizes has room for.
+fn create(ring_words: usize) -> Result<(c_int, Segment), Refusal> {
+    let size = layout::ring_at(rings(ring_words), ring_words);
+    Segment::create_begun(c"tare-log", KIND, VERSION, size, size_of::<Process>())
+}
+
+/// Away from the numbers that programs count on.
+fn move_up(fd: c_int) -> c_int {
+    const HIGH: usize = 900;
+    match syscall::fcntl(fd, libc::F_DUPFD_CLOEXEC, HIGH) {
+        Ok(moved) => {
+            syscall::close(fd);
+            moved as c_int
+        }
+        Err(_) => fd,
+    }
+}
+
+/// In the child of a fork: takes the channels over, whose numbers the program has, and lets
+/// go of the parent's segment.
+fn leave_parents(process: &Process) {
+    // SAFETY: null, or mapped until below.
+    let Some(parents) = (unsafe { PROCESS.load(Relaxed).as_ref() }) else { return };
+    process.inherit(parents);
+    let ring_words = parents.ring_words.load(Relaxed) as usize;
+    for ring in &RINGS {
+        let ring = ring.swap(ptr::null_mut(), Relaxed);
+        if !ring.is_null() {
+            unmap(ring.addr(), layout::ring_size(ring_words));
+        }
+    }
+    let parents = ptr::from_ref(parents).addr();
+    unmap(parents, size_of::<Process>());
+    syscall::close(descriptor());
+}
+
+fn unmap(address: usize, size: usize) {
+    // SAFETY: mapped by this library, and in the child no thread is left that uses it.
+    let _ = unsafe { syscall::call(libc::SYS_munmap, [address, size, 0, 0, 0, 0]) };
+}
+
+/// The program comes to its end by itself: what a collector finds is all.
+pub extern "C" fn finish() {
+    if let Some((_, process)) = attached() {
+        process.state.store(state::FINISHED, Release);
+    }
+}
+
+/// The ring at `place`, mapped.
+pub fn ring(process: &Process, place: usize) -> Option<&'static RingHead> {
+    let known = RINGS[place].load(Acquire);
+    // SAFETY: null, or mapped as long as the process has this segment.
+    if let Some(ring) = unsafe { known.as_ref() } {
+        return Some(ring);
+    }
+    let ring_words = process.ring_words.load(Relaxed) as usize;
+    let size = layout::ring_size(ring_words);
+    let offset = layout::ring_at(place, ring_words);
+    let fill = tare_shm::Fill::Now;
+    let part = Segment::part(descriptor(), offset, size, Access::ReadWrite, fill).ok()?;
+    // SAFETY: atomics only.
+    let ring: &RingHead = unsafe { part.at(0) }?;
+    RINGS[place].store(ptr::from_ref(ring).cast_mut(), Release);
+    Some(ring)
+}

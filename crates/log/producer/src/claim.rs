@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Gives rings to threads. A ring belongs to the thread whose number stands in it, and is free
+//! for another when that thread has ended, which the kernel is asked: no thread has to say so.
+
+use crate::attach;
+use crate::region::Region;
+use core::ptr;
+use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed};
+use tare_clock::ticks;
+use tare_log_segment::record::thread_record;
+use tare_log_segment::{Process, RingHead, Writer};
+use tare_shm::{Word, syscall};
+
+/// In an owner: a signal handler has the ring, for one event.
+const BORROWED: u32 = 1 << 31;
+
+/// The writer of the calling thread; a new one for a thread that has none.
+pub fn claim(region: &'static Region, process: &Process) -> Option<&'static Writer> {
+    let tid = syscall::gettid();
+    let used = process.rings_used.load(Acquire) as usize;
+    let own = (0..used).find(|place| {
+        region.writers[*place].ring().is_some_and(|ring| ring.owner.load(Relaxed) == tid)
+    });
+    own.map(|place| &region.writers[place]).or_else(|| take(region, process, tid, tid))
+}
+
+/// A ring for a signal handler that has interrupted its thread in the middle of an event.
+pub fn borrow(region: &'static Region, process: &Process) -> Option<&'static Writer> {
+    let tid = syscall::gettid();
+    take(region, process, tid, tid | BORROWED)
+}
+
+/// The end of what `borrow` began.
+pub fn give_back(writer: &Writer) {
+    if let Some(ring) = writer.ring() {
+        ring.owner.store(0, core::sync::atomic::Ordering::Release);
+    }
+}
+
+fn take(
+    region: &'static Region,
+    process: &Process,
+    tid: u32,
+    owner: u32,
+) -> Option<&'static Writer> {
+    let rings = process.rings.load(Relaxed) as usize;
+    (0..rings.min(region.writers.len())).find_map(|place| {
+        let ring = attach::ring(process, place)?;
+        let before = ring.owner.load(Acquire);
+        if before != 0 && is_alive(before & !BORROWED) {
+            return None;
+        }
+        ring.owner.compare_exchange(before, owner, AcqRel, Relaxed).ok()?;
+        process.rings_used.fetch_max(place as u32 + 1, AcqRel);
+        let writer = &region.writers[place];
+        begin(writer, ring, process, tid).or_else(|| {
+            ring.owner.store(0, Relaxed);
+            None
+        })?;
+        Some(writer)
+    })
+}
+
+/// `None` where the ring is full of what its last thread has left.
+fn begin(writer: &Writer, ring: &'static RingHead, process: &Process, tid: u32) -> Option<()> {
+    let ring_words = process.ring_words.load(Relaxed) as usize;
+    let first = ptr::from_ref(ring).wrapping_add(1).cast::<Word>();
+    let words = ptr::slice_from_raw_parts(first, ring_words);
+    // SAFETY: the words stand behind their head, mapped with it; the modes are the segment's.
+    unsafe { writer.begin(ring, words, process.modes.as_ptr()) }?;
+    writer.push(&thread_record(ticks(), tid, name())).then_some(())
+}
+
+/// Whether a thread of this process has the number.
+fn is_alive(tid: u32) -> bool {
+    let arguments = [syscall::getpid() as usize, tid as usize, 0, 0, 0, 0];
+    // SAFETY: signal 0 is none.
+    unsafe { syscall::call(libc::SYS_tgkill, arguments) }.is_ok()
+}
+
+/// The calling thread's name, ended with 0.
+fn name() -> [u64; 2] {
+    let mut name = [0u64; 2];
+    let arguments = [libc::PR_GET_NAME as usize, name.as_mut_ptr().addr(), 0, 0, 0, 0];
+    // SAFETY: the kernel writes 16 bytes.
+    let _ = unsafe { syscall::call(libc::SYS_prctl, arguments) };
+    name
+}

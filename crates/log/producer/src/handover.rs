@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Hands the segment to a collector, by its socket; and asks the kernel whether one has it.
+
+use crate::attach::descriptor;
+use crate::settings::PATH;
+use core::ffi::c_int;
+use core::mem::{MaybeUninit, offset_of};
+use tare_shm::service;
+use tare_shm::syscall::{self, Errno};
+
+/// How long the collector may take to say that it has the segment, in milliseconds: rules of
+/// the user's hold from the first event on.
+const PATIENCE_MS: usize = 500;
+
+/// Offers the segment to whoever listens at `path`. Where nobody does, a collector finds it
+/// later, by the descriptors of this process. The connection stays: its end tells the
+/// collector that this program has ended, or another has taken its place.
+pub fn offer(path: &[u8; PATH], segment: c_int) {
+    let _ = try_offer(path, segment);
+}
+
+fn try_offer(path: &[u8; PATH], segment: c_int) -> Result<(), Errno> {
+    let kind = libc::SOCK_STREAM | libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK;
+    // SAFETY: no memory is touched.
+    let socket = unsafe {
+        syscall::call(libc::SYS_socket, [libc::AF_UNIX as usize, kind as usize, 0, 0, 0, 0])
+    }? as c_int;
+    let socket = match syscall::fcntl(socket, libc::F_DUPFD_CLOEXEC, 900) {
+        Ok(moved) => {
+            syscall::close(socket);
+            moved as c_int
+        }
+        Err(_) => socket,
+    };
+    connect(socket, path)
+        .and_then(|()| send(socket, segment))
+        .and_then(|()| wait(socket))
+        .inspect_err(|_| syscall::close(socket))
+}
+
+fn connect(socket: c_int, path: &[u8; PATH]) -> Result<(), Errno> {
+    // SAFETY: zeros are an address.
+    let mut address: libc::sockaddr_un = unsafe { MaybeUninit::zeroed().assume_init() };
+    address.sun_family = libc::AF_UNIX as libc::sa_family_t;
+    let length = path.iter().position(|byte| *byte == 0).unwrap_or(PATH - 1);
+    for (place, byte) in address.sun_path.iter_mut().zip(path) {
+        *place = *byte as _;
+    }
+    // A name in no folder begins with @, as tools write it, and has no end.
+    let abstract_name = path[0] == b'@';
+    if abstract_name {
+        address.sun_path[0] = 0;
+    }
+    let size = offset_of!(libc::sockaddr_un, sun_path) + length + usize::from(!abstract_name);
+    // SAFETY: the address lives as long as the call.
+    unsafe {
+        let arguments = [socket as usize, (&raw const address).addr(), size, 0, 0, 0];
+        syscall::call(libc::SYS_connect, arguments)
+    }
+    .map(drop)
+}
+
+/// One byte with the descriptor.
+fn send(socket: c_int, segment: c_int) -> Result<(), Errno> {
+    #[repr(C)]
+    struct Rights {
+        header: libc::cmsghdr,
+        fd: c_int,
+    }
+    let mut byte = 1u8;
+    let mut part = libc::iovec { iov_base: (&raw mut byte).cast(), iov_len: 1 };
+    // SAFETY: zeros are both.
+    let (mut rights, mut message): (Rights, libc::msghdr) =
+        unsafe { (MaybeUninit::zeroed().assume_init(), MaybeUninit::zeroed().assume_init()) };
+    rights.header.cmsg_len = (offset_of!(Rights, fd) + size_of::<c_int>()) as _;
+    rights.header.cmsg_level = libc::SOL_SOCKET;
+    rights.header.cmsg_type = libc::SCM_RIGHTS;
+    rights.fd = segment;
+    message.msg_iov = &raw mut part;
+    message.msg_iovlen = 1;
+    message.msg_control = (&raw mut rights).cast();
+    message.msg_controllen = size_of::<Rights>() as _;
+    // SAFETY: all parts of the message live as long as the call.
+    unsafe {
+        let flags = libc::MSG_NOSIGNAL as usize;
+        let arguments = [socket as usize, (&raw const message).addr(), flags, 0, 0, 0];
+        syscall::call(libc::SYS_sendmsg, arguments)
+    }
+    .map(drop)
+}
+
+/// Until the collector answers.
+fn wait(socket: c_int) -> Result<(), Errno> {
+    let mut poll = libc::pollfd { fd: socket, events: libc::POLLIN, revents: 0 };
+    let timeout = libc::timespec { tv_sec: 0, tv_nsec: PATIENCE_MS as i64 * 1_000_000 };
+    // SAFETY: both live as long as the call.
+    unsafe {
+        let arguments =
+            [(&raw mut poll).addr(), 1, (&raw const timeout).addr(), 0, size_of::<u64>(), 0];
+        syscall::call(libc::SYS_ppoll, arguments)
+    }
+    .map(drop)
+}
+
+/// Whether a collector has the segment.
+pub fn is_served() -> bool {
+    matches!(service::server(descriptor()), Ok(Some(_)))
+}

@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The side of the program that logs: makes its segment, hands it to a collector, gives rings
+//! to threads, opens channels, and writes what the fast path leaves over.
+//!
+//! It allocates nothing, and makes its system calls itself, so that it can be called from
+//! anywhere, a signal handler included.
+#![no_std]
+
+mod attach;
+mod channels;
+mod claim;
+mod event;
+mod handover;
+mod region;
+mod settings;
+
+pub use attach::finish;
+pub use channels::{close, open};
+pub use event::{Payload, log};
+pub use settings::read_environment;

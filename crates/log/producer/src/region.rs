@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What belongs to one process and must not survive a fork: memory that the kernel wipes in
+//! the child, however the child was made.
+
+use core::ptr;
+use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
+use core::sync::atomic::{AtomicPtr, AtomicU32};
+use tare_log_segment::Writer;
+use tare_log_segment::layout::MOST_RINGS;
+use tare_shm::syscall::{self, Errno};
+
+/// Since Linux 4.14.
+const MADV_WIPEONFORK: usize = 18;
+
+/// Zero in a child: it makes itself another, and this one is never used again. So a writer
+/// that a thread still holds stays without a ring for ever.
+pub struct Region {
+    is_alive: AtomicU32,
+    pub stage: AtomicU32,
+    pub opening: AtomicU32,
+    /// By ring.
+    pub writers: [Writer; MOST_RINGS],
+}
+
+/// How far the process has come.
+pub mod stage {
+    pub const NEW: u32 = 0;
+    pub const ATTACHING: u32 = 1;
+    pub const READY: u32 = 2;
+    pub const FAILED: u32 = 3;
+}
+
+// SAFETY: a writer is used by the one thread that owns its ring; the rest is atomics.
+unsafe impl Sync for Region {}
+
+static REGION: AtomicPtr<Region> = AtomicPtr::new(ptr::null_mut());
+
+impl Region {
+    /// That of this process, once it has one.
+    pub fn get() -> Option<&'static Self> {
+        // SAFETY: null, or a region that is never unmapped.
+        let region = unsafe { REGION.load(Acquire).as_ref() }?;
+        (region.is_alive.load(Relaxed) != 0).then_some(region)
+    }
+
+    pub fn get_or_make() -> Result<&'static Self, Errno> {
+        loop {
+            if let Some(region) = Self::get() {
+                return Ok(region);
+            }
+            let old = REGION.load(Acquire);
+            let fresh = Self::map()?;
+            // SAFETY: zeros are a region; nobody else has it yet.
+            unsafe { (*fresh).is_alive.store(1, Release) };
+            if REGION.compare_exchange(old, fresh, AcqRel, Relaxed).is_ok() {
+                continue;
+            }
+            // SAFETY: nobody else ever had it.
+            let _ = unsafe {
+                let arguments = [fresh.addr(), size_of::<Self>(), 0, 0, 0, 0];
+                syscall::call(libc::SYS_munmap, arguments)
+            };
+        }
+    }
+
+    fn map() -> Result<*mut Self, Errno> {
+        let protection = (libc::PROT_READ | libc::PROT_WRITE) as usize;
+        let flags = (libc::MAP_PRIVATE | libc::MAP_ANONYMOUS) as usize;
+        let length = size_of::<Self>();
+        // SAFETY: a new mapping disturbs no other, and the advice is for it alone.
+        unsafe {
+            let address =
+                syscall::call(libc::SYS_mmap, [0, length, protection, flags, usize::MAX, 0])?;
+            syscall::call(libc::SYS_madvise, [address, length, MADV_WIPEONFORK, 0, 0, 0])?;
+            Ok(ptr::with_exposed_provenance_mut(address))
+        }
+    }
+}

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What a user says from outside: environment variables, read once before the program's own
+//! code can change them.
+
+use core::ffi::{CStr, c_char};
+use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+use core::sync::atomic::{AtomicBool, AtomicU8, AtomicUsize};
+use tare_log_segment::layout::{LARGEST_RING, SMALLEST_RING};
+
+/// Names the socket of the collector. With it, events are kept from the beginning, also while
+/// no collector is there.
+const SOCKET: &[u8] = b"TARE_LOG";
+/// Bytes of a ring, with K, M or G behind; rounded up to a power of two.
+const RING: &[u8] = b"TARE_LOG_RING";
+
+const DEFAULT_RING: usize = 4 << 20;
+
+/// Bytes of the longest path of a socket, its end included.
+pub const PATH: usize = 108;
+
+static RING_BYTES: AtomicUsize = AtomicUsize::new(DEFAULT_RING);
+static PATH_TEXT: [AtomicU8; PATH] = [const { AtomicU8::new(0) }; PATH];
+static IS_TOLD: AtomicBool = AtomicBool::new(false);
+
+/// Bytes of a ring.
+pub fn ring_bytes() -> usize {
+    RING_BYTES.load(Relaxed)
+}
+
+/// The path of the collector's socket, ended with 0, where the user names one.
+pub fn socket() -> Option<[u8; PATH]> {
+    IS_TOLD.load(Acquire).then(|| core::array::from_fn(|index| PATH_TEXT[index].load(Relaxed)))
+}
+
+unsafe extern "C" {
+    static environ: *const *const c_char;
+}
+
+/// To be called when the program starts, before it can change its environment.
+pub extern "C" fn read_environment() {
+    if let Some(bytes) = variable(RING).and_then(size) {
+        RING_BYTES.store(bytes.clamp(SMALLEST_RING, LARGEST_RING).next_power_of_two(), Relaxed);
+    }
+    if let Some(path) = variable(SOCKET)
+        && !path.is_empty()
+        && path.len() < PATH
+    {
+        for (place, byte) in PATH_TEXT.iter().zip(path) {
+            place.store(*byte, Relaxed);
+        }
+        IS_TOLD.store(true, Release);
+    }
+}
+
+fn variable(name: &[u8]) -> Option<&'static [u8]> {
+    // SAFETY: at the start of the program nothing else changes the environment; libc has set
+    // the pointer up (null where there is none), and the list ends with null.
+    unsafe {
+        let mut place = environ;
+        while !place.is_null() && !(*place).is_null() {
+            let text = CStr::from_ptr(*place).to_bytes();
+            if let Some([b'=', value @ ..]) = text.strip_prefix(name) {
+                return Some(value);
+            }
+            place = place.add(1);
+        }
+    }
+    None
+}
+
+/// `4M` is 4 MiB.
+fn size(text: &[u8]) -> Option<usize> {
+    let (digits, shift) = match text {
+        [digits @ .., b'K' | b'k'] => (digits, 10),
+        [digits @ .., b'M' | b'm'] => (digits, 20),
+        [digits @ .., b'G' | b'g'] => (digits, 30),
+        digits => (digits, 0),
+    };
+    core::str::from_utf8(digits).ok()?.parse::<usize>().ok()?.checked_mul(1 << shift)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_have_the_usual_letters() {
+        for (text, bytes) in
+            [("65536", 65536), ("64K", 65536), ("64k", 65536), ("4M", 4 << 20), ("1G", 1 << 30)]
+        {
+            assert_eq!(size(text.as_bytes()), Some(bytes), "{text}");
+        }
+        for text in ["", "M", "-1", "4MiB", "18446744073709551615G"] {
+            assert_eq!(size(text.as_bytes()), None, "{text}");
+        }
+    }
+}

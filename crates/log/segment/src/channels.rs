@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+use crate::layout::{CHANNELS, Channel, NAMES, Process};
+use crate::record::ChannelId;
+use crate::{Configuration, Handler};
+use core::ops::Range;
+use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+
+impl Process {
+    /// The channels that were opened, by number.
+    pub fn opened(&self) -> impl Iterator<Item = (ChannelId, &Channel)> {
+        let used = self.channels_used.load(Acquire) as usize;
+        let channels = (0..).zip(&self.channels[..used.min(CHANNELS)]);
+        channels.filter(|(_, channel)| channel.opened.load(Acquire) != 0)
+    }
+
+    /// The bytes of a channel's name, in a range that is there whatever was written.
+    pub fn name(&self, channel: &Channel) -> impl Iterator<Item = u8> {
+        let start = (channel.name_at.load(Relaxed) as usize).min(NAMES);
+        let end = start.saturating_add(channel.name_length.load(Relaxed) as usize).min(NAMES);
+        self.names[start..end].iter().map(|byte| byte.load(Relaxed))
+    }
+
+    /// The channel of this name, a new one if there is none; `None` where there is no place.
+    /// For one thread of the owner at a time.
+    pub fn open(&self, name: &[u8], tid: u32, asked: Option<Configuration>) -> Option<ChannelId> {
+        let known = self.opened().find(|(_, known)| self.name(known).eq(name.iter().copied()));
+        let (id, channel) = match known {
+            Some(known) => known,
+            None => self.add(name, tid)?,
+        };
+        if let Some(asked) = asked {
+            asked.store(&channel.asked);
+        } else if Configuration::load(&channel.asked).is_none_or(|is| is.handler == Handler::Null) {
+            Configuration::default().store(&channel.asked);
+        }
+        self.changed(id);
+        Some(id)
+    }
+
+    fn add(&self, name: &[u8], tid: u32) -> Option<(ChannelId, &Channel)> {
+        let id = self.channels_used.load(Relaxed);
+        let channel = self.channels.get(id as usize)?;
+        let place = self.reserve(name.len())?;
+        for (byte, letter) in self.names[place.clone()].iter().zip(name) {
+            byte.store(*letter, Relaxed);
+        }
+        channel.name_at.store(place.start as u32, Relaxed);
+        channel.name_length.store(name.len() as u32, Relaxed);
+        channel.tid.store(tid, Relaxed);
+        channel.opened.store(1, Release);
+        self.channels_used.store(id + 1, Release);
+        Some((id as ChannelId, channel))
+    }
+
+    fn reserve(&self, length: usize) -> Option<Range<usize>> {
+        let start = self.names_used.load(Relaxed) as usize;
+        let end = start.checked_add(length).filter(|end| *end <= NAMES)?;
+        self.names_used.store(end as u32, Relaxed);
+        Some(start..end)
+    }
+
+    /// Discards the channel's events from now on, until it is opened again.
+    pub fn close(&self, id: ChannelId) {
+        let Some(channel) = self.channels.get(id as usize) else { return };
+        let closed = Configuration { handler: Handler::Null, ..Configuration::of(channel) };
+        closed.store(&channel.asked);
+        self.changed(id);
+    }
+
+    /// What is in force for a channel has changed: the fast path is told, and the collector.
+    pub fn changed(&self, id: ChannelId) {
+        self.renew(id);
+        self.changes.fetch_add(1, Release);
+    }
+
+    /// Tells the fast path what is in force.
+    pub fn renew(&self, id: ChannelId) {
+        let is_on = self.is_on.load(Relaxed) != 0;
+        let mode = match self.channels.get(id as usize) {
+            Some(channel) if is_on => Configuration::of(channel).mode(self.has_inline_clock()),
+            _ => crate::layout::mode::NULL,
+        };
+        self.modes[usize::from(id)].store(mode, Relaxed);
+    }
+
+    /// Whether times are those of the unfenced tick counter, which the fast path reads.
+    fn has_inline_clock(&self) -> bool {
+        self.clock.load(Relaxed) == 0
+    }
+
+    /// For the child of a fork: the channels of its parent, under the same numbers.
+    pub fn inherit(&self, parents: &Self) {
+        for (id, channel) in parents.opened() {
+            let mut name = [0; 1024];
+            let bytes = parents.name(channel);
+            let length = bytes.zip(&mut name).map(|(byte, place)| *place = byte).count();
+            self.channels_used.store(u32::from(id), Relaxed);
+            let asked = Configuration::load(&channel.asked);
+            self.open(&name[..length], channel.tid.load(Relaxed), asked);
+        }
+    }
+}

@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+use crate::record::ChannelId;
+use core::mem::offset_of;
+use core::sync::atomic::{AtomicU8, AtomicU32, AtomicU64};
+use tare_shm::{Indices, header};
+
+pub const KIND: u32 = header::kind::LOG;
+
+/// To be raised with any change of what follows, in `include/tare_log.h` too.
+pub const VERSION: u32 = 1;
+
+/// Channels of one process. Nearly all of their memory is never touched.
+pub const CHANNELS: usize = 1 << 14;
+
+/// Bytes for all names of channels together.
+pub const NAMES: usize = 1 << 22;
+
+/// Bytes of a ring, and how many of a process.
+pub const SMALLEST_RING: usize = 1 << 16;
+pub const LARGEST_RING: usize = 1 << 30;
+pub const MOST_RINGS: usize = 1024;
+
+/// What the whole process has, at the beginning of its segment; the rings follow.
+#[repr(C)]
+pub struct Process {
+    _header: [AtomicU64; 8],
+    /// Written before anyone else sees the segment: words of a ring, number of rings, the
+    /// clock that times come from, and two readings of the clocks at the beginning.
+    pub ring_words: AtomicU64,
+    pub rings: AtomicU32,
+    pub clock: AtomicU32,
+    pub first: Reading,
+    _owner: [AtomicU64; 2],
+    /// Written by threads of the process.
+    pub state: AtomicU32,
+    /// Rings that ever had an owner: all below this number.
+    pub rings_used: AtomicU32,
+    /// Channels that were ever opened: all below this number.
+    pub channels_used: AtomicU32,
+    /// Changes of channels.
+    pub changes: AtomicU32,
+    pub names_used: AtomicU32,
+    /// 1 where events are kept, 0 where all are discarded because nobody asked for them.
+    pub is_on: AtomicU32,
+    /// Events that found no free ring.
+    pub unserved: AtomicU64,
+    _threads: [AtomicU64; 12],
+    _collector: [AtomicU64; 16],
+    /// The collector's socket that the program was told of, ended with 0; empty for none.
+    /// Written before anyone else sees the segment.
+    pub socket: [AtomicU8; 128],
+    _reserved: [AtomicU64; 448],
+    /// By channel: what the fast path does with an event.
+    pub modes: [AtomicU8; 1 << ChannelId::BITS],
+    pub channels: [Channel; CHANNELS],
+    pub names: [AtomicU8; NAMES],
+}
+
+/// One moment by all clocks, as in `tare_clock::Snapshot`.
+#[repr(C)]
+pub struct Reading {
+    pub ticks: AtomicU64,
+    pub monotonic_ns: AtomicU64,
+    pub realtime_ns: AtomicU64,
+    pub width: AtomicU64,
+}
+
+/// What the fast path does with an event.
+pub mod mode {
+    /// Nothing.
+    pub const NULL: u8 = 0;
+    /// Writes it into the ring, with ticks read by the unfenced instruction.
+    pub const RING: u8 = 1;
+    /// Leaves it to the library.
+    pub const OUT_OF_LINE: u8 = 2;
+}
+
+pub mod state {
+    pub const RUNNING: u32 = 1;
+    /// The program has come to its end by itself.
+    pub const FINISHED: u32 = 2;
+}
+
+#[repr(C)]
+pub struct Channel {
+    /// 0 while the channel is being made.
+    pub opened: AtomicU32,
+    /// The thread that opened it.
+    pub tid: AtomicU32,
+    pub name_at: AtomicU32,
+    pub name_length: AtomicU32,
+    /// What the program asked for, see `Configuration`; 0 is nothing.
+    pub asked: [AtomicU64; 2],
+    _padding: [AtomicU64; 12],
+    /// Events lost to a full ring.
+    pub lost: AtomicU64,
+    /// Events that a handler has counted.
+    pub count: AtomicU64,
+    _counts: [AtomicU64; 14],
+}
+
+/// What stands before the words of a ring.
+#[repr(C, align(4096))]
+pub struct RingHead {
+    pub indices: Indices,
+    /// The thread that writes, 0 for none.
+    pub owner: AtomicU32,
+    /// The thread whose events are the oldest in the ring, where a thread that overwrites has
+    /// lost the record that says so; and its name.
+    pub oldest_tid: AtomicU32,
+    pub oldest_name: [AtomicU64; 2],
+    /// Times of the first and the last event lost since the newest record of a loss.
+    pub lost_first: AtomicU64,
+    pub lost_last: AtomicU64,
+    _threads: [AtomicU64; 11],
+    /// Written by the collector: events lost that it has told of, with those that it had read
+    /// already when a thread overwrote them.
+    pub told: AtomicU64,
+}
+
+/// Where ring `place` begins in a segment whose rings have so many words.
+pub const fn ring_at(place: usize, ring_words: usize) -> usize {
+    size_of::<Process>() + place * ring_size(ring_words)
+}
+
+/// Bytes of a ring with its head.
+pub const fn ring_size(ring_words: usize) -> usize {
+    size_of::<RingHead>() + 8 * ring_words
+}
+
+const _: () = {
+    assert!(offset_of!(Process, ring_words) == 64);
+    assert!(offset_of!(Process, state) == 128);
+    assert!(offset_of!(Process, socket) == 384);
+    assert!(offset_of!(Process, modes) == 4096);
+    assert!(offset_of!(Process, channels) == 4096 + (1 << 16));
+    assert!(size_of::<Process>().is_multiple_of(4096));
+    assert!(size_of::<Channel>() == 256);
+    assert!(offset_of!(Channel, lost) == 128);
+    assert!(offset_of!(RingHead, owner) == 256);
+    assert!(offset_of!(RingHead, told) == 384);
+    assert!(size_of::<RingHead>() == 4096);
+};

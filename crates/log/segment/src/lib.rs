@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What a program that logs and its collector share: the layout of the program's segment, the
+//! records in its rings, what is done with the events of a channel, and the fast path that
+//! writes an event (docs/formats/log-segment.md).
+#![no_std]
+
+mod channels;
+mod configuration;
+pub mod layout;
+pub mod record;
+mod writer;
+
+pub use configuration::{Configuration, Handler, Policy};
+pub use layout::{Channel, Process, RingHead};
+pub use record::{ChannelId, Record, Records};
+pub use writer::Writer;

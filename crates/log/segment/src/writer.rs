@@ -1,0 +1,244 @@
+// SPDX-License-Identifier: Apache-2.0
+use crate::layout::{RingHead, mode};
+use crate::record::{self, ChannelId, MARK_WORDS, SHORT_WORDS, short_tag};
+use core::cell::Cell;
+use core::ptr;
+use core::sync::atomic::Ordering::{AcqRel, Relaxed, Release};
+use core::sync::atomic::{AtomicU8, compiler_fence};
+use tare_shm::Word;
+
+/// What one thread writes its events with. It stands in memory that the kernel wipes in the
+/// child of a fork: all zero is a writer without a ring, which leaves every event to the
+/// library. `include/tare_log.h` has the same fields.
+#[repr(C, align(64))]
+#[derive(Debug)]
+pub struct Writer {
+    /// How far `head` may go before the library looks at the ring again. 0 while an event is
+    /// being written: a signal handler that comes in between leaves its events to the library.
+    limit: Cell<u64>,
+    /// Words written since the ring was made.
+    head: Cell<u64>,
+    words: Cell<*const Word>,
+    mask: Cell<u64>,
+    published: Cell<*const Word>,
+    modes: Cell<*const AtomicU8>,
+    ring: Cell<*const RingHead>,
+    /// Whether events were lost that no record tells of yet.
+    has_lost: Cell<u64>,
+}
+
+/// The limit of a writer whose ring has to be looked at first.
+const UNKNOWN: u64 = 1;
+
+impl Writer {
+    pub const fn new() -> Self {
+        Self {
+            limit: Cell::new(0),
+            head: Cell::new(0),
+            words: Cell::new(ptr::null()),
+            mask: Cell::new(0),
+            published: Cell::new(ptr::null()),
+            modes: Cell::new(ptr::null()),
+            ring: Cell::new(ptr::null()),
+            has_lost: Cell::new(0),
+        }
+    }
+
+    /// Begins to write where the ring's last thread has ended. `None` unless the number of
+    /// words is a power of two.
+    ///
+    /// # Safety
+    /// All three stay mapped as long as this is used, which one thread does; `modes` has a
+    /// place for each number that a channel can have.
+    pub unsafe fn begin(
+        &self,
+        ring: *const RingHead,
+        words: *const [Word],
+        modes: *const AtomicU8,
+    ) -> Option<()> {
+        if !words.len().is_power_of_two() {
+            return None;
+        }
+        // SAFETY: the caller's word.
+        let published = unsafe { (*ring).indices.head() };
+        self.head.set(published.load(Relaxed));
+        self.words.set(words.cast());
+        self.mask.set(words.len() as u64 - 1);
+        self.published.set(published);
+        self.modes.set(modes);
+        self.ring.set(ring);
+        self.has_lost.set(0);
+        self.limit.set(UNKNOWN);
+        Some(())
+    }
+
+    /// The ring that it writes to; `None` before the first event, and in the child of a fork.
+    pub fn ring(&self) -> Option<&RingHead> {
+        // SAFETY: null, or what `begin` was given.
+        unsafe { self.ring.get().as_ref() }
+    }
+
+    /// Whether a signal handler asks, that has interrupted the writing of an event.
+    pub fn is_busy(&self) -> bool {
+        self.limit.get() == 0
+    }
+
+    /// Writes the event, if the fast path can: `false` leaves it to the caller.
+    #[inline(always)]
+    pub fn log(&self, channel: ChannelId, payload: i64, ticks: impl FnOnce() -> u64) -> bool {
+        let limit = self.limit.get();
+        if limit == 0 {
+            return false;
+        }
+        // SAFETY: with a limit there is a ring, and what `begin` was given with it.
+        let mode = unsafe { (*self.modes.get().add(channel as usize)).load(Relaxed) };
+        if mode != mode::RING {
+            return mode == mode::NULL;
+        }
+        let Some(tag) = short_tag(channel, payload) else { return false };
+        // A signal handler that came before this has written its events, and moved the head.
+        self.limit.set(0);
+        compiler_fence(AcqRel);
+        let has_room = self.head.get() + SHORT_WORDS as u64 <= limit;
+        if has_room {
+            self.write(&[ticks(), tag]);
+        }
+        compiler_fence(AcqRel);
+        self.limit.set(limit);
+        has_room
+    }
+
+    /// Appends a record, for which there must be room.
+    #[inline(always)]
+    fn write(&self, record: &[u64]) {
+        let head = self.head.get();
+        for (index, word) in record.iter().enumerate() {
+            let place = (head.wrapping_add(index as u64) & self.mask.get()) as usize;
+            // SAFETY: masked to the ring, which is mapped.
+            unsafe { (*self.words.get().add(place)).store(*word, Relaxed) };
+        }
+        let head = head + record.len() as u64;
+        // SAFETY: as above.
+        unsafe { (*self.published.get()).store(head, Release) };
+        self.head.set(head);
+    }
+
+    /// Appends a record, after one that tells of the events lost before it, if there is room
+    /// for both. For the thread alone, with a ring, and not while it is busy.
+    pub fn push(&self, record: &[u64]) -> bool {
+        self.within(|| {
+            let has_lost = self.has_lost.get() != 0;
+            let needed = record.len() + if has_lost { MARK_WORDS } else { 0 };
+            if !self.has_room(needed) {
+                return false;
+            }
+            if has_lost && let Some(ring) = self.ring() {
+                self.has_lost.set(0);
+                let first = ring.lost_first.load(Relaxed);
+                let last = ring.lost_last.load(Relaxed);
+                self.write(&record::loss_record(record[0], ring.indices.lost(), first, last));
+            }
+            self.write(record);
+            true
+        })
+    }
+
+    /// Counts an event at `ticks` that is lost.
+    pub fn lose(&self, ticks: u64) {
+        let Some(ring) = self.ring() else { return };
+        self.within(|| {
+            if self.has_lost.replace(1) == 0 {
+                ring.lost_first.store(ticks, Relaxed);
+            }
+            ring.lost_last.store(ticks, Relaxed);
+            ring.indices.lose();
+        });
+    }
+
+    /// Does what no signal handler may come in between.
+    fn within<T>(&self, write: impl FnOnce() -> T) -> T {
+        self.limit.set(0);
+        compiler_fence(AcqRel);
+        let done = write();
+        compiler_fence(AcqRel);
+        self.limit.set(self.next_limit());
+        done
+    }
+
+    fn capacity(&self) -> u64 {
+        self.mask.get() + 1
+    }
+
+    /// Words that the collector has not freed; more than there are where it wrote nonsense.
+    pub fn used(&self) -> u64 {
+        self.ring().map_or(0, |ring| self.head.get().wrapping_sub(ring.indices.tail()))
+    }
+
+    fn has_room(&self, words: usize) -> bool {
+        self.capacity().checked_sub(self.used()).is_some_and(|free| free >= words as u64)
+    }
+
+    /// The fast path comes back at least eight times a round, to see whether the collector
+    /// should be woken; and with the next event where a record of a loss is to be written.
+    fn next_limit(&self) -> u64 {
+        let free = self.capacity().saturating_sub(self.used());
+        if self.has_lost.get() != 0 || free < SHORT_WORDS as u64 {
+            return UNKNOWN;
+        }
+        self.head.get() + free.min(self.capacity() / 8)
+    }
+
+    /// Loses a sixteenth of the ring, the oldest records, in the collector's place; `false`
+    /// where there are none.
+    pub fn overwrite(&self) -> bool {
+        self.ring().is_some_and(|ring| self.within(|| self.lose_oldest(ring)))
+    }
+
+    fn lose_oldest(&self, ring: &RingHead) -> bool {
+        let from = ring.indices.tail();
+        let (mut at, mut lost, mut times, mut thread) = (from, 0, None, None);
+        while at.wrapping_sub(from) < self.capacity() / 16
+            && self.head.get().wrapping_sub(at) <= self.capacity()
+            && let Some(words) = record::words(self.word(at + 1))
+        {
+            let ticks = self.word(at);
+            if record::is_event(self.word(at + 1)) {
+                lost += 1;
+                times = Some((times.map_or(ticks, |(first, _)| first), ticks));
+            } else if record::is_thread(self.word(at + 1)) {
+                thread = Some([2, 4, 5].map(|index| self.word(at + index)));
+            }
+            at += words as u64;
+        }
+        if at == from {
+            return false;
+        }
+        // Where the collector was faster, there is room as well.
+        if ring.indices.free(from, at).is_ok() {
+            if let Some([tid, name @ ..]) = thread {
+                ring.oldest_tid.store(tid as u32, Relaxed);
+                ring.oldest_name[0].store(name[0], Relaxed);
+                ring.oldest_name[1].store(name[1], Relaxed);
+            }
+            if let Some((first, last)) = times {
+                if self.has_lost.replace(1) == 0 {
+                    ring.lost_first.store(first, Relaxed);
+                }
+                ring.lost_last.store(last, Relaxed);
+            }
+            (0..lost).for_each(|_| ring.indices.lose());
+        }
+        true
+    }
+
+    fn word(&self, index: u64) -> u64 {
+        // SAFETY: masked to the ring, which is mapped.
+        unsafe { (*self.words.get().add((index & self.mask.get()) as usize)).load(Relaxed) }
+    }
+}
+
+impl Default for Writer {
+    fn default() -> Self {
+        Self::new()
+    }
+}

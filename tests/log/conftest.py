@@ -1,0 +1,79 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Programs that log, and what tare-log has of them."""
+
+import csv
+import io
+import shutil
+import subprocess
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from pyarrow.csv import ConvertOptions, read_csv
+
+from tare.native import native
+
+TARE_LOG = native("bin", "tare-log")
+PROGRAMS = Path(__file__).parent / "programs"
+
+
+@dataclass(frozen=True)
+class Row:
+    """One line of `tare log dump`."""
+
+    ticks: int
+    pid: int
+    tid: int
+    thread: str
+    channel: str
+    payload: str
+    lost: int
+
+
+def dump(file: Path) -> list[Row]:
+    """All events and losses of a file, ring by ring."""
+    text = subprocess.run(
+        [TARE_LOG, "dump", file], check=True, capture_output=True, text=True
+    ).stdout
+    rows = csv.DictReader(io.StringIO(text))
+    return [
+        Row(
+            int(row["ticks"]),
+            int(row["pid"]),
+            int(row["tid"]),
+            row["thread"],
+            row["channel"],
+            row["payload"],
+            int(row["lost"] or 0),
+        )
+        for row in rows
+    ]
+
+
+def events(file: Path) -> pa.Table:
+    """The same as a table, for millions of them."""
+    out = subprocess.run([TARE_LOG, "dump", file], check=True, capture_output=True).stdout
+    types = {"payload": pa.int64(), "lost": pa.int64(), "channel": pa.string()}
+    return read_csv(pa.BufferReader(out), convert_options=ConvertOptions(column_types=types))
+
+
+@pytest.fixture(scope="session")
+def compiled(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
+    """Compiles one of the programs against the library, once."""
+    if shutil.which("cc") is None:
+        pytest.skip("there is no C compiler")
+    folder = tmp_path_factory.mktemp("programs")
+
+    def compile(name: str) -> Path:
+        program = folder / name
+        if not program.exists():
+            library = Path(native("lib", "libtare_log.a"))
+            include = Path(native("include", "tare_log.h")).parent
+            flags = ["-O2", "-Wall", "-Wextra", "-Werror", "-pthread", f"-I{include}"]
+            source = PROGRAMS / f"{name}.c"
+            subprocess.run(["cc", *flags, source, library, "-o", program], check=True)
+        return program
+
+    return compile
