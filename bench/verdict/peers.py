@@ -8,7 +8,7 @@ has no default of its own, it is 5 %.
 import csv
 import json
 import subprocess
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import cache
 from io import StringIO
 from pathlib import Path
@@ -157,3 +157,16 @@ TOOLS: dict[str, tuple[Path, Callable[[Sequence[tuple[Array, Array]]], list[int]
     "Otava": (OTAVA, otava),
 }
 """What is a program: where it is, and its verdicts on many experiments at once."""
+
+
+def programs(pairs: Sequence[tuple[Array, Array]]) -> dict[str, list[int]]:
+    """The verdicts of the programs that are here, on the runs' means of many experiments."""
+    return {name: many(pairs) for name, (program, many) in TOOLS.items() if program.exists()}
+
+
+def absent(there: Iterable[str]) -> str | None:
+    """What to tell of the programs that are not among the methods `there`; None for nothing."""
+    missing = [name for name in TOOLS if name not in {*there}]
+    if not missing:
+        return None
+    return f"{' and '.join(missing)}, not installed (`setup/install-peers`)"
