@@ -172,7 +172,12 @@ TOOLS: dict[str, tuple[Path, Callable[[Sequence[tuple[Array, Array]]], list[int]
 
 def programs(pairs: Sequence[tuple[Array, Array]]) -> dict[str, list[int]]:
     """The verdicts of the programs that are here, on the runs' means of many experiments."""
-    return {name: many(pairs) for name, (program, many) in TOOLS.items() if program.exists()}
+    return {name: TOOLS[name][1](pairs) for name in installed()}
+
+
+def installed() -> list[str]:
+    """The programs that are here."""
+    return [name for name, (program, _) in TOOLS.items() if program.exists()]
 
 
 def absent(there: Iterable[str]) -> str | None:

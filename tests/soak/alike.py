@@ -17,7 +17,7 @@ from typing import Any
 
 from bench.plans import changed
 from bench.results import ROOT, commit, renew
-from bench.verdict import real_peers
+from bench.verdict import peers, real_peers
 from bench.verdict.real import ALARMS, FOUND, Experiments, able, alarmed, alarms
 
 from tare.stats.proportion import clopper_pearson
@@ -33,6 +33,8 @@ SHORTER = {
 
 def run(tries: int) -> None:
     """Runs the series and renews its section of docs/results.md, and the file beside this one."""
+    if told := peers.absent(peers.installed()):
+        print(f"peers that will not judge: {told}", file=sys.stderr)
     folder = ROOT / "results" / f"alike-{datetime.now():%Y%m%dT%H%M%S}"
     folder.mkdir(parents=True)
     plan = folder / "alike-nginx.toml"
