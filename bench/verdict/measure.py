@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whether verdicts can be trusted: simulated experiments, Tare beside its peers."""
+"""Whether verdicts can be trusted: simulated and real experiments, Tare beside its peers."""
 
 from bench.cases import Case, publish
 from bench.results import ROOT, renew
@@ -39,4 +39,5 @@ def _all() -> list[Case]:
     table = proof.table(found)
     print(table)
     renew("proof", "Proof", "make bench-verdict", table, STATISTICS)
+    renew("proof-nginx", "Proof on nginx", "make bench-verdict", real.table(), STATISTICS)
     return [*proof.cases(found), *interleaved]

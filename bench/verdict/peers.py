@@ -8,7 +8,7 @@ has no default of its own, it is 5 %.
 import csv
 import json
 import subprocess
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import cache
 from io import StringIO
 from pathlib import Path
@@ -26,6 +26,8 @@ from tare.stats.two_samples import (
     welch_t,
 )
 
+Side = Array | Sequence[Array]
+"""Latencies of a condition: (runs, requests), or an array a run where they differ in length."""
 BIN = ROOT / "target" / "peers" / "bin"
 OTAVA = ROOT / "target" / "peers" / "otava" / "bin" / "python"
 LEVEL = 0.05
@@ -39,21 +41,21 @@ ABOUT = {
     "pooled KS": "Kolmogorov and Smirnov's test over the requests of all runs",
     "best-fit run": "Anderson and Darling's test between the two best-fit runs (Vinken)",
     "Mann-Whitney": "over the requests of all runs; google/benchmark has it over repetitions",
-    "criterion": "bootstrapped t and the mean's change beyond 1 %, over 100 samples of 10 requests"
-    " of one run each",
+    "criterion": "bootstrapped t and the mean's change beyond 1 %, over 100 samples of successive"
+    " requests (simulated: 10) of one run each",
     "hyperfine": "`scripts/welch_ttest.py` over the runs' means",
     "benchstat": "golang.org/x/perf: Mann-Whitney over the runs' means",
     "Otava": "change points in the runs' means, the baseline's before the condition's",
 }
 
 
-def in_process(first: Array, second: Array, distances: Array) -> dict[str, int]:
-    """The verdicts of those that are a formula, on latencies (runs, requests) of each side.
+def in_process(first: Side, second: Side, distances: Array) -> dict[str, int]:
+    """The verdicts of those that are a formula, on the latencies of both sides.
 
     `distances` are Anderson and Darling's between all runs, the first side's before the second's.
     """
-    one, two = first.ravel(), second.ravel()
-    means = first.mean(axis=1), second.mean(axis=1)
+    one, two = np.concatenate(first), np.concatenate(second)
+    means = means_of(first), means_of(second)
     found = {
         "pooled t": student_t(one, two),
         "pooled KS": kolmogorov_smirnov(one, two),
@@ -72,7 +74,12 @@ def in_process(first: Array, second: Array, distances: Array) -> dict[str, int]:
     return verdicts | {"criterion": criterion(first[0], second[0])}
 
 
-def best_fit_runs(first: Array, second: Array, distances: Array) -> tuple[Array, Array]:
+def means_of(side: Side) -> Array:
+    """What those that judge runs are given of each."""
+    return np.array([run.mean() for run in side])
+
+
+def best_fit_runs(first: Side, second: Side, distances: Array) -> tuple[Array, Array]:
     """Those of `tare.stats.best_fit`, by distances that are known: it would compute each anew."""
     runs = len(first)
     one = distances[:runs, :runs].sum(axis=1).argmin()
@@ -81,8 +88,12 @@ def best_fit_runs(first: Array, second: Array, distances: Array) -> tuple[Array,
 
 
 def criterion(first: Array, second: Array) -> int:
-    """As criterion.rs compares a process with one before: requests (n,) of a run each."""
-    base, new = (run.reshape(SAMPLES, -1).mean(axis=1) for run in (first, second))
+    """As criterion.rs compares a process with one before: requests (n,) of a run each, as many
+    hundreds as there are."""
+    base, new = (
+        run[: run.size // SAMPLES * SAMPLES].reshape(SAMPLES, -1).mean(axis=1)
+        for run in (first, second)
+    )
     weights = _weights()
     both = np.concatenate([new, base])
     both = both - both.mean()  # for the sums of squares: t knows no origin
@@ -157,3 +168,21 @@ TOOLS: dict[str, tuple[Path, Callable[[Sequence[tuple[Array, Array]]], list[int]
     "Otava": (OTAVA, otava),
 }
 """What is a program: where it is, and its verdicts on many experiments at once."""
+
+
+def programs(pairs: Sequence[tuple[Array, Array]]) -> dict[str, list[int]]:
+    """The verdicts of the programs that are here, on the runs' means of many experiments."""
+    return {name: TOOLS[name][1](pairs) for name in installed()}
+
+
+def installed() -> list[str]:
+    """The programs that are here."""
+    return [name for name, (program, _) in TOOLS.items() if program.exists()]
+
+
+def absent(there: Iterable[str]) -> str | None:
+    """What to tell of the programs that are not among the methods `there`; None for nothing."""
+    missing = [name for name in TOOLS if name not in {*there}]
+    if not missing:
+        return None
+    return f"{' and '.join(missing)}, not installed (`setup/install-peers`)"

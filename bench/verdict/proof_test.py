@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """The cases and the table from outcomes made for it."""
 
+from concurrent.futures import ThreadPoolExecutor
+
 import numpy as np
 import pytest
 from bench.cases import read_bars
-from bench.verdict import proof
+from bench.verdict import proof, simulate
 from bench.verdict.scenarios import EFFECTS, SCENARIOS, Scenario
 from bench.verdict.simulate import CHUNK, TARE, Outcome, Task, carried_out
 
@@ -55,6 +57,39 @@ def test_false_alarms_are_held_against_what_chance_allows(alarms: float, met: bo
     assert held("false-alarms", outcome(), outcome(tare=lax, scenario=Scenario("u", "unblocked")))
 
 
+@pytest.mark.parametrize(("alarms", "met"), [(0.05, True), (0.07, False)])
+def test_a_little_too_much_everywhere_is_no_chance(alarms: float, met: bool) -> None:
+    cells = [
+        outcome(tare=(alarms, 1.0), scenario=Scenario(name), runs=runs)
+        for name in "abcdef"
+        for runs in (6, 8, 10)
+    ]
+    assert held("false-alarms", *cells)
+    assert held("false-alarms-pooled", *cells) is met
+
+
+def test_what_is_a_little_too_much_everywhere_is_no_rival() -> None:
+    names = "abcdef"
+    cells = [
+        outcome(peer=(0.07, 0.9), liar=(0.05, 0.8), scenario=Scenario(name), runs=runs)
+        for name in names
+        for runs in (8, 10)
+    ]
+    (case,) = [one for one in proof.cases(cells) if one.name == "power-8"]
+    assert f"liar {len(names)}" in case.note
+
+
+@pytest.mark.parametrize(("power", "met"), [(0.76, True), (0.7, False)])
+def test_the_worst_scenario_has_the_bar_of_all(power: float, met: bool) -> None:
+    cells = [outcome(), outcome(scenario=Scenario("the hard one"), tare=(0.0, power))]
+    assert held("power-8", *cells)
+    assert held("power-8-worst", *cells) is met
+    (worst,) = [
+        one for one in proof.cases([*cells, outcome(runs=10)]) if one.name == "power-8-worst"
+    ]
+    assert "the hard one" in worst.note
+
+
 @pytest.mark.parametrize(("power", "met"), [(0.8, True), (0.76, True), (0.7, False)])
 def test_power_is_held_against_the_best_that_keeps_its_level(power: float, met: bool) -> None:
     assert held("power-8", outcome(tare=(0.0, power))) is met
@@ -83,6 +118,17 @@ def test_the_table_has_a_row_a_cell() -> None:
     text = proof.table([outcome(runs=8), outcome(runs=10)])
     assert "| blocked | 8 | 5 \\| 80 80 80 | 5 \\| 80 80 80 | 50 \\| 100 100 100 |" in text
     assert "| blocked | 10 | 100 | 0 | 0 | 0 | 0 | 0 |" in text
+
+
+def test_what_is_not_installed_is_said(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert "- Not in the table: benchstat and Otava, not installed" in proof.table([outcome()])
+    monkeypatch.setattr(simulate, "carried_out", lambda _: outcome())
+    monkeypatch.setattr(simulate, "ProcessPoolExecutor", lambda **_: ThreadPoolExecutor())
+    simulate.outcomes([BLOCKED], [8], EFFECTS, CHUNK)
+    told = capsys.readouterr().err.splitlines()
+    assert [line for line in told if line.startswith("not in the table: benchstat and Otava")]
 
 
 def test_a_cell_is_the_same_whenever_it_is_computed() -> None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Short A/A experiments on a real nginx, as `make soak` left them."""
+"""Short A/A experiments on a real nginx, as `make soak` left them: Tare beside its peers."""
 
 import json
 from collections.abc import Sequence
@@ -7,38 +7,37 @@ from typing import Any
 
 from bench.cases import Case
 from bench.results import ROOT
+from bench.verdict.peers import ABOUT, absent
 
 from tare.stats.proportion import clopper_pearson
 
 FOUND = ROOT / "tests" / "soak" / "alike.jsonl"
-"""One JSON object an experiment."""
+"""One JSON object an experiment; those of long ago have no `peers`."""
 ALARMS = ("slower", "faster", "shape-changed")
+TARE = "Tare"
 
 Experiments = Sequence[dict[str, Any]]
 
 
-def cases() -> list[Case]:
-    """False alarms, and `unchanged` where half of the budget could be seen, in per cent."""
+def read() -> Experiments:
+    """All experiments of the last series. Raises SystemExit where there is none."""
     if not FOUND.exists():
         raise SystemExit(f"{FOUND}: not there; python -m tests.soak alike writes it")
-    done = [json.loads(line) for line in FOUND.read_text().splitlines()]
+    return [json.loads(line) for line in FOUND.read_text().splitlines()]
+
+
+def cases() -> list[Case]:
+    """How many there are; false alarms of every method; Tare's `unchanged` where half of the
+    budget could be seen."""
+    done = read()
     sharp = able(done)
     unchanged = sum(one["verdict"] == "unchanged" for one in sharp)
-    low, high = clopper_pearson(alarms(done), len(done))
-    measured = f"{done[-1]['date']}, commit {done[-1]['commit']}"
     return [
-        Case(
-            "false-alarms-nginx",
-            "Tare",
-            "",
-            "%",
-            [100 * alarms(done) / len(done)],
-            note=f"{alarms(done)} of {len(done)} experiments on twice the same nginx"
-            f" ({100 * low:.1f} to {100 * high:.1f} % with 95 % confidence); {measured}",
-        ),
+        Case("experiments-nginx", TARE, "", "experiments", [len(done)], note=_measured(done)),
+        *(_false_alarms(name, found) for name, found in alarmed(done).items()),
         Case(
             "unchanged-nginx",
-            "Tare",
+            TARE,
             "",
             "%",
             [100 * unchanged / max(1, len(sharp))],
@@ -47,11 +46,64 @@ def cases() -> list[Case]:
     ]
 
 
+def _false_alarms(name: str, found: Sequence[bool]) -> Case:
+    slug = "" if name == TARE else f"-{name.lower().replace(' ', '-')}"
+    return Case(
+        f"false-alarms-nginx{slug}",
+        name,
+        "",
+        "%",
+        [100 * sum(found) / len(found)],
+        note=f"{sum(found)} of {len(found)} experiments on twice the same nginx"
+        f" ({_interval(found)} with 95 % confidence)",
+    )
+
+
+def table() -> str:
+    """The same for docs/statistics.md, beside the simulated table."""
+    done = read()
+    found = alarmed(done)
+    lines = [
+        "Twice the same nginx in 6 interleaved blocks, again and again"
+        f" (`python -m tests.soak alike`): {_measured(done)}. The peers are those of the simulation"
+        " above; they see every successful request, Tare leaves out what it leaves out anywhere."
+        " The interval is Clopper and Pearson's.",
+        "",
+        "| method | experiments | false alarms | share | 95 % interval |",
+        "|---|---|---|---|---|",
+    ]
+    for name, saw in found.items():
+        share = 100 * sum(saw) / len(saw)
+        lines.append(f"| {name} | {len(saw)} | {sum(saw)} | {share:.1f} % | {_interval(saw)} |")
+    none = not any("peers" in one for one in done)
+    told = "the peers, whom the series was carried out without" if none else absent(found)
+    return "\n".join([*lines, "", f"Not in the table: {told}."] if told else lines)
+
+
+def alarmed(done: Experiments) -> dict[str, list[bool]]:
+    """By method, whether it saw what is not there, of every experiment that it judged."""
+    found = {TARE: [one["verdict"] in ALARMS for one in done]}
+    for name in ABOUT:
+        judged = [one["peers"][name] != 0 for one in done if name in one.get("peers", ())]
+        if judged:
+            found[name] = judged
+    return found
+
+
 def alarms(done: Experiments) -> int:
-    """How many saw what is not there."""
-    return sum(one["verdict"] in ALARMS for one in done)
+    """How many times Tare saw what is not there."""
+    return sum(alarmed(done)[TARE])
 
 
 def able(done: Experiments) -> Experiments:
     """Those whose least detectable effect is below half of the budget."""
     return [one for one in done if one["mde"] is not None and one["mde"] < one["budget"] / 2]
+
+
+def _measured(done: Experiments) -> str:
+    return f"{len(done)} experiments, {done[-1]['date']}, commit {done[-1]['commit']}"
+
+
+def _interval(found: Sequence[bool]) -> str:
+    low, high = clopper_pearson(sum(found), len(found))
+    return f"{100 * low:.1f} to {100 * high:.1f} %"

@@ -18,9 +18,11 @@ def cases(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *done: dict[str, obje
     file = tmp_path / "alike.jsonl"
     file.write_text("".join(json.dumps(one) + "\n" for one in done))
     monkeypatch.setattr(real, "FOUND", file)
-    alarms, unchanged = real.cases()
-    assert unchanged.name in read_bars("verdict")
-    return [*alarms.values, *unchanged.values]
+    count, *alarms, unchanged = real.cases()
+    bars = read_bars("verdict")
+    assert unchanged.name in bars
+    assert bars[count.name].met(count) is (len(done) >= 100)
+    return [value for case in (*alarms, unchanged) for value in case.values]
 
 
 def test_alarms_are_of_all_and_unchanged_of_those_that_could_see(
@@ -29,6 +31,24 @@ def test_alarms_are_of_all_and_unchanged_of_those_that_could_see(
     sharp = found({"unchanged": 6, "faster": 1, "inconclusive": 1})
     blind = [*found({"inconclusive": 1}, 0.015), *found({"shape-changed": 1}, None)]
     assert cases(tmp_path, monkeypatch, *sharp, *blind) == [20, 75]
+
+
+def test_peers_stand_beside_it_for_the_experiments_that_they_judged(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    old = found({"unchanged": 60})
+    new = [
+        one | {"peers": {"pooled t": (number < 20) - (number > 37), "hyperfine": 0}}
+        for number, one in enumerate(found({"unchanged": 40}))
+    ]
+    # Tare, pooled t, hyperfine; unchanged.
+    assert cases(tmp_path, monkeypatch, *old, *new) == [0, 55, 0, 100]
+    text = real.table()
+    assert "| Tare | 100 | 0 | 0.0 % | 0.0 to 3.6 % |" in text
+    assert "| pooled t | 40 | 22 | 55.0 % | 38.5 to 70.7 % |" in text
+    assert "Not in the table: benchstat and Otava, not installed" in text
+    cases(tmp_path, monkeypatch, *old)
+    assert "Not in the table: the peers" in real.table()
 
 
 def test_the_series_that_is_not_there_is_named(

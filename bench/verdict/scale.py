@@ -2,6 +2,7 @@
 """How long comparisons of many requests take, and in how much memory."""
 
 import json
+import os
 import subprocess
 import sys
 import time
@@ -12,7 +13,7 @@ from tempfile import TemporaryDirectory
 
 import numpy as np
 from bench.cases import FOLDER, Case
-from bench.verdict.scale_data import AT, experiment_of, write
+from bench.verdict.scale_data import AT, as_result, experiment_of, write
 from scipy import stats
 
 from tare.samples.engine import connect
@@ -37,6 +38,7 @@ def cases(quick: bool) -> list[Case]:
         with TemporaryDirectory() as folder:
             write(Path(folder), requests)
             found += _compared(name, folder, 1)
+            found += _whole_command(name, Path(folder))
             if requests == max(SIZES.values()) and not quick:
                 found += _compared(BILLION, folder, TIMES)
     return found + (_committed() if quick else [])
@@ -65,6 +67,33 @@ def _compared(name: str, folder: str, times: int) -> list[Case]:
                 )
             )
     return found
+
+
+def _whole_command(name: str, files: Path) -> list[Case]:
+    """What a user waits for, from the start of the process to its end, and what it holds."""
+    result = files / "result"
+    as_result(files, result)
+    begun = time.perf_counter()
+    process = subprocess.Popen(
+        [sys.executable, "-m", "tare", "compare", "--json", str(result)], stdout=subprocess.PIPE
+    )
+    assert process.stdout is not None
+    out = process.stdout.read()
+    _, status, usage = os.wait4(process.pid, 0)
+    seconds = time.perf_counter() - begun
+    process.returncode = os.waitstatus_to_exitcode(status)
+    if process.returncode:
+        raise SystemExit(f"tare compare {result}: exit code {process.returncode}")
+    (primary,) = (one for one in json.loads(out)["comparisons"] if one["role"] == "primary")
+    note = (
+        f"the whole `tare compare --json` of the same requests: warm-up, all cuts, verdict:"
+        f" {primary['verdict']}"
+    )
+    subject = "tare compare --json"
+    return [
+        Case(f"scale-{name}-command", subject, "", "s", [seconds], note=note),
+        Case(f"scale-{name}-command-memory", subject, "", "GiB", [usage.ru_maxrss / 2**20]),
+    ]
 
 
 def _beside_scipy() -> Case:
@@ -110,13 +139,18 @@ def main(kind: str, folder: str, times: str) -> None:
     """Compares the files of a folder and prints how long it took and what was held at most."""
     begun = time.perf_counter()
     files: Sequence[str] = sorted(map(str, Path(folder).glob("*.parquet"))) * int(times)
-    samples = connect().read_parquet(files)
+    samples = connect().read_parquet(files).rename(latency_ns="duration_ns")
     described = describe(samples, AT, exact=kind == "exact")
     judged = judge(experiment_of(described))
     seconds = time.perf_counter() - begun
     requests = sum(one.requests for one in described.groups.values())
     word = next(one.verdict for one in judged.comparisons if one.metric == "p50")
     note = f"{requests:,} requests in {len(described.groups)} runs: {word}"
+    if int(times) > 1:
+        note += (
+            f"; the files of {requests // int(times):,} requests read {times} times: no more"
+            " distinct latencies than they have"
+        )
     if not described.exact:
         note += f"; no KS statistic is off by more than {described.ks_error:.2g}"
     peak = getrusage(RUSAGE_SELF).ru_maxrss / 2**20

@@ -75,7 +75,10 @@ def outcomes(
             parts.append(part)
             if task.last == repetitions:
                 print(f"{task.scenario.name}: {task.runs} runs", file=sys.stderr, flush=True)
-    return list(_together(parts))
+    found = list(_together(parts))
+    if told := peers.absent(found[0].verdicts):
+        print(f"not in the table: {told}", file=sys.stderr)
+    return found
 
 
 def carried_out(task: Task) -> Outcome:
@@ -101,10 +104,9 @@ def carried_out(task: Task) -> Outcome:
                 latencies[0], latencies[1], experiment.distances[seen.PLACE].of["ad"]
             )
             means.append((latencies[0].mean(axis=1), latencies[1].mean(axis=1)))
-    for name, (program, many) in peers.TOOLS.items():
-        if program.exists():
-            for one, verdict in zip(verdicts, many(means), strict=True):
-                one[name] = verdict
+    for name, found in peers.programs(means).items():
+        for one, verdict in zip(verdicts, found, strict=True):
+            one[name] = verdict
     shape = (task.last - task.first, len(task.effects))
     return Outcome(
         task.scenario,

@@ -38,7 +38,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def by_duckdb(folder: Path) -> tuple[Description, Any]:
-    samples = connect().read_parquet(f"{folder}/*.parquet")
+    samples = connect().read_parquet(f"{folder}/*.parquet").rename(latency_ns="duration_ns")
     return describe(samples, AT), merged(histogram(samples).to_pyarrow())
 
 
@@ -47,7 +47,7 @@ def spark(folder: Path) -> Iterator[Any]:
     pytest.importorskip("pyspark", reason="needs the group 'engines'")
     backend = open_engine("spark:local-cluster[2,1,1024]").backend
     assert backend._session.sparkContext.master == "local-cluster[2,1,1024]"
-    yield backend.read_parquet(str(folder))
+    yield backend.read_parquet(str(folder)).rename(latency_ns="duration_ns")
     backend._session.stop()
 
 

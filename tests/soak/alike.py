@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Many short experiments on twice the same nginx: how often a verdict sees what is not there.
+"""Many short experiments on twice the same nginx: how often a verdict sees what is not there,
+Tare's and its peers'.
 
 What was found stays beside this file, one line an experiment; `make bench-verdict` reads it.
 """
@@ -16,7 +17,8 @@ from typing import Any
 
 from bench.plans import changed
 from bench.results import ROOT, commit, renew
-from bench.verdict.real import ALARMS, FOUND, Experiments, able, alarms
+from bench.verdict import peers, real_peers
+from bench.verdict.real import ALARMS, FOUND, Experiments, able, alarmed, alarms
 
 from tare.stats.proportion import clopper_pearson
 
@@ -31,6 +33,8 @@ SHORTER = {
 
 def run(tries: int) -> None:
     """Runs the series and renews its section of docs/results.md, and the file beside this one."""
+    if told := peers.absent(peers.installed()):
+        print(f"peers that will not judge: {told}", file=sys.stderr)
     folder = ROOT / "results" / f"alike-{datetime.now():%Y%m%dT%H%M%S}"
     folder.mkdir(parents=True)
     plan = folder / "alike-nginx.toml"
@@ -49,8 +53,9 @@ def run(tries: int) -> None:
 
 
 def _try(number: int, plan: Path, folder: Path) -> dict[str, Any]:
+    result = folder / str(number)
     command = [sys.executable, "-m", "tare", "run", str(plan), "--json"]
-    command += ["--seed", str(number), "--out", str(folder / str(number))]
+    command += ["--seed", str(number), "--out", str(result)]
     # The history of controls is the user's own; a series of the tests is no part of it.
     variables = os.environ | {"XDG_STATE_HOME": str(folder / "state")}
     out = subprocess.run(
@@ -67,6 +72,7 @@ def _try(number: int, plan: Path, folder: Path) -> dict[str, Any]:
         "mde": primary["mde"],
         "budget": primary["budget"],
         "control_alarm": any(one["alarm"] for one in told["controls"]),
+        "peers": real_peers.judged(result),
     }
 
 
@@ -86,6 +92,10 @@ def _told(done: Experiments) -> str:
             f"False alarms ({', '.join(ALARMS)}): {alarms(done)} of {len(done)}; with 95 %"
             f" confidence {100 * low:.1f} % to {100 * high:.1f} %. Alarms of the hidden control:"
             f" {controls}.",
+            "",
+            "False alarms of all methods on the same: "
+            + ", ".join(f"{name} {sum(found)}" for name, found in alarmed(done).items())
+            + ".",
             "",
             f"Able to see half of the budget: {len(sharp)}; of these `unchanged`: {unchanged}."
             f" Half of all effects are within {100 * median(effects):.2f} %, the largest is"

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from tare.samples.engines import Described, Kept, describe
+from tare.samples.engines import EVERY_KIND, Described, Kept, describe
 from tare.samples.model import REQUEST
 from tare.samples.steadiness import NOBODY, steadiness
 from tare.stats.steady import Steadiness, common_cut
@@ -119,7 +119,7 @@ def look(
     `turns` are the runs that took turns, for `steadiness`. `kept` has the histograms of these
     samples, if there are any.
     """
-    sizes = _sizes(samples)
+    sizes, fine = _surveyed(samples)
     steady = steadiness(samples, turns)
     environments = {run: environment for run, (environment, _) in conditions.items()}
     places: dict[Place, list[Group]] = {}
@@ -140,9 +140,10 @@ def look(
         sizes,
         steady,
         cuts,
-        _look(samples, environments, first, kept),
-        {name: _look(samples, environments, begins, kept) for name, begins in others.items()},
-        _resolution(samples),
+        _look(samples, environments, first, kept, EVERY_KIND),
+        # Of these nothing but what is tested comes to anybody's eyes.
+        {name: _look(samples, environments, begins, kept, 0) for name, begins in others.items()},
+        1 if fine else _resolution(samples),
     )
 
 
@@ -161,6 +162,7 @@ def _look(
     environments: Mapping[int, str],
     first: Mapping[Group, int],
     kept: Kept | None,
+    every_kind: int,
 ) -> Look:
     looked_at = _from(samples, first).select("run", "span", "latency_ns", "ok")
     groups: dict[Group, Described] = {}
@@ -172,10 +174,11 @@ def _look(
         if len(here) < len(environments):
             mine = looked_at.filter(looked_at.run.isin(here))
         if kept is None:
-            found = describe(mine, SHAPE)
+            found = describe(mine, SHAPE, every_kind=every_kind)
         else:
             which = environment, sorted(first.items())
-            found = describe(mine, SHAPE, count=partial(kept.histogram, which=which))
+            count = partial(kept.histogram, which=which)
+            found = describe(mine, SHAPE, count=count, every_kind=every_kind)
         groups |= found.groups
         distances |= {(environment, span): one for span, one in found.distances.items()}
         error = max(error, found.ks_error)
@@ -208,10 +211,19 @@ def _resolution(samples: Table) -> int:
     )
 
 
-def _sizes(samples: Table) -> dict[Group, int]:
+def _surveyed(samples: Table) -> tuple[dict[Group, int], bool]:
+    """Places of each run and span, and whether every run has latencies finer than 10 ns: then
+    there is no step to look for, which nine divisions a request would tell."""
     by = ["run", "span"]
-    rows = samples.group_by(by).aggregate(places=samples.place.max() + 1).order_by(by)
-    return {(row["run"], row["span"]): row["places"] for row in rows.to_pyarrow().to_pylist()}
+    ok: Any = samples.ok
+    value: Any = samples.latency_ns
+    rows = samples.group_by(by).aggregate(
+        places=samples.place.max() + 1, fine=((value % 10) != 0).sum(where=ok)
+    )
+    found = rows.order_by(by).to_pyarrow().to_pylist()
+    fine = {row["run"] for row in found if row["fine"]}
+    sizes = {(row["run"], row["span"]): row["places"] for row in found}
+    return sizes, fine == {run for run, _ in sizes}
 
 
 def _from(samples: Table, first: Mapping[Group, int]) -> Table:

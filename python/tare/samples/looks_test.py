@@ -1,10 +1,55 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a reader is told of how samples were looked at."""
 
-from tare.samples.looks import Look, Looks
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from tare.samples import looks
+from tare.samples.engine import connect
+from tare.samples.looks import HALF, Look, Looks, look
+
+RUNS, PLACES = 4, 200
 
 
 def test_bins_are_told_with_their_bound() -> None:
     assert Looks({}, {}, {}, Look({}, {}), {}).told() == ()
     (told,) = Looks({}, {}, {}, Look({}, {}, 0.0123), {}).told()
     assert "distances between runs (KS) are within 0.012 of the exact ones" in told
+
+
+def looked_at(steps: list[int]) -> Looks:
+    """Two runs a condition, each recorded in its own step; one request in fifty has no answer."""
+    place = np.tile(np.arange(PLACES), RUNS)
+    run = np.repeat(np.arange(1, RUNS + 1), PLACES)
+    step = np.array(steps)[run - 1]
+    drawn = np.random.default_rng(1).integers(10_000, 20_000, RUNS * PLACES)
+    ok = place % 50 != 0
+    table = {
+        "run": run,
+        "span": ["request"] * run.size,
+        "place": place,
+        "latency_ns": pa.array(np.where(ok, drawn * step, 0), mask=~ok),
+        "ok": ok,
+    }
+    samples = connect().create_table("samples", pa.table(table))
+    return look(samples, {one: ("host", "ab"[one % 2]) for one in range(1, RUNS + 1)})
+
+
+@pytest.mark.parametrize(
+    ("steps", "coarsest"), [([1, 1, 1, 1], 1), ([1, 1, 100, 1], 100), ([1000, 10, 10, 100], 1000)]
+)
+def test_the_coarsest_step_of_a_run_is_that_of_all(steps: list[int], coarsest: int) -> None:
+    assert looked_at(steps).resolution_ns == coarsest
+
+
+def test_no_step_is_looked_for_where_every_run_is_finer(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(looks, "_resolution", None)
+    assert looked_at([1, 1, 1, 1]).resolution_ns == 1
+
+
+def test_of_other_cuts_only_what_is_tested_is_computed() -> None:
+    found = looked_at([1, 1, 1, 1])
+    place = "host", "request"
+    assert set(found.at_cut.distances[place].of) == {"ks", "ad", "cvm", "w1"}
+    assert set(found.others[HALF].distances[place].of) == {"ks", "ad"}

@@ -26,6 +26,7 @@ two cores; an engine that counts each latency, and hands the counts over, has a 
 
 EVERY_KIND = 20_000_000
 """Up to so many samples distances are told by every statistic; beyond, by those that are tested."""
+TESTED = ("ks", "ad")
 
 MOST_THREADS = 8
 """More would wait for the one that reads the stream."""
@@ -39,14 +40,20 @@ def _count(samples: Table) -> pa.Table:
 
 
 def describe(
-    samples: Table, at: Sequence[float], *, exact: bool | None = None, count: Count = _count
+    samples: Table,
+    at: Sequence[float],
+    *,
+    exact: bool | None = None,
+    count: Count = _count,
+    every_kind: int = EVERY_KIND,
 ) -> Description:
     """Describes every run and span of `samples`, with type 7 quantiles at the probabilities `at`.
 
     `samples` has `run` (whole numbers), `span`, `latency_ns` (whole numbers, null where a request
     failed without an answer) and `ok`. Unless `exact` says so, the number of samples decides
     whether every request counts or a histogram is made, from above `EXACT_ROWS` on; `count` makes
-    it, or has it already.
+    it, or has it already. Of more than `every_kind` samples only the distances are told that are
+    tested.
     Raises InputError for latencies that no request has.
     """
     if exact is None:
@@ -65,7 +72,7 @@ def describe(
         answered = samples.filter(samples.ok, samples.latency_ns.notnull())
         if len(spans) > 1:
             answered = answered.filter(answered.span == span)
-        table, found = _of_span(answered, of_span, at)
+        table, found = _of_span(answered, of_span, at, every_kind)
         for row, of_run in zip(of_span, table, strict=True):
             quantiles[row["run"], span] = dict(zip(at, of_run.tolist(), strict=True))
         if len(of_span) > 1:
@@ -103,7 +110,7 @@ def _totals(samples: Table) -> list[dict[str, Any]]:
 
 
 def _of_span(
-    answered: Table, rows: Sequence[Mapping[str, Any]], at: Sequence[float]
+    answered: Table, rows: Sequence[Mapping[str, Any]], at: Sequence[float], every_kind: int
 ) -> tuple[Array, Distances]:
     """Quantiles (runs, probabilities) and distances between runs."""
     from tare.stats.distances import Pairs, kinds_from
@@ -114,7 +121,7 @@ def _of_span(
     least, most = min(row["least"] for row in rows), max(row["most"] for row in rows)
     quantiles = OrderedQuantiles(sizes, at)
     threads = min(len(os.sched_getaffinity(0)), MOST_THREADS)
-    kinds = kinds_from(least) if sum(sizes) <= EVERY_KIND else ("ks", "ad")
+    kinds = kinds_from(least) if sum(sizes) <= every_kind else TESTED
     with Turns([Pairs(sizes, kinds) for _ in range(threads)]) as turns:
         for counts in counts_in_order(answered, runs, least, most):
             turns.add(counts)
