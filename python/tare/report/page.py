@@ -90,6 +90,7 @@ def templates(escape: bool) -> "jinja2.Environment":
 
 def _content(result: Result) -> dict[str, Any]:
     """Everything that the templates name."""
+    from tare.samples.looks import settled
     from tare.samples.result import open_result, read_hive
 
     opened = open_result(result.folder)
@@ -113,8 +114,9 @@ def _content(result: Result) -> dict[str, Any]:
         "runs": pictures.run_plots(result),
     }
     if samples is not None:
-        drawn["percentiles"] = pictures.percentile_plots(result, distributions.curves(samples))
-        drawn["boxes"] = pictures.box_plots(result, samples)
+        counted = settled(samples, result.looks.first)
+        drawn["percentiles"] = pictures.percentile_plots(result, distributions.curves(counted))
+        drawn["boxes"] = pictures.box_plots(result, counted)
         drawn["lag"] = pictures.lag_plots(result, samples)
     if costs is not None:
         drawn["own_time"] = pictures.own_time_plots(result, costs)

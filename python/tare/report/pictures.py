@@ -134,7 +134,7 @@ def box_plots(result: Result, samples: "ir.Table") -> Iterator[Picture]:
 
 
 def lag_plots(result: Result, samples: "ir.Table") -> Iterator[Picture]:
-    """The first requests of the first valid run of each condition."""
+    """The first requests of the first valid run of each condition, with those of the warm-up."""
     first: dict[Place, int] = {}
     for run, place in sorted(result.places.items()):
         first.setdefault(place, run)
