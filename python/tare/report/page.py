@@ -15,6 +15,7 @@ from tare.report import (
     markdown,
     pictures,
     power,
+    run_table,
     shift,
     tables,
     warm_up,
@@ -98,7 +99,7 @@ def _content(result: Result) -> dict[str, Any]:
     costs = read_hive(opened.backend, result.folder, "costs")
     if costs is not None:
         costs = costs.filter(costs.run.isin(list(result.places)))
-    run_rows, more_runs = tables.runs(result)
+    run_rows, more_runs = run_table.rows(result)
     further = [
         evidence.spans(result),
         evidence.numbers(result),
@@ -149,6 +150,7 @@ def _content(result: Result) -> dict[str, Any]:
         "glossary": glossary.WORDS,
         "verdict_words": glossary.VERDICTS,
         "columns": tables,
+        "run_columns": run_table.COLUMNS,
     }
     return content | {"contents": _contents(content)}
 

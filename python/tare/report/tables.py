@@ -13,10 +13,6 @@ from tare.report.words import count, duration, interval, metric, p_value, percen
 if TYPE_CHECKING:
     import ibis.expr.types as ir
 
-RUNS = 400
-"""Valid runs that the table of runs shows; invalid ones always."""
-
-
 _TIMES = ("timeout", "duration", "warmup", "slice")
 """Settings of the load in nanoseconds."""
 
@@ -30,16 +26,6 @@ class Metric:
     verdict: str
     cells: Sequence[str]
     reason: str
-
-
-@dataclass(frozen=True)
-class RunRow:
-    """One run; `reason` and `log` only where it is invalid."""
-
-    valid: bool
-    cells: Sequence[str]
-    reason: str
-    log: str
 
 
 METRIC_COLUMNS = (
@@ -102,42 +88,6 @@ def processor(result: Result) -> Iterator[Sequence[str]]:
                 percent(sum(shares) / len(shares), signed=False),
                 percent(max(shares), signed=False),
             )
-
-
-RUN_COLUMNS = (
-    "run",
-    "block",
-    "condition",
-    "requests",
-    "errors",
-    "primary",
-    "left out",
-)
-
-
-def runs(result: Result) -> tuple[Sequence[RunRow], int]:
-    """Every invalid run, the first RUNS valid ones, and how many more there are."""
-    known = {run.run: run for run in result.measured}
-    rows, more, shown = [], 0, 0
-    for run in result.runs:
-        if run.get("valid"):
-            shown += 1
-            if shown > RUNS:
-                more += 1
-                continue
-        found = known.get(int(run["run"]))
-        cells = (
-            str(run["run"]),
-            str(run["block"]),
-            where(result, run["environment"], run["condition"]),
-            count(run.get("requests")),
-            count(run.get("errors")),
-            duration(found.summaries.get(result.primary)) if found else "–",
-            percent(found.left_out, signed=False) if found and run.get("valid") else "–",
-        )
-        log = "\n".join(safe(line, 300) for line in (run.get("log_tail") or [])[-20:])
-        rows.append(RunRow(bool(run.get("valid")), cells, safe(run.get("reason") or "", 400), log))
-    return rows, more
 
 
 COST_COLUMNS = (

@@ -12,11 +12,11 @@ MINUS = "\u2212"
 _METRICS = {"cpu_service": "service CPU"}
 
 
-def duration(nanoseconds: float | None, *, signed: bool = False) -> str:
+def duration(nanoseconds: float | None, *, signed: bool = False, digits: int = 3) -> str:
     """`1234567` as `1.23 ms`; a dash where there is none."""
     if nanoseconds is None or not math.isfinite(nanoseconds):
         return "–"
-    return typeset(said.duration(nanoseconds, signed=signed))
+    return typeset(said.duration(nanoseconds, signed=signed, digits=digits))
 
 
 def percent(fraction: float | None, *, signed: bool = True) -> str:
