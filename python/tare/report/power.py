@@ -13,7 +13,7 @@ from tare.report.figures.canvas import SERIES, inline
 from tare.report.pictures import Picture, colours
 from tare.report.result import Result
 from tare.report.sections import Figures, Section, Table
-from tare.report.tables import where
+from tare.report.tables import whose
 from tare.report.words import count, percent, plural, safe
 from tare.verdict.evidence import LEAST_PAIRED
 
@@ -170,7 +170,7 @@ def _rows(result: Result, known: Known) -> Iterator[Sequence[str]]:
     for one, found in known:
         now = _curve(result, one, found.deviation, [found.blocks])
         yield (
-            where(result, *(one.get(key) for key in ("environment", "condition", "span"))),
+            whose(result, one),
             count(found.blocks),
             percent(expm1(found.deviation), signed=False),
             percent(expm1(found.upper), signed=False),

@@ -184,23 +184,26 @@ def _typed(verdicts: dict[str, Any]) -> dict[str, Any]:
 
 
 def _comparison(entry: dict[str, Any]) -> dict[str, Any]:
-    from tare.verdict.judgement import Cut
+    from tare.verdict.judgement import Cut, EffectSizes
 
     typed: dict[str, Any] = {key: dict(entry[key]) for key in ("effect", "interval", "runs")}
     typed |= {key: str(entry[key]) for key in ("condition", "metric")}
     typed["shape"] = _shape(entry.get("shape"))
+    sizes = entry.get("effect_sizes")
+    typed["effect_sizes"] = None if sizes is None else EffectSizes(**sizes)
     typed["warm_up_cuts"] = [Cut(**cut) for cut in entry.get("warm_up_cuts") or ()]
     return {**entry, **typed}
 
 
 def _shape(entry: dict[str, Any] | None) -> "Shape | None":
-    from tare.verdict.judgement import Apart, Quantile, Shape
+    from tare.verdict.judgement import Apart, Page, Quantile, Shape
 
     if entry is None:
         return None
     shift = tuple(Quantile(**one) for one in entry["shift"])
     apart = tuple(Apart(**one) for one in entry.get("apart") or ())
-    return Shape(**{**entry, "shift": shift, "apart": apart})
+    pages = tuple(Page(**one) for one in entry.get("pages") or ())
+    return Shape(**{**entry, "shift": shift, "apart": apart, "pages": pages})
 
 
 def _unique(runs: list[dict[str, Any]], key: str) -> list[str]:

@@ -56,7 +56,7 @@ def metrics(result: Result) -> Iterator[Metric]:
         )
         yield Metric(
             primary=one["metric"] == result.primary,
-            where=where(result, one.get("environment"), one["condition"], one.get("span")),
+            where=whose(result, one),
             verdict=str(one.get("verdict")),
             cells=cells,
             reason=typeset(safe(one.get("reason") or "")),
@@ -206,6 +206,11 @@ def where(result: Result, environment: object, condition: object, span: object =
     if span is not None and len(result.spans) > 1:
         parts.append(safe(span, 24))
     return ", ".join(parts)
+
+
+def whose(result: Result, comparison: Mapping[str, Any]) -> str:
+    """What a comparison is of, as `where` says it."""
+    return where(result, *(comparison.get(key) for key in ("environment", "condition", "span")))
 
 
 def _at(run: Mapping[str, Any], environment: str, condition: str) -> bool:
