@@ -120,6 +120,19 @@ def test_costs_of_invalid_runs_do_not_count(tmp_path: Path) -> None:
         assert float(one[1]) == pytest.approx(float(other[1]), rel=0.1)
 
 
+def test_there_is_no_share_of_what_may_be_nothing(tmp_path: Path) -> None:
+    """Of a hook that costs nothing, and of one that costs 30 %."""
+    for effect, expected in ((0.0, False), (0.3, True)):
+        folder = tmp_path / str(effect)
+        made_up = Synthetic(effects={"plain": 0.0, "hook": effect}, requests=500, invalid=())
+        write(made_up.write(folder))
+        _, _, table = (folder / MARKDOWN).read_text().partition("## From inside the layer")
+        row = re.search(r"^\| hook \| p50 \|.*\| (.*) \|$", table, re.MULTILINE)
+        assert row is not None
+        assert row[1].endswith("%") == expected
+        assert (row[1] == "difference not told from zero") != expected
+
+
 def micro_macro(folder: Path) -> list[tuple[str, str]]:
     """Metric and own time a request in ns, of each row of the Markdown table."""
     write(folder)

@@ -4,7 +4,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from markupsafe import Markup
 
@@ -55,7 +55,9 @@ def forest(result: Result) -> Iterator[Picture]:
     for environment in result.environments:
         rows = [
             effects.Effect(
-                name=" ".join((one["condition"], *_span(result, one), metric(one["metric"]))),
+                condition=one["condition"],
+                span=str(one.get("span")) if len(result.spans) > 1 else "",
+                metric=metric(one["metric"]),
                 colour=colour.get(one["condition"], SERIES[1]),
                 primary=one["metric"] == result.primary,
                 value=one["effect"]["relative"],
@@ -79,11 +81,6 @@ def forest(result: Result) -> Iterator[Picture]:
         )
         draw = partial(effects.draw, effects=rows)
         yield Picture(environment, inline(draw, label))
-
-
-def _span(result: Result, comparison: Mapping[str, Any]) -> tuple[str, ...]:
-    """The comparison's span, where there are several."""
-    return (str(comparison.get("span")),) if len(result.spans) > 1 else ()
 
 
 def percentile_plots(result: Result, curves: Mapping[int, Curve]) -> Iterator[Picture]:

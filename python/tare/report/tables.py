@@ -158,14 +158,22 @@ def micro_macro(result: Result, table: "ir.Table") -> Iterator[Sequence[str]]:
             for bins in functions
         )
         micro = spent / requests
-        macro = one["effect"].get("absolute_ns")
         yield (
             where(result, one.get("environment"), condition),
             str(name),
             duration(micro),
             *_effect(one)[1:],
-            percent(micro / macro, signed=False) if macro and macro > 0 else "–",
+            _share(micro, one),
         )
+
+
+def _share(micro: float, comparison: Mapping[str, Any]) -> str:
+    """Of nothing, and of what may be nothing, there is no share."""
+    macro, bounds = comparison["effect"].get("absolute_ns"), comparison["interval"]
+    low, high = bounds.get("low"), bounds.get("high")
+    if low is None or high is None or low <= 0 <= high:
+        return "difference not told from zero"
+    return percent(micro / macro, signed=False) if macro and macro > 0 else "–"
 
 
 def facts(values: Mapping[str, Any]) -> Iterator[tuple[str, str]]:

@@ -71,3 +71,10 @@ def safe(text: object, limit: int | None = None) -> str:
         for character in str(text)
     )
     return clean if limit is None or len(clean) <= limit else f"{clean[: limit - 1]}…"
+
+
+def both_ends(text: object, limit: int) -> str:
+    """`safe` text without its middle where it is longer: names of one kind differ in their ends."""
+    clean = safe(text)
+    end = (limit - 1) // 2
+    return clean if len(clean) <= limit else f"{clean[: limit - 1 - end]}…{clean[-end:]}"
