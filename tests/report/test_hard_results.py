@@ -205,6 +205,14 @@ def test_first_screen_stays_short_with_many_conditions(tmp_path: Path, condition
     assert "slower" in shown
 
 
+def test_long_names_are_told_apart_by_their_ends(tmp_path: Path) -> None:
+    long = [f"nginx-in-a-container-with-the-hook-of-version-{number}" for number in (1, 2)]
+    made_up = Synthetic(effects={"plain": 0.0, long[0]: 0.1, long[1]: 0.1}, requests=40, blocks=1)
+    _, page = written(made_up, tmp_path / "result")
+    shown = [text for text in page.text if re.fullmatch(r"nginx-\S*…\S*", text)]
+    assert {text[-3:] for text in shown} == {"n-1", "n-2"}
+
+
 def test_environments_are_told_apart(tmp_path: Path) -> None:
     made_up = Synthetic(environments=("host", "vm"), requests=500, invalid=())
     _, page = written(made_up, tmp_path / "result")

@@ -13,7 +13,7 @@ from tare.report.distributions import Curve, Place
 from tare.report.figures import boxes, effects, lag, own_time, percentiles, runs
 from tare.report.figures.canvas import SERIES, inline
 from tare.report.result import Result
-from tare.report.words import count, duration, metric, percent, plural, safe
+from tare.report.words import both_ends, count, duration, metric, percent, plural, safe
 
 if TYPE_CHECKING:
     import ibis.expr.types as ir
@@ -104,7 +104,7 @@ def percentile_plots(result: Result, curves: Mapping[int, Curve]) -> Iterator[Pi
         yield Picture(
             environment,
             inline(draw, f"Latency by percentile, median over runs: {said}."),
-            [(safe(name, 40), line.colour) for name, line in lines.items()],
+            [(both_ends(name, 40), line.colour) for name, line in lines.items()],
             f"Thin lines: {note}; the bold line is the median over all runs." if thinned else "",
         )
 
@@ -120,7 +120,7 @@ def box_plots(result: Result, samples: "ir.Table") -> Iterator[Picture]:
             for name, _, box in rows
         )
         hidden = ", ".join(
-            f"{percent(box.beyond / box.requests, signed=False)} of {safe(name, 40)}"
+            f"{percent(box.beyond / box.requests, signed=False)} of {both_ends(name, 40)}"
             for name, _, box in rows
         )
         yield Picture(
@@ -172,7 +172,7 @@ def run_plots(result: Result) -> Iterator[Picture]:
         yield Picture(
             environment,
             inline(partial(runs.draw, series=series), f"{result.primary} of every run: {said}."),
-            [(safe(name, 40), colour) for name, colour, _ in mine],
+            [(both_ends(name, 40), colour) for name, colour, _ in mine],
         )
 
 

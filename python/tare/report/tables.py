@@ -8,7 +8,17 @@ from typing import TYPE_CHECKING, Any
 
 from tare.report import distributions
 from tare.report.result import Result
-from tare.report.words import count, duration, interval, metric, p_value, percent, safe, typeset
+from tare.report.words import (
+    both_ends,
+    count,
+    duration,
+    interval,
+    metric,
+    p_value,
+    percent,
+    safe,
+    typeset,
+)
 
 if TYPE_CHECKING:
     import ibis.expr.types as ir
@@ -208,11 +218,11 @@ def _effect(comparison: Mapping[str, Any]) -> tuple[str, str, str]:
 
 def where(result: Result, environment: object, condition: object, span: object = None) -> str:
     """A condition, its environment and its span, of those of which there are several."""
-    parts = [safe(condition, 40)]
+    parts = [both_ends(condition, 40)]
     if len(result.environments) > 1:
-        parts.append(safe(environment, 24))
+        parts.append(both_ends(environment, 24))
     if span is not None and len(result.spans) > 1:
-        parts.append(safe(span, 24))
+        parts.append(both_ends(span, 24))
     return ", ".join(parts)
 
 

@@ -75,6 +75,8 @@ def safe(text: object, limit: int | None = None) -> str:
 
 def both_ends(text: object, limit: int) -> str:
     """`safe` text without its middle where it is longer: names of one kind differ in their ends."""
-    clean = safe(text)
+    clean, limit = safe(text), max(limit, 1)
     end = (limit - 1) // 2
-    return clean if len(clean) <= limit else f"{clean[: limit - 1 - end]}…{clean[-end:]}"
+    if len(clean) <= limit:
+        return clean
+    return f"{clean[: limit - 1 - end]}…{clean[len(clean) - end :]}"
