@@ -12,7 +12,9 @@ from tests.report.page import Page, words, written
 from tests.report.synthetic import Synthetic
 
 from tare.report import MARKDOWN, power, write
+from tare.report.distances import TOLD
 from tare.report.result import read
+from tare.report.words import interval, metric, percent, typeset
 from tare.samples import controls
 from tare.stats.power import detectable
 from tare.verdict.judgement import Control
@@ -48,10 +50,13 @@ def labels(page: Page, beginning: str) -> list[str]:
     return [one for one in found[::2] if one.startswith(beginning)]
 
 
-def rows(folder: Path, heading: str) -> list[list[str]]:
-    """The cells of a section's tables in the Markdown report, without their heads."""
+def rows(folder: Path, heading: str, table: str = "") -> list[list[str]]:
+    """The cells of a section's tables in the Markdown report, or of one, without their heads."""
     _, _, section = (folder / MARKDOWN).read_text().partition(f"## {heading}\n")
     text, _, _ = section.partition("\n## ")
+    if table:
+        _, _, text = text.partition(f"\n### {table}\n")
+        text, _, _ = text.partition("\n### ")
     lines = [line for line in text.splitlines() if line.startswith("|")]
     rules = [number for number, line in enumerate(lines) if line.startswith("|---")]
     body = [line for number, line in enumerate(lines) if not {number, number + 1} & {*rules}]
@@ -115,7 +120,8 @@ def test_spans_stand_in_the_order_of_their_effects(usual: tuple[Path, str, Page]
 def test_every_number_of_a_verdict_is_there(usual: tuple[Path, str, Page]) -> None:
     folder, _, _ = usual
     comparisons = json.loads((folder / "verdicts.json").read_text())["comparisons"]
-    found = {row[0]: row[1:] for row in rows(folder, "What each verdict rests on")}
+    behind = rows(folder, "What each verdict rests on", "Numbers behind the verdicts")
+    found = {row[0]: row[1:] for row in behind}
     assert len(found) == 4
     for one in comparisons:
         if one["role"] == "primary":
@@ -166,10 +172,69 @@ def test_blocks_had_best_been_shorter(usual: tuple[Path, str, Page]) -> None:
 def test_distances_are_told_by_every_statistic(usual: tuple[Path, str, Page]) -> None:
     folder, _, _ = usual
     found = rows(folder, "How far the runs lie apart")
-    assert [row[0] for row in found] == ["hook, pay", "hook, request", "twin, pay", "twin, request"]
-    for row in found:
-        assert len(row) == 5
-        assert all(" to " in cell for cell in row[1:])
+    shapes = {
+        f"{one['condition']}, {one['span']}": one["shape"]["apart"]
+        for one in json.loads((folder / "verdicts.json").read_text())["comparisons"]
+        if one["shape"]
+    }
+    assert [row[0] for row in found[::4]] == sorted(shapes)
+    assert found == [
+        [name, TOLD[one["statistic"]], *(as_said(one[side]) for side in ("within", "between"))]
+        for name in sorted(shapes)
+        for one in shapes[name]
+    ]
+
+
+def as_said(distance: float) -> str:
+    if distance >= 1_000:
+        return f"{distance:,.0f}".replace(",", "\u202f")
+    return f"{distance:#.3g}".rstrip(".")
+
+
+def test_the_same_difference_by_order_and_as_a_page(usual: tuple[Path, str, Page]) -> None:
+    folder, _, page = usual
+    rests = "What each verdict rests on"
+    pages = "Chance that a page meets a request slower than the baseline's p99"
+    by_order = rows(folder, rests, "By the order of the runs alone")
+    by_page = rows(folder, rests, pages)
+    assert pages in page.text
+    comparisons = json.loads((folder / "verdicts.json").read_text())["comparisons"]
+    assert len(by_order) == sum(one["effect_sizes"] is not None for one in comparisons) > 4
+    for one in comparisons:
+        name, sizes = f"{one['condition']}, {one['span']}", one["effect_sizes"]
+        (row,) = (row for row in by_order if row[:2] == [name, metric(one["metric"])])
+        said = [
+            typeset(f"{sizes['cliffs_delta']:+.3f}"),
+            f"{sizes['vargha_delaney']:.3f}",
+            percent(sizes["hodges_lehmann"]),
+            interval(sizes["low"], sizes["high"]),
+            percent(sizes["level"], signed=False),
+        ]
+        assert row[2:] == [text.replace("\u00a0", " ") for text in said]
+        chances = [
+            [f"{at['condition'] * 100:.1f} %"] for at in (one["shape"] or {}).get("pages", ())
+        ]
+        if chances:
+            assert [row[3:] for row in by_page if row[0] == name] == chances
+
+
+def test_every_quantile_stands_in_a_table(usual: tuple[Path, str, Page]) -> None:
+    folder, _, page = usual
+    found = rows(folder, "How far each quantile moved")
+    comparisons = json.loads((folder / "verdicts.json").read_text())["comparisons"]
+    shifts = {
+        f"{one['condition']}, {one['span']}": one["shape"]["shift"]
+        for one in comparisons
+        if one["shape"]
+    }
+    assert len(found) == sum(map(len, shifts.values())) == 44
+    for name, shift in shifts.items():
+        mine = [row[1:] for row in found if row[0] == name]
+        for row, at in zip(mine, shift, strict=True):
+            band = interval(at["low"], at["high"])
+            said = (f"p{at['q'] * 100:g}", percent(at["relative"]), band, "3.0 %")
+            assert row == [text.replace("\u00a0", " ") for text in said]
+            assert band in page.text
 
 
 def change(folder: Path, without: tuple[str, ...]) -> None:
@@ -184,7 +249,7 @@ def change(folder: Path, without: tuple[str, ...]) -> None:
 def test_verdicts_of_before_have_their_report(tmp_path: Path) -> None:
     folder = Synthetic(requests=400, invalid=(), control=True).write(tmp_path / "result")
     read(folder)
-    change(folder, ("shape", "warm_up_cuts", "controls", "threshold"))
+    change(folder, ("shape", "effect_sizes", "warm_up_cuts", "controls", "threshold"))
     page = Page(write(folder).read_text(encoding="utf-8"))
     assert {"hook", "twin", "slower"} <= set(words(page))
     assert not {"shift", "control"} & {*sections(page)}

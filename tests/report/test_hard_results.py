@@ -120,6 +120,19 @@ def test_costs_of_invalid_runs_do_not_count(tmp_path: Path) -> None:
         assert float(one[1]) == pytest.approx(float(other[1]), rel=0.1)
 
 
+def test_there_is_no_share_of_what_may_be_nothing(tmp_path: Path) -> None:
+    """Of a hook that costs nothing, and of one that costs 30 %."""
+    for effect, expected in ((0.0, False), (0.3, True)):
+        folder = tmp_path / str(effect)
+        made_up = Synthetic(effects={"plain": 0.0, "hook": effect}, requests=500, invalid=())
+        write(made_up.write(folder))
+        _, _, table = (folder / MARKDOWN).read_text().partition("## From inside the layer")
+        row = re.search(r"^\| hook \| p50 \|.*\| (.*) \|$", table, re.MULTILINE)
+        assert row is not None
+        assert row[1].endswith("%") == expected
+        assert (row[1] == "difference not told from zero") != expected
+
+
 def micro_macro(folder: Path) -> list[tuple[str, str]]:
     """Metric and own time a request in ns, of each row of the Markdown table."""
     write(folder)
@@ -190,6 +203,14 @@ def test_first_screen_stays_short_with_many_conditions(tmp_path: Path, condition
     shown = words(Page(write(folder).read_text(encoding="utf-8")))
     assert len(shown) <= 120
     assert "slower" in shown
+
+
+def test_long_names_are_told_apart_by_their_ends(tmp_path: Path) -> None:
+    long = [f"nginx-in-a-container-with-the-hook-of-version-{number}" for number in (1, 2)]
+    made_up = Synthetic(effects={"plain": 0.0, long[0]: 0.1, long[1]: 0.1}, requests=40, blocks=1)
+    _, page = written(made_up, tmp_path / "result")
+    shown = [text for text in page.text if re.fullmatch(r"nginx-\S*…\S*", text)]
+    assert {text[-3:] for text in shown} == {"n-1", "n-2"}
 
 
 def test_environments_are_told_apart(tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ import itertools
 import json
 import re
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
@@ -13,8 +14,12 @@ from tests.report.synthetic import Synthetic
 
 from tare.report import MARKDOWN, distributions, write
 from tare.report.words import typeset
-from tare.samples import read_result
+from tare.samples.looks import settled
+from tare.samples.measured import read_with_looks
 from tare.samples.result import open_result
+
+if TYPE_CHECKING:
+    import ibis.expr.types as ir
 
 
 @pytest.fixture(scope="module")
@@ -87,16 +92,46 @@ def test_is_the_same_when_written_again(usual: tuple[Path, str, Page]) -> None:
     assert write(folder).read_text(encoding="utf-8") == html
 
 
-def test_figures_leave_out_what_the_verdict_leaves_out(tmp_path: Path) -> None:
-    folder = Synthetic(requests=2_000, blocks=3, invalid=(2,)).write(tmp_path / "result")
-    result = open_result(folder)
+@pytest.mark.parametrize("span", ["request", "pay"])
+def test_figures_leave_out_what_the_verdict_leaves_out(tmp_path: Path, span: str) -> None:
+    folder = Synthetic(requests=2_000, blocks=3, invalid=(2,), warm_up=0.3, spans={"pay": 0.5})
+    experiment, looks = read_with_looks(folder.write(tmp_path / "result"))
+    result = open_result(tmp_path / "result")
     valid = [run["run"] for run in result.manifest["runs"] if run["valid"]]
-    kept = distributions.kept(result, valid, "request")
+    kept = distributions.kept(result, valid, span)
     assert kept is not None
-    shown = dict(kept.run.value_counts(name="n").execute().itertuples(index=False))
-    assert set(shown) == set(valid)
-    for run in read_result(folder).runs:
-        if run.valid:
-            assert shown[run.run] == run.answered < 2_000
-            first = distributions.first_requests(kept, run.run)
+    shown = settled(kept, looks.first)
+    before, after = counts(kept), counts(shown)
+    assert set(after) == set(valid)
+    for run in experiment.runs:
+        if run.valid and run.span == span:
+            assert after[run.run] == run.answered < before[run.run] < 2_000
+            first = distributions.first_requests(shown, run.run)
             assert np.median(first) == run.summaries["p50"]
+
+
+def counts(samples: "ir.Table") -> dict[int, int]:
+    return dict(samples.run.value_counts(name="n").execute().itertuples(index=False))
+
+
+def test_only_requests_in_order_show_the_warm_up(tmp_path: Path) -> None:
+    """For 30 % of each run requests take twice as long; the rest is close to its median."""
+    folder = tmp_path / "result"
+    _, page = written(Synthetic(requests=2_000, blocks=3, warm_up=0.3), folder)
+    labels = [str(one.get("aria-label")) for tag, one in page.tags if tag == "svg" if "role" in one]
+
+    def found(beginning: str, numbers: str) -> list[tuple[float, float]]:
+        (label,) = {one for one in labels if one.startswith(beginning)}
+        pairs = re.findall(numbers, label.replace("\u00a0", " "))
+        assert len(pairs) == 3
+        return [(float(one), float(other)) for one, other in pairs]
+
+    for median, third in found("Box plots", r"median (\S+) µs, quartiles \S+ µs and (\S+) µs"):
+        assert third < 1.5 * median
+    for median, ninth in found("Latency by percentile", r"p50 (\S+) µs, p90 (\S+) µs"):
+        assert ninth < 1.5 * median
+    (lag,) = {one for one in labels if one.startswith("Round trips")}
+    kept = distributions.kept(open_result(folder), range(1, 10), "request")
+    assert kept is not None
+    drawn = {int(number) for number in re.findall(r"(?<= )\d+(?= requests)", lag)}
+    assert drawn <= set(counts(kept).values())

@@ -6,7 +6,17 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from tare.report.result import Result
-from tare.report.words import count, duration, interval, metric, percent, plural, safe, typeset
+from tare.report.words import (
+    both_ends,
+    count,
+    duration,
+    interval,
+    metric,
+    percent,
+    plural,
+    safe,
+    typeset,
+)
 
 WORDS = 120
 
@@ -94,7 +104,7 @@ def _card(
     if len(result.spans) > 1:
         where.append(str(comparison.get("span") or ""))
     return Card(
-        condition=safe(condition, 40),
+        condition=both_ends(condition, 40),
         where=", ".join(safe(one, 24) for one in where if one),
         verdict=verdict if verdict in VERDICTS else "invalid",
         relative=percent(effect.get("relative")),

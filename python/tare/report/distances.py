@@ -12,8 +12,8 @@ from tare.report.figures.canvas import SERIES, inline
 from tare.report.pictures import Picture, colours
 from tare.report.result import Result
 from tare.report.sections import Figures, Section, Table
-from tare.report.tables import where
-from tare.report.words import plural, safe
+from tare.report.tables import whose
+from tare.report.words import count, plural, safe
 
 if TYPE_CHECKING:
     from tare.samples.model import Place
@@ -66,7 +66,8 @@ def section(result: Result) -> Section:
         heading="How far the runs lie apart",
         how="Runs of one condition make a faint square on the diagonal where they are alike; a"
         " condition that differs is strong beside it, and a strong cross is one run unlike its"
-        " siblings. The table has the mean distance of runs of one condition, then of both.",
+        " siblings. The table has the mean distance of two runs of one condition, and of one run of"
+        " the condition and one of the baseline.",
         figures=[
             Figures(
                 [_map(one) for one in found if one.ends[-1] > 1],
@@ -81,9 +82,10 @@ def section(result: Result) -> Section:
         ],
         tables=[
             Table(
-                "Mean distance of runs, within a condition to between both",
-                ("condition", *TOLD.values()),
+                "Mean distance of two runs",
+                ("condition", "distance", "within a condition", "between both"),
                 list(_means(result)),
+                2,
             )
         ],
         absent="no two runs have requests that succeeded",
@@ -94,14 +96,17 @@ def _means(result: Result) -> Iterator[Sequence[str]]:
     for one in sorted(result.primary_comparisons, key=result.rank):
         if one["shape"] is None or not one["shape"].apart:
             continue
-        apart = {found.statistic: found for found in one["shape"].apart}
-        yield (
-            where(result, *(one.get(key) for key in ("environment", "condition", "span"))),
-            *(
-                f"{apart[kind].within:.3g} to {apart[kind].between:.3g}" if kind in apart else "–"
-                for kind in TOLD
-            ),
-        )
+        for apart in one["shape"].apart:
+            yield (
+                whose(result, one),
+                TOLD.get(apart.statistic, safe(apart.statistic, 24)),
+                _size(apart.within),
+                _size(apart.between),
+            )
+
+
+def _size(distance: float) -> str:
+    return count(distance) if distance >= 999.5 else f"{distance:#.3g}".removesuffix(".")
 
 
 def _runs(result: Result, place: "Place") -> Runs:

@@ -55,19 +55,25 @@ class Box:
 
 
 def kept(result: "Result", runs: Iterable[int], span: str) -> "ir.Table | None":
-    """The requests of `runs` that count: `run`, `start_ns`, `latency_ns`.
+    """Requests of `runs`: `run`, `span`, `place`, `start_ns`, `latency_ns`, the warm-up's too.
 
-    Those are of one span, successful, in slices that were not left out.
+    Those are of one span, successful, in slices that were not left out. `looks.settled` leaves
+    out the warm-up as the verdict does.
     """
+    import ibis
+
+    from tare.samples.steadiness import with_place
+
     samples = result.samples()
     if samples is None:
         return None
-    chosen: Any = samples.filter(
-        samples.ok, ~samples.left_out, samples.span == span, samples.run.isin(list(runs))
-    )
-    order = samples.start_ns if "start_ns" in samples.columns else samples.seq
-    table = chosen.select("run", "latency_ns", start_ns=order)
-    return result.backend.create_table("report_kept", table, temp=True)
+    # A place is counted among all requests, those that failed or were left out as well.
+    placed = with_place(samples.filter(samples.span == span, samples.run.isin(list(runs))))
+    chosen: Any = placed.filter(placed.ok, ~placed.left_out)
+    order = chosen.start_ns if "start_ns" in chosen.columns else chosen.seq
+    table = chosen.select("run", "latency_ns", "place", start_ns=order)
+    stored = result.backend.create_table("report_kept", table, temp=True)
+    return stored.mutate(span=ibis.literal(span))
 
 
 def curves(samples: "ir.Table") -> dict[int, Curve]:

@@ -5,10 +5,10 @@ from collections.abc import Iterator, Sequence
 from math import expm1
 from typing import Any
 
-from tare.report import calibration_curves, controls, power
+from tare.report import calibration_curves, controls, effect_sizes, power
 from tare.report.result import Result
 from tare.report.sections import Figures, Section, Table
-from tare.report.tables import where
+from tare.report.tables import whose
 from tare.report.words import count, duration, interval, p_value, percent, typeset
 
 SPAN_COLUMNS = (
@@ -46,7 +46,7 @@ def _spans(result: Result) -> Iterator[Sequence[str]]:
 
     for one in sorted(result.primary_comparisons, key=effect, reverse=True):
         yield (
-            _named(result, one),
+            whose(result, one),
             str(one.get("verdict")),
             percent(one["effect"].get("relative")),
             duration(one["effect"].get("absolute_ns"), signed=True),
@@ -81,9 +81,12 @@ def numbers(result: Result) -> Section:
         how="The threshold is the largest of the budget, the detection limit that calibration"
         " measured and the step of the clock; p is by sign flips of the block differences, KS and"
         " AD p by relabelling whole runs within blocks, Holm's over all comparisons that decide,"
-        " from outer spans to inner ones.",
+        " from outer spans to inner ones. Cliff's delta and A say how often a run of the condition"
+        " is above one of the baseline; Hodges and Lehmann's shift is a median of differences,"
+        " which no single run can move far.",
         tables=[
             Table("Numbers behind the verdicts", NUMBER_COLUMNS, list(_numbers(result))),
+            *effect_sizes.tables(result),
         ],
         absent="nothing was compared",
     )
@@ -95,7 +98,7 @@ def _numbers(result: Result) -> Iterator[Sequence[str]]:
         place = one.get("environment") or "", str(one.get("span")), result.primary
         shape, scatter = one["shape"], power.scatter(result, one)
         yield (
-            _named(result, one),
+            whose(result, one),
             percent(one.get("budget"), signed=False),
             duration(experiment.limits.get(place)),
             duration(experiment.resolution_ns),
@@ -144,7 +147,3 @@ def limits(result: Result) -> Section:
         ],
         absent="nobody calibrated this service on this machine before; tare calibrate does",
     )
-
-
-def _named(result: Result, comparison: dict[str, Any]) -> str:
-    return where(result, *(comparison.get(key) for key in ("environment", "condition", "span")))

@@ -15,6 +15,7 @@ from tare.report import (
     markdown,
     pictures,
     power,
+    run_table,
     shift,
     tables,
     warm_up,
@@ -90,6 +91,7 @@ def templates(escape: bool) -> "jinja2.Environment":
 
 def _content(result: Result) -> dict[str, Any]:
     """Everything that the templates name."""
+    from tare.samples.looks import settled
     from tare.samples.result import open_result, read_hive
 
     opened = open_result(result.folder)
@@ -97,7 +99,7 @@ def _content(result: Result) -> dict[str, Any]:
     costs = read_hive(opened.backend, result.folder, "costs")
     if costs is not None:
         costs = costs.filter(costs.run.isin(list(result.places)))
-    run_rows, more_runs = tables.runs(result)
+    run_rows, more_runs = run_table.rows(result)
     further = [
         evidence.spans(result),
         evidence.numbers(result),
@@ -113,8 +115,9 @@ def _content(result: Result) -> dict[str, Any]:
         "runs": pictures.run_plots(result),
     }
     if samples is not None:
-        drawn["percentiles"] = pictures.percentile_plots(result, distributions.curves(samples))
-        drawn["boxes"] = pictures.box_plots(result, samples)
+        counted = settled(samples, result.looks.first)
+        drawn["percentiles"] = pictures.percentile_plots(result, distributions.curves(counted))
+        drawn["boxes"] = pictures.box_plots(result, counted)
         drawn["lag"] = pictures.lag_plots(result, samples)
     if costs is not None:
         drawn["own_time"] = pictures.own_time_plots(result, costs)
@@ -147,6 +150,7 @@ def _content(result: Result) -> dict[str, Any]:
         "glossary": glossary.WORDS,
         "verdict_words": glossary.VERDICTS,
         "columns": tables,
+        "run_columns": run_table.COLUMNS,
     }
     return content | {"contents": _contents(content)}
 

@@ -4,7 +4,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from markupsafe import Markup
 
@@ -13,7 +13,7 @@ from tare.report.distributions import Curve, Place
 from tare.report.figures import boxes, effects, lag, own_time, percentiles, runs
 from tare.report.figures.canvas import SERIES, inline
 from tare.report.result import Result
-from tare.report.words import count, duration, metric, percent, plural, safe
+from tare.report.words import both_ends, count, duration, metric, percent, plural, safe
 
 if TYPE_CHECKING:
     import ibis.expr.types as ir
@@ -55,7 +55,9 @@ def forest(result: Result) -> Iterator[Picture]:
     for environment in result.environments:
         rows = [
             effects.Effect(
-                name=" ".join((one["condition"], *_span(result, one), metric(one["metric"]))),
+                condition=one["condition"],
+                span=str(one.get("span")) if len(result.spans) > 1 else "",
+                metric=metric(one["metric"]),
                 colour=colour.get(one["condition"], SERIES[1]),
                 primary=one["metric"] == result.primary,
                 value=one["effect"]["relative"],
@@ -81,11 +83,6 @@ def forest(result: Result) -> Iterator[Picture]:
         yield Picture(environment, inline(draw, label))
 
 
-def _span(result: Result, comparison: Mapping[str, Any]) -> tuple[str, ...]:
-    """The comparison's span, where there are several."""
-    return (str(comparison.get("span")),) if len(result.spans) > 1 else ()
-
-
 def percentile_plots(result: Result, curves: Mapping[int, Curve]) -> Iterator[Picture]:
     """Percentile curves of every run."""
     places = result.places
@@ -107,7 +104,7 @@ def percentile_plots(result: Result, curves: Mapping[int, Curve]) -> Iterator[Pi
         yield Picture(
             environment,
             inline(draw, f"Latency by percentile, median over runs: {said}."),
-            [(safe(name, 40), line.colour) for name, line in lines.items()],
+            [(both_ends(name, 40), line.colour) for name, line in lines.items()],
             f"Thin lines: {note}; the bold line is the median over all runs." if thinned else "",
         )
 
@@ -123,7 +120,7 @@ def box_plots(result: Result, samples: "ir.Table") -> Iterator[Picture]:
             for name, _, box in rows
         )
         hidden = ", ".join(
-            f"{percent(box.beyond / box.requests, signed=False)} of {safe(name, 40)}"
+            f"{percent(box.beyond / box.requests, signed=False)} of {both_ends(name, 40)}"
             for name, _, box in rows
         )
         yield Picture(
@@ -134,7 +131,7 @@ def box_plots(result: Result, samples: "ir.Table") -> Iterator[Picture]:
 
 
 def lag_plots(result: Result, samples: "ir.Table") -> Iterator[Picture]:
-    """The first requests of the first valid run of each condition."""
+    """The first requests of the first valid run of each condition, with those of the warm-up."""
     first: dict[Place, int] = {}
     for run, place in sorted(result.places.items()):
         first.setdefault(place, run)
@@ -175,7 +172,7 @@ def run_plots(result: Result) -> Iterator[Picture]:
         yield Picture(
             environment,
             inline(partial(runs.draw, series=series), f"{result.primary} of every run: {said}."),
-            [(safe(name, 40), colour) for name, colour, _ in mine],
+            [(both_ends(name, 40), colour) for name, colour, _ in mine],
         )
 
 

@@ -13,8 +13,8 @@ from tare.report.figures.canvas import SERIES, inline
 from tare.report.pictures import Picture, colours
 from tare.report.result import Result
 from tare.report.sections import Figures, Section, Table
-from tare.report.tables import where
-from tare.report.words import count, percent, plural, safe
+from tare.report.tables import whose
+from tare.report.words import both_ends, count, percent, plural, safe
 from tare.verdict.evidence import LEAST_PAIRED
 
 SHARE = 0.8
@@ -134,7 +134,7 @@ def _pictures(result: Result, known: Known) -> Iterator[Picture]:
             environment,
             inline(partial(power.draw, lines=lines, blocks=blocks, now=now, share=SHARE), said),
             [
-                (safe(one["condition"], 40), line.colour)
+                (both_ends(one["condition"], 40), line.colour)
                 for (one, _), line in zip(mine, lines, strict=False)
             ],
             f"Not drawn: {plural(more, 'more condition')}." if more > 0 else "",
@@ -170,7 +170,7 @@ def _rows(result: Result, known: Known) -> Iterator[Sequence[str]]:
     for one, found in known:
         now = _curve(result, one, found.deviation, [found.blocks])
         yield (
-            where(result, *(one.get(key) for key in ("environment", "condition", "span"))),
+            whose(result, one),
             count(found.blocks),
             percent(expm1(found.deviation), signed=False),
             percent(expm1(found.upper), signed=False),

@@ -26,8 +26,8 @@ class Result:
     manifest: dict[str, Any]
     verdicts: dict[str, Any]
     measured: tuple["Run", ...]
-    """Every run of a condition once, as the judge sees it: its whole requests, where it has spans
-    beside them."""
+    """Every run once, the control's too, as the judge sees it: its whole requests, where it has
+    spans beside them."""
     experiment: "Experiment"
     """As the judge sees it: with all spans, and the control."""
     looks: "Looks"
@@ -54,10 +54,12 @@ class Result:
         """Names of the conditions, the baseline first."""
         declared = [str(condition["name"]) for condition in self.manifest.get("conditions") or []]
         names = declared or _unique(self.runs, "condition")
+        names = [name for name in names if name != self.experiment.control]
         return sorted(names, key=lambda name: name != self.baseline)
 
     @property
     def runs(self) -> list[dict[str, Any]]:
+        """All that the manifest names, the control's too."""
         return list(self.manifest.get("runs") or [])
 
     @property
@@ -73,11 +75,11 @@ class Result:
 
     @property
     def places(self) -> dict[int, tuple[str, str]]:
-        """Environment and condition of every valid run."""
+        """Environment and condition of every valid run but the control's."""
         return {
             int(run["run"]): (str(run["environment"]), str(run["condition"]))
             for run in self.runs
-            if run.get("valid")
+            if run.get("valid") and run["condition"] != self.experiment.control
         }
 
     @property
@@ -140,7 +142,7 @@ def read(folder: Path) -> Result:
     path = folder / VERDICTS
     verdicts = _verdicts(path) if path.exists() else _judge(experiment, path)
     by_rank = sorted(experiment.runs, key=lambda run: run.span == REQUEST)
-    whole = {run.run: run for run in by_rank if run.condition != experiment.control}
+    whole = {run.run: run for run in by_rank}
     manifest["runs"] = [
         entry | {"valid": whole[entry["run"]].valid, "reason": whole[entry["run"]].reason}
         for entry in manifest["runs"]
@@ -182,23 +184,26 @@ def _typed(verdicts: dict[str, Any]) -> dict[str, Any]:
 
 
 def _comparison(entry: dict[str, Any]) -> dict[str, Any]:
-    from tare.verdict.judgement import Cut
+    from tare.verdict.judgement import Cut, EffectSizes
 
     typed: dict[str, Any] = {key: dict(entry[key]) for key in ("effect", "interval", "runs")}
     typed |= {key: str(entry[key]) for key in ("condition", "metric")}
     typed["shape"] = _shape(entry.get("shape"))
+    sizes = entry.get("effect_sizes")
+    typed["effect_sizes"] = None if sizes is None else EffectSizes(**sizes)
     typed["warm_up_cuts"] = [Cut(**cut) for cut in entry.get("warm_up_cuts") or ()]
     return {**entry, **typed}
 
 
 def _shape(entry: dict[str, Any] | None) -> "Shape | None":
-    from tare.verdict.judgement import Apart, Quantile, Shape
+    from tare.verdict.judgement import Apart, Page, Quantile, Shape
 
     if entry is None:
         return None
     shift = tuple(Quantile(**one) for one in entry["shift"])
     apart = tuple(Apart(**one) for one in entry.get("apart") or ())
-    return Shape(**{**entry, "shift": shift, "apart": apart})
+    pages = tuple(Page(**one) for one in entry.get("pages") or ())
+    return Shape(**{**entry, "shift": shift, "apart": apart, "pages": pages})
 
 
 def _unique(runs: list[dict[str, Any]], key: str) -> list[str]:

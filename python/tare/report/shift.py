@@ -1,19 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
 """The section of the shift function: how far each quantile moved, not the primary metric alone."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import partial
 
 from tare.report.figures import shift
 from tare.report.figures.canvas import SERIES, inline
 from tare.report.pictures import Picture, colours
 from tare.report.result import Result
-from tare.report.sections import Figures, Section
-from tare.report.words import percent, plural, safe
+from tare.report.sections import Figures, Section, Table
+from tare.report.tables import whose
+from tare.report.words import interval, percent, plural, safe
 
 PANELS = 9
 """Conditions of one figure."""
 FIGURES = 8
+COLUMNS = ("condition", "quantile", "difference", "band", "threshold")
 
 
 def section(result: Result) -> Section:
@@ -32,9 +34,22 @@ def section(result: Result) -> Section:
                 " for all quantiles at once with 95 % confidence, the grey one is the threshold.",
             )
         ],
+        tables=[Table("Difference by quantile", COLUMNS, list(_rows(result)), 2)],
         absent="too few runs to compare quantiles by, or verdicts of an older version: remove"
         " verdicts.json to have the result judged anew",
     )
+
+
+def _rows(result: Result) -> Iterator[Sequence[str]]:
+    for one in sorted(result.primary_comparisons, key=result.rank):
+        for at in () if one["shape"] is None else one["shape"].shift:
+            yield (
+                whose(result, one),
+                f"p{at.q * 100:g}",
+                percent(at.relative),
+                interval(at.low, at.high),
+                percent(result.threshold(one), signed=False),
+            )
 
 
 def _pictures(result: Result) -> Iterator[Picture]:
@@ -74,5 +89,5 @@ def _pictures(result: Result) -> Iterator[Picture]:
         yield Picture(
             result.named(*place),
             inline(partial(shift.draw, panels=shown), f"Difference by quantile: {said}."),
-            note=f"Not drawn: {', '.join(left)}; the numbers are in verdicts.json." if left else "",
+            note=f"Not drawn, but in the table: {', '.join(left)}." if left else "",
         )

@@ -8,14 +8,20 @@ from typing import TYPE_CHECKING, Any
 
 from tare.report import distributions
 from tare.report.result import Result
-from tare.report.words import count, duration, interval, metric, p_value, percent, safe, typeset
+from tare.report.words import (
+    both_ends,
+    count,
+    duration,
+    interval,
+    metric,
+    p_value,
+    percent,
+    safe,
+    typeset,
+)
 
 if TYPE_CHECKING:
     import ibis.expr.types as ir
-
-RUNS = 400
-"""Valid runs that the table of runs shows; invalid ones always."""
-
 
 _TIMES = ("timeout", "duration", "warmup", "slice")
 """Settings of the load in nanoseconds."""
@@ -30,16 +36,6 @@ class Metric:
     verdict: str
     cells: Sequence[str]
     reason: str
-
-
-@dataclass(frozen=True)
-class RunRow:
-    """One run; `reason` and `log` only where it is invalid."""
-
-    valid: bool
-    cells: Sequence[str]
-    reason: str
-    log: str
 
 
 METRIC_COLUMNS = (
@@ -70,7 +66,7 @@ def metrics(result: Result) -> Iterator[Metric]:
         )
         yield Metric(
             primary=one["metric"] == result.primary,
-            where=where(result, one.get("environment"), one["condition"], one.get("span")),
+            where=whose(result, one),
             verdict=str(one.get("verdict")),
             cells=cells,
             reason=typeset(safe(one.get("reason") or "")),
@@ -102,42 +98,6 @@ def processor(result: Result) -> Iterator[Sequence[str]]:
                 percent(sum(shares) / len(shares), signed=False),
                 percent(max(shares), signed=False),
             )
-
-
-RUN_COLUMNS = (
-    "run",
-    "block",
-    "condition",
-    "requests",
-    "errors",
-    "primary",
-    "left out",
-)
-
-
-def runs(result: Result) -> tuple[Sequence[RunRow], int]:
-    """Every invalid run, the first RUNS valid ones, and how many more there are."""
-    known = {run.run: run for run in result.measured}
-    rows, more, shown = [], 0, 0
-    for run in result.runs:
-        if run.get("valid"):
-            shown += 1
-            if shown > RUNS:
-                more += 1
-                continue
-        found = known.get(int(run["run"]))
-        cells = (
-            str(run["run"]),
-            str(run["block"]),
-            where(result, run["environment"], run["condition"]),
-            count(run.get("requests")),
-            count(run.get("errors")),
-            duration(found.summaries.get(result.primary)) if found else "–",
-            percent(found.left_out, signed=False) if found and run.get("valid") else "–",
-        )
-        log = "\n".join(safe(line, 300) for line in (run.get("log_tail") or [])[-20:])
-        rows.append(RunRow(bool(run.get("valid")), cells, safe(run.get("reason") or "", 400), log))
-    return rows, more
 
 
 COST_COLUMNS = (
@@ -208,14 +168,22 @@ def micro_macro(result: Result, table: "ir.Table") -> Iterator[Sequence[str]]:
             for bins in functions
         )
         micro = spent / requests
-        macro = one["effect"].get("absolute_ns")
         yield (
             where(result, one.get("environment"), condition),
             str(name),
             duration(micro),
             *_effect(one)[1:],
-            percent(micro / macro, signed=False) if macro and macro > 0 else "–",
+            _share(micro, one),
         )
+
+
+def _share(micro: float, comparison: Mapping[str, Any]) -> str:
+    """Of nothing, and of what may be nothing, there is no share."""
+    macro, bounds = comparison["effect"].get("absolute_ns"), comparison["interval"]
+    low, high = bounds.get("low"), bounds.get("high")
+    if low is None or high is None or low <= 0 <= high:
+        return "difference not told from zero"
+    return percent(micro / macro, signed=False) if macro and macro > 0 else "–"
 
 
 def facts(values: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
@@ -250,12 +218,17 @@ def _effect(comparison: Mapping[str, Any]) -> tuple[str, str, str]:
 
 def where(result: Result, environment: object, condition: object, span: object = None) -> str:
     """A condition, its environment and its span, of those of which there are several."""
-    parts = [safe(condition, 40)]
+    parts = [both_ends(condition, 40)]
     if len(result.environments) > 1:
-        parts.append(safe(environment, 24))
+        parts.append(both_ends(environment, 24))
     if span is not None and len(result.spans) > 1:
-        parts.append(safe(span, 24))
+        parts.append(both_ends(span, 24))
     return ", ".join(parts)
+
+
+def whose(result: Result, comparison: Mapping[str, Any]) -> str:
+    """What a comparison is of, as `where` says it."""
+    return where(result, *(comparison.get(key) for key in ("environment", "condition", "span")))
 
 
 def _at(run: Mapping[str, Any], environment: str, condition: str) -> bool:

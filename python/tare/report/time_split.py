@@ -9,7 +9,7 @@ from statistics import median
 from typing import TYPE_CHECKING, Any
 
 from tare.report.result import Result
-from tare.report.tables import where
+from tare.report.tables import whose
 from tare.report.words import count, duration, percent
 from tare.stats.budget_split import Components, best_split, components
 from tare.verdict.evidence import LEAST_PAIRED
@@ -66,7 +66,7 @@ def _row(result: Result, comparison: dict[str, Any]) -> Sequence[str] | None:
         return None
     error = sqrt((found.between + found.within / requests) / len(pairs))
     return (
-        where(result, *(comparison.get(key) for key in ("environment", "condition", "span"))),
+        whose(result, comparison),
         count(len(pairs)),
         duration(time.measured * SECOND),
         duration(time.besides * SECOND),

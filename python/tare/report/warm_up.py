@@ -9,7 +9,7 @@ from tare.report.figures.canvas import SERIES, inline
 from tare.report.pictures import Picture, colours
 from tare.report.result import Result
 from tare.report.sections import Figures, Section, Table
-from tare.report.tables import where
+from tare.report.tables import where, whose
 from tare.report.words import count, duration, interval, percent, plural, safe
 from tare.stats.steady import Steadiness, of_condition
 
@@ -109,7 +109,7 @@ def _cuts(result: Result) -> Iterator[Sequence[str]]:
         if not one["warm_up_cuts"]:
             continue
         place = str(one.get("environment") or ""), str(one.get("span") or "")
-        named = where(result, *(one.get(key) for key in ("environment", "condition", "span")))
+        named = whose(result, one)
         cut = result.looks.cuts.get(place, 0)
         effect, bounds = one["effect"], one["interval"]
         yield (

@@ -12,11 +12,11 @@ MINUS = "\u2212"
 _METRICS = {"cpu_service": "service CPU"}
 
 
-def duration(nanoseconds: float | None, *, signed: bool = False) -> str:
+def duration(nanoseconds: float | None, *, signed: bool = False, digits: int = 3) -> str:
     """`1234567` as `1.23 ms`; a dash where there is none."""
     if nanoseconds is None or not math.isfinite(nanoseconds):
         return "–"
-    return typeset(said.duration(nanoseconds, signed=signed))
+    return typeset(said.duration(nanoseconds, signed=signed, digits=digits))
 
 
 def percent(fraction: float | None, *, signed: bool = True) -> str:
@@ -71,3 +71,12 @@ def safe(text: object, limit: int | None = None) -> str:
         for character in str(text)
     )
     return clean if limit is None or len(clean) <= limit else f"{clean[: limit - 1]}…"
+
+
+def both_ends(text: object, limit: int) -> str:
+    """`safe` text without its middle where it is longer: names of one kind differ in their ends."""
+    clean, limit = safe(text), max(limit, 1)
+    end = (limit - 1) // 2
+    if len(clean) <= limit:
+        return clean
+    return f"{clean[: limit - 1 - end]}…{clean[len(clean) - end :]}"

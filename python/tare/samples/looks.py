@@ -65,6 +65,8 @@ class Looks:
     """Places of each run and span, the warm-up's too."""
     steadiness: Mapping[Group, Steadiness]
     cuts: Mapping[Place, int]
+    first: Mapping[Group, int]
+    """The cut of each run and span, for `settled`."""
     at_cut: Look
     others: Mapping[str, Look]
     resolution_ns: int = 1
@@ -101,7 +103,7 @@ class Looks:
 
 def nothing() -> Looks:
     """What no samples say."""
-    return Looks({}, {}, {}, Look({}, {}), {})
+    return Looks({}, {}, {}, {}, Look({}, {}), {})
 
 
 def look(
@@ -140,6 +142,7 @@ def look(
         sizes,
         steady,
         cuts,
+        first,
         _look(samples, environments, first, kept, EVERY_KIND),
         # Of these nothing but what is tested comes to anybody's eyes.
         {name: _look(samples, environments, begins, kept, 0) for name, begins in others.items()},
@@ -164,7 +167,7 @@ def _look(
     kept: Kept | None,
     every_kind: int,
 ) -> Look:
-    looked_at = _from(samples, first).select("run", "span", "latency_ns", "ok")
+    looked_at = settled(samples, first).select("run", "span", "latency_ns", "ok")
     groups: dict[Group, Described] = {}
     distances: dict[Place, Distances] = {}
     error = 0.0
@@ -226,8 +229,8 @@ def _surveyed(samples: Table) -> tuple[dict[Group, int], bool]:
     return sizes, fine == {run for run, _ in sizes}
 
 
-def _from(samples: Table, first: Mapping[Group, int]) -> Table:
-    """The requests of each run and span from its first on."""
+def settled(samples: Table, first: Mapping[Group, int]) -> Table:
+    """The requests of each run and span from its first on, by their `place`."""
     import ibis
 
     if not any(first.values()):

@@ -13,8 +13,8 @@ RUNS, PLACES = 4, 200
 
 
 def test_bins_are_told_with_their_bound() -> None:
-    assert Looks({}, {}, {}, Look({}, {}), {}).told() == ()
-    (told,) = Looks({}, {}, {}, Look({}, {}, 0.0123), {}).told()
+    assert Looks({}, {}, {}, {}, Look({}, {}), {}).told() == ()
+    (told,) = Looks({}, {}, {}, {}, Look({}, {}, 0.0123), {}).told()
     assert "distances between runs (KS) are within 0.012 of the exact ones" in told
 
 

@@ -13,14 +13,19 @@ def percent(fraction: float, *, signed: bool = True) -> str:
     return f"{_with_sign(fraction, f'{size:.{digits}f}', signed)} %"
 
 
-def duration(nanoseconds: float, *, signed: bool = False) -> str:
-    """`48236` as `48.2 µs`: three significant digits, or all before the point, in fitting units."""
+def duration(nanoseconds: float, *, signed: bool = False, digits: int = 3) -> str:
+    """`48236` as `48.2 µs`: so many significant digits, or all before the point, in fitting units.
+
+    `digits` is at least 3.
+    """
     size = abs(nanoseconds)
     # What would be rounded to 1000 of a unit is 1 of the next.
-    scale, unit = next((pair for pair in UNITS if size >= 0.9995 * pair[0]), UNITS[-1])
+    below = 1 - 0.5 * 10**-digits
+    scale, unit = next((pair for pair in UNITS if size >= below * pair[0]), UNITS[-1])
     size /= scale
-    digits = 0 if size >= 99.95 or size == 0 else 1 if size >= 9.995 else 2
-    return f"{_with_sign(nanoseconds, f'{size:.{digits}f}', signed)} {unit}"
+    before = 1 + (size >= 10 * below) + (size >= 100 * below)
+    after = digits - before if size else 0
+    return f"{_with_sign(nanoseconds, f'{size:.{after}f}', signed)} {unit}"
 
 
 def count(number: int, noun: str) -> str:

@@ -28,6 +28,20 @@ def test_duration(nanoseconds: float, text: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("nanoseconds", "text"),
+    [
+        (0, "0 ns"),
+        (999.994, "999.99 ns"),
+        (999.996, "1.0000 µs"),
+        (48_236.4, "48.236 µs"),
+        (9_999_960, "10.000 ms"),
+    ],
+)
+def test_duration_with_more_digits(nanoseconds: float, text: str) -> None:
+    assert duration(nanoseconds, digits=5) == text
+
+
+@pytest.mark.parametrize(
     ("fraction", "text"),
     [
         (0.0, "0.00 %"),

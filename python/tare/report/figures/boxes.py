@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from tare.report.distributions import Box
 from tare.report.figures import scales
 from tare.report.figures.canvas import INK, Layout
-from tare.report.words import safe
+from tare.report.words import both_ends
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -41,7 +41,7 @@ def draw(layout: Layout, rows: Sequence[tuple[str, str, Box]]) -> "Figure":
         for number, line in enumerate(drawn[kind]):
             line.set(color=rows[number // 2][1], linewidth=1.2)
     limit = 14 if layout.narrow else 32
-    axes.set_yticks(range(len(rows)), [safe(name, limit) for name, _, _ in rows], color=INK)
+    axes.set_yticks(range(len(rows)), [both_ends(name, limit) for name, _, _ in rows], color=INK)
     axes.set_ylim(len(rows) - 0.5, -0.5)
     axes.grid(axis="y", visible=False)
     axes.grid(axis="x", linewidth=0.7)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from tare.report.figures import scales
 from tare.report.figures.canvas import BAND, INK, SOFT, Layout
-from tare.report.words import safe
+from tare.report.words import both_ends
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -17,7 +17,10 @@ if TYPE_CHECKING:
 class Effect:
     """One comparison, relative to the baseline; fractions, None where there is none."""
 
-    name: str
+    condition: str
+    span: str
+    """Empty where there is one only."""
+    metric: str
     colour: str
     primary: bool
     value: float | None
@@ -25,6 +28,20 @@ class Effect:
     high: float | None
     threshold: float
     """The smallest difference that matters and can be told, as a fraction."""
+
+    @property
+    def name(self) -> str:
+        return " ".join(filter(None, (self.condition, self.span, self.metric)))
+
+    def label(self, limit: int) -> str:
+        """The name, with the metric whole however long the others are."""
+        names = [name for name in (self.condition, self.span) if name]
+        room = limit - len(self.metric) - len(names)
+        if sum(map(len, names)) > room:
+            # What the span leaves free is the condition's.
+            span = both_ends(self.span, room // 2)
+            names = [both_ends(self.condition, room - len(span)), *([span] if span else [])]
+        return " ".join((*names, self.metric))
 
 
 def draw(layout: Layout, effects: Sequence[Effect]) -> "Figure":
@@ -56,7 +73,7 @@ def draw(layout: Layout, effects: Sequence[Effect]) -> "Figure":
                 zorder=3,
             )
     limit = 20 if layout.narrow else 44
-    axes.set_yticks(range(len(effects)), [safe(effect.name, limit) for effect in effects])
+    axes.set_yticks(range(len(effects)), [effect.label(limit) for effect in effects])
     for label, effect in zip(axes.get_yticklabels(), effects, strict=True):
         label.set_color(INK if effect.primary else SOFT)
     axes.set_ylim(len(effects) - 0.4, -0.6)

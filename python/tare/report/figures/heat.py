@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from tare.report.figures.canvas import INK, SERIES, SOFT, Layout
-from tare.report.words import safe
+from tare.report.words import both_ends
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -30,7 +30,7 @@ def draw(
     figure, grid = layout.figure((330 if layout.narrow else 430) * rows, rows, columns)
     ends = np.cumsum([size for _, size in groups])
     middles = ends - np.array([size for _, size in groups]) / 2 - 0.5
-    names = [safe(name, 10 if layout.narrow else 16) for name, _ in groups]
+    names = [both_ends(name, 10 if layout.narrow else 16) for name, _ in groups]
     for number, (axes, (title, matrix)) in enumerate(zip(grid, panels, strict=True)):
         most = matrix[np.isfinite(matrix)].max(initial=0) or 1
         image = axes.imshow(matrix, cmap=shades, vmin=0, vmax=most, interpolation="none")

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from tare.report.figures import scales
 from tare.report.figures.canvas import SOFT, Layout
-from tare.report.words import count, safe
+from tare.report.words import both_ends, count
 
 if TYPE_CHECKING:
     import numpy as np
@@ -29,7 +29,7 @@ def draw(layout: Layout, panels: Sequence[Panel]) -> "Figure":
     high = max(float(values.max()) for _, _, values in panels)
     for axes, (name, colour, values) in zip(grid, panels, strict=False):
         axes.plot(values, ".", color=colour, markersize=2.4, alpha=0.6, mew=0, rasterized=True)
-        axes.set_title(safe(name, 40), loc="left", color=SOFT)
+        axes.set_title(both_ends(name, 40), loc="left", color=SOFT)
         axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: count(value)))
         axes.xaxis.set_major_locator(MaxNLocator(4))
         axes.margins(x=0.01)

@@ -9,7 +9,7 @@ from matplotlib.collections import FillBetweenPolyCollection
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle, StepPatch
 
-from tare.report.figures import heat, power, ranges, segments, shift
+from tare.report.figures import effects, heat, power, ranges, segments, shift
 from tare.report.figures.canvas import LAYOUTS, SERIES, Layout, inline
 from tare.stats.steady import Segment, Steadiness
 from tare.verdict.judgement import Quantile
@@ -141,3 +141,20 @@ def test_power_draws_both_curves_and_where_the_experiment_stands(layout: Layout)
         (band,) = axes.collections
         reached = {float(y) for _, y in np.asarray(band.get_paths()[0].vertices)}
         assert set(expected) <= reached
+
+
+@both
+def test_rows_of_effects_are_told_apart_however_long_their_names(layout: Layout) -> None:
+    conditions = [f"nginx-in-a-container-with-the-hook-of-version-{number}" for number in (1, 2)]
+    for span in ("", "POST /checkout/orders/confirm"):
+        rows = [
+            effects.Effect(name, span, metric, SERIES[1], metric == "p50", 0.1, 0.0, 0.2, 0.03)
+            for name in conditions
+            for metric in ("p50", "p99", "service CPU")
+        ]
+        (axes,) = panels_of(effects.draw(layout, rows))
+        labels = [label.get_text() for label in axes.get_yticklabels()]
+        assert len(set(labels)) == len(rows)
+        assert all(len(label) <= (20 if layout.narrow else 44) for label in labels)
+        for label, row in zip(labels, rows, strict=True):
+            assert label.endswith(f" {row.metric}")

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from tare.report.figures.canvas import SOFT, Layout
-from tare.report.words import safe
+from tare.report.words import both_ends
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -42,7 +42,7 @@ def draw(layout: Layout, panels: Sequence[tuple[str, Sequence[Group]]]) -> "Figu
             middles.append((places[0] + places[-1]) / 2)
             start = places[-1] + 1 + _BETWEEN
         letters = max(int(0.85 * layout.width / columns / len(groups) / _LETTER), 3)
-        axes.set_xticks(middles, [safe(group.name, letters) for group in groups])
+        axes.set_xticks(middles, [both_ends(group.name, letters) for group in groups])
         axes.set_title(title, loc="left", color=SOFT)
         axes.margins(y=0.1)
     return figure

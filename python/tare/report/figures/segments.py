@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from tare.report.figures import scales
 from tare.report.figures.canvas import BAND, SOFT, Layout
-from tare.report.words import count, safe
+from tare.report.words import both_ends, count
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -47,7 +47,7 @@ def draw(layout: Layout, panels: Sequence[Panel], cut: int) -> "Figure":
                 linestyle="solid" if run.cut is not None else _BROKEN,
                 alpha=0.75,
             )
-        axes.set_title(safe(panel.title, 40), loc="left", color=SOFT)
+        axes.set_title(both_ends(panel.title, 40), loc="left", color=SOFT)
         axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: count(value)))
         axes.xaxis.set_major_locator(MaxNLocator(4))
         axes.margins(x=0)

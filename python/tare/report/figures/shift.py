@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from tare.report.figures import scales
 from tare.report.figures.canvas import BAND, SOFT, Layout
-from tare.report.words import safe
+from tare.report.words import both_ends
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -56,7 +56,7 @@ def draw(layout: Layout, panels: Sequence[Panel]) -> "Figure":
         )
         axes.set_xticks(places[::2], [f"p{at.q * 100:g}" for at in panel.shift[::2]])
         axes.tick_params(labelbottom=True)
-        axes.set_title(safe(panel.title, 40), loc="left", color=SOFT)
+        axes.set_title(both_ends(panel.title, 40), loc="left", color=SOFT)
     for axes in grid[len(panels) :]:
         axes.set_visible(False)
     scales.shares(grid[0].yaxis, signed=True)
