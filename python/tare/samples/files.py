@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from ibis.expr.types import Table
 
 WarmUp = int | Literal["auto"]
+UNTIMED = None, None
 
 
 @dataclass(frozen=True)
@@ -113,10 +114,10 @@ def experiment_of(
     def at(one: Look) -> Experiment:
         runs = [
             replace(
-                _run(files.runs[number - 1], (number, span), one, times[number, span]),
-                steadiness=files.seen.kind((number, span)),
+                _run(files.runs[group[0] - 1], group, one, times.get(group, UNTIMED)),
+                steadiness=files.seen.kind(group),
             )
-            for number, span in files.seen.at_cut.groups
+            for group in files.seen.at_cut.groups
         ]
         every = sorted([*runs, *histograms], key=lambda run: (run.run, run.span))
         return Experiment(
@@ -159,18 +160,14 @@ def _look(runs: Sequence[RunFile], warm_up: int | None) -> Looks:
 
 
 def _times(runs: Sequence[RunFile]) -> dict[Group, tuple[int | None, int | None]]:
-    """The first start and the last end of every run and span; None without times since 1970."""
-    import ibis
-
+    """The first start and the last end of every run and span that has times since 1970."""
     found: dict[Group, tuple[int | None, int | None]] = {}
     for number, one in enumerate(runs, start=1):
-        if isinstance(one.requests, Counted):
+        if isinstance(one.requests, Counted) or not one.requests.timed or one.requests.since_start:
             continue
         table = one.requests.table
-        timed = one.requests.timed and not one.requests.since_start
-        none = ibis.null("int64")
-        start: Any = table.start_ns if timed else none
-        end: Any = table.start_ns + table.duration_ns if timed else none
+        start: Any = table.start_ns
+        end: Any = table.start_ns + table.duration_ns
         rows = table.group_by(span=_span(table)).aggregate(first=start.min(), last=end.max())
         for row in rows.to_pyarrow().to_pylist():
             found[number, row["span"]] = row["first"], row["last"]

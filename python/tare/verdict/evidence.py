@@ -60,7 +60,7 @@ class Evidence(Measured):
     unmeasurable: bool = False
     """A run's value is zero: the source's clock is too coarse for ratios."""
     constant: bool = False
-    """All requests of a run took exactly as long as each other."""
+    """All requests of a run took exactly as long as each other; of few, those of all runs."""
     outlier: float = 0.0
     """The largest share of a run's mean that is one request alone."""
     unsteady: bool = False
@@ -161,7 +161,7 @@ def weigh(
         alpha=experiment.alpha,
         budget=experiment.budget,
         threshold=experiment.budget,
-        constant=_constant([*base, *mine]),
+        constant=_constant(base) or _constant(mine),
         outlier=_outlier([*base, *mine]) if metric == "mean" else 0.0,
         unsteady=_unsteady([*base, *mine]),
         planned=min(len(base), len(mine)),
@@ -243,11 +243,10 @@ def _design_minimum(blank: Evidence) -> int:
 
 
 def _constant(runs: Sequence[Run]) -> bool:
-    return any(
-        run.answered >= MANY and min(run.quantiles.values()) == max(run.quantiles.values())
-        for run in runs
-        if run.valid and run.quantiles
-    )
+    """Of one condition. Few equal requests may be chance in a run, and are none in every run."""
+    known = [run for run in runs if run.valid and run.quantiles]
+    equal = [run for run in known if min(run.quantiles.values()) == max(run.quantiles.values())]
+    return any(run.answered >= MANY for run in equal) or 0 < len(known) == len(equal)
 
 
 def _outlier(runs: Sequence[Run]) -> float:

@@ -214,3 +214,10 @@ def test_runs_of_a_condition_in_different_units_are_named() -> None:
     warnings = judge(replace(of, runs=runs)).warnings
     assert any("runs of 'hook' are up to 994 times apart" in line for line in warnings)
     assert not any("same unit" in line for line in judge(of).warnings)
+
+
+def test_a_shape_whose_location_moves_with_the_cut_depends_on_the_warm_up() -> None:
+    cut = experiment(requests(level=1.1))
+    found = primary(experiment(requests(tail=1.5), cuts={"half of the run": cut}))
+    assert [one.verdict for one in found.cuts] == ["slower"]
+    assert found.verdict == "inconclusive"

@@ -66,7 +66,7 @@ def too_coarse(evidence: Evidence) -> str:
 def constant(evidence: Evidence) -> str:
     """Nothing varies, which no service does."""
     return (
-        "the requests of a run took exactly as long as each other"
+        "the requests of a run took exactly as long as each other, or there is one alone"
         f" ({_subject(evidence, start=False)} {_effect(evidence)}): its source records too"
         " coarsely, or not what was asked."
     )

@@ -1,0 +1,76 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What is no good measurement: each gets a named warning or reason, and no confident verdict."""
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tare.samples import read_files
+from tare.stats.arrays import Array
+from tare.verdict import Comparison, Judgement, judge, without_failing
+
+RUNS = 8
+T = 1_700_000_000
+Change = Callable[[Array], Array]
+
+
+def latencies(seed: int, requests: int = 400, median: float = 2.0) -> Array:
+    """In ms; runs scatter by 0.5 %."""
+    generator = np.random.default_rng(seed)
+    return median * generator.normal(1, 0.005) * generator.lognormal(0, 0.2, requests)
+
+
+def written(path: Path, durations: Sequence[float] | Array, start: float | None = T) -> Path:
+    lines = ["response_time" if start is None else "start_time,response_time"]
+    for place, duration in enumerate(durations):
+        begun = "" if start is None else f"{start + place / 100:.3f},"
+        lines.append(f"{begun}{duration:.6f}")
+    path.write_text("\n".join([*lines, ""]))
+    return path
+
+
+def judged(
+    folder: Path, change: Change = lambda one: one, requests: int = 400, effect: float = 1.0
+) -> Judgement:
+    """8 runs a side; those of `new` have `effect`, and are changed."""
+    paths: dict[str, list[Path]] = {"old": [], "new": []}
+    for run in range(RUNS):
+        begun = T + 1_000 * run
+        old, new = (latencies(seed, requests) for seed in (run, 100 + run))
+        paths["old"].append(written(folder / f"old{run}.csv", old, begun))
+        paths["new"].append(written(folder / f"new{run}.csv", change(new * effect), begun + 500))
+    return judge(without_failing(read_files(paths, "old", warm_up="auto"), 0.01))
+
+
+def of(judgement: Judgement, metric: str = "p50") -> Comparison:
+    (found,) = (one for one in judgement.comparisons if one.metric == metric)
+    return found
+
+
+def test_times_are_not_needed(tmp_path: Path) -> None:
+    paths = {
+        name: [written(tmp_path / f"{name}{run}.csv", latencies(run), None) for run in range(RUNS)]
+        for name in ("old", "new")
+    }
+    experiment = read_files(paths, "old")
+    assert {run.started_ns for run in experiment.runs} == {None}
+    assert of(judge(experiment)).verdict == "unchanged"
+
+
+@pytest.mark.parametrize("requests", [1, 2, 3])
+def test_runs_of_a_request_or_two_have_no_shape(tmp_path: Path, requests: int) -> None:
+    judgement = judged(tmp_path, requests=requests, effect=3.0)
+    assert any("too few requests for a p99" in line for line in judgement.warnings)
+    found = of(judgement)
+    if requests == 1:
+        assert found.shape is None
+        assert found.verdict == "inconclusive"
+        assert "there is one alone" in found.reason
+
+
+def test_few_requests_that_are_all_equal_are_no_measurement(tmp_path: Path) -> None:
+    found = of(judged(tmp_path, lambda one: np.full(one.size, 2.2), requests=90))
+    assert found.verdict == "inconclusive"
+    assert "exactly as long as each other" in found.reason
