@@ -116,6 +116,7 @@ def experiment_of(
             replace(
                 _run(files.runs[group[0] - 1], group, one, times.get(group, UNTIMED)),
                 steadiness=files.seen.kind(group),
+                zeros=files.seen.zeros.get(group, 0),
             )
             for group in files.seen.at_cut.groups
         ]
@@ -248,6 +249,7 @@ def _run(file: RunFile, group: Group, one: Look, times: tuple[int | None, int | 
         endpoint=file.path,
         summaries=one.summaries(group),
         quantiles=one.shape(group),
+        lost=file.requests.lost,
         valid=reason is None,
         reason=None if reason is None else f"{file.path}: {reason}",
     )
@@ -268,6 +270,7 @@ def _run_of_histogram(file: RunFile, number: int, histogram: Histogram) -> Run:
         endpoint=file.path,
         summaries=histogram.summaries(),
         quantiles=histogram.quantiles(SHAPE) if histogram.answered else {},
+        zeros=int(histogram.requests[histogram.high <= 0].sum()),
         valid=histogram.answered > 0,
         reason=None if histogram.answered else f"{file.path}: no successful request",
     )

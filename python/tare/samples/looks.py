@@ -4,13 +4,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from tare.samples.engines import Described, Kept, describe
 from tare.samples.model import REQUEST
 from tare.samples.steadiness import NOBODY, steadiness
+from tare.samples.usable import zeros
 from tare.stats.steady import Steadiness, common_cut
 
 if TYPE_CHECKING:
@@ -69,6 +70,8 @@ class Looks:
     others: Mapping[str, Look]
     resolution_ns: int = 1
     """The step in which latencies were recorded."""
+    zeros: Mapping[Group, int] = field(default_factory=dict)
+    """Successful requests that took no time, after the warm-up, where there are any."""
 
     def kind(self, group: Group) -> str | None:
         """How a run went; None where it is too short to tell."""
@@ -143,6 +146,7 @@ def look(
         _look(samples, environments, first, kept),
         {name: _look(samples, environments, begins, kept) for name, begins in others.items()},
         _resolution(samples),
+        zeros(_from(samples, first)),
     )
 
 

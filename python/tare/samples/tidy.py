@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from tare.errors import InputError
 from tare.samples.engine import count_rows, first_line, latency
+from tare.samples.usable import lost_share, usable
 
 if TYPE_CHECKING:
     from ibis.backends.duckdb import Backend
@@ -20,9 +21,6 @@ SHOWN = 3
 LOOKED_AT = 1_000
 SECOND = 1_000_000_000
 TWICE = 2
-# Times in ns that are no times; between these, sums and differences stay within 64 bits.
-LONGEST = 2**60
-LATEST = 2**62
 
 
 @dataclass(frozen=True)
@@ -38,6 +36,8 @@ class Requests:
     warnings: tuple[str, ...]
     since_start: bool = False
     """Whether its times count from the beginning of the run, not of 1970."""
+    lost: float = 0.0
+    """The share of its rows that are no requests: they are left out."""
     stepped: str | None = None
     """How far its clock was set back on the way: what such times say is not known."""
 
@@ -61,7 +61,7 @@ def tidy(backend: Backend, source: Source, name: str) -> Requests:
     for one in read:
         backend.drop_table(one)
     timed = "start_ns" in raw.columns
-    good = _usable(raw, timed)
+    good = usable(raw, raw.unanswered if "unanswered" in raw.columns else ibis.literal(False))
     warnings = [*source.notes]
     bad = raw.filter(~good).order_by("row")
     unreadable = count_rows(bad) + source.rejected
@@ -70,7 +70,8 @@ def tidy(backend: Backend, source: Source, name: str) -> Requests:
         where = f" (place {places})" if places else ""
         warnings.append(f"{_rows(unreadable)} without a usable time{where}: left out")
     table = raw.filter(good).drop([one for one in ("unanswered",) if one in raw.columns])
-    if count_rows(table) == 0:
+    rows = count_rows(table)
+    if rows == 0:
         raise InputError(f"{name}: no request could be read from {_rows(unreadable)}")
     stepped = None
     if timed:
@@ -86,25 +87,8 @@ def tidy(backend: Backend, source: Source, name: str) -> Requests:
     stored = backend.create_table(ibis.util.gen_name("requests"), placed, temp=True)
     backend.drop_table(raw.op().name)
     told = tuple(f"{name}: {one}" for one in warnings)
-    return Requests(stored, timed, told, source.since_start, stepped)
-
-
-def _usable(raw: Table, timed: bool) -> Any:
-    """Which rows have the times that a request needs; an unanswered one has no duration."""
-    import ibis
-
-    unanswered: Any = ibis.literal(False)
-    if "unanswered" in raw.columns:
-        unanswered = raw.unanswered
-    good: Any = raw.duration_ns.between(0, LONGEST).fill_null(unanswered)
-    if timed:
-        good = good & raw.start_ns.between(-LATEST, LATEST).fill_null(unanswered)
-    if "intended_ns" in raw.columns:
-        intended: Any = raw.intended_ns
-        # What starts before it was intended to has a clock that jumped, and no response time.
-        not_late: Any = intended.between(-LATEST, raw.start_ns if timed else LATEST)
-        good = good & not_late.fill_null(intended.isnull() | unanswered)
-    return good
+    lost = lost_share(unreadable, unreadable + rows)
+    return Requests(stored, timed, told, source.since_start, lost, stepped)
 
 
 def _disorder(table: Table) -> tuple[list[str], str | None]:

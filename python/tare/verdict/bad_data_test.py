@@ -74,3 +74,38 @@ def test_few_requests_that_are_all_equal_are_no_measurement(tmp_path: Path) -> N
     found = of(judged(tmp_path, lambda one: np.full(one.size, 2.2), requests=90))
     assert found.verdict == "inconclusive"
     assert "exactly as long as each other" in found.reason
+
+
+def every(step: int, value: float) -> Change:
+    def change(one: Array) -> Array:
+        changed = one.copy()
+        changed[5::step] = value
+        return changed
+
+    return change
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, -5.0])
+def test_runs_that_lost_many_rows_do_not_count(tmp_path: Path, value: float) -> None:
+    judgement = judged(tmp_path, every(10, value))
+    found = of(judgement)
+    assert found.verdict == "invalid"
+    assert "10.00% of the rows have no usable time, above 1.00%" in found.reason
+    assert sum("40 rows without a usable time" in line for line in judgement.warnings) == RUNS
+    assert sum("the run does not count" in line for line in judgement.warnings) == 5
+    assert any("and 3 more that do not count" in line for line in judgement.warnings)
+
+
+@pytest.mark.parametrize("value", [np.nan, 0.0])
+def test_a_few_odd_rows_are_told(tmp_path: Path, value: float) -> None:
+    judgement = judged(tmp_path, every(200, value))
+    assert of(judgement).verdict == "unchanged"
+    told = {True: "16 of 3,200 requests (0.50 %) took 0 ns", False: "2 rows without a usable time"}
+    assert any(told[value == 0.0] in line for line in judgement.warnings), judgement.warnings
+
+
+def test_requests_that_take_no_time_are_no_measurement(tmp_path: Path) -> None:
+    judgement = judged(tmp_path, every(10, 0.0), effect=0.9)
+    assert {one.verdict for one in judgement.comparisons} == {"invalid"}
+    assert "10.00% of the requests took no time, above 1.00%" in of(judgement).reason
+    assert any("'new': 320 of 3,200 requests (10.0 %) took 0 ns" in x for x in judgement.warnings)
