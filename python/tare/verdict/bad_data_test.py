@@ -10,6 +10,7 @@ import pytest
 from tare.samples import read_files
 from tare.stats.arrays import Array
 from tare.verdict import Comparison, Judgement, judge, without_failing
+from tare.verdict.units import apart_within
 
 RUNS = 8
 T = 1_700_000_000
@@ -109,3 +110,25 @@ def test_requests_that_take_no_time_are_no_measurement(tmp_path: Path) -> None:
     assert {one.verdict for one in judgement.comparisons} == {"invalid"}
     assert "10.00% of the requests took no time, above 1.00%" in of(judgement).reason
     assert any("'new': 320 of 3,200 requests (10.0 %) took 0 ns" in x for x in judgement.warnings)
+
+
+@pytest.mark.parametrize(("step", "times"), [(3, 1_000), (2, 1_000), (20, 1_000), (3, 1e-6)])
+def test_two_units_in_one_run_are_no_measurement(tmp_path: Path, step: int, times: float) -> None:
+    def change(one: Array) -> Array:
+        changed = one.copy()
+        changed[::step] *= times
+        return changed
+
+    found = {one.verdict for one in judged(tmp_path, change).comparisons}
+    if times > 1:  # 2 ms by a million is 2 ns, which six decimals still hold
+        assert found == {"invalid"}
+    assert not found & {"slower", "faster", "unchanged"}
+
+
+def test_a_service_that_answers_in_two_ways_has_one_unit() -> None:
+    at = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99, 0.995, 0.999, 1.0)
+    for times in (20, 300, 4_000):
+        parts = np.repeat([1.0, times], 500) * np.random.default_rng(1).lognormal(12, 0.3, 1_000)
+        assert apart_within(dict(zip(at, np.quantile(parts, at).tolist(), strict=True))) is None
+    parts = np.repeat([1.0, 1_000.0], 500) * np.random.default_rng(1).lognormal(12, 0.3, 1_000)
+    assert apart_within(dict(zip(at, np.quantile(parts, at).tolist(), strict=True))) == 1_000

@@ -27,6 +27,7 @@ from tare.stats.power import (
     upper_spread,
 )
 from tare.verdict.judgement import LEVEL, Control, Cut, EffectSizes, Measured, Quantile
+from tare.verdict.units import apart_within
 
 LEAST_PAIRED = 6
 LEAST_UNPAIRED = 5
@@ -61,6 +62,8 @@ class Evidence(Measured):
     """A run's value is zero: the source's clock is too coarse for ratios."""
     constant: bool = False
     """All requests of a run took exactly as long as each other; of few, those of all runs."""
+    mixed_units: int | None = None
+    """How many times apart two parts of one run are, where that is a step between units."""
     outlier: float = 0.0
     """The largest share of a run's mean that is one request alone."""
     unsteady: bool = False
@@ -162,6 +165,7 @@ def weigh(
         budget=experiment.budget,
         threshold=experiment.budget,
         constant=_constant(base) or _constant(mine),
+        mixed_units=_mixed_units([*base, *mine]),
         outlier=_outlier([*base, *mine]) if metric == "mean" else 0.0,
         unsteady=_unsteady([*base, *mine]),
         planned=min(len(base), len(mine)),
@@ -247,6 +251,11 @@ def _constant(runs: Sequence[Run]) -> bool:
     known = [run for run in runs if run.valid and run.quantiles]
     equal = [run for run in known if min(run.quantiles.values()) == max(run.quantiles.values())]
     return any(run.answered >= MANY for run in equal) or 0 < len(known) == len(equal)
+
+
+def _mixed_units(runs: Sequence[Run]) -> int | None:
+    steps = (apart_within(run.quantiles) for run in runs if run.valid and run.answered >= MANY)
+    return next(filter(None, steps), None)
 
 
 def _outlier(runs: Sequence[Run]) -> float:
