@@ -109,6 +109,11 @@ def experiment_of(
     ]
     histograms = [_run_of_histogram(file, number, one) for number, file, one in counted]
     around = parents(one.requests.table for one in files.runs if isinstance(one.requests, Requests))
+    steps: dict[tuple[str, str, str], float] = {}
+    for _, _, one in counted:
+        for metric, width in one.steps().items():
+            key = "", one.span, metric
+            steps[key] = max(steps.get(key, 0.0), width)
     between = distances([(number, one) for number, _, one in counted])
 
     def at(one: Look) -> Experiment:
@@ -129,6 +134,7 @@ def experiment_of(
             primary,
             distances=between | dict(one.distances),
             parents=around,
+            limits=steps,
             resolution_ns=files.seen.resolution_ns,
         )
 

@@ -85,7 +85,10 @@ class Experiment:
     parents: Mapping[str, str] = field(default_factory=dict)
     """The span around each span that is part of another."""
     limits: Mapping[tuple[str, str, str], float] = field(default_factory=dict)
-    """Differences in ns that calibration did not detect, by environment, span and metric."""
+    """Differences in ns that cannot be detected, by environment, span and metric.
+
+    Calibration found so, or what counted the requests had bins as wide.
+    """
     max_errors: float = 0.01
     """A run with a larger share of rows that are no requests, or took no time, does not count."""
     resolution_ns: float = 0.0

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
@@ -21,6 +22,8 @@ SHOWN = 3
 LOOKED_AT = 1_000
 SECOND = 1_000_000_000
 TWICE = 2
+MOST_PARTS = 1_000
+SOME = 10
 
 
 @dataclass(frozen=True)
@@ -122,21 +125,48 @@ def _stepped(others: Table) -> str | None:
 
     A row that was written late is in order with it gone; after a clock was set back all rows that
     follow are early. By less than a second, or ten times the longest request, several users'
-    requests may be apart. Clocks are set back once or twice: what falls back more often is sorted
-    by something else than time, which is no fault.
+    requests may be apart. What falls back more than twice may be sorted by something else than
+    time, which is no fault: then its parts go over the same time, or are of a few rows.
     """
     import ibis
 
-    window = ibis.window(group_by=["span"] if "span" in others.columns else None, order_by="row")
+    by = ["span"] if "span" in others.columns else []
+    window = ibis.window(group_by=by, order_by="row")
     start: Any = others.start_ns
-    fallen = others.mutate(back=start - start.lead().over(window))
-    longest = int(fallen.duration_ns.max().to_pyarrow().as_py() or 0)
-    falls = fallen.filter(fallen.back > max(SECOND, 10 * longest)).limit(TWICE + 1)
-    found = falls.back.to_pyarrow().to_pylist()
-    if not 0 < len(found) <= TWICE:
+    longest = int(others.duration_ns.max().to_pyarrow().as_py() or 0)
+    back: Any = start.lag().over(window) - start
+    marked = others.mutate(back=back)
+    fallen = marked.mutate(fell=(marked.back > max(SECOND, 10 * longest)).fill_null(False))
+    parts = fallen.mutate(of_rows=fallen.fell.cast("int64").cumsum(group_by=by, order_by="row"))
+    found = (
+        parts.group_by([*by, "of_rows"])
+        .aggregate(
+            first=parts.start_ns.min(),
+            last=parts.start_ns.max(),
+            rows=parts.count(),
+            back=parts.back.max(where=parts.fell),
+            at=parts.row.min(),
+        )
+        .order_by([*by, "at"])
+        .limit(MOST_PARTS + 1)
+        .to_pyarrow()
+        .to_pylist()
+    )
+    falls = [(one, two) for one, two in pairwise(found) if two["back"] is not None]
+    if not falls or len(found) > MOST_PARTS:
         return None
-    back = f"{max(found) / SECOND:,.0f} s"
-    return f"its clock was set back by {back} on the way, or two recordings stand in it"
+    apart = sum(_apart(one, two) for one, two in falls)
+    if len(falls) > TWICE and 2 * apart <= len(falls):
+        return None
+    most = f"{max(two['back'] for _, two in falls) / SECOND:,.0f} s"
+    return f"its clock was set back by {most} on the way, or two recordings stand in it"
+
+
+def _apart(one: Mapping[str, Any], two: Mapping[str, Any]) -> bool:
+    """Whether two parts of some rows have less than half of the shorter one's time in common."""
+    common = min(one["last"], two["last"]) - max(one["first"], two["first"])
+    shorter = min(part["last"] - part["first"] for part in (one, two))
+    return bool(min(one["rows"], two["rows"]) >= SOME and 2 * common < shorter)
 
 
 def _places(rows: Table) -> str:

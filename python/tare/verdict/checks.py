@@ -24,6 +24,7 @@ def warnings(experiment: Experiment, evidence: Sequence[Evidence]) -> list[str]:
         for check in (not_counted, order, errors, zeros, tail, left_out, units):
             found.extend(where + line for line in check(runs, experiment))
     found.extend(disagreement(evidence))
+    found.extend(slowest(evidence))
     return found
 
 
@@ -194,6 +195,18 @@ def disagreement(evidence: Sequence[Evidence]) -> Iterator[str]:
             yield (
                 f"{where}'{condition}' ({span}) has no one direction: its median differs by"
                 f" {percent(median)}, its mean by {percent(mean)}"
+            )
+
+
+def slowest(evidence: Sequence[Evidence]) -> Iterator[str]:
+    """A mean that hangs on a few requests, which no other number shows."""
+    for one in evidence:
+        if one.by_slowest:
+            where = f"{one.environment}: " if one.environment else ""
+            yield (
+                f"{where}'{one.condition}' ({one.span}): the mean differs by"
+                f" {percent(one.relative or 0)}, without the slowest ten requests of a run by"
+                f" {percent(one.body or 0)}"
             )
 
 

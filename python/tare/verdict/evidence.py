@@ -27,6 +27,7 @@ from tare.stats.power import (
     upper_spread,
 )
 from tare.verdict.judgement import LEVEL, Control, Cut, EffectSizes, Measured, Quantile
+from tare.verdict.slowest import without_slowest
 from tare.verdict.units import apart_within
 
 LEAST_PAIRED = 6
@@ -66,6 +67,8 @@ class Evidence(Measured):
     """How many times apart two parts of one run are, where that is a step between units."""
     outlier: float = 0.0
     """The largest share of a run's mean that is one request alone."""
+    body: float | None = None
+    """Of the mean: the effect without the slowest ten requests of each run."""
     unsteady: bool = False
     """No run of either condition came to a steady state."""
     control: Control | None = None
@@ -117,6 +120,13 @@ class Evidence(Measured):
         return self.low > self.threshold or self.high < -self.threshold
 
     @property
+    def by_slowest(self) -> bool:
+        """Whether a mean differs by the slowest ten requests of a run alone."""
+        if self.body is None or self.relative is None or not self.significant or self.negligible:
+            return False
+        return abs(self.body) <= self.threshold or self.body * self.relative < 0
+
+    @property
     def equivalent(self) -> bool:
         """Whether both one-sided tests at alpha place the effect inside the threshold."""
         return self.p_equivalent is not None and self.p_equivalent <= self.alpha
@@ -166,6 +176,7 @@ def weigh(
         threshold=experiment.budget,
         constant=_constant(base) or _constant(mine),
         mixed_units=_mixed_units([*base, *mine]),
+        body=_body(base, mine) if metric == "mean" else None,
         outlier=_outlier([*base, *mine]) if metric == "mean" else 0.0,
         unsteady=_unsteady([*base, *mine]),
         planned=min(len(base), len(mine)),
@@ -269,6 +280,15 @@ def _outlier(runs: Sequence[Run]) -> float:
         ),
         default=0.0,
     )
+
+
+def _body(base: Sequence[Run], mine: Sequence[Run]) -> float | None:
+    first, second = ([run for run in side if run.valid] for side in (base, mine))
+    means = without_slowest([*first, *second])
+    if means is None or not first or not second or min(means) <= 0:
+        return None
+    logs = np.log(means)
+    return expm1(float(logs[len(first) :].mean() - logs[: len(first)].mean()))
 
 
 def _unsteady(runs: Sequence[Run]) -> bool:

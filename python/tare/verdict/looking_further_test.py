@@ -260,3 +260,25 @@ def test_an_alarm_of_either_of_two_experiments_forbids_all_verdicts() -> None:
     assert {one.verdict for one in judge_together(of, [alarm]).comparisons} == {"invalid"}
     quiet = replace(alarm, alarm=False)
     assert judge_together(of, [quiet]).comparisons[0].verdict == "slower"
+
+
+def test_a_mean_that_hangs_on_a_few_requests_is_not_believed() -> None:
+    def verdicts(slow: int, times: float, level: float = 1.0) -> dict[str, Comparison]:
+        by_run = requests(level=level)
+        for (condition, _), values in by_run.items():
+            if condition == "hook":
+                values[-slow:] = 1e5 * times
+        judged = judge(experiment(by_run))
+        told = any("without the slowest ten requests" in line for line in judged.warnings)
+        found = {one.metric: one for one in judged.comparisons}
+        assert told == (found["mean"].verdict == "inconclusive")
+        return found
+
+    for slow, times in ((1, 300), (2, 100), (5, 60)):
+        found = verdicts(slow, times)
+        assert found["p50"].verdict == "unchanged"
+        assert found["mean"].verdict == "inconclusive"
+        assert "without the slowest ten requests" in found["mean"].reason
+    # Many slow requests are a tail, and what holds for the others too is no few requests' doing.
+    assert verdicts(60, 5)["mean"].verdict == "slower"
+    assert verdicts(1, 300, level=1.1)["mean"].verdict == "slower"

@@ -97,6 +97,15 @@ def outlier(evidence: Evidence) -> str:
     )
 
 
+def by_slowest(evidence: Evidence) -> str:
+    """Ten requests are no mean either."""
+    return (
+        f"{_subject(evidence)} is {_effect(evidence)}, and without the slowest ten requests of a"
+        f" run it differs by {percent(evidence.body or 0)}: look for what stopped these, or compare"
+        " by a percentile."
+    )
+
+
 def too_few_runs(evidence: Evidence) -> str:
     """How many runs there are and how many it takes."""
     cannot = f"{_runs(evidence, evidence.runs)} cannot tell a change from chance between runs"

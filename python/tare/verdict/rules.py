@@ -43,6 +43,7 @@ RULES = (
     Rule("invalid", lambda e: e.unsteady, reasons.unsteady),
     Rule("inconclusive", lambda e: e.constant, reasons.constant),
     Rule("inconclusive", lambda e: e.outlier > HALF, reasons.outlier),
+    Rule("inconclusive", lambda e: e.by_slowest, reasons.by_slowest),
     Rule("inconclusive", lambda e: e.flipped is not None, reasons.flipped),
     Rule("slower", lambda e: _changed(e) and (e.relative or 0) > 0, reasons.changed),
     Rule("faster", lambda e: _changed(e) and (e.relative or 0) < 0, reasons.changed),
