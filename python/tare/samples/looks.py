@@ -32,6 +32,7 @@ KINDS = {
     None: "too few requests to see a warm-up",
 }
 SHOWN = 3
+STEPS = tuple(10**power for power in range(1, 10))
 LEAST = 100
 TWICE, HALF = "twice the warm-up", "half of the run"
 
@@ -139,14 +140,17 @@ def look(
     others = {HALF: {group: size // 2 for group, size in sizes.items()}}
     if any(first.values()) and all(2 * first[group] < size for group, size in sizes.items()):
         others = {TWICE: {group: 2 * cut for group, cut in first.items()}} | others
+    steps = _steps(samples)
+    # Seldom any took no time: they are counted only where there are some.
+    some = any(row["least"] == 0 for row in steps)
     return Looks(
         sizes,
         steady,
         cuts,
         _look(samples, environments, first, kept),
         {name: _look(samples, environments, begins, kept) for name, begins in others.items()},
-        _resolution(samples),
-        zeros(_from(samples, first)),
+        _resolution(steps),
+        zeros(_from(samples, first)) if some else {},
     )
 
 
@@ -186,26 +190,30 @@ def _look(
     return Look(groups, distances, error)
 
 
-def _resolution(samples: Table) -> int:
-    """The coarsest step of a run: the largest power of ten of ns that all its latencies divide by.
-
-    Of fewer than a hundred, or of one value only, that may be chance: 1.
-    """
+def _steps(samples: Table) -> list[dict[str, Any]]:
+    """Of each run its latencies' `count`, `least` and `most`, and how many no step divides."""
     ok: Any = samples.ok
     value: Any = samples.latency_ns
-    steps = [10**power for power in range(1, 10)]
     rows = samples.group_by("run").aggregate(
         count=value.count(where=ok),
         least=value.min(where=ok),
         most=value.max(where=ok),
-        **{f"by_{step}": ((value % step) != 0).sum(where=ok) for step in steps},
+        **{f"by_{step}": ((value % step) != 0).sum(where=ok) for step in STEPS},
     )
+    return list(rows.to_pyarrow().to_pylist())
+
+
+def _resolution(rows: Sequence[Mapping[str, Any]]) -> int:
+    """The coarsest step of a run: the largest power of ten of ns that all its latencies divide by.
+
+    Of fewer than a hundred, or of one value only, that may be chance: 1.
+    """
     return max(
         (
             step
-            for row in rows.to_pyarrow().to_pylist()
+            for row in rows
             if row["count"] >= LEAST and row["least"] < row["most"]
-            for step in steps
+            for step in STEPS
             if not row[f"by_{step}"]
         ),
         default=1,
