@@ -28,7 +28,7 @@ from tare.stats.power import (
 )
 from tare.verdict.judgement import LEVEL, Control, Cut, EffectSizes, Measured, Quantile
 from tare.verdict.slowest import without_slowest
-from tare.verdict.units import apart_within
+from tare.verdict.units import apart_between, apart_within
 
 LEAST_PAIRED = 6
 LEAST_UNPAIRED = 5
@@ -64,7 +64,7 @@ class Evidence(Measured):
     constant: bool = False
     """All requests of a run took exactly as long as each other; of few, those of all runs."""
     mixed_units: int | None = None
-    """How many times apart two parts of one run are, where that is a step between units."""
+    """How many times apart two parts of a run, or two runs of a condition, are: a step of units."""
     outlier: float = 0.0
     """The largest share of a run's mean that is one request alone."""
     body: float | None = None
@@ -175,7 +175,7 @@ def weigh(
         budget=experiment.budget,
         threshold=experiment.budget,
         constant=_constant(base) or _constant(mine),
-        mixed_units=_mixed_units([*base, *mine]),
+        mixed_units=_mixed_units(base) or _mixed_units(mine),
         body=_body(base, mine) if metric == "mean" else None,
         outlier=_outlier([*base, *mine]) if metric == "mean" else 0.0,
         unsteady=_unsteady([*base, *mine]),
@@ -265,8 +265,11 @@ def _constant(runs: Sequence[Run]) -> bool:
 
 
 def _mixed_units(runs: Sequence[Run]) -> int | None:
-    steps = (apart_within(run.quantiles) for run in runs if run.valid and run.answered >= MANY)
-    return next(filter(None, steps), None)
+    """Of one condition."""
+    many = [run for run in runs if run.valid and run.answered >= MANY]
+    steps = (apart_within(run.quantiles) for run in many)
+    medians = [run.summaries["p50"] for run in many if run.summaries.get("p50", 0) > 0]
+    return next(filter(None, steps), None) or apart_between(medians)
 
 
 def _outlier(runs: Sequence[Run]) -> float:

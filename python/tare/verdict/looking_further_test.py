@@ -215,6 +215,7 @@ def test_runs_of_a_condition_in_different_units_are_named() -> None:
     )
     warnings = judge(replace(of, runs=runs)).warnings
     assert any("runs of 'hook' are up to 994 times apart" in line for line in warnings)
+    assert {one.verdict for one in judge(replace(of, runs=runs)).comparisons} == {"invalid"}
     assert not any("same unit" in line for line in judge(of).warnings)
 
 

@@ -84,8 +84,8 @@ def other_unit(evidence: Evidence) -> str:
 def mixed_units(evidence: Evidence) -> str:
     """Which one service seldom does."""
     return (
-        f"the requests of a run lie in two parts {evidence.mixed_units or 0:,} times apart, with"
-        " nothing between, as if some were recorded in another unit; give all in one."
+        f"the requests of a run, or runs of one condition, are {evidence.mixed_units or 0:,} times"
+        " apart, with nothing between, as if some were recorded in another unit; give all in one."
     )
 
 

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whether the requests of one run were recorded in two units."""
+"""Whether the requests of one run, or the runs of one condition, were recorded in two units."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from math import log10
 
@@ -36,5 +36,12 @@ def apart_within(quantiles: Mapping[float, float]) -> int | None:
     below = np.interp(probabilities[at] / 2, probabilities[: at + 1], levels[: at + 1])
     above = np.interp((1 + probabilities[at + 1]) / 2, probabilities[at + 1 :], levels[at + 1 :])
     step = float(above - below)
+    nearest = min(STEPS, key=lambda one: abs(step - one))
+    return int(10**nearest) if abs(step - nearest) < NEAR else None
+
+
+def apart_between(values: Sequence[float]) -> int | None:
+    """1,000, a million or 10^9 where the least and the greatest value are that far apart."""
+    step = log10(max(values) / min(values)) if values else 0.0
     nearest = min(STEPS, key=lambda one: abs(step - one))
     return int(10**nearest) if abs(step - nearest) < NEAR else None
