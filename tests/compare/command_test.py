@@ -91,7 +91,7 @@ def test_unequal_sizes_have_no_published_test(files: dict[str, str]) -> None:
     [
         (("plain=a.csv",), "no --baseline"),
         (("/nowhere",), "/nowhere/manifest.json: no such file"),
-        (("/nowhere", "--paired"), "--warmup, --paired and --method are for files"),
+        (("/nowhere", "--paired"), "--warmup and --paired are for files"),
         (("--baseline", "plain=absent.csv", "hook=absent.csv"), "absent.csv: no such file"),
         (("--baseline", "plain", "hook=a.csv"), "'plain' is not NAME=FILE"),
         (("--baseline", "a=a.csv", "a=b.csv"), "condition 'a' is named twice"),

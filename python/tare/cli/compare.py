@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from enum import StrEnum
 from pathlib import Path
@@ -17,6 +17,7 @@ from tare.errors import InputError
 
 if TYPE_CHECKING:
     from tare.samples import Asked
+    from tare.stats.arrays import Array
     from tare.verdict import Judgement, Published, PublishedBestFit
 
 USAGE = (
@@ -158,13 +159,19 @@ def compare(
     metric = None if primary is None else primary.value
     folders = [] if baseline is not None else _result_folders(what)
     if folders:
-        if warmup != "auto" or paired or method is not Method.TARE:
-            raise InputError(f"{folders[0]}: --warmup, --paired and --method are for files of runs")
+        if warmup != "auto" or paired:
+            raise InputError(f"{folders[0]}: --warmup and --paired are for files of runs")
+        if method is not Method.TARE and len(folders) == 2:
+            raise InputError("--method: is for files of runs and for one result folder")
         if columns is not None or unit is not None:
             raise InputError(f"{folders[0]}: --columns and --unit are for files of runs")
         if max_errors is not None:
             raise InputError(f"{folders[0]}: --max-errors is for files; a plan has its max_errors")
         judgement = _of_results(folders, conditions or (), fraction, metric, engine)
+        if method is not Method.TARE:
+            from tare.samples.latencies import durations_by_run
+
+            judgement = _published(judgement, method, durations_by_run(folders[0]))
     else:
         if engine is not None:
             raise InputError("--engine: is for a result folder; files are read in this process")
@@ -297,10 +304,9 @@ def _of_files(
     primary: str,
     max_errors: str,
 ) -> Judgement:
-    from dataclasses import replace
-
     from tare.samples.files import experiment_of, open_files
-    from tare.verdict import judge, published_best_fit, published_test, without_failing
+    from tare.samples.model import REQUEST
+    from tare.verdict import judge, without_failing
 
     limit = _percent("--max-errors", max_errors, "below 100 such as 1%", least=0)
 
@@ -311,21 +317,49 @@ def _of_files(
                 f"--paired: '{other}' has {len(its_paths)} files and '{name}' {len(paths)};"
                 " one of each belongs to a block"
             )
-    if method is Method.PUBLISHED_T and len(others) != 1:
-        raise InputError("--method published-t compares two conditions; name one beside --baseline")
+    if method is Method.PUBLISHED_T:
+        _two([name for name, _ in others])
     files = open_files(conditions, _warm_up(warmup), asked)
     experiment = experiment_of(files, name, paired, budget, primary)
     judgement = judge(without_failing(experiment, limit))
     if method is Method.TARE:
         return judgement
+    if method is Method.PUBLISHED_T:
+        # Warm-up and order of a file are one for all of its spans.
+        runs = {one: [{REQUEST: files.durations(one)}] for one in conditions}
+    else:
+        runs = {one: files.durations_by_run(one) for one in conditions}
+    return _published(judgement, method, runs)
+
+
+def _published(
+    judgement: Judgement, method: Method, runs: Mapping[str, Sequence[Mapping[str, Array]]]
+) -> Judgement:
+    """With a published analysis of the runs of each condition, the baseline's first."""
+    from dataclasses import replace
+
+    import numpy as np
+
+    from tare.samples.model import REQUEST
+    from tare.verdict import published_best_fit, published_test
+
+    name, *others = runs
     published: Published | tuple[PublishedBestFit, ...] | None
     if method is Method.PUBLISHED_T:
-        other = others[0][0]
-        published, warnings = published_test(files.durations(name), files.durations(other), other)
+        _two(others)
+        one, two = (
+            np.concatenate([run.get(REQUEST, np.empty(0)) for run in (*runs[of], {})])
+            for of in (name, others[0])
+        )
+        published, warnings = published_test(one, two, others[0])
     else:
-        runs = {condition: files.durations_by_run(condition) for condition in conditions}
         published, warnings = published_best_fit(runs, name)
     return replace(judgement, published=published, warnings=(*judgement.warnings, *warnings))
+
+
+def _two(others: Sequence[str]) -> None:
+    if len(others) != 1:
+        raise InputError("--method published-t compares two conditions; name one beside --baseline")
 
 
 def _asked(columns: str | None, unit: str | None) -> Asked:

@@ -39,6 +39,8 @@ class Histogram:
     span: str = REQUEST
     started_ns: int | None = None
     ended_ns: int | None = None
+    binned: bool = False
+    """Whether quantiles that the source states are interpolated in its bins, too."""
 
     @property
     def answered(self) -> int:
@@ -66,6 +68,23 @@ class Histogram:
             place = int(np.searchsorted(until, wanted))
             inside = (wanted - until[place] + self.requests[place]) / self.requests[place]
             found[share] = float(self.low[place] + inside * (self.high[place] - self.low[place]))
+        return found
+
+    def steps(self) -> dict[str, float]:
+        """Of each metric, the width in ns of the bin that it lies in: less cannot be told apart.
+
+        None of what the source states from more than its bins.
+        """
+        if not self.answered:
+            return {}
+        until, width = np.cumsum(self.requests), self.high - self.low
+        found = {
+            name: float(width[np.searchsorted(until, share * until[-1])])
+            for name, share in QUANTILES.items()
+            if self.binned or name not in self.stated
+        }
+        if "mean" not in self.stated:
+            found["mean"] = float(np.average(width, weights=self.requests))
         return found
 
     @property

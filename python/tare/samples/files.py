@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from ibis.expr.types import Table
 
 WarmUp = int | Literal["auto"]
+UNTIMED = None, None
 
 
 @dataclass(frozen=True)
@@ -108,15 +109,21 @@ def experiment_of(
     ]
     histograms = [_run_of_histogram(file, number, one) for number, file, one in counted]
     around = parents(one.requests.table for one in files.runs if isinstance(one.requests, Requests))
+    steps: dict[tuple[str, str, str], float] = {}
+    for _, _, one in counted:
+        for metric, width in one.steps().items():
+            key = "", one.span, metric
+            steps[key] = max(steps.get(key, 0.0), width)
     between = distances([(number, one) for number, _, one in counted])
 
     def at(one: Look) -> Experiment:
         runs = [
             replace(
-                _run(files.runs[number - 1], (number, span), one, times[number, span]),
-                steadiness=files.seen.kind((number, span)),
+                _run(files.runs[group[0] - 1], group, one, times.get(group, UNTIMED)),
+                steadiness=files.seen.kind(group),
+                zeros=files.seen.zeros.get(group, 0),
             )
-            for number, span in files.seen.at_cut.groups
+            for group in files.seen.at_cut.groups
         ]
         every = sorted([*runs, *histograms], key=lambda run: (run.run, run.span))
         return Experiment(
@@ -127,6 +134,7 @@ def experiment_of(
             primary,
             distances=between | dict(one.distances),
             parents=around,
+            limits=steps,
             resolution_ns=files.seen.resolution_ns,
         )
 
@@ -159,18 +167,14 @@ def _look(runs: Sequence[RunFile], warm_up: int | None) -> Looks:
 
 
 def _times(runs: Sequence[RunFile]) -> dict[Group, tuple[int | None, int | None]]:
-    """The first start and the last end of every run and span; None without times since 1970."""
-    import ibis
-
+    """The first start and the last end of every run and span that has times since 1970."""
     found: dict[Group, tuple[int | None, int | None]] = {}
     for number, one in enumerate(runs, start=1):
-        if isinstance(one.requests, Counted):
+        if isinstance(one.requests, Counted) or not one.requests.timed or one.requests.since_start:
             continue
         table = one.requests.table
-        timed = one.requests.timed and not one.requests.since_start
-        none = ibis.null("int64")
-        start: Any = table.start_ns if timed else none
-        end: Any = table.start_ns + table.duration_ns if timed else none
+        start: Any = table.start_ns
+        end: Any = table.start_ns + table.duration_ns
         rows = table.group_by(span=_span(table)).aggregate(first=start.min(), last=end.max())
         for row in rows.to_pyarrow().to_pylist():
             found[number, row["span"]] = row["first"], row["last"]
@@ -251,6 +255,7 @@ def _run(file: RunFile, group: Group, one: Look, times: tuple[int | None, int | 
         endpoint=file.path,
         summaries=one.summaries(group),
         quantiles=one.shape(group),
+        lost=file.requests.lost,
         valid=reason is None,
         reason=None if reason is None else f"{file.path}: {reason}",
     )
@@ -271,6 +276,7 @@ def _run_of_histogram(file: RunFile, number: int, histogram: Histogram) -> Run:
         endpoint=file.path,
         summaries=histogram.summaries(),
         quantiles=histogram.quantiles(SHAPE) if histogram.answered else {},
+        zeros=int(histogram.requests[histogram.high <= 0].sum()),
         valid=histogram.answered > 0,
         reason=None if histogram.answered else f"{file.path}: no successful request",
     )

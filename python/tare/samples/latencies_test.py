@@ -5,8 +5,10 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
+import pytest
 
-from tare.samples.latencies import latencies
+from tare.errors import InputError
+from tare.samples.latencies import durations_by_run, latencies
 
 
 def run(folder: Path, number: int, **columns: list[object]) -> None:
@@ -46,3 +48,23 @@ def test_a_result_in_which_nothing_succeeded_has_none(tmp_path: Path) -> None:
     assert latencies(result(tmp_path, [])) == {}
     run(tmp_path, 1, duration_ns=[1], ok=[False])
     assert latencies(result(tmp_path, [True])) == {}
+
+
+def test_published_analyses_take_the_declared_conditions_in_time_order(tmp_path: Path) -> None:
+    order: dict[str, list[object]] = {"seq": [2, 0, 1], "duration_ns": [30, 10, 20]}
+    order["start_ns"] = [3, 1, 2]
+    for number in (1, 2, 3):
+        run(tmp_path, number, ok=[True, True, number != 2], **order)
+    folder = result(tmp_path, [True, True, True])
+    manifest = json.loads((folder / "manifest.json").read_text())
+    for entry, name in zip(manifest["runs"], ("two", "one", "again"), strict=True):
+        entry["condition"] = name
+    (folder / "manifest.json").write_text(json.dumps(manifest | {"control": "again"}))
+    found = durations_by_run(folder)
+    assert [*found] == ["one", "two"]
+    assert [run["request"].tolist() for run in found["one"]] == [[10, 30]]
+    assert [run["request"].tolist() for run in found["two"]] == [[10, 20, 30]]
+    manifest["runs"][0]["environment"] = "netns"
+    (folder / "manifest.json").write_text(json.dumps(manifest))
+    with pytest.raises(InputError, match="has 2 environments; --method compares in one"):
+        durations_by_run(folder)

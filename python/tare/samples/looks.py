@@ -4,13 +4,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from tare.samples.engines import EVERY_KIND, Described, Kept, describe
 from tare.samples.model import REQUEST
 from tare.samples.steadiness import NOBODY, steadiness
+from tare.samples.usable import zeros
 from tare.stats.steady import Steadiness, common_cut
 
 if TYPE_CHECKING:
@@ -31,6 +32,7 @@ KINDS = {
     None: "too few requests to see a warm-up",
 }
 SHOWN = 3
+STEPS = tuple(10**power for power in range(1, 10))
 LEAST = 100
 TWICE, HALF = "twice the warm-up", "half of the run"
 
@@ -71,6 +73,8 @@ class Looks:
     others: Mapping[str, Look]
     resolution_ns: int = 1
     """The step in which latencies were recorded."""
+    zeros: Mapping[Group, int] = field(default_factory=dict)
+    """Successful requests that took no time, after the warm-up, where there are any."""
 
     def kind(self, group: Group) -> str | None:
         """How a run went; None where it is too short to tell."""
@@ -121,7 +125,7 @@ def look(
     `turns` are the runs that took turns, for `steadiness`. `kept` has the histograms of these
     samples, if there are any.
     """
-    sizes, fine = _surveyed(samples)
+    sizes, fine, some = _surveyed(samples)
     steady = steadiness(samples, turns)
     environments = {run: environment for run, (environment, _) in conditions.items()}
     places: dict[Place, list[Group]] = {}
@@ -146,7 +150,8 @@ def look(
         _look(samples, environments, first, kept, EVERY_KIND),
         # Of these nothing but what is tested comes to anybody's eyes.
         {name: _look(samples, environments, begins, kept, 0) for name, begins in others.items()},
-        1 if fine else _resolution(samples),
+        1 if fine else _resolution(_steps(samples)),
+        zeros(settled(samples, first)) if some else {},
     )
 
 
@@ -188,45 +193,52 @@ def _look(
     return Look(groups, distances, error)
 
 
-def _resolution(samples: Table) -> int:
-    """The coarsest step of a run: the largest power of ten of ns that all its latencies divide by.
-
-    Of fewer than a hundred, or of one value only, that may be chance: 1.
-    """
+def _steps(samples: Table) -> list[dict[str, Any]]:
+    """Of each run its latencies' `count`, `least` and `most`, and how many no step divides."""
     ok: Any = samples.ok
     value: Any = samples.latency_ns
-    steps = [10**power for power in range(1, 10)]
     rows = samples.group_by("run").aggregate(
         count=value.count(where=ok),
         least=value.min(where=ok),
         most=value.max(where=ok),
-        **{f"by_{step}": ((value % step) != 0).sum(where=ok) for step in steps},
+        **{f"by_{step}": ((value % step) != 0).sum(where=ok) for step in STEPS},
     )
+    return list(rows.to_pyarrow().to_pylist())
+
+
+def _resolution(rows: Sequence[Mapping[str, Any]]) -> int:
+    """The coarsest step of a run: the largest power of ten of ns that all its latencies divide by.
+
+    Of fewer than a hundred, or of one value only, that may be chance: 1.
+    """
     return max(
         (
             step
-            for row in rows.to_pyarrow().to_pylist()
+            for row in rows
             if row["count"] >= LEAST and row["least"] < row["most"]
-            for step in steps
+            for step in STEPS
             if not row[f"by_{step}"]
         ),
         default=1,
     )
 
 
-def _surveyed(samples: Table) -> tuple[dict[Group, int], bool]:
-    """Places of each run and span, and whether every run has latencies finer than 10 ns: then
-    there is no step to look for, which nine divisions a request would tell."""
+def _surveyed(samples: Table) -> tuple[dict[Group, int], bool, bool]:
+    """Places of each run and span; whether every run has latencies finer than 10 ns, so that
+    there is no step to look for by nine divisions a request; and whether any took no time."""
     by = ["run", "span"]
     ok: Any = samples.ok
     value: Any = samples.latency_ns
     rows = samples.group_by(by).aggregate(
-        places=samples.place.max() + 1, fine=((value % 10) != 0).sum(where=ok)
+        places=samples.place.max() + 1,
+        fine=((value % 10) != 0).sum(where=ok),
+        least=value.min(where=ok),
     )
     found = rows.order_by(by).to_pyarrow().to_pylist()
     fine = {row["run"] for row in found if row["fine"]}
     sizes = {(row["run"], row["span"]): row["places"] for row in found}
-    return sizes, fine == {run for run, _ in sizes}
+    some = any(row["least"] == 0 for row in found)
+    return sizes, fine == {run for run, _ in sizes}, some
 
 
 def settled(samples: Table, first: Mapping[Group, int]) -> Table:

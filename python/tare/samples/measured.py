@@ -16,6 +16,7 @@ from tare.samples.model import REQUEST, Experiment, Run
 from tare.samples.result import Result, open_result, readable
 from tare.samples.span_tree import parents
 from tare.samples.steadiness import taking_turns, with_place
+from tare.samples.usable import lost_share
 
 if TYPE_CHECKING:
     from ibis.expr.types import Table
@@ -63,7 +64,10 @@ class _Part:
         """Of the lab, and of what was left out."""
         where = f"{self.side.removeprefix('@')}: " if self.side else ""
         own = self.result.manifest.get("warnings", ())
-        return [where + line for line in (*own, *self.result.left_out.warnings)]
+        lost = self.result.lost
+        rows, runs = sum(lost.values()), ", ".join(map(str, sorted(lost)))
+        more = [f"{rows:,} rows without a usable time (run {runs}): left out"] if lost else []
+        return [where + line for line in (*own, *self.result.left_out.warnings, *more)]
 
     @property
     def requests(self) -> float:
@@ -87,6 +91,11 @@ class _Part:
             f"{environment}{self.side}": [[run + self.offset for run in block] for block in blocks]
             for environment, blocks in taking_turns(self.result.manifest).items()
         }
+
+    @property
+    def lost(self) -> dict[int, int]:
+        """How many rows of each run have no usable time."""
+        return {run + self.offset: rows for run, rows in self.result.lost.items()}
 
     @property
     def left_out(self) -> dict[int, float]:
@@ -148,6 +157,7 @@ def _experiment(
     seen = nothing() if samples is None else look(samples, conditions, turns=turns, kept=kept)
     spans = _spans(entries, seen.at_cut)
     left_out = {run: share for part in parts for run, share in part.left_out.items()}
+    lost = _lost(parts, seen.at_cut)
     declared = parts[0].result.manifest
     around = parents(table for part in parts if (table := part.result.samples()) is not None)
 
@@ -157,6 +167,8 @@ def _experiment(
                 replace(
                     _run(entry, span, one),
                     left_out=left_out.get(entry["run"], 0.0),
+                    lost=lost.get(entry["run"], 0.0),
+                    zeros=seen.zeros.get((entry["run"], span), 0),
                     steadiness=seen.kind((entry["run"], span)),
                 )
                 for entry in entries
@@ -171,6 +183,7 @@ def _experiment(
             distances=one.distances,
             parents=around,
             limits=_limits(declared),
+            max_errors=(declared.get("load") or {}).get("max_errors", 0.01),
             resolution_ns=seen.resolution_ns,
         )
 
@@ -183,6 +196,18 @@ def _experiment(
         ),
     )
     return experiment, seen
+
+
+def _lost(parts: Sequence[_Part], one: Look) -> dict[int, float]:
+    """The share of the rows of each run that are no requests."""
+    usable: dict[int, int] = {}
+    for (run, _), described in one.groups.items():
+        usable[run] = usable.get(run, 0) + described.requests
+    return {
+        run: lost_share(rows, rows + usable.get(run, 0))
+        for part in parts
+        for run, rows in part.lost.items()
+    }
 
 
 def _limits(manifest: Mapping[str, Any]) -> dict[tuple[str, str, str], float]:

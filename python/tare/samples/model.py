@@ -46,6 +46,10 @@ class Run:
     """The file or URL that the run's requests came from or went to."""
     quantiles: Mapping[float, float] = field(default_factory=dict)
     """Response times in ns at probabilities, its shape: `looks.SHAPE`."""
+    lost: float = 0.0
+    """Share of the rows of its source that were no requests: without a usable time, left out."""
+    zeros: int = 0
+    """Those of `answered` that took no time."""
     steadiness: str | None = None
     """How the run went: `flat`, `warm-up`, `slowdown`, `no steady state`; None where not known."""
 
@@ -81,7 +85,12 @@ class Experiment:
     parents: Mapping[str, str] = field(default_factory=dict)
     """The span around each span that is part of another."""
     limits: Mapping[tuple[str, str, str], float] = field(default_factory=dict)
-    """Differences in ns that calibration did not detect, by environment, span and metric."""
+    """Differences in ns that cannot be detected, by environment, span and metric.
+
+    Calibration found so, or what counted the requests had bins as wide.
+    """
+    max_errors: float = 0.01
+    """A run with a larger share of rows that are no requests, or took no time, does not count."""
     resolution_ns: float = 0.0
     """The step of the clock or of the recorded times."""
     cuts: Mapping[str, Experiment] = field(default_factory=dict)

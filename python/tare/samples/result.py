@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +16,7 @@ from tare.samples.engines import Engine
 from tare.samples.manifest import read_manifest
 from tare.samples.model import REQUEST
 from tare.samples.quiet import LeftOut, find_left_out
+from tare.samples.usable import usable
 
 if TYPE_CHECKING:
     from ibis.backends.duckdb import Backend
@@ -34,15 +36,34 @@ class Result:
     engine: Engine | None = None
     """Where its samples are counted, if not in `backend`."""
 
+    @cached_property
+    def _rows(self) -> Table | None:
+        engine = self.engine or Engine("duckdb", self.backend)
+        return engine.table(self.folder, "samples")
+
+    @cached_property
+    def lost(self) -> dict[int, int]:
+        """How many rows of each run have no usable time; runs without such rows are absent."""
+        table = self._rows
+        if table is None:
+            return {}
+        bad = table.filter(~usable(table, _unanswered(table))).group_by("run")
+        rows = bad.aggregate(lost=lambda one: one.count()).to_pyarrow().to_pylist()
+        return {int(row["run"]): row["lost"] for row in rows}
+
     def samples(self) -> Table | None:
-        """All samples of all runs with `latency_ns` and `left_out`; None when there are none."""
+        """All samples of all runs with `latency_ns` and `left_out`; None when there are none.
+
+        Rows that are no requests are not among them.
+        """
         import ibis
 
-        engine = self.engine or Engine("duckdb", self.backend)
-        table = engine.table(self.folder, "samples")
+        table = self._rows
         if table is None:
             return None
-        ok: Any = table.ok.fill_null(False) if "ok" in table.columns else ibis.literal(True)
+        if self.lost:
+            table = table.filter(usable(table, _unanswered(table)))
+        ok = _ok(table)
         span: Any = ibis.literal(REQUEST)
         if "span" in table.columns:
             span = table.span.cast("string").fill_null(REQUEST)
@@ -53,6 +74,16 @@ class Result:
         place: Any = table.run.cast("int64") * _SLICES + table.slice.cast("int64")
         hit = [run * _SLICES + one for run, one in sorted(self.left_out.slices)]
         return table.mutate(left_out=place.isin(hit).fill_null(False))
+
+
+def _ok(rows: Table) -> Any:
+    import ibis
+
+    return rows.ok.fill_null(False) if "ok" in rows.columns else ibis.literal(True)
+
+
+def _unanswered(rows: Table) -> Any:
+    return ~_ok(rows) & rows.duration_ns.isnull()
 
 
 def open_result(

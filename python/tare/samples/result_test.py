@@ -275,3 +275,19 @@ def test_samples_of_runs_that_the_manifest_does_not_name_are_in_none(tmp_path: P
     cut = {**whole, "runs": whole["runs"][:-2]}
     (folder / "manifest.json").write_text(json.dumps(cut))
     assert [run.run for run in read_result(folder).runs] == [run.run for run in known.runs][:-2]
+
+
+@pytest.mark.parametrize("bad", [-5_000, -(10**15)])
+def test_rows_that_are_no_requests_are_left_out_as_of_files(tmp_path: Path, bad: int) -> None:
+    folder = write_result(tmp_path / "result", blocks=1)
+    (path,) = folder.glob("samples/condition=hook/**/*.parquet")
+    table = pq.ParquetFile(path).read()
+    column = table.column_names.index("duration_ns")
+    durations = [0 if n == 1 else bad if n < 12 else 110_000 for n in range(table.num_rows)]
+    pq.write_table(table.set_column(column, "duration_ns", pa.array(durations)), path)
+    experiment = read_result(folder)
+    plain, hook = experiment.runs
+    assert (plain.lost, plain.zeros) == (0, 0)
+    assert hook.lost == 11 / 100
+    assert hook.zeros == 1
+    assert "11 rows without a usable time (run 2): left out" in experiment.warnings

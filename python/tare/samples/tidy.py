@@ -3,12 +3,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from tare.errors import InputError
 from tare.samples.engine import count_rows, first_line, latency
+from tare.samples.usable import lost_share, usable
 
 if TYPE_CHECKING:
     from ibis.backends.duckdb import Backend
@@ -20,9 +22,8 @@ SHOWN = 3
 LOOKED_AT = 1_000
 SECOND = 1_000_000_000
 TWICE = 2
-# Times in ns that are no times; between these, sums and differences stay within 64 bits.
-LONGEST = 2**60
-LATEST = 2**62
+MOST_PARTS = 1_000
+SOME = 10
 
 
 @dataclass(frozen=True)
@@ -38,6 +39,8 @@ class Requests:
     warnings: tuple[str, ...]
     since_start: bool = False
     """Whether its times count from the beginning of the run, not of 1970."""
+    lost: float = 0.0
+    """The share of its rows that are no requests: they are left out."""
     stepped: str | None = None
     """How far its clock was set back on the way: what such times say is not known."""
 
@@ -61,7 +64,7 @@ def tidy(backend: Backend, source: Source, name: str) -> Requests:
     for one in read:
         backend.drop_table(one)
     timed = "start_ns" in raw.columns
-    good = _usable(raw, timed)
+    good = usable(raw, raw.unanswered if "unanswered" in raw.columns else ibis.literal(False))
     warnings = [*source.notes]
     bad = raw.filter(~good).order_by("row")
     unreadable = count_rows(bad) + source.rejected
@@ -70,7 +73,8 @@ def tidy(backend: Backend, source: Source, name: str) -> Requests:
         where = f" (place {places})" if places else ""
         warnings.append(f"{_rows(unreadable)} without a usable time{where}: left out")
     table = raw.filter(good).drop([one for one in ("unanswered",) if one in raw.columns])
-    if count_rows(table) == 0:
+    rows = count_rows(table)
+    if rows == 0:
         raise InputError(f"{name}: no request could be read from {_rows(unreadable)}")
     stepped = None
     if timed:
@@ -86,25 +90,8 @@ def tidy(backend: Backend, source: Source, name: str) -> Requests:
     stored = backend.create_table(ibis.util.gen_name("requests"), placed, temp=True)
     backend.drop_table(raw.op().name)
     told = tuple(f"{name}: {one}" for one in warnings)
-    return Requests(stored, timed, told, source.since_start, stepped)
-
-
-def _usable(raw: Table, timed: bool) -> Any:
-    """Which rows have the times that a request needs; an unanswered one has no duration."""
-    import ibis
-
-    unanswered: Any = ibis.literal(False)
-    if "unanswered" in raw.columns:
-        unanswered = raw.unanswered
-    good: Any = raw.duration_ns.between(0, LONGEST).fill_null(unanswered)
-    if timed:
-        good = good & raw.start_ns.between(-LATEST, LATEST).fill_null(unanswered)
-    if "intended_ns" in raw.columns:
-        intended: Any = raw.intended_ns
-        # What starts before it was intended to has a clock that jumped, and no response time.
-        not_late: Any = intended.between(-LATEST, raw.start_ns if timed else LATEST)
-        good = good & not_late.fill_null(intended.isnull() | unanswered)
-    return good
+    lost = lost_share(unreadable, unreadable + rows)
+    return Requests(stored, timed, told, source.since_start, lost, stepped)
 
 
 def _disorder(table: Table) -> tuple[list[str], str | None]:
@@ -138,21 +125,48 @@ def _stepped(others: Table) -> str | None:
 
     A row that was written late is in order with it gone; after a clock was set back all rows that
     follow are early. By less than a second, or ten times the longest request, several users'
-    requests may be apart. Clocks are set back once or twice: what falls back more often is sorted
-    by something else than time, which is no fault.
+    requests may be apart. What falls back more than twice may be sorted by something else than
+    time, which is no fault: then its parts go over the same time, or are of a few rows.
     """
     import ibis
 
-    window = ibis.window(group_by=["span"] if "span" in others.columns else None, order_by="row")
+    by = ["span"] if "span" in others.columns else []
+    window = ibis.window(group_by=by, order_by="row")
     start: Any = others.start_ns
-    fallen = others.mutate(back=start - start.lead().over(window))
-    longest = int(fallen.duration_ns.max().to_pyarrow().as_py() or 0)
-    falls = fallen.filter(fallen.back > max(SECOND, 10 * longest)).limit(TWICE + 1)
-    found = falls.back.to_pyarrow().to_pylist()
-    if not 0 < len(found) <= TWICE:
+    longest = int(others.duration_ns.max().to_pyarrow().as_py() or 0)
+    back: Any = start.lag().over(window) - start
+    marked = others.mutate(back=back)
+    fallen = marked.mutate(fell=(marked.back > max(SECOND, 10 * longest)).fill_null(False))
+    parts = fallen.mutate(of_rows=fallen.fell.cast("int64").cumsum(group_by=by, order_by="row"))
+    found = (
+        parts.group_by([*by, "of_rows"])
+        .aggregate(
+            first=parts.start_ns.min(),
+            last=parts.start_ns.max(),
+            rows=parts.count(),
+            back=parts.back.max(where=parts.fell),
+            at=parts.row.min(),
+        )
+        .order_by([*by, "at"])
+        .limit(MOST_PARTS + 1)
+        .to_pyarrow()
+        .to_pylist()
+    )
+    falls = [(one, two) for one, two in pairwise(found) if two["back"] is not None]
+    if not falls or len(found) > MOST_PARTS:
         return None
-    back = f"{max(found) / SECOND:,.0f} s"
-    return f"its clock was set back by {back} on the way, or two recordings stand in it"
+    apart = sum(_apart(one, two) for one, two in falls)
+    if len(falls) > TWICE and 2 * apart <= len(falls):
+        return None
+    most = f"{max(two['back'] for _, two in falls) / SECOND:,.0f} s"
+    return f"its clock was set back by {most} on the way, or two recordings stand in it"
+
+
+def _apart(one: Mapping[str, Any], two: Mapping[str, Any]) -> bool:
+    """Whether two parts of some rows have less than half of the shorter one's time in common."""
+    common = min(one["last"], two["last"]) - max(one["first"], two["first"])
+    shorter = min(part["last"] - part["first"] for part in (one, two))
+    return bool(min(one["rows"], two["rows"]) >= SOME and 2 * common < shorter)
 
 
 def _places(rows: Table) -> str:

@@ -125,3 +125,13 @@ def test_a_file_in_another_order_is_no_clock_set_back(tmp_path: Path) -> None:
     spans.write_text("\n".join(["at,took,ok,span", *rows, ""]))
     assert all(run.valid for run in read_files({"a": [users], "b": [users]}, "a", asked=ASKED).runs)
     assert all(run.valid for run in read_files({"a": [spans], "b": [spans]}, "a", asked=asked).runs)
+
+
+def test_a_clock_that_was_set_back_again_and_again_makes_its_run_invalid(tmp_path: Path) -> None:
+    """Five times by 100 s, in parts of 20 s."""
+    rows = [f"{T + place - 100 * (place // 20)},5,true" for place in range(120)]
+    back = written(tmp_path / "a.csv", rows)
+    newest = written(tmp_path / "b.csv", [f"{T - 2 * place},5,true" for place in range(120)])
+    (first, second) = read_files({"a": [back], "b": [newest]}, "a", asked=ASKED).runs
+    assert (first.valid, second.valid) == (False, True)
+    assert "its clock was set back by 98 s" in str(first.reason)

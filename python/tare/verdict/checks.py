@@ -13,6 +13,7 @@ from tare.verdict.words import count, duration, percent
 
 TAIL = 0.99
 FAR = 300
+SHOWN = 5
 
 
 def warnings(experiment: Experiment, evidence: Sequence[Evidence]) -> list[str]:
@@ -20,9 +21,10 @@ def warnings(experiment: Experiment, evidence: Sequence[Evidence]) -> list[str]:
     found = [*missing(experiment)]
     for environment, runs in _by_environment(experiment.runs):
         where = f"{environment}: " if environment else ""
-        for check in (order, errors, tail, left_out, units):
+        for check in (not_counted, order, errors, zeros, tail, left_out, units):
             found.extend(where + line for line in check(runs, experiment))
     found.extend(disagreement(evidence))
+    found.extend(slowest(evidence))
     return found
 
 
@@ -42,6 +44,45 @@ def missing(experiment: Experiment) -> Iterator[str]:
             elif absent:
                 listed = ", ".join(f"'{name}'" for name in absent)
                 yield f"{where}no {what} of {listed}: not judged there"
+
+
+def unguarded(experiment: Experiment) -> Iterator[str]:
+    """A control of which runs are missing: what it would have said is not known."""
+    control = experiment.control
+    if control is None:
+        return
+    for environment, runs in _by_environment(experiment.runs):
+        blocks, there = (
+            {run.block for run in runs if run.condition == name and run.valid}
+            for name in (experiment.baseline, control)
+        )
+        if not blocks <= there:
+            where = f"{environment}: " if environment else ""
+            left = f"{len(blocks & there)} of {len(blocks)} blocks"
+            yield (
+                f"{where}the hidden second baseline counts in {left}: whether something disturbed"
+                " the machine is known of these alone"
+            )
+
+
+def not_counted(runs: Sequence[Run], experiment: Experiment) -> Iterator[str]:
+    """Invalid runs with their reasons, and blocks that lack a run, which no comparison shows."""
+    found = {(run.run, run.reason): run for run in runs if not run.valid}
+    for run in [*found.values()][:SHOWN]:
+        # A file is named by its reason.
+        known = run.endpoint and (run.reason or "").startswith(run.endpoint)
+        where = "" if known else f"run {run.run} ({run.condition}, block {run.block}): "
+        yield f"{where}{run.reason}: the run does not count"
+    if len(found) > SHOWN:
+        yield f"and {len(found) - SHOWN:,} more that do not count"
+    if not experiment.paired:
+        return
+    blocks = dict.fromkeys(run.block for run in runs)
+    for name in dict.fromkeys(run.condition for run in runs):
+        there = {run.block for run in runs if run.condition == name}
+        lacking = [str(block) for block in blocks if block not in there]
+        if lacking:
+            yield f"no run of '{name}' in block {', '.join(lacking)}: not compared there"
 
 
 def order(runs: Sequence[Run], experiment: Experiment) -> Iterator[str]:
@@ -81,6 +122,16 @@ def errors(runs: Sequence[Run], experiment: Experiment) -> Iterator[str]:
         )
     )
     yield f"failed requests, in no latency above: {listed}"
+
+
+def zeros(runs: Sequence[Run], experiment: Experiment) -> Iterator[str]:
+    """Requests that took no time: no request does."""
+    for name in dict.fromkeys([experiment.baseline, *(run.condition for run in runs)]):
+        mine = [run for run in runs if run.condition == name]
+        found, answered = sum(run.zeros for run in mine), sum(run.answered for run in mine)
+        if found:
+            share = percent(found / answered, signed=False)
+            yield f"'{name}': {found:,} of {answered:,} requests ({share}) took 0 ns, as none does"
 
 
 def tail(runs: Sequence[Run], experiment: Experiment) -> Iterator[str]:  # noqa: ARG001
@@ -144,6 +195,18 @@ def disagreement(evidence: Sequence[Evidence]) -> Iterator[str]:
             yield (
                 f"{where}'{condition}' ({span}) has no one direction: its median differs by"
                 f" {percent(median)}, its mean by {percent(mean)}"
+            )
+
+
+def slowest(evidence: Sequence[Evidence]) -> Iterator[str]:
+    """A mean that hangs on a few requests, which no other number shows."""
+    for one in evidence:
+        if one.by_slowest:
+            where = f"{one.environment}: " if one.environment else ""
+            yield (
+                f"{where}'{one.condition}' ({one.span}): the mean differs by"
+                f" {percent(one.relative or 0)}, without the slowest ten requests of a run by"
+                f" {percent(one.body or 0)}"
             )
 
 

@@ -27,7 +27,7 @@ def _contradicts(cut: Cut, word: str, evidence: Evidence) -> bool:
     if evidence.relative is None or evidence.low is None or evidence.high is None:
         return False
     if word == "shape-changed":
-        return cut.verdict == "unchanged"
+        return cut.verdict in ("slower", "faster", "unchanged")
     if word == "unchanged":
         moved = abs(cut.relative) > evidence.threshold
         return moved or cut.verdict not in ("unchanged", "inconclusive")

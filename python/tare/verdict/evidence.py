@@ -27,6 +27,8 @@ from tare.stats.power import (
     upper_spread,
 )
 from tare.verdict.judgement import LEVEL, Control, Cut, EffectSizes, Measured, Quantile
+from tare.verdict.slowest import without_slowest
+from tare.verdict.units import apart_between, apart_within
 
 LEAST_PAIRED = 6
 LEAST_UNPAIRED = 5
@@ -60,9 +62,13 @@ class Evidence(Measured):
     unmeasurable: bool = False
     """A run's value is zero: the source's clock is too coarse for ratios."""
     constant: bool = False
-    """All requests of a run took exactly as long as each other."""
+    """All requests of a run took exactly as long as each other; of few, those of all runs."""
+    mixed_units: int | None = None
+    """How many times apart two parts of a run, or two runs of a condition, are: a step of units."""
     outlier: float = 0.0
     """The largest share of a run's mean that is one request alone."""
+    body: float | None = None
+    """Of the mean: the effect without the slowest ten requests of each run."""
     unsteady: bool = False
     """No run of either condition came to a steady state."""
     control: Control | None = None
@@ -114,6 +120,13 @@ class Evidence(Measured):
         return self.low > self.threshold or self.high < -self.threshold
 
     @property
+    def by_slowest(self) -> bool:
+        """Whether a mean differs by the slowest ten requests of a run alone."""
+        if self.body is None or self.relative is None or not self.significant or self.negligible:
+            return False
+        return abs(self.body) <= self.threshold or self.body * self.relative < 0
+
+    @property
     def equivalent(self) -> bool:
         """Whether both one-sided tests at alpha place the effect inside the threshold."""
         return self.p_equivalent is not None and self.p_equivalent <= self.alpha
@@ -161,7 +174,9 @@ def weigh(
         alpha=experiment.alpha,
         budget=experiment.budget,
         threshold=experiment.budget,
-        constant=_constant([*base, *mine]),
+        constant=_constant(base) or _constant(mine),
+        mixed_units=_mixed_units(base) or _mixed_units(mine),
+        body=_body(base, mine) if metric == "mean" else None,
         outlier=_outlier([*base, *mine]) if metric == "mean" else 0.0,
         unsteady=_unsteady([*base, *mine]),
         planned=min(len(base), len(mine)),
@@ -243,11 +258,18 @@ def _design_minimum(blank: Evidence) -> int:
 
 
 def _constant(runs: Sequence[Run]) -> bool:
-    return any(
-        run.answered >= MANY and min(run.quantiles.values()) == max(run.quantiles.values())
-        for run in runs
-        if run.valid and run.quantiles
-    )
+    """Of one condition. Few equal requests may be chance in a run, and are none in every run."""
+    known = [run for run in runs if run.valid and run.quantiles]
+    equal = [run for run in known if min(run.quantiles.values()) == max(run.quantiles.values())]
+    return any(run.answered >= MANY for run in equal) or 0 < len(known) == len(equal)
+
+
+def _mixed_units(runs: Sequence[Run]) -> int | None:
+    """Of one condition."""
+    many = [run for run in runs if run.valid and run.answered >= MANY]
+    steps = (apart_within(run.quantiles) for run in many)
+    medians = [run.summaries["p50"] for run in many if run.summaries.get("p50", 0) > 0]
+    return next(filter(None, steps), None) or apart_between(medians)
 
 
 def _outlier(runs: Sequence[Run]) -> float:
@@ -261,6 +283,15 @@ def _outlier(runs: Sequence[Run]) -> float:
         ),
         default=0.0,
     )
+
+
+def _body(base: Sequence[Run], mine: Sequence[Run]) -> float | None:
+    first, second = ([run for run in side if run.valid] for side in (base, mine))
+    means = without_slowest([*first, *second])
+    if means is None or not first or not second or min(means) <= 0:
+        return None
+    logs = np.log(means)
+    return expm1(float(logs[len(first) :].mean() - logs[: len(first)].mean()))
 
 
 def _unsteady(runs: Sequence[Run]) -> bool:

@@ -12,10 +12,12 @@ from tare.errors import InputError
 from tare.samples import Experiment, read_both
 from tare.samples.manifest import read_manifest
 from tare.samples.measured import NEW, OLD
+from tare.verdict.checks import unguarded
 from tare.verdict.control import controls
 from tare.verdict.differences import differences, with_service
+from tare.verdict.failures import without_odd
 from tare.verdict.judge import judge_together
-from tare.verdict.judgement import Judgement
+from tare.verdict.judgement import Control, Judgement
 from tare.verdict.words import percent
 
 
@@ -42,12 +44,18 @@ def judge_folders(
     names = _names(there, sides, wanted)
     asked = replace(both.asked(budget, primary), warnings=())
     experiments = {name: _of(asked, name) for name in names}
-    judgement = judge_together(experiments if len(names) > 1 else {"": experiments[names[0]]})
+    guarded = {side: _guarded(both, side, manifests[side]) for side in sides}
+    outcomes = {side: controls(one) for side, one in guarded.items()}
+    judgement = judge_together(
+        experiments if len(names) > 1 else {"": experiments[names[0]]},
+        [one for found in outcomes.values() for one in found],
+    )
     warnings = [
         f"two experiments, {old} (old) and {new} (new): their runs are not paired, and all that"
         " changed between them counts as an effect",
         *differences(was, now, names),
-        *(line for side in sides for line in _alarms(both, side, manifests[side])),
+        *(line for side, found in outcomes.items() for line in _alarms(side, found)),
+        *(f"{side}: {line}" for side, one in guarded.items() for line in unguarded(one)),
         *_alone(there, names, wanted),
         *both.warnings,
         *judgement.warnings,
@@ -92,17 +100,28 @@ def _of(both: Experiment, name: str) -> Experiment:
     )
 
 
-def _alarms(both: Experiment, side: str, manifest: Mapping[str, Any]) -> list[str]:
+def _guarded(both: Experiment, side: str, manifest: Mapping[str, Any]) -> Experiment:
+    """A result's baseline and its control, by themselves."""
+    control = manifest.get("control")
+    names = [f"{name}@{side}" for name in (manifest["baseline"], control) if name is not None]
+    return without_odd(
+        replace(
+            both,
+            runs=tuple(run for run in both.runs if run.condition in names),
+            paired=True,
+            baseline=names[0],
+            control=None if control is None else names[1],
+            cuts={},
+        )
+    )
+
+
+def _alarms(side: str, found: Sequence[Control]) -> list[str]:
     """That a result's own control differs from its baseline."""
-    if manifest.get("control") is None:
-        return []
-    baseline, control = (f"{manifest[key]}@{side}" for key in ("baseline", "control"))
-    own = tuple(run for run in both.runs if run.condition in (baseline, control))
-    paired = replace(both, runs=own, paired=True, baseline=baseline, control=control)
     return [
         f"{side}: the baseline differs from itself by {percent(one.relative)} in {one.metric}"
         " (its hidden A/A pair): that experiment was disturbed"
-        for one in controls(paired)
+        for one in found
         if one.alarm
     ]
 

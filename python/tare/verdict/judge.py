@@ -14,7 +14,8 @@ from tare.verdict import checks, rules
 from tare.verdict.control import controls, without_control
 from tare.verdict.cuts import with_cuts
 from tare.verdict.evidence import CPU, LATENCIES, Evidence, weigh
-from tare.verdict.judgement import Comparison, Cut, Judgement, Measured
+from tare.verdict.failures import without_odd
+from tare.verdict.judgement import Comparison, Control, Cut, Judgement, Measured
 from tare.verdict.shape import adjusted_shapes, with_shape
 
 Place = tuple[str, str, str]
@@ -31,36 +32,45 @@ def judge(experiment: Experiment) -> Judgement:
     return judge_together({"": experiment})
 
 
-def judge_together(experiments: Mapping[str, Experiment]) -> Judgement:
+def judge_together(
+    experiments: Mapping[str, Experiment], disturbed: Sequence[Control] = ()
+) -> Judgement:
     """Judges several experiments as `judge` does one, with the error rates held over all of them.
 
-    Warnings begin with the name of their experiment. No two have a condition in common.
+    Warnings begin with the name of their experiment. No two have a condition in common. Alarms
+    among `disturbed` are of controls that are in none of them, and forbid verdicts of all.
     """
+    experiments = {name: without_odd(one) for name, one in experiments.items()}
     outcomes = {name: controls(one) for name, one in experiments.items()}
     alarms = [(name, one) for name, found in outcomes.items() for one in found if one.alarm]
+    alarms += [(name, one) for name in experiments for one in disturbed if one.alarm]
     known = {name: without_control(one) for name, one in experiments.items()}
     for one in known.values():
         _check(one)
     exploratory = _exploratory(known)
     cpu = {_place(one): one for one in exploratory if one.metric == CPU}
     primary = [replace(one, cpu=cpu.get(_place(one))) for one in _primary(known)]
+    every = [*primary, *exploratory]
     for name, control in alarms:
         conditions = {run.condition for run in known[name].runs}
-        primary = [
+        every = [
             replace(one, control=control)
             if one.environment == control.environment and one.condition in conditions
             else one
-            for one in primary
+            for one in every
         ]
     cuts = _cuts(known)
-    primary = [with_cuts(one, cuts.get(_place(one), ())) for one in primary]
-    every = [*primary, *exploratory]
+    every = [with_cuts(one, cuts.get((_place(one), one.metric), ())) for one in every]
     return Judgement(
         tuple(_compared(one) for one in every),
         tuple(
             f"{name}: {line}" if name else line
             for name, experiment in known.items()
-            for line in (*experiment.warnings, *_warnings(experiment, every))
+            for line in (
+                *experiment.warnings,
+                *checks.unguarded(experiments[name]),
+                *_warnings(experiment, every),
+            )
         ),
         controls=tuple(one for found in outcomes.values() for one in found),
     )
@@ -118,16 +128,16 @@ def _exploratory(experiments: Mapping[str, Experiment]) -> list[Evidence]:
     return _adjusted(found)
 
 
-def _cuts(experiments: Mapping[str, Experiment]) -> dict[Place, list[Cut]]:
-    """What each comparison says with other ends of the warm-up."""
-    found: dict[Place, list[Cut]] = {}
+def _cuts(experiments: Mapping[str, Experiment]) -> dict[tuple[Place, str], list[Cut]]:
+    """What each comparison says with other ends of the warm-up, by its metric."""
+    found: dict[tuple[Place, str], list[Cut]] = {}
     names = dict.fromkeys(name for one in experiments.values() for name in one.cuts)
     for name in names:
         having = {key: one.cuts[name] for key, one in experiments.items() if name in one.cuts}
-        for evidence in _primary(having):
+        for evidence in (*_primary(having), *_exploratory(having)):
             word, _ = rules.apply(evidence)
             cut = Cut(name, word, evidence.relative, evidence.low, evidence.high)
-            found.setdefault(_place(evidence), []).append(cut)
+            found.setdefault((_place(evidence), evidence.metric), []).append(cut)
     return found
 
 

@@ -65,7 +65,7 @@ class Shape:
     ad_p: float
     """Of the run-distance permutation test."""
     p_adjusted: float
-    """The smaller of both by Holm, over all comparisons."""
+    """`ad_p` by Holm, over all comparisons."""
     shift: tuple[Quantile, ...]
     pages: tuple[Page, ...] = ()
     apart: tuple[Apart, ...] = ()

@@ -11,6 +11,8 @@ from tare.samples.model import Distances, Experiment, Run
 from tare.stats.arrays import Array
 from tare.stats.distances import between
 from tare.verdict import Comparison, judge
+from tare.verdict.judge import judge_together
+from tare.verdict.judgement import Control
 
 BLOCKS = 8
 AT = SHAPE
@@ -213,4 +215,71 @@ def test_runs_of_a_condition_in_different_units_are_named() -> None:
     )
     warnings = judge(replace(of, runs=runs)).warnings
     assert any("runs of 'hook' are up to 994 times apart" in line for line in warnings)
+    assert {one.verdict for one in judge(replace(of, runs=runs)).comparisons} == {"invalid"}
     assert not any("same unit" in line for line in judge(of).warnings)
+
+
+def test_a_shape_whose_location_moves_with_the_cut_depends_on_the_warm_up() -> None:
+    cut = experiment(requests(level=1.1))
+    found = primary(experiment(requests(tail=1.5), cuts={"half of the run": cut}))
+    assert [one.verdict for one in found.cuts] == ["slower"]
+    assert found.verdict == "inconclusive"
+
+
+def test_what_forbids_a_verdict_forbids_the_exploratory_ones() -> None:
+    judged = judge(controlled(1.05))
+    assert {one.verdict for one in judged.comparisons} == {"invalid"}
+    assert len(judged.comparisons) > 1
+    cut = experiment(requests(seed=2))
+    judged = judge(experiment(requests(level=1.1), cuts={"half of the run": cut}))
+    assert {one.metric: one.verdict for one in judged.comparisons}["mean"] == "inconclusive"
+
+
+def test_a_control_that_is_not_there_is_named() -> None:
+    of = controlled(1.05)
+    gone = changed(of, "plain~again", {"valid": False, "reason": "no samples", "answered": 0})
+    assert any("baseline counts in 0 of 8 blocks" in line for line in judge(gone).warnings)
+    assert not any("baseline counts" in line for line in judge(of).warnings)
+
+
+def test_runs_that_do_not_count_are_named() -> None:
+    of = experiment(requests())
+    runs = tuple(
+        replace(run, valid=False, reason="lost") if run.run == 6 else run
+        for run in of.runs
+        if (run.condition, run.block) != ("hook", 1)
+    )
+    judged = judge(replace(of, runs=runs))
+    assert judged.comparisons[0].verdict == "unchanged"
+    assert "host: run 6 (hook, block 3): lost: the run does not count" in judged.warnings
+    assert "host: no run of 'hook' in block 1: not compared there" in judged.warnings
+
+
+def test_an_alarm_of_either_of_two_experiments_forbids_all_verdicts() -> None:
+    alarm = Control("host", BLOCKS, "p95", 0.1, 0.001, alarm=True)
+    of = {"": experiment(requests(level=1.1))}
+    assert {one.verdict for one in judge_together(of, [alarm]).comparisons} == {"invalid"}
+    quiet = replace(alarm, alarm=False)
+    assert judge_together(of, [quiet]).comparisons[0].verdict == "slower"
+
+
+def test_a_mean_that_hangs_on_a_few_requests_is_not_believed() -> None:
+    def verdicts(slow: int, times: float, level: float = 1.0) -> dict[str, Comparison]:
+        by_run = requests(level=level)
+        for (condition, _), values in by_run.items():
+            if condition == "hook":
+                values[-slow:] = 1e5 * times
+        judged = judge(experiment(by_run))
+        told = any("without the slowest ten requests" in line for line in judged.warnings)
+        found = {one.metric: one for one in judged.comparisons}
+        assert told == (found["mean"].verdict == "inconclusive")
+        return found
+
+    for slow, times in ((1, 300), (2, 100), (5, 60)):
+        found = verdicts(slow, times)
+        assert found["p50"].verdict == "unchanged"
+        assert found["mean"].verdict == "inconclusive"
+        assert "without the slowest ten requests" in found["mean"].reason
+    # Many slow requests are a tail, and what holds for the others too is no few requests' doing.
+    assert verdicts(60, 5)["mean"].verdict == "slower"
+    assert verdicts(1, 300, level=1.1)["mean"].verdict == "slower"

@@ -66,7 +66,7 @@ def too_coarse(evidence: Evidence) -> str:
 def constant(evidence: Evidence) -> str:
     """Nothing varies, which no service does."""
     return (
-        "the requests of a run took exactly as long as each other"
+        "the requests of a run took exactly as long as each other, or there is one alone"
         f" ({_subject(evidence, start=False)} {_effect(evidence)}): its source records too"
         " coarsely, or not what was asked."
     )
@@ -81,11 +81,28 @@ def other_unit(evidence: Evidence) -> str:
     )
 
 
+def mixed_units(evidence: Evidence) -> str:
+    """Which one service seldom does."""
+    return (
+        f"the requests of a run, or runs of one condition, are {evidence.mixed_units or 0:,} times"
+        " apart, with nothing between, as if some were recorded in another unit; give all in one."
+    )
+
+
 def outlier(evidence: Evidence) -> str:
     """One request is no mean."""
     return (
         f"one request alone is {percent(evidence.outlier, signed=False)} of a run's mean: look for"
         " what stopped it, or compare by a percentile."
+    )
+
+
+def by_slowest(evidence: Evidence) -> str:
+    """Ten requests are no mean either."""
+    return (
+        f"{_subject(evidence)} is {_effect(evidence)}, and without the slowest ten requests of a"
+        f" run it differs by {percent(evidence.body or 0)}: look for what stopped these, or compare"
+        " by a percentile."
     )
 
 

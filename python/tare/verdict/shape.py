@@ -43,6 +43,10 @@ def with_shape(evidence: Evidence, experiment: Experiment) -> Evidence:
     block = np.array([b for b, _ in (*first, *second)]) if evidence.paired else None
     sizes = [run.answered for run in runs]
     mine = {kind: matrix[np.ix_(at, at)] for kind, matrix in distances.of.items()}
+    # Of runs of a request or two not all statistics are there.
+    known = {kind: matrix for kind, matrix in mine.items() if np.isfinite(matrix).all()}
+    if not {"ks", "ad"} <= known.keys():
+        return evidence
     ks, ad = (
         run_distance_p(comparable(kind, mine[kind], sizes), is_second, block)
         for kind in ("ks", "ad")
@@ -58,8 +62,6 @@ def with_shape(evidence: Evidence, experiment: Experiment) -> Evidence:
     bands = zip(probabilities, shift.estimate, shift.low, shift.high, strict=True)
     moved = tuple(Quantile(q, *(expm1(float(x)) for x in numbers)) for q, *numbers in bands)
     pages = _pages([*first.values()], [*second.values()])
-    # Not all statistics are there of runs of a request or two.
-    known = {kind: matrix for kind, matrix in mine.items() if np.isfinite(matrix).all()}
     apart = tuple(_apart(kind, matrix, is_second) for kind, matrix in known.items())
     return replace(evidence, shape=Shape(ks, ad, ad, moved, pages, apart))
 

@@ -217,3 +217,19 @@ def test_what_does_not_count_is_named(tmp_path: Path, text: str, message: str) -
     with pytest.raises(InputError, match=message) as raised:
         read_files({"a": [path], "b": [path]}, "a", asked=asked)
     assert "\n" not in str(raised.value)
+
+
+def test_less_than_a_bin_of_fortio_cannot_be_told_apart(tmp_path: Path) -> None:
+    path = tmp_path / "a.json"
+    bins = [{"Start": 0.001, "End": 0.002, "Count": 98}, {"Start": 0.002, "End": 0.005, "Count": 2}]
+    histogram = {
+        "Count": 100,
+        "Sum": 0.15,
+        "Data": bins,
+        "Percentiles": [{"Percentile": 50, "Value": 0.0015}],
+    }
+    path.write_text(json.dumps(fortio(DurationHistogram=histogram)))
+    experiment = read_files({"a": [path], "b": [path]}, "a")
+    widths = {metric: width for (_, _, metric), width in experiment.limits.items()}
+    # The mean is stated from every request.
+    assert widths == pytest.approx({"p50": 1e6, "p95": 1e6, "p99": 3e6})

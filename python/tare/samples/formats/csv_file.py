@@ -195,6 +195,8 @@ def _header(path: Path) -> tuple[str, list[str]]:
     header = _text(line.removeprefix(codecs.BOM_UTF8))
     if not header.strip():
         raise InputError(f"{path}: the file is empty; expected a header and one row a request")
+    if any(sign < " " and sign not in "\t\r\n" for sign in header):
+        raise InputError(f"{path}: is no text; expected CSV, or a format of docs/compare.md")
     delimiter = max(",;\t", key=header.count)
     try:
         fields = next(csv.reader([header], delimiter=delimiter))

@@ -50,3 +50,8 @@ def test_a_carriage_return_inside_of_a_line_costs_no_other_row(tmp_path: Path) -
     found = read(tmp_path, "a.csv", "latency_ms,text\n1,50 %\r100 %\n2,x\r\r\n3\r4,y\n")
     assert found["duration_ns"] == [1_000_000, 2_000_000]
     assert found["warnings"] == ["1 row without a usable time (place 3): left out"]
+
+
+def test_what_is_no_text_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"a\.csv: is no text; expected CSV"):
+        read(tmp_path, "a.csv", b"\x13\xcb\x0fT\xb8g\x95\x00,\xb2\x9d\x01\n1,2\n")

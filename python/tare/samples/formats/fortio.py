@@ -45,7 +45,8 @@ def read(backend: Backend, path: Path) -> Counted:  # noqa: ARG001
         notes.append(f"fortio's bins are {width * 1e3:g} ms wide or more; -r 1e-6 makes them finer")
     if (requests < 0).any():
         raise InputError(f"{path}: counts more failed requests than requests; it is damaged")
-    return Counted((Histogram(low, high, requests, failed, stated, "request", *times),), (*notes,))
+    one = Histogram(low, high, requests, failed, stated, "request", *times, binned=True)
+    return Counted((one,), (*notes,))
 
 
 def _bins(histogram: dict[str, Any]) -> tuple[Any, Any, Any]:

@@ -1,0 +1,44 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which rows are requests, and which of these took no time: the same wherever samples come from."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from ibis.expr.types import Table
+
+# Times in ns that are no times; between these, sums and differences stay within 64 bits.
+LONGEST = 2**60
+LATEST = 2**62
+
+
+def usable(rows: Table, unanswered: Any) -> Any:
+    """Which rows have the times that a request needs; an `unanswered` one has no duration.
+
+    `rows` has `duration_ns`, and `start_ns` and `intended_ns` where these are known.
+    """
+    timed = "start_ns" in rows.columns
+    good: Any = rows.duration_ns.between(0, LONGEST).fill_null(unanswered)
+    if timed:
+        start: Any = rows.start_ns.cast("int64")
+        good = good & start.between(-LATEST, LATEST).fill_null(unanswered)
+    if "intended_ns" in rows.columns:
+        intended: Any = rows.intended_ns.cast("int64")
+        # What starts before it was intended to has a clock that jumped, and no response time.
+        not_late: Any = intended.between(-LATEST, rows.start_ns.cast("int64") if timed else LATEST)
+        good = good & not_late.fill_null(intended.isnull() | unanswered)
+    return good
+
+
+def lost_share(lost: int, rows: int) -> float:
+    """The share of a source's `rows` that are no requests; one alone is where it broke off."""
+    return lost / rows if lost > 1 else 0.0
+
+
+def zeros(samples: Table) -> dict[tuple[int, str], int]:
+    """How many successful requests of each run and span took no time; those without are absent."""
+    ok: Any = samples.ok
+    rows = samples.filter(ok & (samples.latency_ns == 0)).group_by(["run", "span"])
+    found = rows.aggregate(zeros=lambda one: one.count()).to_pyarrow().to_pylist()
+    return {(row["run"], row["span"]): row["zeros"] for row in found}
