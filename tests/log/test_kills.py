@@ -79,6 +79,7 @@ def test_another_collector_takes_over(
         its = table.filter(pc.equal(table["channel"], f"thread {place}"))
         numbers = its["payload"].to_numpy()
         assert (np.diff(numbers) > 0).all()
+        assert set(its["thread"].to_pylist()) == {"counting"}
         of_thread = table.filter(pc.equal(table["tid"], its["tid"][0]))
         lost = pc.sum(of_thread["lost"]).as_py() or 0
         assert len(numbers) + lost - last[place] in (0, 1)

@@ -7,6 +7,7 @@ import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
+import pytest
 from tests.log.conftest import TARE_LOG, Row, dump
 
 Compiled = Callable[[str], Path]
@@ -76,12 +77,16 @@ def test_short_threads_share_rings(compiled: Compiled, tmp_path: Path) -> None:
     assert (totals["lost"], totals["unserved"]) == (0, 0)
 
 
-def test_losses_are_counted_exactly(compiled: Compiled, tmp_path: Path) -> None:
+@pytest.mark.parametrize("policy", ["drop", "overwrite"])
+def test_losses_are_counted_exactly(compiled: Compiled, tmp_path: Path, policy: str) -> None:
     events, bursts = 20_000, 20
-    rows, _, totals = logged(compiled, tmp_path, "speed", events, bursts, TARE_LOG_RING="64K")
+    words = (events, bursts, policy)
+    rows, _, totals = logged(compiled, tmp_path, "speed", *words, TARE_LOG_RING="64K")
     kept = [int(row.payload) for row in rows if row.channel]
     lost = sum(row.lost for row in rows)
     assert kept == sorted(set(kept))
     assert len(kept) + lost == events * bursts
     assert (totals["events"], totals["lost"]) == (len(kept), lost)
     assert lost > 0
+    # What was logged last is lost where new events are, and there where old ones are.
+    assert (kept[-1] == events * bursts - 1) or policy == "drop"

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* speed EVENTS BURSTS [wait]: the time of a call in bursts with pauses between, in ns; prints
+/* speed EVENTS BURSTS [wait|overwrite]: the time of a call in bursts with pauses between, in ns; prints
  * the least, the median and the mean over all bursts. */
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <tare_log.h>
 #include <time.h>
 
@@ -21,7 +22,10 @@ int main(int argc, char **argv) {
     if (argc < 3)
         return 2;
     long events = atol(argv[1]), bursts = atol(argv[2]);
-    struct tare_log_options options = {.policy = argc > 3 ? TARE_LOG_WAIT : TARE_LOG_DROP};
+    int waits = argc > 3 && !strcmp(argv[3], "wait");
+    int overwrites = argc > 3 && !strcmp(argv[3], "overwrite");
+    uint8_t policy = waits ? TARE_LOG_WAIT : overwrites ? TARE_LOG_OVERWRITE : TARE_LOG_DROP;
+    struct tare_log_options options = {.policy = policy};
     tare_log_channel channel = tare_log_open_with("speed", &options);
     double *times = calloc(bursts, sizeof *times), sum = 0;
     int64_t next = 0;
@@ -30,7 +34,7 @@ int main(int argc, char **argv) {
         for (long event = 0; event < events; event++)
             tare_log(channel, next++);
         sum += times[burst] = (now() - begin) / events;
-        if (argc <= 3) {
+        if (!waits) {
             struct timespec pause = {0, 5000000};
             nanosleep(&pause, NULL);
         }

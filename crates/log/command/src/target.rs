@@ -1,24 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 use crate::output::Output;
+use crate::ring::Ring;
 use std::collections::HashMap;
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::sync::atomic::Ordering::{Acquire, Relaxed};
-use std::time::{Duration, Instant};
-use tare_log_file::{Channels, Encoder, End, Header, How, Kind, OpenedChannel, ProcessInfo};
-use tare_log_segment::layout::{
-    KIND, LARGEST_RING, MOST_RINGS, Process, RingHead, SMALLEST_RING, VERSION, ring_at, ring_size,
-    state,
+use tare_log_file::{
+    Channels, Codec, Encoder, End, Header, How, Kind, OpenedChannel, ProcessInfo, Summary,
 };
-use tare_log_segment::record::loss_record;
+use tare_log_segment::layout::{
+    KIND, LARGEST_RING, MOST_RINGS, Process, SMALLEST_RING, VERSION, state,
+};
 use tare_log_segment::{ChannelId, Configuration, Handler, Policy};
-use tare_shm::{Access, Fill, Refusal, Segment, Word, service};
-
-/// Words that become one block: 64 Ki events.
-const BATCH: usize = 1 << 17;
-/// Events wait no longer for others to be compressed with.
-const PATIENCE: Duration = Duration::from_millis(100);
+use tare_shm::{Access, Refusal, Segment, service};
 
 /// A program that logs. Whatever it wrote into its segment is copied once and checked.
 pub struct Target {
@@ -26,7 +21,7 @@ pub struct Target {
     pid: u32,
     fd: OwnedFd,
     segment: Segment,
-    rings: Vec<Option<MappedRing>>,
+    rings: Vec<Option<Ring>>,
     ring_words: usize,
     /// Becomes readable with the end of the process.
     pidfd: Option<OwnedFd>,
@@ -47,19 +42,21 @@ pub struct Totals {
     pub unserved: u64,
 }
 
-struct MappedRing {
-    part: Segment,
-    since: Option<Instant>,
-    tid: u32,
-    thread: [u8; 16],
-}
-
 /// Buffers that all targets share.
 #[derive(Default)]
 pub struct Scratch {
     words: Vec<u64>,
     columns: Vec<u8>,
     encoder: Encoder,
+}
+
+impl Scratch {
+    /// The words as columns, and these as they are stored.
+    fn pack(&mut self, told: &mut u64, codec: Codec) -> io::Result<(Summary, Vec<u8>)> {
+        self.columns.clear();
+        let summary = self.encoder.encode(&self.words, told, &mut self.columns);
+        Ok((summary, codec.pack(&self.columns)?))
+    }
 }
 
 /// Why a segment is not collected from.
@@ -221,123 +218,52 @@ impl Target {
         scratch: &mut Scratch,
         all: bool,
     ) -> io::Result<f64> {
-        let capacity = self.ring_words;
-        let Some(ring) = self.ring(place)? else { return Ok(0.0) };
-        let (head, words) = parts(&ring.part, capacity);
-        let tail = head.indices.tail();
-        let ready = head.indices.head().load(Acquire).wrapping_sub(tail) as usize;
-        if ready == 0 {
-            ring.since = None;
-            return Ok(0.0);
+        let (fd, words) = (self.fd.as_raw_fd(), self.ring_words);
+        let slot = &mut self.rings[place];
+        if slot.is_none() {
+            *slot = Ring::map(fd, place, words);
         }
-        if ready > capacity {
-            // No writer does so: what is there is given up.
-            let _ = head.indices.free(tail, tail.wrapping_add(ready as u64));
-            return Ok(0.0);
-        }
-        let fullness = ready as f64 / capacity as f64;
-        let since = *ring.since.get_or_insert_with(Instant::now);
-        if !all && ready < BATCH.min(capacity / 4) && since.elapsed() < PATIENCE {
+        let Some(ring) = slot else { return Ok(0.0) };
+        let (fullness, is_time) = ring.look(all);
+        if !is_time {
             return Ok(fullness);
         }
-        ring.since = None;
-        scratch.words.clear();
-        let first = tail as usize & (capacity - 1);
-        let count = ready.min(BATCH);
-        let until_end = count.min(capacity - first);
-        let both = [&words[first..first + until_end], &words[..count - until_end]];
-        for words in both {
-            scratch.words.extend(words.iter().map(|word| word.load(Relaxed)));
+        let from = ring.copy(&mut scratch.words);
+        if scratch.words.is_empty() {
+            return Ok(fullness);
         }
-
-        let (mut tid, mut thread) = (ring.tid, ring.thread);
-        let mut told = head.told.load(Relaxed);
-        scratch.columns.clear();
-        let summary = scratch.encoder.encode(&scratch.words, &mut told, &mut scratch.columns);
-        let moved = match summary.words {
-            // A batch may end within a record; words that are none are given up.
-            0 => count,
-            words => words,
-        };
-        let to = tail.wrapping_add(moved as u64);
-        let stored = output.codec.pack(&scratch.columns)?;
+        let before = ring.told();
+        let mut told = before;
+        let (summary, stored) = scratch.pack(&mut told, output.codec)?;
+        // A batch may end within a record; words that are none are given up.
+        let taken = if summary.words == 0 { scratch.words.len() } else { summary.words };
         let header = Header {
-            codec: output.codec,
-            raw: scratch.columns.len() as u32,
-            ring: place as u32,
-            tid,
-            from: tail,
-            to,
-            events: summary.events,
-            first_ticks: summary.first_ticks,
-            last_ticks: summary.last_ticks,
-            thread,
-            ..Header::of(Kind::Events, self.number)
+            from,
+            to: from.wrapping_add(taken as u64),
+            ..header(self.number, place, ring, &summary, scratch.columns.len(), output.codec)
         };
         output.block(header, &stored)?;
+        ring.free(from, &scratch.words[..taken], told, summary.thread);
         self.totals.events += u64::from(summary.events);
-        let Some(ring) = self.ring(place)? else { return Ok(0.0) };
-        let (head, _) = parts(&ring.part, capacity);
-        head.told.store(told, Relaxed);
-        if let Some((next_tid, next_thread)) = summary.thread {
-            (tid, thread) = (next_tid, next_thread);
-            head.oldest_tid.store(tid, Relaxed);
-        }
-        // A thread that overwrites may have freed some of these words meanwhile.
-        let mut from = tail;
-        while let Err(now) = head.indices.free(from, to) {
-            if to.wrapping_sub(now) as usize > moved {
-                break;
-            }
-            from = now;
-        }
-        (ring.tid, ring.thread) = (tid, thread);
+        self.totals.lost += told - before;
         Ok(fullness)
     }
 
-    fn ring(&mut self, place: usize) -> io::Result<Option<&mut MappedRing>> {
-        let slot = &mut self.rings[place];
-        if slot.is_none() {
-            let (offset, size) = (ring_at(place, self.ring_words), ring_size(self.ring_words));
-            let access = Access::ReadWrite;
-            let part = Segment::part(self.fd.as_raw_fd(), offset, size, access, Fill::Later);
-            let Ok(part) = part else { return Ok(None) };
-            *slot = Some(MappedRing { part, since: None, tid: 0, thread: [0; 16] });
-            if let Some(ring) = slot {
-                let (head, _) = parts(&ring.part, self.ring_words);
-                ring.tid = head.oldest_tid.load(Relaxed);
-            }
-        }
-        Ok(slot.as_mut())
-    }
-
     /// Writes what was lost after the last event of each ring, which no record tells of.
-    fn last_losses(&self, output: &mut Output, scratch: &mut Scratch) -> io::Result<()> {
-        for (place, ring) in self.rings.iter().enumerate() {
+    fn last_losses(&mut self, output: &mut Output, scratch: &mut Scratch) -> io::Result<()> {
+        for (place, ring) in self.rings.iter_mut().enumerate() {
             let Some(ring) = ring else { continue };
-            let (head, _) = parts(&ring.part, self.ring_words);
-            let (lost, mut told) = (head.indices.lost(), head.told.load(Relaxed));
-            if lost == told {
-                continue;
-            }
-            let (first, last) = (head.lost_first.load(Relaxed), head.lost_last.load(Relaxed));
-            scratch.columns.clear();
-            let record = loss_record(last, lost, first, last);
-            scratch.encoder.encode(&record, &mut told, &mut scratch.columns);
-            let tail = head.indices.tail();
-            let header = Header {
-                raw: scratch.columns.len() as u32,
-                ring: place as u32,
-                tid: ring.tid,
-                from: tail,
-                to: tail,
-                first_ticks: last,
-                last_ticks: last,
-                thread: ring.thread,
-                ..Header::of(Kind::Events, self.number)
-            };
-            output.block(header, &scratch.columns)?;
-            head.told.store(told, Relaxed);
+            let Some((from, record)) = ring.last_loss() else { continue };
+            let before = ring.told();
+            let mut told = before;
+            scratch.words.clear();
+            scratch.words.extend(record);
+            let (summary, stored) = scratch.pack(&mut told, output.codec)?;
+            let header =
+                header(self.number, place, ring, &summary, scratch.columns.len(), output.codec);
+            output.block(Header { from, to: from, ..header }, &stored)?;
+            ring.free(from, &[], told, None);
+            self.totals.lost += told - before;
         }
         Ok(())
     }
@@ -357,30 +283,41 @@ impl Target {
             _ => How::Ended,
         };
         self.totals.unserved = process.unserved.load(Relaxed);
-        let capacity = self.ring_words;
-        let rings = self.rings.iter().flatten();
-        self.totals.lost = rings.map(|ring| parts(&ring.part, capacity).0.indices.lost()).sum();
         let Totals { events, lost, unserved } = self.totals;
         let text = serde_json::to_vec(&End { how, events, lost, unserved }).unwrap_or_default();
         output.note(Kind::End, self.number, &text)
     }
 }
 
-fn parts(part: &Segment, capacity: usize) -> (&RingHead, &[Word]) {
-    // SAFETY: atomics only; the mapping lasts as long as its ring.
-    let head: Option<&RingHead> = unsafe { part.at(0) };
-    let words = part.words(size_of::<RingHead>(), capacity);
-    (head.expect("it was mapped whole"), words.expect("it was mapped whole"))
+/// What a block of events says of them.
+fn header(
+    process: u32,
+    place: usize,
+    ring: &Ring,
+    summary: &Summary,
+    raw: usize,
+    codec: Codec,
+) -> Header {
+    Header {
+        codec,
+        raw: raw as u32,
+        ring: place as u32,
+        tid: ring.tid,
+        thread: ring.thread,
+        events: summary.events,
+        first_ticks: summary.first_ticks,
+        last_ticks: summary.last_ticks,
+        ..Header::of(Kind::Events, process)
+    }
 }
 
 impl Drop for Target {
     fn drop(&mut self) {
         // Who comes later finds the words where they are, and that nobody serves them.
         for ring in self.rings.drain(..).flatten() {
-            // SAFETY: references into it last no longer than the ring.
-            unsafe { ring.part.unmap() };
+            ring.unmap();
         }
-        // SAFETY: as above.
+        // SAFETY: nothing of it is used after this.
         unsafe { self.segment.unmap() };
     }
 }

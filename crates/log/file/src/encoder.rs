@@ -80,7 +80,7 @@ impl Encoder {
                 }
                 Record::Loss { ticks, lost: total, first, last } => {
                     let more = total.saturating_sub(*lost);
-                    *lost = total;
+                    *lost = total.max(*lost);
                     self.mark(MARK.loss, [ticks, more, first, last, 0]);
                     continue;
                 }

@@ -12,6 +12,6 @@ mod reader;
 pub use block::{Block, Header, Kind, MAGIC};
 pub use codec::Codec;
 pub use columns::{Columns, Event, Invalid, Item, Mark, Payload};
-pub use encoder::Encoder;
+pub use encoder::{Encoder, Summary};
 pub use meta::{Channels, Clock, End, How, OpenedChannel, ProcessInfo};
 pub use reader::Reader;

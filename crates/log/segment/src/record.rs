@@ -124,6 +124,12 @@ pub enum Record<'words> {
     },
 }
 
+impl Record<'_> {
+    pub fn is_event(self) -> bool {
+        matches!(self, Self::Short { .. } | Self::Wide { .. })
+    }
+}
+
 /// The words that follow are no record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Damaged;
