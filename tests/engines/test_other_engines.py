@@ -58,9 +58,10 @@ def clickhouse(folder: Path) -> Any:
     import ibis
 
     client = clickhouse_connect.get_client(interface="chdb")
-    return ibis.clickhouse.from_connection(client).sql(
+    table = ibis.clickhouse.from_connection(client).sql(
         f"SELECT * FROM file('{folder}/*.parquet', Parquet)"
     )
+    return table.rename(latency_ns="duration_ns")
 
 
 @pytest.mark.parametrize("engine", ["spark", "clickhouse"])
