@@ -66,7 +66,7 @@ fn make() -> Result<(), Refusal> {
     // SAFETY: atomics only, and nobody else has the segment yet.
     let process: &Process = unsafe { segment.at(0) }.ok_or(Refusal::TooSmall)?;
     process.ring_words.store(ring_words as u64, Relaxed);
-    process.rings.store(rings(ring_words) as u32, Relaxed);
+    process.rings.store(MOST_RINGS as u32, Relaxed);
     let now = Snapshot::take();
     process.first.ticks.store(now.ticks, Relaxed);
     process.first.monotonic_ns.store(now.monotonic_ns as u64, Relaxed);
@@ -89,13 +89,8 @@ fn make() -> Result<(), Refusal> {
     Ok(())
 }
 
-fn rings(_ring_words: usize) -> usize {
-    MOST_RINGS
-}
-
-/// As many rings as the limit of file sizes has room for.
 fn create(ring_words: usize) -> Result<(c_int, Segment), Refusal> {
-    let size = layout::ring_at(rings(ring_words), ring_words);
+    let size = layout::ring_at(MOST_RINGS, ring_words);
     Segment::create_begun(c"tare-log", KIND, VERSION, size, size_of::<Process>())
 }
 

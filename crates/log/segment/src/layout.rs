@@ -25,7 +25,7 @@ pub const MOST_RINGS: usize = 1024;
 pub struct Process {
     _header: [AtomicU64; 8],
     /// Written before anyone else sees the segment: words of a ring, number of rings, the
-    /// clock that times come from, and two readings of the clocks at the beginning.
+    /// clock that times come from, and one reading of the clocks at the beginning.
     pub ring_words: AtomicU64,
     pub rings: AtomicU32,
     pub clock: AtomicU32,
