@@ -9,6 +9,7 @@ import os
 import platform
 import shutil
 import subprocess
+import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -16,16 +17,20 @@ from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
 ROOT = Path(__file__).resolve().parent
 NATIVE = ROOT / "python" / "tare" / "_native"
-# package, cargo profile, file that it builds, folder of it under _native
+# package, cargo profile, file that it builds, its place under _native
 PARTS = (
-    ("tare-load", "release", "tare-load", "bin"),
-    ("tare-hook", "release", "tare-hook", "bin"),
-    ("tare-log", "release", "tare-log", "bin"),
-    ("tare-hook-preload", "preload", "libtare_hook.so", "lib"),
-    ("tare-log-library", "preload", "libtare_log.so", "lib"),
-    ("tare-log-library", "preload", "libtare_log.a", "lib"),
+    ("tare-load", "release", "tare-load", "bin/tare-load"),
+    ("tare-hook", "release", "tare-hook", "bin/tare-hook"),
+    ("tare-log", "release", "tare-log", "bin/tare-log"),
+    ("tare-log-python", "release", "libtare_log_python.so", "lib/tare_log.abi3.so"),
+    ("tare-hook-preload", "preload", "libtare_hook.so", "lib/libtare_hook.so"),
+    ("tare-log-library", "preload", "libtare_log.a", "lib/libtare_log.a"),
+    # For the linker, and by the name that programs then look for: a wheel has no links.
+    ("tare-log-library", "preload", "libtare_log.so", "lib/libtare_log.so"),
+    ("tare-log-library", "preload", "libtare_log.so", "lib/libtare_log.so.1"),
 )
-HEADERS = (ROOT / "crates" / "log" / "library" / "include" / "tare_log.h",)
+LOG_LIBRARY = ROOT / "crates" / "log" / "library"
+HEADERS = (ROOT / "include", LOG_LIBRARY / "include")
 
 
 class NativeBuildHook(BuildHookInterface[Any]):
@@ -60,19 +65,29 @@ def build(glibc: str | None = None) -> None:
         command += [argument for name in packages for argument in ("-p", name)]
         if subprocess.run(command, cwd=ROOT, check=False).returncode:
             raise SystemExit(f"the native parts were not built: {' '.join(command)} failed")
-    for _, profile, file, folder in PARTS:
-        _install(target / zig.get(profile, "") / profile / file, folder)
-    for header in HEADERS:
-        _install(header, "include")
+    for _, profile, file, place in PARTS:
+        _install(target / zig.get(profile, "") / profile / file, place)
+    for folder in HEADERS:
+        for header in sorted(folder.rglob("*.h*")):
+            _install(header, f"include/{header.relative_to(folder)}")
+    _pkg_config(NATIVE / "lib" / "pkgconfig" / "tare_log.pc")
 
 
-def _install(file: Path, folder: str) -> None:
-    place = NATIVE / folder
-    place.mkdir(parents=True, exist_ok=True)
+def _install(file: Path, name: str) -> None:
+    place = NATIVE / name
+    place.parent.mkdir(parents=True, exist_ok=True)
     # A running program keeps the old file: replace it, never write into it.
-    fresh = place / f".{file.name}.new"
+    fresh = place.with_name(f".{place.name}.new")
     shutil.copy2(file, fresh)
-    fresh.replace(place / file.name)
+    fresh.replace(place)
+
+
+def _pkg_config(place: Path) -> None:
+    """How compilers find the library of `tare log`."""
+    version = tomllib.loads((ROOT / "Cargo.toml").read_text("utf-8"))["workspace"]["package"]
+    template = (LOG_LIBRARY / "tare_log.pc.in").read_text("utf-8")
+    place.parent.mkdir(parents=True, exist_ok=True)
+    place.write_text(template.replace("@VERSION@", version["version"]), "utf-8")
 
 
 if __name__ == "__main__":

@@ -157,6 +157,24 @@ mod tests {
     use super::*;
     use std::{thread, vec::Vec};
 
+    #[test]
+    fn the_c_header_has_the_same_offsets() {
+        use core::mem::offset_of;
+        let producer = offset_of!(Indices, producer);
+        let ours = [
+            ("head", producer + offset_of!(ProducerLine, head)),
+            ("tail_seen", producer + offset_of!(ProducerLine, tail_seen)),
+            ("lost", producer + offset_of!(ProducerLine, lost)),
+            ("tail", offset_of!(Indices, consumer) + offset_of!(ConsumerLine, tail)),
+        ];
+        let theirs = include_str!("../../../include/tare_shm.h").lines().filter_map(|line| {
+            let rest = line.strip_prefix("TARE_SHM_AT(tare_shm_ring, ")?;
+            let (field, offset) = rest.strip_suffix(");")?.split_once(", ")?;
+            Some((field, offset.parse().unwrap()))
+        });
+        assert!(theirs.eq(ours));
+    }
+
     fn words<const N: usize>() -> [Word; N] {
         [const { Word::new(0) }; N]
     }

@@ -60,6 +60,7 @@ pub fn pause() {
 }
 
 fn make() -> Result<(), Refusal> {
+    settings::read_environment();
     let ring_words = settings::ring_bytes() / 8;
     let (fd, segment) = create(ring_words)?;
     let fd = move_up(fd);

@@ -21,6 +21,7 @@ pub const PATH: usize = 108;
 static RING_BYTES: AtomicUsize = AtomicUsize::new(DEFAULT_RING);
 static PATH_TEXT: [AtomicU8; PATH] = [const { AtomicU8::new(0) }; PATH];
 static IS_TOLD: AtomicBool = AtomicBool::new(false);
+static IS_READ: AtomicBool = AtomicBool::new(false);
 
 /// Bytes of a ring.
 pub fn ring_bytes() -> usize {
@@ -36,8 +37,12 @@ unsafe extern "C" {
     static environ: *const *const c_char;
 }
 
-/// To be called when the program starts, before it can change its environment.
+/// To be called when the program starts, before it can change its environment; and by whoever
+/// comes earlier, as constructors of a program do that the library is a part of.
 pub extern "C" fn read_environment() {
+    if IS_READ.swap(true, Relaxed) {
+        return;
+    }
     if let Some(bytes) = variable(RING).and_then(size) {
         RING_BYTES.store(bytes.clamp(SMALLEST_RING, LARGEST_RING).next_power_of_two(), Relaxed);
     }

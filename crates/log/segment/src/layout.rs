@@ -141,3 +141,71 @@ const _: () = {
     assert!(offset_of!(RingHead, told) == 384);
     assert!(size_of::<RingHead>() == 4096);
 };
+
+#[cfg(test)]
+mod tests {
+    extern crate std;
+    use super::*;
+    use std::vec::Vec;
+    use tare_shm::Header;
+
+    /// Lines such as `TARE_SHM_AT(type, field, offset);` or `#define NAME number`.
+    fn lines(begin: &str) -> Vec<Vec<&'static str>> {
+        include_str!("../../../../include/tare_shm.h")
+            .lines()
+            .filter_map(|line| line.strip_prefix(begin))
+            .map(|rest| rest.split(&[',', '(', ')', ';', ' ']).filter(|word| !word.is_empty()))
+            .map(Iterator::collect)
+            .collect()
+    }
+
+    macro_rules! offsets {
+        ($($name:literal $type:ty: $($field:ident)*),*) => {
+            [$($(($name, stringify!($field), offset_of!($type, $field)),)*)*]
+        };
+    }
+
+    #[test]
+    fn the_c_header_has_the_same_offsets() {
+        let ours = offsets! {
+            "tare_shm_header" Header: magic version kind size owner_start owner_pid,
+            "tare_log_process_channel" Channel: opened tid name_at name_length asked lost count,
+            "tare_log_process" Process: ring_words rings clock first state rings_used
+                channels_used changes names_used is_on unserved socket modes channels names,
+            "tare_log_ring" RingHead: indices owner oldest_tid oldest_name lost_first lost_last
+                told
+        };
+        let theirs = lines("TARE_SHM_AT(");
+        let theirs = theirs.iter().filter(|words| words[0] != "tare_shm_ring").map(|words| {
+            let [name, field, offset] = words[..] else { panic!("{words:?}") };
+            (name, field, offset.parse().unwrap())
+        });
+        assert_eq!(theirs.collect::<Vec<_>>(), ours);
+    }
+
+    #[test]
+    fn the_c_header_has_the_same_sizes_and_numbers() {
+        let sizes = [
+            ("tare_shm_header", size_of::<Header>()),
+            ("tare_shm_ring", size_of::<Indices>()),
+            ("tare_log_process_channel", size_of::<Channel>()),
+            ("tare_log_process", size_of::<Process>()),
+            ("tare_log_ring", size_of::<RingHead>()),
+        ];
+        let theirs = lines("TARE_SHM_SIZE(");
+        let theirs = theirs.iter().map(|words| (words[0], words[1].parse().unwrap()));
+        assert_eq!(theirs.collect::<Vec<_>>(), sizes);
+        let numbers = lines("#define ");
+        let number = |name| numbers.iter().find(|words| words[0] == name).map(|words| words[1]);
+        for (name, ours) in [
+            ("TARE_SHM_KIND_LOG", KIND as usize),
+            ("TARE_LOG_VERSION", VERSION as usize),
+            ("TARE_LOG_CHANNELS", CHANNELS),
+            ("TARE_LOG_NAMES", NAMES),
+        ] {
+            assert_eq!(number(name), Some(&*std::format!("{ours}")), "{name}");
+        }
+        let magic = std::format!("{:#x}u", header::MAGIC);
+        assert_eq!(number("TARE_SHM_MAGIC"), Some(&*magic));
+    }
+}

@@ -235,6 +235,46 @@ mod tests {
         );
     }
 
+    /// What writers in every language are held to (tests/log/test_vector.py).
+    #[test]
+    fn the_vector_is_read_as_it_says() {
+        let text = include_str!("../../../../tests/log/vector.txt");
+        let mut words = Vec::new();
+        let mut said = Vec::new();
+        for line in text.lines().filter(|line| !line.starts_with('#')) {
+            let (record, what) = line.split_once('#').unwrap();
+            let numbers = record.split_whitespace();
+            words.extend(numbers.map(|word| u64::from_str_radix(word, 16).unwrap()));
+            said.push(what.trim());
+        }
+        let told: Vec<_> = read(&words).into_iter().map(|record| tell(record.unwrap())).collect();
+        assert_eq!(told, said);
+    }
+
+    fn tell(record: Record<'_>) -> std::string::String {
+        match record {
+            Record::Short { ticks, channel, payload } => {
+                std::format!("{ticks}: channel {channel}, number {payload}")
+            }
+            Record::Wide { ticks, channel, words, is_number: true, .. } => {
+                std::format!("{ticks}: channel {channel}, number {}", words[0] as i64)
+            }
+            Record::Wide { ticks, channel, words, length, .. } => {
+                let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
+                let text = std::str::from_utf8(&bytes[..length]).unwrap();
+                std::format!("{ticks}: channel {channel}, bytes {text:?}")
+            }
+            Record::Thread { ticks, tid, name } => {
+                let name = name.map(u64::to_le_bytes).concat();
+                let name = std::str::from_utf8(&name).unwrap().trim_end_matches('\0');
+                std::format!("{ticks}: thread {tid}, {name}")
+            }
+            Record::Loss { ticks, lost, first, last } => {
+                std::format!("{ticks}: {lost} lost, from {first} to {last}")
+            }
+        }
+    }
+
     #[test]
     fn a_record_that_is_cut_off_or_unknown_ends_the_reading() {
         let wide = [1, wide_tag(9, 17), 10, 11];

@@ -174,6 +174,11 @@ impl Writer {
         self.ring().map_or(0, |ring| self.head.get().wrapping_sub(ring.indices.tail()))
     }
 
+    /// Whether the longest record might find no room.
+    pub fn is_nearly_full(&self) -> bool {
+        !self.has_room(MARK_WORDS + record::wide_words(record::LONGEST))
+    }
+
     fn has_room(&self, words: usize) -> bool {
         self.capacity().checked_sub(self.used()).is_some_and(|free| free >= words as u64)
     }

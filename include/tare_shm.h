@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The memory that Tare's programs share: what every segment begins with, rings, and the segment
+ * of a program that logs (docs/formats/shm.md, docs/formats/log-segment.md).
+ *
+ * The layout stands here once: this compiler checks each line TARE_SHM_AT and TARE_SHM_SIZE, and
+ * tests hold the writers in every language to the same lines. All of it is written by other
+ * processes at any time: read each field once, atomically, and check it. */
+#ifndef TARE_SHM_H
+#define TARE_SHM_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+#define TARE_SHM_ASSERT(what) static_assert(what, #what)
+#else
+#define TARE_SHM_ASSERT(what) _Static_assert(what, #what)
+#endif
+#define TARE_SHM_AT(type, field, offset) TARE_SHM_ASSERT(offsetof(struct type, field) == offset)
+#define TARE_SHM_SIZE(type, bytes) TARE_SHM_ASSERT(sizeof(struct type) == bytes)
+
+/* The bytes `TAREshm1` in the memory of a little-endian machine. */
+#define TARE_SHM_MAGIC 0x316d687345524154u
+
+#define TARE_SHM_KIND_LOG 3
+
+struct tare_shm_header {
+    uint64_t magic;
+    uint32_t version, kind;
+    uint64_t size;        /* bytes of the whole segment */
+    uint64_t owner_start; /* in clock ticks after boot */
+    uint32_t owner_pid;
+    uint8_t reserved[28];
+};
+TARE_SHM_SIZE(tare_shm_header, 64);
+TARE_SHM_AT(tare_shm_header, magic, 0);
+TARE_SHM_AT(tare_shm_header, version, 8);
+TARE_SHM_AT(tare_shm_header, kind, 12);
+TARE_SHM_AT(tare_shm_header, size, 16);
+TARE_SHM_AT(tare_shm_header, owner_start, 24);
+TARE_SHM_AT(tare_shm_header, owner_pid, 32);
+
+/* The counters of a ring; its words follow where the segment says. */
+struct tare_shm_ring {
+    uint64_t head; /* words written; to be advanced with release order */
+    uint64_t tail_seen;
+    uint64_t lost;
+    uint8_t producer[104];
+    uint64_t tail; /* words read */
+    uint8_t consumer[120];
+};
+TARE_SHM_SIZE(tare_shm_ring, 256);
+TARE_SHM_AT(tare_shm_ring, head, 0);
+TARE_SHM_AT(tare_shm_ring, tail_seen, 8);
+TARE_SHM_AT(tare_shm_ring, lost, 16);
+TARE_SHM_AT(tare_shm_ring, tail, 128);
+
+/* --- A program that logs: one tare_log_process, then so many rings. --- */
+
+#define TARE_LOG_VERSION 1
+#define TARE_LOG_CHANNELS 16384
+#define TARE_LOG_NAMES 4194304
+
+struct tare_log_process_channel {
+    uint32_t opened, tid, name_at, name_length;
+    uint64_t asked[2];
+    uint8_t program[96];
+    uint64_t lost, count;
+    uint8_t counters[112];
+};
+TARE_SHM_SIZE(tare_log_process_channel, 256);
+TARE_SHM_AT(tare_log_process_channel, opened, 0);
+TARE_SHM_AT(tare_log_process_channel, tid, 4);
+TARE_SHM_AT(tare_log_process_channel, name_at, 8);
+TARE_SHM_AT(tare_log_process_channel, name_length, 12);
+TARE_SHM_AT(tare_log_process_channel, asked, 16);
+TARE_SHM_AT(tare_log_process_channel, lost, 128);
+TARE_SHM_AT(tare_log_process_channel, count, 136);
+
+struct tare_log_process {
+    struct tare_shm_header header;
+    uint64_t ring_words; /* a power of two */
+    uint32_t rings, clock;
+    uint64_t first[4];
+    uint8_t owner[16];
+    uint32_t state, rings_used, channels_used, changes, names_used, is_on;
+    uint64_t unserved;
+    uint8_t threads[224];
+    uint8_t socket[128];
+    uint8_t reserved[3584];
+    uint8_t modes[65536];
+    struct tare_log_process_channel channels[TARE_LOG_CHANNELS];
+    uint8_t names[TARE_LOG_NAMES];
+};
+TARE_SHM_SIZE(tare_log_process, 8458240);
+TARE_SHM_AT(tare_log_process, ring_words, 64);
+TARE_SHM_AT(tare_log_process, rings, 72);
+TARE_SHM_AT(tare_log_process, clock, 76);
+TARE_SHM_AT(tare_log_process, first, 80);
+TARE_SHM_AT(tare_log_process, state, 128);
+TARE_SHM_AT(tare_log_process, rings_used, 132);
+TARE_SHM_AT(tare_log_process, channels_used, 136);
+TARE_SHM_AT(tare_log_process, changes, 140);
+TARE_SHM_AT(tare_log_process, names_used, 144);
+TARE_SHM_AT(tare_log_process, is_on, 148);
+TARE_SHM_AT(tare_log_process, unserved, 152);
+TARE_SHM_AT(tare_log_process, socket, 384);
+TARE_SHM_AT(tare_log_process, modes, 4096);
+TARE_SHM_AT(tare_log_process, channels, 69632);
+TARE_SHM_AT(tare_log_process, names, 4263936);
+
+/* What stands before the words of each ring. */
+struct tare_log_ring {
+    struct tare_shm_ring indices;
+    uint32_t owner, oldest_tid;
+    uint64_t oldest_name[2];
+    uint64_t lost_first, lost_last;
+    uint8_t threads[88];
+    uint64_t told;
+    uint8_t reserved[3704];
+};
+TARE_SHM_SIZE(tare_log_ring, 4096);
+TARE_SHM_AT(tare_log_ring, indices, 0);
+TARE_SHM_AT(tare_log_ring, owner, 256);
+TARE_SHM_AT(tare_log_ring, oldest_tid, 260);
+TARE_SHM_AT(tare_log_ring, oldest_name, 264);
+TARE_SHM_AT(tare_log_ring, lost_first, 280);
+TARE_SHM_AT(tare_log_ring, lost_last, 288);
+TARE_SHM_AT(tare_log_ring, told, 384);
+
+/* Records: a word of ticks, a word of kind, channel and payload, and of some kinds more. */
+enum tare_log_record {
+    TARE_LOG_RECORD_SHORT = 1,
+    TARE_LOG_RECORD_WIDE = 2,
+    TARE_LOG_RECORD_CONTROL = 3,
+    TARE_LOG_RECORD_CHANNEL_SHIFT = 2,
+    TARE_LOG_RECORD_PAYLOAD_SHIFT = 18,
+    /* In the length of a wide record: its payload is one number. */
+    TARE_LOG_RECORD_NUMBER = 1048576,
+};
+
+#endif
