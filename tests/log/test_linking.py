@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The library is found by pkg-config, links with every compiler, and is no burden to strict ones."""
+"""The library is found by pkg-config and links with every compiler, strict ones too."""
 
 import os
 import shutil
@@ -43,7 +43,7 @@ def test_a_program_is_linked(
     path = subprocess.check_output([TARE_LOG, "path"], text=True).strip()
     flags = configured(Path(path), "--cflags")
     if kind == "shared":
-        libraries = configured(Path(path), "--libs") + [f"-Wl,-rpath,{path}/lib"]
+        libraries = [*configured(Path(path), "--libs"), f"-Wl,-rpath,{path}/lib"]
     else:
         libraries = [f"{path}/lib/libtare_log.a"]
     language = ["-x", "c++"] if "+" in compiler else []
