@@ -116,8 +116,8 @@ struct tare_log_ring {
     uint64_t oldest_name[2];
     uint64_t lost_first, lost_last;
     uint8_t threads[88];
-    uint64_t told;
-    uint8_t reserved[3704];
+    uint64_t told, writing_to, writing_told;
+    uint8_t reserved[3688];
 };
 TARE_SHM_SIZE(tare_log_ring, 4096);
 TARE_SHM_AT(tare_log_ring, indices, 0);
@@ -127,6 +127,8 @@ TARE_SHM_AT(tare_log_ring, oldest_name, 264);
 TARE_SHM_AT(tare_log_ring, lost_first, 280);
 TARE_SHM_AT(tare_log_ring, lost_last, 288);
 TARE_SHM_AT(tare_log_ring, told, 384);
+TARE_SHM_AT(tare_log_ring, writing_to, 392);
+TARE_SHM_AT(tare_log_ring, writing_told, 400);
 
 /* Records: a word of ticks, a word of kind, channel and payload, and of some kinds more. */
 enum tare_log_record {

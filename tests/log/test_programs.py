@@ -3,8 +3,9 @@
 
 import json
 import os
+import struct
 import subprocess
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -14,11 +15,16 @@ Compiled = Callable[[str], Path]
 
 
 def logged(
-    compiled: Compiled, folder: Path, name: str, *arguments: object, **variables: str
+    compiled: Compiled,
+    folder: Path,
+    name: str,
+    *arguments: object,
+    options: tuple[str, ...] = (),
+    **variables: str,
 ) -> tuple[list[Row], str, dict[str, int]]:
     """The rows, the program's own output, and what tare-log counts."""
     file = folder / "events.log"
-    command = [TARE_LOG, "run", "--out", file, "--json", "--", compiled(name), *arguments]
+    command = [TARE_LOG, "run", *options, "--out", file, "--json", "--", compiled(name), *arguments]
     done = subprocess.run(
         [str(word) for word in command],
         capture_output=True,
@@ -90,3 +96,32 @@ def test_losses_are_counted_exactly(compiled: Compiled, tmp_path: Path, policy: 
     assert lost > 0
     # What was logged last is lost where new events are, and there where old ones are.
     assert (kept[-1] == events * bursts - 1) or policy == "drop"
+
+
+@pytest.mark.parametrize("options", [(), ("--codec", "lz4", "--workers", "3")])
+def test_channels_have_their_own_codecs(
+    compiled: Compiled, tmp_path: Path, options: tuple[str, ...]
+) -> None:
+    """They are compressed apart, and read again in the order in which they were logged."""
+    events = 300_000
+    rows, _, totals = logged(compiled, tmp_path, "codecs", events, options=options)
+    expected = [("seven" if n % 100 == 7 else str(n * n), f"codec {n % 5}") for n in range(events)]
+    assert [(row.payload, row.channel) for row in rows] == expected
+    assert totals["events"] == events
+    parts = [codecs for codecs in codecs_of((tmp_path / "events.log").read_bytes()) if codecs]
+    usual = 3 if options else 2
+    assert parts
+    assert all(codecs[0] == usual and sorted(codecs[1:]) == [1, 2, 3, 4] for codecs in parts)
+
+
+def codecs_of(file: bytes) -> Iterator[list[int]]:
+    """By block of events in parts, the codecs of its parts (docs/formats/log.md)."""
+    place = 0
+    while place < len(file):
+        magic, kind, codec, stored = struct.unpack_from("<4s4xHHI", file, place)
+        assert magic == b"TLBK"
+        content = place + 96
+        if (kind, codec) == (4, 0):
+            (count,) = struct.unpack_from("<I", file, content)
+            yield [struct.unpack_from("<I", file, content + 4 + 12 * n)[0] for n in range(count)]
+        place = content + stored

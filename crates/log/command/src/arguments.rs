@@ -41,9 +41,12 @@ pub struct Run {
     /// The file; what it has is kept, and more is added
     #[arg(long, short, value_name = "FILE", default_value = "tare.log")]
     pub out: PathBuf,
-    /// How events are compressed
+    /// How events are compressed whose channel does not say
     #[arg(long, value_enum, default_value_t = Compression::Zstd)]
     pub codec: Compression,
+    /// Threads that compress; with 0 the one that collects does it
+    #[arg(long, value_name = "N", default_value_t = 0, value_parser = clap::value_parser!(u8).range(0..=64))]
+    pub workers: u8,
     /// Print at the end, on stderr, what was collected and lost, as one JSON object
     #[arg(long)]
     pub json: bool,
@@ -60,9 +63,12 @@ pub struct Collect {
     /// Where programs find the collector
     #[arg(long, value_name = "SOCKET")]
     pub socket: PathBuf,
-    /// How events are compressed
+    /// How events are compressed whose channel does not say
     #[arg(long, value_enum, default_value_t = Compression::Zstd)]
     pub codec: Compression,
+    /// Threads that compress; with 0 the one that collects does it
+    #[arg(long, value_name = "N", default_value_t = 0, value_parser = clap::value_parser!(u8).range(0..=64))]
+    pub workers: u8,
     /// Print at the end, on stderr, what was collected and lost, as one JSON object
     #[arg(long)]
     pub json: bool,
@@ -73,6 +79,7 @@ pub enum Compression {
     None,
     Zstd,
     Lz4,
+    Lzo1x,
 }
 
 impl From<Compression> for Codec {
@@ -81,6 +88,7 @@ impl From<Compression> for Codec {
             Compression::None => Self::None,
             Compression::Zstd => Self::Zstd,
             Compression::Lz4 => Self::Lz4,
+            Compression::Lzo1x => Self::Lzo1x,
         }
     }
 }

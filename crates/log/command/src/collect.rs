@@ -2,7 +2,8 @@
 use crate::door::{Door, Guest};
 use crate::orphans;
 use crate::output::Output;
-use crate::target::{Obstacle, Scratch, Target, Totals};
+use crate::press::Press;
+use crate::target::{Obstacle, Target, Totals};
 use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
@@ -28,8 +29,8 @@ const RETRY: Duration = Duration::from_millis(500);
 pub struct Collector {
     door: Door,
     output: Output,
+    press: Press,
     targets: Vec<Target>,
-    scratch: Scratch,
     clocks: Option<Instant>,
     pause: Duration,
     stuck: Option<Instant>,
@@ -38,12 +39,12 @@ pub struct Collector {
 }
 
 impl Collector {
-    pub fn new(door: Door, output: Output) -> Self {
+    pub fn new(door: Door, output: Output, press: Press) -> Self {
         Self {
             door,
             output,
+            press,
             targets: Vec::new(),
-            scratch: Scratch::default(),
             clocks: None,
             pause: SHORTEST,
             stuck: None,
@@ -62,10 +63,11 @@ impl Collector {
 
     /// Everything once; then how long to wait.
     pub fn turn(&mut self) -> Duration {
+        self.open_door();
         if self.stuck.is_some_and(|since| since.elapsed() < RETRY) {
             return LONGEST;
         }
-        match self.try_turn() {
+        match self.move_events() {
             Ok(pause) => {
                 if self.stuck.take().is_some() {
                     say("the file can be written again");
@@ -85,45 +87,77 @@ impl Collector {
         }
     }
 
-    fn try_turn(&mut self) -> io::Result<Duration> {
-        if self.clocks.is_none_or(|last| last.elapsed() >= CLOCKS) {
-            self.output.clock()?;
-            self.clocks = Some(Instant::now());
-        }
+    /// Whoever has come is let in, whether or not the file can be written.
+    fn open_door(&mut self) {
         while let Some(guest) = self.door.next() {
             match guest {
                 Ok(guest) => self.receive(guest),
                 Err(error) => say(format_args!("a program could not be received: {error}")),
             }
         }
-        let mut fullest: f64 = 0.0;
+    }
+
+    fn move_events(&mut self) -> io::Result<Duration> {
+        if self.clocks.is_none_or(|last| last.elapsed() >= CLOCKS) {
+            self.output.clock()?;
+            self.clocks = Some(Instant::now());
+        }
+        let mut batches = 0;
         let mut place = 0;
         while place < self.targets.len() {
-            let target = &mut self.targets[place];
             // Asked before the rings are looked at: nothing follows what is found then.
-            let has_ended = target.has_ended();
-            loop {
-                let full = target.drain(&mut self.output, &mut self.scratch, has_ended)?;
-                fullest = fullest.max(full);
-                if !has_ended || full == 0.0 {
-                    break;
-                }
-            }
+            let has_ended = self.targets[place].has_ended();
+            batches += self.copy(place, has_ended)?;
             if has_ended {
-                target.end(&mut self.output, &mut self.scratch, false)?;
+                while self.copy(place, true)? > 0 {}
+                self.targets[place].end(&mut self.output, &mut self.press, false)?;
                 self.add_up(place);
             } else {
                 place += 1;
             }
         }
-        self.pause = if fullest > URGENT {
+        self.write(false)?;
+        self.pause = if self.targets.iter_mut().any(|target| target.fullness() > URGENT) {
             Duration::ZERO
-        } else if fullest > 0.0 {
+        } else if batches > 0 || !self.press.is_empty() {
             SHORTEST
         } else {
             (self.pause.max(SHORTEST) * 2).min(LONGEST)
         };
         Ok(self.pause)
+    }
+
+    /// Copies what one target has, a batch of each ring, and writes what is compressed; all of
+    /// it where `all`. Says how many batches there were.
+    fn copy(&mut self, place: usize, all: bool) -> io::Result<usize> {
+        self.targets[place].introduce(&mut self.output)?;
+        let mut batches = 0;
+        for ring in 0..self.targets[place].used_rings() {
+            while !self.press.has_room() {
+                self.write_first(true)?;
+            }
+            batches += usize::from(self.targets[place].copy(ring, &mut self.press, all)?);
+            self.write(false)?;
+        }
+        self.write(all)?;
+        Ok(batches)
+    }
+
+    /// Writes what is compressed; with `wait` all that was copied.
+    fn write(&mut self, wait: bool) -> io::Result<()> {
+        while self.write_first(wait)? {}
+        Ok(())
+    }
+
+    /// The oldest batch. It is kept where the file cannot be written.
+    fn write_first(&mut self, wait: bool) -> io::Result<bool> {
+        let Some(pressed) = self.press.first(wait)? else { return Ok(false) };
+        let number = pressed.batch.target;
+        if let Some(target) = self.targets.iter_mut().find(|target| target.number() == number) {
+            target.write(&mut self.output, pressed)?;
+        }
+        self.press.take();
+        Ok(true)
     }
 
     fn receive(&mut self, guest: Guest) {
@@ -137,7 +171,8 @@ impl Collector {
     }
 
     fn adopt(&mut self, segment: OwnedFd, pid: u32, connection: Option<UnixStream>) {
-        match Target::adopt(segment, pid, connection, self.output.next_process()) {
+        let (number, codec) = (self.output.next_process(), self.output.codec);
+        match Target::adopt(segment, pid, connection, number, codec) {
             Ok(mut target) => {
                 target.welcome();
                 self.targets.push(target);
@@ -173,7 +208,8 @@ impl Collector {
     pub fn finish(&mut self) -> io::Result<()> {
         let begin = Instant::now();
         loop {
-            let pause = self.try_turn()?;
+            self.open_door();
+            let pause = self.move_events()?;
             let is_empty = self.targets.is_empty() || pause >= LONGEST;
             if is_empty || begin.elapsed() > Duration::from_secs(1) {
                 break;
@@ -181,9 +217,8 @@ impl Collector {
             thread::sleep(pause);
         }
         while let Some(place) = self.targets.len().checked_sub(1) {
-            let target = &mut self.targets[place];
-            target.drain(&mut self.output, &mut self.scratch, true)?;
-            target.end(&mut self.output, &mut self.scratch, true)?;
+            self.copy(place, true)?;
+            self.targets[place].end(&mut self.output, &mut self.press, true)?;
             self.add_up(place);
         }
         self.output.clock()

@@ -5,7 +5,7 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 use tare_command::{Failure, ResultExt, say};
 use tare_log_file::{
-    Block, Channels, Clock, Columns, Event, Item, Kind, Mark, Payload, ProcessInfo, Reader,
+    Block, Channels, Clock, Event, Events, Item, Kind, Mark, Payload, ProcessInfo, Reader,
 };
 use tare_log_segment::ChannelId;
 
@@ -94,26 +94,29 @@ impl Log {
         let failed = |error| Ended::Failed(Failure::work(format_args!("{error}")));
         let mut seen = HashMap::new();
         for block in Reader::new(File::open(&self.path).map_err(failed)?) {
-            let Block { header, content } = block.map_err(failed)?;
+            let block = block.map_err(failed)?;
+            let header = &block.header;
             if header.kind != Kind::Events {
                 continue;
             }
-            let Ok(content) = header.codec.unpack(&content, header.raw as usize) else {
+            // Who took over from a collector that died writes again what that had not freed,
+            // the same words in one block.
+            let ring = (self.segment(header.process), header.ring);
+            let known = seen.entry(ring).or_insert(0);
+            if header.from < header.to && header.to <= *known {
+                continue;
+            }
+            *known = header.to.max(*known);
+            let Ok(events) = Events::of(&block) else {
                 say("a block of events cannot be unpacked, though its checksum is right");
                 continue;
             };
-            let Ok(items) = Columns::read(&content).and_then(|columns| columns.items()) else {
+            let Ok(items) = events.items() else {
                 say("a block of events cannot be read, though its checksum is right");
                 continue;
             };
             let (mut tid, mut name) = (header.tid, header.thread);
-            // Who took over from a collector that died may have written again what that had.
-            let ring = (self.segment(header.process), header.ring);
-            let known = seen.entry(ring).or_insert(0);
-            let mut at = header.from;
             for item in items {
-                let is_known = at < *known;
-                at += item.words() as u64;
                 let (ticks, what) = match item {
                     Item::Event(Event { ticks, channel, payload }) => {
                         let channel = self.channel(header.process, channel);
@@ -127,12 +130,9 @@ impl Log {
                         continue;
                     }
                 };
-                if !is_known {
-                    let row = self.row(header.process, (tid, &name), ticks, what);
-                    each(row).map_err(Ended::Enough)?;
-                }
+                let row = self.row(header.process, (tid, &name), ticks, what);
+                each(row).map_err(Ended::Enough)?;
             }
-            *known = header.to.max(*known);
         }
         Ok(())
     }

@@ -8,6 +8,7 @@ mod dump;
 mod log;
 mod orphans;
 mod output;
+mod press;
 mod ring;
 mod run;
 mod target;

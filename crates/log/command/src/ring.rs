@@ -1,21 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0
 use std::os::fd::RawFd;
-use std::sync::atomic::Ordering::{Acquire, Relaxed};
+use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::sync::atomic::fence;
 use std::time::{Duration, Instant};
+use tare_log_file::Summary;
 use tare_log_segment::layout::{RingHead, ring_at, ring_size};
-use tare_log_segment::record::{Records, loss_record};
+use tare_log_segment::record::{Records, loss_record, whole};
 use tare_shm::{Access, Fill, Segment, Word};
 
 /// Words that become one block: 64 Ki events.
 const BATCH: usize = 1 << 17;
+/// So much of a ring is a block, too: at its first eighth a writer wakes the collector.
+const SHARE: usize = 8;
 /// Events wait no longer for others to be compressed with.
-const PATIENCE: Duration = Duration::from_millis(100);
+const PATIENCE: Duration = Duration::from_millis(50);
 
 /// A ring of a program that logs.
 pub struct Ring {
     part: Segment,
     words: usize,
+    /// Words before this one were copied, those behind the tail are on their way to the file.
+    read: u64,
+    /// Where the block ends that a collector before this one may have written.
+    until: Option<u64>,
     /// When something was first seen in it.
     since: Option<Instant>,
     /// The thread whose events are the oldest.
@@ -28,13 +35,26 @@ impl Ring {
     pub fn map(fd: RawFd, place: usize, words: usize) -> Option<Self> {
         let (offset, size) = (ring_at(place, words), ring_size(words));
         let part = Segment::part(fd, offset, size, Access::ReadWrite, Fill::Later).ok()?;
-        let mut ring = Self { part, words, since: None, tid: 0, thread: [0; 16] };
-        let (head, _) = ring.parts();
-        let (tid, name) = (head.oldest_tid.load(Relaxed), head.oldest_name.each_ref());
-        let name = name.map(|half| half.load(Relaxed).to_le_bytes());
-        ring.tid = tid;
-        ring.thread.copy_from_slice(name.as_flattened());
+        let mut ring =
+            Self { part, words, read: 0, until: None, since: None, tid: 0, thread: [0; 16] };
+        ring.take_over();
         Some(ring)
+    }
+
+    /// Goes on where another collector has ended.
+    fn take_over(&mut self) {
+        let (head, words) = self.parts();
+        let tid = head.oldest_tid.load(Relaxed);
+        let name = head.oldest_name.each_ref().map(|half| half.load(Relaxed).to_le_bytes());
+        let tail = head.indices.tail();
+        let ahead = head.writing_to.load(Acquire).wrapping_sub(tail);
+        let until = (1..=words.len() as u64).contains(&ahead).then(|| tail.wrapping_add(ahead));
+        if ahead == 0 {
+            // It was freed, and the other died before it could say what that told of.
+            head.told.fetch_max(head.writing_told.load(Relaxed), Relaxed);
+        }
+        self.thread.copy_from_slice(name.as_flattened());
+        (self.tid, self.read, self.until) = (tid, tail, until);
     }
 
     fn parts(&self) -> (&RingHead, &[Word]) {
@@ -44,35 +64,58 @@ impl Ring {
         (head.expect("it was mapped whole"), words.expect("it was mapped whole"))
     }
 
-    /// How full it is, from 0 to 1, and whether it is time to take what is there: with `all`
-    /// always, else when it makes a block or has waited.
-    pub fn look(&mut self, all: bool) -> (f64, bool) {
-        let (head, _) = self.parts();
-        let tail = head.indices.tail();
-        let ready = head.indices.head().load(Acquire).wrapping_sub(tail);
-        if ready > self.words as u64 {
-            // A thread has overwritten between the two looks: then the tail is another by now.
-            // Else no writer does so, and what is there is given up.
-            let _ = head.indices.free(tail, tail.wrapping_add(ready));
-        }
-        if ready == 0 || ready > self.words as u64 {
-            self.since = None;
-            return (0.0, false);
-        }
-        let since = *self.since.get_or_insert_with(Instant::now);
-        let is_much = ready as usize >= BATCH.min(self.words / 4);
-        (ready as f64 / self.words as f64, all || is_much || since.elapsed() >= PATIENCE)
+    /// How full it is, from 0 to 1, with what was copied and is not yet in the file.
+    pub fn fullness(&self) -> f64 {
+        let (head, words) = self.parts();
+        let used = head.indices.head().load(Acquire).wrapping_sub(head.indices.tail());
+        used.min(words.len() as u64) as f64 / words.len() as f64
     }
 
-    /// Copies the oldest words, up to a batch, to `out`, which is cleared; says the place of the
-    /// first. They stay in the ring.
+    /// Words that were not copied yet.
+    fn ready(&mut self) -> usize {
+        let (head, words) = self.parts();
+        let size = words.len() as u64;
+        let tail = head.indices.tail();
+        let used = head.indices.head().load(Acquire).wrapping_sub(tail);
+        if used > size {
+            // A thread has overwritten between the two looks: then the tail is another by now.
+            // Else no writer does so, and what is there is given up.
+            let _ = head.indices.free(tail, tail.wrapping_add(used));
+            self.read = tail.wrapping_add(used);
+            return 0;
+        }
+        // A thread that overwrites may be ahead of this end; no other way leads out of here.
+        let copied = self.read.wrapping_sub(tail);
+        if copied > used {
+            self.read = tail;
+            return used as usize;
+        }
+        (used - copied) as usize
+    }
+
+    /// Whether it is time to take what is there: with `all` always, else when it makes a block
+    /// or has waited.
+    pub fn is_time(&mut self, all: bool) -> bool {
+        let ready = self.ready();
+        if ready == 0 {
+            self.since = None;
+            return false;
+        }
+        let since = *self.since.get_or_insert_with(Instant::now);
+        let is_much = ready >= BATCH.min(self.words / SHARE);
+        all || is_much || self.until.is_some() || since.elapsed() >= PATIENCE
+    }
+
+    /// Copies the next words, up to a batch of whole records, to `out`, which is cleared; says
+    /// the place of the first. They stay in the ring.
     pub fn copy(&mut self, out: &mut Vec<u64>) -> u64 {
         self.since = None;
+        let ready = self.ready();
+        let from = self.read;
+        let left = self.until.take().map_or(usize::MAX, |until| until.wrapping_sub(from) as usize);
+        let count = ready.min(BATCH).min(left);
         let (head, words) = self.parts();
-        let tail = head.indices.tail();
-        let ready = head.indices.head().load(Acquire).wrapping_sub(tail) as usize;
-        let count = ready.min(BATCH).min(words.len());
-        let first = tail as usize & (words.len() - 1);
+        let first = from as usize & (words.len() - 1);
         let until_end = count.min(words.len() - first);
         out.clear();
         for words in [&words[first..first + until_end], &words[..count - until_end]] {
@@ -80,9 +123,16 @@ impl Ring {
         }
         // Behind the tail as it is after the copying no thread has written meanwhile.
         fence(Acquire);
-        let overtaken = head.indices.tail().wrapping_sub(tail);
+        let passed = head.indices.tail().wrapping_sub(from);
+        let overtaken = if (passed as i64) < 0 { 0 } else { passed };
         out.drain(..(overtaken as usize).min(out.len()));
-        tail.wrapping_add(overtaken)
+        if count < ready {
+            let whole = whole(out);
+            out.truncate(if whole == 0 { out.len() } else { whole });
+        }
+        let from = from.wrapping_add(overtaken);
+        self.read = from.wrapping_add(out.len() as u64);
+        from
     }
 
     /// Events lost that the file tells of.
@@ -90,18 +140,20 @@ impl Ring {
         self.parts().0.told.load(Relaxed)
     }
 
+    /// A block is about to be written that ends before the word at `to`, and with which the
+    /// file will tell of `told` losses.
+    pub fn writing(&self, to: u64, told: u64) {
+        let (head, _) = self.parts();
+        head.writing_told.store(told, Relaxed);
+        head.writing_to.store(to, Release);
+    }
+
     /// The words from `from` on, a copy of which is `words`, are in the file, which now tells of
     /// `told` losses.
-    pub fn free(
-        &mut self,
-        from: u64,
-        words: &[u64],
-        mut told: u64,
-        thread: Option<(u32, [u8; 16])>,
-    ) {
-        (self.tid, self.thread) = thread.unwrap_or((self.tid, self.thread));
+    pub fn free(&mut self, from: u64, words: &[u64], mut told: u64, summary: &Summary) {
+        (self.tid, self.thread) = summary.thread.unwrap_or((self.tid, self.thread));
         let (head, _) = self.parts();
-        if let Some((tid, name)) = thread {
+        if let Some((tid, name)) = summary.thread {
             head.oldest_tid.store(tid, Relaxed);
             for (place, half) in head.oldest_name.iter().zip(name.chunks_exact(8)) {
                 place.store(u64::from_le_bytes(half.try_into().unwrap_or_default()), Relaxed);

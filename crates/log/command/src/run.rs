@@ -3,6 +3,7 @@ use crate::arguments;
 use crate::collect::Collector;
 use crate::door::Door;
 use crate::output::Output;
+use crate::press::Press;
 use std::os::fd::{AsFd, AsRawFd};
 use std::path::PathBuf;
 use std::process::{Command, ExitCode, ExitStatus};
@@ -20,7 +21,8 @@ pub fn run(arguments: &arguments::Run) -> Result<ExitCode, Failure> {
     let socket = own_socket();
     let door = Door::open(&socket)?;
     let output = Output::open(&arguments.out, arguments.codec.into())?;
-    let mut collector = Collector::new(door, output);
+    let press = Press::new(arguments.workers.into()).or_failed("--workers")?;
+    let mut collector = Collector::new(door, output, press);
     let mut command = Command::new(&arguments.command[0]);
     command.args(&arguments.command[1..]).env(VARIABLE, &socket);
     let name = arguments.command[0].to_string_lossy();
@@ -47,7 +49,8 @@ pub fn collect(arguments: &arguments::Collect) -> Result<ExitCode, Failure> {
     let signals = Signals::take(SIGNALS).or_failed("signals")?;
     let door = Door::open(&arguments.socket)?;
     let output = Output::open(&arguments.out, arguments.codec.into())?;
-    let mut collector = Collector::new(door, output);
+    let press = Press::new(arguments.workers.into()).or_failed("--workers")?;
+    let mut collector = Collector::new(door, output, press);
     collector.take_over();
     loop {
         let pause = collector.turn();

@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 use crate::output::Output;
+use crate::press::{Batch, Press, Pressed};
 use crate::ring::Ring;
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::os::unix::net::UnixStream;
+use std::sync::Arc;
 use std::sync::atomic::Ordering::{Acquire, Relaxed};
 use tare_log_file::{
-    Channels, Codec, Encoder, End, Header, How, Kind, OpenedChannel, ProcessInfo, Summary,
+    Channels, Codec, Codecs, End, Header, How, Kind, OpenedChannel, Packed, ProcessInfo,
 };
 use tare_log_segment::layout::{
     KIND, LARGEST_RING, MOST_RINGS, Process, SMALLEST_RING, VERSION, state,
@@ -32,6 +34,7 @@ pub struct Target {
     changes: Option<u32>,
     /// What the file knows of channels.
     known: HashMap<ChannelId, Configuration>,
+    codecs: Arc<Codecs>,
     pub totals: Totals,
 }
 
@@ -40,23 +43,6 @@ pub struct Totals {
     pub events: u64,
     pub lost: u64,
     pub unserved: u64,
-}
-
-/// Buffers that all targets share.
-#[derive(Default)]
-pub struct Scratch {
-    words: Vec<u64>,
-    columns: Vec<u8>,
-    encoder: Encoder,
-}
-
-impl Scratch {
-    /// The words as columns, and these as they are stored.
-    fn pack(&mut self, told: &mut u64, codec: Codec) -> io::Result<(Summary, Vec<u8>)> {
-        self.columns.clear();
-        let summary = self.encoder.encode(&self.words, told, &mut self.columns);
-        Ok((summary, codec.pack(&self.columns)?))
-    }
 }
 
 /// Why a segment is not collected from.
@@ -79,6 +65,7 @@ impl Target {
         pid: u32,
         connection: Option<UnixStream>,
         number: u32,
+        codec: Codec,
     ) -> Result<Self, Obstacle> {
         let raw = fd.as_raw_fd();
         let mapped = size_of::<Process>();
@@ -106,6 +93,7 @@ impl Target {
             is_named: false,
             changes: None,
             known: HashMap::new(),
+            codecs: Arc::new(Codecs { usual: codec, ..Codecs::default() }),
             totals: Totals::default(),
         };
         process.is_on.store(1, Relaxed);
@@ -158,7 +146,7 @@ impl Target {
     }
 
     /// Writes what the process is, once, and the channels that were opened or changed.
-    fn introduce(&mut self, output: &mut Output) -> io::Result<()> {
+    pub fn introduce(&mut self, output: &mut Output) -> io::Result<()> {
         if !self.is_named {
             let about = serde_json::to_vec(&self.about()).unwrap_or_default();
             output.note(Kind::Process, self.number, &about)?;
@@ -190,123 +178,132 @@ impl Target {
             output.note(Kind::Channels, self.number, &text)?;
         }
         self.known.extend(known);
+        self.choose_codecs();
         self.changes = Some(changes);
         Ok(())
     }
 
-    /// Moves events from rings into the file; all of them where `all`, else those that make a
-    /// block or have waited. Says how full the fullest ring was, from 0 to 1.
-    pub fn drain(
-        &mut self,
-        output: &mut Output,
-        scratch: &mut Scratch,
-        all: bool,
-    ) -> io::Result<f64> {
-        self.introduce(output)?;
-        let used = (self.process().rings_used.load(Acquire) as usize).min(MOST_RINGS);
-        let mut fullest: f64 = 0.0;
-        for place in 0..used {
-            fullest = fullest.max(self.drain_ring(place, output, scratch, all)?);
+    fn choose_codecs(&mut self) {
+        let usual = self.codecs.usual;
+        let mut others = Vec::new();
+        for (id, configuration) in &self.known {
+            if let Some(codec) = configuration.codec.filter(|codec| *codec != usual) {
+                let id = usize::from(*id);
+                others.resize(others.len().max(id + 1), usual);
+                others[id] = codec;
+            }
         }
-        Ok(fullest)
+        self.codecs = Arc::new(Codecs { usual, others });
     }
 
-    fn drain_ring(
-        &mut self,
-        place: usize,
-        output: &mut Output,
-        scratch: &mut Scratch,
-        all: bool,
-    ) -> io::Result<f64> {
-        let (fd, words) = (self.fd.as_raw_fd(), self.ring_words);
+    /// What the file knows this process by.
+    pub fn number(&self) -> u32 {
+        self.number
+    }
+
+    /// Copies events out of the ring at `place`: all where `all`, else those that make a block or
+    /// have waited. Says whether there were any; the press must have room.
+    pub fn copy(&mut self, place: usize, press: &mut Press, all: bool) -> io::Result<bool> {
+        let Some(ring) = self.ring(place) else { return Ok(false) };
+        if !ring.is_time(all) {
+            return Ok(false);
+        }
+        let mut words = press.memory();
+        let from = ring.copy(&mut words);
+        if words.is_empty() {
+            press.give_back(words);
+            return Ok(false);
+        }
+        let codecs = self.codecs.clone();
+        press.add(Batch { target: self.number, ring: place, from, words, codecs })?;
+        Ok(true)
+    }
+
+    /// Rings that ever had an owner are below this number.
+    pub fn used_rings(&self) -> usize {
+        (self.process().rings_used.load(Acquire) as usize).min(MOST_RINGS)
+    }
+
+    fn ring(&mut self, place: usize) -> Option<&mut Ring> {
         let slot = &mut self.rings[place];
         if slot.is_none() {
-            *slot = Ring::map(fd, place, words);
+            *slot = Ring::map(self.fd.as_raw_fd(), place, self.ring_words);
         }
-        let Some(ring) = slot else { return Ok(0.0) };
-        let (fullness, is_time) = ring.look(all);
-        if !is_time {
-            return Ok(fullness);
-        }
-        let from = ring.copy(&mut scratch.words);
-        if scratch.words.is_empty() {
-            return Ok(fullness);
-        }
+        slot.as_mut()
+    }
+
+    /// How full the fullest ring is, from 0 to 1.
+    pub fn fullness(&mut self) -> f64 {
+        let rings = 0..self.used_rings();
+        rings.filter_map(|place| self.ring(place).map(|ring| ring.fullness())).fold(0.0, f64::max)
+    }
+
+    /// Writes a batch of this target, and frees its words.
+    pub fn write(&mut self, output: &mut Output, pressed: &Pressed) -> io::Result<()> {
+        let Pressed { batch, packed } = pressed;
+        let number = self.number;
+        let Some(ring) = self.ring(batch.ring) else { return Ok(()) };
         let before = ring.told();
-        let mut told = before;
-        let (summary, stored) = scratch.pack(&mut told, output.codec)?;
-        // A batch may end within a record; words that are none are given up.
-        let taken = if summary.words == 0 { scratch.words.len() } else { summary.words };
-        let header = Header {
-            from,
-            to: from.wrapping_add(taken as u64),
-            ..header(self.number, place, ring, &summary, scratch.columns.len(), output.codec)
-        };
-        output.block(header, &stored)?;
-        ring.free(from, &scratch.words[..taken], told, summary.thread);
-        self.totals.events += u64::from(summary.events);
+        let told = packed.summary.lost.map_or(before, |lost| lost.max(before));
+        let to = batch.from.wrapping_add(batch.words.len() as u64);
+        ring.writing(to, told);
+        let header = header(number, batch.ring, ring, packed);
+        output.block(Header { from: batch.from, to, ..header }, &packed.stored)?;
+        ring.free(batch.from, &batch.words, told, &packed.summary);
+        self.totals.events += u64::from(packed.summary.events);
         self.totals.lost += told - before;
-        Ok(fullness)
+        Ok(())
     }
 
     /// Writes what was lost after the last event of each ring, which no record tells of.
-    fn last_losses(&mut self, output: &mut Output, scratch: &mut Scratch) -> io::Result<()> {
+    fn last_losses(&mut self, output: &mut Output, press: &mut Press) -> io::Result<()> {
         for (place, ring) in self.rings.iter_mut().enumerate() {
             let Some(ring) = ring else { continue };
             let Some((from, record)) = ring.last_loss() else { continue };
             let before = ring.told();
-            let mut told = before;
-            scratch.words.clear();
-            scratch.words.extend(record);
-            let (summary, stored) = scratch.pack(&mut told, output.codec)?;
-            let header =
-                header(self.number, place, ring, &summary, scratch.columns.len(), output.codec);
-            output.block(Header { from, to: from, ..header }, &stored)?;
-            ring.free(from, &[], told, None);
+            let packed = press.pack(&record, &self.codecs)?;
+            let told = packed.summary.lost.map_or(before, |lost| lost.max(before));
+            ring.writing(from, told);
+            let header = header(self.number, place, ring, &packed);
+            output.block(Header { from, to: from, ..header }, &packed.stored)?;
+            ring.free(from, &[], told, &packed.summary);
             self.totals.lost += told - before;
         }
         Ok(())
     }
 
     /// The last that is written of a process, whose events are all in the file.
-    pub fn end(
-        &mut self,
-        output: &mut Output,
-        scratch: &mut Scratch,
-        is_left: bool,
-    ) -> io::Result<()> {
-        self.last_losses(output, scratch)?;
+    pub fn end(&mut self, output: &mut Output, press: &mut Press, is_left: bool) -> io::Result<()> {
+        self.last_losses(output, press)?;
         let process = self.process();
         let how = match process.state.load(Acquire) {
             _ if is_left => How::Left,
             state::FINISHED => How::Finished,
             _ => How::Ended,
         };
+        let of_channels = process.opened().map(|(id, channel)| (id, channel.lost.load(Relaxed)));
+        let lost_by_channel: BTreeMap<_, _> = of_channels.filter(|(_, lost)| *lost > 0).collect();
         self.totals.unserved = process.unserved.load(Relaxed);
         let Totals { events, lost, unserved } = self.totals;
-        let text = serde_json::to_vec(&End { how, events, lost, unserved }).unwrap_or_default();
+        let end = End { how, events, lost, unserved, lost_by_channel };
+        let text = serde_json::to_vec(&end).unwrap_or_default();
         output.note(Kind::End, self.number, &text)
     }
 }
 
 /// What a block of events says of them.
-fn header(
-    process: u32,
-    place: usize,
-    ring: &Ring,
-    summary: &Summary,
-    raw: usize,
-    codec: Codec,
-) -> Header {
+fn header(process: u32, place: usize, ring: &Ring, packed: &Packed) -> Header {
+    let Packed { summary, codec, raw, .. } = packed;
     Header {
-        codec,
-        raw: raw as u32,
+        codec: *codec,
+        raw: *raw as u32,
         ring: place as u32,
         tid: ring.tid,
         thread: ring.thread,
         events: summary.events,
         first_ticks: summary.first_ticks,
         last_ticks: summary.last_ticks,
+        told: ring.told(),
         ..Header::of(Kind::Events, process)
     }
 }

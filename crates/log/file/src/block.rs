@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-use crate::codec::Codec;
 use std::io;
+use tare_log_segment::Codec;
 
 /// What each block begins with, so that a reader finds the next one behind damage.
 pub const MAGIC: [u8; 4] = *b"TLBK";
@@ -29,11 +29,15 @@ pub enum Kind {
 
 const KINDS: [Kind; 5] = [Kind::Process, Kind::Channels, Kind::Clock, Kind::Events, Kind::End];
 
+/// In the place of a codec.
+const PARTS: u16 = 0;
+
 /// What stands before the content of a block. Numbers are little-endian.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Header {
     pub kind: Kind,
-    pub codec: Codec,
+    /// `None` where the content is in parts, each with its own.
+    pub codec: Option<Codec>,
     /// Bytes of the content as it is stored, and unpacked.
     pub stored: u32,
     pub raw: u32,
@@ -45,11 +49,11 @@ pub struct Header {
     pub from: u64,
     pub to: u64,
     pub events: u32,
-    /// Counts the blocks that share these words.
-    pub part: u32,
     pub first_ticks: u64,
     pub last_ticks: u64,
     pub thread: [u8; 16],
+    /// Events of the ring lost that blocks before this one tell of.
+    pub told: u64,
 }
 
 impl Header {
@@ -57,7 +61,7 @@ impl Header {
     pub fn of(kind: Kind, process: u32) -> Self {
         Self {
             kind,
-            codec: Codec::None,
+            codec: Some(Codec::None),
             stored: 0,
             raw: 0,
             process,
@@ -66,10 +70,10 @@ impl Header {
             from: 0,
             to: 0,
             events: 0,
-            part: 0,
             first_ticks: 0,
             last_ticks: 0,
             thread: [0; 16],
+            told: 0,
         }
     }
 
@@ -81,18 +85,18 @@ impl Header {
         block.extend(MAGIC);
         block.extend([0; 4]);
         block.extend((self.kind as u16).to_le_bytes());
-        block.extend((self.codec as u16).to_le_bytes());
+        block.extend(self.codec.map_or(PARTS, |codec| codec as u16).to_le_bytes());
         for number in [self.stored, self.raw, self.process, self.ring, self.tid] {
             block.extend(number.to_le_bytes());
         }
         block.extend(self.from.to_le_bytes());
         block.extend(self.to.to_le_bytes());
         block.extend(self.events.to_le_bytes());
-        block.extend(self.part.to_le_bytes());
+        block.extend([0; 4]);
         block.extend(self.first_ticks.to_le_bytes());
         block.extend(self.last_ticks.to_le_bytes());
         block.extend(self.thread);
-        block.extend([0; 8]);
+        block.extend(self.told.to_le_bytes());
         debug_assert_eq!(block.len(), HEADER);
         block.extend(content);
         let sum = crc32c::crc32c(&block[8..]);
@@ -110,7 +114,10 @@ impl Header {
         }
         let header = Self {
             kind: KINDS.into_iter().find(|kind| *kind as u16 == u16_at(8))?,
-            codec: Codec::ALL.iter().copied().find(|codec| *codec as u16 == u16_at(10))?,
+            codec: match u16_at(10) {
+                PARTS => None,
+                number => Some(Codec::numbered(number)?),
+            },
             stored: u32_at(12),
             raw: u32_at(16),
             process: u32_at(20),
@@ -119,10 +126,10 @@ impl Header {
             from: u64_at(32),
             to: u64_at(40),
             events: u32_at(48),
-            part: u32_at(52),
             first_ticks: u64_at(56),
             last_ticks: u64_at(64),
             thread: std::array::from_fn(|byte| bytes[72 + byte]),
+            told: u64_at(88),
         };
         let fits = |length: u32| length as usize <= LARGEST;
         (fits(header.stored) && fits(header.raw)).then_some((header, u32_at(4)))
@@ -144,7 +151,7 @@ mod tests {
     #[test]
     fn a_header_is_read_as_written() {
         let header = Header {
-            codec: Codec::Lz4,
+            codec: None,
             stored: 3,
             raw: 9,
             ring: 2,
@@ -152,10 +159,10 @@ mod tests {
             from: 1 << 40,
             to: (1 << 40) + 6,
             events: 3,
-            part: 1,
             first_ticks: u64::MAX,
             last_ticks: 1,
             thread: *b"worker-1\0\0\0\0\0\0\0\0",
+            told: 17,
             ..Header::of(Kind::Events, 5)
         };
         let block = header.before(b"abc").unwrap();
@@ -169,7 +176,7 @@ mod tests {
     fn what_no_writer_makes_is_no_header() {
         let good: [u8; HEADER] = Header::of(Kind::End, 1).before(b"").unwrap().try_into().unwrap();
         assert!(Header::read(&good).is_some());
-        for (at, byte) in [(0, b'x'), (8, 0), (8, 6), (10, 0), (10, 9), (15, 0xff), (19, 0xff)] {
+        for (at, byte) in [(0, b'x'), (8, 0), (8, 6), (10, 5), (10, 9), (15, 0xff), (19, 0xff)] {
             let mut bad = good;
             bad[at] = byte;
             assert_eq!(Header::read(&bad), None, "{at}");

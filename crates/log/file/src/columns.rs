@@ -4,7 +4,6 @@
 use crate::encoder::NUMBER;
 use std::ops::Range;
 use tare_log_segment::ChannelId;
-use tare_log_segment::record::{MARK_WORDS, SHORT_WORDS, short_tag, wide_words};
 
 /// The content is none that a writer makes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,7 +35,7 @@ const LAYOUT: usize = 40;
 
 /// Columns of nothing but zeros take no bytes: without a limit, a few bytes could ask for any
 /// amount of memory.
-const MOST_ROWS: usize = 1 << 20;
+pub const MOST_ROWS: usize = 1 << 20;
 
 impl Layout {
     pub fn write(&self, out: &mut Vec<u8>) {
@@ -67,7 +66,7 @@ impl Layout {
     }
 }
 
-fn u32_at(bytes: &[u8], at: usize) -> u32 {
+pub fn u32_at(bytes: &[u8], at: usize) -> u32 {
     u32::from_le_bytes(std::array::from_fn(|byte| bytes[at + byte]))
 }
 
@@ -102,19 +101,6 @@ pub enum Mark {
 pub enum Item<'content> {
     Event(Event<'content>),
     Mark(Mark),
-}
-
-impl Item<'_> {
-    /// Words of its record in the ring.
-    pub fn words(&self) -> usize {
-        match self {
-            Self::Event(Event { channel, payload: Payload::Number(number), .. }) => {
-                short_tag(*channel, *number).map_or(wide_words(8), |_| SHORT_WORDS)
-            }
-            Self::Event(Event { payload: Payload::Bytes(bytes), .. }) => wide_words(bytes.len()),
-            Self::Mark(_) => MARK_WORDS,
-        }
-    }
 }
 
 /// The columns of one block.
@@ -208,7 +194,7 @@ fn payload_of(bytes: &[u8], is_number: bool) -> Result<Payload<'_>, Invalid> {
     bytes.try_into().map(|bytes| Payload::Number(i64::from_le_bytes(bytes))).map_err(|_| Invalid)
 }
 
-fn mark_of(bytes: &[u8]) -> Result<Mark, Invalid> {
+pub fn mark_of(bytes: &[u8]) -> Result<Mark, Invalid> {
     let number = |index: usize| u64_at(bytes, 8 + 8 * index);
     match u32_at(bytes, 4) {
         1 => {

@@ -6,12 +6,15 @@ mod block;
 mod codec;
 mod columns;
 mod encoder;
+mod events;
 mod meta;
+mod parts;
 mod reader;
 
 pub use block::{Block, Header, Kind, MAGIC};
-pub use codec::Codec;
-pub use columns::{Columns, Event, Invalid, Item, Mark, Payload};
-pub use encoder::{Encoder, Summary};
+pub use columns::{Event, Invalid, Item, Mark, Payload};
+pub use encoder::{Codecs, Encoder, Packed, Summary};
+pub use events::Events;
 pub use meta::{Channels, Clock, End, How, OpenedChannel, ProcessInfo};
 pub use reader::Reader;
+pub use tare_log_segment::Codec;

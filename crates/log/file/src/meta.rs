@@ -3,6 +3,7 @@
 
 use crate::columns::Invalid;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 
 /// A process that logs.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -47,10 +48,14 @@ pub enum How {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct End {
     pub how: How,
-    /// Events in the file, and lost to full rings, by channel; and those that found no ring.
+    /// Events in the file, and lost to full rings, by this collector; and those that found no ring.
     pub events: u64,
     pub lost: u64,
     pub unserved: u64,
+    /// Events lost to full rings since the program began, by the number of their channel: those
+    /// that were not logged, without those that were overwritten.
+    #[serde(default)]
+    pub lost_by_channel: BTreeMap<u16, u64>,
 }
 
 /// One moment by all clocks, as in `tare_clock::Snapshot`.

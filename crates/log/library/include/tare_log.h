@@ -37,9 +37,18 @@ enum tare_log_policy {
     TARE_LOG_OVERWRITE = 3, /* the oldest events of the thread are lost, and counted */
 };
 
+/* How the collector compresses a channel's events. */
+enum tare_log_codec {
+    TARE_LOG_UNCOMPRESSED = 1,
+    TARE_LOG_ZSTD = 2,
+    TARE_LOG_LZ4 = 3,
+    TARE_LOG_LZO1X = 4,
+};
+
 struct tare_log_options {
     uint8_t handler, policy; /* 0: the default */
-    uint8_t reserved[2];
+    uint8_t codec;           /* 0: as the collector was told */
+    uint8_t reserved;
     uint32_t a, b;
 };
 

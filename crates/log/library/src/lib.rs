@@ -7,7 +7,7 @@ use core::slice;
 use tare_log_producer::{Payload, close, log, open};
 #[cfg(not(test))]
 use tare_log_producer::{finish, read_environment};
-use tare_log_segment::{ChannelId, Configuration, Handler, Policy, Writer};
+use tare_log_segment::{ChannelId, Codec, Configuration, Handler, Policy, Writer};
 
 /// Runs when the library is loaded, before the program can change its environment.
 #[cfg(not(test))]
@@ -38,7 +38,8 @@ const fn id(channel: u32) -> ChannelId {
 pub struct Options {
     handler: u8,
     policy: u8,
-    reserved: [u8; 2],
+    codec: u8,
+    reserved: u8,
     a: u32,
     b: u32,
 }
@@ -63,6 +64,7 @@ fn configuration(options: &Options) -> Configuration {
     Configuration {
         handler: one(Handler::ALL, options.handler, |one| one as u8),
         policy: one(Policy::ALL, options.policy, |one| one as u8),
+        codec: Codec::numbered(options.codec.into()),
         a: options.a,
         b: options.b,
     }

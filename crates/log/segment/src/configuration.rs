@@ -33,6 +33,27 @@ pub enum Policy {
     Overwrite = 3,
 }
 
+/// How events are compressed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Codec {
+    None = 1,
+    #[default]
+    Zstd = 2,
+    Lz4 = 3,
+    Lzo1x = 4,
+}
+
+impl Codec {
+    pub const ALL: &[(&str, Self)] =
+        &[("none", Self::None), ("zstd", Self::Zstd), ("lz4", Self::Lz4), ("lzo1x", Self::Lzo1x)];
+
+    /// That with this number.
+    pub fn numbered(number: u16) -> Option<Self> {
+        named(Self::ALL, |codec| *codec as u16 == number)
+    }
+}
+
 impl Handler {
     pub const ALL: &[(&str, Self)] = &[
         ("null", Self::Null),
@@ -52,6 +73,8 @@ impl Policy {
 pub struct Configuration {
     pub handler: Handler,
     pub policy: Policy,
+    /// `None` leaves it to the collector.
+    pub codec: Option<Codec>,
     pub a: u32,
     pub b: u32,
 }
@@ -59,7 +82,8 @@ pub struct Configuration {
 impl Configuration {
     pub fn store(self, words: &[AtomicU64; 2]) {
         words[1].store(u64::from(self.a) | u64::from(self.b) << 32, Relaxed);
-        let first = [self.handler as u8, self.policy as u8, 0, 1, 0, 0, 0, 0];
+        let codec = self.codec.map_or(0, |codec| codec as u8);
+        let first = [self.handler as u8, self.policy as u8, codec, 1, 0, 0, 0, 0];
         words[0].store(u64::from_le_bytes(first), Release);
     }
 
@@ -70,6 +94,7 @@ impl Configuration {
         Some(Self {
             handler: named(Handler::ALL, |handler| *handler as u8 == first[0])?,
             policy: named(Policy::ALL, |policy| *policy as u8 == first[1])?,
+            codec: Codec::numbered(first[2].into()),
             a: second as u32,
             b: (second >> 32) as u32,
         })

@@ -116,6 +116,10 @@ pub struct RingHead {
     /// Written by the collector: events lost that it has told of, with those that it had read
     /// already when a thread overwrote them.
     pub told: AtomicU64,
+    /// Before a block is written: the place behind its last word, and what `told` is to be
+    /// then. Who takes over makes a block that ends there, too, so that readers know it again.
+    pub writing_to: AtomicU64,
+    pub writing_told: AtomicU64,
 }
 
 /// Where ring `place` begins in a segment whose rings have so many words.
@@ -139,6 +143,7 @@ const _: () = {
     assert!(offset_of!(Channel, lost) == 128);
     assert!(offset_of!(RingHead, owner) == 256);
     assert!(offset_of!(RingHead, told) == 384);
+    assert!(offset_of!(RingHead, writing_to) == 392);
     assert!(size_of::<RingHead>() == 4096);
 };
 
@@ -173,7 +178,7 @@ mod tests {
             "tare_log_process" Process: ring_words rings clock first state rings_used
                 channels_used changes names_used is_on unserved socket modes channels names,
             "tare_log_ring" RingHead: indices owner oldest_tid oldest_name lost_first lost_last
-                told
+                told writing_to writing_told
         };
         let theirs = lines("TARE_SHM_AT(");
         let theirs = theirs.iter().filter(|words| words[0] != "tare_shm_ring").map(|words| {

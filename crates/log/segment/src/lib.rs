@@ -10,7 +10,7 @@ pub mod layout;
 pub mod record;
 mod writer;
 
-pub use configuration::{Configuration, Handler, Policy};
+pub use configuration::{Codec, Configuration, Handler, Policy};
 pub use layout::{Channel, Process, RingHead};
 pub use record::{ChannelId, Record, Records};
 pub use writer::Writer;

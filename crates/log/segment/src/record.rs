@@ -38,6 +38,15 @@ pub const fn short_tag(channel: ChannelId, payload: i64) -> Option<u64> {
     Some(shifted as u64 | (channel as u64) << CHANNEL_SHIFT | SHORT)
 }
 
+/// Channel and payload of an event whose payload stands in its tag.
+#[inline(always)]
+pub const fn short(tag: u64) -> Option<(ChannelId, i64)> {
+    if tag & 3 != SHORT {
+        return None;
+    }
+    Some(((tag >> CHANNEL_SHIFT) as ChannelId, tag as i64 >> PAYLOAD_SHIFT))
+}
+
 /// The tag of an event with a payload of `length` bytes, which follow in whole words, and
 /// in an even number of them.
 pub const fn wide_tag(channel: ChannelId, length: usize) -> u64 {
@@ -93,6 +102,27 @@ pub fn is_event(tag: u64) -> bool {
 /// Whether the record with this tag says whose events follow.
 pub fn is_thread(tag: u64) -> bool {
     tag == control_tag(control::THREAD, 4)
+}
+
+/// Of words that begin with a record, those that are whole records.
+pub fn whole(all: &[u64]) -> usize {
+    /// Short records that are looked at together.
+    const TOGETHER: usize = 32;
+    let mut at = 0;
+    while let Some([_, tag]) = all.get(at..at + SHORT_WORDS) {
+        if let Some(several) = all.get(at..at + TOGETHER * SHORT_WORDS)
+            && several.as_chunks::<2>().0.iter().fold(0, |or, [_, tag]| or | (tag & 3) ^ SHORT) == 0
+        {
+            at += several.len();
+        } else if let Some(length) = words(*tag)
+            && at + length <= all.len()
+        {
+            at += length;
+        } else {
+            break;
+        }
+    }
+    at
 }
 
 /// A record as the collector reads it.
@@ -283,6 +313,19 @@ mod tests {
         assert_eq!(read(&[1, 0, 1, 0]), [Err(Damaged)]);
         assert_eq!(read(&[1, wide_tag(9, LONGEST + 1), 1, 0]), [Err(Damaged)]);
         assert_eq!(read(&[1, control_tag(3, 4), 1, 2, 3, 4]), [Err(Damaged)]);
+    }
+
+    #[test]
+    fn whole_records_are_counted_in_words() {
+        let mut words: Vec<u64> = (0..100).flat_map(|n| [n, short_tag(1, 5).unwrap()]).collect();
+        words.extend([1, wide_tag(9, 17), 10, 11, 12, 13]);
+        words.extend((0..100).flat_map(|n| [n, short_tag(1, 5).unwrap()]));
+        for end in 0..=words.len() {
+            let read = read(&words[..end]);
+            let short = read.iter().flatten().filter(|one| matches!(one, Record::Short { .. }));
+            let wide = read.iter().flatten().count() - short.clone().count();
+            assert_eq!(whole(&words[..end]), short.count() * 2 + wide * 6, "{end}");
+        }
     }
 
     proptest! {
