@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Programs whose collector has died: their segments are still open under their descriptors.
 
+use std::collections::HashSet;
 use std::fs::{self, OpenOptions};
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::sync::atomic::Ordering::Relaxed;
 use tare_log_segment::Process;
@@ -23,23 +25,29 @@ const LINK: &[u8] = b"/memfd:tare-log (deleted)";
 pub fn find(socket: &Path) -> Vec<Orphan> {
     let numbers = fs::read_dir("/proc").into_iter().flatten().flatten();
     let pids = numbers.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
-    pids.filter_map(|pid| of(pid, socket)).collect()
+    pids.flat_map(|pid| of(pid, socket)).collect()
 }
 
-/// Of a program that this user may not look into there is nothing to see.
-fn of(pid: u32, socket: &Path) -> Option<Orphan> {
-    let descriptors = fs::read_dir(format!("/proc/{pid}/fd")).ok()?.flatten();
-    let mut links = descriptors
+/// One for each copy of the library in the program. Of a program that this user may not look
+/// into there is nothing to see.
+fn of(pid: u32, socket: &Path) -> Vec<Orphan> {
+    let descriptors = fs::read_dir(format!("/proc/{pid}/fd")).into_iter().flatten().flatten();
+    let links = descriptors
         .map(|entry| entry.path())
         .filter(|path| fs::read_link(path).is_ok_and(|link| link.as_os_str().as_bytes() == LINK));
-    links.find_map(|path| {
-        let file = OpenOptions::new().read(true).write(true).open(path).ok()?;
-        let segment = OwnedFd::from(file);
-        // The child of a fork has its parent's, too, until it logs itself.
-        let is_its_own = belongs(&segment, pid, socket);
-        let is_served = !matches!(service::server(segment.as_raw_fd()), Ok(None));
-        (is_its_own && !is_served).then_some(Orphan { pid, segment })
-    })
+    let mut seen = HashSet::new();
+    links
+        .filter_map(|path| {
+            let file = OpenOptions::new().read(true).write(true).open(path).ok()?;
+            let inode = file.metadata().ok()?.ino();
+            let segment = OwnedFd::from(file);
+            // The child of a fork has its parent's, too, until it logs itself.
+            let is_its_own = belongs(&segment, pid, socket);
+            let is_served = !matches!(service::server(segment.as_raw_fd()), Ok(None));
+            // A program may have a second descriptor of the same segment.
+            (is_its_own && !is_served && seen.insert(inode)).then_some(Orphan { pid, segment })
+        })
+        .collect()
 }
 
 fn belongs(segment: &OwnedFd, pid: u32, socket: &Path) -> bool {

@@ -78,13 +78,14 @@ fn make() -> Result<(), Refusal> {
         for (place, byte) in process.socket.iter().zip(path) {
             place.store(byte, Relaxed);
         }
+        // Before channels are taken over: what the fast path does hangs on it.
+        process.is_on.store(1, Relaxed);
     }
     process.state.store(state::RUNNING, Release);
     leave_parents(process);
     PROCESS.store(ptr::from_ref(process).cast_mut(), Relaxed);
     DESCRIPTOR.store(fd, Relaxed);
     if let Some(path) = settings::socket() {
-        process.is_on.store(1, Relaxed);
         handover::offer(&path, fd);
     }
     Ok(())

@@ -3,7 +3,8 @@
 //! python/tare/log.py.
 
 use pyo3::buffer::PyBuffer;
-use pyo3::exceptions::PyValueError;
+use pyo3::exceptions::{PyImportError, PyValueError};
+use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyTuple};
 use tare_log::{Handler, Options, Policy};
@@ -12,6 +13,23 @@ use tare_log::{Handler, Options, Policy};
 mod extension {
     #[pymodule_export]
     use super::{Channel, Span};
+    use pyo3::prelude::*;
+
+    #[pymodule_init]
+    fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
+        super::refuse_subinterpreters(module.py())
+    }
+}
+
+/// Classes are there once for the process, and objects of one interpreter are not another's.
+fn refuse_subinterpreters(_attached: Python<'_>) -> PyResult<()> {
+    const MAIN: i64 = 0;
+    // SAFETY: asks for the interpreter of this thread, which is attached to it.
+    let interpreter = unsafe { ffi::PyInterpreterState_GetID(ffi::PyInterpreterState_Get()) };
+    if interpreter == MAIN {
+        return Ok(());
+    }
+    Err(PyImportError::new_err("it works in the main interpreter, not in subinterpreters"))
 }
 
 /// A stream of events with a name. It stays open until close() is called.
