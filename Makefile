@@ -80,6 +80,10 @@ hello: ## compile services/hello, where there is a JDK and Maven
 	@if command -v mvn >/dev/null && command -v javac >/dev/null; then mvn -q -B -f services/hello package; \
 	else echo "services/hello is left out: it needs a JDK 17 and Maven" >&2; fi
 
+.PHONY: java
+java: environment ## compile what runs in a JVM, where there is a JDK and Maven
+	@$(PYTHON) hatch_build.py java
+
 .PHONY: busy
 busy: ## compile services/busy, a service with a known busy-wait
 	@mkdir -p services/busy/target
@@ -118,4 +122,4 @@ bench-verdict: native ## verdicts beside those of others, on simulated experimen
 
 .PHONY: clean
 clean: ## remove what was built
-	@rm -rf target dist .venv python/tare/_native services/*/target fuzz/target
+	@rm -rf target dist .venv python/tare/_native services/*/target java/*/target fuzz/target

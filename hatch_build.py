@@ -9,6 +9,7 @@ import os
 import platform
 import shutil
 import subprocess
+import sys
 import tomllib
 from pathlib import Path
 from typing import Any
@@ -29,6 +30,7 @@ PARTS = (
     ("tare-log-library", "preload", "libtare_log.so", "lib/libtare_log.so"),
     ("tare-log-library", "preload", "libtare_log.so", "lib/libtare_log.so.1"),
 )
+JARS = (ROOT / "java" / "tare-log" / "target" / "tare-log.jar",)
 LOG_LIBRARY = ROOT / "crates" / "log" / "library"
 HEADERS = (ROOT / "include", LOG_LIBRARY / "include")
 
@@ -71,6 +73,24 @@ def build(glibc: str | None = None) -> None:
         for header in sorted(folder.rglob("*.h*")):
             _install(header, f"include/{header.relative_to(folder)}")
     _pkg_config(NATIVE / "lib" / "pkgconfig" / "tare_log.pc")
+    build_java()
+
+
+def build_java() -> None:
+    """Compiles what runs in a JVM, where there is a JDK and Maven; SystemExit where that fails."""
+    if missing := [tool for tool in ("javac", "mvn") if shutil.which(tool) is None]:
+        print(f"java/ is left out, a JDK 17 and Maven build it: no {' and no '.join(missing)}")
+        return
+    sources = [ROOT / "java" / "pom.xml", *(ROOT / "java").glob("*/src/**/*.java")]
+    newest = max(file.stat().st_mtime for file in [*sources, *(ROOT / "java").glob("*/pom.xml")])
+    if not all(jar.exists() and jar.stat().st_mtime > newest for jar in JARS):
+        command = ["mvn", "-q", "-B", "-f", "java", "package"]
+        # It writes escape sequences even where it has nothing to say.
+        done = subprocess.run(command, cwd=ROOT, check=False, stdout=subprocess.PIPE, text=True)
+        if done.returncode:
+            raise SystemExit(f"{done.stdout}java/ was not built: {' '.join(command)} failed")
+    for jar in JARS:
+        _install(jar, f"java/{jar.name}")
 
 
 def _install(file: Path, name: str) -> None:
@@ -91,4 +111,4 @@ def _pkg_config(place: Path) -> None:
 
 
 if __name__ == "__main__":
-    build()
+    build_java() if sys.argv[1:] == ["java"] else build()

@@ -35,7 +35,7 @@ def main(aarch64: Path | None) -> None:
         packs[f"tare-hook-preload-{version}-linux-aarch64"] = library
     for name, parts in packs.items():
         for path, content in parts.items():
-            if not path.startswith(("include/", "lib/pkgconfig/")):
+            if not path.startswith(("include/", "java/", "lib/pkgconfig/")):
                 check(f"{name}/{path}", content)
         pack(DIST / f"{name}.tar.gz", parts)
     files = sorted(path for path in DIST.iterdir() if path.name.startswith("tare-"))

@@ -16,7 +16,9 @@ from tare.native import native
 
 NEWEST_GLIBC = (2, 28)
 LARGEST = 256 * 1024
-HEADER = Path(__file__).parents[1] / "crates" / "log" / "library" / "include" / "tare_log.h"
+ROOT = Path(__file__).parents[1]
+HEADER = ROOT / "crates" / "log" / "library" / "include" / "tare_log.h"
+NATIVE_JAVA = ROOT / "java" / "tare-log" / "src" / "main" / "java" / "tare" / "log" / "Native.java"
 
 
 @dataclass(frozen=True)
@@ -51,8 +53,14 @@ def declared() -> frozenset[str]:
     return frozenset(declarations)
 
 
+def native_methods() -> frozenset[str]:
+    """What a JVM looks for in the library."""
+    names = re.findall(r"static native [\w\[\]]+ (\w+)\(", NATIVE_JAVA.read_text())
+    return frozenset(f"Java_tare_log_Native_{name}" for name in names)
+
+
 HOOK = Library(native("lib", "libtare_hook.so"), frozenset(table.symbols()))
-LOG = Library(native("lib", "libtare_log.so"), declared())
+LOG = Library(native("lib", "libtare_log.so"), declared() | native_methods())
 each = pytest.mark.parametrize("library", [HOOK, LOG], ids=["hook", "log"])
 
 

@@ -39,6 +39,8 @@ def test_it_serves_every_python_of_one_architecture(wheel: Path) -> None:
     assert {"tare/_native/bin/tare-load", "tare/_native/bin/tare-hook"} <= names
     assert {"tare/_native/bin/tare-log", "tare/_native/include/tare_log.h"} <= names
     assert {"tare/_native/lib/libtare_hook.so", "tare/_tables/samples.toml"} <= names
+    if shutil.which("mvn") and shutil.which("javac"):
+        assert "tare/_native/java/tare-log.jar" in names
 
 
 @pytest.mark.timeout(600)

@@ -2,6 +2,8 @@
 //! libtare_log: what `include/tare_log.h` declares.
 #![cfg_attr(not(test), no_std)]
 
+mod java;
+
 use core::ffi::{CStr, c_char, c_void};
 use core::slice;
 use tare_log_producer::{Payload, close, log, open};

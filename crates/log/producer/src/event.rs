@@ -3,7 +3,9 @@ use crate::attach::attached_or_forked;
 use crate::claim;
 use core::sync::atomic::Ordering::Relaxed;
 use tare_clock::ticks;
-use tare_log_segment::record::{LONGEST, number_tag, short_tag, wide_tag, wide_words};
+use tare_log_segment::record::{
+    LONGEST, number_tag, short_tag, thread_record, wide_tag, wide_words,
+};
 use tare_log_segment::{Channel, ChannelId, Configuration, Handler, Policy, Writer};
 use tare_shm::{Errno, syscall};
 
@@ -15,6 +17,14 @@ pub enum Payload<'bytes> {
     Bytes(&'bytes [u8]),
 }
 
+/// A thread that the kernel does not know.
+#[derive(Clone, Copy, Debug)]
+pub struct Author {
+    pub number: u32,
+    /// Filled up with 0.
+    pub name: [u64; 2],
+}
+
 /// Between two looks at a full ring.
 const PAUSE_NS: i64 = 50_000;
 
@@ -23,6 +33,17 @@ const PAUSE_NS: i64 = 50_000;
 #[cold]
 #[inline(never)]
 pub fn log(
+    writer: Option<&'static Writer>,
+    channel: ChannelId,
+    payload: Payload<'_>,
+) -> Option<&'static Writer> {
+    log_as(&mut None, writer, channel, payload)
+}
+
+/// As `log`, for a runtime that lets threads of its own run on those of the kernel: an event
+/// that goes into the ring stands behind a record of the thread `author`, which is then taken.
+pub fn log_as(
+    author: &mut Option<Author>,
     writer: Option<&'static Writer>,
     channel: ChannelId,
     payload: Payload<'_>,
@@ -45,11 +66,11 @@ pub fn log(
     }
     if writer.is_busy() {
         if let Some(other) = claim::borrow(region, process) {
-            put(other, known, channel, payload, configuration.policy);
+            put(author, other, known, channel, payload, configuration.policy);
             claim::give_back(other);
         }
     } else {
-        put(writer, known, channel, payload, configuration.policy);
+        put(author, writer, known, channel, payload, configuration.policy);
     }
     Some(writer)
 }
@@ -71,8 +92,17 @@ fn is_wanted(configuration: Configuration, channel: &Channel, payload: Payload<'
     }
 }
 
-fn put(writer: &Writer, channel: &Channel, id: ChannelId, payload: Payload<'_>, policy: Policy) {
+fn put(
+    author: &mut Option<Author>,
+    writer: &Writer,
+    channel: &Channel,
+    id: ChannelId,
+    payload: Payload<'_>,
+    policy: Policy,
+) {
     let now = ticks();
+    let thread = author.as_ref().map(|author| thread_record(now, author.number, author.name));
+    let thread = thread.as_ref().map_or(&[][..], |record| record);
     let mut words = [0; wide_words(LONGEST)];
     let record = match payload {
         Payload::Number(number) => match short_tag(id, number) {
@@ -87,7 +117,7 @@ fn put(writer: &Writer, channel: &Channel, id: ChannelId, payload: Payload<'_>, 
             wide(&mut words, now, wide_tag(id, bytes.len()), bytes)
         }
     };
-    while !writer.push(record) {
+    while !writer.push_after(thread, record) {
         match policy {
             Policy::Wait if crate::handover::is_served() => sleep(),
             Policy::Overwrite if writer.overwrite() => {}
@@ -98,6 +128,7 @@ fn put(writer: &Writer, channel: &Channel, id: ChannelId, payload: Payload<'_>, 
             }
         }
     }
+    *author = None;
 }
 
 fn wide<'words>(

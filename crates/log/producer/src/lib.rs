@@ -13,8 +13,10 @@ mod event;
 mod handover;
 mod region;
 mod settings;
+mod status;
 
 pub use attach::finish;
 pub use channels::{close, open};
-pub use event::{Payload, log};
+pub use event::{Author, Payload, log, log_as};
 pub use settings::read_environment;
+pub use status::{Status, status};

@@ -126,21 +126,38 @@ impl Writer {
     /// Appends a record, after one that tells of the events lost before it, if there is room
     /// for both. For the thread alone, with a ring, and not while it is busy.
     pub fn push(&self, record: &[u64]) -> bool {
+        self.push_after(&[], record)
+    }
+
+    /// Appends two records, of which the first may be none, or neither.
+    pub fn push_after(&self, first: &[u64], record: &[u64]) -> bool {
         self.within(|| {
             let has_lost = self.has_lost.get() != 0;
-            let needed = record.len() + if has_lost { MARK_WORDS } else { 0 };
+            let needed = first.len() + record.len() + if has_lost { MARK_WORDS } else { 0 };
             if !self.has_room(needed) {
                 return false;
             }
             if has_lost && let Some(ring) = self.ring() {
                 self.has_lost.set(0);
-                let first = ring.lost_first.load(Relaxed);
+                let first_lost = ring.lost_first.load(Relaxed);
                 let last = ring.lost_last.load(Relaxed);
-                self.write(&record::loss_record(record[0], ring.indices.lost(), first, last));
+                self.write(&record::loss_record(record[0], ring.indices.lost(), first_lost, last));
+            }
+            if !first.is_empty() {
+                self.write(first);
             }
             self.write(record);
             true
         })
+    }
+
+    /// After the writing of an event was broken off for good, as the end of a Java stack can:
+    /// what of it was not published is no event. For a caller that is no signal handler.
+    pub fn resume(&self) {
+        if let Some(ring) = self.ring().filter(|_| self.is_busy()) {
+            self.head.set(ring.indices.head().load(Relaxed));
+            self.limit.set(self.next_limit());
+        }
     }
 
     /// Counts an event at `ticks` that is lost.
@@ -326,6 +343,38 @@ mod tests {
         let mut taken = Vec::new();
         memory.take(&mut taken);
         assert_eq!(taken, [1, 2]);
+    }
+
+    #[test]
+    fn a_writer_goes_on_after_an_event_that_was_broken_off() {
+        let memory = Memory::new();
+        let writer = memory.writer();
+        assert!(writer.push(&[9, short_tag(1, 1).unwrap()]));
+        // Published, and broken off before the writer's own head was moved.
+        writer.limit.set(0);
+        memory.words[2].store(9, Relaxed);
+        memory.words[3].store(short_tag(1, 2).unwrap(), Relaxed);
+        memory.head.indices.head().store(4, Release);
+        assert!(!writer.log(1, 3, || 9));
+        writer.resume();
+        assert!(writer.log(1, 3, || 9));
+        let mut taken = Vec::new();
+        memory.take(&mut taken);
+        assert_eq!(taken, [1, 2, 3]);
+    }
+
+    #[test]
+    fn two_records_are_there_together_or_not_at_all() {
+        let memory = Memory::new();
+        let writer = memory.writer();
+        let thread = record::thread_record(5, 7, [0; 2]);
+        let event = [9, short_tag(1, 1).unwrap()];
+        (0..WORDS / 2 - 1).for_each(|_| assert!(writer.push(&event)));
+        assert!(!writer.push_after(&thread, &event));
+        assert_eq!(memory.head.indices.head().load(Relaxed), WORDS as u64 - 2);
+        memory.take(&mut Vec::new());
+        assert!(writer.push_after(&thread, &event));
+        assert_eq!(memory.head.indices.head().load(Relaxed), WORDS as u64 + 6);
     }
 
     #[test]

@@ -4,6 +4,7 @@
 import os
 import subprocess
 from pathlib import Path
+from zipfile import is_zipfile
 
 from tare.lab.doctor.commands import ask
 from tare.lab.doctor.finding import Found
@@ -12,11 +13,13 @@ from tare.native import native
 
 _COMMANDS = ("tare-load", "tare-hook", "tare-log")
 _LIBRARIES = ("libtare_hook.so", "libtare_log.so")
+_JARS = ("tare-log.jar",)
 
 
 def native_parts() -> Found:
     problems = {name: _command_problem(native("bin", name)) for name in _COMMANDS}
     problems |= {name: _library_problem(native("lib", name)) for name in _LIBRARIES}
+    problems |= {name: _jar_problem(native("java", name)) for name in _JARS}
     working = [name for name, problem in problems.items() if problem is None]
     failing = "; ".join(f"{name}: {problem}" for name, problem in problems.items() if problem)
     if not failing:
@@ -29,6 +32,11 @@ def _command_problem(path: str) -> str | None:
         return "not built"
     well, said = ask(path, "schema", "--json")
     return None if well else said
+
+
+def _jar_problem(path: str) -> str | None:
+    """It is left out of a build without a JDK."""
+    return None if is_zipfile(path) else "not built"
 
 
 def _library_problem(path: str) -> str | None:

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+package tare.log;
+
+import java.nio.charset.StandardCharsets;
+import java.util.Objects;
+
+/**
+ * Event logging in some ten nanoseconds: time and number go into memory that is shared with
+ * another process, which survives this one (docs/log.md).
+ *
+ * <pre>{@code
+ * private static final Channel REQUESTS = TareLog.open("requests");
+ *
+ * REQUESTS.log(42);
+ * }</pre>
+ *
+ * Nothing here fails: where there is no library for this machine, or nobody collects, events are
+ * discarded, and {@link #diagnose} says why.
+ */
+public final class TareLog {
+    private TareLog() {}
+
+    /** The channel of this name; made if there is none. */
+    public static Channel open(String name) {
+        return open(name, (byte[]) null);
+    }
+
+    /** The channel of this name, whose events are from now on treated so. */
+    public static Channel open(String name, Options options) {
+        return open(name, options.bytes());
+    }
+
+    /** A scope of this name, on the channels NAME&gt; and NAME&lt;. */
+    public static Scope scope(String name) {
+        return new Scope(open(name + ">"), open(name + "<"));
+    }
+
+    /** As above, with both channels treated so. */
+    public static Scope scope(String name, Options options) {
+        return new Scope(open(name + ">", options), open(name + "<", options));
+    }
+
+    private static Channel open(String name, byte[] options) {
+        Objects.requireNonNull(name, "name");
+        if (!isUsable()) {
+            return new Channel(name, 0, 0);
+        }
+        int tag = Native.open(name.getBytes(StandardCharsets.UTF_8), options);
+        long modes = tag >>> 2 == 0 ? 0 : Native.status(Native.MODES);
+        return new Channel(name, tag, modes);
+    }
+
+    static boolean isUsable() {
+        return Native.IS_THERE && Memory.IS_THERE;
+    }
+
+    /** What was found on this machine and chosen, a line each. */
+    public static String diagnose() {
+        return Diagnosis.text();
+    }
+}

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+package tare.log;
+
+/**
+ * Writes the events of one platform thread into its ring: the fast path of tare_log.h, with the
+ * same fields in the same order, so that C code of the thread goes on where Java has ended.
+ */
+final class Writer {
+    /** Where the fields of a writer are (docs/formats/log-segment.md, tare_log.h). */
+    static final int LIMIT = 0;
+
+    static final int HEAD = 8;
+    static final int WORDS = 16;
+    static final int MASK = 24;
+    static final int PUBLISHED = 32;
+
+    /** The place of the payload in a record's tag. */
+    static final int PAYLOAD_SHIFT = 18;
+
+    private static final ThreadLocal<Writer> MINE = new ThreadLocal<>();
+
+    private final long address;
+    private final long words;
+    private final long mask;
+    private final long published;
+
+    private Writer(long address) throws Throwable {
+        this.address = address;
+        words = Memory.getLong(address + WORDS);
+        mask = Memory.getLong(address + MASK);
+        published = Memory.getLong(address + PUBLISHED);
+    }
+
+    /** That of the calling platform thread; null before its first event. */
+    static Writer mine() {
+        return MINE.get();
+    }
+
+    /** Leaves the event to the library. */
+    static void logSlowly(int channel, long payload) throws Throwable {
+        keep(Native.log(before(), channel, payload));
+    }
+
+    static void logSlowly(int channel, byte[] bytes, int from, int length) throws Throwable {
+        keep(Native.logBytes(before(), channel, bytes, from, length));
+    }
+
+    private static long before() {
+        Writer mine = MINE.get();
+        return mine == null ? 0 : mine.address;
+    }
+
+    private static void keep(long address) throws Throwable {
+        if (address != before()) {
+            MINE.set(address == 0 ? null : new Writer(address));
+        }
+    }
+
+    /** Writes an event with this tag now; false leaves it to the library. */
+    boolean write(long tag) throws Throwable {
+        long limit = Memory.getLong(address + LIMIT);
+        if (limit == 0) {
+            return false; // the end of the stack has broken an event off
+        }
+        // As in C, from here on a signal handler leaves its events to the library.
+        Memory.putLongRelease(address + LIMIT, 0);
+        long head = Memory.getLong(address + HEAD);
+        boolean hasRoom = head + 2 <= limit;
+        if (hasRoom) {
+            long place = words + ((head & mask) << 3);
+            Memory.putLong(place, Clock.ticks());
+            Memory.putLong(place + 8, tag);
+            Memory.putLongRelease(published, head + 2);
+            Memory.putLong(address + HEAD, head + 2);
+        }
+        Memory.putLongRelease(address + LIMIT, limit);
+        return hasRoom;
+    }
+}

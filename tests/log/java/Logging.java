@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: Apache-2.0
+// What tests/log/test_java.py runs: java Logging.java WHAT [NUMBER...]
+
+import java.nio.ByteBuffer;
+import java.nio.ByteOrder;
+import java.nio.channels.FileChannel;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.Path;
+import java.nio.file.StandardOpenOption;
+import java.util.concurrent.ExecutorService;
+import java.util.concurrent.Executors;
+import java.util.concurrent.TimeUnit;
+import tare.log.Channel;
+import tare.log.Options;
+import tare.log.Scope;
+import tare.log.TareLog;
+
+public class Logging {
+    public static void main(String[] arguments) throws Exception {
+        String[] rest = java.util.Arrays.copyOfRange(arguments, 1, arguments.length);
+        switch (arguments[0]) {
+            case "payloads" -> payloads();
+            case "threads" -> threads(Integer.parseInt(rest[0]), Long.parseLong(rest[1]));
+            case "churn" -> churn(Integer.parseInt(rest[0]));
+            case "burst" -> burst(Long.parseLong(rest[0]), Options.Policy.valueOf(rest[1]));
+            case "endless" -> endless(Path.of(rest[0]), Integer.parseInt(rest[1]));
+            case "virtual" -> virtual(Integer.parseInt(rest[0]), Integer.parseInt(rest[1]));
+            case "stack" -> stack(Integer.parseInt(rest[0]));
+            case "diagnose" -> System.out.print(TareLog.diagnose());
+            default -> throw new IllegalArgumentException(arguments[0]);
+        }
+    }
+
+    /** As tests/log/programs/payloads.c, and scopes. */
+    static void payloads() {
+        Channel numbers = TareLog.open("numbers");
+        long edge = 1L << 45;
+        long[] all = {0, -1, edge - 1, -edge, edge, Long.MAX_VALUE, Long.MIN_VALUE};
+        for (long number : all) {
+            numbers.log(number);
+        }
+        Channel texts = TareLog.open("texts, \"quoted\"");
+        texts.log("hello, world".getBytes(StandardCharsets.UTF_8));
+        texts.log(new byte[0]);
+        texts.log("x".repeat(5000).getBytes(StandardCharsets.UTF_8));
+        texts.log("before, in, after".getBytes(StandardCharsets.UTF_8), 8, 2);
+        Channel tenth = TareLog.open("tenth", Options.DEFAULT.downsampled(10));
+        Channel some = TareLog.open("some", Options.DEFAULT.xOfY(3, 8));
+        for (int number = 0; number < 100; number++) {
+            tenth.log(number);
+            some.log(number);
+        }
+        Channel never = TareLog.open("never", new Options(Options.Handler.NULL, Options.Policy.DROP, 0, 0));
+        never.log(1);
+        never.log(new byte[9]);
+        Scope scope = TareLog.scope("größe");
+        try (Scope outer = scope.begin(1)) {
+            try (Scope inner = scope.begin()) {
+                numbers.log(42);
+            }
+            outer.end(2);
+        }
+        numbers.close();
+        numbers.log(43);
+        TareLog.open("numbers");
+        numbers.log(44);
+    }
+
+    static void threads(int threads, long events) throws InterruptedException {
+        Options wait = Options.DEFAULT.withPolicy(Options.Policy.WAIT);
+        Channel all = TareLog.open("all", wait);
+        Thread[] running = new Thread[threads];
+        for (int place = 0; place < threads; place++) {
+            Channel own = TareLog.open("thread " + place, wait);
+            long first = place * events;
+            running[place] = new Thread(() -> {
+                for (long number = 0; number < events; number++) {
+                    own.log(number);
+                    all.log(first + number);
+                }
+            }, "logger " + place);
+            running[place].start();
+        }
+        for (Thread thread : running) {
+            thread.join();
+        }
+    }
+
+    /** Threads that each log once, a few at a time. */
+    static void churn(int threads) throws InterruptedException {
+        Channel channel = TareLog.open("churn", Options.DEFAULT.withPolicy(Options.Policy.WAIT));
+        Thread[] running = new Thread[4];
+        for (int number = 0; number < threads; number++) {
+            int place = number % running.length;
+            if (running[place] != null) {
+                running[place].join();
+            }
+            long payload = number;
+            running[place] = new Thread(() -> channel.log(payload));
+            running[place].start();
+        }
+        for (Thread thread : running) {
+            thread.join();
+        }
+    }
+
+    static void burst(long events, Options.Policy policy) {
+        Channel channel = TareLog.open("burst", Options.DEFAULT.withPolicy(policy));
+        for (long number = 0; number < events; number++) {
+            channel.log(number);
+        }
+    }
+
+    /** Logs until it is killed; writes what each thread has logged last into a shared page. */
+    static void endless(Path page, int threads) throws Exception {
+        ByteBuffer last;
+        try (FileChannel file =
+                FileChannel.open(
+                        page,
+                        StandardOpenOption.CREATE,
+                        StandardOpenOption.READ,
+                        StandardOpenOption.WRITE)) {
+            last = file.map(FileChannel.MapMode.READ_WRITE, 0, 4096).order(ByteOrder.LITTLE_ENDIAN);
+        }
+        Options wait = Options.DEFAULT.withPolicy(Options.Policy.WAIT);
+        for (int thread = 0; thread < threads; thread++) {
+            Channel channel = TareLog.open("thread " + thread, wait);
+            int place = 128 * thread;
+            new Thread(() -> {
+                for (long number = 1; ; number++) {
+                    channel.log(number);
+                    last.putLong(place, number);
+                }
+            }).start();
+        }
+    }
+
+    /** Each of so many virtual threads logs so often, and is often set aside in between. */
+    static void virtual(int threads, int events) throws Exception {
+        Options wait = Options.DEFAULT.withPolicy(Options.Policy.WAIT);
+        Channel channel = TareLog.open("virtual", wait);
+        Channel texts = TareLog.open("texts", wait);
+        ExecutorService executor =
+                (ExecutorService)
+                        Executors.class.getMethod("newVirtualThreadPerTaskExecutor").invoke(null);
+        for (int thread = 0; thread < threads; thread++) {
+            long first = (long) thread * events;
+            executor.execute(() -> {
+                Thread.currentThread().setName("v" + first);
+                for (int event = 0; event < events; event++) {
+                    channel.log(first + event);
+                    if (event % 7 == 3) {
+                        Thread.yield();
+                    } else if (event % 16 == 5) {
+                        pause();
+                    }
+                }
+                texts.log(Long.toString(first).getBytes(StandardCharsets.UTF_8));
+            });
+        }
+        executor.shutdown();
+        if (!executor.awaitTermination(90, TimeUnit.SECONDS)) {
+            throw new IllegalStateException("virtual threads do not come to an end");
+        }
+    }
+
+    private static void pause() {
+        try {
+            Thread.sleep(0, 100_000);
+        } catch (InterruptedException e) {
+            Thread.currentThread().interrupt();
+        }
+    }
+
+    /** Goes down to the end of the stack again and again, logging; and logs afterwards. */
+    static void stack(int times) throws InterruptedException {
+        Options wait = Options.DEFAULT.withPolicy(Options.Policy.WAIT);
+        Channel down = TareLog.open("down", wait);
+        Channel after = TareLog.open("after", wait);
+        Runnable all = () -> {
+            for (int time = 0; time < times; time++) {
+                try {
+                    descend(down, 0);
+                } catch (StackOverflowError e) {
+                    after.log(time);
+                }
+            }
+        };
+        Thread thread = new Thread(null, all, "deep", 300_000);
+        thread.start();
+        thread.join();
+    }
+
+    private static void descend(Channel channel, long depth) {
+        channel.log(depth);
+        descend(channel, depth + 1);
+    }
+}

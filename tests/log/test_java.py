@@ -1,0 +1,272 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What Java programs log through tare-log.jar, on every JDK of this machine from 17 on."""
+
+import json
+import os
+import random
+import signal
+import subprocess
+import time
+from collections import defaultdict
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pyarrow.compute as pc
+import pytest
+from tests.log.conftest import TARE_LOG, Row, dump, events
+from tests.log.test_kills import THREADS, TRIES, committed, wait_for
+
+from tare.lab.doctor.jdks import jdks
+from tare.native import native
+
+JAR = native("java", "tare-log.jar")
+HEADER = Path(native("include", "tare_log.h"))
+PROGRAMS = Path(__file__).parent / "java"
+FOUND = {
+    jdk["version"]: jdk["home"]
+    for jdk in jdks().details["jdks"]
+    if jdk["kind"] == "JDK" and int(jdk["version"].split(".")[0]) >= 17
+}
+VIRTUAL = 1 << 31
+
+
+def version(jdk: str) -> int:
+    return int(jdk.split(".", maxsplit=1)[0])
+
+
+def those_from(oldest: int) -> list[str]:
+    """Versions; "none" is skipped by the fixture."""
+    return sorted(found for found in FOUND if version(found) >= oldest) or ["none"]
+
+
+@pytest.fixture(params=those_from(17))
+def java(request: pytest.FixtureRequest) -> list[str]:
+    """The command that runs a Java program, which follows as a file."""
+    if not Path(JAR).exists():
+        pytest.skip("java/ is not built (make java)")
+    if request.param not in FOUND:
+        pytest.skip("there is no JDK that is new enough")
+    command = [f"{FOUND[request.param]}/bin/java", "-Xmx512m", "-cp", JAR]
+    if version(request.param) >= 22:
+        command.append("--enable-native-access=ALL-UNNAMED")
+    return command
+
+
+def version_of(java: list[str]) -> int:
+    (found,) = [name for name, home in FOUND.items() if java[0] == f"{home}/bin/java"]
+    return version(found)
+
+
+def logged(
+    java: list[str], folder: Path, *arguments: object, **variables: str
+) -> tuple[Path, dict[str, int]]:
+    """The file, and what tare-log counts."""
+    file = folder / "events.log"
+    program = [*java, PROGRAMS / "Logging.java", *arguments]
+    done = subprocess.run(
+        [str(word) for word in [TARE_LOG, "run", "--out", file, "--json", "--", *program]],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=110,
+        env=os.environ | variables,
+    )
+    assert done.returncode == 0, done.stderr
+    return file, json.loads(done.stderr.splitlines()[-1])
+
+
+def payloads(rows: list[Row], channel: str) -> list[str]:
+    return [row.payload for row in rows if row.channel == channel]
+
+
+def test_payloads_handlers_and_scopes(java: list[str], tmp_path: Path) -> None:
+    file, totals = logged(java, tmp_path, "payloads")
+    rows = dump(file)
+    edge = 1 << 45
+    numbers = [0, -1, edge - 1, -edge, edge, 2**63 - 1, -(2**63), 42, 44]
+    assert payloads(rows, "numbers") == [str(number) for number in numbers]
+    assert payloads(rows, 'texts, "quoted"') == ["hello, world", "", "x" * 4096, "in"]
+    assert payloads(rows, "tenth") == [str(number) for number in range(0, 100, 10)]
+    assert payloads(rows, "some") == [str(number) for number in range(100) if number % 8 < 3]
+    assert not payloads(rows, "never")
+    assert payloads(rows, "größe>") == ["1", "0"]
+    assert payloads(rows, "größe<") == ["0", "2", "0"]
+    assert totals["events"] == len(rows)
+    assert [row.ticks for row in rows] == sorted(row.ticks for row in rows)
+
+
+def test_a_million_events_of_eight_threads(java: list[str], tmp_path: Path) -> None:
+    threads, each = 8, 62_500
+    file, totals = logged(java, tmp_path, "threads", threads, each, TARE_LOG_RING="256K")
+    assert (totals["events"], totals["lost"]) == (2 * threads * each, 0)
+    table = events(file)
+    numbers = np.sort(table.filter(pc.equal(table["channel"], "all"))["payload"].to_numpy())
+    assert np.array_equal(numbers, np.arange(threads * each))
+    for place in range(threads):
+        its = table.filter(pc.equal(table["channel"], f"thread {place}"))
+        assert np.array_equal(its["payload"].to_numpy(), np.arange(each))
+        assert set(its["thread"].to_pylist()) == {f"logger {place}"}
+        assert (np.diff(its["ticks"].to_numpy()) >= 0).all()
+
+
+def test_times_are_those_of_the_wall(java: list[str], tmp_path: Path) -> None:
+    begin = time.time_ns()
+    file, _ = logged(java, tmp_path, "threads", 1, 1000)
+    end = time.time_ns()
+    times = np.sort(events(file)["time_ns"].to_numpy())
+    assert begin < times[0] < times[-1] < end
+
+
+def test_rings_of_ended_threads_serve_others(java: list[str], tmp_path: Path) -> None:
+    threads = 3_000
+    file, totals = logged(java, tmp_path, "churn", threads, TARE_LOG_RING="64K")
+    rows = dump(file)
+    assert sorted(int(row.payload) for row in rows) == list(range(threads))
+    assert len({row.tid for row in rows}) > threads / 2
+    assert (totals["lost"], totals["unserved"]) == (0, 0)
+
+
+@pytest.mark.parametrize("policy", ["DROP", "OVERWRITE", "WAIT"])
+def test_losses_are_counted_exactly(java: list[str], tmp_path: Path, policy: str) -> None:
+    burst = 2_000_000
+    file, totals = logged(java, tmp_path, "burst", burst, policy, TARE_LOG_RING="64K")
+    table = events(file)
+    kept = table.filter(pc.equal(table["channel"], "burst"))["payload"].to_numpy()
+    lost = pc.sum(table["lost"]).as_py() or 0
+    assert (np.diff(kept) > 0).all()
+    assert len(kept) + lost == burst
+    assert (totals["events"], totals["lost"]) == (len(kept), lost)
+    assert (lost == 0) == (policy == "WAIT")
+    assert kept[-1] == burst - 1 or policy == "DROP"
+
+
+@pytest.mark.parametrize("seed", range(TRIES))
+def test_all_that_was_logged_before_kill_9(java: list[str], tmp_path: Path, seed: int) -> None:
+    page, file = tmp_path / "page", tmp_path / "events.log"
+    program = [*java, str(PROGRAMS / "Logging.java"), "endless", str(page), str(THREADS)]
+    with subprocess.Popen([TARE_LOG, "run", "--out", file, "--json", "--", *program]) as process:
+        wait_for(lambda: page.exists() and page.stat().st_size and all(committed(page)))
+        time.sleep(random.Random(seed).uniform(0, 0.5))
+        (child,) = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
+        os.kill(int(child), signal.SIGKILL)
+        assert process.wait(60) == 128 + signal.SIGKILL
+    last = committed(page)
+    table = events(file)
+    for place in range(THREADS):
+        its = table.filter(pc.equal(table["channel"], f"thread {place}"))
+        numbers = its["payload"].to_numpy()
+        # The event stands in the ring a moment before its number stands in the page.
+        assert len(numbers) - last[place] in (0, 1)
+        assert np.array_equal(numbers, np.arange(1, len(numbers) + 1))
+
+
+@pytest.mark.parametrize("java", those_from(21), indirect=True)
+def test_ten_thousand_virtual_threads(java: list[str], tmp_path: Path) -> None:
+    threads, each = 10_000, 50
+    file, totals = logged(java, tmp_path, "virtual", threads, each, TARE_LOG_RING="256K")
+    assert (totals["lost"], totals["unserved"]) == (0, 0)
+    table = events(file).sort_by("ticks")
+    numbers = table.filter(pc.equal(table["channel"], "virtual"))
+    assert np.array_equal(np.sort(numbers["payload"].to_numpy()), np.arange(threads * each))
+    by_thread: dict[int, list[int]] = defaultdict(list)
+    for tid, payload, name in zip(
+        numbers["tid"].to_pylist(),
+        numbers["payload"].to_pylist(),
+        numbers["thread"].to_pylist(),
+        strict=True,
+    ):
+        assert name == f"v{payload // each * each}"
+        by_thread[tid].append(payload)
+    assert len(by_thread) == threads
+    assert all(tid >= VIRTUAL for tid in by_thread)
+    for its in by_thread.values():
+        assert its == list(range(its[0], its[0] + each))
+
+
+def test_the_end_of_the_stack_breaks_one_event_off(java: list[str], tmp_path: Path) -> None:
+    times = 300
+    file, totals = logged(java, tmp_path, "stack", times)
+    rows = sorted(dump(file), key=lambda row: row.ticks)
+    assert totals["lost"] == 0
+    assert payloads(rows, "after") == [str(time) for time in range(times)]
+    descents: list[list[int]] = [[]]
+    for row in rows:
+        if row.channel == "after":
+            descents.append([])
+        else:
+            descents[-1].append(int(row.payload))
+    assert descents.pop() == []
+    for depths in descents:
+        assert len(depths) > 100
+        assert depths == list(range(len(depths)))
+
+
+def test_what_is_chosen_is_said(java: list[str], tmp_path: Path) -> None:
+    program = [*java, str(PROGRAMS / "Logging.java"), "diagnose"]
+    lines = subprocess.check_output(program, text=True, cwd=tmp_path).splitlines()
+    said = dict(line.split(": ", 1) for line in lines)
+    is_new = version_of(java) >= 22
+    assert said["library"] == native("lib", "libtare_log.so")
+    assert said["memory"] == ("MemorySegment" if is_new else "Unsafe")
+    assert said["clock"].startswith("ticks, by ")
+    assert ("native method" in said["clock"]) <= (not is_new)
+    assert said["virtual threads"] == ("by critical calls" if is_new else "none in this Java")
+    assert said["collector"].startswith("none: events are discarded")
+
+
+def test_a_program_goes_on_without_the_library(java: list[str], tmp_path: Path) -> None:
+    without = [*java, "-Dtare.log.library=/nowhere/libtare_log.so"]
+    program = [*without, str(PROGRAMS / "Logging.java")]
+    file = tmp_path / "events.log"
+    command = [TARE_LOG, "run", "--out", str(file), "--", *program, "payloads"]
+    subprocess.run(command, check=True, capture_output=True)
+    said = subprocess.check_output([*program, "diagnose"], text=True)
+    assert "library: events are discarded: " in said
+    assert "/nowhere/libtare_log.so" in said
+
+
+LAYOUT = """
+import java.lang.reflect.*;
+class Layout {
+    public static void main(String[] arguments) throws Exception {
+        for (String name : "LIMIT HEAD WORDS MASK PUBLISHED".split(" ")) {
+            Field field = Class.forName("tare.log.Writer").getDeclaredField(name);
+            field.setAccessible(true);
+            System.out.print(field.get(null) + " ");
+        }
+        Method bytes = tare.log.Options.class.getDeclaredMethod("bytes");
+        bytes.setAccessible(true);
+        Object options = new tare.log.Options(
+                tare.log.Options.Handler.X_OF_Y, tare.log.Options.Policy.OVERWRITE, 7, 1 << 20);
+        for (byte value : (byte[]) bytes.invoke(options)) {
+            System.out.print(value + " ");
+        }
+    }
+}
+"""
+C_LAYOUT = """
+#include <stdio.h>
+#include <tare_log.h>
+#define AT(field) printf("%zu ", offsetof(struct tare_log_writer, field))
+int main(void) {
+    AT(limit), AT(head), AT(words), AT(mask), AT(published);
+    struct tare_log_options options = {
+        .handler = TARE_LOG_X_OF_Y, .policy = TARE_LOG_OVERWRITE, .a = 7, .b = 1 << 20};
+    for (size_t at = 0; at < sizeof(options); at++) printf("%d ", ((signed char *)&options)[at]);
+}
+"""
+
+
+def test_java_and_c_have_one_layout(
+    java: list[str], compiled: Callable[[str], Path], tmp_path: Path
+) -> None:
+    compiled("payloads")  # skips where there is no compiler
+    (tmp_path / "Layout.java").write_text(LAYOUT)
+    (tmp_path / "layout.c").write_text(C_LAYOUT)
+    program = tmp_path / "layout"
+    library = native("lib", "libtare_log.a")
+    include = f"-I{HEADER.parent}"
+    subprocess.run(["cc", include, tmp_path / "layout.c", library, "-o", program], check=True)
+    ours = subprocess.check_output([*java, tmp_path / "Layout.java"], text=True)
+    assert ours == subprocess.check_output(program, text=True)
