@@ -85,10 +85,12 @@ def build_java() -> None:
     newest = max(file.stat().st_mtime for file in [*sources, *(ROOT / "java").glob("*/pom.xml")])
     if not all(jar.exists() and jar.stat().st_mtime > newest for jar in JARS):
         command = ["mvn", "-q", "-B", "-f", "java", "package"]
-        # It writes escape sequences even where it has nothing to say.
-        done = subprocess.run(command, cwd=ROOT, check=False, stdout=subprocess.PIPE, text=True)
+        # Its launcher writes escape sequences even where it has nothing to say.
+        done = subprocess.run(command, cwd=ROOT, check=False, capture_output=True, text=True)
         if done.returncode:
-            raise SystemExit(f"{done.stdout}java/ was not built: {' '.join(command)} failed")
+            raise SystemExit(
+                f"{done.stdout}{done.stderr}java/ was not built: {' '.join(command)} failed"
+            )
     for jar in JARS:
         _install(jar, f"java/{jar.name}")
 
