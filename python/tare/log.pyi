@@ -6,6 +6,7 @@ from typing_extensions import Buffer
 
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
+_Codec = Literal["none", "zstd", "lz4", "lzo1x"]
 _Policy = Literal["drop", "wait", "overwrite"]
 
 __all__ = ["Channel", "Span"]
@@ -19,6 +20,7 @@ class Channel:
         *,
         handler: str | None = None,
         policy: _Policy | None = None,
+        codec: _Codec | None = None,
         a: int = 0,
         b: int = 0,
     ) -> Channel: ...

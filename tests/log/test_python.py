@@ -165,6 +165,7 @@ assert len(ticking) >= 300
         ("Channel('a').log('1')", "TypeError: 'str' object cannot"),
         ("Channel('a').bytes('text')", "TypeError|BufferError"),
         ("Channel('a', policy='fast')", 'ValueError: no policy "fast": .* drop, wait, overwrite'),
+        ("Channel('a', codec='gzip')", 'ValueError: no codec "gzip": .* lzo1x'),
         ("Channel('a', handler='x')", 'ValueError: no handler "x": .*buffered'),
         ("import pickle; pickle.dumps(Channel('a'))", "TypeError: cannot pickle"),
         ("async def f(): pass\nSpan('a')(f)", "TypeError: f is a coroutine or a generator"),

@@ -7,7 +7,7 @@ use pyo3::exceptions::{PyImportError, PyValueError};
 use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyTuple};
-use tare_log::{Handler, Options, Policy};
+use tare_log::{Codec, Handler, Options, Policy};
 
 #[pymodule(name = "tare_log")]
 mod extension {
@@ -39,20 +39,23 @@ struct Channel(tare_log::Channel);
 #[pymethods]
 impl Channel {
     #[new]
-    #[pyo3(signature = (name, /, *, handler=None, policy=None, a=0, b=0))]
+    #[pyo3(signature = (name, /, *, handler=None, policy=None, codec=None, a=0, b=0))]
     fn new(
         name: &str,
         handler: Option<&str>,
         policy: Option<&str>,
+        codec: Option<&str>,
         a: u32,
         b: u32,
     ) -> PyResult<Self> {
-        if (handler, policy, a, b) == (None, None, 0, 0) {
+        if (handler, policy, codec, a, b) == (None, None, None, 0, 0) {
             return Ok(Self(tare_log::Channel::open(name)));
         }
         let handler = named(Handler::ALL, handler, "handler")?;
         let policy = named(Policy::ALL, policy, "policy")?;
-        Ok(Self(tare_log::Channel::open_with(name, Options { handler, policy, a, b })))
+        let codec = codec.map(|codec| named(Codec::ALL, Some(codec), "codec")).transpose()?;
+        let options = Options { handler, policy, codec, a, b };
+        Ok(Self(tare_log::Channel::open_with(name, options)))
     }
 
     /// Logs a number of 64 bits now.

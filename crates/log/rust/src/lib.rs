@@ -29,4 +29,4 @@ pub use channel::Channel;
 #[doc(hidden)]
 pub use channel::may_wait;
 pub use span::{Scope, Span};
-pub use tare_log_segment::{Configuration as Options, Handler, Policy};
+pub use tare_log_segment::{Codec, Configuration as Options, Handler, Policy};
