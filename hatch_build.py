@@ -24,6 +24,7 @@ PARTS = (
     ("tare-hook", "release", "tare-hook", "bin/tare-hook"),
     ("tare-log", "release", "tare-log", "bin/tare-log"),
     ("tare-log-python", "release", "libtare_log_python.so", "lib/tare_log.abi3.so"),
+    ("tare-distances", "release", "libtare_distances.so", "lib/libtare_distances.so"),
     ("tare-hook-preload", "preload", "libtare_hook.so", "lib/libtare_hook.so"),
     ("tare-log-library", "preload", "libtare_log.a", "lib/libtare_log.a"),
     # For the linker, and by the name that programs then look for: a wheel has no links.

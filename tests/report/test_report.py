@@ -14,8 +14,8 @@ from tests.report.synthetic import Synthetic
 
 from tare.report import MARKDOWN, distributions, write
 from tare.report.words import typeset
-from tare.samples.looks import settled
 from tare.samples.measured import read_with_looks
+from tare.samples.places import settled
 from tare.samples.result import open_result
 
 if TYPE_CHECKING:

@@ -57,7 +57,7 @@ class Box:
 def kept(result: "Result", runs: Iterable[int], span: str) -> "ir.Table | None":
     """Requests of `runs`: `run`, `span`, `place`, `start_ns`, `latency_ns`, the warm-up's too.
 
-    Those are of one span, successful, in slices that were not left out. `looks.settled` leaves
+    Those are of one span, successful, in slices that were not left out. `places.settled` leaves
     out the warm-up as the verdict does.
     """
     import ibis

@@ -91,7 +91,7 @@ def templates(escape: bool) -> "jinja2.Environment":
 
 def _content(result: Result) -> dict[str, Any]:
     """Everything that the templates name."""
-    from tare.samples.looks import settled
+    from tare.samples.places import settled
     from tare.samples.result import open_result, read_hive
 
     opened = open_result(result.folder)

@@ -13,8 +13,9 @@ from tare.samples.counted import Counted, Histogram, distances
 from tare.samples.engine import connect
 from tare.samples.formats import read
 from tare.samples.formats.asked import NOTHING, Asked
-from tare.samples.looks import SHAPE, Group, Look, Looks, look, nothing
+from tare.samples.looks import SHAPE, Look, Looks, look, nothing
 from tare.samples.model import REQUEST, Experiment, Run
+from tare.samples.places import Group
 from tare.samples.span_tree import parents
 from tare.samples.tidy import Requests, tidy
 

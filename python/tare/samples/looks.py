@@ -8,8 +8,9 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from tare.samples.engines import EVERY_KIND, Described, Kept, describe
+from tare.samples.engines import Described, Kept, describe_each, histogram_of
 from tare.samples.model import REQUEST
+from tare.samples.places import Group, settled
 from tare.samples.steadiness import NOBODY, steadiness
 from tare.samples.usable import zeros
 from tare.stats.steady import Steadiness, common_cut
@@ -18,9 +19,6 @@ if TYPE_CHECKING:
     from ibis.expr.types import Table
 
     from tare.samples.model import Distances, Place
-
-Group = tuple[int, str]
-"""A run and a span."""
 
 DECILES = tuple(tenth / 10 for tenth in range(1, 10))
 SHAPE = (*DECILES, 0.95, 0.99, 0.995, 0.999, 1.0)
@@ -126,7 +124,7 @@ def look(
     samples, if there are any.
     """
     sizes, fine, some = _surveyed(samples)
-    steady = steadiness(samples, turns)
+    steady = steadiness(samples, sizes, turns)
     environments = {run: environment for run, (environment, _) in conditions.items()}
     places: dict[Place, list[Group]] = {}
     for group in sizes:
@@ -142,14 +140,14 @@ def look(
     others = {HALF: {group: size // 2 for group, size in sizes.items()}}
     if any(first.values()) and all(2 * first[group] < size for group, size in sizes.items()):
         others = {TWICE: {group: 2 * cut for group, cut in first.items()}} | others
+    at_cut, *looks = _look(samples, environments, [first, *others.values()], kept)
     return Looks(
         sizes,
         steady,
         cuts,
         first,
-        _look(samples, environments, first, kept, EVERY_KIND),
-        # Of these nothing but what is tested comes to anybody's eyes.
-        {name: _look(samples, environments, begins, kept, 0) for name, begins in others.items()},
+        at_cut,
+        dict(zip(others, looks, strict=True)),
         1 if fine else _resolution(_steps(samples)),
         zeros(settled(samples, first)) if some else {},
     )
@@ -168,29 +166,24 @@ def _settled(
 def _look(
     samples: Table,
     environments: Mapping[int, str],
-    first: Mapping[Group, int],
+    begins: Sequence[Mapping[Group, int]],
     kept: Kept | None,
-    every_kind: int,
-) -> Look:
-    looked_at = settled(samples, first).select("run", "span", "latency_ns", "ok")
-    groups: dict[Group, Described] = {}
-    distances: dict[Place, Distances] = {}
-    error = 0.0
+) -> list[Look]:
+    """From each of the ends of the warm-up on, of which the first is the earliest."""
+    groups: list[dict[Group, Described]] = [{} for _ in begins]
+    distances: list[dict[Place, Distances]] = [{} for _ in begins]
+    error = [0.0 for _ in begins]
     for environment in dict.fromkeys(environments.values()):
         here = [run for run, its in environments.items() if its == environment]
-        mine = looked_at
+        mine = samples
         if len(here) < len(environments):
-            mine = looked_at.filter(looked_at.run.isin(here))
-        if kept is None:
-            found = describe(mine, SHAPE, every_kind=every_kind)
-        else:
-            which = environment, sorted(first.items())
-            count = partial(kept.histogram, which=which)
-            found = describe(mine, SHAPE, count=count, every_kind=every_kind)
-        groups |= found.groups
-        distances |= {(environment, span): one for span, one in found.distances.items()}
-        error = max(error, found.ks_error)
-    return Look(groups, distances, error)
+            mine = samples.filter(samples.run.isin(here))
+        count = histogram_of if kept is None else partial(kept.histogram, environment)
+        for cut, found in enumerate(describe_each(mine, begins, SHAPE, count=count)):
+            groups[cut] |= found.groups
+            distances[cut] |= {(environment, span): one for span, one in found.distances.items()}
+            error[cut] = max(error[cut], found.ks_error)
+    return [Look(*parts) for parts in zip(groups, distances, error, strict=True)]
 
 
 def _steps(samples: Table) -> list[dict[str, Any]]:
@@ -239,16 +232,3 @@ def _surveyed(samples: Table) -> tuple[dict[Group, int], bool, bool]:
     sizes = {(row["run"], row["span"]): row["places"] for row in found}
     some = any(row["least"] == 0 for row in found)
     return sizes, fine == {run for run, _ in sizes}, some
-
-
-def settled(samples: Table, first: Mapping[Group, int]) -> Table:
-    """The requests of each run and span from its first on, by their `place`."""
-    import ibis
-
-    if not any(first.values()):
-        return samples
-    branches: Any = [
-        ((samples.run == run) & (samples.span == span), begin)
-        for (run, span), begin in first.items()
-    ]
-    return samples.filter(samples.place >= ibis.cases(*branches, else_=0))

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tare.samples.places import Group, of_group
 from tare.stats.steady import Steadiness, classify
 from tare.stats.steady_shared import cells, course, of_machine
 
@@ -27,10 +28,6 @@ FEWEST = 5
 NOBODY: Mapping[str, Sequence[Sequence[int]]] = MappingProxyType({})
 
 
-Key = tuple[int, str]
-"""A run and a span."""
-
-
 @dataclass(frozen=True)
 class Course:
     """A run's batches: means of log latency (n,), and where they begin and end (n + 1,)."""
@@ -40,14 +37,17 @@ class Course:
 
 
 def steadiness(
-    samples: Table, taking_turns: Mapping[str, Sequence[Sequence[int]]] = NOBODY
-) -> dict[Key, Steadiness]:
+    samples: Table,
+    sizes: Mapping[Group, int],
+    taking_turns: Mapping[str, Sequence[Sequence[int]]] = NOBODY,
+) -> dict[Group, Steadiness]:
     """How each run and span went; those that are too short for it are absent.
 
-    `samples` is as for `batch_means`. `taking_turns` has, for each environment, the runs of each
-    interleaved block: what the machine did to all of a block alike is none of their doing.
+    `samples` and `sizes` are as for `batch_means`. `taking_turns` has, for each environment, the
+    runs of each interleaved block: what the machine did to all of a block alike is none of their
+    doing.
     """
-    courses = read_courses(samples)
+    courses = read_courses(samples, sizes)
     for blocks in taking_turns.values():
         for span in {span for _, span in courses}:
             _leave_machine_out(courses, [[(run, span) for run in block] for block in blocks])
@@ -67,24 +67,22 @@ def taking_turns(manifest: Mapping[str, Any]) -> dict[str, list[list[int]]]:
     return {environment: list(blocks.values()) for environment, blocks in found.items()}
 
 
-def read_courses(samples: Table) -> dict[Key, Course]:
+def read_courses(samples: Table, sizes: Mapping[Group, int]) -> dict[Group, Course]:
     """The batches of each run and span, in time order; see `batch_means`."""
-    table = batch_means(samples).order_by("run", "span", "place").to_pyarrow()
-    run, place, places, level = (
-        table[name].to_numpy() for name in ("run", "place", "places", "level")
-    )
+    table = batch_means(samples, sizes).order_by("run", "span", "place").to_pyarrow()
+    run, place, level = (table[name].to_numpy() for name in ("run", "place", "level"))
     span = table["span"].to_pylist()
     found = {}
     start = 0
     for key, rows in groupby(zip(run.tolist(), span, strict=True)):
         end = start + len(list(rows))
-        edges = np.append(place[start:end], places[start])
+        edges = np.append(place[start:end], sizes[key])
         found[key] = Course(level[start:end], edges)
         start = end
     return found
 
 
-def _leave_machine_out(courses: dict[Key, Course], blocks: Sequence[Sequence[Key]]) -> None:
+def _leave_machine_out(courses: dict[Group, Course], blocks: Sequence[Sequence[Group]]) -> None:
     there = [[key for key in block if key in courses] for block in blocks]
     moves = of_machine(
         [[course(courses[key].batches, courses[key].edges) for key in block] for block in there]
@@ -95,32 +93,35 @@ def _leave_machine_out(courses: dict[Key, Course], blocks: Sequence[Sequence[Key
             courses[key] = replace(one, batches=one.batches - move[cells(one.edges)])
 
 
-def batch_means(samples: Table) -> Table:
+def batch_means(samples: Table, sizes: Mapping[Group, int]) -> Table:
     """The mean log latency (`level`, ln ns) of each batch, with its first `place`.
 
     `samples` has `run`, `span`, `place` (0, 1 ... in time order), `latency_ns` and `ok`; rows may
-    be missing. The `places` of a run and span, one more than the highest, are divided into at most
-    1,000 batches of equal length, of at least five. A batch of which less than half is there and
-    ok is left out: its mean would be noisier than the others.
+    be missing. The places of each run and span, of which `sizes` says how many there are, are
+    divided into at most 1,000 batches of equal length, of at least five. A batch of which less
+    than half is there and ok is left out: its mean would be noisier than the others.
     """
     import ibis
 
     by = ["run", "span"]
-    # Only these: the engine may keep them between its two looks.
-    needed = samples.select(*by, "place", "latency_ns", "ok")
-    sizes = needed.group_by(by).aggregate(places=needed.place.max() + 1)
-    batches: Any = ibis.least(BATCHES, ibis.greatest(sizes.places // FEWEST, 1))
-    there = needed.filter(needed.ok & (needed.latency_ns > 0))
-    joined = there.join(sizes.mutate(batches=batches), by)
-    batch: Any = joined.place * joined.batches // joined.places
+    there = samples.filter(samples.ok & (samples.latency_ns > 0))
+    batch: Any = there.place * _batches(of_group(there, sizes)) // of_group(there, sizes)
     # The engine may look at rows that the filter leaves out, and a logarithm of 0 is an error.
-    level: Any = ibis.greatest(joined.latency_ns, 1).ln()
-    means = joined.group_by([*by, "places", "batches", batch.name("batch")]).aggregate(
-        level=level.mean(), there=joined.count()
+    level: Any = ibis.greatest(there.latency_ns, 1).ln()
+    means = there.group_by([*by, batch.name("batch")]).aggregate(
+        level=level.mean(), there=there.count()
     )
+    means = means.mutate(places=of_group(means, sizes))
+    means = means.mutate(batches=_batches(means.places))
     enough = means.filter(means.there * means.batches * 2 >= means.places)
     first: Any = (enough.batch * enough.places + enough.batches - 1) // enough.batches
-    return enough.select(*by, "places", "level", place=first)
+    return enough.select(*by, "level", place=first)
+
+
+def _batches(places: Any) -> Any:
+    import ibis
+
+    return ibis.least(BATCHES, ibis.greatest(places // FEWEST, 1))
 
 
 def with_place(samples: Table) -> Table:

@@ -7,101 +7,69 @@ with F the empirical distribution of a run, n its size, N = n + m of a pair, d =
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import numpy.typing as npt
 from scipy.special import digamma, zeta
 
 from tare.stats.arrays import Array, finite
+from tare.stats.kernel import kernel
 
 Integers = npt.NDArray[np.integer]
-
-CELLS = 200_000
-"""Values times runs that are looked at at once: what stays in a core's own cache."""
-
-
-@dataclass(frozen=True)
-class Block:
-    """Some neighbouring values (k,), and how often each occurs in each of r runs."""
-
-    values: npt.NDArray[np.number]
-    counts: Array
-    """(r, k)"""
-    until: Array
-    """(r, k): how many values of each run are no greater."""
-    before: Array
-    """(r,): how many values of each run are less than all of these."""
-    sizes: Array
-    """(r,)"""
 
 
 class Pairs:
     """Statistics between all pairs of r runs whose values come in ascending order.
 
     `sizes` (r,) says how many values each run has in all, none of them 0: ValueError. `kinds`
-    are the statistics wanted, of `KINDS`.
+    are the statistics wanted, of `KINDS`. The sums are made by crates/distances: a value costs
+    one step over the runs.
     """
 
     def __init__(self, sizes: npt.ArrayLike, kinds: Sequence[str] = ("ks", "ad")) -> None:
-        self.sizes = finite(sizes, at_least=1)
+        self.sizes = np.ascontiguousarray(finite(sizes, at_least=1))
         if (self.sizes <= 0).any():
             raise ValueError("expected a value in every run")
-        self._before = np.zeros_like(self.sizes)
-        self._last: float | None = None
+        self._until, self._since = np.zeros_like(self.sizes), np.zeros_like(self.sizes)
         self._found = {kind: np.zeros((self.sizes.size, self.sizes.size)) for kind in kinds}
 
     def add(self, values: npt.NDArray[np.number], runs: Integers, counts: Integers) -> None:
         """Takes the next values: arrays of shape (n,), in ascending order.
 
         Values do not descend, nor reach back to those taken before. The value `values[i]` occurs
-        `counts[i]` times in the run with index `runs[i]`, which is said once.
+        `counts[i]` times in the run with index `runs[i]`.
         """
-        for block in self._blocks(values, runs, counts):
-            for kind, found in self._found.items():
-                KINDS[kind].add(found, block, self._last)
-            self._before = block.until[:, -1]
-            self._last = float(block.values[-1])
-
-    def skip(self, values: npt.NDArray[np.number], runs: Integers, counts: Integers) -> None:
-        """Leaves the next values to another one, with which this one is merged."""
-        if values.size:
-            self._before = self._before + np.bincount(runs, counts, self.sizes.size)
-            self._last = float(values[-1])
-
-    def merge(self, other: Pairs) -> None:
-        """Takes what another one found in the values that this one skipped."""
-        for kind, found in self._found.items():
-            KINDS[kind].merge(found, other._found[kind], out=found)
+        if values.size and values[0] <= 0 and "w1" in self._found:
+            raise ValueError(f"expected positive values, found {values[0]}")
+        state = self.sizes, self._until, self._since
+        matrices = (self._found.get(kind) for kind in KINDS)
+        taken = (
+            np.ascontiguousarray(values, np.float64),
+            np.ascontiguousarray(runs, np.uint16),
+            np.ascontiguousarray(counts, np.int64),
+        )
+        if not values.size == runs.size == counts.size:
+            raise ValueError(f"{values.size} values, {runs.size} runs, {counts.size} counts")
+        unknown = kernel()(
+            self.sizes.size,
+            *(array.ctypes.data for array in state),
+            *(None if matrix is None else matrix.ctypes.data for matrix in matrices),
+            values.size,
+            *(array.ctypes.data for array in taken),
+        )
+        if unknown:
+            raise ValueError(f"expected runs from 0 to {self.sizes.size - 1}")
 
     def matrix(self, kind: str) -> Array:
         """One statistic between all runs, (r, r), symmetric; 0 on the diagonal."""
-        found = KINDS[kind].finish(self._found[kind], self.sizes)
+        found = KINDS[kind](self._found[kind], self.sizes)
         np.fill_diagonal(found, 0.0)
         return found
 
     def matrices(self) -> dict[str, Array]:
         """All statistics that were wanted."""
         return {kind: self.matrix(kind) for kind in self._found}
-
-    def _blocks(
-        self, values: npt.NDArray[np.number], runs: Integers, counts: Integers
-    ) -> Iterator[Block]:
-        if not values.size:
-            return
-        first = np.flatnonzero(np.append(True, values[1:] != values[:-1]))
-        step = max(1, CELLS // self.sizes.size)
-        for start in range(0, first.size, step):
-            begins = first[start : start + step]
-            end = first[start + step] if start + step < first.size else values.size
-            here = slice(begins[0], end)
-            place = np.repeat(np.arange(begins.size), np.diff(np.append(begins, end)))
-            table = np.zeros((self.sizes.size, begins.size))
-            table[runs[here], place] = counts[here]
-            until = table.cumsum(axis=1)
-            until += self._before[:, None]
-            yield Block(values[begins], table, until, self._before, self.sizes)
 
 
 def between(runs: Sequence[npt.ArrayLike], kinds: Sequence[str] = ("ks", "ad")) -> dict[str, Array]:
@@ -130,72 +98,12 @@ def _counted(ordered: Array) -> tuple[Array, npt.NDArray[np.int32]]:
     return ordered[first], np.diff(np.append(first, ordered.size)).astype(np.int32)
 
 
-def _kolmogorov_smirnov(found: Array, block: Block, _last: float | None) -> None:
-    """The greatest |d|. Pairs that cannot get further apart in here are not looked at: F rises
-    from its value before the block to that at its end."""
-    low, high = block.before / block.sizes, block.until[:, -1] / block.sizes
-    reach = high[:, None] - low
-    wanted = np.triu(np.maximum(reach, reach.T) > found, 1)
-    share = block.until / block.sizes[:, None]
-    for run in np.flatnonzero(wanted.any(axis=1)):
-        others = np.flatnonzero(wanted[run])
-        apart = share[others]
-        apart -= share[run]
-        found[run, others] = np.maximum(found[run, others], np.abs(apart, out=apart).max(axis=1))
-
-
-def _anderson_darling(found: Array, block: Block, _last: float | None) -> None:
-    """Adds sum of l d^2 / (B (N - B) - N l / 4) with midranks: B is the rank in the pair, l how
-    often a value occurs in it. Only the values of a run count for it, the rest of the pair's come
-    from the other run."""
-    middle = block.until - block.counts / 2
-    for run, counts in enumerate(block.counts):
-        places = np.flatnonzero(counts)
-        here, count = middle.take(places, axis=1), block.counts.take(places, axis=1)
-        own, weight = here[run].copy(), count[run].copy()
-        of_pair = (block.sizes + block.sizes[run])[:, None]
-        apart = here / block.sizes[:, None]
-        apart -= own / block.sizes[run]
-        apart *= apart
-        here += own
-        count += weight
-        count *= of_pair / 4
-        spread = of_pair - here
-        spread *= here
-        spread -= count
-        # A pair of one value has 0 / 0.
-        np.maximum(spread, 0.25, out=spread)
-        apart /= spread
-        found[run] += apart @ weight
-
-
-def _cramer_von_mises(found: Array, block: Block, _last: float | None) -> None:
-    """Adds sum of l d^2, each run's share of l by itself."""
-    share = block.until / block.sizes[:, None]
-    for run, counts in enumerate(block.counts):
-        places = np.flatnonzero(counts)
-        apart = share.take(places, axis=1)
-        apart -= apart[run].copy()
-        apart *= apart
-        found[run] += apart @ counts[places]
-
-
-def _wasserstein(found: Array, block: Block, last: float | None) -> None:
-    """Adds the integral of |d| over the logarithm of the value."""
-    if block.values[0] <= 0:
-        raise ValueError(f"expected positive values, found {block.values[0]}")
-    logs = np.log(block.values)
-    if last is not None:
-        low = block.before / block.sizes
-        found += np.tril(np.abs(low[:, None] - low)) * (logs[0] - np.log(last))
-    share = block.until[:, :-1] / block.sizes[:, None]
-    for run in range(1, block.sizes.size):
-        apart = share[:run] - share[run]
-        found[run, :run] += np.abs(apart, out=apart) @ np.diff(logs)
-
-
-def _symmetric(found: Array, _sizes: Array) -> Array:
+def _greater(found: Array, _sizes: Array) -> Array:
     return np.maximum(found, found.T)
+
+
+def _together(found: Array, _sizes: Array) -> Array:
+    return found + found.T
 
 
 def _criterion(found: Array, sizes: Array) -> Array:
@@ -223,18 +131,11 @@ def _standardised(found: Array, sizes: Array) -> Array:
     return standard
 
 
-@dataclass(frozen=True)
-class _Kind:
-    add: Callable[[Array, Block, float | None], None]
-    merge: np.ufunc
-    finish: Callable[[Array, Array], Array]
-
-
-KINDS = {
-    "ks": _Kind(_kolmogorov_smirnov, np.maximum, _symmetric),
-    "ad": _Kind(_anderson_darling, np.add, _standardised),
-    "cvm": _Kind(_cramer_von_mises, np.add, _criterion),
-    "w1": _Kind(_wasserstein, np.add, _symmetric),
+KINDS: dict[str, Callable[[Array, Array], Array]] = {
+    "ks": _greater,
+    "ad": _standardised,
+    "cvm": _criterion,
+    "w1": _together,
 }
 """Kolmogorov and Smirnov's greatest |d|; Anderson and Darling's statistic of midranks,
 standardised, NaN for a pair of fewer than four values; Cramer and von Mises' T by its definition,

@@ -12,7 +12,7 @@ from tare.lab.processes import find
 from tare.native import native
 
 _COMMANDS = ("tare-load", "tare-hook", "tare-log")
-_LIBRARIES = ("libtare_hook.so", "libtare_log.so")
+_LIBRARIES = ("libtare_distances.so", "libtare_hook.so", "libtare_log.so")
 _JARS = ("tare-log.jar",)
 
 

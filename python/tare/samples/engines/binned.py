@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tare.samples.engines.description import Described, Description, Group
+from tare.samples.engines.description import Described, Description
 from tare.samples.engines.histogram import bounds, merged
 from tare.samples.model import Distances
+from tare.samples.places import Group
 
 if TYPE_CHECKING:
     import numpy.typing as npt

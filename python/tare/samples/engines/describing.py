@@ -3,16 +3,20 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
+from tare.samples.engines.begins import Begin, Begins
 from tare.samples.engines.binned import describe_histogram
-from tare.samples.engines.description import Described, Description, Group
-from tare.samples.engines.exact import counts_in_order
+from tare.samples.engines.description import Described, Description
+from tare.samples.engines.exact import Counts, counts_in_order
 from tare.samples.engines.histogram import histogram
-from tare.samples.engines.turns import Turns
 from tare.samples.model import Distances
+from tare.samples.places import Group, settled
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -24,78 +28,117 @@ EXACT_ROWS = {"duckdb": 200_000_000}
 """Up to so many samples are described exactly by an engine that sorts them, in about a minute on
 two cores; an engine that counts each latency, and hands the counts over, has a tenth of it."""
 
-EVERY_KIND = 20_000_000
-"""Up to so many samples distances are told by every statistic; beyond, by those that are tested."""
-TESTED = ("ks", "ad")
-
-MOST_THREADS = 8
-"""More would wait for the one that reads the stream."""
+Count = Callable[["Table", Begin], "pa.Table"]
 
 
-Count = Callable[["Table"], "pa.Table"]
+def histogram_of(samples: Table, begin: Begin) -> pa.Table:
+    """The histogram of the requests from `begin` on."""
+    return histogram(settled(samples, begin)).to_pyarrow()
 
 
-def _count(samples: Table) -> pa.Table:
-    return histogram(samples).to_pyarrow()
+def describe(samples: Table, at: Sequence[float], *, exact: bool | None = None) -> Description:
+    """`describe_each` of all requests, which need no `place`."""
+    (found,) = describe_each(samples, [{}], at, exact=exact)
+    return found
 
 
-def describe(
+def describe_each(
     samples: Table,
+    begins: Sequence[Begin],
     at: Sequence[float],
     *,
     exact: bool | None = None,
-    count: Count = _count,
-    every_kind: int = EVERY_KIND,
-) -> Description:
-    """Describes every run and span of `samples`, with type 7 quantiles at the probabilities `at`.
+    count: Count = histogram_of,
+) -> list[Description]:
+    """Describes every run and span from each of `begins` on, with type 7 quantiles at the
+    probabilities `at`.
 
-    `samples` has `run` (whole numbers), `span`, `latency_ns` (whole numbers, null where a request
-    failed without an answer) and `ok`. Unless `exact` says so, the number of samples decides
-    whether every request counts or a histogram is made, from above `EXACT_ROWS` on; `count` makes
-    it, or has it already. Of more than `every_kind` samples only the distances are told that are
-    tested.
+    `samples` has `run` (whole numbers), `span`, `place` (0, 1 ... in time order), `latency_ns`
+    (whole numbers, null where a request failed without an answer) and `ok`. Unless `exact` says
+    so, the number of samples decides whether every request counts or a histogram is made, from
+    above `EXACT_ROWS` on; `count` makes it, or has it already.
     Raises InputError for latencies that no request has.
     """
     if exact is None:
         most = EXACT_ROWS.get(samples.get_backend().name, EXACT_ROWS["duckdb"] // 10)
         exact = samples.count().to_pyarrow().as_py() <= most
     if not exact:
-        return describe_histogram(count(samples), at)
-    rows = _totals(samples)
-    quantiles: dict[Group, Mapping[float, float]] = {}
-    distances = {}
+        return [describe_histogram(count(samples, begin), at) for begin in begins]
+    return _exactly(samples, Begins(begins), at)
+
+
+def _exactly(samples: Table, begins: Begins, at: Sequence[float]) -> list[Description]:
+    marked = begins.marked(samples)
+    rows = _totals(marked)
+    totals = [_summed(rows, partial(begins.has, which)) for which in range(begins.count)]
+    quantiles: list[dict[Group, Mapping[float, float]]] = [{} for _ in totals]
+    distances: list[dict[str, Distances]] = [{} for _ in totals]
     spans = {row["span"] for row in rows}
     for span in sorted(spans):
         of_span = [row for row in rows if row["span"] == span and row["answered"]]
         if not of_span:
             continue
-        answered = samples.filter(samples.ok, samples.latency_ns.notnull())
+        answered = marked.filter(marked.ok, marked.latency_ns.notnull())
         if len(spans) > 1:
             answered = answered.filter(answered.span == span)
-        table, found = _of_span(answered, of_span, at, every_kind)
-        for row, of_run in zip(of_span, table, strict=True):
-            quantiles[row["run"], span] = dict(zip(at, of_run.tolist(), strict=True))
-        if len(of_span) > 1:
-            distances[span] = found
-    groups = {
-        (row["run"], row["span"]): Described(
-            row["requests"],
-            row["errors"],
-            int(row["sum"]) / row["answered"] if row["answered"] else None,
-            quantiles.get((row["run"], row["span"]), {}),
+        answering = [
+            {run: total.answered for (run, its), total in groups.items() if its == span}
+            for groups in totals
+        ]
+        for which, found in enumerate(_of_span(answered, of_span, answering, at, begins)):
+            if found is None:
+                continue
+            table, apart = found
+            for run, of_run in zip(apart.runs, table.tolist(), strict=True):
+                quantiles[which][run, span] = dict(zip(at, of_run, strict=True))
+            if len(apart.runs) > 1:
+                distances[which][span] = apart
+    return [
+        Description(
+            {group: total.described(quantiles[which].get(group, {})) for group, total in groups},
+            distances[which],
         )
-        for row in rows
-    }
-    return Description(groups, distances)
+        for which, groups in enumerate(one.items() for one in totals)
+    ]
 
 
-def _totals(samples: Table) -> list[dict[str, Any]]:
-    ok: Any = samples.ok
-    latency: Any = samples.latency_ns
+@dataclass(frozen=True)
+class _Total:
+    """What is counted of a run and span."""
+
+    requests: int = 0
+    errors: int = 0
+    answered: int = 0
+    sum: int = 0
+
+    def described(self, quantiles: Mapping[float, float]) -> Described:
+        mean = self.sum / self.answered if self.answered else None
+        return Described(self.requests, self.errors, mean, quantiles)
+
+
+def _summed(rows: Sequence[Mapping[str, Any]], has: Callable[[int], bool]) -> dict[Group, _Total]:
+    """Each run and span's rows that one description has, in one."""
+    found: dict[Group, _Total] = {}
+    for row in rows:
+        if has(row["reached"]):
+            group = row["run"], row["span"]
+            one = found.get(group, _Total())
+            found[group] = _Total(
+                one.requests + row["requests"],
+                one.errors + row["errors"],
+                one.answered + row["answered"],
+                one.sum + int(row["sum"] or 0),
+            )
+    return found
+
+
+def _totals(marked: Table) -> list[dict[str, Any]]:
+    ok: Any = marked.ok
+    latency: Any = marked.latency_ns
     rows = (
-        samples.group_by(["run", "span"])
+        marked.group_by(["run", "span", "reached"])
         .aggregate(
-            requests=samples.count(),
+            requests=marked.count(),
             errors=(~ok).sum(),
             answered=latency.count(where=ok),
             # A mean of an engine's own may add in another order than the next one.
@@ -110,21 +153,53 @@ def _totals(samples: Table) -> list[dict[str, Any]]:
 
 
 def _of_span(
-    answered: Table, rows: Sequence[Mapping[str, Any]], at: Sequence[float], every_kind: int
-) -> tuple[Array, Distances]:
-    """Quantiles (runs, probabilities) and distances between runs."""
-    from tare.stats.distances import Pairs, kinds_from
-    from tare.stats.ordered_quantiles import OrderedQuantiles
+    answered: Table,
+    rows: Sequence[Mapping[str, Any]],
+    answering: Sequence[Mapping[int, int]],
+    at: Sequence[float],
+    begins: Begins,
+) -> list[tuple[Array, Distances] | None]:
+    """Of each of `begins` quantiles (runs, probabilities) and distances between its runs.
 
-    sizes = [row["answered"] for row in rows]
-    runs = [row["run"] for row in rows]
+    `answering` has how many requests each run has there; None where no run has any.
+    """
+    runs = sorted({row["run"] for row in rows})
     least, most = min(row["least"] for row in rows), max(row["most"] for row in rows)
-    quantiles = OrderedQuantiles(sizes, at)
-    threads = min(len(os.sched_getaffinity(0)), MOST_THREADS)
-    kinds = kinds_from(least) if sum(sizes) <= every_kind else TESTED
-    with Turns([Pairs(sizes, kinds) for _ in range(threads)]) as turns:
-        for counts in counts_in_order(answered, runs, least, most):
-            turns.add(counts)
-            quantiles.add(*counts)
-        pairs = turns.merged()
-    return quantiles.table(), Distances(tuple(runs), pairs.matrices())
+    spreads = [
+        _Spread({run: size for run, size in sizes.items() if size}, runs, at, least)
+        if any(sizes.values())
+        else None
+        for sizes in answering
+    ]
+    for piece in counts_in_order(answered, runs, least, most, begins):
+        for spread, counts in zip(spreads, piece, strict=True):
+            if spread is not None:
+                spread.add(counts)
+    return [None if spread is None else spread.found() for spread in spreads]
+
+
+class _Spread:
+    """How the latencies of some of `runs` are spread, from counts that come in ascending order."""
+
+    def __init__(
+        self, sizes: Mapping[int, int], runs: Sequence[int], at: Sequence[float], least: int
+    ) -> None:
+        from tare.stats.distances import Pairs, kinds_from
+        from tare.stats.ordered_quantiles import OrderedQuantiles
+
+        self._runs = tuple(run for run in runs if run in sizes)
+        self._index = np.array([self._runs.index(run) if run in sizes else 0 for run in runs])
+        ordered = [sizes[run] for run in self._runs]
+        self._quantiles = OrderedQuantiles(ordered, at)
+        self._pairs = Pairs(ordered, kinds_from(least))
+
+    def add(self, piece: Counts) -> None:
+        """Takes the next; their indexes are those of all runs."""
+        latencies, runs, counts = piece
+        own = self._index[runs]
+        self._quantiles.add(latencies, own, counts)
+        self._pairs.add(latencies, own, counts)
+
+    def found(self) -> tuple[Array, Distances]:
+        """Quantiles (runs, probabilities) and distances."""
+        return self._quantiles.table(), Distances(self._runs, self._pairs.matrices())

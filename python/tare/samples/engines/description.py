@@ -7,9 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from tare.samples.model import Distances
-
-Group = tuple[int, str]
-"""A run and a span."""
+from tare.samples.places import Group
 
 
 @dataclass(frozen=True)

@@ -10,46 +10,61 @@ import numpy as np
 import numpy.typing as npt
 
 from tare.errors import InputError
+from tare.samples.engines.begins import Begins
 
 if TYPE_CHECKING:
     from ibis.expr.types import Table
 
 Integers = npt.NDArray[np.int64]
 Counts = tuple[Integers, npt.NDArray[np.uint16], Integers]
-"""Latencies in ns, the indexes of runs, how often: arrays of shape (n,)."""
+"""Latencies in ns, the indexes of runs, how often: arrays of shape (n,). A latency of a run may
+be there several times."""
 
 ROWS = 200_000
 """Rows that are taken from the engine at once."""
 
 
 def counts_in_order(
-    answered: Table, runs: Sequence[int], least: int, most: int
-) -> Iterator[Counts]:
+    marked: Table, runs: Sequence[int], least: int, most: int, begins: Begins
+) -> Iterator[list[Counts]]:
     """The latencies of one span's successful requests, each value whole in one piece.
 
-    `answered` has `run` (of `runs`, ascending) and `latency_ns` from `least` to `most`. Raises
-    InputError where latencies are so far apart that a run's number does not fit beside them.
+    A piece has those of each of `begins`. `marked` has `run` (of `runs`, ascending), `latency_ns`
+    from `least` to `most`, and `reached`. Raises InputError where latencies are so far apart that
+    a run's number does not fit beside them.
     """
     bits = (runs[-1] - runs[0]).bit_length()
-    widest = ((most - least) << bits).bit_length() + 1
-    if widest > 63:
+    widest = ((most - least + 1) << bits << begins.bits) - 1
+    if widest.bit_length() > 63:
         raise InputError(
             f"latencies from {least} to {most} ns: no request takes as long; look at their unit"
         )
-    # One number sorts faster than two.
-    latency: Any = answered.latency_ns
-    key = (latency.cast("int64") - least) * (1 << bits) + (answered.run.cast("int64") - runs[0])
-    keys = answered.select(key=key)
+    # One number sorts faster than three.
+    latency: Any = marked.latency_ns
+    value = (latency.cast("int64") - least) * (1 << bits) + (marked.run.cast("int64") - runs[0])
+    keys = marked.select(key=value * (1 << begins.bits) + marked.reached)
     numbers = np.array(runs) - runs[0]
     if keys.get_backend().name == "duckdb":
         # Short numbers sort faster than long ones. Spark does not know them.
-        pieces = _sorted(keys.cast({"key": "uint32"}) if widest <= 32 else keys)
+        short = widest.bit_length() <= 32
+        pieces = _sorted(keys.cast({"key": "uint32"}) if short else keys)
     else:
         pieces = _grouped(keys)
-    for found, counts in _whole_values(pieces, bits):
-        index = np.searchsorted(numbers, found & ((1 << bits) - 1))
+    for found, counts in _whole_values(pieces, bits + begins.bits):
+        latencies = (found >> begins.bits >> bits) + least
+        index = np.searchsorted(numbers, (found >> begins.bits) & ((1 << bits) - 1))
         # NumPy has its quickest sort for 16 bits.
-        yield (found >> bits) + least, index.astype(np.uint16), counts
+        whole = latencies, index.astype(np.uint16), counts
+        yield [_of(which, begins, found, whole) for which in range(begins.count)]
+
+
+def _of(which: int, begins: Begins, keys: Integers, counts: Counts) -> Counts:
+    """The counts that one of `begins` has."""
+    if not begins.bits:
+        return counts
+    chosen = begins.has(which, keys & ((1 << begins.bits) - 1))
+    latencies, index, requests = (column[chosen] for column in counts)
+    return latencies, index, requests
 
 
 def _sorted(keys: Table) -> Iterator[tuple[Integers, Integers]]:

@@ -10,10 +10,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tare.samples.engines.histogram import OCTAVE, histogram
+from tare.samples.places import settled
 
 if TYPE_CHECKING:
     import pyarrow as pa
     from ibis.expr.types import Table
+
+    from tare.samples.engines.begins import Begin
 
 HISTOGRAMS = "histograms"
 
@@ -28,19 +31,21 @@ class Kept:
     folder: Path
     left_out: frozenset[tuple[int, int]]
 
-    def histogram(self, samples: Table, which: object) -> pa.Table:
-        """`histogram` of `samples`, read where it is there; `which` tells it from others.
+    def histogram(self, environment: str, samples: Table, begin: Begin) -> pa.Table:
+        """The histogram of the requests from `begin` on, read where it is there; `samples` are
+        those of an environment.
 
         Where nothing can be written it is counted each time.
         """
         import pyarrow as pa
         import pyarrow.parquet as pq
 
-        path = self.folder / HISTOGRAMS / f"{self._name(which)}.parquet"
+        name = self._name((environment, sorted(begin.items())))
+        path = self.folder / HISTOGRAMS / f"{name}.parquet"
         try:
             return pq.read_table(path, partitioning=None)
         except (OSError, pa.ArrowInvalid):
-            rows = histogram(samples).to_pyarrow()
+            rows = histogram(settled(samples, begin)).to_pyarrow()
         fresh = path.with_name(f".{path.name}.{os.getpid()}")
         try:
             path.parent.mkdir(exist_ok=True)

@@ -1,0 +1,55 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Several ends of the warm-up, told apart by one number beside each request."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from tare.samples.places import Group, of_group, settled
+
+if TYPE_CHECKING:
+    from ibis.expr.types import Table
+
+Begin = Mapping[Group, int]
+"""The first place of each run and span that counts; 0 where none is given."""
+
+
+class Begins:
+    """Where each of several descriptions of the same requests begins."""
+
+    def __init__(self, begins: Sequence[Begin]) -> None:
+        groups = {group for begin in begins for group in begin}
+        whole = [{group: begin.get(group, 0) for group in groups} for begin in begins]
+        self._earliest = {group: min(begin[group] for begin in whole) for group in groups}
+        self._later = [begin for begin in whole if begin != self._earliest]
+        places = iter(range(len(self._later)))
+        self._bit = [None if begin == self._earliest else next(places) for begin in whole]
+
+    @property
+    def bits(self) -> int:
+        """How many bits `reached` has."""
+        return len(self._later)
+
+    @property
+    def count(self) -> int:
+        """How many descriptions are wanted."""
+        return len(self._bit)
+
+    def marked(self, samples: Table) -> Table:
+        """The requests that any of them has, with `reached`: which ones have it, bit by bit.
+
+        `samples` need not have `place` where all begin at 0.
+        """
+        import ibis
+
+        reached: Any = ibis.literal(0, "int64")
+        for bit, begin in enumerate(self._later):
+            beyond: Any = samples.place >= of_group(samples, begin)
+            reached = reached + beyond.ifelse(1 << bit, 0)
+        return settled(samples.mutate(reached=reached), self._earliest)
+
+    def has(self, which: int, reached: Any) -> Any:
+        """Whether the description has requests of this `reached`: a number, or an array (n,)."""
+        bit = self._bit[which]
+        return reached >= 0 if bit is None else (reached >> bit) & 1 == 1
