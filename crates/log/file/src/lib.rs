@@ -7,6 +7,7 @@ mod codec;
 mod columns;
 mod encoder;
 mod events;
+mod lzo;
 mod meta;
 mod parts;
 mod reader;
