@@ -3,6 +3,8 @@
 
 import csv
 import io
+import json
+import os
 import shutil
 import subprocess
 from collections.abc import Callable
@@ -23,6 +25,7 @@ PROGRAMS = Path(__file__).parent / "programs"
 class Row:
     """One line of `tare log dump`."""
 
+    time_ns: int
     ticks: int
     pid: int
     tid: int
@@ -40,6 +43,7 @@ def dump(file: Path) -> list[Row]:
     rows = csv.DictReader(io.StringIO(text))
     return [
         Row(
+            int(row["time_ns"] or 0),
             int(row["ticks"]),
             int(row["pid"]),
             int(row["tid"]),
@@ -57,6 +61,21 @@ def events(file: Path) -> pa.Table:
     out = subprocess.run([TARE_LOG, "dump", file], check=True, capture_output=True).stdout
     types = {"payload": pa.int64(), "lost": pa.int64(), "channel": pa.string()}
     return read_csv(pa.BufferReader(out), convert_options=ConvertOptions(column_types=types))
+
+
+def ran(file: Path, program: Path, *arguments: object, **variables: str) -> dict[str, int]:
+    """Runs a program beside a collector; what tare-log counts."""
+    command = [TARE_LOG, "run", "--out", file, "--json", "--", program, *arguments]
+    done = subprocess.run(
+        [str(word) for word in command],
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=100,
+        env=os.environ | variables,
+    )
+    totals: dict[str, int] = json.loads(done.stderr)
+    return totals
 
 
 @pytest.fixture(scope="session")

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+use crate::pairs::Pair;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -26,6 +27,8 @@ pub enum Command {
     Collect(Collect),
     /// Print the events of a file
     Dump(Dump),
+    /// Write the events of a file in another format
+    Export(Export),
     /// Print the folder of header and libraries
     Path,
     /// Show the tables that this program writes
@@ -94,7 +97,7 @@ impl From<Compression> for Codec {
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
-pub enum Format {
+pub enum Lines {
     Csv,
     Jsonl,
 }
@@ -105,6 +108,43 @@ pub struct Dump {
     #[arg(value_name = "FILE")]
     pub file: PathBuf,
     /// How events are written
-    #[arg(long, value_enum, default_value_t = Format::Csv)]
-    pub format: Format,
+    #[arg(long, value_enum, default_value_t = Lines::Csv)]
+    pub format: Lines,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub enum Format {
+    /// ui.perfetto.dev
+    Perfetto,
+    /// chrome://tracing
+    Chrome,
+    /// OpenTelemetry: JSON lines, as its Collector writes them
+    Otlp,
+    /// Tables
+    Parquet,
+    /// babeltrace2, Trace Compass
+    Ctf,
+}
+
+#[derive(Debug, Args)]
+pub struct Export {
+    /// A file of `tare log run` or `tare log collect`
+    #[arg(value_name = "FILE")]
+    pub file: PathBuf,
+    /// Who is to read it
+    #[arg(long, value_enum, value_name = "FORMAT")]
+    pub to: Format,
+    /// The file, for ctf a new folder [default: FILE with the format's suffix]
+    #[arg(long, short, value_name = "OUT")]
+    pub out: Option<PathBuf>,
+    /// Channels that begin and end spans, besides the usual ones (NAME> and NAME<, NAME in and
+    /// NAME out ...); * stands for any text, the same in both
+    #[arg(long = "pair", value_name = "BEGIN=END")]
+    pub pairs: Vec<Pair>,
+    /// Channels whose numbers are a quantity over time; * stands for any text
+    #[arg(long = "counter", value_name = "CHANNEL")]
+    pub counters: Vec<String>,
+    /// Print what was written as one JSON object
+    #[arg(long)]
+    pub json: bool,
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-use crate::arguments::{self, Format};
+use crate::arguments::{self, Lines};
 use crate::log::{Ended, Log, Row, What};
 use std::fmt::Write as _;
 use std::io::{self, BufWriter, Write};
@@ -12,12 +12,12 @@ pub fn dump(arguments: &arguments::Dump) -> Result<ExitCode, Failure> {
     let log = Log::open(&arguments.file)?;
     let mut out = BufWriter::with_capacity(1 << 16, io::stdout().lock());
     let line = match arguments.format {
-        Format::Csv => csv,
-        Format::Jsonl => jsonl,
+        Lines::Csv => csv,
+        Lines::Jsonl => jsonl,
     };
     let header = match arguments.format {
-        Format::Csv => "time_ns,ticks,pid,tid,thread,channel,payload,lost\n",
-        Format::Jsonl => "",
+        Lines::Csv => "time_ns,ticks,pid,tid,thread,channel,payload,lost\n",
+        Lines::Jsonl => "",
     };
     let mut text = header.to_owned();
     let printed = log.rows(|row| {
@@ -40,11 +40,11 @@ pub fn dump(arguments: &arguments::Dump) -> Result<ExitCode, Failure> {
 }
 
 fn csv(row: &Row<'_>, line: &mut String) {
-    let Row { time_ns, ticks, pid, tid, thread, what } = row;
+    let Row { time_ns, ticks, pid, tid, thread, what, .. } = row;
     let time = time_ns.map_or(String::new(), |time| time.to_string());
     let thread = quoted(thread);
     let _ = match what {
-        What::Event { channel, payload } => {
+        What::Event { channel, payload, .. } => {
             let channel = quoted(channel);
             let payload = quoted(&text_of(payload));
             writeln!(line, "{time},{ticks},{pid},{tid},{thread},{channel},{payload},")
@@ -72,16 +72,16 @@ fn quoted(text: &str) -> String {
 }
 
 fn jsonl(row: &Row<'_>, line: &mut String) {
-    let Row { time_ns, ticks, pid, tid, thread, what } = row;
+    let Row { time_ns, ticks, pid, tid, thread, what, .. } = row;
     let mut object = serde_json::json!({
         "time_ns": time_ns, "ticks": ticks, "pid": pid, "tid": tid, "thread": thread,
     });
     match what {
-        What::Event { channel, payload: Payload::Number(number) } => {
+        What::Event { channel, payload: Payload::Number(number), .. } => {
             object["channel"] = (*channel).into();
             object["payload"] = (*number).into();
         }
-        What::Event { channel, payload } => {
+        What::Event { channel, payload, .. } => {
             object["channel"] = (*channel).into();
             object["payload"] = text_of(payload).into();
         }

@@ -5,7 +5,8 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 use tare_command::{Failure, ResultExt, say};
 use tare_log_file::{
-    Block, Channels, Clock, Event, Events, Item, Kind, Mark, Payload, ProcessInfo, Reader,
+    Block, Channels, Clock, Event, Events, Header, Item, Kind, Mark, OpenedChannel, Payload,
+    ProcessInfo, Reader,
 };
 use tare_log_segment::ChannelId;
 
@@ -13,8 +14,14 @@ use tare_log_segment::ChannelId;
 pub struct Log {
     path: PathBuf,
     times: Times,
-    processes: HashMap<u32, ProcessInfo>,
-    channels: HashMap<(u32, u16), String>,
+    /// Each process once, whichever collectors have served it.
+    processes: Vec<ProcessInfo>,
+    known: HashMap<Segment, usize>,
+    /// The place of a process by its number in the file.
+    places: HashMap<u32, usize>,
+    channels: HashMap<(usize, ChannelId), OpenedChannel>,
+    /// Of the first and the last event.
+    ticks: Option<(u64, u64)>,
 }
 
 /// One line of what is printed.
@@ -23,6 +30,10 @@ pub struct Row<'log> {
     /// Since the Unix epoch; `None` where the file has too few readings of the clocks.
     pub time_ns: Option<i64>,
     pub ticks: u64,
+    /// Its place in [`Log::processes`].
+    pub process: usize,
+    /// Rows of one ring come in the order in which they were written.
+    pub ring: u32,
     pub pid: u32,
     pub tid: u32,
     pub thread: &'log str,
@@ -32,6 +43,7 @@ pub struct Row<'log> {
 #[derive(Clone, Copy, Debug)]
 pub enum What<'log> {
     Event {
+        id: ChannelId,
         channel: &'log str,
         payload: Payload<'log>,
     },
@@ -48,8 +60,11 @@ impl Log {
         let mut log = Self {
             path: path.to_owned(),
             times: Times::default(),
-            processes: HashMap::new(),
+            processes: Vec::new(),
+            known: HashMap::new(),
+            places: HashMap::new(),
             channels: HashMap::new(),
+            ticks: None,
         };
         let mut reader = Reader::new(File::open(path).or_input(path.display())?);
         let mut is_log = false;
@@ -75,17 +90,65 @@ impl Log {
                 }
             }
             Kind::Process => {
-                if let Ok(info) = serde_json::from_slice(content) {
-                    self.processes.insert(process, info);
+                if let Ok(info) = serde_json::from_slice::<ProcessInfo>(content) {
+                    let place = *self.known.entry(segment(&info)).or_insert(self.processes.len());
+                    if place == self.processes.len() {
+                        self.processes.push(info);
+                    }
+                    self.places.insert(process, place);
                 }
             }
             Kind::Channels => {
                 let channels: Channels = serde_json::from_slice(content).unwrap_or_default();
+                let place = self.place(process);
                 let named = channels.channels.into_iter();
-                self.channels.extend(named.map(|channel| ((process, channel.id), channel.name)));
+                self.channels.extend(named.map(|channel| ((place, channel.id), channel)));
             }
-            Kind::Events | Kind::End => {}
+            Kind::Events => {
+                self.place(process);
+                let Header { events, first_ticks, last_ticks, .. } = block.header;
+                if events > 0 {
+                    let (first, last) = self.ticks.unwrap_or((first_ticks, last_ticks));
+                    self.ticks = Some((first.min(first_ticks), last.max(last_ticks)));
+                }
+            }
+            Kind::End => {}
         }
+    }
+
+    /// Where a process stands; one of which the file no longer tells anything gets a place, too.
+    fn place(&mut self, number: u32) -> usize {
+        *self.places.entry(number).or_insert_with(|| {
+            self.processes.push(ProcessInfo::default());
+            self.processes.len() - 1
+        })
+    }
+
+    pub fn processes(&self) -> &[ProcessInfo] {
+        &self.processes
+    }
+
+    /// The channels of all processes, each with the place of its process.
+    pub fn channels(&self) -> impl Iterator<Item = (usize, &OpenedChannel)> {
+        self.channels.iter().map(|((place, _), channel)| (*place, channel))
+    }
+
+    pub fn channel(&self, process: usize, id: ChannelId) -> Option<&OpenedChannel> {
+        self.channels.get(&(process, id))
+    }
+
+    pub fn times(&self) -> &Times {
+        &self.times
+    }
+
+    /// Whether the time of each event is known.
+    pub fn has_times(&self) -> bool {
+        self.ticks.is_none_or(|(first, _)| self.times.at(first).is_some())
+    }
+
+    /// The time of the first event.
+    pub fn began_ns(&self) -> Option<i64> {
+        self.ticks.and_then(|(first, _)| self.times.at(first))
     }
 
     /// Calls `each` with every row, in the order of the file: block by block, each of one ring.
@@ -101,8 +164,9 @@ impl Log {
             }
             // Who took over from a collector that died writes again what that had not freed,
             // the same words in one block.
-            let ring = (self.segment(header.process), header.ring);
-            let known = seen.entry(ring).or_insert(0);
+            let Some(process) = self.places.get(&header.process).copied() else { continue };
+            let ring = header.ring;
+            let known = seen.entry((process, ring)).or_insert(0);
             if header.from < header.to && header.to <= *known {
                 continue;
             }
@@ -119,8 +183,8 @@ impl Log {
             for item in items {
                 let (ticks, what) = match item {
                     Item::Event(Event { ticks, channel, payload }) => {
-                        let channel = self.channel(header.process, channel);
-                        (ticks, What::Event { channel, payload })
+                        let name = self.name(process, channel);
+                        (ticks, What::Event { id: channel, channel: name, payload })
                     }
                     Item::Mark(Mark::Loss { ticks, lost, first, last }) => {
                         (ticks, What::Loss { lost, first, last })
@@ -130,22 +194,16 @@ impl Log {
                         continue;
                     }
                 };
-                let row = self.row(header.process, (tid, &name), ticks, what);
+                let row = self.row((process, ring), (tid, &name), ticks, what);
                 each(row).map_err(Ended::Enough)?;
             }
         }
         Ok(())
     }
 
-    /// What names a segment, whichever collector has served it.
-    fn segment(&self, process: u32) -> (u32, u64, u64) {
-        let known = self.processes.get(&process);
-        known.map_or((process, 0, 0), |known| (known.pid, known.start, known.began_ticks))
-    }
-
     fn row<'log>(
         &'log self,
-        process: u32,
+        (process, ring): (usize, u32),
         (tid, name): (u32, &'log [u8; 16]),
         ticks: u64,
         what: What<'log>,
@@ -154,16 +212,25 @@ impl Log {
         Row {
             time_ns: self.times.at(ticks),
             ticks,
-            pid: self.processes.get(&process).map_or(0, |process| process.pid),
+            process,
+            ring,
+            pid: self.processes[process].pid,
             tid,
             thread: std::str::from_utf8(&name[..end]).unwrap_or(""),
             what,
         }
     }
 
-    fn channel(&self, process: u32, id: ChannelId) -> &str {
-        self.channels.get(&(process, id)).map_or("", String::as_str)
+    fn name(&self, process: usize, id: ChannelId) -> &str {
+        self.channels.get(&(process, id)).map_or("", |channel| &channel.name)
     }
+}
+
+/// What names a segment, whichever collector has served it.
+type Segment = (u32, u64, u64, String);
+
+fn segment(info: &ProcessInfo) -> Segment {
+    (info.pid, info.start, info.began_ticks, info.host.clone())
 }
 
 /// Why not every row was seen.

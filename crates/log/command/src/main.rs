@@ -5,12 +5,15 @@ mod arguments;
 mod collect;
 mod door;
 mod dump;
+mod export;
 mod log;
 mod orphans;
 mod output;
+mod pairs;
 mod press;
 mod ring;
 mod run;
+mod spans;
 mod target;
 mod times;
 
@@ -18,12 +21,14 @@ use arguments::Command;
 use std::path::Path;
 use std::process::ExitCode;
 use tare_command::{Failure, ResultExt};
+use tare_tables::{SAMPLES, describe};
 
 fn main() -> ExitCode {
     tare_command::run(|arguments: arguments::Arguments| match arguments.command {
         Command::Run(run) => run::run(&run),
         Command::Collect(collect) => run::collect(&collect),
         Command::Dump(dump) => dump::dump(&dump),
+        Command::Export(export) => export::export(&export),
         Command::Path => path(),
         Command::Schema { json } => schema(json),
     })
@@ -37,10 +42,12 @@ fn path() -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// It writes no table: its files are made of blocks.
 fn schema(json: bool) -> Result<ExitCode, Failure> {
+    let columns = export::parquet::SAMPLES;
     if json {
-        tare_command::print(format_args!("{}\n", tare_tables::describe(&[])))?;
+        tare_command::print(format_args!("{}\n", describe(&[(&SAMPLES, columns)])))?;
+    } else {
+        tare_command::print(format_args!("{}: {}\n", SAMPLES.name, columns.join(", ")))?;
     }
     Ok(ExitCode::SUCCESS)
 }

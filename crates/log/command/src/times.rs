@@ -2,11 +2,17 @@
 use tare_clock::{Rate, Snapshot};
 use tare_log_file::Clock;
 
+/// Two readings that differ by more than this from what the ticks between them say have the
+/// setting of a clock between them, not its slewing.
+const STEP: i64 = 1_000_000;
+
 /// Turns ticks into nanoseconds since the Unix epoch, by the readings of the clocks in a file.
 #[derive(Default)]
 pub struct Times {
     /// In order of their ticks.
     readings: Vec<Snapshot>,
+    /// Over all of them: it is better than over the least time between two.
+    rate: Option<Rate>,
 }
 
 impl Times {
@@ -14,15 +20,97 @@ impl Times {
         let Clock { ticks, monotonic_ns, realtime_ns, width } = clock;
         let place = self.readings.partition_point(|known| known.ticks < ticks);
         self.readings.insert(place, Snapshot { ticks, monotonic_ns, realtime_ns, width });
+        let ends = self.readings.first().zip(self.readings.last());
+        self.rate = ends.and_then(|(first, last)| Rate::between(first, last));
     }
 
-    /// `None` where there are not two readings with time between.
+    /// In order of their ticks.
+    pub fn readings(&self) -> &[Snapshot] {
+        &self.readings
+    }
+
+    /// `None` where there are not two readings with time between. Later ticks have later times,
+    /// unless the clock was set back.
     pub fn at(&self, ticks: u64) -> Option<i64> {
-        let (first, last) = (self.readings.first()?, self.readings.last()?);
+        let rate = self.rate?;
         let after = self.readings.partition_point(|known| known.ticks <= ticks);
         let nearest = &self.readings[after.saturating_sub(1)];
-        // Over a second or so the rate is better than over the least time between two.
-        let rate = Rate::between(first, last)?;
-        Some(nearest.realtime_at(ticks, rate))
+        let by_rate = nearest.realtime_at(ticks, rate);
+        match self.readings.get(after) {
+            Some(next) if after > 0 && !is_set_between(nearest, next, rate) => {
+                Some(between(nearest, next, ticks))
+            }
+            _ => Some(by_rate),
+        }
+    }
+
+    /// Nanoseconds from one moment to another, whatever was done to the clock meanwhile.
+    pub fn between(&self, first: u64, last: u64) -> Option<i64> {
+        let length = self.rate?.nanoseconds(first.abs_diff(last)).min(i64::MAX as u64) as i64;
+        Some(if last < first { -length } else { length })
+    }
+}
+
+fn is_set_between(first: &Snapshot, second: &Snapshot, rate: Rate) -> bool {
+    let expected = first.realtime_at(second.ticks, rate);
+    expected.abs_diff(second.realtime_ns) > STEP as u64
+}
+
+/// On the line between two readings, so that times are right at both and never fall back.
+fn between(first: &Snapshot, second: &Snapshot, ticks: u64) -> i64 {
+    let length = i128::from(second.realtime_ns) - i128::from(first.realtime_ns);
+    let passed = i128::from(ticks - first.ticks);
+    let part = length * passed / i128::from((second.ticks - first.ticks).max(1));
+    first.realtime_ns.saturating_add(part as i64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// At 2 GHz.
+    fn reading(ticks: u64, realtime_ns: i64) -> Clock {
+        Clock { ticks, monotonic_ns: (ticks / 2) as i64, realtime_ns, width: 0 }
+    }
+
+    fn times(readings: &[Clock]) -> Times {
+        let mut times = Times::default();
+        readings.iter().for_each(|reading| times.add(*reading));
+        times
+    }
+
+    #[test]
+    fn times_are_right_at_each_reading_and_never_fall_back() {
+        let second = 2_000_000_000;
+        // The clock is slewed: the second second has 200,000 ns less.
+        let all = [
+            reading(0, 0),
+            reading(second, 1_000_000_000),
+            reading(2 * second, 1_999_800_000),
+            reading(3 * second, 3_000_000_000),
+        ];
+        let times = times(&[all[2], all[0], all[3], all[1]]);
+        for reading in all {
+            assert_eq!(times.at(reading.ticks), Some(reading.realtime_ns));
+        }
+        let at = (0..=3 * second).step_by(9_999_999).map(|ticks| times.at(ticks).unwrap());
+        assert!(at.is_sorted());
+        assert_eq!(times.at(3 * second + 20), Some(3_000_000_010));
+        assert_eq!(times.between(second, 2 * second), Some(1_000_000_000));
+        assert_eq!(times.between(20, 0), Some(-10));
+    }
+
+    #[test]
+    fn a_clock_that_was_set_does_not_stretch_time() {
+        let hour = 3_600_000_000_000;
+        let times = times(&[reading(0, 0), reading(2_000_000_000, 1_000_000_000 - hour)]);
+        assert_eq!(times.at(1_999_999_998), Some(999_999_999));
+        assert_eq!(times.at(2_000_000_000), Some(1_000_000_000 - hour));
+    }
+
+    #[test]
+    fn one_reading_gives_no_times() {
+        assert_eq!(times(&[reading(5, 5)]).at(5), None);
+        assert_eq!(times(&[]).between(1, 2), None);
     }
 }

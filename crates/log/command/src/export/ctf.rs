@@ -1,0 +1,246 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The Common Trace Format, version 1.8: a folder with `metadata` and a stream a ring, whose
+//! packets are of one thread each. Beginnings and ends of spans are events like all others.
+
+use super::{Exporter, Source};
+use crate::log::{Row, What};
+use crate::spans::Happening;
+use std::collections::HashMap;
+use std::fmt::Write as _;
+use std::fs::{self, OpenOptions};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use tare_log_file::Payload;
+
+const MAGIC: u32 = 0xc1fc_1fc1;
+
+/// Bytes of a packet before its events.
+const HEADER: usize = 88;
+
+/// A packet is written when it is as large.
+const LARGEST: usize = 1 << 20;
+
+pub struct Ctf<'log> {
+    source: Source<'log>,
+    folder: PathBuf,
+    /// Numbers of event classes by channel name: this one has numbers, the next one bytes.
+    classes: HashMap<&'log str, u32>,
+    streams: HashMap<(usize, u32), Stream>,
+    packet: Option<Packet>,
+}
+
+/// What packets of a stream go on with.
+#[derive(Clone, Copy, Default)]
+struct Stream {
+    number: u32,
+    packets: u64,
+    /// Events lost since the stream's beginning.
+    lost: u64,
+    /// No time in a stream is before one that stands there already.
+    time: u64,
+}
+
+/// The packet that events are added to.
+struct Packet {
+    key: (usize, u32),
+    pid: u32,
+    tid: u32,
+    thread: [u8; 16],
+    begin: u64,
+    events: Vec<u8>,
+}
+
+impl<'log> Ctf<'log> {
+    /// Makes the folder, which must not be there or be empty.
+    pub fn new(source: Source<'log>, folder: &Path) -> io::Result<Self> {
+        fs::create_dir_all(folder)?;
+        if fs::read_dir(folder)?.next().is_some() {
+            return Err(io::Error::other("the folder is not empty; name another"));
+        }
+        let mut names: Vec<&str> =
+            source.log.channels().map(|(_, channel)| channel.name.as_str()).collect();
+        // Events of a channel whose name the file no longer has.
+        names.push("");
+        names.sort_unstable();
+        names.dedup();
+        let classes: HashMap<_, _> = names.into_iter().zip((0..).step_by(2)).collect();
+        let metadata = metadata(&source, &classes);
+        fs::write(folder.join("metadata"), metadata)?;
+        let (streams, folder) = (HashMap::new(), folder.to_owned());
+        Ok(Self { source, folder, classes, streams, packet: None })
+    }
+
+    fn time(&mut self, key: (usize, u32), time_ns: Option<i64>) -> u64 {
+        let number = self.streams.len() as u32;
+        let stream = self.streams.entry(key).or_insert(Stream { number, ..Stream::default() });
+        stream.time = stream.time.max(time_ns.unwrap_or_default().max(0) as u64);
+        stream.time
+    }
+
+    fn event(&mut self, row: &Row<'_>, channel: &str, payload: Payload<'_>) -> io::Result<()> {
+        let key = (row.process, row.ring);
+        let is_same = |packet: &Packet| packet.key == key && packet.tid == row.tid;
+        if !self.packet.as_ref().is_some_and(is_same) {
+            self.flush()?;
+        }
+        let time = self.time(key, row.time_ns);
+        let class = self.classes.get(channel).copied().unwrap_or_default();
+        let packet = self.packet.get_or_insert_with(|| packet_of(row, time));
+        let events = &mut packet.events;
+        let is_bytes = matches!(payload, Payload::Bytes(_));
+        events.extend((class + u32::from(is_bytes)).to_le_bytes());
+        events.extend(time.to_le_bytes());
+        match payload {
+            Payload::Number(number) => events.extend(number.to_le_bytes()),
+            Payload::Bytes(bytes) => {
+                events.extend((bytes.len() as u32).to_le_bytes());
+                events.extend(bytes);
+            }
+        }
+        if events.len() < LARGEST { Ok(()) } else { self.flush() }
+    }
+
+    /// Losses are told by the packet after them: an empty one, so that their time is known.
+    fn loss(&mut self, row: &Row<'_>, lost: u64, first: u64, last: u64) -> io::Result<()> {
+        self.flush()?;
+        let key = (row.process, row.ring);
+        let times = self.source.log.times();
+        let [first, last] = [first, last].map(|ticks| times.at(ticks));
+        let begin = self.time(key, first);
+        self.time(key, last);
+        if let Some(stream) = self.streams.get_mut(&key) {
+            stream.lost += lost;
+        }
+        self.packet = Some(packet_of(row, begin));
+        self.flush()
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        let Some(packet) = self.packet.take() else { return Ok(()) };
+        let Some(stream) = self.streams.get_mut(&packet.key) else { return Ok(()) };
+        let bits = 8 * (HEADER + packet.events.len()) as u64;
+        let mut bytes = Vec::with_capacity(HEADER + packet.events.len());
+        bytes.extend(MAGIC.to_le_bytes());
+        bytes.extend(0u32.to_le_bytes());
+        bytes.extend(u64::from(stream.number).to_le_bytes());
+        for number in [packet.begin, stream.time, bits, bits, stream.packets, stream.lost] {
+            bytes.extend(number.to_le_bytes());
+        }
+        bytes.extend(packet.pid.to_le_bytes());
+        bytes.extend(packet.tid.to_le_bytes());
+        bytes.extend(packet.thread);
+        debug_assert_eq!(bytes.len(), HEADER);
+        bytes.extend(&packet.events);
+        stream.packets += 1;
+        let path = self.folder.join(format!("stream_{}", stream.number));
+        // Not kept open: there may be more rings than a process may have files.
+        let mut file = OpenOptions::new().create(true).append(true).open(path)?;
+        file.write_all(&bytes)
+    }
+}
+
+impl Exporter for Ctf<'_> {
+    fn add(&mut self, row: &Row<'_>, happening: Happening<'_>) -> io::Result<()> {
+        match (happening, row.what) {
+            // Not of rows of their own.
+            (Happening::Cut(_) | Happening::Left(_), _) => Ok(()),
+            (_, What::Event { channel, payload, .. }) => self.event(row, channel, payload),
+            (_, What::Loss { lost, first, last }) => self.loss(row, lost, first, last),
+        }
+    }
+
+    fn finish(&mut self) -> io::Result<()> {
+        self.flush()
+    }
+}
+
+fn packet_of(row: &Row<'_>, begin: u64) -> Packet {
+    let mut thread = [0; 16];
+    let name = row.thread.as_bytes();
+    let length = name.len().min(thread.len() - 1);
+    thread[..length].copy_from_slice(&name[..length]);
+    let key = (row.process, row.ring);
+    Packet { key, pid: row.pid, tid: row.tid, thread, begin, events: Vec::new() }
+}
+
+/// What the streams are made of, in the format's own language. The context of a packet has the
+/// names that LTTng gives, which viewers know.
+fn metadata(source: &Source<'_>, classes: &HashMap<&str, u32>) -> String {
+    let host = source.log.processes().first().map_or("", |process| process.host.as_str());
+    let mut text = format!(
+        r#"/* CTF 1.8 */
+typealias integer {{ size = 8; align = 8; signed = false; encoding = UTF8; }} := letter;
+typealias integer {{ size = 8; align = 8; signed = false; encoding = UTF8; }} := uint8_t;
+typealias integer {{ size = 32; align = 8; signed = false; }} := uint32_t;
+typealias integer {{ size = 64; align = 8; signed = false; }} := uint64_t;
+typealias integer {{ size = 32; align = 8; signed = true; }} := int32_t;
+typealias integer {{ size = 64; align = 8; signed = true; }} := int64_t;
+trace {{
+    major = 1;
+    minor = 8;
+    byte_order = le;
+    packet.header := struct {{ uint32_t magic; uint32_t stream_id; uint64_t stream_instance_id; }};
+}};
+env {{
+    hostname = {host};
+    tracer_name = "tare log";
+    tracer_major = 1;
+    tracer_minor = 0;
+}};
+clock {{
+    name = realtime;
+    description = "Since the Unix epoch";
+    freq = 1000000000;
+    offset_s = 0;
+    absolute = TRUE;
+}};
+typealias integer {{ size = 64; align = 8; signed = false; map = clock.realtime.value; }} := time_t;
+stream {{
+    id = 0;
+    event.header := struct {{ uint32_t id; time_t timestamp; }};
+    packet.context := struct {{
+        time_t timestamp_begin;
+        time_t timestamp_end;
+        uint64_t content_size;
+        uint64_t packet_size;
+        uint64_t packet_seq_num;
+        uint64_t events_discarded;
+        int32_t vpid;
+        int32_t vtid;
+        letter procname[16];
+    }};
+}};
+"#,
+        host = quoted(host),
+    );
+    let mut classes: Vec<_> = classes.iter().collect();
+    classes.sort_unstable_by_key(|(_, id)| **id);
+    for (name, id) in classes {
+        let name = quoted(name);
+        let _ = write!(
+            text,
+            "event {{ id = {id}; name = {name}; stream_id = 0; \
+             fields := struct {{ int64_t payload; }}; }};\n\
+             event {{ id = {}; name = {name}; stream_id = 0; \
+             fields := struct {{ uint32_t length; letter text[length]; }}; }};\n",
+            id + 1
+        );
+    }
+    text
+}
+
+/// As a string of C.
+fn quoted(text: &str) -> String {
+    let mut quoted = String::from("\"");
+    for letter in text.chars() {
+        match letter {
+            '"' | '\\' => quoted.extend(['\\', letter]),
+            _ if letter.is_control() => {
+                let _ = write!(quoted, "\\{:03o}", letter as u32);
+            }
+            _ => quoted.push(letter),
+        }
+    }
+    quoted.push('"');
+    quoted
+}

@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Writes events as others read them: one file a format, behind one trait.
+
+mod chrome;
+mod ctf;
+mod ids;
+mod otlp;
+pub mod parquet;
+mod perfetto;
+mod protobuf;
+
+use crate::arguments::{self, Format};
+use crate::log::{Ended, Log, Row, What};
+use crate::pairs::Roles;
+use crate::spans::{Happening, walk};
+use serde::Serialize;
+use std::fs::{self, File};
+use std::io::{self, BufWriter};
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use tare_command::{Failure, ResultExt};
+use tare_log_file::Payload;
+
+/// A file that is being written in some format. What it is told comes as [`walk`] has it.
+pub trait Exporter {
+    fn add(&mut self, row: &Row<'_>, happening: Happening<'_>) -> io::Result<()>;
+
+    /// Writes what is left; nothing is added after that.
+    fn finish(&mut self) -> io::Result<()>;
+}
+
+/// What all formats need of the file.
+#[derive(Clone, Copy)]
+pub struct Source<'log> {
+    pub log: &'log Log,
+    pub roles: &'log Roles,
+    /// Channels whose numbers are states that go up and down, see [`is_counter`].
+    pub counters: &'log [crate::pairs::Pattern],
+}
+
+impl<'log> Source<'log> {
+    /// Whether the channel's numbers are a quantity over time: its handler counts, or the user
+    /// says so.
+    fn is_counter(&self, process: usize, id: u16) -> bool {
+        self.log.channel(process, id).is_some_and(|channel| {
+            channel.handler.ends_with("counter")
+                || self.counters.iter().any(|pattern| pattern.part(&channel.name).is_some())
+        })
+    }
+
+    /// The program's name, without its folder.
+    fn program(&self, process: usize) -> &'log str {
+        let command = self.log.processes()[process].command.as_str();
+        let program = command.split(' ').next().unwrap_or_default();
+        program.rsplit('/').next().unwrap_or_default()
+    }
+}
+
+/// What was written.
+#[derive(Clone, Copy, Debug, Default, Serialize)]
+struct Written {
+    spans: u64,
+    /// Beginnings whose end is not in the file, and ends whose beginning is not.
+    unpaired: u64,
+    events: u64,
+    lost: u64,
+}
+
+impl Written {
+    fn count(&mut self, row: &Row<'_>, happening: Happening<'_>) {
+        match happening {
+            Happening::Begin(_) => {}
+            Happening::End(..) => self.spans += 1,
+            Happening::Cut(_) | Happening::Left(_) | Happening::Unbegun => self.unpaired += 1,
+            Happening::Event(_) => self.events += 1,
+            Happening::Loss => {
+                if let What::Loss { lost, .. } = row.what {
+                    self.lost += lost;
+                }
+            }
+        }
+    }
+}
+
+/// Writes the events of a file in another format.
+pub fn export(arguments: &arguments::Export) -> Result<ExitCode, Failure> {
+    let log = Log::open(&arguments.file)?;
+    let roles = Roles::of(&log, &arguments.pairs);
+    let counters: Vec<_> = arguments.counters.iter().map(|name| name.as_str().into()).collect();
+    let source = Source { log: &log, roles: &roles, counters: &counters };
+    let out = arguments.out.clone().unwrap_or_else(|| beside(&arguments.file, arguments.to));
+    let what = format!("--out {}", out.display());
+    if is_same(&arguments.file, &out) {
+        return Err(Failure::input(format_args!("{what}: it is the file to read; name another")));
+    }
+    if !log.has_times() {
+        return Err(Failure::input(format_args!(
+            "{}: it has too few readings of the clocks to know when something was",
+            arguments.file.display()
+        )));
+    }
+    let mut exporter: Box<dyn Exporter + '_> = match arguments.to {
+        Format::Perfetto => Box::new(perfetto::Perfetto::new(source, created(&out, &what)?)),
+        Format::Chrome => Box::new(chrome::Chrome::new(source, created(&out, &what)?)),
+        Format::Otlp => Box::new(otlp::Otlp::new(source, created(&out, &what)?)),
+        Format::Parquet => {
+            let file = created(&out, &what)?;
+            Box::new(parquet::Parquet::new(source, file).or_failed(&what)?)
+        }
+        Format::Ctf => Box::new(ctf::Ctf::new(source, &out).or_input(&what)?),
+    };
+    let mut written = Written::default();
+    let walked = walk(&log, &roles, |row, happening| {
+        written.count(row, happening);
+        exporter.add(row, happening)
+    });
+    match walked {
+        Err(Ended::Failed(failure)) => return Err(failure),
+        Err(Ended::Enough(error)) => Err(error),
+        Ok(()) => exporter.finish(),
+    }
+    .or_failed(&what)?;
+    report(&out, written, arguments.json)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn report(out: &Path, written: Written, json: bool) -> Result<(), Failure> {
+    // Where the result itself goes to stdout, nothing may stand behind it.
+    if is_same(out, Path::new("/dev/stdout")) {
+        return Ok(());
+    }
+    if json {
+        return tare_command::print(format_args!("{}\n", serde_json::json!(written)));
+    }
+    let Written { spans, unpaired, events, lost } = written;
+    tare_command::print(format_args!(
+        "{}: {spans} spans, {events} other events, {unpaired} without their other end, {lost} lost\n",
+        out.display()
+    ))
+}
+
+/// The name of FILE, with the format's suffix.
+fn beside(file: &Path, to: Format) -> PathBuf {
+    file.with_extension(match to {
+        Format::Perfetto => "pftrace",
+        Format::Chrome => "trace.json",
+        Format::Otlp => "otlp.jsonl",
+        Format::Parquet => "parquet",
+        Format::Ctf => "ctf",
+    })
+}
+
+fn created(path: &Path, what: &str) -> Result<BufWriter<File>, Failure> {
+    Ok(BufWriter::with_capacity(1 << 18, File::create(path).or_input(what)?))
+}
+
+fn is_same(one: &Path, other: &Path) -> bool {
+    let place = |path| fs::metadata(path).map(|status| (status.dev(), status.ino()));
+    matches!((place(one), place(other)), (Ok(one), Ok(other)) if one == other)
+}
+
+/// A payload in words.
+fn text_of(payload: Payload<'_>) -> String {
+    match payload {
+        Payload::Number(number) => number.to_string(),
+        Payload::Bytes(bytes) => String::from_utf8_lossy(bytes).into_owned(),
+    }
+}
