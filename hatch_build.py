@@ -31,7 +31,9 @@ PARTS = (
     ("tare-log-library", "preload", "libtare_log.so", "lib/libtare_log.so"),
     ("tare-log-library", "preload", "libtare_log.so", "lib/libtare_log.so.1"),
 )
-JARS = (ROOT / "java" / "tare-log" / "target" / "tare-log.jar",)
+JARS = tuple(
+    ROOT / "java" / name / "target" / f"{name}.jar" for name in ("tare-log", "tare-log-agent")
+)
 LOG_LIBRARY = ROOT / "crates" / "log" / "library"
 HEADERS = (ROOT / "include", LOG_LIBRARY / "include")
 

@@ -14,6 +14,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 from pyarrow.csv import ConvertOptions, read_csv
+from tests.log import jvm
 
 from tare.native import native
 
@@ -96,3 +97,13 @@ def compiled(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
         return program
 
     return compile
+
+
+@pytest.fixture(params=jvm.those_from(17))
+def java(request: pytest.FixtureRequest) -> list[str]:
+    """The command that runs a Java program, which follows as a file; once a JDK."""
+    if not Path(jvm.JAR).exists():
+        pytest.skip("java/ is not built (make java)")
+    if request.param not in jvm.FOUND:
+        pytest.skip("there is no JDK that is new enough")
+    return jvm.command(request.param)

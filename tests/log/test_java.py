@@ -15,47 +15,13 @@ import numpy as np
 import pyarrow.compute as pc
 import pytest
 from tests.log.conftest import TARE_LOG, Row, dump, events
+from tests.log.jvm import PROGRAMS, those_from, version_of
 from tests.log.test_kills import THREADS, TRIES, committed, wait_for
 
-from tare.lab.doctor.jdks import jdks
 from tare.native import native
 
-JAR = native("java", "tare-log.jar")
 HEADER = Path(native("include", "tare_log.h"))
-PROGRAMS = Path(__file__).parent / "java"
-FOUND = {
-    jdk["version"]: jdk["home"]
-    for jdk in jdks().details["jdks"]
-    if jdk["kind"] == "JDK" and int(jdk["version"].split(".")[0]) >= 17
-}
 VIRTUAL = 1 << 31
-
-
-def version(jdk: str) -> int:
-    return int(jdk.split(".", maxsplit=1)[0])
-
-
-def those_from(oldest: int) -> list[str]:
-    """Versions; "none" is skipped by the fixture."""
-    return sorted(found for found in FOUND if version(found) >= oldest) or ["none"]
-
-
-@pytest.fixture(params=those_from(17))
-def java(request: pytest.FixtureRequest) -> list[str]:
-    """The command that runs a Java program, which follows as a file."""
-    if not Path(JAR).exists():
-        pytest.skip("java/ is not built (make java)")
-    if request.param not in FOUND:
-        pytest.skip("there is no JDK that is new enough")
-    command = [f"{FOUND[request.param]}/bin/java", "-Xmx512m", "-cp", JAR]
-    if version(request.param) >= 22:
-        command.append("--enable-native-access=ALL-UNNAMED")
-    return command
-
-
-def version_of(java: list[str]) -> int:
-    (found,) = [name for name, home in FOUND.items() if java[0] == f"{home}/bin/java"]
-    return version(found)
 
 
 def logged(

@@ -13,7 +13,7 @@ from tare.native import native
 
 _COMMANDS = ("tare-load", "tare-hook", "tare-log")
 _LIBRARIES = ("libtare_distances.so", "libtare_hook.so", "libtare_log.so")
-_JARS = ("tare-log.jar",)
+_JARS = ("tare-log.jar", "tare-log-agent.jar")
 
 
 def native_parts() -> Found:

@@ -27,9 +27,12 @@ public final class Channel implements AutoCloseable {
 
     /** Logs {@code payload} now. */
     public void log(long payload) {
-        if (mode == 0) {
-            return;
+        if (mode != 0) {
+            log(mode, tag, payload);
         }
+    }
+
+    static void log(long mode, int tag, long payload) {
         try {
             byte what = Memory.getByte(mode);
             if (what == DISCARDED) {

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+package tare.log.agent;
+
+import java.lang.instrument.Instrumentation;
+import java.lang.instrument.UnmodifiableClassException;
+import java.nio.charset.StandardCharsets;
+import java.util.Arrays;
+import tare.log.Channel;
+import tare.log.Probe;
+import tare.log.TareLog;
+
+/** Takes the logging out of methods that are called more often in a second than is allowed. */
+final class Limit extends Thread {
+    private final long limit;
+    private final Methods methods;
+    private final Instrumentation instrumentation;
+    private final Channel said = TareLog.open("tare-log-agent");
+
+    Limit(long limit, Methods methods, Instrumentation instrumentation) {
+        super("tare-log limit");
+        setDaemon(true);
+        this.limit = limit;
+        this.methods = methods;
+        this.instrumentation = instrumentation;
+    }
+
+    @Override
+    public void run() {
+        int[] before = Probe.CALLS.clone();
+        long then = System.nanoTime();
+        while (true) {
+            try {
+                sleep(1000);
+            } catch (InterruptedException e) {
+                return;
+            }
+            long now = System.nanoTime();
+            for (Methods.Method method : methods.all()) {
+                int calls = Probe.CALLS[method.place] - before[method.place];
+                before[method.place] += calls;
+                double inSecond = Integer.toUnsignedLong(calls) * 1e9 / (now - then);
+                if (inSecond > limit && !method.isOff) {
+                    method.isOff = true;
+                    String why = String.format("%s: %,.0f calls in a second", method.name, inSecond);
+                    tell(why + ", more than limit=" + limit + ": no longer logged");
+                    weaveAgain(method);
+                }
+            }
+            then = now;
+        }
+    }
+
+    private void tell(String what) {
+        Start.say(what);
+        said.log(what.getBytes(StandardCharsets.UTF_8));
+    }
+
+    private void weaveAgain(Methods.Method method) {
+        Class<?>[] classes =
+                Arrays.stream(instrumentation.getAllLoadedClasses())
+                        .filter(type -> type.getName().equals(method.type))
+                        .filter(type -> type.getClassLoader() == method.loader.get())
+                        .toArray(Class<?>[]::new);
+        try {
+            instrumentation.retransformClasses(classes);
+        } catch (UnmodifiableClassException | LinkageError e) {
+            tell(method.name + ": still logged: " + e);
+        }
+    }
+}

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+package tare.log.agent;
+
+import java.lang.ref.WeakReference;
+import java.util.ArrayList;
+import java.util.Collections;
+import java.util.List;
+import java.util.Map;
+import java.util.Objects;
+import java.util.WeakHashMap;
+import java.util.concurrent.ConcurrentHashMap;
+import tare.log.Probe;
+
+/** The methods that are logged, and those that are no longer. */
+final class Methods {
+    /** One of a class. */
+    static final class Method {
+        final String name;
+
+        /** Channels of its beginning and its end. */
+        final int begin;
+
+        final int end;
+
+        /** Its place in {@link Probe#CALLS}. */
+        final int place;
+
+        final WeakReference<ClassLoader> loader;
+        final String type;
+        volatile boolean isOff;
+
+        Method(String name, int place, ClassLoader loader, String type) {
+            this.name = name;
+            this.place = place;
+            this.loader = new WeakReference<>(loader);
+            this.type = type;
+            begin = Probe.open(name + ">");
+            end = Probe.open(name + "<");
+        }
+
+        /** Whether there are channels left for it. */
+        boolean hasChannels() {
+            return begin >>> 2 != 0 && end >>> 2 != 0;
+        }
+    }
+
+    private record Key(String type, String method, String descriptor) {}
+
+    private final Map<ClassLoader, Map<Key, Method>> known =
+            Collections.synchronizedMap(new WeakHashMap<>());
+    private final List<Method> all = new ArrayList<>();
+    private boolean hasAll = true;
+
+    /**
+     * The method, the same whenever it is asked for.
+     *
+     * @param loader of its class
+     * @param type its class, with points
+     * @param label what its channels are called by
+     */
+    Method get(ClassLoader loader, String type, String method, String descriptor, String label) {
+        Objects.requireNonNull(loader);
+        return known.computeIfAbsent(loader, any -> new ConcurrentHashMap<>())
+                .computeIfAbsent(
+                        new Key(type, method, descriptor), any -> add(label, loader, type));
+    }
+
+    private synchronized Method add(String label, ClassLoader loader, String type) {
+        int place = Math.min(all.size(), Probe.CALLS.length - 1);
+        Method method = new Method(label, place, loader, type);
+        if (!method.hasChannels() && hasAll) {
+            hasAll = false;
+            Start.say("no channels are left for " + label + " and the methods after it");
+        }
+        all.add(method);
+        return method;
+    }
+
+    synchronized List<Method> all() {
+        return List.copyOf(all);
+    }
+}

@@ -1,0 +1,39 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The JDKs of this machine that tests run on: all from 17 on."""
+
+from pathlib import Path
+
+from tare.lab.doctor.jdks import jdks
+from tare.native import native
+
+JAR = native("java", "tare-log.jar")
+PROGRAMS = Path(__file__).parent / "java"
+
+
+def version(jdk: str) -> int:
+    return int(jdk.split(".", maxsplit=1)[0])
+
+
+FOUND = {
+    jdk["version"]: jdk["home"]
+    for jdk in jdks().details["jdks"]
+    if jdk["kind"] == "JDK" and version(jdk["version"]) >= 17
+}
+
+
+def those_from(oldest: int) -> list[str]:
+    """Versions for the fixture `java`, which skips "none"."""
+    return sorted(found for found in FOUND if version(found) >= oldest) or ["none"]
+
+
+def command(jdk: str) -> list[str]:
+    """What runs a Java program, which follows as a file."""
+    words = [f"{FOUND[jdk]}/bin/java", "-Xmx512m", "-cp", JAR]
+    if version(jdk) >= 22:
+        words.append("--enable-native-access=ALL-UNNAMED")
+    return words
+
+
+def version_of(java: list[str]) -> int:
+    (found,) = [jdk for jdk in FOUND if java == command(jdk)]
+    return version(found)
