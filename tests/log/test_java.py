@@ -5,6 +5,7 @@ import json
 import os
 import random
 import signal
+import struct
 import subprocess
 import time
 from collections import defaultdict
@@ -17,6 +18,7 @@ import pytest
 from tests.log.conftest import TARE_LOG, Row, dump, events
 from tests.log.jvm import PROGRAMS, those_from, version_of
 from tests.log.test_kills import THREADS, TRIES, committed, wait_for
+from tests.log.test_vector import NAMES, Memory, vector
 
 from tare.native import native
 
@@ -192,6 +194,53 @@ def test_a_program_goes_on_without_the_library(java: list[str], tmp_path: Path) 
     assert "/nowhere/libtare_log.so" in said
 
 
+def test_the_same_words_as_other_languages_write(java: list[str], tmp_path: Path) -> None:
+    process = subprocess.Popen(
+        [*java, PROGRAMS / "Logging.java", "vector"],
+        env=os.environ | {"TARE_LOG": str(tmp_path / "nobody"), "TARE_LOG_RING": "64K"},
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+    )
+    with process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == b"ready\n"
+        memory = Memory(process.pid)
+        names, words = memory.names(), memory.words()
+        process.communicate(b"\n")
+    assert names == NAMES
+    for record in vector():
+        its, words = words[: len(record)], words[len(record) :]
+        if record[1] & 3 == 3:  # the thread, whose number and name are its own
+            assert its[1] == record[1]
+            assert struct.pack("2Q", *its[4:]).rstrip(b"\0") == b"java"
+        else:
+            assert its[1:] == record[1:]
+    assert not words
+
+
+def test_cloudprofilers_calls(java: list[str], tmp_path: Path) -> None:
+    program = [*java, str(PROGRAMS / "Logging.java"), "cloudprofiler"]
+    file = tmp_path / "events.log"
+    command = [TARE_LOG, "run", "--out", str(file), "--", *program]
+    said = subprocess.run(command, check=True, capture_output=True, text=True).stdout.split()
+    closed = ["true", "-1", "false", "false"]
+    assert said == ["0", "0", "0", *closed, "false", "-1", "-1"]
+    rows = dump(file)
+    assert payloads(rows, "ids") == [str(tuple_) for tuple_ in range(2000)]
+    assert payloads(rows, "ids (2)") == [str(-2 - tuple_) for tuple_ in range(2000)]
+    assert payloads(rows, "some") == ["0", "1000"]
+    assert payloads(rows, "xoy") == [str(tuple_) for tuple_ in range(2000) if tuple_ % 8 < 3]
+    assert not payloads(rows, "none")
+    told = [text.split(" ") for text in payloads(rows, "cloudprofiler")]
+    assert [(words[1:4], words[5]) for words in told] == [
+        (["0", "a", "0"], "ids"),
+        (["1", "d", "2"], "ids"),
+        (["2", "b", "4"], "some"),
+        (["3", "b", "5"], "xoy"),
+        (["4", "a", "9"], "none"),
+    ]
+
+
 LAYOUT = """
 import java.lang.reflect.*;
 class Layout {
@@ -204,7 +253,8 @@ class Layout {
         Method bytes = tare.log.Options.class.getDeclaredMethod("bytes");
         bytes.setAccessible(true);
         Object options = new tare.log.Options(
-                tare.log.Options.Handler.X_OF_Y, tare.log.Options.Policy.OVERWRITE, 7, 1 << 20);
+                tare.log.Options.Handler.X_OF_Y, tare.log.Options.Policy.OVERWRITE,
+                tare.log.Options.Codec.LZO1X, 7, 1 << 20);
         for (byte value : (byte[]) bytes.invoke(options)) {
             System.out.print(value + " ");
         }
@@ -218,7 +268,8 @@ C_LAYOUT = """
 int main(void) {
     AT(limit), AT(head), AT(words), AT(mask), AT(published);
     struct tare_log_options options = {
-        .handler = TARE_LOG_X_OF_Y, .policy = TARE_LOG_OVERWRITE, .a = 7, .b = 1 << 20};
+        .handler = TARE_LOG_X_OF_Y, .policy = TARE_LOG_OVERWRITE,
+        .codec = TARE_LOG_LZO1X, .a = 7, .b = 1 << 20};
     for (size_t at = 0; at < sizeof(options); at++) printf("%d ", ((signed char *)&options)[at]);
 }
 """

@@ -136,7 +136,7 @@ def test_filters_reach_what_stands_below(java: Java, acme: Path, tmp_path: Path)
 def test_a_method_called_too_often_is_left_alone(java: Java, acme: Path, tmp_path: Path) -> None:
     options = "include=com.acme.*,limit=1000"
     rows, _, err = woven(java, acme, tmp_path, options, 3500)
-    said = [row.payload for row in rows if row.channel == "tare-log-agent"]
+    said = [row.payload for row in rows if row.channel == "tare-log"]
     assert len(said) == 1
     assert said[0].startswith("com.acme.Acme.called: ")
     assert said[0].endswith(" calls in a second, more than limit=1000: no longer logged")

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // What tests/log/test_java.py runs: java Logging.java WHAT [NUMBER...]
 
+import cp.swig.cloud_profiler;
+import cp.swig.handler_type;
+import cp.swig.log_format;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
 import java.nio.channels.FileChannel;
@@ -26,6 +29,8 @@ public class Logging {
             case "endless" -> endless(Path.of(rest[0]), Integer.parseInt(rest[1]));
             case "virtual" -> virtual(Integer.parseInt(rest[0]), Integer.parseInt(rest[1]));
             case "stack" -> stack(Integer.parseInt(rest[0]));
+            case "vector" -> vector();
+            case "cloudprofiler" -> cloudprofiler();
             case "diagnose" -> System.out.print(TareLog.diagnose());
             default -> throw new IllegalArgumentException(arguments[0]);
         }
@@ -50,7 +55,7 @@ public class Logging {
             tenth.log(number);
             some.log(number);
         }
-        Channel never = TareLog.open("never", new Options(Options.Handler.NULL, Options.Policy.DROP, 0, 0));
+        Channel never = TareLog.open("never", Options.DEFAULT.withHandler(Options.Handler.NULL));
         never.log(1);
         never.log(new byte[9]);
         Scope scope = TareLog.scope("größe");
@@ -64,6 +69,50 @@ public class Logging {
         numbers.log(43);
         TareLog.open("numbers");
         numbers.log(44);
+    }
+
+    /** What tests/log/vector.txt says; ends with its input. */
+    static void vector() throws java.io.IOException {
+        Channel numbers = TareLog.open("numbers");
+        Channel texts = TareLog.open("texts");
+        Scope work = TareLog.scope("work");
+        long edge = 1L << 45;
+        long[] all = {0, -1, edge - 1, -edge, edge, -edge - 1, Long.MAX_VALUE, Long.MIN_VALUE};
+        for (long number : all) {
+            numbers.log(number);
+        }
+        for (String text : new String[] {"", "a", "fifteen letters", "sixteen letters!", "seventeen letters"}) {
+            texts.log(text.getBytes(StandardCharsets.UTF_8));
+        }
+        work.begin(42).end(42);
+        System.out.println("ready");
+        System.in.read();
+    }
+
+    static void cloudprofiler() {
+        long ids = cloud_profiler.openChannel("ids", log_format.ASCII, handler_type.IDENTITY);
+        long packed = cloud_profiler.openChannel("ids", log_format.ZSTD_TSC, handler_type.BUFFER_IDENTITY_COMP);
+        long some = cloud_profiler.openChannel("some", log_format.BINARY, handler_type.DOWNSAMPLE);
+        long xoy = cloud_profiler.openChannel("xoy", log_format.BINARY, handler_type.XOY);
+        long none = cloud_profiler.openChannel("none", log_format.ASCII, handler_type.NULLH);
+        System.out.println(cloud_profiler.parameterizeChannel(some, 0, "1K"));
+        System.out.println(cloud_profiler.parameterizeChannel(xoy, 0, 3));
+        System.out.println(cloud_profiler.parameterizeChannel(xoy, 1, 8));
+        System.out.println(cloud_profiler.isOpen(none) + " " + cloud_profiler.parameterizeChannel(none, 0, 1));
+        System.out.println(cloud_profiler.isOpen(none) + " " + cloud_profiler.isOpen(7L << 32));
+        for (long tuple = 0; tuple < 2000; tuple++) {
+            cloud_profiler.logTS(ids, tuple);
+            cloud_profiler.logTS(packed, -2 - tuple);
+            cloud_profiler.logTS(some, tuple);
+            cloud_profiler.logTS(xoy, tuple);
+            cloud_profiler.logTS(none, tuple);
+            cloud_profiler.nologTS(ids, tuple);
+        }
+        cloud_profiler.logTS(ids, -1);
+        cloud_profiler.logTS(ids, 5);
+        System.out.println(cloud_profiler.isOpen(ids));
+        System.out.println(cloud_profiler.parameterizeChannel(some, 0, "0"));
+        System.out.println(cloud_profiler.parameterizeChannel(some, 0, 2));
     }
 
     static void threads(int threads, long events) throws InterruptedException {

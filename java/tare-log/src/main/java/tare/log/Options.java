@@ -9,12 +9,14 @@ import java.nio.ByteOrder;
  *
  * @param handler what becomes of an event
  * @param policy what becomes of one for which there is no room
+ * @param codec how the collector compresses events
  * @param a parameter of the handler, unsigned
  * @param b parameter of the handler, unsigned
  */
-public record Options(Handler handler, Policy policy, int a, int b) {
+public record Options(Handler handler, Policy policy, Codec codec, int a, int b) {
     /** Every event is kept, and lost where there is no room. */
-    public static final Options DEFAULT = new Options(Handler.BUFFERED, Policy.DROP, 0, 0);
+    public static final Options DEFAULT = 
+            new Options(Handler.BUFFERED, Policy.DROP, Codec.ANY, 0, 0);
 
     /** What becomes of an event. */
     public enum Handler {
@@ -38,18 +40,36 @@ public record Options(Handler handler, Policy policy, int a, int b) {
         OVERWRITE
     }
 
+    /** How the collector compresses events. */
+    public enum Codec {
+        /** As it was told. */
+        ANY,
+        UNCOMPRESSED,
+        ZSTD,
+        LZ4,
+        LZO1X
+    }
+
+    public Options withHandler(Handler other) {
+        return new Options(other, policy, codec, a, b);
+    }
+
     public Options withPolicy(Policy other) {
-        return new Options(handler, other, a, b);
+        return new Options(handler, other, codec, a, b);
+    }
+
+    public Options withCodec(Codec other) {
+        return new Options(handler, policy, other, a, b);
     }
 
     /** Keeps every {@code n}-th event. */
     public Options downsampled(int n) {
-        return new Options(Handler.DOWNSAMPLE, policy, n, 0);
+        return new Options(Handler.DOWNSAMPLE, policy, codec, n, 0);
     }
 
     /** Keeps events whose number modulo {@code y}, a power of two, is below {@code x}. */
     public Options xOfY(int x, int y) {
-        return new Options(Handler.X_OF_Y, policy, x, y);
+        return new Options(Handler.X_OF_Y, policy, codec, x, y);
     }
 
     /** {@code struct tare_log_options} of tare_log.h. */
@@ -58,7 +78,8 @@ public record Options(Handler handler, Policy policy, int a, int b) {
                 .order(ByteOrder.LITTLE_ENDIAN)
                 .put((byte) (handler.ordinal() + 1))
                 .put((byte) (policy.ordinal() + 1))
-                .putShort((short) 0)
+                .put((byte) codec.ordinal())
+                .put((byte) 0)
                 .putInt(a)
                 .putInt(b)
                 .array();

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 package tare.log;
 
-/** What the agent weaves into methods; not for programs. */
+import java.nio.charset.StandardCharsets;
+
+/** Channels by their numbers, as the agent weaves them into methods; not for programs. */
 public final class Probe {
     /** Whether events can be logged at all. */
     public static final boolean IS_THERE;
@@ -12,7 +14,8 @@ public final class Probe {
     private static final long MODES;
 
     static {
-        MODES = TareLog.isUsable() && open("tare-log-agent") >>> 2 != 0 ? Native.status(Native.MODES) : 0;
+        // A first channel brings the memory; on this one the agent says what it does.
+        MODES = TareLog.isUsable() && open("tare-log") >>> 2 != 0 ? Native.status(Native.MODES) : 0;
         IS_THERE = MODES != 0;
     }
 
@@ -23,14 +26,33 @@ public final class Probe {
         return Native.IS_THERE ? "there is no shared memory" : Native.FOUND;
     }
 
-    /** The channel of this name, for {@link #log}. */
+    /** The channel of this name, for {@link #log}; 0 where there is no place for it. */
     public static int open(String name) {
-        return Native.open(name.getBytes(java.nio.charset.StandardCharsets.UTF_8), null);
+        return open(name, null);
+    }
+
+    /** As above; {@code options} may be null. */
+    public static int open(String name, Options options) {
+        byte[] letters = name.getBytes(StandardCharsets.UTF_8);
+        return TareLog.isUsable() ? Native.open(letters, options == null ? null : options.bytes()) : 0;
+    }
+
+    public static void close(int channel) {
+        if (IS_THERE) {
+            Native.close(channel);
+        }
     }
 
     /** Logs an event with nothing to say. */
     public static void log(int channel) {
         Channel.log(MODES + (channel >>> 2), channel, 0);
+    }
+
+    /** Logs an event, where events can be logged. */
+    public static void log(int channel, long payload) {
+        if (IS_THERE) {
+            Channel.log(MODES + (channel >>> 2), channel, payload);
+        }
     }
 
     /** One more call of the method at this place. */

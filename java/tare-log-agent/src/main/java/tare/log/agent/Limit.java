@@ -14,7 +14,7 @@ final class Limit extends Thread {
     private final long limit;
     private final Methods methods;
     private final Instrumentation instrumentation;
-    private final Channel said = TareLog.open("tare-log-agent");
+    private final Channel said = TareLog.open("tare-log");
 
     Limit(long limit, Methods methods, Instrumentation instrumentation) {
         super("tare-log limit");
