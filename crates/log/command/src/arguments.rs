@@ -124,6 +124,8 @@ pub enum Format {
     Parquet,
     /// babeltrace2, Trace Compass
     Ctf,
+    /// Cloudprofiler's own tools
+    Cloudprofiler,
 }
 
 #[derive(Debug, Args)]
@@ -134,7 +136,7 @@ pub struct Export {
     /// Who is to read it
     #[arg(long, value_enum, value_name = "FORMAT")]
     pub to: Format,
-    /// The file, for ctf a new folder [default: FILE with the format's suffix]
+    /// The file, for ctf and cloudprofiler a new folder [default: FILE with the format's suffix]
     #[arg(long, short, value_name = "OUT")]
     pub out: Option<PathBuf>,
     /// Channels that begin and end spans, besides the usual ones (NAME> and NAME<, NAME in and

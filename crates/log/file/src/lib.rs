@@ -13,6 +13,7 @@ mod parts;
 mod reader;
 
 pub use block::{Block, Header, Kind, MAGIC};
+pub use codec::Packer;
 pub use columns::{Event, Invalid, Item, Mark, Payload};
 pub use encoder::{Codecs, Encoder, Packed, Summary};
 pub use events::Events;

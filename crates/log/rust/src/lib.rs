@@ -30,3 +30,7 @@ pub use channel::Channel;
 pub use channel::may_wait;
 pub use span::{Scope, Span};
 pub use tare_log_segment::{Codec, Configuration as Options, Handler, Policy};
+
+#[cfg(doctest)]
+#[doc = include_str!("../../../../docs/log.md")]
+struct PageOfTheDocumentation;

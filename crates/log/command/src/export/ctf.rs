@@ -53,10 +53,7 @@ struct Packet {
 impl<'log> Ctf<'log> {
     /// Makes the folder, which must not be there or be empty.
     pub fn new(source: Source<'log>, folder: &Path) -> io::Result<Self> {
-        fs::create_dir_all(folder)?;
-        if fs::read_dir(folder)?.next().is_some() {
-            return Err(io::Error::other("the folder is not empty; name another"));
-        }
+        super::new_folder(folder)?;
         let mut names: Vec<&str> =
             source.log.channels().map(|(_, channel)| channel.name.as_str()).collect();
         // Events of a channel whose name the file no longer has.

@@ -2,6 +2,7 @@
 //! Writes events as others read them: one file a format, behind one trait.
 
 mod chrome;
+mod cloudprofiler;
 mod ctf;
 mod ids;
 mod otlp;
@@ -109,6 +110,9 @@ pub fn export(arguments: &arguments::Export) -> Result<ExitCode, Failure> {
             Box::new(parquet::Parquet::new(source, file).or_failed(&what)?)
         }
         Format::Ctf => Box::new(ctf::Ctf::new(source, &out).or_input(&what)?),
+        Format::Cloudprofiler => {
+            Box::new(cloudprofiler::Cloudprofiler::new(source, &out).or_input(&what)?)
+        }
     };
     let mut written = Written::default();
     let walked = walk(&log, &roles, |row, happening| {
@@ -148,7 +152,17 @@ fn beside(file: &Path, to: Format) -> PathBuf {
         Format::Otlp => "otlp.jsonl",
         Format::Parquet => "parquet",
         Format::Ctf => "ctf",
+        Format::Cloudprofiler => "cloudprofiler",
     })
+}
+
+/// A folder that was not there or is empty.
+fn new_folder(path: &Path) -> io::Result<()> {
+    fs::create_dir_all(path)?;
+    if fs::read_dir(path)?.next().is_some() {
+        return Err(io::Error::other("the folder is not empty; name another"));
+    }
+    Ok(())
 }
 
 fn created(path: &Path, what: &str) -> Result<BufWriter<File>, Failure> {

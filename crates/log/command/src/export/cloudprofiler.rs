@@ -1,0 +1,318 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The files that Cloudprofiler writes, one a channel, in a folder: what its own tools read
+//! (docs/decisions/0098-cloudprofilers-files-are-an-export.md).
+
+use super::{Exporter, Source};
+use crate::log::{Ended, Row, What};
+use crate::spans::Happening;
+use std::collections::{HashMap, HashSet};
+use std::fs::{self, OpenOptions};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use tare_log_file::{Packer, Payload};
+use tare_log_segment::{ChannelId, Codec};
+
+/// What programs that are compiled with `tare_log_compat.h` say of their channels.
+const TOLD: &str = "cloudprofiler";
+
+/// Records that are compressed as one. Cloudprofiler has a million; its readers go by the size.
+const BLOCK: usize = 1 << 16;
+
+/// What is written at once of files that are not compressed.
+const PART: usize = 1 << 16;
+
+/// Bytes of the longest name of a file.
+const LONGEST_NAME: usize = 255;
+
+/// Handlers whose lines lack the processor: their numbers in `handler_type`.
+const WITHOUT_AUX: [u8; 3] = [4, 5, 6];
+
+/// How a file is written: a letter of its name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Layout {
+    letter: char,
+    is_text: bool,
+    /// Ticks alone; of text, behind the first line.
+    is_short: bool,
+    codec: Codec,
+}
+
+impl Layout {
+    const ALL: [Self; 8] = {
+        const fn of(letter: char, is_text: bool, is_short: bool, codec: Codec) -> Layout {
+            Layout { letter, is_text, is_short, codec }
+        }
+        [
+            of('a', true, false, Codec::None),
+            of('i', true, true, Codec::None),
+            of('b', false, false, Codec::None),
+            of('y', false, true, Codec::None),
+            of('z', false, false, Codec::Zstd),
+            of('d', false, true, Codec::Zstd),
+            of('l', false, false, Codec::Lzo1x),
+            of('x', false, true, Codec::Lzo1x),
+        ]
+    };
+
+    fn lettered(letter: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|layout| letter.chars().eq([layout.letter]))
+    }
+}
+
+/// A channel as its program calls it.
+struct Told {
+    number: u32,
+    layout: Layout,
+    handler: u8,
+    address: String,
+    name: String,
+    tid: u32,
+}
+
+impl Told {
+    /// `ID NUMBER LETTER HANDLER ADDRESS NAME`, as `tare_log_compat.h` logs it.
+    fn read(text: &str, tid: u32) -> Option<(ChannelId, Self)> {
+        let mut words = text.splitn(6, ' ');
+        let mut word = || words.next();
+        let id = word()?.parse().ok()?;
+        let number = word()?.parse().ok()?;
+        let layout = Layout::lettered(word()?)?;
+        let handler = word()?.parse().ok()?;
+        let (address, name) = (word()?.to_owned(), word()?.to_owned());
+        Some((id, Self { number, layout, handler, address, name, tid }))
+    }
+
+    fn file_name(&self, pid: u32) -> String {
+        let Self { number, layout: Layout { letter, .. }, address, name, tid, .. } = self;
+        let mut file = format!(":{address}:{pid}:{tid}:ch{number}:{letter}:{name}");
+        while file.len() + ".txt".len() > LONGEST_NAME {
+            file.pop();
+        }
+        // The one letter that no name of a file can have.
+        file.replace('/', "_") + ".txt"
+    }
+}
+
+/// What is being written of a channel.
+struct Channel {
+    path: PathBuf,
+    layout: Layout,
+    has_aux: bool,
+    waiting: Vec<u8>,
+    records: usize,
+    has_begun: bool,
+}
+
+impl Channel {
+    fn create(path: PathBuf, told: &Told) -> io::Result<Self> {
+        fs::write(&path, "")?;
+        Ok(Self {
+            path,
+            layout: told.layout,
+            has_aux: !WITHOUT_AUX.contains(&told.handler),
+            waiting: Vec::new(),
+            records: 0,
+            has_begun: false,
+        })
+    }
+
+    /// `aux`, the processor that logged, is not in the file: it is 0.
+    fn add(&mut self, tuple: i64, time_ns: i64, ticks: u64) -> io::Result<()> {
+        const SECOND: i64 = 1_000_000_000;
+        let (seconds, rest) = (time_ns.div_euclid(SECOND), time_ns.rem_euclid(SECOND));
+        let Layout { is_text, is_short, .. } = self.layout;
+        let out = &mut self.waiting;
+        if is_text {
+            let aux = if self.has_aux { ", 0" } else { "" };
+            if is_short && self.has_begun {
+                writeln!(out, "{tuple}, {ticks}{aux}")?;
+            } else {
+                writeln!(out, "{tuple}, {seconds}, {rest}, {ticks}{aux}")?;
+            }
+        } else if is_short {
+            out.extend(tuple.to_le_bytes());
+            out.extend(ticks.to_le_bytes());
+        } else {
+            for number in [tuple, seconds, rest, ticks as i64, 0] {
+                out.extend(number.to_le_bytes());
+            }
+        }
+        self.has_begun = true;
+        self.records += 1;
+        Ok(())
+    }
+
+    fn is_due(&self) -> bool {
+        match self.layout.codec {
+            Codec::None => self.waiting.len() >= PART,
+            _ => self.records >= BLOCK,
+        }
+    }
+
+    /// Appends what waits, compressed as one behind its size.
+    fn write(&mut self, packer: &mut Packer) -> io::Result<()> {
+        if self.waiting.is_empty() {
+            return Ok(());
+        }
+        let mut file = OpenOptions::new().append(true).open(&self.path)?;
+        if self.layout.codec == Codec::None {
+            file.write_all(&self.waiting)?;
+        } else {
+            let mut block = vec![0; size_of::<i32>()];
+            let length = packer.pack(self.layout.codec, &self.waiting, &mut block)?;
+            let length = i32::try_from(length).map_err(io::Error::other)?;
+            block[..size_of::<i32>()].copy_from_slice(&length.to_le_bytes());
+            file.write_all(&block)?;
+        }
+        self.waiting.clear();
+        self.records = 0;
+        Ok(())
+    }
+}
+
+pub struct Cloudprofiler<'log> {
+    source: Source<'log>,
+    folder: PathBuf,
+    channels: HashMap<(usize, ChannelId), Channel>,
+    names: HashSet<String>,
+    packer: Packer,
+}
+
+impl<'log> Cloudprofiler<'log> {
+    /// Makes the folder, which must not be there or be empty, and a file for each channel that
+    /// a program has told of.
+    pub fn new(source: Source<'log>, folder: &Path) -> io::Result<Self> {
+        super::new_folder(folder)?;
+        let mut export = Self {
+            source,
+            folder: folder.to_owned(),
+            channels: HashMap::new(),
+            names: HashSet::new(),
+            packer: Packer::default(),
+        };
+        let read = source.log.rows(|row| match row.what {
+            What::Event { channel: TOLD, payload: Payload::Bytes(text), .. } => {
+                let text = String::from_utf8_lossy(text);
+                let Some((id, told)) = Told::read(&text, row.tid) else { return Ok(()) };
+                export.create((row.process, id), row.pid, &told)
+            }
+            _ => Ok(()),
+        });
+        match read {
+            Ok(()) => Ok(export),
+            Err(Ended::Enough(error)) => Err(error),
+            Err(Ended::Failed(failure)) => Err(io::Error::other(failure.to_string())),
+        }
+    }
+
+    fn create(&mut self, key: (usize, ChannelId), pid: u32, told: &Told) -> io::Result<()> {
+        // A program that executed another, which opens the same, has the same name for it.
+        let mut name = told.file_name(pid);
+        while !self.names.insert(name.clone()) {
+            name.push('_');
+        }
+        let channel = Channel::create(self.folder.join(name), told)?;
+        self.channels.insert(key, channel);
+        Ok(())
+    }
+
+    /// A channel of a program that was not written for Cloudprofiler.
+    fn create_untold(&mut self, key: (usize, ChannelId), pid: u32, name: &str) -> io::Result<()> {
+        let host = &self.source.log.processes()[key.0].host;
+        let opened = self.source.log.channel(key.0, key.1);
+        let told = Told {
+            number: key.1.into(),
+            layout: Layout::ALL[2],
+            handler: 1,
+            address: host.clone(),
+            name: name.to_owned(),
+            tid: opened.map_or(0, |channel| channel.tid),
+        };
+        self.create(key, pid, &told)
+    }
+}
+
+impl Exporter for Cloudprofiler<'_> {
+    fn add(&mut self, row: &Row<'_>, happening: Happening<'_>) -> io::Result<()> {
+        // What is told of a span besides its own rows.
+        if matches!(happening, Happening::Cut(_) | Happening::Left(_)) {
+            return Ok(());
+        }
+        // Tuples are numbers.
+        let What::Event { id, channel: name, payload: Payload::Number(tuple) } = row.what else {
+            return Ok(());
+        };
+        let key = (row.process, id);
+        if !self.channels.contains_key(&key) {
+            self.create_untold(key, row.pid, name)?;
+        }
+        let Some(channel) = self.channels.get_mut(&key) else { return Ok(()) };
+        channel.add(tuple, row.time_ns.unwrap_or_default(), row.ticks)?;
+        if channel.is_due() { channel.write(&mut self.packer) } else { Ok(()) }
+    }
+
+    fn finish(&mut self) -> io::Result<()> {
+        self.channels.values_mut().try_for_each(|channel| channel.write(&mut self.packer))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn told(letter: &str, handler: u8) -> Told {
+        let text = format!("5 2 {letter} {handler} 10.0.0.1 a/b  tin");
+        let (id, told) = Told::read(&text, 42).unwrap();
+        assert_eq!(id, 5);
+        told
+    }
+
+    fn waiting(letter: &str, handler: u8) -> Vec<u8> {
+        let folder = std::env::temp_dir().join(format!("tare-compat-{}", std::process::id()));
+        let path = folder.with_extension(format!("{letter}{handler}"));
+        let mut channel = Channel::create(path.clone(), &told(letter, handler)).unwrap();
+        channel.add(7, 1_500_000_002, 99).unwrap();
+        channel.add(-2, 2_000_000_000, 100).unwrap();
+        fs::remove_file(path).unwrap();
+        channel.waiting
+    }
+
+    #[test]
+    fn names_have_address_process_thread_number_and_letter() {
+        assert_eq!(told("b", 1).file_name(17), ":10.0.0.1:17:42:ch2:b:a_b  tin.txt");
+        let long = Told { name: "é".repeat(300), ..told("b", 1) };
+        let name = long.file_name(17);
+        assert!((LONGEST_NAME - 1..=LONGEST_NAME).contains(&name.len()));
+        assert!(name.ends_with("é.txt"));
+    }
+
+    #[test]
+    fn lines_have_five_numbers_and_short_ones_three() {
+        let text = |letter, handler| String::from_utf8(waiting(letter, handler)).unwrap();
+        assert_eq!(text("a", 1), "7, 1, 500000002, 99, 0\n-2, 2, 0, 100, 0\n");
+        assert_eq!(text("a", 4), "7, 1, 500000002, 99\n-2, 2, 0, 100\n");
+        assert_eq!(text("i", 1), "7, 1, 500000002, 99, 0\n-2, 100, 0\n");
+    }
+
+    #[test]
+    fn records_have_forty_bytes_and_short_ones_sixteen() {
+        let words = |letter| {
+            let bytes = waiting(letter, 1);
+            let words = bytes.chunks(8).map(|word| i64::from_le_bytes(word.try_into().unwrap()));
+            words.collect::<Vec<_>>()
+        };
+        for letter in ["b", "z", "l"] {
+            assert_eq!(words(letter), [7, 1, 500_000_002, 99, 0, -2, 2, 0, 100, 0]);
+        }
+        for letter in ["y", "d", "x"] {
+            assert_eq!(words(letter), [7, 99, -2, 100]);
+        }
+    }
+
+    #[test]
+    fn what_tells_nothing_is_left_out() {
+        for text in ["", "5", "5 2 q 1 a b", "x 2 b 1 a b", "5 2 b 1 a", "70000 2 b 1 a b"] {
+            assert!(Told::read(text, 1).is_none(), "{text}");
+        }
+    }
+}
