@@ -85,7 +85,9 @@ struct tare_log_process {
     uint8_t owner[16];
     uint32_t state, rings_used, channels_used, changes, names_used, is_on;
     uint64_t unserved;
-    uint8_t threads[224];
+    uint8_t threads[96];
+    uint32_t bell; /* 1 while the collector sleeps, see docs/formats/log-segment.md */
+    uint8_t collector[124];
     uint8_t socket[128];
     uint8_t reserved[3584];
     uint8_t modes[65536];
@@ -104,6 +106,7 @@ TARE_SHM_AT(tare_log_process, changes, 140);
 TARE_SHM_AT(tare_log_process, names_used, 144);
 TARE_SHM_AT(tare_log_process, is_on, 148);
 TARE_SHM_AT(tare_log_process, unserved, 152);
+TARE_SHM_AT(tare_log_process, bell, 256);
 TARE_SHM_AT(tare_log_process, socket, 384);
 TARE_SHM_AT(tare_log_process, modes, 4096);
 TARE_SHM_AT(tare_log_process, channels, 69632);

@@ -7,6 +7,7 @@
 //! checked before it is used.
 #![no_std]
 
+mod bell;
 pub mod header;
 pub mod process;
 mod ring;
@@ -14,6 +15,7 @@ mod segment;
 pub mod service;
 pub mod syscall;
 
+pub use bell::Bell;
 pub use header::{Header, Refusal};
 pub use ring::{Corrupt, Indices, Ring, Word};
 pub use segment::{Access, Fill, Segment};

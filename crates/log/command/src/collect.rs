@@ -2,22 +2,25 @@
 use crate::door::{Door, Guest};
 use crate::orphans;
 use crate::output::Output;
+use crate::porter::Porter;
 use crate::press::Press;
 use crate::target::{Obstacle, Target, Totals};
 use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
-use std::thread;
 use std::time::{Duration, Instant};
 use tare_command::say;
 use tare_shm::Refusal;
 
-/// Between two looks at the rings: from where they are filling, and where nothing happens.
-const SHORTEST: Duration = Duration::from_micros(250);
-const LONGEST: Duration = Duration::from_millis(2);
+/// The longest sleep. Programs wake the collector when a ring is an eighth full; what is less is
+/// looked for so often.
+const LONGEST: Duration = Duration::from_millis(50);
 
-/// How full a ring may be before there is no pause at all.
-const URGENT: f64 = 0.25;
+/// While other threads compress.
+const SHORT: Duration = Duration::from_micros(250);
+
+/// How full a ring is at which there is no sleep: it has been rung for already.
+const URGENT: f64 = 0.125;
 
 /// Between two readings of the clocks in the file.
 const CLOCKS: Duration = Duration::from_secs(1);
@@ -32,7 +35,6 @@ pub struct Collector {
     press: Press,
     targets: Vec<Target>,
     clocks: Option<Instant>,
-    pause: Duration,
     stuck: Option<Instant>,
     pub totals: Totals,
     pub programs: u64,
@@ -46,7 +48,6 @@ impl Collector {
             press,
             targets: Vec::new(),
             clocks: None,
-            pause: SHORTEST,
             stuck: None,
             totals: Totals::default(),
             programs: 0,
@@ -61,18 +62,17 @@ impl Collector {
         self.output.bytes()
     }
 
-    /// Everything once; then how long to wait.
-    pub fn turn(&mut self) -> Duration {
+    /// Everything once.
+    pub fn turn(&mut self) {
         self.open_door();
         if self.stuck.is_some_and(|since| since.elapsed() < RETRY) {
-            return LONGEST;
+            return;
         }
         match self.move_events() {
-            Ok(pause) => {
+            Ok(_) => {
                 if self.stuck.take().is_some() {
                     say("the file can be written again");
                 }
-                pause
             }
             Err(error) => {
                 if self.stuck.is_none() {
@@ -82,9 +82,19 @@ impl Collector {
                     ));
                 }
                 self.stuck = Some(Instant::now());
-                LONGEST
             }
         }
+    }
+
+    /// Until there is something to do.
+    pub fn sleep(&mut self, porter: &Porter) {
+        let is_stuck = self.stuck.is_some();
+        let busy = if self.press.is_empty() || is_stuck { LONGEST } else { SHORT };
+        let due = self.targets.iter().filter_map(Target::due).min().filter(|_| !is_stuck);
+        let due = due.map_or(LONGEST, |due| due.saturating_duration_since(Instant::now()));
+        let bells: Vec<_> = self.targets.iter().map(Target::bell).collect();
+        let is_full = || self.targets.iter().any(|target| target.fullness() >= URGENT);
+        porter.sleep(&bells, busy.min(due), || !is_stuck && is_full());
     }
 
     /// Whoever has come is let in, whether or not the file can be written.
@@ -97,7 +107,8 @@ impl Collector {
         }
     }
 
-    fn move_events(&mut self) -> io::Result<Duration> {
+    /// Says how many batches it has taken.
+    fn move_events(&mut self) -> io::Result<usize> {
         if self.clocks.is_none_or(|last| last.elapsed() >= CLOCKS) {
             self.output.clock()?;
             self.clocks = Some(Instant::now());
@@ -117,14 +128,7 @@ impl Collector {
             }
         }
         self.write(false)?;
-        self.pause = if self.targets.iter_mut().any(|target| target.fullness() > URGENT) {
-            Duration::ZERO
-        } else if batches > 0 || !self.press.is_empty() {
-            SHORTEST
-        } else {
-            (self.pause.max(SHORTEST) * 2).min(LONGEST)
-        };
-        Ok(self.pause)
+        Ok(batches)
     }
 
     /// Copies what one target has, a batch of each ring, and writes what is compressed; all of
@@ -209,12 +213,10 @@ impl Collector {
         let begin = Instant::now();
         loop {
             self.open_door();
-            let pause = self.move_events()?;
-            let is_empty = self.targets.is_empty() || pause >= LONGEST;
+            let is_empty = self.move_events()? == 0 && self.press.is_empty();
             if is_empty || begin.elapsed() > Duration::from_secs(1) {
                 break;
             }
-            thread::sleep(pause);
         }
         while let Some(place) = self.targets.len().checked_sub(1) {
             self.copy(place, true)?;

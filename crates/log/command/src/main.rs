@@ -10,6 +10,7 @@ mod log;
 mod orphans;
 mod output;
 mod pairs;
+mod porter;
 mod press;
 mod ring;
 mod run;

@@ -106,6 +106,11 @@ impl Ring {
         all || is_much || self.until.is_some() || since.elapsed() >= PATIENCE
     }
 
+    /// When what is there has waited enough, if anything is.
+    pub fn due(&self) -> Option<Instant> {
+        self.since.map(|since| since + PATIENCE)
+    }
+
     /// Copies the next words, up to a batch of whole records, to `out`, which is cleared; says
     /// the place of the first. They stay in the ring.
     pub fn copy(&mut self, out: &mut Vec<u64>) -> u64 {

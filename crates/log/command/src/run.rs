@@ -3,11 +3,11 @@ use crate::arguments;
 use crate::collect::Collector;
 use crate::door::Door;
 use crate::output::Output;
+use crate::porter::Porter;
 use crate::press::Press;
 use std::os::fd::{AsFd, AsRawFd};
 use std::path::PathBuf;
 use std::process::{Command, ExitCode, ExitStatus};
-use std::time::Duration;
 use tare_command::{Child, Failure, ResultExt, Signals, exit_code, say};
 
 /// Names the socket to programs.
@@ -28,10 +28,11 @@ pub fn run(arguments: &arguments::Run) -> Result<ExitCode, Failure> {
     let name = arguments.command[0].to_string_lossy();
     let mut child =
         Child::spawn(&mut command, &signals).or_input(format_args!("COMMAND {name}"))?;
+    let porter = porter(&collector, &signals)?;
     let mut status: Option<ExitStatus> = None;
     while status.is_none() {
-        let pause = collector.turn();
-        wait(&collector, &signals, pause);
+        collector.turn();
+        collector.sleep(&porter);
         while let Some(signal) = signals.next() {
             // What the terminal sent went to the program as well; SIGCHLD is for us.
             if signal.number != libc::SIGCHLD && !signal.from_kernel {
@@ -51,10 +52,11 @@ pub fn collect(arguments: &arguments::Collect) -> Result<ExitCode, Failure> {
     let output = Output::open(&arguments.out, arguments.codec.into())?;
     let press = Press::new(arguments.workers.into()).or_failed("--workers")?;
     let mut collector = Collector::new(door, output, press);
+    let porter = porter(&collector, &signals)?;
     collector.take_over();
     loop {
-        let pause = collector.turn();
-        wait(&collector, &signals, pause);
+        collector.turn();
+        collector.sleep(&porter);
         if signals.next().is_some_and(|signal| signal.number != libc::SIGCHLD) {
             break;
         }
@@ -63,13 +65,10 @@ pub fn collect(arguments: &arguments::Collect) -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Until somebody comes, a signal arrives, or the time is over.
-fn wait(collector: &Collector, signals: &Signals, pause: Duration) {
-    let entry = |fd| libc::pollfd { fd, events: libc::POLLIN, revents: 0 };
-    let mut all = [entry(collector.door().fd()), entry(signals.as_fd().as_raw_fd())];
-    let timeout = libc::timespec { tv_sec: 0, tv_nsec: i64::from(pause.subsec_nanos()) };
-    // SAFETY: two entries; the timeout lives as long as the call.
-    unsafe { libc::ppoll(all.as_mut_ptr(), 2, &timeout, std::ptr::null()) };
+/// Who wakes the collector when somebody comes or a signal arrives.
+fn porter(collector: &Collector, signals: &Signals) -> Result<Porter, Failure> {
+    let descriptors = [collector.door().fd(), signals.as_fd().as_raw_fd()];
+    Porter::start(descriptors).or_failed("a thread")
 }
 
 fn end(collector: &mut Collector, json: bool) -> Result<(), Failure> {

@@ -8,6 +8,7 @@ use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::{Acquire, Relaxed};
+use std::time::Instant;
 use tare_log_file::{
     Channels, Codec, Codecs, End, Header, How, Kind, OpenedChannel, Packed, ProcessInfo,
 };
@@ -15,7 +16,7 @@ use tare_log_segment::layout::{
     KIND, LARGEST_RING, MOST_RINGS, Process, SMALLEST_RING, VERSION, state,
 };
 use tare_log_segment::{ChannelId, Configuration, Handler, Policy};
-use tare_shm::{Access, Refusal, Segment, service};
+use tare_shm::{Access, Bell, Refusal, Segment, service};
 
 /// A program that logs. Whatever it wrote into its segment is copied once and checked.
 pub struct Target {
@@ -25,6 +26,8 @@ pub struct Target {
     segment: Segment,
     rings: Vec<Option<Ring>>,
     ring_words: usize,
+    /// Rings that there were when they were last looked at.
+    looked_at: usize,
     /// Becomes readable with the end of the process.
     pidfd: Option<OwnedFd>,
     /// Ends with the process, or when it executes another program.
@@ -88,6 +91,7 @@ impl Target {
             segment,
             rings: (0..MOST_RINGS).map(|_| None).collect(),
             ring_words,
+            looked_at: 0,
             pidfd: pidfd(pid),
             connection,
             is_named: false,
@@ -220,7 +224,12 @@ impl Target {
     }
 
     /// Rings that ever had an owner are below this number.
-    pub fn used_rings(&self) -> usize {
+    pub fn used_rings(&mut self) -> usize {
+        self.looked_at = self.rings_now();
+        self.looked_at
+    }
+
+    fn rings_now(&self) -> usize {
         (self.process().rings_used.load(Acquire) as usize).min(MOST_RINGS)
     }
 
@@ -232,10 +241,22 @@ impl Target {
         slot.as_mut()
     }
 
-    /// How full the fullest ring is, from 0 to 1.
-    pub fn fullness(&mut self) -> f64 {
-        let rings = 0..self.used_rings();
-        rings.filter_map(|place| self.ring(place).map(|ring| ring.fullness())).fold(0.0, f64::max)
+    /// How full the fullest ring is, from 0 to 1, which also says that there are new ones.
+    pub fn fullness(&self) -> f64 {
+        if self.rings_now() > self.looked_at {
+            return 1.0;
+        }
+        self.rings.iter().flatten().map(Ring::fullness).fold(0.0, f64::max)
+    }
+
+    /// When the first of what is in its rings has waited enough, if anything is there.
+    pub fn due(&self) -> Option<Instant> {
+        self.rings.iter().flatten().filter_map(Ring::due).min()
+    }
+
+    /// What threads ring when there is something to do.
+    pub fn bell(&self) -> &Bell {
+        &self.process().bell
     }
 
     /// Writes a batch of this target, and frees its words.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 use crate::attach::attached_or_forked;
-use crate::claim;
+use crate::{claim, handover};
 use core::sync::atomic::Ordering::Relaxed;
 use tare_clock::ticks;
 use tare_log_segment::record::{
@@ -119,14 +119,20 @@ fn put(
     };
     while !writer.push_after(thread, record) {
         match policy {
-            Policy::Wait if crate::handover::is_served() => sleep(),
+            Policy::Wait if handover::is_served() => {
+                handover::wake();
+                sleep();
+            }
             Policy::Overwrite if writer.overwrite() => {}
             _ => {
                 writer.lose(now);
                 channel.lost.fetch_add(1, Relaxed);
-                return;
+                break;
             }
         }
+    }
+    if writer.is_filling() {
+        handover::wake();
     }
     *author = None;
 }

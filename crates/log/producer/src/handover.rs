@@ -106,3 +106,10 @@ fn wait(socket: c_int) -> Result<(), Errno> {
 pub fn is_served() -> bool {
     matches!(service::server(descriptor()), Ok(Some(_)))
 }
+
+/// Wakes the collector, if it sleeps.
+pub fn wake() {
+    if let Some((_, process)) = crate::attach::attached() {
+        process.bell.wake();
+    }
+}

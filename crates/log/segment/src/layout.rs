@@ -2,7 +2,7 @@
 use crate::record::ChannelId;
 use core::mem::offset_of;
 use core::sync::atomic::{AtomicU8, AtomicU32, AtomicU64};
-use tare_shm::{Indices, header};
+use tare_shm::{Bell, Indices, header};
 
 pub const KIND: u32 = header::kind::LOG;
 
@@ -45,7 +45,9 @@ pub struct Process {
     /// Events that found no free ring.
     pub unserved: AtomicU64,
     _threads: [AtomicU64; 12],
-    _collector: [AtomicU64; 16],
+    /// Rung by threads when a ring is filled so far that it should be emptied.
+    pub bell: Bell,
+    _collector: [AtomicU32; 31],
     /// The collector's socket that the program was told of, ended with 0; empty for none.
     /// Written before anyone else sees the segment.
     pub socket: [AtomicU8; 128],
@@ -135,6 +137,7 @@ pub const fn ring_size(ring_words: usize) -> usize {
 const _: () = {
     assert!(offset_of!(Process, ring_words) == 64);
     assert!(offset_of!(Process, state) == 128);
+    assert!(offset_of!(Process, bell) == 256);
     assert!(offset_of!(Process, socket) == 384);
     assert!(offset_of!(Process, modes) == 4096);
     assert!(offset_of!(Process, channels) == 4096 + (1 << 16));
@@ -176,7 +179,7 @@ mod tests {
             "tare_shm_header" Header: magic version kind size owner_start owner_pid,
             "tare_log_process_channel" Channel: opened tid name_at name_length asked lost count,
             "tare_log_process" Process: ring_words rings clock first state rings_used
-                channels_used changes names_used is_on unserved socket modes channels names,
+                channels_used changes names_used is_on unserved bell socket modes channels names,
             "tare_log_ring" RingHead: indices owner oldest_tid oldest_name lost_first lost_last
                 told writing_to writing_told
         };

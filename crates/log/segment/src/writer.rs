@@ -4,7 +4,7 @@ use crate::record::{self, ChannelId, MARK_WORDS, SHORT_WORDS, short_tag};
 use core::cell::Cell;
 use core::ptr;
 use core::sync::atomic::Ordering::{AcqRel, Relaxed, Release};
-use core::sync::atomic::{AtomicU8, compiler_fence};
+use core::sync::atomic::{AtomicU8, compiler_fence, fence};
 use tare_shm::Word;
 
 /// What one thread writes its events with. It stands in memory that the kernel wipes in the
@@ -196,6 +196,11 @@ impl Writer {
         !self.has_room(MARK_WORDS + record::wide_words(record::LONGEST))
     }
 
+    /// Whether the collector should be woken: from the first eighth of the ring on.
+    pub fn is_filling(&self) -> bool {
+        self.used() >= self.capacity() / 8
+    }
+
     fn has_room(&self, words: usize) -> bool {
         self.capacity().checked_sub(self.used()).is_some_and(|free| free >= words as u64)
     }
@@ -237,6 +242,8 @@ impl Writer {
         }
         // Where the collector was faster, there is room as well.
         if ring.indices.free(from, at).is_ok() {
+            // Who reads what is written there now sees where the tail is.
+            fence(Release);
             if let Some([tid, name @ ..]) = thread {
                 ring.oldest_tid.store(tid as u32, Relaxed);
                 ring.oldest_name[0].store(name[0], Relaxed);
