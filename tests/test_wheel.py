@@ -12,6 +12,7 @@ import zipfile
 from pathlib import Path
 
 import pytest
+from hatch_build import HEADERS
 
 ROOT = Path(__file__).parents[1]
 UV = Path(sys.executable).parent / "uv"
@@ -39,6 +40,13 @@ def test_it_serves_every_python_of_one_architecture(wheel: Path) -> None:
     assert {"tare/_native/bin/tare-load", "tare/_native/bin/tare-hook"} <= names
     assert {"tare/_native/bin/tare-log", "tare/_native/include/tare_log.h"} <= names
     assert {"tare/_native/lib/libtare_hook.so", "tare/_tables/samples.toml"} <= names
+    include = {path.name for folder in HEADERS for path in folder.rglob("*.h*")}
+    assert include <= {
+        Path(name).name for name in names if name.startswith("tare/_native/include/")
+    }
+    libraries = ("libtare_log.so", "libtare_log.so.1", "libtare_log.a", "tare_log.abi3.so")
+    assert {f"tare/_native/lib/{name}" for name in (*libraries, "pkgconfig/tare_log.pc")} <= names
+    assert {"tare/log.py", "tare/log.pyi", "tare/py.typed"} <= names
     if shutil.which("mvn") and shutil.which("javac"):
         assert "tare/_native/java/tare-log.jar" in names
 
@@ -59,3 +67,8 @@ def test_the_installed_command_works(wheel: Path, tmp_path: Path) -> None:
         ["doctor", "--json"],
     ):
         subprocess.run([tare, *command], cwd=tmp_path, check=True, stdout=subprocess.DEVNULL)
+    program = "from tare.log import Channel; Channel('numbers').log(42)"
+    run = [str(tare), "log", "run", "--out", "events.log", "--", str(python), "-c", program]
+    subprocess.run(run, cwd=tmp_path, check=True)
+    dump = [str(tare), "log", "dump", "events.log"]
+    assert b"numbers,42," in subprocess.check_output(dump, cwd=tmp_path)

@@ -103,3 +103,24 @@ def test_a_collector_that_comes_later_finds_them(plugins: list[str], tmp_path: P
             assert collector.wait(20) == 0
         process.communicate(b"")
     check(file)
+
+
+def test_a_plugin_that_comes_and_goes(plugins: list[str], tmp_path: Path) -> None:
+    """The shared library stays when the plugin is unloaded: one segment serves all its lives."""
+    lives, file = 100, tmp_path / "events.log"
+    program = f"""
+import _ctypes, ctypes, os
+from pathlib import Path
+name = os.path.basename({plugins[1]!r})
+for number in range({lives}):
+    plugin = ctypes.PyDLL({plugins[1]!r})
+    plugin.log_from_here(number)
+    _ctypes.dlclose(plugin._handle)
+    assert name not in Path("/proc/self/maps").read_text()
+    if number == 0: before = len(os.listdir("/proc/self/fd"))
+assert len(os.listdir("/proc/self/fd")) == before
+"""
+    run = [TARE_LOG, "run", "--out", str(file), "--json", "--", sys.executable, "-c", program]
+    done = subprocess.run(run, check=True, capture_output=True)
+    assert [int(row.payload) for row in dump(file)] == list(range(lives))
+    assert json.loads(done.stderr)["programs"] == 1

@@ -11,6 +11,8 @@ from pathlib import Path
 import pytest
 from tests.log.conftest import TARE_LOG, Row, dump
 
+from tare.native import native
+
 EVENTS = 2_000
 
 
@@ -208,6 +210,16 @@ def test_it_imports_nothing_else_of_tare() -> None:
     assert ours == {"tare", "tare.log", "tare.native"}
     heavy = {"numpy", "typing", "inspect", "asyncio", "threading", "dataclasses", "logging", "json"}
     assert not heavy & set(names)
+
+
+def test_it_exports_its_entry_alone_and_is_stripped() -> None:
+    extension = native("lib", "tare_log.abi3.so")
+    names = subprocess.check_output(["nm", "--dynamic", "--defined-only", extension], text=True)
+    assert [line.split()[-1] for line in names.splitlines()] == ["PyInit_tare_log"]
+    sections = subprocess.check_output(["readelf", "--wide", "--sections", extension], text=True)
+    assert ".dynsym" in sections
+    assert ".symtab" not in sections
+    assert ".debug" not in sections
 
 
 def test_the_types_are_those_of_the_module() -> None:
