@@ -29,6 +29,8 @@ pub enum Command {
     Dump(Dump),
     /// Write the events of a file in another format
     Export(Export),
+    /// Make a whole file of one that was cut off or damaged, or of a program's memory
+    Recover(Recover),
     /// Print the folder of header and libraries
     Path,
     /// Show the tables that this program writes
@@ -73,6 +75,20 @@ pub struct Collect {
     #[arg(long, value_name = "N", default_value_t = 0, value_parser = clap::value_parser!(u8).range(0..=64))]
     pub workers: u8,
     /// Print at the end, on stderr, what was collected and lost, as one JSON object
+    #[arg(long)]
+    pub json: bool,
+}
+
+#[derive(Debug, Args)]
+pub struct Recover {
+    /// A file of events, a program's segment (/proc/PID/fd/N, a link to memfd:tare-log), or a
+    /// copy of one
+    #[arg(value_name = "FILE|SEGMENT")]
+    pub from: PathBuf,
+    /// The new file; FILE.recovered unless it is given, of a segment recovered.log
+    #[arg(long, short, value_name = "FILE")]
+    pub out: Option<PathBuf>,
+    /// Print what was found as one JSON object
     #[arg(long)]
     pub json: bool,
 }

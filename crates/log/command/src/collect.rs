@@ -10,6 +10,7 @@ use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
 use tare_command::say;
+use tare_log_file::How;
 use tare_shm::Refusal;
 
 /// The longest sleep. Programs wake the collector when a ring is an eighth full; what is less is
@@ -121,7 +122,7 @@ impl Collector {
             batches += self.copy(place, has_ended)?;
             if has_ended {
                 while self.copy(place, true)? > 0 {}
-                self.targets[place].end(&mut self.output, &mut self.press, false)?;
+                self.targets[place].end(&mut self.output, &mut self.press, None)?;
                 self.add_up(place);
             } else {
                 place += 1;
@@ -220,7 +221,7 @@ impl Collector {
         }
         while let Some(place) = self.targets.len().checked_sub(1) {
             self.copy(place, true)?;
-            self.targets[place].end(&mut self.output, &mut self.press, true)?;
+            self.targets[place].end(&mut self.output, &mut self.press, Some(How::Left))?;
             self.add_up(place);
         }
         self.output.clock()

@@ -12,8 +12,10 @@ mod output;
 mod pairs;
 mod porter;
 mod press;
+mod recover;
 mod ring;
 mod run;
+mod salvage;
 mod spans;
 mod target;
 mod times;
@@ -30,6 +32,7 @@ fn main() -> ExitCode {
         Command::Collect(collect) => run::collect(&collect),
         Command::Dump(dump) => dump::dump(&dump),
         Command::Export(export) => export::export(&export),
+        Command::Recover(recover) => recover::recover(&recover),
         Command::Path => path(),
         Command::Schema { json } => schema(json),
     })

@@ -69,12 +69,15 @@ impl Output {
     /// The clocks now.
     pub fn clock(&mut self) -> io::Result<()> {
         let now = Snapshot::take();
-        let clock = Clock {
+        self.reading(Clock {
             ticks: now.ticks,
             monotonic_ns: now.monotonic_ns,
             realtime_ns: now.realtime_ns,
             width: now.width,
-        };
+        })
+    }
+
+    pub fn reading(&mut self, clock: Clock) -> io::Result<()> {
         self.note(Kind::Clock, 0, &clock.bytes())
     }
 

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::{Acquire, Relaxed};
 use std::time::Instant;
 use tare_log_file::{
-    Channels, Codec, Codecs, End, Header, How, Kind, OpenedChannel, Packed, ProcessInfo,
+    Channels, Clock, Codec, Codecs, End, Header, How, Kind, OpenedChannel, Packed, ProcessInfo,
 };
 use tare_log_segment::layout::{
     KIND, LARGEST_RING, MOST_RINGS, Process, SMALLEST_RING, VERSION, state,
@@ -154,6 +154,8 @@ impl Target {
         if !self.is_named {
             let about = serde_json::to_vec(&self.about()).unwrap_or_default();
             output.note(Kind::Process, self.number, &about)?;
+            // However short the file stays, or is cut off, its events have a time of day.
+            output.clock()?;
             self.is_named = true;
         }
         let changes = self.process().changes.load(Acquire);
@@ -198,6 +200,17 @@ impl Target {
             }
         }
         self.codecs = Arc::new(Codecs { usual, others });
+    }
+
+    /// The clocks when the segment was made.
+    pub fn first_reading(&self) -> Clock {
+        let first = &self.process().first;
+        Clock {
+            ticks: first.ticks.load(Relaxed),
+            monotonic_ns: first.monotonic_ns.load(Relaxed) as i64,
+            realtime_ns: first.realtime_ns.load(Relaxed) as i64,
+            width: first.width.load(Relaxed),
+        }
     }
 
     /// What the file knows this process by.
@@ -293,15 +306,20 @@ impl Target {
         Ok(())
     }
 
-    /// The last that is written of a process, whose events are all in the file.
-    pub fn end(&mut self, output: &mut Output, press: &mut Press, is_left: bool) -> io::Result<()> {
+    /// The last that is written of a process, whose events are all in the file; how it left,
+    /// where that does not stand in the segment.
+    pub fn end(
+        &mut self,
+        output: &mut Output,
+        press: &mut Press,
+        how: Option<How>,
+    ) -> io::Result<()> {
         self.last_losses(output, press)?;
         let process = self.process();
-        let how = match process.state.load(Acquire) {
-            _ if is_left => How::Left,
+        let how = how.unwrap_or(match process.state.load(Acquire) {
             state::FINISHED => How::Finished,
             _ => How::Ended,
-        };
+        });
         let of_channels = process.opened().map(|(id, channel)| (id, channel.lost.load(Relaxed)));
         let lost_by_channel: BTreeMap<_, _> = of_channels.filter(|(_, lost)| *lost > 0).collect();
         self.totals.unserved = process.unserved.load(Relaxed);

@@ -43,6 +43,8 @@ pub enum How {
     Ended,
     /// It goes on, the collector does not.
     Left,
+    /// Nobody knows: the file was made whole of what was left.
+    Recovered,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Makes a whole file of what is left: of a file that was cut off or damaged, or of the segment
+//! of a program whose collector has died.
+
+use crate::arguments;
+use crate::output::Output;
+use crate::press::Press;
+use crate::salvage;
+use crate::target::{Obstacle, Target};
+use std::collections::{BTreeMap, HashMap};
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use tare_command::{Failure, ResultExt};
+use tare_log_file::{
+    Block, Clock, Codec, End, Events, Header, How, Item, Kind, Mark, ProcessInfo, Reader,
+};
+use tare_shm::header::MAGIC;
+
+/// What was found.
+#[derive(Default)]
+struct Found {
+    programs: u64,
+    events: u64,
+    lost: u64,
+    /// Bytes that belong to no block that can be read.
+    damaged: u64,
+}
+
+pub fn recover(arguments: &arguments::Recover) -> Result<ExitCode, Failure> {
+    let from = &arguments.from;
+    let out = arguments.out.clone().unwrap_or_else(|| beside(from));
+    let what = || format!("--out {}", out.display());
+    let mut source = File::open(from).or_input(from.display())?;
+    let mut begin = [0; size_of::<u64>()];
+    let is_segment = source.read_exact(&mut begin).is_ok() && u64::from_ne_bytes(begin) == MAGIC;
+    if !is_segment && !has_block(from)? {
+        let what = from.display();
+        return Err(Failure::input(format_args!("{what}: no file and no segment of tare log")));
+    }
+    let file = File::create_new(&out).or_input(what())?;
+    drop(file);
+    let mut output = Output::open(&out, Codec::default())?;
+    let found = if is_segment {
+        segment(from, &source, &mut output)
+    } else {
+        blocks(from, &mut output).or_failed(what())
+    };
+    let found = found.inspect_err(|_| {
+        let _ = std::fs::remove_file(&out);
+    })?;
+    if arguments.json {
+        let told = serde_json::json!({
+            "out": out, "programs": found.programs, "events": found.events, "lost": found.lost,
+            "damaged": found.damaged, "bytes": output.bytes(),
+        });
+        tare_command::print(format_args!("{told}\n"))?;
+    } else {
+        let Found { programs, events, damaged, .. } = found;
+        tare_command::print(format_args!(
+            "{}: {events} events of {programs} programs; {damaged} damaged bytes left out\n",
+            out.display()
+        ))?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The name of what was recovered, unless it is given.
+fn beside(from: &Path) -> PathBuf {
+    if from.starts_with("/proc") {
+        return PathBuf::from("recovered.log");
+    }
+    let mut name = from.as_os_str().to_owned();
+    name.push(".recovered");
+    PathBuf::from(name)
+}
+
+fn has_block(path: &Path) -> Result<bool, Failure> {
+    let mut reader = Reader::new(File::open(path).or_input(path.display())?);
+    Ok(reader.next().transpose().or_failed(path.display())?.is_some())
+}
+
+/// A process of the file.
+#[derive(Default)]
+struct Process {
+    has_ended: bool,
+    events: u64,
+    lost: u64,
+    unserved: u64,
+    lost_by_channel: BTreeMap<u16, u64>,
+}
+
+/// Copies the blocks that can be read, and says of the processes without an end that they have
+/// none.
+fn blocks(path: &Path, output: &mut Output) -> io::Result<Found> {
+    let mut found = Found::default();
+    let mut processes: BTreeMap<u32, Process> = BTreeMap::new();
+    let mut seen: HashMap<(u32, u32), u64> = HashMap::new();
+    let mut reader = Reader::new(File::open(path)?);
+    for block in reader.by_ref() {
+        let block = block?;
+        let Some((events, lost)) = checked(&block) else {
+            found.damaged += block.content.len() as u64;
+            continue;
+        };
+        let header = &block.header;
+        if header.kind != Kind::Clock {
+            let process = processes.entry(header.process).or_default();
+            process.has_ended = header.kind == Kind::End;
+            let known = seen.entry((header.process, header.ring)).or_insert(0);
+            if header.from == header.to || header.to > *known {
+                *known = header.to.max(*known);
+                process.events += events;
+                process.lost += lost;
+            }
+        }
+        output.block(Header { ..*header }, &block.content)?;
+    }
+    found.damaged += reader.damaged;
+    for (number, process) in processes {
+        found.programs += 1;
+        found.events += process.events;
+        found.lost += process.lost;
+        if !process.has_ended {
+            let Process { events, lost, unserved, lost_by_channel, .. } = process;
+            let end = End { how: How::Recovered, events, lost, unserved, lost_by_channel };
+            let text = serde_json::to_vec(&end).unwrap_or_default();
+            output.note(Kind::End, number, &text)?;
+        }
+    }
+    Ok(found)
+}
+
+/// Events and losses of a block; `None` where its content is none that a writer makes.
+fn checked(block: &Block) -> Option<(u64, u64)> {
+    match block.header.kind {
+        Kind::Events => {
+            let events = Events::of(block).ok()?;
+            let items = events.items().ok()?;
+            let lost = items.iter().map(|item| match item {
+                Item::Mark(Mark::Loss { lost, .. }) => *lost,
+                _ => 0,
+            });
+            let count = items.iter().filter(|item| matches!(item, Item::Event(_))).count();
+            Some((count as u64, lost.sum()))
+        }
+        Kind::Clock => Clock::read(&block.content).ok().map(|_| (0, 0)),
+        Kind::Process => {
+            let known: Result<ProcessInfo, _> = serde_json::from_slice(&block.content);
+            known.ok().map(|_| (0, 0))
+        }
+        _ => {
+            let known: Result<serde_json::Value, _> = serde_json::from_slice(&block.content);
+            known.ok().map(|_| (0, 0))
+        }
+    }
+}
+
+/// Writes what stands in a segment, which stays as it is.
+fn segment(path: &Path, source: &File, output: &mut Output) -> Result<Found, Failure> {
+    let refused = |why: &str| Failure::input(format_args!("{}: {why}", path.display()));
+    let (copy, pid) = salvage::copy(path, source).map_err(|why| refused(&why))?;
+    let adopted = Target::adopt(copy, pid, None, output.next_process(), output.codec);
+    let mut target = adopted.map_err(|obstacle| match obstacle {
+        Obstacle::Refused(refusal) => refused(&format!("{refusal:?}")),
+        Obstacle::Served(_) => refused("it is in use"),
+    })?;
+    write(&mut target, output, pid != 0).or_failed("what is left was not written")?;
+    let totals = target.totals;
+    Ok(Found { programs: 1, events: totals.events, lost: totals.lost, damaged: 0 })
+}
+
+fn write(target: &mut Target, output: &mut Output, is_here: bool) -> io::Result<()> {
+    let mut press = Press::new(0)?;
+    output.reading(target.first_reading())?;
+    target.introduce(output)?;
+    for ring in 0..target.used_rings() {
+        while target.copy(ring, &mut press, true)? {
+            while let Some(pressed) = press.first(true)? {
+                target.write(output, pressed)?;
+                press.take();
+            }
+        }
+    }
+    target.end(output, &mut press, Some(How::Recovered))?;
+    // Of a copy nobody knows where, or since what start of the machine, its ticks were counted.
+    if is_here { output.clock() } else { Ok(()) }
+}

@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Copies the segment of a program, or a copy of one, into memory that nobody else changes.
+
+use std::fs::File;
+use std::io;
+use std::mem::offset_of;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+use tare_log_segment::layout::{
+    KIND, LARGEST_RING, MOST_RINGS, Process, RingHead, SMALLEST_RING, VERSION, ring_at,
+};
+use tare_shm::{Header, service, syscall};
+
+const CHUNK: usize = 1 << 20;
+
+/// The copy, sealed as a segment is; and the process that it belongs to, if it is one's own and
+/// here, else 0. In words why not.
+pub fn copy(path: &Path, source: &File) -> Result<(OwnedFd, u32), String> {
+    if let Ok(Some(other)) = service::server(source.as_raw_fd()) {
+        return Err(format!("collector {other} has it; end that one first"));
+    }
+    let number = |at: usize, bytes: usize| -> Result<u64, String> {
+        let mut all = [0; 8];
+        let read = source.read_exact_at(&mut all[..bytes], at as u64);
+        read.map(|()| u64::from_le_bytes(all)).map_err(|_| "it is cut off".to_owned())
+    };
+    let kind = number(offset_of!(Header, kind), 4)?;
+    let version = number(offset_of!(Header, version), 4)?;
+    if (kind, version) != (KIND.into(), VERSION.into()) {
+        return Err("a segment of another kind or version".to_owned());
+    }
+    let ring_words = number(offset_of!(Process, ring_words), 8)? as usize;
+    let ring_bytes = ring_words.saturating_mul(8);
+    if !ring_words.is_power_of_two() || !(SMALLEST_RING..=LARGEST_RING).contains(&ring_bytes) {
+        return Err("it is damaged".to_owned());
+    }
+    let size = ring_at(MOST_RINGS, ring_words);
+    if number(offset_of!(Header, size), 8)? != size as u64 {
+        return Err("it is damaged".to_owned());
+    }
+    let copy = memory(size).map_err(|error| error.to_string())?;
+    let used = number(offset_of!(Process, rings_used), 4)? as usize;
+    move_all(source, &copy, ring_words, used.min(MOST_RINGS)).map_err(|error| error.to_string())?;
+    let seals = libc::F_SEAL_SHRINK | libc::F_SEAL_GROW | libc::F_SEAL_SEAL;
+    syscall::fcntl(copy.as_raw_fd(), libc::F_ADD_SEALS, seals as usize)
+        .map_err(|error| format!("{error:?}"))?;
+    Ok((copy.into(), owner(path)))
+}
+
+fn memory(size: usize) -> io::Result<File> {
+    let failed = |error: tare_shm::Errno| io::Error::from_raw_os_error(error.0);
+    let fd = syscall::memfd_create(c"tare-log-recovered", libc::MFD_CLOEXEC).map_err(failed)?;
+    // SAFETY: it is new, and nobody else's.
+    let file = unsafe { OwnedFd::from_raw_fd(fd) };
+    syscall::ftruncate(fd, size).map_err(failed)?;
+    Ok(file.into())
+}
+
+/// The process whose descriptor the path names.
+fn owner(path: &Path) -> u32 {
+    let mut parts = path.iter();
+    let is_proc = parts.next().is_some_and(|root| root == "/")
+        && parts.next().is_some_and(|folder| folder == "proc");
+    let pid = parts.next().and_then(|pid| pid.to_str()?.parse().ok());
+    pid.filter(|_| is_proc).unwrap_or(0)
+}
+
+fn move_all(source: &File, copy: &File, ring_words: usize, used: usize) -> io::Result<()> {
+    move_range(source, copy, 0, size_of::<Process>())?;
+    for place in 0..used {
+        let at = ring_at(place, ring_words);
+        let mut head = vec![0; size_of::<RingHead>()];
+        read_at(source, &mut head, at)?;
+        move_range(source, copy, at + head.len(), 8 * ring_words)?;
+        // What a thread has overwritten meanwhile is not taken.
+        let mut after = vec![0; head.len()];
+        read_at(source, &mut after, at)?;
+        let index = |head: &[u8], at: usize| {
+            u64::from_le_bytes(std::array::from_fn(|byte| head[at + byte]))
+        };
+        let passed = index(&after, TAIL).wrapping_sub(index(&head, TAIL));
+        let there = index(&head, HEAD).wrapping_sub(index(&head, TAIL));
+        let tail = index(&head, TAIL).wrapping_add(passed.min(there));
+        head[TAIL..TAIL + 8].copy_from_slice(&tail.to_le_bytes());
+        copy.write_all_at(&head, at as u64)?;
+    }
+    Ok(())
+}
+
+/// Where a ring's indices stand (docs/formats/shm.md).
+const HEAD: usize = 0;
+const TAIL: usize = 128;
+
+/// What is all zero is left as it is, so that it takes no memory.
+fn move_range(source: &File, copy: &File, from: usize, length: usize) -> io::Result<()> {
+    let mut chunk = vec![0; CHUNK];
+    let end = from + length;
+    for at in (from..end).step_by(CHUNK) {
+        let chunk = &mut chunk[..CHUNK.min(end - at)];
+        read_at(source, chunk, at)?;
+        if chunk.iter().any(|byte| *byte != 0) {
+            copy.write_all_at(chunk, at as u64)?;
+        }
+    }
+    Ok(())
+}
+
+/// Behind the end of what was cut off there are zeros.
+fn read_at(source: &File, bytes: &mut [u8], at: usize) -> io::Result<()> {
+    let mut read = 0;
+    while read < bytes.len() {
+        match source.read_at(&mut bytes[read..], (at + read) as u64) {
+            Ok(0) => break,
+            Ok(count) => read += count,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    bytes[read..].fill(0);
+    Ok(())
+}

@@ -1,0 +1,131 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What `tare log recover` makes of files that were cut off or damaged, and of segments."""
+
+import json
+import os
+import random
+import signal
+import subprocess
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pyarrow.compute as pc
+import pytest
+from tests.log.conftest import TARE_LOG, Row, dump, events
+from tests.log.test_kills import committed, wait_for
+
+Compiled = Callable[[str], Path]
+
+
+def recover(source: Path, out: Path) -> dict[str, int]:
+    command = [TARE_LOG, "recover", str(source), "--out", str(out), "--json"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    found: dict[str, int] = json.loads(done.stdout)
+    return found
+
+
+@pytest.fixture(scope="module")
+def whole(compiled: Compiled, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    file = tmp_path_factory.mktemp("whole") / "events.log"
+    command = [TARE_LOG, "run", "--out", str(file), "--", str(compiled("codecs")), "200000"]
+    subprocess.run(command, check=True)
+    return file
+
+
+def test_a_whole_file_stays_as_it_is(whole: Path, tmp_path: Path) -> None:
+    found = recover(whole, tmp_path / "again.log")
+    assert (tmp_path / "again.log").read_bytes() == whole.read_bytes()
+    assert (found["programs"], found["events"], found["damaged"]) == (1, 200_000, 0)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_what_is_cut_off_or_damaged_costs_its_own_events(
+    whole: Path, tmp_path: Path, seed: int
+) -> None:
+    chance = random.Random(seed)
+    data, expected = bytearray(whole.read_bytes()), {row.ticks: row for row in rows_of(whole)}
+    if seed % 2:
+        del data[chance.randrange(1_000, len(data)) :]
+    else:
+        place = chance.randrange(500, len(data) - 500)
+        data[place : place + 40] = chance.randbytes(40)
+    damaged, out = tmp_path / "damaged.log", tmp_path / "out.log"
+    damaged.write_bytes(data)
+    found = recover(damaged, out)
+    rows = rows_of(out)
+    assert all(expected[row.ticks] == row for row in rows)
+    assert len(rows) == found["events"] < len(expected)
+    assert found["damaged"] > 0
+    assert recover(out, tmp_path / "once more.log")["damaged"] == 0
+    assert b'"recovered"' in out.read_bytes() or not seed % 2
+
+
+def test_a_program_without_a_collector(compiled: Compiled, tmp_path: Path) -> None:
+    """Of its own memory, and of a copy of that."""
+    page, socket = tmp_path / "page", tmp_path / "socket"
+    command = [TARE_LOG, "collect", "--socket", str(socket), "--out", str(tmp_path / "first.log")]
+    collector = subprocess.Popen(command)
+    wait_for(socket.exists)
+    counting = [str(compiled("counting")), str(page), "2"]
+    program = subprocess.Popen(counting, env=os.environ | {"TARE_LOG": str(socket)})
+    try:
+        wait_for(lambda: page.exists() and page.stat().st_size and all(committed(page)))
+        segment = segment_of(program.pid)
+        refused = subprocess.run(
+            [TARE_LOG, "recover", segment, "--out", tmp_path / "refused.log"],
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert refused.returncode == 2
+        assert f"collector {collector.pid} has it" in refused.stderr
+        assert not (tmp_path / "refused.log").exists()
+        # Without a collector it would lose what there is no room for.
+        program.send_signal(signal.SIGSTOP)
+        collector.kill()
+        collector.wait()
+        recover(segment, tmp_path / "of memory.log")
+        copy_sparse(segment, tmp_path / "copy")
+    finally:
+        program.kill()
+        program.wait()
+    found = recover(tmp_path / "copy", tmp_path / "of copy.log")
+    last = committed(page)
+    for name in ["of memory.log", "of copy.log"]:
+        table = events(tmp_path / name)
+        for place in range(2):
+            its = table.filter(pc.equal(table["channel"], f"thread {place}"))["payload"].to_numpy()
+            its = np.unique(its)
+            assert its[-1] - last[place] in (0, 1)
+            assert np.array_equal(its, np.arange(its[0], its[-1] + 1))
+        if name == "of copy.log":
+            assert len(table) == found["events"]
+
+
+def rows_of(file: Path) -> list[Row]:
+    """Without times of day, which are exact only by readings of the clocks on both sides."""
+    return [replace(row, time_ns=0) for row in dump(file)]
+
+
+def segment_of(pid: int) -> Path:
+    links = Path(f"/proc/{pid}/fd").iterdir()
+    return next(link for link in links if str(link.readlink()) == "/memfd:tare-log (deleted)")
+
+
+def copy_sparse(source: Path, target: Path) -> None:
+    with source.open("rb") as segment, target.open("wb") as copy:
+        size = segment.seek(0, os.SEEK_END)
+        copy.truncate(size)
+        place = 0
+        while place < size:
+            try:
+                place = os.lseek(segment.fileno(), place, os.SEEK_DATA)
+            except OSError:
+                break
+            end = os.lseek(segment.fileno(), place, os.SEEK_HOLE)
+            copy.seek(place)
+            copy.write(os.pread(segment.fileno(), end - place, place))
+            place = end
