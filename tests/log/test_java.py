@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow.compute as pc
 import pytest
 from tests.log.conftest import TARE_LOG, Row, dump, events
-from tests.log.jvm import PROGRAMS, those_from, version_of
+from tests.log.jvm import JAR, PROGRAMS, those_from, version_of
 from tests.log.test_kills import THREADS, TRIES, committed, wait_for
 from tests.log.test_vector import NAMES, Memory, vector
 
@@ -24,6 +24,7 @@ from tare.native import native
 
 HEADER = Path(native("include", "tare_log.h"))
 VIRTUAL = 1 << 31
+MOOBENCH = Path(__file__).parents[2] / "java" / "moobench" / "target" / "moobench.jar"
 
 
 def logged(
@@ -287,3 +288,24 @@ def test_java_and_c_have_one_layout(
     subprocess.run(["cc", include, tmp_path / "layout.c", library, "-o", program], check=True)
     ours = subprocess.check_output([*java, tmp_path / "Layout.java"], text=True)
     assert ours == subprocess.check_output(program, text=True)
+
+
+@pytest.mark.parametrize(("application", "logged"), [("Simple", 0), ("Tare", 2)])
+def test_moobenchs_experiment(
+    java: list[str], tmp_path: Path, application: str, logged: int
+) -> None:
+    calls, depth, threads = 20_000, 10, 2
+    program = [word if word != JAR else f"{JAR}:{MOOBENCH}" for word in java]
+    program += ["tare.moobench.Benchmark", "--total-calls", str(calls), "-m", "0", "-q", "-f"]
+    program += ["-t", str(threads), "-d", str(depth), "-o", str(tmp_path / "raw.csv")]
+    program += ["-a", f"tare.moobench.MonitoredClass{application}"]
+    file = tmp_path / "events.log"
+    command = [TARE_LOG, "run", "--out", str(file), "--json", "--", *program]
+    done = subprocess.run(command, check=True, capture_output=True, text=True, timeout=100)
+    lines = (tmp_path / "raw.csv").read_text().splitlines()
+    rows = [line.split(";") for line in lines]
+    assert [row[0] for row in rows] == ["thread0"] * calls + ["thread1"] * calls
+    assert all(int(nanoseconds) >= 0 and int(heap) > 0 for _, nanoseconds, heap, _ in rows)
+    totals = json.loads(done.stderr.splitlines()[-1])
+    assert totals["events"] == threads * calls * depth * logged
+    assert totals["lost"] == 0

@@ -39,18 +39,19 @@ public final class Channel implements AutoCloseable {
                 return;
             }
             Thread thread = Thread.currentThread();
-            if (Virtual.is(thread)) {
-                Virtual.log(thread, tag, payload);
-                return;
-            }
-            long shifted = payload << Writer.PAYLOAD_SHIFT;
-            if (what == IN_RING && shifted >> Writer.PAYLOAD_SHIFT == payload) {
-                Writer writer = Writer.mine();
-                if (writer != null && writer.write(shifted | tag)) {
+            Writer writer = Writer.of(thread);
+            if (writer == null) {
+                if (Virtual.is(thread)) {
+                    Virtual.log(thread, tag, payload);
                     return;
                 }
+                writer = Writer.mine();
             }
-            Writer.logSlowly(tag, payload);
+            long shifted = payload << Writer.PAYLOAD_SHIFT;
+            boolean isShort = shifted >> Writer.PAYLOAD_SHIFT == payload;
+            if (writer == null || what != IN_RING || !isShort || !writer.write(shifted | tag)) {
+                Writer.logSlowly(tag, payload);
+            }
         } catch (Throwable e) {
             throw unexpected(e);
         }

@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+package tare.moobench;
+
+/** Without any logging of its own: the baseline, and what agents are put on. */
+public final class MonitoredClassSimple implements MonitoredClass {
+    @Override
+    public long monitoredMethod(long methodTime, int recDepth) {
+        if (recDepth > 1) {
+            return monitoredMethod(methodTime, recDepth - 1);
+        }
+        long end = System.nanoTime() + methodTime;
+        long now;
+        do {
+            now = System.nanoTime();
+        } while (now < end);
+        return now;
+    }
+}
