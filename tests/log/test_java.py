@@ -4,11 +4,12 @@
 import json
 import os
 import random
+import re
 import signal
 import struct
 import subprocess
 import time
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable
 from pathlib import Path
 
@@ -24,7 +25,8 @@ from tare.native import native
 
 HEADER = Path(native("include", "tare_log.h"))
 VIRTUAL = 1 << 31
-MOOBENCH = Path(__file__).parents[2] / "java" / "moobench" / "target" / "moobench.jar"
+ROOT = Path(__file__).parents[2]
+MOOBENCH = ROOT / "java" / "moobench" / "target" / "moobench.jar"
 
 
 def logged(
@@ -49,7 +51,7 @@ def payloads(rows: list[Row], channel: str) -> list[str]:
     return [row.payload for row in rows if row.channel == channel]
 
 
-def test_payloads_handlers_and_scopes(java: list[str], tmp_path: Path) -> None:
+def test_payloads_handlers_and_spans(java: list[str], tmp_path: Path) -> None:
     file, totals = logged(java, tmp_path, "payloads")
     rows = dump(file)
     edge = 1 << 45
@@ -63,6 +65,19 @@ def test_payloads_handlers_and_scopes(java: list[str], tmp_path: Path) -> None:
     assert payloads(rows, "größe<") == ["0", "2", "0"]
     assert totals["events"] == len(rows)
     assert [row.ticks for row in rows] == sorted(row.ticks for row in rows)
+
+
+def test_the_program_on_the_page(java: list[str], tmp_path: Path) -> None:
+    text = (ROOT / "docs" / "log.md").read_text()
+    (block,) = re.findall(r"^```java\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
+    source, file = tmp_path / "Program.java", tmp_path / "events.log"
+    source.write_text(block, encoding="utf-8")
+    command = [TARE_LOG, "run", "--out", str(file), "--", *java, str(source)]
+    subprocess.run(command, check=True, timeout=60)
+    rows = dump(file)
+    expected = {"requests": 1000, "texts": 1, "work>": 1000, "work<": 1000}
+    assert Counter(row.channel for row in rows) == expected
+    assert payloads(rows, "texts") == ["done"]
 
 
 def test_a_million_events_of_eight_threads(java: list[str], tmp_path: Path) -> None:

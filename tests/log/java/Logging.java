@@ -15,7 +15,7 @@ import java.util.concurrent.Executors;
 import java.util.concurrent.TimeUnit;
 import tare.log.Channel;
 import tare.log.Options;
-import tare.log.Scope;
+import tare.log.Span;
 import tare.log.TareLog;
 
 public class Logging {
@@ -36,7 +36,7 @@ public class Logging {
         }
     }
 
-    /** As tests/log/programs/payloads.c, and scopes. */
+    /** As tests/log/programs/payloads.c, and spans. */
     static void payloads() {
         Channel numbers = TareLog.open("numbers");
         long edge = 1L << 45;
@@ -58,9 +58,9 @@ public class Logging {
         Channel never = TareLog.open("never", Options.DEFAULT.withHandler(Options.Handler.NULL));
         never.log(1);
         never.log(new byte[9]);
-        Scope scope = TareLog.scope("größe");
-        try (Scope outer = scope.begin(1)) {
-            try (Scope inner = scope.begin()) {
+        Span span = TareLog.span("größe");
+        try (Span outer = span.enter(1)) {
+            try (Span inner = span.enter()) {
                 numbers.log(42);
             }
             outer.end(2);
@@ -75,7 +75,7 @@ public class Logging {
     static void vector() throws java.io.IOException {
         Channel numbers = TareLog.open("numbers");
         Channel texts = TareLog.open("texts");
-        Scope work = TareLog.scope("work");
+        Span work = TareLog.span("work");
         long edge = 1L << 45;
         long[] all = {0, -1, edge - 1, -edge, edge, -edge - 1, Long.MAX_VALUE, Long.MIN_VALUE};
         for (long number : all) {
@@ -84,7 +84,8 @@ public class Logging {
         for (String text : new String[] {"", "a", "fifteen letters", "sixteen letters!", "seventeen letters"}) {
             texts.log(text.getBytes(StandardCharsets.UTF_8));
         }
-        work.begin(42).end(42);
+        work.begin(42);
+        work.end(42);
         System.out.println("ready");
         System.in.read();
     }

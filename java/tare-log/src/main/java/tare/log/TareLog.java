@@ -30,14 +30,14 @@ public final class TareLog {
         return open(name, options.bytes());
     }
 
-    /** A scope of this name, on the channels NAME&gt; and NAME&lt;. */
-    public static Scope scope(String name) {
-        return new Scope(open(name + ">"), open(name + "<"));
+    /** A span of this name, on the channels NAME&gt; and NAME&lt;. */
+    public static Span span(String name) {
+        return new Span(open(name + ">"), open(name + "<"));
     }
 
     /** As above, with both channels treated so. */
-    public static Scope scope(String name, Options options) {
-        return new Scope(open(name + ">", options), open(name + "<", options));
+    public static Span span(String name, Options options) {
+        return new Span(open(name + ">", options), open(name + "<", options));
     }
 
     private static Channel open(String name, byte[] options) {
