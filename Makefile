@@ -85,9 +85,10 @@ java: environment ## compile what runs in a JVM, where there is a JDK and Maven
 	@$(PYTHON) hatch_build.py java
 
 .PHONY: busy
-busy: ## compile services/busy, a service with a known busy-wait
+busy: ## compile services/busy, a service with a known busy-wait and a known number of events
 	@mkdir -p services/busy/target
-	@cc -O2 -Wall -Wextra -Werror -o services/busy/target/busy services/busy/busy.c
+	@cc -O2 -Wall -Wextra -Werror -Ipython/tare/_native/include \
+	    -o services/busy/target/busy services/busy/busy.c python/tare/_native/lib/libtare_log.a
 
 .PHONY: soak
 soak: native ## the long series: fuzzing, kills, verdicts, A/A; written to docs/results.md

@@ -2,8 +2,9 @@
 // The least service with a known busy-wait: what `tare calibrate` is tried with.
 //
 // busy ADDRESS PORT answers every request with the same bytes, after it has kept the CPU busy for
-// as many microseconds as the variable BUSY_WAIT_US says (none without it). One thread: requests
-// that come together wait for each other, as they would for the CPU. Build it with `make busy`.
+// as many microseconds as the variable BUSY_WAIT_US says, and has logged as many events as
+// BUSY_LOG_EVENTS says (none without them). One thread: requests that come together wait for each
+// other, as they would for the CPU. Build it with `make busy`.
 #define _GNU_SOURCE
 #include <arpa/inet.h>
 #include <errno.h>
@@ -14,11 +15,12 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
+#include <tare_log.h>
 #include <time.h>
 #include <unistd.h>
 
 static const char ANSWER[] = "HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\nhello\n";
-static const uint64_t MOST_NS = 1000000000; // a variable cannot stop the service
+enum { MOST = 1000000 }; // a variable cannot stop the service
 
 static void must(int ok, const char *what) {
     if (ok) return;
@@ -38,17 +40,22 @@ static void spin(uint64_t ns) {
     }
 }
 
-static uint64_t busy_wait(void) {
-    const char *text = getenv("BUSY_WAIT_US");
+static uint64_t number(const char *variable, const char *unit) {
+    const char *text = getenv(variable);
     if (!text) return 0;
     char *end;
     errno = 0;
-    unsigned long long us = strtoull(text, &end, 10);
-    if (*text < '0' || *text > '9' || *end || errno || us > MOST_NS / 1000) {
-        fprintf(stderr, "BUSY_WAIT_US=%s: expected whole microseconds from 0 to 1000000\n", text);
+    unsigned long long value = strtoull(text, &end, 10);
+    if (*text < '0' || *text > '9' || *end || errno || value > MOST) {
+        fprintf(stderr, "%s=%s: expected whole %s from 0 to %d\n", variable, text, unit, MOST);
         exit(2);
     }
-    return us * 1000;
+    return value;
+}
+
+static void log_events(tare_log_channel begin, tare_log_channel end, uint64_t events) {
+    for (uint64_t event = 0; event < events; event++)
+        tare_log(event % 2 ? end : begin, event / 2);
 }
 
 static int listener(const char *ip, const char *port) {
@@ -63,7 +70,9 @@ static int listener(const char *ip, const char *port) {
 
 int main(int argc, char **argv) {
     if (argc != 3) return fputs("usage: busy ADDRESS PORT\n", stderr), 2;
-    uint64_t wait_ns = busy_wait();
+    uint64_t wait_ns = 1000 * number("BUSY_WAIT_US", "microseconds");
+    uint64_t events = number("BUSY_LOG_EVENTS", "events");
+    tare_log_channel begin = tare_log_open("work>"), end = tare_log_open("work<");
     int door = listener(argv[1], argv[2]), poll = epoll_create1(0), one = 1;
     struct epoll_event event = {.events = EPOLLIN, .data.fd = door}, ready[64];
     must(epoll_ctl(poll, EPOLL_CTL_ADD, door, &event) == 0, "epoll_ctl");
@@ -88,6 +97,7 @@ int main(int argc, char **argv) {
             }
             // Generators send a request in one piece; what is in two parts waits for its end.
             if (length < 4 || memcmp(request + length - 4, "\r\n\r\n", 4) != 0) continue;
+            log_events(begin, end, events);
             spin(wait_ns);
             if (send(fd, ANSWER, sizeof ANSWER - 1, MSG_NOSIGNAL) < 0) close(fd);
         }

@@ -16,6 +16,7 @@ import pytest
 from tests.report.page import Page
 
 from tare.lab.calibration import service_text
+from tare.native import native
 from tare.plan import load
 from tare.samples.limits import detection_limits
 
@@ -77,8 +78,9 @@ class Calibration:
 @pytest.fixture(scope="module")
 def busy(tmp_path_factory: pytest.TempPathFactory) -> Path:
     program = tmp_path_factory.mktemp("busy") / "busy"
-    source = ROOT / "services/busy/busy.c"
-    subprocess.run(["cc", "-O2", "-o", str(program), str(source)], check=True)
+    source, library = ROOT / "services/busy/busy.c", native("lib", "libtare_log.a")
+    words = ["-O2", "-I", native("include", ""), "-o", str(program), str(source), library]
+    subprocess.run(["cc", *words], check=True)
     return program
 
 

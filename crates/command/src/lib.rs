@@ -3,11 +3,13 @@
 //! signals and the life of a child.
 
 mod child;
+mod costs_file;
 mod failure;
 mod inherited;
 mod signals;
 
 pub use child::{Child, exit_code};
+pub use costs_file::CostsFile;
 use failure::one_line;
 pub use failure::{Failure, ResultExt};
 pub use signals::{Signal, Signals};

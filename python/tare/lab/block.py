@@ -10,7 +10,6 @@ from typing import Any
 from tare.lab import environments, layers
 from tare.lab import load as loads
 from tare.lab.launch import Launch, Place, RunError
-from tare.lab.layers import hook
 from tare.lab.load import Bench, Measured, Target
 from tare.lab.placement import Placement
 from tare.lab.ports import why_taken
@@ -196,16 +195,8 @@ class Group:
         key = RunKey(self.lab.experiment, self.environment, name, self.block, run, self.lab.host)
         found = measured.get(name)
         launch = self.launches.get(name)
-        if launch is not None and launch.costs is not None:
-            costs = read_stream(launch.costs)
-            if costs is not None:
-                self.lab.folder.write("costs", costs, key)
-            if costs is None or not hook.socket_calls(costs):
-                self.reasons.setdefault(
-                    name,
-                    "the hook saw no socket call: it was not in the service; is that linked"
-                    " statically, or does a layer between them clear LD_PRELOAD?",
-                )
+        if launch is not None:
+            self.store_costs(name, launch, key)
         started = duration = None
         if found is not None:
             self.lab.folder.write("samples", found.samples, key)
@@ -232,6 +223,19 @@ class Group:
             "cpu": dict(found.cpu) if found else {},
             "oddities": list(found.oddities) if found else [],
         }
+
+    def store_costs(self, name: str, launch: Launch, key: RunKey) -> None:
+        """Writes what the layers of a condition cost, and marks one that had a layer missing."""
+        import pyarrow as pa
+
+        found = {layer: read_stream(path) for layer, path in launch.costs.items()}
+        tables = [costs for costs in found.values() if costs is not None]
+        if tables:
+            together = pa.concat_tables(tables, promote_options="permissive")
+            self.lab.folder.write("costs", together, key)
+        for layer, costs in found.items():
+            if why := layers.why_not(layer, costs):
+                self.reasons.setdefault(name, why)
 
     def check_errors(self, name: str, found: Measured) -> None:
         """Marks a condition with more errors than the plan bears."""

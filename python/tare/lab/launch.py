@@ -49,8 +49,8 @@ class Launch:
     door: int
     """Where its users come in: the service's port, or that of the outermost proxy."""
     proxies: list[Proxy] = field(default_factory=list)
-    costs: Path | None = None
-    """The Arrow stream of `costs` that a layer writes at its end."""
+    costs: dict[str, Path] = field(default_factory=dict)
+    """The Arrow streams of `costs` that its layers write, by layer."""
 
     def filled(self, text: str) -> str:
         """`text` with the plan's placeholders replaced."""

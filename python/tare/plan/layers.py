@@ -27,6 +27,21 @@ class HookLayer(LayerBase):
     """A rules file, relative to the plan; without one the hook only passes calls on."""
 
 
+class LogLayer(LayerBase):
+    """Tare's event log: what the service logs is collected by a process beside it."""
+
+    type: Literal["log"]
+    codec: Literal["zstd", "lz4", "lzo1x", "none"] = "zstd"
+    workers: int = Field(0, ge=0, le=64)
+    """Threads that compress; with 0 the one that collects does it."""
+    agent: SystemText | None = None
+    """Options of the agent that logs the methods of a Java service (`include=...`)."""
+
+    @property
+    def texts(self) -> list[str]:
+        return [] if self.agent is None else [self.agent]
+
+
 class ProxyLayer(LayerBase):
     """A proxy in front of the service, as a side-car has it; the load goes to the proxy."""
 
@@ -61,6 +76,6 @@ class EnvLayer(LayerBase):
 
 
 Layer = Annotated[
-    HookLayer | ProxyLayer | WrapLayer | EnvLayer,
+    HookLayer | LogLayer | ProxyLayer | WrapLayer | EnvLayer,
     Field(discriminator="type"),
 ]

@@ -196,7 +196,7 @@ def test_a_rate_that_is_measured_first() -> None:
             'type = "hook", rules = "rules.toml"',
             'type = "hok"',
             'plans/try.toml:21: conditions[1].layers[1]: found type "hok", expected one of'
-            " 'hook', 'proxy', 'wrap', 'env'",
+            " 'hook', 'log', 'proxy', 'wrap', 'env'",
         ),
         (
             '{ http = "/", timeout = "2s" }',

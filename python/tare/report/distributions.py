@@ -12,6 +12,8 @@ if TYPE_CHECKING:
 
     from tare.samples.result import Result
 
+OF_FUNCTIONS = {"function": "string", "low_ns": "int64", "high_ns": "int64"}
+"""Columns of `costs` that a layer without functions does not write."""
 FIRST = 10_000
 """Requests of a lag plot, as in the published experiment."""
 _STEPS = 24
@@ -144,6 +146,15 @@ def first_requests(samples: "ir.Table", run: int) -> "NDArray[np.float64]":
 
     chosen = samples.filter(samples.run == run).order_by("start_ns").limit(FIRST)
     return np.asarray(chosen.latency_ns.execute(), dtype=np.float64)
+
+
+def costs_of(costs: "ir.Table", runs: Iterable[int]) -> "ir.Table":
+    """What the layers of these runs cost; columns that none of them has are null."""
+    import ibis
+
+    absent = {name: type_ for name, type_ in OF_FUNCTIONS.items() if name not in costs.columns}
+    rows = costs.filter(costs.run.isin(list(runs)))
+    return rows.mutate(**{name: ibis.null(type_) for name, type_ in absent.items()})
 
 
 def own_times(costs: "ir.Table") -> "dict[Function, NDArray[np.float64]]":

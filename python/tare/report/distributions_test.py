@@ -79,3 +79,18 @@ def test_bins() -> None:
     assert distributions.binned_quantile(bins, 0.5) == 14.5
     assert distributions.binned_quantile(bins, 1.0) == 29.5
     assert distributions.binned_sum(bins) == 4.5 + 2 * 14.5 + 29.5
+
+
+def test_a_layer_without_functions_has_counters_alone() -> None:
+    columns = {
+        "environment": ["host"] * 3,
+        "condition": ["log"] * 3,
+        "run": [2, 2, 9],
+        "layer": ["log"] * 3,
+        "metric": ["events", "bytes_written", "events"],
+        "count": [700, 35, 1],
+    }
+    costs = distributions.costs_of(ibis.memtable(columns), [1, 2])
+    assert distributions.own_times(costs) == {}
+    whole = distributions.Function("log", "host", "log", "")
+    assert distributions.counters(costs) == {(whole, "events"): 700, (whole, "bytes_written"): 35}

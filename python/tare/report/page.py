@@ -98,7 +98,7 @@ def _content(result: Result) -> dict[str, Any]:
     samples = distributions.kept(opened, result.places, result.span)
     costs = read_hive(opened.backend, result.folder, "costs")
     if costs is not None:
-        costs = costs.filter(costs.run.isin(list(result.places)))
+        costs = distributions.costs_of(costs, result.places)
     run_rows, more_runs = run_table.rows(result)
     further = [
         evidence.spans(result),

@@ -4,7 +4,6 @@
 mod arguments;
 mod attach;
 mod costs;
-mod costs_file;
 mod drain;
 mod event_file;
 mod event_line;

@@ -3,7 +3,6 @@
 
 use crate::arguments::Run;
 use crate::costs::Costs;
-use crate::costs_file::CostsFile;
 use crate::drain::Drain;
 use crate::event_file::EventFile;
 use crate::followed::{Followed, Started};
@@ -13,14 +12,15 @@ use crate::rule_book::{FirstRules, RuleBook};
 use crate::segments::Segments;
 use crate::watch::Watch;
 use crate::{attach, launch, program, stats};
-use std::io::Write;
+use std::io::{self, Write};
 use std::os::fd::{AsFd, AsRawFd, RawFd};
 use std::path::Path;
 use std::process::{ExitCode, ExitStatus};
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
 use tare_clock::Snapshot;
-use tare_command::{Failure, ResultExt, Signals, exit_code, say};
+use tare_command::{CostsFile, Failure, ResultExt, Signals, exit_code, say};
+use tare_tables::Vacant;
 
 /// Passed on to the program: what ends servers or tells them something. SIGHUP is not, it
 /// reloads the rules.
@@ -42,7 +42,7 @@ const SHORTEST_SLEEP: Duration = Duration::from_millis(1);
 const LONGEST_SLEEP: Duration = Duration::from_millis(32);
 /// How often the rings of ended threads are looked for.
 const RECLAIM: Duration = Duration::from_millis(10);
-/// How often costs are written.
+/// Without anything to wait for.
 const TURN: Duration = Duration::from_secs(1);
 
 /// Runs a program, or takes over one that runs.
@@ -132,9 +132,8 @@ impl<'s> Session<'s> {
         let mut session =
             Self { segments, book, watch, drain, ledger, events, unwanted, costs, pace };
         if let Some(path) = &arguments.costs {
-            let costs = Costs::read(segments.shared);
-            let (rate, lost) = (session.pace.rate(), session.events_lost());
-            session.costs = Some(CostsFile::create(path, &costs, rate, lost)?);
+            let file = CostsFile::create(path, |vacant| session.write_costs(vacant))?;
+            session.costs = Some(file);
         }
         let is_new = arguments.attach.is_none();
         if let Some(events) = &mut session.events {
@@ -153,7 +152,7 @@ impl<'s> Session<'s> {
         // What changed between the first reading and the watch was not seen.
         self.rules(RuleBook::reload_if_changed);
         let mut sleep = SHORTEST_SLEEP;
-        let (mut reclaimed, mut turn) = (Instant::now(), Instant::now());
+        let mut reclaimed = Instant::now();
         loop {
             self.wait(signals, programs.fd(), sleep);
             while let Some(signal) = signals.next() {
@@ -178,10 +177,7 @@ impl<'s> Session<'s> {
                 reclaimed = Instant::now();
                 self.drain.reclaim();
             }
-            if turn.elapsed() >= TURN {
-                turn = Instant::now();
-                self.renew_costs();
-            }
+            self.costs(|file, session| file.turn(|vacant| session.write_costs(vacant)));
         }
     }
 
@@ -228,18 +224,21 @@ impl<'s> Session<'s> {
         any
     }
 
-    fn renew_costs(&mut self) {
-        let (rate, lost) = (self.pace.rate(), self.events_lost());
-        if let Some(file) = &mut self.costs
-            && let Err(failure) = file.renew(&Costs::read(self.segments.shared), rate, lost)
-        {
-            say(failure);
+    fn costs(&mut self, write: impl FnOnce(&mut CostsFile, &mut Self)) {
+        if let Some(mut file) = self.costs.take() {
+            write(&mut file, self);
+            self.costs = Some(file);
         }
+    }
+
+    fn write_costs(&mut self, vacant: Vacant) -> io::Result<()> {
+        let (rate, lost) = (self.pace.rate(), self.events_lost());
+        Costs::read(self.segments.shared).write(vacant, rate, lost)
     }
 
     fn finish(&mut self, arguments: &Run) {
         self.collect(u64::MAX);
-        self.renew_costs();
+        self.costs(|file, session| file.renew(|vacant| session.write_costs(vacant)));
         if !arguments.stats && !arguments.json {
             return;
         }

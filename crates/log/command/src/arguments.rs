@@ -52,6 +52,9 @@ pub struct Run {
     /// Threads that compress; with 0 the one that collects does it
     #[arg(long, value_name = "N", default_value_t = 0, value_parser = clap::value_parser!(u8).range(0..=64))]
     pub workers: u8,
+    /// Write what collecting costs to this Arrow stream, anew every second
+    #[arg(long, value_name = "FILE")]
+    pub costs: Option<PathBuf>,
     /// Print at the end, on stderr, what was collected and lost, as one JSON object
     #[arg(long)]
     pub json: bool,
@@ -74,6 +77,9 @@ pub struct Collect {
     /// Threads that compress; with 0 the one that collects does it
     #[arg(long, value_name = "N", default_value_t = 0, value_parser = clap::value_parser!(u8).range(0..=64))]
     pub workers: u8,
+    /// Write what collecting costs to this Arrow stream, anew every second
+    #[arg(long, value_name = "FILE")]
+    pub costs: Option<PathBuf>,
     /// Print at the end, on stderr, what was collected and lost, as one JSON object
     #[arg(long)]
     pub json: bool,

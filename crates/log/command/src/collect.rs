@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+use crate::costs;
 use crate::door::{Door, Guest};
 use crate::orphans;
 use crate::output::Output;
@@ -8,8 +9,9 @@ use crate::target::{Obstacle, Target, Totals};
 use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
+use std::path::Path;
 use std::time::{Duration, Instant};
-use tare_command::say;
+use tare_command::{CostsFile, Failure, say};
 use tare_log_file::How;
 use tare_shm::Refusal;
 
@@ -37,7 +39,8 @@ pub struct Collector {
     targets: Vec<Target>,
     clocks: Option<Instant>,
     stuck: Option<Instant>,
-    pub totals: Totals,
+    ended: Totals,
+    costs: Option<CostsFile>,
     pub programs: u64,
 }
 
@@ -50,13 +53,32 @@ impl Collector {
             targets: Vec::new(),
             clocks: None,
             stuck: None,
-            totals: Totals::default(),
+            ended: Totals::default(),
+            costs: None,
             programs: 0,
         }
     }
 
     pub fn door(&self) -> &Door {
         &self.door
+    }
+
+    /// Of all programs, also of those that go on.
+    pub fn totals(&self) -> Totals {
+        self.targets.iter().fold(self.ended, |sum, target| sum.with(&target.totals))
+    }
+
+    /// Says from now on in `file` what collecting costs.
+    pub fn write_costs(&mut self, file: &Path) -> Result<(), Failure> {
+        self.costs = Some(CostsFile::create(file, |vacant| costs::write(self, vacant))?);
+        Ok(())
+    }
+
+    fn costs(&mut self, write: impl FnOnce(&mut CostsFile, &Self)) {
+        if let Some(mut file) = self.costs.take() {
+            write(&mut file, self);
+            self.costs = Some(file);
+        }
     }
 
     pub fn bytes(&self) -> u64 {
@@ -66,6 +88,7 @@ impl Collector {
     /// Everything once.
     pub fn turn(&mut self) {
         self.open_door();
+        self.costs(|file, collector| file.turn(|vacant| costs::write(collector, vacant)));
         if self.stuck.is_some_and(|since| since.elapsed() < RETRY) {
             return;
         }
@@ -204,9 +227,7 @@ impl Collector {
 
     fn add_up(&mut self, place: usize) {
         let ended = self.targets.swap_remove(place).totals;
-        self.totals.events += ended.events;
-        self.totals.lost += ended.lost;
-        self.totals.unserved += ended.unserved;
+        self.ended = self.ended.with(&ended);
     }
 
     /// Takes what is there, and leaves programs that go on to who comes next.
@@ -224,6 +245,8 @@ impl Collector {
             self.targets[place].end(&mut self.output, &mut self.press, Some(How::Left))?;
             self.add_up(place);
         }
-        self.output.clock()
+        self.output.clock()?;
+        self.costs(|file, collector| file.renew(|vacant| costs::write(collector, vacant)));
+        Ok(())
     }
 }

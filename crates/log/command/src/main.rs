@@ -3,6 +3,7 @@
 
 mod arguments;
 mod collect;
+mod costs;
 mod door;
 mod dump;
 mod export;
@@ -24,7 +25,7 @@ use arguments::Command;
 use std::path::Path;
 use std::process::ExitCode;
 use tare_command::{Failure, ResultExt};
-use tare_tables::{SAMPLES, describe};
+use tare_tables::{COSTS, SAMPLES, describe};
 
 fn main() -> ExitCode {
     tare_command::run(|arguments: arguments::Arguments| match arguments.command {
@@ -47,11 +48,12 @@ fn path() -> Result<ExitCode, Failure> {
 }
 
 fn schema(json: bool) -> Result<ExitCode, Failure> {
-    let columns = export::parquet::SAMPLES;
-    if json {
-        tare_command::print(format_args!("{}\n", describe(&[(&SAMPLES, columns)])))?;
+    let written = [(&*SAMPLES, export::parquet::SAMPLES), (&*COSTS, costs::COLUMNS)];
+    let text = if json {
+        format!("{}\n", describe(&written))
     } else {
-        tare_command::print(format_args!("{}: {}\n", SAMPLES.name, columns.join(", ")))?;
-    }
+        written.map(|(table, columns)| format!("{}: {}\n", table.name, columns.join(", "))).concat()
+    };
+    tare_command::print(format_args!("{text}"))?;
     Ok(ExitCode::SUCCESS)
 }

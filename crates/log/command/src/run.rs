@@ -23,6 +23,7 @@ pub fn run(arguments: &arguments::Run) -> Result<ExitCode, Failure> {
     let output = Output::open(&arguments.out, arguments.codec.into())?;
     let press = Press::new(arguments.workers.into()).or_failed("--workers")?;
     let mut collector = Collector::new(door, output, press);
+    arguments.costs.as_deref().map(|file| collector.write_costs(file)).transpose()?;
     let mut command = Command::new(&arguments.command[0]);
     command.args(&arguments.command[1..]).env(VARIABLE, &socket);
     let name = arguments.command[0].to_string_lossy();
@@ -52,6 +53,7 @@ pub fn collect(arguments: &arguments::Collect) -> Result<ExitCode, Failure> {
     let output = Output::open(&arguments.out, arguments.codec.into())?;
     let press = Press::new(arguments.workers.into()).or_failed("--workers")?;
     let mut collector = Collector::new(door, output, press);
+    arguments.costs.as_deref().map(|file| collector.write_costs(file)).transpose()?;
     let porter = porter(&collector, &signals)?;
     collector.take_over();
     loop {
@@ -73,7 +75,7 @@ fn porter(collector: &Collector, signals: &Signals) -> Result<Porter, Failure> {
 
 fn end(collector: &mut Collector, json: bool) -> Result<(), Failure> {
     collector.finish().or_failed("what is left was not written")?;
-    let totals = collector.totals;
+    let totals = collector.totals();
     if json {
         let told = serde_json::json!({
             "programs": collector.programs,

@@ -48,6 +48,16 @@ pub struct Totals {
     pub unserved: u64,
 }
 
+impl Totals {
+    pub fn with(self, other: &Self) -> Self {
+        Self {
+            events: self.events + other.events,
+            lost: self.lost + other.lost,
+            unserved: self.unserved + other.unserved,
+        }
+    }
+}
+
 /// Why a segment is not collected from.
 pub enum Obstacle {
     Refused(Refusal),

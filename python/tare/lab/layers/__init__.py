@@ -3,23 +3,36 @@
 
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pydantic_core import PydanticCustomError
 
 from tare.lab.launch import Launch
-from tare.lab.layers import env, hook, proxy, wrap
+from tare.lab.layers import env, hook, log, proxy, wrap
 from tare.plan import Plan, refused
 from tare.plan.layers import Layer
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 _LAYERS: dict[str, Callable[[Any, Launch], None]] = {
     "env": env.put,
     "hook": hook.put,
+    "log": log.put,
     "proxy": proxy.put,
     "wrap": wrap.put,
 }
 
-_CHECKS: dict[str, Callable[[Any, Path], None]] = {"hook": hook.check, "proxy": proxy.check}
+_CHECKS: dict[str, Callable[[Any, Path], None]] = {
+    "hook": hook.check,
+    "log": log.check,
+    "proxy": proxy.check,
+}
+
+_WHY_NOT: dict[str, Callable[["pa.Table | None"], str | None]] = {
+    "hook": hook.why_not,
+    "log": log.why_not,
+}
 
 
 def check(plan: Plan) -> None:
@@ -41,3 +54,8 @@ def put(layers: Iterable[Layer], launch: Launch) -> None:
     """
     for layer in layers:
         _LAYERS[layer.type](layer, launch)
+
+
+def why_not(layer: str, costs: "pa.Table | None") -> str | None:
+    """Why a layer that says what it cost was not in the service; None where it was."""
+    return _WHY_NOT[layer](costs)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from tare.errors import TareError
 from tare.lab.launch import Launch
+from tare.lab.layers.costs import counted
 from tare.native import native
 from tare.plan import expected
 from tare.plan.layers import HookLayer
@@ -26,20 +27,22 @@ def check(layer: HookLayer, plan_folder: Path) -> None:
 
 def put(layer: HookLayer, launch: Launch) -> None:
     """Runs the command under tare-hook, which writes its own cost when the service ends."""
-    launch.costs = launch.folder / "costs.arrow"
-    words = [PROGRAM, "--costs", str(launch.costs)]
+    launch.costs["hook"] = launch.folder / "costs-hook.arrow"
+    words = [PROGRAM, "--costs", str(launch.costs["hook"])]
     if layer.rules is not None:
         words += ["--rules", str(launch.plan_folder / layer.rules)]
     launch.command = [*words, "--", *launch.command]
 
 
-def socket_calls(costs: "pa.Table") -> int:
-    """How many calls on sockets the hook saw, by the `costs` that it wrote.
+def why_not(costs: "pa.Table | None") -> str | None:
+    """Why the layer was not there, by the `costs` that it wrote; None where it was.
 
     A wrapper that does not pass the environment on leaves the service without the hook, while
     the wrapper itself has it.
     """
-    import pyarrow.compute as pc
-
-    of_sockets = pc.equal(costs["metric"].cast("string"), "calls_socket")
-    return int(pc.sum(costs["count"].filter(of_sockets)).as_py() or 0)
+    if costs is not None and counted(costs, "calls_socket"):
+        return None
+    return (
+        "the hook saw no socket call: it was not in the service; is that linked statically, or"
+        " does a layer between them clear LD_PRELOAD?"
+    )

@@ -1,63 +1,72 @@
 // SPDX-License-Identifier: Apache-2.0
-use crate::costs::Costs;
+use crate::{Failure, say};
 use std::io;
 use std::path::{Path, PathBuf};
-use tare_clock::Rate;
-use tare_command::Failure;
+use std::time::{Duration, Instant};
 use tare_tables::Vacant;
 
 /// The kernel follows so many symbolic links in a path (path_resolution(7)).
 const LINKS: usize = 40;
 
-/// A file that always holds what the hook cost up to now, as one whole stream: it is replaced
+/// How often costs are written.
+const TURN: Duration = Duration::from_secs(1);
+
+/// A file that always holds what a layer cost up to now, as one whole stream: it is replaced
 /// at once, whenever we are killed.
+#[derive(Debug)]
 pub struct CostsFile {
     /// As the user named it.
     shown: PathBuf,
     /// Where that leads: a link stays a link.
     path: PathBuf,
+    due: Instant,
     told: bool,
 }
 
 impl CostsFile {
-    /// Writes the first `costs`, which shows that it can be done.
+    /// Writes the first costs, which shows that it can be done.
     pub fn create(
         shown: &Path,
-        costs: &Costs,
-        rate: Rate,
-        events_lost: u64,
+        write: impl FnOnce(Vacant) -> io::Result<()>,
     ) -> Result<Self, Failure> {
-        let file = Self { shown: shown.into(), path: target(shown), told: false };
+        let due = Instant::now() + TURN;
+        let file = Self { shown: shown.into(), path: target(shown), due, told: false };
         let refuse = |reason| Failure::input(format_args!("--costs {}: {reason}", shown.display()));
         if file.path.metadata().is_ok_and(|status| !status.is_file()) {
             return Err(refuse(
                 "not a regular file; costs need one, which they replace every second".to_owned(),
             ));
         }
-        let written = file.replace(costs, rate, events_lost);
+        let written = file.replace(write);
         written.map_err(|error| refuse(format!("{error}; name a file that can be written")))?;
         Ok(file)
     }
 
-    /// Renews the file. The first error after a success is told.
-    pub fn renew(&mut self, costs: &Costs, rate: Rate, events_lost: u64) -> Result<(), Failure> {
-        let done = self.replace(costs, rate, events_lost);
-        let told = std::mem::replace(&mut self.told, done.is_err());
-        match done {
-            Err(error) if !told => {
-                let shown = self.shown.display();
-                Err(Failure::work(format_args!("--costs {shown}: {error}; it is tried again")))
-            }
-            _ => Ok(()),
+    /// Renews the file when it is time.
+    pub fn turn(&mut self, write: impl FnOnce(Vacant) -> io::Result<()>) {
+        let now = Instant::now();
+        if now >= self.due {
+            self.due = now + TURN;
+            self.renew(write);
         }
     }
 
-    fn replace(&self, costs: &Costs, rate: Rate, events_lost: u64) -> io::Result<()> {
+    /// Renews the file. The first error after a success is told.
+    pub fn renew(&mut self, write: impl FnOnce(Vacant) -> io::Result<()>) {
+        let done = self.replace(write);
+        let told = std::mem::replace(&mut self.told, done.is_err());
+        if let Err(error) = done
+            && !told
+        {
+            say(format_args!("--costs {}: {error}; it is tried again", self.shown.display()));
+        }
+    }
+
+    fn replace(&self, write: impl FnOnce(Vacant) -> io::Result<()>) -> io::Result<()> {
         let mut fresh = self.path.clone().into_os_string();
         fresh.push(".new");
         let vacant = Vacant::open(fresh.as_ref())?;
-        costs
-            .write(vacant, rate, events_lost)
+        write(vacant)
             .and_then(|()| std::fs::rename(&fresh, &self.path))
             // What did not fit takes no room from others.
             .inspect_err(|_| drop(std::fs::remove_file(&fresh)))
@@ -77,9 +86,8 @@ fn target(path: &Path) -> PathBuf {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::segments::Segments;
     use std::os::unix::fs::symlink;
-    use tare_clock::Snapshot;
+    use tare_tables::COSTS;
 
     #[test]
     fn a_link_stays_and_its_target_is_replaced() {
@@ -87,12 +95,9 @@ mod tests {
         std::fs::create_dir_all(folder.join("there")).unwrap();
         symlink("second", folder.join("first")).unwrap();
         symlink("there/costs", folder.join("second")).unwrap();
-        let costs = Costs::read(Segments::create().unwrap().0.shared);
-        let first = Snapshot { ticks: 0, monotonic_ns: 0, realtime_ns: 0, width: 0 };
-        let second = Snapshot { ticks: 2_000, monotonic_ns: 1_000, ..first };
-        let rate = Rate::between(&first, &second).unwrap();
         for _ in 0..2 {
-            CostsFile::create(&folder.join("first"), &costs, rate, 0).unwrap();
+            let write = |vacant: Vacant| vacant.begin(&COSTS, &["layer"])?.finish();
+            CostsFile::create(&folder.join("first"), write).unwrap();
         }
         assert!(folder.join("first").is_symlink() && folder.join("second").is_symlink());
         let names: Vec<_> = folder.join("there").read_dir().unwrap().collect();

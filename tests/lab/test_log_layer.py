@@ -1,0 +1,73 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The event log as a layer: alone, under the hook, and around a service that logs nothing."""
+
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+from tests.lab.conftest import Experiment
+
+from tare.native import native
+
+ROOT = Path(__file__).parents[2]
+PLAN = ROOT / "plans" / "log-busy.toml"
+EVENTS = 1000
+
+
+@pytest.fixture
+def busy(experiment: Experiment) -> Experiment:
+    """The ready-made plan, shortened, with the hook around the log in a condition more."""
+    if shutil.which("cc") is None:
+        pytest.skip("there is no C compiler")
+    program = experiment.folder / "busy"
+    words = ["-O2", "-I", native("include", ""), "-o", str(program)]
+    sources = [str(ROOT / "services" / "busy" / "busy.c"), native("lib", "libtare_log.a")]
+    subprocess.run(["cc", *words, *sources], check=True)
+    text = PLAN.read_text().replace("{plan}/../services/busy/target/busy", str(program))
+    text = re.sub('duration = ".*"', 'duration = "500ms"', text)
+    experiment.plan.write_text(
+        f"{text}\n[[conditions]]\nname = 'hooked'\nlayers = ["
+        f"{{ type = 'env', variables = {{ BUSY_LOG_EVENTS = '{EVENTS}' }} }},"
+        " { type = 'log', codec = 'lz4', workers = 1 }, { type = 'hook' }]\n"
+    )
+    return experiment
+
+
+def counters(experiment: Experiment, condition: str) -> dict[tuple[str, str], int]:
+    """What the layers of a condition's run counted, by layer and metric."""
+    (run,) = experiment.runs(condition)
+    assert run["valid"], run
+    file = f"costs/condition={condition}/block=1/run={run['run']}/costs.parquet"
+    rows = pq.read_table(experiment.result / file, partitioning=None).to_pylist()
+    found: dict[tuple[str, str], int] = {}
+    for row in rows:
+        key = str(row["layer"]), str(row["metric"])
+        found[key] = found.get(key, 0) + row["count"]
+    return found
+
+
+def test_layers_say_what_they_cost_alone_and_together(busy: Experiment) -> None:
+    done = busy.measure(blocks=1)
+    assert done.returncode == 0, done.stderr
+    for condition in ("collected", "hooked"):
+        found = counters(busy, condition)
+        (run,) = busy.runs(condition)
+        kept = found["log", "events"] + found["log", "events_lost"]
+        # Warm-up and readiness are requests, too.
+        assert kept >= EVENTS * run["requests"]
+        assert kept % EVENTS == 0
+        assert found["log", "collector_cpu_ns"] > 0
+        assert found["log", "bytes_written"] > 0
+        assert (("hook", "calls_socket") in found) == (condition == "hooked")
+
+
+def test_a_service_that_does_not_log_is_no_run(experiment: Experiment) -> None:
+    experiment.write_plan(layers='{ type = "log" }')
+    done = experiment.measure(blocks=1)
+    assert done.returncode == 0, done.stderr
+    (run,) = experiment.runs("two")
+    assert not run["valid"]
+    assert run["reason"].startswith("the log saw no program")
