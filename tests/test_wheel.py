@@ -48,7 +48,7 @@ def test_it_serves_every_python_of_one_architecture(wheel: Path) -> None:
     assert {f"tare/_native/lib/{name}" for name in (*libraries, "pkgconfig/tare_log.pc")} <= names
     assert {"tare/log.py", "tare/log.pyi", "tare/py.typed"} <= names
     if shutil.which("mvn") and shutil.which("javac"):
-        assert "tare/_native/java/tare-log.jar" in names
+        assert {f"tare/_native/java/tare-log{which}.jar" for which in ("", "-agent")} <= names
 
 
 @pytest.mark.timeout(600)

@@ -119,7 +119,7 @@ PROBES = (
     ),
     Probe(
         "programs", "jdk", jdks,
-        "services/hello and plans/hook-hello.toml",
+        "services/hello, plans/hook-hello.toml, and tare log in Java (java/)",
         "apt-get install openjdk-17-jdk-headless",
     ),
     Probe(
