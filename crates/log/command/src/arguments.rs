@@ -31,6 +31,10 @@ pub enum Command {
     Export(Export),
     /// Make a whole file of one that was cut off or damaged, or of a program's memory
     Recover(Recover),
+    /// Print how long spans took, how often channels logged, and what was lost
+    Stats(Stats),
+    /// Show what comes into a file at the moment: rates, losses and bytes by channel
+    Top(Top),
     /// Print the folder of header and libraries
     Path,
     /// Show the tables that this program writes
@@ -171,4 +175,33 @@ pub struct Export {
     /// Print what was written as one JSON object
     #[arg(long)]
     pub json: bool,
+}
+
+#[derive(Debug, Args)]
+pub struct Stats {
+    /// A file of `tare log run` or `tare log collect`
+    #[arg(value_name = "FILE")]
+    pub file: PathBuf,
+    /// Channels that begin and end spans, as with `export`
+    #[arg(long = "pair", value_name = "BEGIN=END")]
+    pub pairs: Vec<Pair>,
+    /// Draw, too, which spans took how long within which: a flame graph, as SVG
+    #[arg(long, value_name = "OUT")]
+    pub flame: Option<PathBuf>,
+    /// Print one JSON object
+    #[arg(long)]
+    pub json: bool,
+}
+
+#[derive(Debug, Args)]
+pub struct Top {
+    /// The file that a collector writes to
+    #[arg(value_name = "FILE", default_value = "tare.log")]
+    pub file: PathBuf,
+    /// Print one JSON object a second
+    #[arg(long)]
+    pub json: bool,
+    /// Look for one second, print, and end
+    #[arg(long)]
+    pub once: bool,
 }

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 use crate::times::Times;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fs::File;
+use std::io::{Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 use tare_command::{Failure, ResultExt, say};
 use tare_log_file::{
-    Block, Channels, Clock, Event, Events, Header, Item, Kind, Mark, OpenedChannel, Payload,
+    Block, Channels, Clock, End, Event, Events, Header, Item, Kind, Mark, OpenedChannel, Payload,
     ProcessInfo, Reader,
 };
 use tare_log_segment::ChannelId;
@@ -20,6 +21,9 @@ pub struct Log {
     /// The place of a process by its number in the file.
     places: HashMap<u32, usize>,
     channels: HashMap<(usize, ChannelId), OpenedChannel>,
+    ended: HashSet<usize>,
+    /// By channel; each collector tells of all since the process began.
+    lost: HashMap<(usize, ChannelId), u64>,
     /// Of the first and the last event.
     ticks: Option<(u64, u64)>,
 }
@@ -57,15 +61,7 @@ pub enum What<'log> {
 
 impl Log {
     pub fn open(path: &Path) -> Result<Self, Failure> {
-        let mut log = Self {
-            path: path.to_owned(),
-            times: Times::default(),
-            processes: Vec::new(),
-            known: HashMap::new(),
-            places: HashMap::new(),
-            channels: HashMap::new(),
-            ticks: None,
-        };
+        let mut log = Self::nothing(path);
         let mut reader = Reader::new(File::open(path).or_input(path.display())?);
         let mut is_log = false;
         for block in reader.by_ref() {
@@ -81,7 +77,34 @@ impl Log {
         Ok(log)
     }
 
-    fn learn(&mut self, block: &Block) {
+    fn nothing(path: &Path) -> Self {
+        Self {
+            path: path.to_owned(),
+            times: Times::default(),
+            processes: Vec::new(),
+            known: HashMap::new(),
+            places: HashMap::new(),
+            channels: HashMap::new(),
+            ended: HashSet::new(),
+            lost: HashMap::new(),
+            ticks: None,
+        }
+    }
+
+    /// What the file has, and the place where more will come.
+    pub fn open_at_end(path: &Path) -> Result<(Self, Tail), Failure> {
+        let mut log = Self::nothing(path);
+        let file = File::open(path).or_input(path.display())?;
+        let mut tail = Tail { path: path.to_owned(), file, at: 0 };
+        tail.each(|block| log.learn(&block))?;
+        if tail.at == 0 {
+            return Err(Failure::input(format_args!("{}: no file of tare log", path.display())));
+        }
+        Ok((log, tail))
+    }
+
+    /// Takes from a block what events need.
+    pub fn learn(&mut self, block: &Block) {
         let (process, content) = (block.header.process, &block.content);
         match block.header.kind {
             Kind::Clock => {
@@ -96,6 +119,7 @@ impl Log {
                         self.processes.push(info);
                     }
                     self.places.insert(process, place);
+                    self.ended.remove(&place);
                 }
             }
             Kind::Channels => {
@@ -112,7 +136,16 @@ impl Log {
                     self.ticks = Some((first.min(first_ticks), last.max(last_ticks)));
                 }
             }
-            Kind::End => {}
+            Kind::End => {
+                let place = self.place(process);
+                self.ended.insert(place);
+                if let Ok(End { lost_by_channel, .. }) = serde_json::from_slice(content) {
+                    for (id, lost) in lost_by_channel {
+                        let known = self.lost.entry((place, id)).or_default();
+                        *known = lost.max(*known);
+                    }
+                }
+            }
         }
     }
 
@@ -126,6 +159,15 @@ impl Log {
 
     pub fn processes(&self) -> &[ProcessInfo] {
         &self.processes
+    }
+
+    /// Processes whose end is not in the file.
+    pub fn running(&self) -> impl Iterator<Item = (usize, &ProcessInfo)> {
+        self.processes.iter().enumerate().filter(|(place, _)| !self.has_ended(*place))
+    }
+
+    pub fn has_ended(&self, place: usize) -> bool {
+        self.ended.contains(&place)
     }
 
     /// The channels of all processes, each with the place of its process.
@@ -149,6 +191,16 @@ impl Log {
     /// The time of the first event.
     pub fn began_ns(&self) -> Option<i64> {
         self.ticks.and_then(|(first, _)| self.times.at(first))
+    }
+
+    /// From the first to the last event.
+    pub fn length_ns(&self) -> Option<i64> {
+        self.ticks.and_then(|(first, last)| self.times.between(first, last))
+    }
+
+    /// Events lost, by the name of their channel; of processes whose end is in the file.
+    pub fn lost_by_channel(&self) -> impl Iterator<Item = (&str, u64)> {
+        self.lost.iter().map(|((process, id), lost)| (self.name(*process, *id), *lost))
     }
 
     /// Calls `each` with every row, in the order of the file: block by block, each of one ring.
@@ -221,8 +273,39 @@ impl Log {
         }
     }
 
+    /// The channel's name, by the number that the process has in a block.
+    pub fn name_in(&self, number: u32, id: ChannelId) -> &str {
+        self.places.get(&number).map_or("", |place| self.name(*place, id))
+    }
+
     fn name(&self, process: usize, id: ChannelId) -> &str {
         self.channels.get(&(process, id)).map_or("", |channel| &channel.name)
+    }
+}
+
+/// The end of a file that grows.
+pub struct Tail {
+    path: PathBuf,
+    file: File,
+    /// Behind the last whole block that was seen.
+    at: u64,
+}
+
+impl Tail {
+    /// Calls `take` with each whole block that is new.
+    pub fn each(&mut self, mut take: impl FnMut(Block)) -> Result<(), Failure> {
+        let begin = self.at;
+        let mut whole = 0;
+        self.file.seek(SeekFrom::Start(begin)).or_failed(self.path.display())?;
+        let mut reader = Reader::new(&self.file);
+        while let Some(block) = reader.next() {
+            let block = block.or_failed(self.path.display())?;
+            whole += block.bytes();
+            // What follows may be a block that is being written.
+            self.at = begin + whole + reader.damaged;
+            take(block);
+        }
+        Ok(())
     }
 }
 

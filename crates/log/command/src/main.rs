@@ -7,7 +7,11 @@ mod costs;
 mod door;
 mod dump;
 mod export;
+mod flame;
+mod human;
+mod live_losses;
 mod log;
+mod nesting;
 mod orphans;
 mod output;
 mod pairs;
@@ -17,9 +21,12 @@ mod recover;
 mod ring;
 mod run;
 mod salvage;
+mod screen;
 mod spans;
+mod stats;
 mod target;
 mod times;
+mod top;
 
 use arguments::Command;
 use std::path::Path;
@@ -34,6 +41,8 @@ fn main() -> ExitCode {
         Command::Dump(dump) => dump::dump(&dump),
         Command::Export(export) => export::export(&export),
         Command::Recover(recover) => recover::recover(&recover),
+        Command::Stats(arguments) => stats::stats(&arguments),
+        Command::Top(arguments) => top::top(&arguments),
         Command::Path => path(),
         Command::Schema { json } => schema(json),
     })

@@ -28,9 +28,23 @@ pub fn find(socket: &Path) -> Vec<Orphan> {
     pids.flat_map(|pid| of(pid, socket)).collect()
 }
 
-/// One for each copy of the library in the program. Of a program that this user may not look
-/// into there is nothing to see.
+/// One for each copy of the library in the program.
 fn of(pid: u32, socket: &Path) -> Vec<Orphan> {
+    segments(pid)
+        .into_iter()
+        .filter(|segment| {
+            // The child of a fork has its parent's, too, until it logs itself.
+            let is_its_own = belongs(segment, pid, socket);
+            let is_served = !matches!(service::server(segment.as_raw_fd()), Ok(None));
+            is_its_own && !is_served
+        })
+        .map(|segment| Orphan { pid, segment })
+        .collect()
+}
+
+/// All segments that a program has open. Of one that this user may not look into there is
+/// nothing to see.
+pub fn segments(pid: u32) -> Vec<OwnedFd> {
     let descriptors = fs::read_dir(format!("/proc/{pid}/fd")).into_iter().flatten().flatten();
     let links = descriptors
         .map(|entry| entry.path())
@@ -40,12 +54,8 @@ fn of(pid: u32, socket: &Path) -> Vec<Orphan> {
         .filter_map(|path| {
             let file = OpenOptions::new().read(true).write(true).open(path).ok()?;
             let inode = file.metadata().ok()?.ino();
-            let segment = OwnedFd::from(file);
-            // The child of a fork has its parent's, too, until it logs itself.
-            let is_its_own = belongs(&segment, pid, socket);
-            let is_served = !matches!(service::server(segment.as_raw_fd()), Ok(None));
             // A program may have a second descriptor of the same segment.
-            (is_its_own && !is_served && seen.insert(inode)).then_some(Orphan { pid, segment })
+            seen.insert(inode).then(|| OwnedFd::from(file))
         })
         .collect()
 }

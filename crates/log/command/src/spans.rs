@@ -187,3 +187,132 @@ fn left<E>(
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::convert::Infallible;
+    use std::fs;
+    use tare_log_file::{
+        Channels, Clock, Codecs, Encoder, Header, Kind, OpenedChannel, ProcessInfo,
+    };
+    use tare_log_segment::ChannelId;
+    use tare_log_segment::record::{loss_record, short_tag, thread_record};
+
+    const NAMES: [&str; 5] = ["a>", "a<", "b>", "b<", "c"];
+
+    fn note(kind: Kind, content: &[u8]) -> Vec<u8> {
+        let header = Header { raw: content.len() as u32, ..Header::of(kind, 7) };
+        header.before(content).unwrap()
+    }
+
+    /// A file with these words of one ring, at one tick a nanosecond.
+    fn log(name: &str, words: &[u64]) -> Log {
+        let info = serde_json::to_vec(&ProcessInfo { pid: 5, ..ProcessInfo::default() }).unwrap();
+        let channels = NAMES.iter().zip(1..).map(|(name, id)| OpenedChannel {
+            id,
+            name: (*name).to_owned(),
+            ..OpenedChannel::default()
+        });
+        let channels = serde_json::to_vec(&Channels { channels: channels.collect() }).unwrap();
+        let mut bytes = [note(Kind::Process, &info), note(Kind::Channels, &channels)].concat();
+        for time in [0, 1_000_000] {
+            let (ticks, ns) = (time as u64, time);
+            let clock = Clock { ticks, monotonic_ns: ns, realtime_ns: ns, width: 0 };
+            bytes.extend(note(Kind::Clock, &clock.bytes()));
+        }
+        let packed = Encoder::default().pack(words, &Codecs::default()).unwrap();
+        let header = Header {
+            codec: packed.codec,
+            raw: packed.raw as u32,
+            tid: 6,
+            to: words.len() as u64,
+            events: packed.summary.events,
+            ..Header::of(Kind::Events, 7)
+        };
+        bytes.extend(header.before(&packed.stored).unwrap());
+        let path = std::env::temp_dir().join(format!("tare-spans-{}-{name}", std::process::id()));
+        fs::write(&path, bytes).unwrap();
+        Log::open(&path).unwrap()
+    }
+
+    fn events(channels: &[&str]) -> Vec<u64> {
+        let ids = channels.iter().map(|name| NAMES.iter().position(|one| one == name).unwrap() + 1);
+        let events = ids.enumerate().map(|(place, id)| {
+            [10 * (place as u64 + 1), short_tag(id as ChannelId, place as i64).unwrap()]
+        });
+        events.flatten().collect()
+    }
+
+    /// What happens, in words.
+    fn told(log: &Log) -> Vec<String> {
+        let roles = Roles::of(log, &[]);
+        let mut told = Vec::new();
+        let walked = walk(log, &roles, |row, happening| {
+            let named = |open: &Open| format!("{}{}", roles.names()[open.name], open.id);
+            let within = |id: Option<u64>| id.map_or(String::new(), |id| format!(" in {id}"));
+            let what = match happening {
+                Happening::Begin(open) => format!("begin {}{}", named(open), within(open.parent)),
+                Happening::End(open, time) => format!("end {} {}", named(open), time.unwrap()),
+                Happening::Cut(open) => format!("cut {}", named(open)),
+                Happening::Left(open) => format!("left {} of {}", named(open), row.tid),
+                Happening::Event(open) => format!("event{}", within(open.map(|open| open.id))),
+                Happening::Unbegun => "unbegun".to_owned(),
+                Happening::Loss => "loss".to_owned(),
+            };
+            told.push(what);
+            Ok::<_, Infallible>(())
+        });
+        assert!(walked.is_ok());
+        told
+    }
+
+    #[test]
+    fn an_end_belongs_to_the_nearest_beginning_of_its_name() {
+        let log = log("nested", &events(&["a>", "c", "a>", "b>", "a<", "b<", "a<", "a<", "b>"]));
+        let expected = [
+            "begin a1",
+            "event in 1",
+            "begin a2 in 1",
+            "begin b3 in 2",
+            "cut b3",
+            "end a2 20",
+            "unbegun",
+            "end a1 60",
+            "unbegun",
+            "begin b4",
+            "left b4 of 6",
+        ];
+        assert_eq!(told(&log), expected);
+    }
+
+    #[test]
+    fn a_loss_cuts_what_is_open_on_its_thread() {
+        let mut words = events(&["a>", "b>"]);
+        words.extend(thread_record(25, 9, [0, 0]));
+        words.extend(events(&["a>"]));
+        words.extend(thread_record(26, 6, [0, 0]));
+        words.extend(loss_record(30, 4, 25, 29));
+        words.extend(events(&["b<", "a<"]));
+        let expected = [
+            "begin a1",
+            "begin b2 in 1",
+            "begin a3",
+            "cut b2",
+            "cut a1",
+            "loss",
+            "unbegun",
+            "unbegun",
+            "left a3 of 9",
+        ];
+        assert_eq!(told(&log("loss", &words)), expected);
+    }
+
+    #[test]
+    fn beginnings_without_ends_take_no_memory_without_end() {
+        let many = vec!["a>"; DEEPEST + 1];
+        let told = told(&log("deep", &events(&many)));
+        let count = |what: &str| told.iter().filter(|one| one.starts_with(what)).count();
+        assert_eq!((count("begin"), count("cut"), count("left")), (DEEPEST + 1, DEEPEST, 1));
+    }
+}

@@ -144,6 +144,13 @@ pub struct Block {
     pub content: Vec<u8>,
 }
 
+impl Block {
+    /// How many it has in the file.
+    pub fn bytes(&self) -> u64 {
+        (HEADER + self.content.len()) as u64
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

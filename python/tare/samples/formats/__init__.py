@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 NAMES = (
     "locust", "jmeter", "jmeter-xml", "k6", "k6-json", "oha", "oha-json", "hey", "fortio",
     "gatling", "wrk2", "hdr", "otlp", "jaeger", "arrow", "parquet",
+    "tare-log",
 )  # fmt: skip
 TABLES = ("locust", "k6", "arrow", "parquet")
 """Formats whose columns a user may name."""
@@ -37,6 +38,7 @@ _BEGINNINGS = {
     "RUN\t": "gatling",
     "ASSERTION\t": "gatling",  # A simulation's assertions stand before its run.
     "\0\0\0\0": "gatling",
+    "TLBK": "tare-log",
     "PAR1": "parquet",
     "ARROW1": "arrow",
 }

@@ -44,4 +44,8 @@ def from_columns(stored: Table, path: Path, asked: Asked, notes: tuple[str, ...]
     duplicates = 0
     if "start_ns" in columns:
         duplicates = count_rows(stored) - count_rows(stored.distinct())
-    return Source(stored.select(row=stored.rowid(), **columns), duplicates=duplicates, notes=notes)
+    samples: Any = stored.select(row=stored.rowid(), **columns)
+    if "source" in columns:
+        # What `tare log export` writes of single moments is no sample.
+        samples = samples.filter((samples.source != "event").fill_null(True))
+    return Source(samples, duplicates=duplicates, notes=notes)

@@ -1,0 +1,272 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What a file says in numbers: how long spans took, how often channels logged, what was lost.
+
+use crate::arguments;
+use crate::flame;
+use crate::human;
+use crate::log::{Ended, Log, Row, What};
+use crate::nesting::Nesting;
+use crate::pairs::{Role, Roles};
+use crate::spans::{Happening, walk};
+use serde_json::{Value as Json, json};
+use std::collections::{BTreeMap, HashSet};
+use std::convert::Infallible;
+use std::fmt::Write as _;
+use std::fs::File;
+use std::io::{BufWriter, Write};
+use std::process::ExitCode;
+use tare_command::{Failure, ResultExt};
+
+const QUANTILES: [(&str, &str, f64); 4] = [
+    ("p50", "p50_ns", 0.5),
+    ("p90", "p90_ns", 0.9),
+    ("p99", "p99_ns", 0.99),
+    ("p99.9", "p999_ns", 0.999),
+];
+
+/// The times of a span.
+#[derive(Default)]
+struct Times {
+    count: u64,
+    /// Ends or beginnings without their other.
+    unpaired: u64,
+    total: u64,
+    least: u64,
+    greatest: u64,
+    /// In the bins of `tare_hist`, as many as are needed.
+    bins: Vec<u64>,
+}
+
+impl Times {
+    fn add(&mut self, duration: u64) {
+        self.least = if self.count == 0 { duration } else { self.least.min(duration) };
+        self.greatest = self.greatest.max(duration);
+        self.count += 1;
+        self.total = self.total.saturating_add(duration);
+        let bin = tare_hist::index(duration);
+        if bin >= self.bins.len() {
+            self.bins.resize(bin + 1, 0);
+        }
+        self.bins[bin] += 1;
+    }
+
+    /// Within 0.1 %.
+    fn quantile(&self, share: f64) -> Option<u64> {
+        let bin = tare_hist::quantile(&self.bins, share)?;
+        Some(tare_hist::middle(bin).clamp(self.least, self.greatest))
+    }
+
+    fn mean(&self) -> Option<f64> {
+        (self.count > 0).then(|| self.total as f64 / self.count as f64)
+    }
+}
+
+struct Stats<'log> {
+    log: &'log Log,
+    roles: &'log Roles,
+    spans: Vec<Times>,
+    nesting: Nesting,
+    /// Events by channel, those of spans included.
+    channels: BTreeMap<String, u64>,
+    threads: HashSet<(usize, u32)>,
+    events: u64,
+    lost: u64,
+}
+
+pub fn stats(arguments: &arguments::Stats) -> Result<ExitCode, Failure> {
+    let log = Log::open(&arguments.file)?;
+    let roles = Roles::of(&log, &arguments.pairs);
+    let mut stats = Stats {
+        log: &log,
+        roles: &roles,
+        spans: roles.names().iter().map(|_| Times::default()).collect(),
+        nesting: Nesting::new(roles.names()),
+        channels: BTreeMap::new(),
+        threads: HashSet::new(),
+        events: 0,
+        lost: 0,
+    };
+    let walked = walk(&log, &roles, |row, happening| {
+        stats.add(row, happening);
+        Ok::<_, Infallible>(())
+    });
+    if let Err(Ended::Failed(failure)) = walked {
+        return Err(failure);
+    }
+    if let Some(out) = &arguments.flame {
+        let what = format!("--flame {}", out.display());
+        let mut file = BufWriter::new(File::create(out).or_input(&what)?);
+        let title = format!("tare log: {}", arguments.file.display());
+        flame::write(&stats.nesting, &title, &mut file).or_failed(&what)?;
+        file.flush().or_failed(&what)?;
+    }
+    if arguments.json {
+        tare_command::print(format_args!("{}\n", stats.json()))?;
+    } else {
+        tare_command::print(stats.text())?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+impl Stats<'_> {
+    fn add(&mut self, row: &Row<'_>, happening: Happening<'_>) {
+        match (happening, row.what) {
+            (Happening::Begin(open), _) => self.nesting.begin(row, open),
+            (Happening::End(open, duration), _) => {
+                let duration = duration.map(|duration| duration.max(0) as u64);
+                self.nesting.end(open, duration);
+                if let Some(duration) = duration {
+                    self.spans[open.name].add(duration);
+                }
+            }
+            (Happening::Cut(open) | Happening::Left(open), _) => {
+                self.nesting.end(open, None);
+                self.spans[open.name].unpaired += 1;
+            }
+            (Happening::Unbegun, What::Event { id, .. }) => {
+                if let Some(Role::End(name)) = self.roles.get(row.process, id) {
+                    self.spans[name].unpaired += 1;
+                }
+            }
+            _ => {}
+        }
+        // Not of rows of their own.
+        if matches!(happening, Happening::Cut(_) | Happening::Left(_)) {
+            return;
+        }
+        self.threads.insert((row.process, row.tid));
+        match row.what {
+            What::Loss { lost, .. } => self.lost += lost,
+            What::Event { channel, .. } => {
+                self.events += 1;
+                match self.channels.get_mut(channel) {
+                    Some(count) => *count += 1,
+                    None => {
+                        self.channels.insert(channel.to_owned(), 1);
+                    }
+                }
+            }
+        }
+    }
+
+    fn seconds(&self) -> Option<f64> {
+        self.log.length_ns().map(|length| length as f64 / 1e9)
+    }
+
+    /// A second; `None` where no time passed.
+    fn rate(&self, events: u64) -> Option<f64> {
+        self.seconds().filter(|seconds| *seconds > 0.0).map(|seconds| events as f64 / seconds)
+    }
+
+    /// Spans, those that took most time themselves first.
+    fn by_time(&self) -> Vec<(&str, &Times, u64)> {
+        let own = self.nesting.own(self.spans.len());
+        let names = self.roles.names().iter().map(String::as_str);
+        let mut all: Vec<_> = names
+            .zip(&self.spans)
+            .zip(own)
+            .map(|((name, times), own)| (name, times, own))
+            .collect();
+        all.retain(|(_, times, _)| times.count + times.unpaired > 0);
+        all.sort_by(|one, other| (other.2, one.0).cmp(&(one.2, other.0)));
+        all
+    }
+
+    /// The channels, those with a loss included.
+    fn all_channels(&self) -> BTreeMap<&str, (u64, u64)> {
+        let mut all: BTreeMap<&str, (u64, u64)> =
+            self.channels.iter().map(|(name, events)| (name.as_str(), (*events, 0))).collect();
+        for (name, lost) in self.log.lost_by_channel() {
+            all.entry(name).or_default().1 += lost;
+        }
+        all
+    }
+
+    fn json(&self) -> Json {
+        let spans: Vec<Json> = self
+            .by_time()
+            .into_iter()
+            .map(|(name, times, own)| {
+                let some = |value: u64| (times.count > 0).then_some(value);
+                let mut span = json!({
+                    "span": name,
+                    "count": times.count,
+                    "unpaired": times.unpaired,
+                    "total_ns": times.total,
+                    "own_ns": own,
+                    "mean_ns": times.mean(),
+                    "min_ns": some(times.least),
+                    "max_ns": some(times.greatest),
+                });
+                for (_, key, share) in QUANTILES {
+                    span[key] = times.quantile(share).into();
+                }
+                span
+            })
+            .collect();
+        let channels: Vec<Json> = self
+            .all_channels()
+            .into_iter()
+            .map(|(name, (events, lost))| {
+                let rate = self.rate(events);
+                json!({"channel": name, "events": events, "events_per_second": rate, "lost": lost})
+            })
+            .collect();
+        json!({
+            "seconds": self.seconds(),
+            "processes": self.log.processes().len(),
+            "threads": self.threads.len(),
+            "events": self.events,
+            "lost": self.lost,
+            "spans": spans,
+            "channels": channels,
+        })
+    }
+
+    fn text(&self) -> String {
+        let rate = |events| self.rate(events).map_or_else(|| "-".to_owned(), human::count);
+        let mut text = format!(
+            "{} events in {}, {} a second; {} lost; {}, {}\n",
+            self.events,
+            human::time(self.seconds().map(|seconds| seconds * 1e9)),
+            rate(self.events),
+            self.lost,
+            human::counted(self.log.processes().len(), "process", "processes"),
+            human::counted(self.threads.len(), "thread", "threads"),
+        );
+        let spans = self.by_time();
+        if !spans.is_empty() {
+            let head = ["span", "count", "own", "total", "mean", "min"].into_iter();
+            let quantiles = QUANTILES.iter().map(|(name, ..)| *name);
+            let mut rows =
+                vec![head.chain(quantiles).chain(["max"]).map(str::to_owned).collect::<Vec<_>>()];
+            for (name, times, own) in &spans {
+                let some = |value: u64| human::time((times.count > 0).then_some(value as f64));
+                let mut row = vec![name.to_string(), times.count.to_string()];
+                row.extend([*own, times.total].map(some));
+                row.extend([human::time(times.mean()), some(times.least)]);
+                row.extend(QUANTILES.iter().map(|(.., share)| {
+                    human::time(times.quantile(*share).map(|value| value as f64))
+                }));
+                row.push(some(times.greatest));
+                rows.push(row);
+            }
+            let _ = write!(text, "\n{}", human::align(&rows));
+            for (name, times, _) in spans.iter().filter(|(_, times, _)| times.unpaired > 0) {
+                let _ = writeln!(text, "{name}: {} without their other end", times.unpaired);
+            }
+        }
+        let mut rows = vec![["channel", "events", "a second", "lost"].map(str::to_owned).to_vec()];
+        for (name, (events, lost)) in self.all_channels() {
+            rows.push(vec![name.to_owned(), events.to_string(), rate(events), lost.to_string()]);
+        }
+        let _ = write!(text, "\n{}", human::align(&rows));
+        if self.nesting.is_cut {
+            text.push_str(
+                "there are more ways from span to span than are told apart: times of the \
+                           deepest are their callers' own\n",
+            );
+        }
+        text
+    }
+}

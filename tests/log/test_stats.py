@@ -1,0 +1,164 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`tare log stats` against NumPy on the rows of `tare log dump`; its picture; spans as samples."""
+
+import json
+import re
+import subprocess
+import sys
+import xml.etree.ElementTree as ET
+from collections import Counter, defaultdict
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from tests.log.conftest import TARE_LOG, dump, ran
+
+ENDS = {"request<": "request", "parse  out": "parse", "work tout": "work", "gone": "go"}
+BEGINS = {"request>": "request", "parse  in": "parse", "work tin": "work", "go": "go"}
+PAIR = ("--pair", "go=gone")
+
+
+@pytest.fixture(scope="module")
+def file(compiled: Callable[[str], Path], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Two threads with two thousand requests each, the last of which does not end."""
+    file = tmp_path_factory.mktemp("stats") / "events.log"
+    ran(file, compiled("nested"), 2, 2_000)
+    return file
+
+
+def stats(file: Path, *more: str) -> dict[str, Any]:
+    command = [TARE_LOG, "stats", str(file), "--json", *PAIR, *more]
+    done = subprocess.run(command, check=True, capture_output=True, text=True)
+    told: dict[str, Any] = json.loads(done.stdout)
+    return told
+
+
+def durations(file: Path) -> tuple[dict[str, list[int]], dict[str, int]]:
+    """By span: all durations in nanoseconds, and the sum without what was within."""
+    all_: dict[str, list[int]] = defaultdict(list)
+    own: dict[str, int] = defaultdict(int)
+    open_: dict[int, list[tuple[str, int]]] = defaultdict(list)
+    for row in dump(file):
+        if row.channel in BEGINS:
+            open_[row.tid].append((BEGINS[row.channel], row.time_ns))
+        elif row.channel in ENDS:
+            name, begin = open_[row.tid].pop()
+            duration = row.time_ns - begin
+            all_[name].append(duration)
+            own[name] += duration
+            if len(open_[row.tid]) > 1 or name != "request":
+                own[open_[row.tid][-1][0]] -= duration
+    return all_, own
+
+
+def test_times_of_spans(file: Path) -> None:
+    told = stats(file)
+    expected, own = durations(file)
+    spans = {span["span"]: span for span in told["spans"]}
+    assert set(spans) == set(expected)
+    for name, span in spans.items():
+        times = np.array(expected[name])
+        assert span["count"] == len(times)
+        assert span["unpaired"] == (2 if name == "request" else 0)
+        assert span["total_ns"] == pytest.approx(times.sum(), rel=0.01)
+        assert span["mean_ns"] == pytest.approx(times.mean(), rel=0.01)
+        # Ticks are rounded down to nanoseconds, times of the clock are not; bins add 0.1 %.
+        for key, share in (("p50_ns", 0.5), ("p90_ns", 0.9), ("p99_ns", 0.99)):
+            exact = np.quantile(times, share, method="inverted_cdf")
+            assert span[key] == pytest.approx(exact, rel=0.01, abs=2)
+        assert span["min_ns"] == pytest.approx(times.min(), abs=2)
+        assert span["max_ns"] == pytest.approx(times.max(), rel=0.01)
+    assert [span["own_ns"] for span in told["spans"]] == sorted(
+        (span["own_ns"] for span in told["spans"]), reverse=True
+    )
+    # The two requests that did not end have time of their own that nobody knows.
+    for name in ("parse", "work", "go"):
+        assert spans[name]["own_ns"] == pytest.approx(own[name], rel=0.02, abs=2 * 8_000)
+
+
+def test_channels(file: Path) -> None:
+    told = stats(file)
+    rows = dump(file)
+    counts = Counter(row.channel for row in rows)
+    assert {one["channel"]: one["events"] for one in told["channels"]} == counts
+    assert (told["events"], told["lost"], told["processes"]) == (len(rows), 0, 1)
+    assert told["threads"] == 3
+    seconds = (rows[-1].time_ns - min(row.time_ns for row in rows)) / 1e9
+    assert told["seconds"] == pytest.approx(seconds, rel=0.2)
+    rate = next(one["events_per_second"] for one in told["channels"] if one["channel"] == "text")
+    assert rate == pytest.approx(counts["text"] / told["seconds"])
+
+
+def test_losses(compiled: Callable[[str], Path], tmp_path: Path) -> None:
+    """Those of a file, and of each channel."""
+    file = tmp_path / "events.log"
+    totals = ran(file, compiled("nested"), 2, 6_000, 0, "drop", TARE_LOG_RING="64K")
+    told = stats(file)
+    assert told["lost"] == totals["lost"] > 0
+    assert sum(one["lost"] for one in told["channels"]) == totals["lost"]
+    logged = {one["channel"]: one["events"] + one["lost"] for one in told["channels"]}
+    assert (logged["text"], logged["work tin"]) == (12_000, 36_000)
+
+
+def test_a_flame_graph(file: Path, tmp_path: Path) -> None:
+    """Boxes are within what they were called from, and as wide as their time."""
+    out = tmp_path / "flame.svg"
+    told = stats(file, "--flame", str(out))
+    space = "{http://www.w3.org/2000/svg}"
+    boxes = []
+    for group in ET.parse(out).getroot().iter(f"{space}g"):
+        title, box = group.find(f"{space}title"), group.find(f"{space}rect")
+        assert title is not None
+        assert box is not None
+        name = (title.text or "").split(":")[0]
+        times = re.search(r", (\d+) times", title.text or "")
+        x, y, width = (float(box.attrib[key]) for key in ("x", "y", "width"))
+        boxes.append((name, x, y, width, int(times[1]) if times else 0))
+    (all_,) = [box for box in boxes if box[0] == "all"]
+    assert all_[3] == pytest.approx(1180)
+    foot = max(box[2] for box in boxes)
+    assert all_[2] == foot
+    parents = {"nested": {"all"}, "request": {"nested"}, "parse": {"request"}}
+    parents |= {"work": {"request", "work"}, "go": {"request"}}
+    for name, x, y, width, _ in boxes:
+        if name == "all":
+            continue
+        below = [
+            box
+            for box in boxes
+            if box[2] - y == pytest.approx(18) and box[1] - 0.02 <= x
+            if x + width <= box[1] + box[3] + 0.02
+        ]
+        assert {box[0] for box in below} <= parents[name]
+        assert below
+    spans = {span["span"]: span for span in told["spans"]}
+    for name in ("request", "parse", "work", "go"):
+        assert sum(box[4] for box in boxes if box[0] == name) == spans[name]["count"]
+
+
+@pytest.mark.parametrize("exported", [False, True], ids=["file", "parquet"])
+def test_spans_are_samples(exported: bool, compiled: Callable[[str], Path], tmp_path: Path) -> None:
+    """`tare compare` finds the span that takes longer in one of two programs."""
+    files: dict[str, list[str]] = {"before": [], "after": []}
+    for run in range(8):
+        # An answer takes six times as long afterwards.
+        for name, spins in (("before", 500_000), ("after", 3_000_000)):
+            file = tmp_path / f"{name}{run}.log"
+            ran(file, compiled("nested"), 1, 60, spins)
+            if exported:
+                out = file.with_suffix(".parquet")
+                command = [TARE_LOG, "export", str(file), "--to", "parquet", *PAIR]
+                subprocess.run([*command, "--out", str(out)], check=True, capture_output=True)
+                file = out
+            files[name].append(str(file))
+    before, after = (f"{name}={','.join(files[name])}" for name in files)
+    command = [sys.executable, "-m", "tare", "compare", "--baseline", before, after, "--json"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    comparisons = json.loads(done.stdout)["comparisons"]
+    verdicts = {(one["span"], one["metric"]): one["verdict"] for one in comparisons}
+    assert verdicts["request", "p50"] == "slower"
+    # Of two channels that are no usual pair, only who exports can say that they are one.
+    assert (verdicts.get(("go", "p50")) == "slower") is exported
