@@ -83,6 +83,20 @@ def test_short_threads_share_rings(compiled: Compiled, tmp_path: Path) -> None:
     assert (totals["lost"], totals["unserved"]) == (0, 0)
 
 
+@pytest.mark.parametrize(("limit_mb", "kept"), [(100, 10), (10, 0)])
+def test_a_limit_of_file_sizes_makes_rings_smaller_or_is_told(
+    compiled: Compiled, tmp_path: Path, limit_mb: int, kept: int
+) -> None:
+    """The segment is larger than the limit, and the program must not be ended for it."""
+    file = tmp_path / "events.log"
+    program = f"ulimit -f {limit_mb * 1024} && exec {compiled('speed')} 10 1 wait"
+    command = [TARE_LOG, "run", "--out", str(file), "--", "bash", "-c", program]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0
+    assert len(dump(file)) == kept
+    assert ("ulimit -f" in done.stderr) == (not kept)
+
+
 @pytest.mark.parametrize("policy", ["drop", "overwrite"])
 def test_losses_are_counted_exactly(compiled: Compiled, tmp_path: Path, policy: str) -> None:
     events, bursts = 20_000, 20

@@ -61,7 +61,7 @@ pub fn pause() {
 
 fn make() -> Result<(), Refusal> {
     settings::read_environment();
-    let ring_words = settings::ring_bytes() / 8;
+    let ring_words = fitting(settings::ring_bytes() / 8)?;
     let (fd, segment) = create(ring_words)?;
     let fd = move_up(fd);
     // SAFETY: atomics only, and nobody else has the segment yet.
@@ -94,6 +94,39 @@ fn make() -> Result<(), Refusal> {
 fn create(ring_words: usize) -> Result<(c_int, Segment), Refusal> {
     let size = layout::ring_at(MOST_RINGS, ring_words);
     Segment::create_begun(c"tare-log", KIND, VERSION, size, size_of::<Process>())
+}
+
+/// Words of a ring, fewer than `wanted` where the process may not make so large a file: the
+/// kernel would end it for trying.
+fn fitting(wanted: usize) -> Result<usize, Refusal> {
+    let most = largest_file();
+    let fits = |words: &usize| layout::ring_at(MOST_RINGS, *words) as u64 <= most;
+    let smaller = core::iter::successors(Some(wanted), |words| Some(words / 2));
+    let mut possible = smaller.take_while(|words| 8 * words >= layout::SMALLEST_RING);
+    possible.find(fits).ok_or_else(|| {
+        if settings::socket().is_some() {
+            complain(
+                "tare-log: no events are kept: they need a larger limit of files (ulimit -f)\n",
+            );
+        }
+        Refusal::TooSmall
+    })
+}
+
+/// Bytes of the largest file that this process may make.
+fn largest_file() -> u64 {
+    let mut limit = libc::rlimit64 { rlim_cur: u64::MAX, rlim_max: u64::MAX };
+    let arguments = [0, libc::RLIMIT_FSIZE as usize, 0, (&raw mut limit).addr(), 0, 0];
+    // SAFETY: the kernel writes the limit.
+    let _ = unsafe { syscall::call(libc::SYS_prlimit64, arguments) };
+    limit.rlim_cur
+}
+
+/// Tells the user, on stderr.
+fn complain(what: &str) {
+    let arguments = [2, what.as_ptr().addr(), what.len(), 0, 0, 0];
+    // SAFETY: the kernel reads the text.
+    let _ = unsafe { syscall::call(libc::SYS_write, arguments) };
 }
 
 /// Away from the numbers that programs count on.
