@@ -57,16 +57,20 @@ TARE_SHM_AT(tare_shm_ring, tail, 128);
 
 /* --- A program that logs: one tare_log_process, then so many rings. --- */
 
-#define TARE_LOG_VERSION 1
+#define TARE_LOG_VERSION 2
 #define TARE_LOG_CHANNELS 16384
 #define TARE_LOG_NAMES 4194304
+#define TARE_LOG_RULINGS 256
+#define TARE_LOG_RINGS 1024
+#define TARE_LOG_STATES 4194304
 
 struct tare_log_process_channel {
     uint32_t opened, tid, name_at, name_length;
     uint64_t asked[2];
-    uint8_t program[96];
-    uint64_t lost, count;
-    uint8_t counters[112];
+    uint32_t closed;
+    uint8_t program[92];
+    uint64_t lost, count, seen, last_at, counted, period_began, period_ticks, counter_told;
+    uint8_t counters[64];
 };
 TARE_SHM_SIZE(tare_log_process_channel, 256);
 TARE_SHM_AT(tare_log_process_channel, opened, 0);
@@ -74,8 +78,24 @@ TARE_SHM_AT(tare_log_process_channel, tid, 4);
 TARE_SHM_AT(tare_log_process_channel, name_at, 8);
 TARE_SHM_AT(tare_log_process_channel, name_length, 12);
 TARE_SHM_AT(tare_log_process_channel, asked, 16);
+TARE_SHM_AT(tare_log_process_channel, closed, 32);
 TARE_SHM_AT(tare_log_process_channel, lost, 128);
 TARE_SHM_AT(tare_log_process_channel, count, 136);
+TARE_SHM_AT(tare_log_process_channel, seen, 144);
+TARE_SHM_AT(tare_log_process_channel, last_at, 152);
+TARE_SHM_AT(tare_log_process_channel, counted, 160);
+TARE_SHM_AT(tare_log_process_channel, period_began, 168);
+TARE_SHM_AT(tare_log_process_channel, period_ticks, 176);
+TARE_SHM_AT(tare_log_process_channel, counter_told, 184);
+
+/* What is done with events of the thread that writes to a ring, by channel. */
+struct tare_log_table {
+    uint8_t modes[65536];
+    uint8_t ruled[TARE_LOG_CHANNELS];
+};
+TARE_SHM_SIZE(tare_log_table, 81920);
+TARE_SHM_AT(tare_log_table, modes, 0);
+TARE_SHM_AT(tare_log_table, ruled, 65536);
 
 struct tare_log_process {
     struct tare_shm_header header;
@@ -84,17 +104,22 @@ struct tare_log_process {
     uint64_t first[4];
     uint8_t owner[16];
     uint32_t state, rings_used, channels_used, changes, names_used, is_on;
-    uint64_t unserved;
-    uint8_t threads[96];
+    uint64_t unserved, states_used;
+    uint8_t threads[88];
     uint32_t bell; /* 1 while the collector sleeps, see docs/formats/log-segment.md */
-    uint8_t collector[124];
+    uint32_t rules, ruled_changes;
+    uint8_t collector[116];
     uint8_t socket[128];
     uint8_t reserved[3584];
     uint8_t modes[65536];
     struct tare_log_process_channel channels[TARE_LOG_CHANNELS];
     uint8_t names[TARE_LOG_NAMES];
+    uint64_t rulings[TARE_LOG_RULINGS][2];
+    uint8_t ruled[TARE_LOG_CHANNELS], threaded[TARE_LOG_CHANNELS];
+    struct tare_log_table tables[TARE_LOG_RINGS];
+    uint64_t states[TARE_LOG_STATES];
 };
-TARE_SHM_SIZE(tare_log_process, 8458240);
+TARE_SHM_SIZE(tare_log_process, 125935616);
 TARE_SHM_AT(tare_log_process, ring_words, 64);
 TARE_SHM_AT(tare_log_process, rings, 72);
 TARE_SHM_AT(tare_log_process, clock, 76);
@@ -106,11 +131,19 @@ TARE_SHM_AT(tare_log_process, changes, 140);
 TARE_SHM_AT(tare_log_process, names_used, 144);
 TARE_SHM_AT(tare_log_process, is_on, 148);
 TARE_SHM_AT(tare_log_process, unserved, 152);
+TARE_SHM_AT(tare_log_process, states_used, 160);
 TARE_SHM_AT(tare_log_process, bell, 256);
+TARE_SHM_AT(tare_log_process, rules, 260);
+TARE_SHM_AT(tare_log_process, ruled_changes, 264);
 TARE_SHM_AT(tare_log_process, socket, 384);
 TARE_SHM_AT(tare_log_process, modes, 4096);
 TARE_SHM_AT(tare_log_process, channels, 69632);
 TARE_SHM_AT(tare_log_process, names, 4263936);
+TARE_SHM_AT(tare_log_process, rulings, 8458240);
+TARE_SHM_AT(tare_log_process, ruled, 8462336);
+TARE_SHM_AT(tare_log_process, threaded, 8478720);
+TARE_SHM_AT(tare_log_process, tables, 8495104);
+TARE_SHM_AT(tare_log_process, states, 92381184);
 
 /* What stands before the words of each ring. */
 struct tare_log_ring {
@@ -118,9 +151,12 @@ struct tare_log_ring {
     uint32_t owner, oldest_tid;
     uint64_t oldest_name[2];
     uint64_t lost_first, lost_last;
-    uint8_t threads[88];
+    uint64_t owner_name[2];
+    uint32_t begun;
+    uint8_t threads[68];
     uint64_t told, writing_to, writing_told;
-    uint8_t reserved[3688];
+    uint32_t ruled_thread;
+    uint8_t reserved[3684];
 };
 TARE_SHM_SIZE(tare_log_ring, 4096);
 TARE_SHM_AT(tare_log_ring, indices, 0);
@@ -129,9 +165,12 @@ TARE_SHM_AT(tare_log_ring, oldest_tid, 260);
 TARE_SHM_AT(tare_log_ring, oldest_name, 264);
 TARE_SHM_AT(tare_log_ring, lost_first, 280);
 TARE_SHM_AT(tare_log_ring, lost_last, 288);
+TARE_SHM_AT(tare_log_ring, owner_name, 296);
+TARE_SHM_AT(tare_log_ring, begun, 312);
 TARE_SHM_AT(tare_log_ring, told, 384);
 TARE_SHM_AT(tare_log_ring, writing_to, 392);
 TARE_SHM_AT(tare_log_ring, writing_told, 400);
+TARE_SHM_AT(tare_log_ring, ruled_thread, 408);
 
 /* Records: a word of ticks, a word of kind, channel and payload, and of some kinds more. */
 enum tare_log_record {

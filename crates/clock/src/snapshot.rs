@@ -62,6 +62,12 @@ impl Rate {
         u64::try_from(length).ok().filter(|length| *length > 0).map(Self)
     }
 
+    /// Ticks in so many nanoseconds, rounded down.
+    pub fn ticks(self, nanoseconds: u64) -> u64 {
+        let ticks = (u128::from(nanoseconds) << Self::SHIFT) / u128::from(self.0);
+        u64::try_from(ticks).unwrap_or(u64::MAX)
+    }
+
     /// Length of `ticks` in nanoseconds, rounded down.
     pub fn nanoseconds(self, ticks: u64) -> u64 {
         ((u128::from(ticks) * u128::from(self.0)) >> Self::SHIFT) as u64
@@ -95,6 +101,7 @@ mod tests {
         let first = snapshot(1_000, 0, 5_000_000);
         let rate = Rate::between(&first, &snapshot(3_000, 1_000, 0)).unwrap(); // 2 GHz
         assert_eq!(rate.nanoseconds(2_000_000_000), 1_000_000_000);
+        assert_eq!(rate.ticks(1_000_000_000), 2_000_000_000);
         assert_eq!(first.realtime_at(3_000, rate), 5_001_000);
         assert_eq!(first.realtime_at(0, rate), 5_000_000 - 500);
     }

@@ -1,18 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What every native command shares: arguments, one-line errors, exit codes,
-//! signals and the life of a child.
+//! signals, files of rules, and the life of a child.
 
 mod child;
 mod costs_file;
 mod failure;
 mod inherited;
+pub mod reading;
 mod signals;
+mod watch;
 
 pub use child::{Child, exit_code};
 pub use costs_file::CostsFile;
 use failure::one_line;
 pub use failure::{Failure, ResultExt};
 pub use signals::{Signal, Signals};
+pub use watch::Watch;
 
 use clap::Parser;
 use clap::error::ErrorKind;

@@ -16,7 +16,6 @@ mod rule_book;
 mod segments;
 mod session;
 mod stats;
-mod watch;
 
 use std::io::Write;
 use std::process::ExitCode;

@@ -10,7 +10,6 @@ use crate::ledger::{Fates, Ledger};
 use crate::pace::Pace;
 use crate::rule_book::{FirstRules, RuleBook};
 use crate::segments::Segments;
-use crate::watch::Watch;
 use crate::{attach, launch, program, stats};
 use std::io::{self, Write};
 use std::os::fd::{AsFd, AsRawFd, RawFd};
@@ -19,7 +18,7 @@ use std::process::{ExitCode, ExitStatus};
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
 use tare_clock::Snapshot;
-use tare_command::{CostsFile, Failure, ResultExt, Signals, exit_code, say};
+use tare_command::{CostsFile, Failure, ResultExt, Signals, Watch, exit_code, say};
 use tare_tables::Vacant;
 
 /// Passed on to the program: what ends servers or tells them something. SIGHUP is not, it

@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The rules file: what to look for, where, and what to do about it.
 
-mod reading;
-
-use reading::{Document, Node};
 use std::collections::HashSet;
 use tare_command::Failure;
+use tare_command::reading::{Document, Node};
 use tare_hook_segment::{Action, Directions, LONGEST, Scope};
 
 /// A rules file, understood.

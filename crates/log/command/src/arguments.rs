@@ -59,6 +59,9 @@ pub struct Run {
     /// Write what collecting costs to this Arrow stream, anew every second
     #[arg(long, value_name = "FILE")]
     pub costs: Option<PathBuf>,
+    /// What is done with events, by channel, process and thread; read again when it changes
+    #[arg(long, value_name = "FILE")]
+    pub rules: Option<PathBuf>,
     /// Print at the end, on stderr, what was collected and lost, as one JSON object
     #[arg(long)]
     pub json: bool,
@@ -84,6 +87,9 @@ pub struct Collect {
     /// Write what collecting costs to this Arrow stream, anew every second
     #[arg(long, value_name = "FILE")]
     pub costs: Option<PathBuf>,
+    /// What is done with events, by channel, process and thread; read again when it changes
+    #[arg(long, value_name = "FILE")]
+    pub rules: Option<PathBuf>,
     /// Print at the end, on stderr, what was collected and lost, as one JSON object
     #[arg(long)]
     pub json: bool,

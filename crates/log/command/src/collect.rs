@@ -5,6 +5,7 @@ use crate::orphans;
 use crate::output::Output;
 use crate::porter::Porter;
 use crate::press::Press;
+use crate::rule_book::RuleBook;
 use crate::target::{Obstacle, Target, Totals};
 use std::io;
 use std::os::fd::OwnedFd;
@@ -36,6 +37,7 @@ pub struct Collector {
     door: Door,
     output: Output,
     press: Press,
+    rules: RuleBook,
     targets: Vec<Target>,
     clocks: Option<Instant>,
     stuck: Option<Instant>,
@@ -45,11 +47,12 @@ pub struct Collector {
 }
 
 impl Collector {
-    pub fn new(door: Door, output: Output, press: Press) -> Self {
+    pub fn new(door: Door, output: Output, press: Press, rules: RuleBook) -> Self {
         Self {
             door,
             output,
             press,
+            rules,
             targets: Vec::new(),
             clocks: None,
             stuck: None,
@@ -61,6 +64,10 @@ impl Collector {
 
     pub fn door(&self) -> &Door {
         &self.door
+    }
+
+    pub fn rules(&self) -> &RuleBook {
+        &self.rules
     }
 
     /// Of all programs, also of those that go on.
@@ -89,6 +96,7 @@ impl Collector {
     pub fn turn(&mut self) {
         self.open_door();
         self.costs(|file, collector| file.turn(|vacant| costs::write(collector, vacant)));
+        self.rules.renew();
         if self.stuck.is_some_and(|since| since.elapsed() < RETRY) {
             return;
         }
@@ -140,6 +148,7 @@ impl Collector {
         let mut batches = 0;
         let mut place = 0;
         while place < self.targets.len() {
+            self.targets[place].rule(&self.rules);
             // Asked before the rings are looked at: nothing follows what is found then.
             let has_ended = self.targets[place].has_ended();
             batches += self.copy(place, has_ended)?;
@@ -159,6 +168,7 @@ impl Collector {
     /// it where `all`. Says how many batches there were.
     fn copy(&mut self, place: usize, all: bool) -> io::Result<usize> {
         self.targets[place].introduce(&mut self.output)?;
+        self.targets[place].count(&mut self.output, &mut self.press)?;
         let mut batches = 0;
         for ring in 0..self.targets[place].used_rings() {
             while !self.press.has_room() {
@@ -202,6 +212,8 @@ impl Collector {
         let (number, codec) = (self.output.next_process(), self.output.codec);
         match Target::adopt(segment, pid, connection, number, codec) {
             Ok(mut target) => {
+                // Before the program goes on: they hold from the first event on.
+                target.rule(&self.rules);
                 target.welcome();
                 self.targets.push(target);
                 self.programs += 1;

@@ -28,8 +28,8 @@ impl Shared {
 }
 
 impl Porter {
-    /// Waits for these as long as the program runs.
-    pub fn start(descriptors: [RawFd; 2]) -> io::Result<Self> {
+    /// Waits for these as long as the program runs; -1 is none.
+    pub fn start(descriptors: [RawFd; 3]) -> io::Result<Self> {
         let shared = Arc::new(Shared::default());
         let own = shared.clone();
         thread::Builder::new().name("porter".to_owned()).spawn(move || watch(descriptors, &own))?;
@@ -53,11 +53,11 @@ impl Porter {
     }
 }
 
-fn watch(descriptors: [RawFd; 2], shared: &Shared) {
+fn watch(descriptors: [RawFd; 3], shared: &Shared) {
     let mut all = descriptors.map(|fd| libc::pollfd { fd, events: libc::POLLIN, revents: 0 });
     loop {
-        // SAFETY: two entries.
-        unsafe { libc::poll(all.as_mut_ptr(), 2, -1) };
+        // SAFETY: three entries.
+        unsafe { libc::poll(all.as_mut_ptr(), 3, -1) };
         *shared.has_come() = true;
         shared.bell.wake();
         let come = shared.go_on.wait_while(shared.has_come(), |has_come| *has_come);
@@ -78,7 +78,7 @@ mod tests {
     #[test]
     fn whatever_comes_ends_the_sleep() {
         let (mut near, mut far) = UnixStream::pair().unwrap();
-        let porter = Porter::start([far.as_raw_fd(), far.as_raw_fd()]).unwrap();
+        let porter = Porter::start([far.as_raw_fd(), far.as_raw_fd(), -1]).unwrap();
         let begin = Instant::now();
         for number in 0..100u8 {
             // Before it sleeps, or while it does.

@@ -64,6 +64,10 @@ impl Ring {
         (head.expect("it was mapped whole"), words.expect("it was mapped whole"))
     }
 
+    pub fn head(&self) -> &RingHead {
+        self.parts().0
+    }
+
     /// How full it is, from 0 to 1, with what was copied and is not yet in the file.
     pub fn fullness(&self) -> f64 {
         let (head, words) = self.parts();

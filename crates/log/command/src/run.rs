@@ -5,6 +5,7 @@ use crate::door::Door;
 use crate::output::Output;
 use crate::porter::Porter;
 use crate::press::Press;
+use crate::rule_book::RuleBook;
 use std::os::fd::{AsFd, AsRawFd};
 use std::path::PathBuf;
 use std::process::{Command, ExitCode, ExitStatus};
@@ -18,11 +19,12 @@ const SIGNALS: &[i32] = &[libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGQU
 /// A program, and the collector beside it.
 pub fn run(arguments: &arguments::Run) -> Result<ExitCode, Failure> {
     let signals = Signals::take(SIGNALS).or_failed("signals")?;
+    let rules = RuleBook::open(arguments.rules.as_deref())?;
     let socket = own_socket();
     let door = Door::open(&socket)?;
     let output = Output::open(&arguments.out, arguments.codec.into())?;
     let press = Press::new(arguments.workers.into()).or_failed("--workers")?;
-    let mut collector = Collector::new(door, output, press);
+    let mut collector = Collector::new(door, output, press, rules);
     arguments.costs.as_deref().map(|file| collector.write_costs(file)).transpose()?;
     let mut command = Command::new(&arguments.command[0]);
     command.args(&arguments.command[1..]).env(VARIABLE, &socket);
@@ -49,10 +51,11 @@ pub fn run(arguments: &arguments::Run) -> Result<ExitCode, Failure> {
 /// A collector for whoever comes.
 pub fn collect(arguments: &arguments::Collect) -> Result<ExitCode, Failure> {
     let signals = Signals::take(SIGNALS).or_failed("signals")?;
+    let rules = RuleBook::open(arguments.rules.as_deref())?;
     let door = Door::open(&arguments.socket)?;
     let output = Output::open(&arguments.out, arguments.codec.into())?;
     let press = Press::new(arguments.workers.into()).or_failed("--workers")?;
-    let mut collector = Collector::new(door, output, press);
+    let mut collector = Collector::new(door, output, press, rules);
     arguments.costs.as_deref().map(|file| collector.write_costs(file)).transpose()?;
     let porter = porter(&collector, &signals)?;
     collector.take_over();
@@ -67,9 +70,10 @@ pub fn collect(arguments: &arguments::Collect) -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Who wakes the collector when somebody comes or a signal arrives.
+/// Who wakes the collector when somebody comes, a signal arrives or the rules change.
 fn porter(collector: &Collector, signals: &Signals) -> Result<Porter, Failure> {
-    let descriptors = [collector.door().fd(), signals.as_fd().as_raw_fd()];
+    let rules = collector.rules().fd();
+    let descriptors = [collector.door().fd(), signals.as_fd().as_raw_fd(), rules];
     Porter::start(descriptors).or_failed("a thread")
 }
 

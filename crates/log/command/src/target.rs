@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
+use crate::kept::{self, Counters};
 use crate::output::Output;
 use crate::press::{Batch, Press, Pressed};
 use crate::ring::Ring;
+use crate::rule_book::RuleBook;
+use crate::ruling::Ruling;
 use std::collections::{BTreeMap, HashMap};
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
@@ -38,6 +41,8 @@ pub struct Target {
     /// What the file knows of channels.
     known: HashMap<ChannelId, Configuration>,
     codecs: Arc<Codecs>,
+    ruling: Ruling,
+    counters: Counters,
     pub totals: Totals,
 }
 
@@ -108,6 +113,8 @@ impl Target {
             changes: None,
             known: HashMap::new(),
             codecs: Arc::new(Codecs { usual: codec, ..Codecs::default() }),
+            ruling: Ruling::new(names(pid, segment.header().owner_pid)),
+            counters: Counters::default(),
             totals: Totals::default(),
         };
         process.is_on.store(1, Relaxed);
@@ -118,8 +125,7 @@ impl Target {
     }
 
     fn process(&self) -> &Process {
-        // SAFETY: as in `adopt`; the mapping lasts as long as `self`.
-        unsafe { self.segment.at(0) }.expect("it was there")
+        process(&self.segment)
     }
 
     fn about(&self) -> ProcessInfo {
@@ -134,6 +140,19 @@ impl Target {
             host: host.trim_end().to_owned(),
             command,
             clock: "tsc".to_owned(),
+        }
+    }
+
+    /// Carries over what is new of rules, channels and threads.
+    pub fn rule(&mut self, book: &RuleBook) {
+        for place in 0..self.used_rings() {
+            self.ring(place);
+        }
+        let rings = self.rings.iter().enumerate();
+        let heads = rings.filter_map(|(place, ring)| Some((place, ring.as_ref()?.head())));
+        let process = process(&self.segment);
+        if self.ruling.apply(&book.rules, book.generation, process, heads) {
+            self.changes = None;
         }
     }
 
@@ -175,7 +194,7 @@ impl Target {
         let mut known = Vec::new();
         let mut opened = Vec::new();
         for (id, channel) in self.process().opened() {
-            let configuration = Configuration::of(channel);
+            let configuration = self.process().configuration(id);
             if self.known.get(&id) == Some(&configuration) {
                 continue;
             }
@@ -193,7 +212,10 @@ impl Target {
             let text = serde_json::to_vec(&Channels { channels: opened }).unwrap_or_default();
             output.note(Kind::Channels, self.number, &text)?;
         }
-        self.known.extend(known);
+        for (id, configuration) in known {
+            self.counters.learn(id, configuration);
+            self.known.insert(id, configuration);
+        }
         self.choose_codecs();
         self.changes = Some(changes);
         Ok(())
@@ -272,9 +294,11 @@ impl Target {
         self.rings.iter().flatten().map(Ring::fullness).fold(0.0, f64::max)
     }
 
-    /// When the first of what is in its rings has waited enough, if anything is there.
+    /// When the first of what is in its rings has waited enough, if anything is there, or a
+    /// counter is to be read.
     pub fn due(&self) -> Option<Instant> {
-        self.rings.iter().flatten().filter_map(Ring::due).min()
+        let of_rings = self.rings.iter().flatten().filter_map(Ring::due);
+        of_rings.chain(self.counters.next()).min()
     }
 
     /// What threads ring when there is something to do.
@@ -296,6 +320,41 @@ impl Target {
         ring.free(batch.from, &batch.words, told, &packed.summary);
         self.totals.events += u64::from(packed.summary.events);
         self.totals.lost += told - before;
+        Ok(())
+    }
+
+    /// Writes the numbers of counters that it is time for.
+    pub fn count(&mut self, output: &mut Output, press: &mut Press) -> io::Result<()> {
+        let mut words = Vec::new();
+        let told = self.counters.read(process(&self.segment), &mut words);
+        self.write_kept(output, press, &words)?;
+        kept::tell(self.process(), &told);
+        Ok(())
+    }
+
+    /// Writes events that stood in no ring.
+    fn write_kept(
+        &mut self,
+        output: &mut Output,
+        press: &mut Press,
+        words: &[u64],
+    ) -> io::Result<()> {
+        if words.is_empty() {
+            return Ok(());
+        }
+        let Packed { summary, codec, raw, stored } = press.pack(words, &self.codecs)?;
+        let header = Header {
+            codec,
+            raw: raw as u32,
+            ring: MOST_RINGS as u32,
+            tid: self.segment.header().owner_pid,
+            events: summary.events,
+            first_ticks: summary.first_ticks,
+            last_ticks: summary.last_ticks,
+            ..Header::of(Kind::Events, self.number)
+        };
+        output.block(header, &stored)?;
+        self.totals.events += u64::from(summary.events);
         Ok(())
     }
 
@@ -325,6 +384,11 @@ impl Target {
         how: Option<How>,
     ) -> io::Result<()> {
         self.last_losses(output, press)?;
+        if how != Some(How::Left) {
+            let mut words = Vec::new();
+            kept::rest(self.process(), &mut words);
+            self.write_kept(output, press, &words)?;
+        }
         let process = self.process();
         let how = how.unwrap_or(match process.state.load(Acquire) {
             state::FINISHED => How::Finished,
@@ -338,6 +402,12 @@ impl Target {
         let text = serde_json::to_vec(&end).unwrap_or_default();
         output.note(Kind::End, self.number, &text)
     }
+}
+
+/// What the program has at the beginning of its segment, which is mapped whole.
+fn process(segment: &Segment) -> &Process {
+    // SAFETY: atomics only; the mapping lasts as long as the target.
+    unsafe { segment.at(0) }.expect("it was there")
 }
 
 /// What a block of events says of them.
@@ -370,6 +440,18 @@ impl Drop for Target {
 
 fn name_of<T: PartialEq>(all: &[(&str, T)], one: T) -> String {
     all.iter().find(|(_, other)| *other == one).map_or("", |(name, _)| name).to_owned()
+}
+
+/// What rules can mean a process by: its name, that of its program, and its number, as it is
+/// known here and as it is known to itself.
+fn names(pid: u32, own_pid: u32) -> Vec<String> {
+    let read = |file| std::fs::read(format!("/proc/{pid}/{file}")).unwrap_or_default();
+    let name = String::from_utf8_lossy(&read("comm")).trim_end().to_owned();
+    let command = read("cmdline");
+    let program = command.split(|byte| *byte == 0).next().unwrap_or_default();
+    let program = program.rsplit(|byte| *byte == b'/').next().unwrap_or_default();
+    let program = String::from_utf8_lossy(program).into_owned();
+    vec![name, program, pid.to_string(), own_pid.to_string()]
 }
 
 fn pidfd(pid: u32) -> Option<OwnedFd> {

@@ -26,8 +26,16 @@ typedef uint32_t tare_log_channel;
 enum tare_log_handler {
     TARE_LOG_NULL = 1,         /* discards every event */
     TARE_LOG_BUFFERED = 2,     /* keeps every event (default) */
-    TARE_LOG_DOWNSAMPLE = 3,   /* keeps every a-th event */
-    TARE_LOG_X_OF_Y = 4,       /* keeps events whose payload modulo b, a power of two, is below a */
+    TARE_LOG_DOWNSAMPLE = 3,   /* keeps every a-th event (10) */
+    TARE_LOG_X_OF_Y = 4,       /* keeps events whose payload modulo b, a power of two, is below a
+                                * (100 of 16384) */
+    TARE_LOG_FIRST_LAST = 6,   /* keeps the first event, and the last when the channel is closed
+                                * or the process ends, however it does */
+    TARE_LOG_MEDIAN = 7,       /* keeps of every a events (1000, 65536 at most) the one in the
+                                * middle by time */
+    TARE_LOG_PERIODIC_COUNTER = 8,      /* counts; the first event after a period of
+                                         * a + 2^32 b ns (10 ms) writes the number so far */
+    TARE_LOG_FAST_PERIODIC_COUNTER = 9, /* the same, written by the collector */
 };
 
 /* What becomes of an event for which there is no room. */
@@ -49,7 +57,7 @@ struct tare_log_options {
     uint8_t handler, policy; /* 0: the default */
     uint8_t codec;           /* 0: as the collector was told */
     uint8_t reserved;
-    uint32_t a, b;
+    uint32_t a, b; /* both 0: the default of the handler */
 };
 
 /* The channel of this name; made if there is none. `options` may be null: the defaults for a new

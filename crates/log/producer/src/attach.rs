@@ -59,6 +59,14 @@ pub fn pause() {
     let _ = unsafe { syscall::call(libc::SYS_sched_yield, [0; 6]) };
 }
 
+/// For about so long: an interruption is as good as the end.
+pub fn sleep(nanoseconds: i64) {
+    let pause = libc::timespec { tv_sec: 0, tv_nsec: nanoseconds };
+    let arguments = [(&raw const pause).addr(), 0, 0, 0, 0, 0];
+    // SAFETY: `pause` lives as long as the call.
+    let _ = unsafe { syscall::call(libc::SYS_nanosleep, arguments) };
+}
+
 fn make() -> Result<(), Refusal> {
     settings::read_environment();
     let ring_words = fitting(settings::ring_bytes() / 8)?;

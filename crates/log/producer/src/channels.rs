@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 use crate::attach::{attach, attached, pause};
+use crate::event::Scene;
+use crate::{claim, handlers};
+use core::cell::Cell;
 use core::sync::atomic::AtomicU32;
 use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
+use tare_log_segment::layout::rules;
 use tare_log_segment::{ChannelId, Configuration};
 use tare_shm::syscall;
 
@@ -9,15 +13,40 @@ use tare_shm::syscall;
 /// none can be. `asked` is what the program wants done with its events.
 pub fn open(name: &[u8], asked: Option<Configuration>) -> ChannelId {
     let Some((region, process)) = attach() else { return 0 };
-    let _only_one = Lock::take(&region.opening);
-    process.open(name, syscall::gettid(), asked).unwrap_or(0)
+    let only_one = Lock::take(&region.opening);
+    let channel =
+        process.open(name, syscall::gettid(), asked.map(Configuration::or_defaults)).unwrap_or(0);
+    let changes = process.changes.load(Relaxed);
+    drop(only_one);
+    // Rules hold from the first event on.
+    claim::await_rules(process, rules::ANY, || {
+        process.ruled_changes.load(Acquire).wrapping_sub(changes) as i32 >= 0
+    });
+    channel
 }
 
 /// Events of the channel are discarded from now on, whatever else was asked for.
 pub fn close(channel: ChannelId) {
     let Some((region, process)) = attached() else { return };
+    let Some(known) = process.channels.get(usize::from(channel)) else { return };
     let _only_one = Lock::take(&region.opening);
+    if known.closed.load(Relaxed) != 0 {
+        return;
+    }
     process.close(channel);
+    // What the handler has kept back of a channel that never found a ring, the collector has.
+    if let Some(writer) = claim::claim(region, process) {
+        let configuration = process.configuration(channel);
+        handlers::close(&Scene {
+            region,
+            process,
+            writer,
+            id: channel,
+            channel: known,
+            configuration,
+            author: &Cell::new(None),
+        });
+    }
 }
 
 /// A lock in wiped memory: a child of fork finds it free. Not for signal handlers.

@@ -2,11 +2,12 @@
 //! Gives rings to threads. A ring belongs to the thread whose number stands in it, and is free
 //! for another when that thread has ended, which the kernel is asked: no thread has to say so.
 
-use crate::attach;
 use crate::region::Region;
+use crate::{attach, handover};
 use core::ptr;
-use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed};
+use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 use tare_clock::ticks;
+use tare_log_segment::layout::rules;
 use tare_log_segment::record::thread_record;
 use tare_log_segment::{Process, RingHead, Writer};
 use tare_shm::{Word, syscall};
@@ -21,7 +22,32 @@ pub fn claim(region: &'static Region, process: &Process) -> Option<&'static Writ
     let own = (0..used).find(|place| {
         region.writers[*place].ring().is_some_and(|ring| ring.owner.load(Relaxed) == tid)
     });
-    own.map(|place| &region.writers[place]).or_else(|| take(region, process, tid, tid))
+    own.map(|place| &region.writers[place]).or_else(|| {
+        let writer = take(region, process, tid, tid)?;
+        if let Some(ring) = writer.ring() {
+            ring.begun.fetch_add(1, Release);
+            await_rules(process, rules::OF_THREADS, || {
+                ring.ruled_thread.load(Acquire) == ring.begun.load(Relaxed)
+            });
+        }
+        Some(writer)
+    })
+}
+
+/// Until the collector has applied its rules, where it has such ones; not for ever.
+pub fn await_rules(process: &Process, which: u32, are_applied: impl Fn() -> bool) {
+    const TRIES: u32 = 200;
+    const PAUSE_NS: i64 = 250_000;
+    if process.rules.load(Acquire) & which == 0 {
+        return;
+    }
+    handover::wake();
+    for _ in 0..TRIES {
+        if are_applied() || !handover::is_served() {
+            return;
+        }
+        attach::sleep(PAUSE_NS);
+    }
 }
 
 /// A ring for a signal handler that has interrupted its thread in the middle of an event.
@@ -33,27 +59,27 @@ pub fn borrow(region: &'static Region, process: &Process) -> Option<&'static Wri
 /// The end of what `borrow` began.
 pub fn give_back(writer: &Writer) {
     if let Some(ring) = writer.ring() {
-        ring.owner.store(0, core::sync::atomic::Ordering::Release);
+        ring.owner.store(0, Release);
     }
 }
 
 fn take(
     region: &'static Region,
     process: &Process,
-    tid: u32,
+    thread: u32,
     owner: u32,
 ) -> Option<&'static Writer> {
     let rings = process.rings.load(Relaxed) as usize;
     (0..rings.min(region.writers.len())).find_map(|place| {
         let ring = attach::ring(process, place)?;
         let before = ring.owner.load(Acquire);
-        if before != 0 && is_alive(before & !BORROWED) {
+        if before != 0 && is_alive(tid(before)) {
             return None;
         }
         ring.owner.compare_exchange(before, owner, AcqRel, Relaxed).ok()?;
         process.rings_used.fetch_max(place as u32 + 1, AcqRel);
         let writer = &region.writers[place];
-        begin(writer, ring, process, tid).or_else(|| {
+        begin(writer, ring, process, place, thread).or_else(|| {
             ring.owner.store(0, Relaxed);
             None
         })?;
@@ -62,17 +88,32 @@ fn take(
 }
 
 /// `None` where the ring is full of what its last thread has left.
-fn begin(writer: &Writer, ring: &'static RingHead, process: &Process, tid: u32) -> Option<()> {
+fn begin(
+    writer: &Writer,
+    ring: &'static RingHead,
+    process: &Process,
+    place: usize,
+    tid: u32,
+) -> Option<()> {
     let ring_words = process.ring_words.load(Relaxed) as usize;
     let first = ptr::from_ref(ring).wrapping_add(1).cast::<Word>();
     let words = ptr::slice_from_raw_parts(first, ring_words);
+    let modes = process.begin_table(place).modes.as_ptr();
     // SAFETY: the words stand behind their head, mapped with it; the modes are the segment's.
-    unsafe { writer.begin(ring, words, process.modes.as_ptr()) }?;
-    writer.push(&thread_record(ticks(), tid, name())).then_some(())
+    unsafe { writer.begin(ring, words, modes) }?;
+    let name = name();
+    ring.owner_name[0].store(name[0], Relaxed);
+    ring.owner_name[1].store(name[1], Relaxed);
+    writer.push(&thread_record(ticks(), tid, name)).then_some(())
+}
+
+/// The thread that an owner names.
+pub fn tid(owner: u32) -> u32 {
+    owner & !BORROWED
 }
 
 /// Whether a thread of this process has the number.
-fn is_alive(tid: u32) -> bool {
+pub fn is_alive(tid: u32) -> bool {
     let arguments = [syscall::getpid() as usize, tid as usize, 0, 0, 0, 0];
     // SAFETY: signal 0 is none.
     unsafe { syscall::call(libc::SYS_tgkill, arguments) }.is_ok()

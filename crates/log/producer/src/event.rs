@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-use crate::attach::attached_or_forked;
-use crate::{claim, handover};
+use crate::attach::{attached_or_forked, sleep};
+use crate::region::Region;
+use crate::{claim, handlers, handover};
+use core::cell::Cell;
 use core::sync::atomic::Ordering::Relaxed;
-use tare_clock::ticks;
 use tare_log_segment::record::{
     LONGEST, number_tag, short_tag, thread_record, wide_tag, wide_words,
 };
-use tare_log_segment::{Channel, ChannelId, Configuration, Handler, Policy, Writer};
-use tare_shm::{Errno, syscall};
+use tare_log_segment::{Channel, ChannelId, Configuration, Policy, Process, Writer};
 
 /// What an event says besides its time.
 #[derive(Clone, Copy, Debug)]
@@ -17,12 +17,35 @@ pub enum Payload<'bytes> {
     Bytes(&'bytes [u8]),
 }
 
+impl Payload<'_> {
+    /// The number that handlers look at: of bytes, how many.
+    pub fn number(self) -> i64 {
+        match self {
+            Self::Number(number) => number,
+            Self::Bytes(bytes) => bytes.len() as i64,
+        }
+    }
+}
+
 /// A thread that the kernel does not know.
 #[derive(Clone, Copy, Debug)]
 pub struct Author {
     pub number: u32,
     /// Filled up with 0.
     pub name: [u64; 2],
+}
+
+/// What a handler needs to do something with an event.
+#[derive(Clone, Copy)]
+pub struct Scene<'all> {
+    pub region: &'all Region,
+    pub process: &'all Process,
+    pub writer: &'all Writer,
+    pub id: ChannelId,
+    pub channel: &'all Channel,
+    pub configuration: Configuration,
+    /// Whose event it is, if it is not the thread's; taken with the first that goes into the ring.
+    pub author: &'all Cell<Option<Author>>,
 }
 
 /// Between two looks at a full ring.
@@ -34,10 +57,10 @@ const PAUSE_NS: i64 = 50_000;
 #[inline(never)]
 pub fn log(
     writer: Option<&'static Writer>,
-    channel: ChannelId,
+    id: ChannelId,
     payload: Payload<'_>,
 ) -> Option<&'static Writer> {
-    log_as(&mut None, writer, channel, payload)
+    log_as(&mut None, writer, id, payload)
 }
 
 /// As `log`, for a runtime that lets threads of its own run on those of the kernel: an event
@@ -45,11 +68,11 @@ pub fn log(
 pub fn log_as(
     author: &mut Option<Author>,
     writer: Option<&'static Writer>,
-    channel: ChannelId,
+    id: ChannelId,
     payload: Payload<'_>,
 ) -> Option<&'static Writer> {
     let (region, process) = attached_or_forked()?;
-    let known = process.channels.get(channel as usize)?;
+    let channel = process.channels.get(id as usize)?;
     let writer = match writer.filter(|writer| writer.ring().is_some()) {
         Some(writer) => writer,
         None => claim::claim(region, process).or_else(|| {
@@ -57,93 +80,51 @@ pub fn log_as(
             None
         })?,
     };
-    if process.is_on.load(Relaxed) == 0 || channel == 0 {
+    if process.is_on.load(Relaxed) == 0 || id == 0 {
         return Some(writer);
     }
-    let configuration = Configuration::of(known);
-    if !is_wanted(configuration, known, payload) {
-        return Some(writer);
-    }
+    let table = &process.tables[region.place(writer)];
+    let configuration = process.configuration_in(table, id);
+    let author = Cell::from_mut(author);
+    let scene = Scene { region, process, writer, id, channel, configuration, author };
     if writer.is_busy() {
         if let Some(other) = claim::borrow(region, process) {
-            put(author, other, known, channel, payload, configuration.policy);
+            handlers::handle(Scene { writer: other, ..scene }, payload);
             claim::give_back(other);
         }
     } else {
-        put(author, writer, known, channel, payload, configuration.policy);
+        handlers::handle(scene, payload);
     }
     Some(writer)
 }
 
-/// Whether the handler lets the event into the ring.
-fn is_wanted(configuration: Configuration, channel: &Channel, payload: Payload<'_>) -> bool {
-    let number = match payload {
-        Payload::Number(number) => number as u64,
-        Payload::Bytes(bytes) => bytes.len() as u64,
-    };
-    let (a, b) = (u64::from(configuration.a), u64::from(configuration.b));
-    match configuration.handler {
-        Handler::Null => false,
-        Handler::Buffered => true,
-        Handler::Downsample => {
-            channel.count.fetch_add(1, Relaxed).checked_rem(a).is_none_or(|rest| rest == 0)
-        }
-        Handler::XOfY => number & b.saturating_sub(1) < a,
-    }
-}
+/// Room for the longest record.
+pub type Words = [u64; wide_words(LONGEST)];
 
-fn put(
-    author: &mut Option<Author>,
-    writer: &Writer,
-    channel: &Channel,
+/// The event as it stands in a ring.
+pub fn record<'words>(
+    words: &'words mut Words,
+    ticks: u64,
     id: ChannelId,
     payload: Payload<'_>,
-    policy: Policy,
-) {
-    let now = ticks();
-    let thread = author.as_ref().map(|author| thread_record(now, author.number, author.name));
-    let thread = thread.as_ref().map_or(&[][..], |record| record);
-    let mut words = [0; wide_words(LONGEST)];
-    let record = match payload {
+) -> &'words [u64] {
+    match payload {
         Payload::Number(number) => match short_tag(id, number) {
             Some(tag) => {
-                words[..2].copy_from_slice(&[now, tag]);
+                words[..2].copy_from_slice(&[ticks, tag]);
                 &words[..2]
             }
-            None => wide(&mut words, now, number_tag(id), &number.to_le_bytes()),
+            None => wide(words, ticks, number_tag(id), &number.to_le_bytes()),
         },
         Payload::Bytes(bytes) => {
             let bytes = &bytes[..bytes.len().min(LONGEST)];
-            wide(&mut words, now, wide_tag(id, bytes.len()), bytes)
-        }
-    };
-    while !writer.push_after(thread, record) {
-        match policy {
-            Policy::Wait if handover::is_served() => {
-                handover::wake();
-                sleep();
-            }
-            Policy::Overwrite if writer.overwrite() => {}
-            _ => {
-                writer.lose(now);
-                channel.lost.fetch_add(1, Relaxed);
-                break;
-            }
+            wide(words, ticks, wide_tag(id, bytes.len()), bytes)
         }
     }
-    if writer.is_filling() {
-        handover::wake();
-    }
-    *author = None;
 }
 
-fn wide<'words>(
-    words: &'words mut [u64; wide_words(LONGEST)],
-    now: u64,
-    tag: u64,
-    bytes: &[u8],
-) -> &'words [u64] {
-    words[0] = now;
+fn wide<'words>(words: &'words mut Words, ticks: u64, tag: u64, bytes: &[u8]) -> &'words [u64] {
+    words[0] = ticks;
     words[1] = tag;
     for (word, part) in words[2..].iter_mut().zip(bytes.chunks(8)) {
         let mut whole = [0; 8];
@@ -153,9 +134,40 @@ fn wide<'words>(
     &words[..wide_words(bytes.len())]
 }
 
-fn sleep() {
-    let pause = libc::timespec { tv_sec: 0, tv_nsec: PAUSE_NS };
-    let arguments = [(&raw const pause).addr(), 0, 0, 0, 0, 0];
-    // SAFETY: `pause` lives as long as the call; an interruption is as good as the end.
-    let _: Result<usize, Errno> = unsafe { syscall::call(libc::SYS_nanosleep, arguments) };
+impl Scene<'_> {
+    /// Writes the event into the ring; where there is no room, its policy decides.
+    pub fn put(&self, ticks: u64, payload: Payload<'_>) {
+        let mut words = [0; wide_words(LONGEST)];
+        self.push(record(&mut words, ticks, self.id, payload));
+    }
+
+    /// The same with an event as it stands in a ring.
+    pub fn push(&self, record: &[u64]) {
+        let author = self.author.get();
+        let thread = author.map(|author| thread_record(record[0], author.number, author.name));
+        let thread = thread.as_ref().map_or(&[][..], |thread| thread);
+        while !self.writer.push_after(thread, record) {
+            match self.configuration.policy {
+                Policy::Wait if handover::is_served() => {
+                    handover::wake();
+                    sleep(PAUSE_NS);
+                }
+                Policy::Overwrite if self.writer.overwrite() => {}
+                _ => {
+                    self.lose(record[0]);
+                    break;
+                }
+            }
+        }
+        if self.writer.is_filling() {
+            handover::wake();
+        }
+        self.author.set(None);
+    }
+
+    /// Counts an event that is lost.
+    pub fn lose(&self, ticks: u64) {
+        self.writer.lose(ticks);
+        self.channel.lost.fetch_add(1, Relaxed);
+    }
 }

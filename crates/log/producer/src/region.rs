@@ -2,11 +2,12 @@
 //! What belongs to one process and must not survive a fork: memory that the kernel wipes in
 //! the child, however the child was made.
 
+use crate::median::Window;
 use core::ptr;
 use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 use core::sync::atomic::{AtomicPtr, AtomicU32};
 use tare_log_segment::Writer;
-use tare_log_segment::layout::MOST_RINGS;
+use tare_log_segment::layout::{CHANNELS, MOST_RINGS};
 use tare_shm::syscall::{self, Errno};
 
 /// Since Linux 4.14.
@@ -20,6 +21,8 @@ pub struct Region {
     pub opening: AtomicU32,
     /// By ring.
     pub writers: [Writer; MOST_RINGS],
+    /// By channel.
+    pub medians: [AtomicPtr<Window>; CHANNELS],
 }
 
 /// How far the process has come.
@@ -56,23 +59,40 @@ impl Region {
                 continue;
             }
             // SAFETY: nobody else ever had it.
-            let _ = unsafe {
-                let arguments = [fresh.addr(), size_of::<Self>(), 0, 0, 0, 0];
-                syscall::call(libc::SYS_munmap, arguments)
-            };
+            unsafe { unmap(fresh.cast(), size_of::<Self>()) };
         }
     }
 
     fn map() -> Result<*mut Self, Errno> {
-        let protection = (libc::PROT_READ | libc::PROT_WRITE) as usize;
-        let flags = (libc::MAP_PRIVATE | libc::MAP_ANONYMOUS) as usize;
-        let length = size_of::<Self>();
-        // SAFETY: a new mapping disturbs no other, and the advice is for it alone.
-        unsafe {
-            let address =
-                syscall::call(libc::SYS_mmap, [0, length, protection, flags, usize::MAX, 0])?;
-            syscall::call(libc::SYS_madvise, [address, length, MADV_WIPEONFORK, 0, 0, 0])?;
-            Ok(ptr::with_exposed_provenance_mut(address))
-        }
+        let address = map_private(size_of::<Self>())?;
+        let arguments = [address.addr(), size_of::<Self>(), MADV_WIPEONFORK, 0, 0, 0];
+        // SAFETY: the advice is for the new mapping alone.
+        unsafe { syscall::call(libc::SYS_madvise, arguments) }?;
+        Ok(address.cast())
     }
+
+    /// Which ring the writer writes to.
+    pub fn place(&self, writer: &Writer) -> usize {
+        let distance = ptr::from_ref(writer).addr().wrapping_sub(self.writers.as_ptr().addr());
+        (distance / size_of::<Writer>()).min(MOST_RINGS - 1)
+    }
+}
+
+/// Memory of this process alone, of zeros.
+pub fn map_private(length: usize) -> Result<*mut u8, Errno> {
+    let protection = (libc::PROT_READ | libc::PROT_WRITE) as usize;
+    let flags = (libc::MAP_PRIVATE | libc::MAP_ANONYMOUS) as usize;
+    // SAFETY: a new mapping disturbs no other.
+    let address =
+        unsafe { syscall::call(libc::SYS_mmap, [0, length, protection, flags, usize::MAX, 0]) }?;
+    Ok(ptr::with_exposed_provenance_mut(address))
+}
+
+/// Takes memory of the last function back.
+///
+/// # Safety
+/// Nobody uses it.
+pub unsafe fn unmap(address: *mut u8, length: usize) {
+    // SAFETY: the caller's word.
+    let _ = unsafe { syscall::call(libc::SYS_munmap, [address.addr(), length, 0, 0, 0, 0]) };
 }

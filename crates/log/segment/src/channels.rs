@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-use crate::layout::{CHANNELS, Channel, NAMES, Process};
+use crate::layout::{CHANNELS, Channel, MOST_RINGS, NAMES, Process, Table, mode};
 use crate::record::ChannelId;
-use crate::{Configuration, Handler};
+use crate::{Configuration, Handler, Wish};
 use core::ops::Range;
-use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+use core::sync::atomic::Ordering::{Acquire, Relaxed, Release, SeqCst};
+use core::sync::atomic::{AtomicU8, fence};
 
 impl Process {
     /// The channels that were opened, by number.
@@ -33,6 +34,7 @@ impl Process {
         } else if Configuration::load(&channel.asked).is_none_or(|is| is.handler == Handler::Null) {
             Configuration::default().store(&channel.asked);
         }
+        channel.closed.store(0, Release);
         self.changed(id);
         Some(id)
     }
@@ -59,12 +61,36 @@ impl Process {
         Some(start..end)
     }
 
-    /// Discards the channel's events from now on, until it is opened again.
+    /// Discards the channel's events from now on, whatever rules say, until it is opened again.
     pub fn close(&self, id: ChannelId) {
         let Some(channel) = self.channels.get(id as usize) else { return };
-        let closed = Configuration { handler: Handler::Null, ..Configuration::of(channel) };
-        closed.store(&channel.asked);
+        channel.closed.store(1, Release);
         self.changed(id);
+    }
+
+    /// What is in force for a channel, in threads of which no rule speaks.
+    pub fn configuration(&self, id: ChannelId) -> Configuration {
+        self.ruled.get(usize::from(id)).map_or_else(Configuration::default, |ruled| {
+            self.ruled_by(ruled.load(Relaxed), &self.channels[usize::from(id)])
+        })
+    }
+
+    /// What is in force for a channel in the thread that writes to the ring of this table.
+    pub fn configuration_in(&self, table: &Table, id: ChannelId) -> Configuration {
+        table.ruled.get(usize::from(id)).map_or_else(Configuration::default, |ruled| {
+            self.ruled_by(ruled.load(Relaxed), &self.channels[usize::from(id)])
+        })
+    }
+
+    fn ruled_by(&self, ruling: u8, channel: &Channel) -> Configuration {
+        let asked = Configuration::load(&channel.asked).unwrap_or_default();
+        if channel.closed.load(Acquire) != 0 {
+            return Configuration { handler: Handler::Null, ..asked };
+        }
+        match ruling {
+            0 => asked,
+            ruling => asked.with(Wish::load(&self.rulings[usize::from(ruling)])),
+        }
     }
 
     /// What is in force for a channel has changed: the fast path is told, and the collector.
@@ -73,14 +99,63 @@ impl Process {
         self.changes.fetch_add(1, Release);
     }
 
-    /// Tells the fast path what is in force.
+    /// Tells the fast path of every thread what is in force.
     pub fn renew(&self, id: ChannelId) {
-        let is_on = self.is_on.load(Relaxed) != 0;
-        let mode = match self.channels.get(id as usize) {
-            Some(channel) if is_on => Configuration::of(channel).mode(self.has_inline_clock()),
-            _ => crate::layout::mode::NULL,
-        };
-        self.modes[usize::from(id)].store(mode, Relaxed);
+        let Some(threaded) = self.threaded.get(usize::from(id)) else { return };
+        self.tell(&self.modes[usize::from(id)], || match threaded.load(Relaxed) {
+            0 => self.mode(self.configuration(id)),
+            _ if self.is_on.load(Relaxed) == 0 => mode::NULL,
+            _ => mode::OUT_OF_LINE,
+        });
+        // A thread that begins now either sees the channel or is seen here.
+        fence(SeqCst);
+        let used = self.rings_used.load(Acquire) as usize;
+        for table in &self.tables[..used.min(MOST_RINGS)] {
+            self.renew_in(table, id);
+        }
+    }
+
+    /// The same for one thread.
+    pub fn renew_in(&self, table: &Table, id: ChannelId) {
+        self.tell(&table.modes[usize::from(id)], || self.mode(self.configuration_in(table, id)));
+    }
+
+    /// The owner and the collector may do so at once: who is last looks again.
+    fn tell(&self, place: &AtomicU8, mode: impl Fn() -> u8) {
+        loop {
+            let is = mode();
+            place.store(is, SeqCst);
+            fence(SeqCst);
+            if mode() == is {
+                return;
+            }
+        }
+    }
+
+    fn mode(&self, configuration: Configuration) -> u8 {
+        match self.is_on.load(Relaxed) {
+            0 => mode::NULL,
+            _ => configuration.mode(self.has_inline_clock()),
+        }
+    }
+
+    /// A thread begins to write to a ring: what rules say of the one before is forgotten.
+    pub fn begin_table(&self, place: usize) -> &Table {
+        let table = &self.tables[place];
+        fence(SeqCst);
+        let used = (self.channels_used.load(Acquire) as usize).min(CHANNELS);
+        for id in 0..used {
+            loop {
+                let ruling = self.ruled[id].load(Relaxed);
+                table.ruled[id].store(ruling, SeqCst);
+                fence(SeqCst);
+                if self.ruled[id].load(Relaxed) == ruling {
+                    break;
+                }
+            }
+            self.renew_in(table, id as ChannelId);
+        }
+        table
     }
 
     /// Whether times are those of the unfenced tick counter, which the fast path reads.
@@ -97,6 +172,9 @@ impl Process {
             self.channels_used.store(u32::from(id), Relaxed);
             let asked = Configuration::load(&channel.asked);
             self.open(&name[..length], channel.tid.load(Relaxed), asked);
+            if channel.closed.load(Relaxed) != 0 {
+                self.close(id);
+            }
         }
     }
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What happens to the events of a channel, as two words.
 
-use crate::layout::{Channel, mode};
+use crate::layout::mode;
 use core::sync::atomic::AtomicU64;
 use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
@@ -18,6 +18,14 @@ pub enum Handler {
     Downsample = 3,
     /// Into the ring if the payload modulo `b`, a power of two, is less than `a`.
     XOfY = 4,
+    /// The first into the ring, the last when the channel is closed or the process ends.
+    FirstLast = 6,
+    /// Of every `a` events the one in the middle by time.
+    Median = 7,
+    /// Counted; with the first event after each period, the number so far into the ring.
+    PeriodicCounter = 8,
+    /// Counted; the collector writes the number so far once a period.
+    FastPeriodicCounter = 9,
 }
 
 /// What is done on a full ring.
@@ -44,6 +52,35 @@ pub enum Codec {
     Lzo1x = 4,
 }
 
+impl Handler {
+    pub const ALL: &[(&str, Self)] = &[
+        ("null", Self::Null),
+        ("buffered", Self::Buffered),
+        ("downsample", Self::Downsample),
+        ("x-of-y", Self::XOfY),
+        ("first-last", Self::FirstLast),
+        ("median", Self::Median),
+        ("periodic-counter", Self::PeriodicCounter),
+        ("fast-periodic-counter", Self::FastPeriodicCounter),
+    ];
+
+    /// What `a` and `b` are where neither is said: Cloudprofiler's numbers.
+    pub const fn defaults(self) -> [u32; 2] {
+        match self {
+            Self::Downsample => [10, 0],
+            Self::XOfY => [100, 16_384],
+            Self::Median => [1000, 0],
+            Self::PeriodicCounter | Self::FastPeriodicCounter => [10_000_000, 0],
+            _ => [0, 0],
+        }
+    }
+}
+
+impl Policy {
+    pub const ALL: &[(&str, Self)] =
+        &[("drop", Self::Drop), ("wait", Self::Wait), ("overwrite", Self::Overwrite)];
+}
+
 impl Codec {
     pub const ALL: &[(&str, Self)] =
         &[("none", Self::None), ("zstd", Self::Zstd), ("lz4", Self::Lz4), ("lzo1x", Self::Lzo1x)];
@@ -54,21 +91,7 @@ impl Codec {
     }
 }
 
-impl Handler {
-    pub const ALL: &[(&str, Self)] = &[
-        ("null", Self::Null),
-        ("buffered", Self::Buffered),
-        ("downsample", Self::Downsample),
-        ("x-of-y", Self::XOfY),
-    ];
-}
-
-impl Policy {
-    pub const ALL: &[(&str, Self)] =
-        &[("drop", Self::Drop), ("wait", Self::Wait), ("overwrite", Self::Overwrite)];
-}
-
-/// All of it.
+/// All of it. A time in nanoseconds has its lower half in `a`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Configuration {
     pub handler: Handler,
@@ -81,28 +104,34 @@ pub struct Configuration {
 
 impl Configuration {
     pub fn store(self, words: &[AtomicU64; 2]) {
-        words[1].store(u64::from(self.a) | u64::from(self.b) << 32, Relaxed);
-        let codec = self.codec.map_or(0, |codec| codec as u8);
-        let first = [self.handler as u8, self.policy as u8, codec, 1, 0, 0, 0, 0];
-        words[0].store(u64::from_le_bytes(first), Release);
+        let Self { handler, policy, codec, a, b } = self;
+        let wish = Wish { handler: Some((handler, a, b)), policy: Some(policy), codec };
+        wish.store(words);
     }
 
     /// `None` where nothing was stored, or nothing that makes sense.
     pub fn load(words: &[AtomicU64; 2]) -> Option<Self> {
-        let first = words[0].load(Acquire).to_le_bytes();
-        let second = words[1].load(Relaxed);
-        Some(Self {
-            handler: named(Handler::ALL, |handler| *handler as u8 == first[0])?,
-            policy: named(Policy::ALL, |policy| *policy as u8 == first[1])?,
-            codec: Codec::numbered(first[2].into()),
-            a: second as u32,
-            b: (second >> 32) as u32,
-        })
+        let wish = Wish::load(words);
+        let (handler, a, b) = wish.handler?;
+        Some(Self { handler, policy: wish.policy?, codec: wish.codec, a, b })
     }
 
-    /// What is in force for a channel.
-    pub fn of(channel: &Channel) -> Self {
-        Self::load(&channel.asked).unwrap_or_default()
+    /// With its handler's numbers where none are said.
+    pub fn or_defaults(self) -> Self {
+        match (self.a, self.b) {
+            (0, 0) => {
+                let [a, b] = self.handler.defaults();
+                Self { a, b, ..self }
+            }
+            _ => self,
+        }
+    }
+
+    /// This, but for what the wish says.
+    pub fn with(self, wish: Wish) -> Self {
+        let (handler, a, b) = wish.handler.unwrap_or((self.handler, self.a, self.b));
+        let policy = wish.policy.unwrap_or(self.policy);
+        Self { handler, policy, codec: wish.codec.or(self.codec), a, b }
     }
 
     /// What the fast path does, where it may read the ticks itself.
@@ -113,8 +142,81 @@ impl Configuration {
             _ => mode::OUT_OF_LINE,
         }
     }
+
+    /// A period in nanoseconds.
+    pub fn period_ns(self) -> u64 {
+        u64::from(self.a) | u64::from(self.b) << 32
+    }
+}
+
+/// What a rule says of a channel; of what is `None` it says nothing.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Wish {
+    pub handler: Option<(Handler, u32, u32)>,
+    pub policy: Option<Policy>,
+    pub codec: Option<Codec>,
+}
+
+impl Wish {
+    pub fn store(self, words: &[AtomicU64; 2]) {
+        let (handler, a, b) = self.handler.map_or((0, 0, 0), |(is, a, b)| (is as u8, a, b));
+        let policy = self.policy.map_or(0, |policy| policy as u8);
+        let codec = self.codec.map_or(0, |codec| codec as u8);
+        words[1].store(u64::from(a) | u64::from(b) << 32, Relaxed);
+        let first = [handler, policy, codec, 1, 0, 0, 0, 0];
+        words[0].store(u64::from_le_bytes(first), Release);
+    }
+
+    /// Nothing where nothing was stored, or nothing that makes sense.
+    pub fn load(words: &[AtomicU64; 2]) -> Self {
+        let first = words[0].load(Acquire).to_le_bytes();
+        let second = words[1].load(Relaxed);
+        let handler = named(Handler::ALL, |handler| *handler as u8 == first[0]);
+        Self {
+            handler: handler.map(|handler| (handler, second as u32, (second >> 32) as u32)),
+            policy: named(Policy::ALL, |policy| *policy as u8 == first[1]),
+            codec: Codec::numbered(first[2].into()),
+        }
+    }
 }
 
 fn named<T: Copy>(all: &[(&str, T)], is: impl Fn(&T) -> bool) -> Option<T> {
     all.iter().map(|(_, one)| *one).find(is)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_stored_is_loaded() {
+        let words = [const { AtomicU64::new(0) }; 2];
+        assert_eq!(Configuration::load(&words), None);
+        assert_eq!(Wish::load(&words), Wish::default());
+        for (_, handler) in Handler::ALL {
+            let all = Configuration {
+                handler: *handler,
+                policy: Policy::Overwrite,
+                codec: Some(Codec::Lzo1x),
+                a: u32::MAX,
+                b: 7,
+            };
+            all.store(&words);
+            assert_eq!(Configuration::load(&words), Some(all));
+        }
+        words[0].store(0x0101_0200 | 99, Relaxed);
+        assert_eq!(Configuration::load(&words), None, "there is no handler 99");
+    }
+
+    #[test]
+    fn a_rule_changes_what_it_speaks_of() {
+        let asked = Configuration { handler: Handler::XOfY, a: 3, b: 8, ..Default::default() };
+        let words = [const { AtomicU64::new(0) }; 2];
+        Wish { policy: Some(Policy::Wait), ..Wish::default() }.store(&words);
+        let is = asked.with(Wish::load(&words));
+        assert_eq!(is, Configuration { policy: Policy::Wait, ..asked });
+        Wish { handler: Some((Handler::Median, 9, 0)), ..Wish::default() }.store(&words);
+        let is = is.with(Wish::load(&words));
+        assert_eq!((is.handler, is.policy, is.a, is.b), (Handler::Median, Policy::Wait, 9, 0));
+    }
 }

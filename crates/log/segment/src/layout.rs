@@ -7,13 +7,19 @@ use tare_shm::{Bell, Indices, header};
 pub const KIND: u32 = header::kind::LOG;
 
 /// To be raised with any change of what follows, in `include/tare_log.h` too.
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 2;
 
 /// Channels of one process. Nearly all of their memory is never touched.
 pub const CHANNELS: usize = 1 << 14;
 
 /// Bytes for all names of channels together.
 pub const NAMES: usize = 1 << 22;
+
+/// What rules from outside can ask for at the same time; the first is for nothing.
+pub const RULINGS: usize = 256;
+
+/// Words for what handlers keep between events, of all channels together.
+pub const STATES: usize = 1 << 22;
 
 /// Bytes of a ring, and how many of a process.
 pub const SMALLEST_RING: usize = 1 << 16;
@@ -44,18 +50,50 @@ pub struct Process {
     pub is_on: AtomicU32,
     /// Events that found no free ring.
     pub unserved: AtomicU64,
-    _threads: [AtomicU64; 12],
+    /// Words of `states` in use.
+    pub states_used: AtomicU64,
+    _threads: [AtomicU64; 11],
     /// Rung by threads when a ring is filled so far that it should be emptied.
     pub bell: Bell,
-    _collector: [AtomicU32; 31],
+    /// Written by the collector: see `rules`.
+    pub rules: AtomicU32,
+    /// The changes of channels that rules were applied after.
+    pub ruled_changes: AtomicU32,
+    _collector: [AtomicU32; 29],
     /// The collector's socket that the program was told of, ended with 0; empty for none.
     /// Written before anyone else sees the segment.
     pub socket: [AtomicU8; 128],
     _reserved: [AtomicU64; 448],
-    /// By channel: what the fast path does with an event.
+    /// By channel: what the fast path does with an event, in threads of which no rule speaks.
     pub modes: [AtomicU8; 1 << ChannelId::BITS],
     pub channels: [Channel; CHANNELS],
     pub names: [AtomicU8; NAMES],
+    /// Written by the collector: what rules ask for, see `Wish`.
+    pub rulings: [[AtomicU64; 2]; RULINGS],
+    /// By channel: which of them holds, in threads of which no rule speaks.
+    pub ruled: [AtomicU8; CHANNELS],
+    /// By channel: 1 where rules speak of threads. Who looks only at `modes` leaves its events
+    /// to the library.
+    pub threaded: [AtomicU8; CHANNELS],
+    /// By ring: what holds for the thread that writes to it.
+    pub tables: [Table; MOST_RINGS],
+    /// What handlers keep between events.
+    pub states: [AtomicU64; STATES],
+}
+
+/// What is done with events of one thread, by channel.
+#[repr(C, align(4096))]
+pub struct Table {
+    pub modes: [AtomicU8; 1 << ChannelId::BITS],
+    pub ruled: [AtomicU8; CHANNELS],
+}
+
+/// Bits of `Process::rules`.
+pub mod rules {
+    /// The collector has rules: a channel that is opened waits until they were applied.
+    pub const ANY: u32 = 1;
+    /// Some speak of threads: one that begins waits, too.
+    pub const OF_THREADS: u32 = 2;
 }
 
 /// One moment by all clocks, as in `tare_clock::Snapshot`.
@@ -93,12 +131,23 @@ pub struct Channel {
     pub name_length: AtomicU32,
     /// What the program asked for, see `Configuration`; 0 is nothing.
     pub asked: [AtomicU64; 2],
-    _padding: [AtomicU64; 12],
-    /// Events lost to a full ring.
+    /// 1 while the program has closed it.
+    pub closed: AtomicU32,
+    _padding: [AtomicU32; 23],
+    /// Events lost to a full ring, and by handlers.
     pub lost: AtomicU64,
-    /// Events that a handler has counted.
+    /// Events that downsampling has counted.
     pub count: AtomicU64,
-    _counts: [AtomicU64; 14],
+    /// The same of first-last, and 1 + where in `states` the last ones are.
+    pub seen: AtomicU64,
+    pub last_at: AtomicU64,
+    /// Of counters: events so far, when the period began and how long it is, and the number that
+    /// was last written.
+    pub counted: AtomicU64,
+    pub period_began: AtomicU64,
+    pub period_ticks: AtomicU64,
+    pub counter_told: AtomicU64,
+    _counts: [AtomicU64; 8],
 }
 
 /// What stands before the words of a ring.
@@ -114,7 +163,11 @@ pub struct RingHead {
     /// Times of the first and the last event lost since the newest record of a loss.
     pub lost_first: AtomicU64,
     pub lost_last: AtomicU64,
-    _threads: [AtomicU64; 11],
+    /// The name of the thread that writes.
+    pub owner_name: [AtomicU64; 2],
+    /// Threads that have begun to write to the ring.
+    pub begun: AtomicU32,
+    _threads: [AtomicU32; 17],
     /// Written by the collector: events lost that it has told of, with those that it had read
     /// already when a thread overwrote them.
     pub told: AtomicU64,
@@ -122,6 +175,8 @@ pub struct RingHead {
     /// then. Who takes over makes a block that ends there, too, so that readers know it again.
     pub writing_to: AtomicU64,
     pub writing_told: AtomicU64,
+    /// The number of the thread, as `begun` counts, that rules were applied to.
+    pub ruled_thread: AtomicU32,
 }
 
 /// Where ring `place` begins in a segment whose rings have so many words.
@@ -138,12 +193,15 @@ const _: () = {
     assert!(offset_of!(Process, ring_words) == 64);
     assert!(offset_of!(Process, state) == 128);
     assert!(offset_of!(Process, bell) == 256);
+    assert!(offset_of!(Process, rules) == 260);
     assert!(offset_of!(Process, socket) == 384);
     assert!(offset_of!(Process, modes) == 4096);
     assert!(offset_of!(Process, channels) == 4096 + (1 << 16));
     assert!(size_of::<Process>().is_multiple_of(4096));
     assert!(size_of::<Channel>() == 256);
     assert!(offset_of!(Channel, lost) == 128);
+    assert!(offset_of!(Process, rulings).is_multiple_of(4096));
+    assert!(offset_of!(Process, tables).is_multiple_of(4096));
     assert!(offset_of!(RingHead, owner) == 256);
     assert!(offset_of!(RingHead, told) == 384);
     assert!(offset_of!(RingHead, writing_to) == 392);
@@ -177,11 +235,14 @@ mod tests {
     fn the_c_header_has_the_same_offsets() {
         let ours = offsets! {
             "tare_shm_header" Header: magic version kind size owner_start owner_pid,
-            "tare_log_process_channel" Channel: opened tid name_at name_length asked lost count,
+            "tare_log_process_channel" Channel: opened tid name_at name_length asked closed lost count
+                seen last_at counted period_began period_ticks counter_told,
+            "tare_log_table" Table: modes ruled,
             "tare_log_process" Process: ring_words rings clock first state rings_used
-                channels_used changes names_used is_on unserved bell socket modes channels names,
+                channels_used changes names_used is_on unserved states_used bell rules ruled_changes
+                socket modes channels names rulings ruled threaded tables states,
             "tare_log_ring" RingHead: indices owner oldest_tid oldest_name lost_first lost_last
-                told writing_to writing_told
+                owner_name begun told writing_to writing_told ruled_thread
         };
         let theirs = lines("TARE_SHM_AT(");
         let theirs = theirs.iter().filter(|words| words[0] != "tare_shm_ring").map(|words| {
@@ -197,6 +258,7 @@ mod tests {
             ("tare_shm_header", size_of::<Header>()),
             ("tare_shm_ring", size_of::<Indices>()),
             ("tare_log_process_channel", size_of::<Channel>()),
+            ("tare_log_table", size_of::<Table>()),
             ("tare_log_process", size_of::<Process>()),
             ("tare_log_ring", size_of::<RingHead>()),
         ];
@@ -210,6 +272,9 @@ mod tests {
             ("TARE_LOG_VERSION", VERSION as usize),
             ("TARE_LOG_CHANNELS", CHANNELS),
             ("TARE_LOG_NAMES", NAMES),
+            ("TARE_LOG_RULINGS", RULINGS),
+            ("TARE_LOG_RINGS", MOST_RINGS),
+            ("TARE_LOG_STATES", STATES),
         ] {
             assert_eq!(number(name), Some(&*std::format!("{ours}")), "{name}");
         }

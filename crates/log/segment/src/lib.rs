@@ -6,11 +6,13 @@
 
 mod channels;
 mod configuration;
+mod last;
 pub mod layout;
 pub mod record;
 mod writer;
 
-pub use configuration::{Codec, Configuration, Handler, Policy};
-pub use layout::{Channel, Process, RingHead};
+pub use configuration::{Codec, Configuration, Handler, Policy, Wish};
+pub use last::Noted;
+pub use layout::{Channel, Process, RingHead, Table};
 pub use record::{ChannelId, Record, Records};
 pub use writer::Writer;

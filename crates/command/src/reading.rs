@@ -2,9 +2,9 @@
 //! TOML read key by key, so that every error can say its line, key, what was found and
 //! what was expected.
 
+use crate::Failure;
 use std::fmt::Display;
 use std::ops::Range;
-use tare_command::Failure;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
@@ -47,6 +47,14 @@ impl<'d> Node<'d> {
 
     pub fn boolean(&self) -> Result<bool, Failure> {
         self.value.as_bool().ok_or_else(|| self.refuse("true or false"))
+    }
+
+    /// A whole number in these bounds.
+    pub fn integer(&self, least: u32, most: u32) -> Result<u32, Failure> {
+        let expected = || self.refuse(format_args!("a number from {least} to {most}"));
+        let DeValue::Integer(number) = self.value else { return Err(expected()) };
+        let number = u32::from_str_radix(number.as_str(), number.radix()).ok();
+        number.filter(|number| (least..=most).contains(number)).ok_or_else(expected)
     }
 
     pub fn choice<T: Copy>(&self, choices: &[(&str, T)]) -> Result<T, Failure> {
@@ -95,7 +103,7 @@ impl<'d> Node<'d> {
         }
     }
 
-    fn get(&self, key: &str) -> Result<Option<Node<'d>>, Failure> {
+    pub fn get(&self, key: &str) -> Result<Option<Node<'d>>, Failure> {
         let entry = self.table()?.iter().find(|(name, _)| name.get_ref() == key);
         Ok(entry.map(|(_, value)| self.child(self.join(key), value)))
     }

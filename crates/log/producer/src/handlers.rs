@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What is done with an event that is not simply written into the ring.
+
+use crate::claim;
+use crate::event::{Payload, Scene, record};
+use crate::median::{self, Step};
+use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed};
+use tare_clock::{Rate, Snapshot, ticks};
+use tare_log_segment::Handler;
+use tare_log_segment::record::{LONGEST, thread_record, wide_words};
+
+/// Does what is in force for the channel.
+pub fn handle(scene: Scene<'_>, payload: Payload<'_>) {
+    let (a, b) = (u64::from(scene.configuration.a), u64::from(scene.configuration.b));
+    match scene.configuration.handler {
+        Handler::Null => {}
+        Handler::Buffered => scene.put(ticks(), payload),
+        Handler::Downsample => {
+            let count = scene.channel.count.fetch_add(1, Relaxed);
+            if count.checked_rem(a).is_none_or(|rest| rest == 0) {
+                scene.put(ticks(), payload);
+            }
+        }
+        Handler::XOfY => {
+            if payload.number() as u64 & b.saturating_sub(1) < a {
+                scene.put(ticks(), payload);
+            }
+        }
+        Handler::FirstLast => first_last(&scene, payload),
+        Handler::Median => median(&scene, payload),
+        Handler::PeriodicCounter => periodic_counter(&scene),
+        Handler::FastPeriodicCounter => {
+            scene.channel.counted.fetch_add(1, Relaxed);
+        }
+    }
+}
+
+fn first_last(scene: &Scene<'_>, payload: Payload<'_>) {
+    let now = ticks();
+    let before = scene.channel.seen.fetch_add(1, Relaxed);
+    if before == 0 {
+        return scene.put(now, payload);
+    }
+    let mut words = [0; wide_words(LONGEST)];
+    let record = record(&mut words, now, scene.id, payload);
+    let is_noted = scene.process.last(scene.channel).is_some_and(|last| {
+        let (tid, name) = whose(scene);
+        last.note(before, tid, name, record)
+    });
+    if !is_noted {
+        scene.lose(now);
+    }
+}
+
+fn median(scene: &Scene<'_>, payload: Payload<'_>) {
+    let now = ticks();
+    let tid = scene.writer.ring().map_or(0, |ring| claim::tid(ring.owner.load(Relaxed)));
+    let event = (now, payload.number());
+    match median::add(scene.region, scene.id, scene.configuration.a, event, tid) {
+        Step::Waits => {}
+        Step::Complete((ticks, number)) => scene.put(ticks, Payload::Number(number)),
+        Step::Lost => scene.lose(now),
+    }
+}
+
+fn periodic_counter(scene: &Scene<'_>) {
+    let channel = scene.channel;
+    let count = 1 + channel.counted.fetch_add(1, Relaxed);
+    let now = ticks();
+    let began = channel.period_began.load(Acquire);
+    let is_over = now.wrapping_sub(began) as i64 >= channel.period_ticks.load(Relaxed) as i64;
+    if began != 0 && !is_over {
+        return;
+    }
+    // Of several threads one begins the next period.
+    if channel.period_began.compare_exchange(began, now, AcqRel, Relaxed).is_err() {
+        return;
+    }
+    channel.period_ticks.store(period(scene), Relaxed);
+    if began != 0 {
+        channel.counter_told.store(count, Relaxed);
+        scene.put(now, Payload::Number(count as i64));
+    }
+}
+
+/// The period that is asked for, in ticks as long as they have been since the process began
+/// to log.
+fn period(scene: &Scene<'_>) -> u64 {
+    let reading = &scene.process.first;
+    let first = Snapshot {
+        ticks: reading.ticks.load(Relaxed),
+        monotonic_ns: reading.monotonic_ns.load(Relaxed) as i64,
+        realtime_ns: reading.realtime_ns.load(Relaxed) as i64,
+        width: reading.width.load(Relaxed),
+    };
+    let rate = Rate::between(&first, &Snapshot::take());
+    rate.map_or(0, |rate| rate.ticks(scene.configuration.period_ns()))
+}
+
+/// The channel is closed: writes what its handler has kept back.
+pub fn close(scene: &Scene<'_>) {
+    let counted = scene.channel.counted.load(Relaxed);
+    if scene.channel.counter_told.swap(counted, Relaxed) != counted {
+        scene.put(ticks(), Payload::Number(counted as i64));
+    }
+    if let Some(noted) = scene.process.noted(scene.channel) {
+        let (tid, name) = whose(scene);
+        let is_others = tid != noted.tid;
+        if is_others {
+            scene.push(&thread_record(ticks(), noted.tid, noted.name));
+        }
+        scene.push(noted.record());
+        if is_others {
+            scene.push(&thread_record(ticks(), tid, name));
+        }
+        if let Some(last) = scene.process.last(scene.channel) {
+            last.clear();
+        }
+    }
+    scene.channel.seen.store(0, Relaxed);
+}
+
+/// The thread whose event it is, and its name.
+fn whose(scene: &Scene<'_>) -> (u32, [u64; 2]) {
+    if let Some(author) = scene.author.get() {
+        return (author.number, author.name);
+    }
+    scene.writer.ring().map_or((0, [0; 2]), |ring| {
+        let name = ring.owner_name.each_ref().map(|half| half.load(Relaxed));
+        (claim::tid(ring.owner.load(Relaxed)), name)
+    })
+}

@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The events of a channel among which the median is looked for. They are this process's alone:
+//! what is not complete when it ends is no median.
+
+use crate::attach::pause;
+use crate::claim::is_alive;
+use crate::region::{Region, map_private, unmap};
+use core::ptr;
+use core::slice;
+use core::sync::atomic::AtomicU32;
+use core::sync::atomic::Ordering::{AcqRel, Acquire, Release};
+use tare_log_segment::ChannelId;
+
+/// Of so many events at most.
+const MOST: usize = 1 << 16;
+
+/// What stands before the events.
+#[repr(C, align(16))]
+pub struct Window {
+    /// The thread that is at it.
+    holder: AtomicU32,
+    capacity: u32,
+    filled: u64,
+}
+
+/// Time and payload.
+type Event = (u64, i64);
+
+/// What becomes of an event.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Step {
+    Waits,
+    /// Of the last `n` events, this is the median.
+    Complete(Event),
+    /// There is no memory, or a signal handler has interrupted another event of the channel.
+    Lost,
+}
+
+/// Adds an event of thread `tid`.
+pub fn add(region: &Region, channel: ChannelId, n: u32, event: Event, tid: u32) -> Step {
+    let n = (n as usize).clamp(1, MOST);
+    let Some(window) = window(region, channel, n) else { return Step::Lost };
+    // SAFETY: mapped with its events, and never unmapped.
+    let holder = unsafe { &(*window).holder };
+    if !hold(holder, tid) {
+        return Step::Lost;
+    }
+    // SAFETY: whoever holds it is alone with the rest, until the store below.
+    let step = unsafe {
+        let capacity = (*window).capacity as usize;
+        let events = slice::from_raw_parts_mut(window.add(1).cast::<Event>(), capacity);
+        put(events, &mut (*window).filled, n, event)
+    };
+    holder.store(0, Release);
+    step
+}
+
+fn put(events: &mut [Event], filled: &mut u64, n: usize, event: Event) -> Step {
+    let place = (*filled as usize).min(n - 1).min(events.len() - 1);
+    events[place] = event;
+    *filled = place as u64 + 1;
+    if place + 1 < n {
+        return Step::Waits;
+    }
+    *filled = 0;
+    let (_, middle, _) = events[..=place].select_nth_unstable(n / 2);
+    Step::Complete(*middle)
+}
+
+/// `false` where the own thread is at it already, which a signal handler has interrupted.
+fn hold(holder: &AtomicU32, tid: u32) -> bool {
+    const PATIENCE: u32 = 1000;
+    let mut tries = 0;
+    while let Err(other) = holder.compare_exchange(0, tid, AcqRel, Acquire) {
+        tries += 1;
+        if other == tid {
+            return false;
+        }
+        if tries % PATIENCE == 0 && !is_alive(other) {
+            let _ = holder.compare_exchange(other, 0, AcqRel, Acquire);
+        }
+        pause();
+    }
+    true
+}
+
+/// That of the channel, with room for `n` events.
+fn window(region: &Region, channel: ChannelId, n: usize) -> Option<*mut Window> {
+    let place = region.medians.get(usize::from(channel))?;
+    let known = place.load(Acquire);
+    // SAFETY: null, or mapped for ever; the capacity is never changed.
+    if !known.is_null() && unsafe { (*known).capacity } as usize >= n {
+        return Some(known);
+    }
+    let length = size_of::<Window>() + n * size_of::<Event>();
+    let fresh: *mut Window = map_private(length).ok()?.cast();
+    // SAFETY: just mapped, for us alone, and aligned to a page.
+    unsafe { (*fresh).capacity = n as u32 };
+    match place.compare_exchange(known, fresh, AcqRel, Acquire) {
+        // The smaller one stays mapped: another thread may be at it.
+        Ok(_) => Some(fresh),
+        Err(other) => {
+            // SAFETY: nobody else ever had it.
+            unsafe { unmap(fresh.cast(), length) };
+            ptr::NonNull::new(other).map(ptr::NonNull::as_ptr)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    extern crate std;
+    use super::*;
+    use std::vec;
+
+    #[test]
+    fn the_event_in_the_middle_by_time_is_the_median() {
+        let mut events = vec![(0, 0); 5];
+        let mut filled = 0;
+        let mut add = |n, time| put(&mut events, &mut filled, n, (time, -(time as i64)));
+        for time in [5, 1, 4, 2] {
+            assert_eq!(add(5, time), Step::Waits);
+        }
+        assert_eq!(add(5, 3), Step::Complete((3, -3)));
+        assert_eq!(add(2, 9), Step::Waits);
+        assert_eq!(add(2, 8), Step::Complete((9, -9)), "the later of the two in the middle");
+        assert_eq!(add(1, 7), Step::Complete((7, -7)));
+        for time in [1, 2, 3] {
+            assert_eq!(add(5, time), Step::Waits);
+        }
+        assert_eq!(add(2, 4), Step::Complete((4, -4)), "a rule has asked for fewer meanwhile");
+    }
+
+    #[test]
+    fn who_is_at_it_is_not_let_in_again() {
+        let holder = AtomicU32::new(0);
+        assert!(hold(&holder, 7));
+        assert!(!hold(&holder, 7));
+    }
+}
