@@ -84,8 +84,10 @@ def test_files_are_named_by_address_process_thread_number_and_format(files: File
         (8, "a", "tenth", pid),
         (9, "b", "some of many", pid),
         (10, "b", "none", pid),
-        (11, "a", "ascii", other),
-        (12, "b", "a_b", other),
+        (11, "a", "ends", pid),
+        (12, "b", "middle", pid),
+        (13, "a", "ascii", other),
+        (14, "b", "a_b", other),
     ]
     assert len(list(files.folder.iterdir())) == len(found)
 
@@ -159,7 +161,11 @@ def test_handlers_leave_out_what_they_leave_out_there(files: Files) -> None:
     some = [record[0] for record in struct.iter_unpack("<qqqQq", files.of("b", "some of many"))]
     assert some == [number for number in range(3000) if number & 1023 < 3]
     assert files.of("b", "none") == b""
-    again = next(path for path in files.folder.iterdir() if ":ch11:a:" in path.name)
+    ends = [line.split(b", ") for line in files.of("a", "ends").splitlines()]
+    assert [(int(line[0]), len(line)) for line in ends] == [(0, 4), (2999, 4)]
+    middle = [record[0] for record in struct.iter_unpack("<qqqQq", files.of("b", "middle"))]
+    assert middle == list(range(2, 3000, 5))
+    again = next(path for path in files.folder.iterdir() if ":ch13:a:" in path.name)
     assert again.read_text().startswith("7, ")
     assert [record[0] for record in struct.iter_unpack("<qqqQq", files.of("b", "a_b"))] == [8]
 

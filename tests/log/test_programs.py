@@ -83,7 +83,7 @@ def test_short_threads_share_rings(compiled: Compiled, tmp_path: Path) -> None:
     assert (totals["lost"], totals["unserved"]) == (0, 0)
 
 
-@pytest.mark.parametrize(("limit_mb", "kept"), [(100, 10), (10, 0)])
+@pytest.mark.parametrize(("limit_mb", "kept"), [(200, 10), (10, 0)])
 def test_a_limit_of_file_sizes_makes_rings_smaller_or_is_told(
     compiled: Compiled, tmp_path: Path, limit_mb: int, kept: int
 ) -> None:

@@ -7,4 +7,4 @@ mod snapshot;
 mod ticks;
 
 pub use snapshot::{Rate, Snapshot};
-pub use ticks::{is_invariant, ticks};
+pub use ticks::{is_invariant, ordered_ticks, ticks};

@@ -20,6 +20,21 @@ pub fn ticks() -> u64 {
     }
 }
 
+/// The tick counter when all that was read before had been read.
+pub fn ordered_ticks() -> u64 {
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: every x86-64 processor has it.
+    unsafe {
+        core::arch::x86_64::_mm_lfence();
+    }
+    #[cfg(target_arch = "aarch64")]
+    // SAFETY: it changes nothing.
+    unsafe {
+        core::arch::asm!("isb", options(nostack, preserves_flags));
+    }
+    ticks()
+}
+
 /// Whether the counter runs at one rate on all processors, whatever they do
 /// (Intel SDM volume 3, 19.17.1: CPUID 80000007H, EDX bit 8; on aarch64 always).
 pub fn is_invariant() -> bool {

@@ -21,6 +21,10 @@ int main(int, char **words) {
     int64_t tenth = openChannel("tenth", ASCII, DOWNSAMPLE);
     int64_t some = openChannel("some of many", BINARY, XOY);
     int64_t none = openChannel("none", BINARY, NULLH);
+    int64_t ends = openChannel("ends", ASCII, FIRSTLAST);
+    int64_t middle = openChannel("middle", BINARY, MEDIAN);
+    if (parameterizeChannel(middle, 0, 5))
+        return 1;
     printf("%d", isOpen(tenth));
     printf(" %d", parameterizeChannel(some, 0, 3));
     printf(" %d", parameterizeChannel(some, 1, std::string("1KiB")));
@@ -28,8 +32,11 @@ int main(int, char **words) {
         logTS(tenth, tuple);
         logTS(some, tuple);
         logTS(none, tuple);
+        logTS(ends, tuple);
+        logTS(middle, tuple);
     }
     logTS(tenth, -1);
+    closeChannel(ends);
     logTS(tenth, 4000);
     printf(" %d", isOpen(tenth));
     printf(" %d", parameterizeChannel(some, 1, 1000));

@@ -3,7 +3,7 @@
 
 use std::sync::atomic::Ordering::{Acquire, Relaxed};
 use std::time::{Duration, Instant};
-use tare_clock::ticks;
+use tare_clock::ordered_ticks;
 use tare_log_segment::record::{number_tag, short_tag, thread_record};
 use tare_log_segment::{Channel, ChannelId, Configuration, Handler, Noted, Process};
 
@@ -61,7 +61,7 @@ fn count(process: &Process, id: ChannelId, words: &mut Vec<u64>) -> Option<(Chan
     if counted == channel.counter_told.load(Relaxed) {
         return None;
     }
-    words.push(ticks());
+    words.push(ordered_ticks());
     match short_tag(id, counted as i64) {
         Some(tag) => words.push(tag),
         None => words.extend([number_tag(id), counted, 0]),

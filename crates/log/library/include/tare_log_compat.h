@@ -92,6 +92,21 @@ inline tare_log_options options_of(log_format format, handler_type handler) {
     case NULLH:
         options.handler = TARE_LOG_NULL;
         break;
+    case FIRSTLAST:
+        options.handler = TARE_LOG_FIRST_LAST;
+        break;
+    case MEDIAN:
+        options.handler = TARE_LOG_MEDIAN;
+        options.a = 1000;
+        break;
+    case PERIODICCOUNTER:
+        options.handler = TARE_LOG_PERIODIC_COUNTER;
+        options.a = 10000000;
+        break;
+    case FASTPERIODICCOUNTER:
+        options.handler = TARE_LOG_FAST_PERIODIC_COUNTER;
+        options.a = 10000000;
+        break;
     case DOWNSAMPLE:
         options.handler = TARE_LOG_DOWNSAMPLE;
         options.a = 10;
@@ -123,11 +138,16 @@ inline bool is_power_of_two(int64_t number) { return number > 0 && (number & (nu
 
 /* Whether the handler takes this parameter. */
 inline bool parameterize(opened &channel, int32_t argument, int64_t value) {
-    if (value < 0 || value > UINT32_MAX)
+    if (value < 0)
         return false;
     const uint32_t number = static_cast<uint32_t>(value);
     tare_log_options &options = channel.options;
-    if (channel.handler == DOWNSAMPLE && argument == 0 && number >= 1) {
+    if ((channel.handler == PERIODICCOUNTER || channel.handler == FASTPERIODICCOUNTER) && argument == 0 && value >= 1) {
+        options.a = number;
+        options.b = static_cast<uint32_t>(value >> 32);
+    } else if (value > UINT32_MAX) {
+        return false;
+    } else if ((channel.handler == DOWNSAMPLE || channel.handler == MEDIAN) && argument == 0 && number >= 1) {
         options.a = number;
     } else if (channel.handler == XOY && argument == 0) {
         options.a = number;
