@@ -85,7 +85,7 @@ java: environment ## compile what runs in a JVM, where there is a JDK and Maven
 	@$(PYTHON) hatch_build.py java
 
 .PHONY: busy
-busy: ## compile services/busy, a service with a known busy-wait and a known number of events
+busy: native ## compile services/busy, a service with a known busy-wait and a known number of events
 	@mkdir -p services/busy/target
 	@cc -O2 -Wall -Wextra -Werror -Ipython/tare/_native/include \
 	    -o services/busy/target/busy services/busy/busy.c python/tare/_native/lib/libtare_log.a

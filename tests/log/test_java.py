@@ -240,13 +240,16 @@ def test_cloudprofilers_calls(java: list[str], tmp_path: Path) -> None:
     command = [TARE_LOG, "run", "--out", str(file), "--", *program]
     said = subprocess.run(command, check=True, capture_output=True, text=True).stdout.split()
     closed = ["true", "-1", "false", "false"]
-    assert said == ["0", "0", "0", *closed, "false", "-1", "-1"]
+    assert said == ["0", "0", "0", "0", "0", *closed, "false", "-1", "-1"]
     rows = dump(file)
     assert payloads(rows, "ids") == [str(tuple_) for tuple_ in range(2000)]
     assert payloads(rows, "ids (2)") == [str(-2 - tuple_) for tuple_ in range(2000)]
     assert payloads(rows, "some") == ["0", "1000"]
     assert payloads(rows, "xoy") == [str(tuple_) for tuple_ in range(2000) if tuple_ % 8 < 3]
     assert not payloads(rows, "none")
+    assert payloads(rows, "ends") == ["0", "1999"]
+    assert payloads(rows, "middle") == [str(tuple_) for tuple_ in range(2, 2000, 5)]
+    assert payloads(rows, "count") == ["2000"]
     told = [text.split(" ") for text in payloads(rows, "cloudprofiler")]
     assert [(words[1:4], words[5]) for words in told] == [
         (["0", "a", "0"], "ids"),
@@ -254,6 +257,9 @@ def test_cloudprofilers_calls(java: list[str], tmp_path: Path) -> None:
         (["2", "b", "4"], "some"),
         (["3", "b", "5"], "xoy"),
         (["4", "a", "9"], "none"),
+        (["5", "a", "6"], "ends"),
+        (["6", "a", "3"], "middle"),
+        (["7", "a", "8"], "count"),
     ]
 
 

@@ -96,17 +96,25 @@ public class Logging {
         long some = cloud_profiler.openChannel("some", log_format.BINARY, handler_type.DOWNSAMPLE);
         long xoy = cloud_profiler.openChannel("xoy", log_format.BINARY, handler_type.XOY);
         long none = cloud_profiler.openChannel("none", log_format.ASCII, handler_type.NULLH);
+        long ends = cloud_profiler.openChannel("ends", log_format.ASCII, handler_type.FIRSTLAST);
+        long middle = cloud_profiler.openChannel("middle", log_format.ASCII, handler_type.MEDIAN);
+        long count = cloud_profiler.openChannel("count", log_format.ASCII, handler_type.FASTPERIODICCOUNTER);
+        System.out.println(cloud_profiler.parameterizeChannel(middle, 0, 5));
+        System.out.println(cloud_profiler.parameterizeChannel(count, 0, 6_000_000_000L));
         System.out.println(cloud_profiler.parameterizeChannel(some, 0, "1K"));
         System.out.println(cloud_profiler.parameterizeChannel(xoy, 0, 3));
         System.out.println(cloud_profiler.parameterizeChannel(xoy, 1, 8));
         System.out.println(cloud_profiler.isOpen(none) + " " + cloud_profiler.parameterizeChannel(none, 0, 1));
-        System.out.println(cloud_profiler.isOpen(none) + " " + cloud_profiler.isOpen(7L << 32));
+        System.out.println(cloud_profiler.isOpen(none) + " " + cloud_profiler.isOpen(99L << 32));
         for (long tuple = 0; tuple < 2000; tuple++) {
             cloud_profiler.logTS(ids, tuple);
             cloud_profiler.logTS(packed, -2 - tuple);
             cloud_profiler.logTS(some, tuple);
             cloud_profiler.logTS(xoy, tuple);
             cloud_profiler.logTS(none, tuple);
+            cloud_profiler.logTS(ends, tuple);
+            cloud_profiler.logTS(middle, tuple);
+            cloud_profiler.logTS(count, tuple);
             cloud_profiler.nologTS(ids, tuple);
         }
         cloud_profiler.logTS(ids, -1);

@@ -132,19 +132,32 @@ public class cloud_profiler {
             case NULLH -> options.withHandler(Options.Handler.NULL);
             case DOWNSAMPLE -> options.downsampled(10);
             case XOY -> options.xOfY(100, 16384);
+            case FIRSTLAST -> options.withHandler(Options.Handler.FIRST_LAST);
+            case MEDIAN -> options.median(1000);
+            case PERIODICCOUNTER -> options.counted(10_000_000);
+            case FASTPERIODICCOUNTER -> options.countedFast(10_000_000);
             default -> options;
         };
     }
 
     /** Null where that cannot be. */
     private static Options parameterized(Opened channel, int argument, long value) {
+        Options options = channel.options;
+        if (channel.handler == handler_type.PERIODICCOUNTER && argument == 0 && value >= 1) {
+            return options.counted(value);
+        }
+        if (channel.handler == handler_type.FASTPERIODICCOUNTER && argument == 0 && value >= 1) {
+            return options.countedFast(value);
+        }
         if (value < 0 || value > 0xffff_ffffL) {
             return null;
         }
-        Options options = channel.options;
         int number = (int) value;
         if (channel.handler == handler_type.DOWNSAMPLE && argument == 0 && value >= 1) {
             return options.downsampled(number);
+        }
+        if (channel.handler == handler_type.MEDIAN && argument == 0 && value >= 1) {
+            return options.median(number);
         }
         if (channel.handler == handler_type.XOY && argument == 0) {
             return options.xOfY(number, options.b());

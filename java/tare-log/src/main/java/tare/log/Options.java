@@ -15,19 +15,33 @@ import java.nio.ByteOrder;
  */
 public record Options(Handler handler, Policy policy, Codec codec, int a, int b) {
     /** Every event is kept, and lost where there is no room. */
-    public static final Options DEFAULT = 
+    public static final Options DEFAULT =
             new Options(Handler.BUFFERED, Policy.DROP, Codec.ANY, 0, 0);
 
     /** What becomes of an event. */
     public enum Handler {
         /** It is discarded. */
-        NULL,
+        NULL(1),
         /** It is kept. */
-        BUFFERED,
+        BUFFERED(2),
         /** Every {@code a}-th of all threads together is kept. */
-        DOWNSAMPLE,
+        DOWNSAMPLE(3),
         /** It is kept if its number modulo {@code b}, a power of two, is below {@code a}. */
-        X_OF_Y
+        X_OF_Y(4),
+        /** The first is kept, and the last when the channel is closed or the process ends. */
+        FIRST_LAST(6),
+        /** Of every {@code a} the one in the middle by time is kept. */
+        MEDIAN(7),
+        /** It is counted; the first after a period writes how many there were so far. */
+        PERIODIC_COUNTER(8),
+        /** The same, written by the collector. */
+        FAST_PERIODIC_COUNTER(9);
+
+        private final int number;
+
+        Handler(int number) {
+            this.number = number;
+        }
     }
 
     /** What becomes of an event for which there is no room. */
@@ -72,11 +86,30 @@ public record Options(Handler handler, Policy policy, Codec codec, int a, int b)
         return new Options(Handler.X_OF_Y, policy, codec, x, y);
     }
 
+    /** Keeps of every {@code n} events, 65536 at most, the one in the middle by time. */
+    public Options median(int n) {
+        return new Options(Handler.MEDIAN, policy, codec, n, 0);
+    }
+
+    /** Counts, and writes the number so far with the first event after a period. */
+    public Options counted(long periodNanos) {
+        return counting(Handler.PERIODIC_COUNTER, periodNanos);
+    }
+
+    /** Counts; the collector writes the number so far once a period. */
+    public Options countedFast(long periodNanos) {
+        return counting(Handler.FAST_PERIODIC_COUNTER, periodNanos);
+    }
+
+    private Options counting(Handler other, long periodNanos) {
+        return new Options(other, policy, codec, (int) periodNanos, (int) (periodNanos >>> 32));
+    }
+
     /** {@code struct tare_log_options} of tare_log.h. */
     byte[] bytes() {
         return ByteBuffer.allocate(12)
                 .order(ByteOrder.LITTLE_ENDIAN)
-                .put((byte) (handler.ordinal() + 1))
+                .put((byte) handler.number)
                 .put((byte) (policy.ordinal() + 1))
                 .put((byte) codec.ordinal())
                 .put((byte) 0)
