@@ -47,24 +47,8 @@ pub enum Command {
 
 #[derive(Debug, Args)]
 pub struct Run {
-    /// The file; what it has is kept, and more is added
-    #[arg(long, short, value_name = "FILE", default_value = "tare.log")]
-    pub out: PathBuf,
-    /// How events are compressed whose channel does not say
-    #[arg(long, value_enum, default_value_t = Compression::Zstd)]
-    pub codec: Compression,
-    /// Threads that compress; with 0 the one that collects does it
-    #[arg(long, value_name = "N", default_value_t = 0, value_parser = clap::value_parser!(u8).range(0..=64))]
-    pub workers: u8,
-    /// Write what collecting costs to this Arrow stream, anew every second
-    #[arg(long, value_name = "FILE")]
-    pub costs: Option<PathBuf>,
-    /// What is done with events, by channel, process and thread; read again when it changes
-    #[arg(long, value_name = "FILE")]
-    pub rules: Option<PathBuf>,
-    /// Print at the end, on stderr, what was collected and lost, as one JSON object
-    #[arg(long)]
-    pub json: bool,
+    #[command(flatten)]
+    pub collecting: Collecting,
     /// The program and its arguments
     #[arg(last = true, required = true, value_name = "COMMAND")]
     pub command: Vec<OsString>,
@@ -72,12 +56,19 @@ pub struct Run {
 
 #[derive(Debug, Args)]
 pub struct Collect {
-    /// The file; what it has is kept, and more is added
-    #[arg(long, short, value_name = "FILE", default_value = "tare.log")]
-    pub out: PathBuf,
     /// Where programs find the collector
     #[arg(long, value_name = "SOCKET")]
     pub socket: PathBuf,
+    #[command(flatten)]
+    pub collecting: Collecting,
+}
+
+/// How events are collected, whoever starts the programs.
+#[derive(Debug, Args)]
+pub struct Collecting {
+    /// The file; what it has is kept, and more is added
+    #[arg(long, short, value_name = "FILE", default_value = "tare.log")]
+    pub out: PathBuf,
     /// How events are compressed whose channel does not say
     #[arg(long, value_enum, default_value_t = Compression::Zstd)]
     pub codec: Compression,

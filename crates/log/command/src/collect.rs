@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 use crate::costs;
 use crate::door::{Door, Guest};
+use crate::obstacle::Obstacle;
 use crate::orphans;
 use crate::output::Output;
 use crate::porter::Porter;
 use crate::press::Press;
 use crate::rule_book::RuleBook;
-use crate::target::{Obstacle, Target, Totals};
+use crate::target::Target;
+use crate::totals::Totals;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;

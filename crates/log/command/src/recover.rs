@@ -3,10 +3,11 @@
 //! of a program whose collector has died.
 
 use crate::arguments;
+use crate::obstacle::Obstacle;
 use crate::output::Output;
 use crate::press::Press;
 use crate::salvage;
-use crate::target::{Obstacle, Target};
+use crate::target::Target;
 use std::collections::{BTreeMap, HashMap};
 use std::fs::File;
 use std::io::{self, Read};
@@ -87,8 +88,6 @@ struct Process {
     has_ended: bool,
     events: u64,
     lost: u64,
-    unserved: u64,
-    lost_by_channel: BTreeMap<u16, u64>,
 }
 
 /// Copies the blocks that can be read, and says of the processes without an end that they have
@@ -123,8 +122,9 @@ fn blocks(path: &Path, output: &mut Output) -> io::Result<Found> {
         found.events += process.events;
         found.lost += process.lost;
         if !process.has_ended {
-            let Process { events, lost, unserved, lost_by_channel, .. } = process;
-            let end = End { how: How::Recovered, events, lost, unserved, lost_by_channel };
+            let Process { events, lost, .. } = process;
+            let lost_by_channel = BTreeMap::new();
+            let end = End { how: How::Recovered, events, lost, unserved: 0, lost_by_channel };
             let text = serde_json::to_vec(&end).unwrap_or_default();
             output.note(Kind::End, number, &text)?;
         }

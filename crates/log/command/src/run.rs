@@ -7,7 +7,7 @@ use crate::porter::Porter;
 use crate::press::Press;
 use crate::rule_book::RuleBook;
 use std::os::fd::{AsFd, AsRawFd};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, ExitStatus};
 use tare_command::{Child, Failure, ResultExt, Signals, exit_code, say};
 
@@ -19,13 +19,8 @@ const SIGNALS: &[i32] = &[libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGQU
 /// A program, and the collector beside it.
 pub fn run(arguments: &arguments::Run) -> Result<ExitCode, Failure> {
     let signals = Signals::take(SIGNALS).or_failed("signals")?;
-    let rules = RuleBook::open(arguments.rules.as_deref())?;
     let socket = own_socket();
-    let door = Door::open(&socket)?;
-    let output = Output::open(&arguments.out, arguments.codec.into())?;
-    let press = Press::new(arguments.workers.into()).or_failed("--workers")?;
-    let mut collector = Collector::new(door, output, press, rules);
-    arguments.costs.as_deref().map(|file| collector.write_costs(file)).transpose()?;
+    let mut collector = collector(&arguments.collecting, &socket)?;
     let mut command = Command::new(&arguments.command[0]);
     command.args(&arguments.command[1..]).env(VARIABLE, &socket);
     let name = arguments.command[0].to_string_lossy();
@@ -44,19 +39,14 @@ pub fn run(arguments: &arguments::Run) -> Result<ExitCode, Failure> {
         }
         status = child.ended().or_failed("the program cannot be waited for")?;
     }
-    end(&mut collector, arguments.json)?;
+    end(&mut collector, arguments.collecting.json)?;
     Ok(ExitCode::from(status.map_or(1, exit_code)))
 }
 
 /// A collector for whoever comes.
 pub fn collect(arguments: &arguments::Collect) -> Result<ExitCode, Failure> {
     let signals = Signals::take(SIGNALS).or_failed("signals")?;
-    let rules = RuleBook::open(arguments.rules.as_deref())?;
-    let door = Door::open(&arguments.socket)?;
-    let output = Output::open(&arguments.out, arguments.codec.into())?;
-    let press = Press::new(arguments.workers.into()).or_failed("--workers")?;
-    let mut collector = Collector::new(door, output, press, rules);
-    arguments.costs.as_deref().map(|file| collector.write_costs(file)).transpose()?;
+    let mut collector = collector(&arguments.collecting, &arguments.socket)?;
     let porter = porter(&collector, &signals)?;
     collector.take_over();
     loop {
@@ -66,8 +56,18 @@ pub fn collect(arguments: &arguments::Collect) -> Result<ExitCode, Failure> {
             break;
         }
     }
-    end(&mut collector, arguments.json)?;
+    end(&mut collector, arguments.collecting.json)?;
     Ok(ExitCode::SUCCESS)
+}
+
+fn collector(arguments: &arguments::Collecting, socket: &Path) -> Result<Collector, Failure> {
+    let rules = RuleBook::open(arguments.rules.as_deref())?;
+    let door = Door::open(socket)?;
+    let output = Output::open(&arguments.out, arguments.codec.into())?;
+    let press = Press::new(arguments.workers.into()).or_failed("--workers")?;
+    let mut collector = Collector::new(door, output, press, rules);
+    arguments.costs.as_deref().map(|file| collector.write_costs(file)).transpose()?;
+    Ok(collector)
 }
 
 /// Who wakes the collector when somebody comes, a signal arrives or the rules change.

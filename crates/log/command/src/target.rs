@@ -1,13 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 use crate::kept::{self, Counters};
+use crate::obstacle::Obstacle;
 use crate::output::Output;
 use crate::press::{Batch, Press, Pressed};
+use crate::program;
 use crate::ring::Ring;
 use crate::rule_book::RuleBook;
 use crate::ruling::Ruling;
+use crate::totals::Totals;
 use std::collections::{BTreeMap, HashMap};
 use std::io;
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::{Acquire, Relaxed};
@@ -46,36 +49,6 @@ pub struct Target {
     pub totals: Totals,
 }
 
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Totals {
-    pub events: u64,
-    pub lost: u64,
-    pub unserved: u64,
-}
-
-impl Totals {
-    pub fn with(self, other: &Self) -> Self {
-        Self {
-            events: self.events + other.events,
-            lost: self.lost + other.lost,
-            unserved: self.unserved + other.unserved,
-        }
-    }
-}
-
-/// Why a segment is not collected from.
-pub enum Obstacle {
-    Refused(Refusal),
-    /// By this process, 0 where it is in another PID namespace.
-    Served(u32),
-}
-
-impl From<Refusal> for Obstacle {
-    fn from(refusal: Refusal) -> Self {
-        Self::Refused(refusal)
-    }
-}
-
 impl Target {
     /// Takes the segment behind `fd` of process `pid`.
     pub fn adopt(
@@ -107,13 +80,13 @@ impl Target {
             rings: (0..MOST_RINGS).map(|_| None).collect(),
             ring_words,
             looked_at: 0,
-            pidfd: pidfd(pid),
+            pidfd: program::pidfd(pid),
             connection,
             is_named: false,
             changes: None,
             known: HashMap::new(),
             codecs: Arc::new(Codecs { usual: codec, ..Codecs::default() }),
-            ruling: Ruling::new(names(pid, segment.header().owner_pid)),
+            ruling: Ruling::new(program::names(pid, segment.header().owner_pid)),
             counters: Counters::default(),
             totals: Totals::default(),
         };
@@ -130,15 +103,12 @@ impl Target {
 
     fn about(&self) -> ProcessInfo {
         let header = self.segment.header();
-        let command = std::fs::read(format!("/proc/{}/cmdline", self.pid)).unwrap_or_default();
-        let command = String::from_utf8_lossy(&command).replace('\0', " ").trim_end().to_owned();
-        let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
         ProcessInfo {
             pid: header.owner_pid,
             start: header.owner_start,
             began_ticks: self.process().first.ticks.load(Relaxed),
-            host: host.trim_end().to_owned(),
-            command,
+            host: program::host(),
+            command: program::command(self.pid),
             clock: "tsc".to_owned(),
         }
     }
@@ -165,15 +135,10 @@ impl Target {
 
     /// Whether no event can follow: the process has ended, or executed another program.
     pub fn has_ended(&self) -> bool {
-        let is_readable = |fd| {
-            let mut poll = libc::pollfd { fd, events: libc::POLLIN, revents: 0 };
-            // SAFETY: one entry.
-            unsafe { libc::poll(&mut poll, 1, 0) > 0 && poll.revents != 0 }
-        };
         // A process of a PID namespace that this one does not see has no number here.
         match (&self.pidfd, &self.connection) {
-            (Some(pidfd), _) => is_readable(pidfd.as_raw_fd()),
-            (None, Some(connection)) => is_readable(connection.as_raw_fd()),
+            (Some(pidfd), _) => program::is_readable(pidfd.as_raw_fd()),
+            (None, Some(connection)) => program::is_readable(connection.as_raw_fd()),
             (None, None) => true,
         }
     }
@@ -216,22 +181,10 @@ impl Target {
             self.counters.learn(id, configuration);
             self.known.insert(id, configuration);
         }
-        self.choose_codecs();
+        let asked = self.known.iter().filter_map(|(id, of)| Some((*id, of.codec?)));
+        self.codecs = Arc::new(Codecs::new(self.codecs.usual, asked));
         self.changes = Some(changes);
         Ok(())
-    }
-
-    fn choose_codecs(&mut self) {
-        let usual = self.codecs.usual;
-        let mut others = Vec::new();
-        for (id, configuration) in &self.known {
-            if let Some(codec) = configuration.codec.filter(|codec| *codec != usual) {
-                let id = usize::from(*id);
-                others.resize(others.len().max(id + 1), usual);
-                others[id] = codec;
-            }
-        }
-        self.codecs = Arc::new(Codecs { usual, others });
     }
 
     /// The clocks when the segment was made.
@@ -440,23 +393,4 @@ impl Drop for Target {
 
 fn name_of<T: PartialEq>(all: &[(&str, T)], one: T) -> String {
     all.iter().find(|(_, other)| *other == one).map_or("", |(name, _)| name).to_owned()
-}
-
-/// What rules can mean a process by: its name, that of its program, and its number, as it is
-/// known here and as it is known to itself.
-fn names(pid: u32, own_pid: u32) -> Vec<String> {
-    let read = |file| std::fs::read(format!("/proc/{pid}/{file}")).unwrap_or_default();
-    let name = String::from_utf8_lossy(&read("comm")).trim_end().to_owned();
-    let command = read("cmdline");
-    let program = command.split(|byte| *byte == 0).next().unwrap_or_default();
-    let program = program.rsplit(|byte| *byte == b'/').next().unwrap_or_default();
-    let program = String::from_utf8_lossy(program).into_owned();
-    vec![name, program, pid.to_string(), own_pid.to_string()]
-}
-
-fn pidfd(pid: u32) -> Option<OwnedFd> {
-    // SAFETY: no memory is touched.
-    let fd = unsafe { libc::syscall(libc::SYS_pidfd_open, pid, 0) };
-    // SAFETY: a new descriptor, owned by nobody else.
-    (fd >= 0).then(|| unsafe { OwnedFd::from_raw_fd(fd as i32) })
 }

@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/// What became of events.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Totals {
+    pub events: u64,
+    pub lost: u64,
+    pub unserved: u64,
+}
+
+impl Totals {
+    pub fn with(self, other: &Self) -> Self {
+        Self {
+            events: self.events + other.events,
+            lost: self.lost + other.lost,
+            unserved: self.unserved + other.unserved,
+        }
+    }
+}
