@@ -88,12 +88,13 @@ impl Rounds {
         self.random = fastrand::Rng::with_seed(self.plan.seed);
     }
 
-    /// Whether the warm-up, or the window once there is one, has ended.
+    /// Whether the warm-up, or the window once there is one, has ended. A lone target
+    /// is drained in its last slice only; that one begins before it is decided about,
+    /// and would leave a moment for another.
     fn is_over(&self, now: Nanoseconds) -> bool {
-        match self.number {
-            None => self.left(now) <= 0,
-            Some(number) => number > 0 && (self.left(now) <= 0 || self.budget.is_spent()),
-        }
+        let Some(number) = self.number else { return self.left(now) <= 0 };
+        let drained_alone = self.plan.targets == 1 && self.drained;
+        number > 0 && (self.left(now) <= 0 || drained_alone || self.budget.is_spent())
     }
 
     fn slice(&mut self, target: usize, length: Nanoseconds, drains: bool) -> Slice {
@@ -200,6 +201,17 @@ mod tests {
         let last = rounds.next(9, Done::default()).unwrap();
         assert_eq!((last.length, last.continues, last.drains), (0, true, true));
         assert_eq!(rounds.next(9, Done::default()), None);
+    }
+
+    #[test]
+    fn a_slice_decided_about_late_is_the_last_all_the_same() {
+        let plan = Plan { targets: 1, warm_up: 0, window: 8, ..PLAN };
+        let mut rounds = Rounds::new(plan, Arc::new(Budget::unlimited()));
+        assert!(!rounds.next(0, Done::default()).unwrap().drains);
+        let last = rounds.next(6, Done::default()).unwrap();
+        assert_eq!((last.length, last.drains), (2, true));
+        // It continued the first, so it ended at 5 + 2.
+        assert_eq!(rounds.next(7, Done::default()), None);
     }
 
     #[test]

@@ -79,7 +79,7 @@ def _remember_many(first: int) -> None:
 
 
 def test_two_at_once_lose_nothing() -> None:
-    context = multiprocessing.get_context("fork")
+    context = multiprocessing.get_context("spawn")
     writers = [context.Process(target=_remember_many, args=(first,)) for first in (0, 10)]
     for writer in writers:
         writer.start()
