@@ -99,7 +99,7 @@ fuzz: environment ## every fuzz target for a minute, where there is a nightly to
 	@$(PYTHON) -m tests.soak fuzz
 
 .PHONY: bench
-bench: PACKAGES := test
+bench: PACKAGES := bench
 bench: native ## every bench, beside its peers; BENCH=quick for fewer repetitions
 	@setup/install-peers oha k6 fortio benchstat otava
 	@$(PYTHON) -m bench
@@ -114,6 +114,11 @@ bench-load: PACKAGES := test
 bench-load: native ## the load generator beside wrk and the open-loop generators that are there
 	@setup/install-peers oha k6 fortio
 	@$(PYTHON) -m bench load
+
+.PHONY: bench-log
+bench-log: PACKAGES := bench
+bench-log: native java ## the log in every language beside what others use, on MooBench's experiment too
+	@$(PYTHON) -m bench log
 
 .PHONY: bench-verdict
 bench-verdict: PACKAGES := test

@@ -8,11 +8,6 @@ public final class MonitoredClassSimple implements MonitoredClass {
         if (recDepth > 1) {
             return monitoredMethod(methodTime, recDepth - 1);
         }
-        long end = System.nanoTime() + methodTime;
-        long now;
-        do {
-            now = System.nanoTime();
-        } while (now < end);
-        return now;
+        return Busy.until(methodTime);
     }
 }

@@ -31,12 +31,7 @@ public final class MonitoredClassTare implements MonitoredClass {
             if (recDepth > 1) {
                 return monitoredMethod(methodTime, recDepth - 1);
             }
-            long end = System.nanoTime() + methodTime;
-            long now;
-            do {
-                now = System.nanoTime();
-            } while (now < end);
-            return now;
+            return Busy.until(methodTime);
         } finally {
             OUT.log(recDepth);
         }

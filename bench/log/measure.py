@@ -1,0 +1,27 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The log: a call in every language, events without a pause, MooBench's experiment in Java."""
+
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from bench.cases import publish
+from bench.log import calls_in_bursts, moobench, sustained
+
+
+def run(quick: bool) -> bool:
+    """Measures all cases; returns whether all bars are met."""
+    turns, repetitions, loops = (60, 3, 2) if quick else (300, 5, 10)
+    with TemporaryDirectory() as name:
+        folder = Path(name)
+        cases = [
+            *calls_in_bursts.cases(folder, turns),
+            *sustained.cases(folder, repetitions),
+            *moobench.cases(folder, loops),
+        ]
+    about = (
+        f"Calls: {turns} bursts of {calls_in_bursts.BURST:,} events in random order, the collector"
+        f" on the other CPU. Sustained: {sustained.EVENTS:,} events in one go. Java: {loops} loops"
+        f" of {moobench.CALLS:,} calls of depth {moobench.DEPTH}, each configuration in turn, the"
+        " second half counted."
+    )
+    return publish("log", cases, f"{'BENCH=quick ' * quick}make bench-log", about)

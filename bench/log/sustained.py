@@ -1,0 +1,64 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Events without a pause, many times what a ring holds: kept, lost, compressed, at what rate."""
+
+from contextlib import ExitStack
+from pathlib import Path
+
+from bench.cases import Case
+from bench.log.built import built
+from bench.log.calls_in_bursts import COLLECTOR_CPU, PROGRAM_CPU
+from bench.log.collected import Collected
+from bench.turns import Turner, on_cpu
+
+EVENTS = 40_000_000
+MILLION = 1_000_000
+WORKERS = (0, 1, 2)
+
+
+def cases(folder: Path, repetitions: int) -> list[Case]:
+    """Both policies, both traces, and the curve over workers."""
+    calls, trace = str(built(folder, "calls.c")), str(built(folder, "trace.c"))
+    found = []
+    for policy, words in (("wait", [calls, "tare", "wait"]), ("drop", [calls, "tare"])):
+        runs = [_run(folder / f"{policy}-{run}", words) for run in range(repetitions)]
+        rates = [EVENTS / MILLION / seconds for seconds, _ in runs]
+        kept = [one["events"] / EVENTS for _, one in runs]
+        found += [
+            Case(f"sustained-{policy}", f"tare, {policy}", "", "million events/s", rates),
+            Case(f"sustained-{policy}-kept", f"tare, {policy}", "", "of all", kept),
+        ]
+    for kind in ("calls", "random"):
+        for workers in WORKERS:
+            options = ("--workers", str(workers))
+            runs = [
+                _run(folder / f"{kind}-{workers}-{run}", [trace, kind], options)
+                for run in range(repetitions)
+            ]
+            suffix = f"-workers-{workers}" if workers else ""
+            found += _drained(kind, suffix, runs)
+    return found
+
+
+def _drained(kind: str, suffix: str, runs: list[tuple[float, dict[str, int]]]) -> list[Case]:
+    """The rate at which a trace came into the file, by CPU time too, and its size."""
+    subject = f"collector, {kind}{suffix.replace('-', ' ')}"
+    rates = [one["events"] / MILLION / seconds for seconds, one in runs]
+    by_cpu = [1_000 * one["events"] / one["collector_cpu_ns"] for _, one in runs]
+    sizes = [one["bytes_written"] / one["events"] for _, one in runs]
+    return [
+        Case(f"drained-{kind}{suffix}", subject, "", "million events/s", rates),
+        Case(f"drained-{kind}{suffix}-cpu", subject, "", "million events/s of CPU time", by_cpu),
+        Case(f"drained-{kind}{suffix}-size", subject, "", "bytes an event", sizes),
+    ]
+
+
+def _run(
+    name: Path, command: list[str], options: tuple[str, ...] = ()
+) -> tuple[float, dict[str, int]]:
+    """Seconds that so many events took the program, and what its collector counted."""
+    collected = Collected(name, options)
+    with ExitStack() as stack:
+        words = collected.around(on_cpu(PROGRAM_CPU, command))
+        seconds = Turner(words, {}, COLLECTOR_CPU, stack).turn(EVENTS) * EVENTS / 1e9
+    collected.complete(EVENTS)
+    return seconds, collected.counters()
