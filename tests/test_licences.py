@@ -12,6 +12,7 @@ LICENCE = "SPDX-License-Identifier: Apache-2.0"
 WITHOUT = {
     "LICENSE",
     "Cargo.lock",
+    "bench/log/calls/rust/Cargo.lock",
     "fuzz/Cargo.lock",
     "uv.lock",
     "setup/peers/fortio/go.sum",
