@@ -3,6 +3,7 @@
 
 import os
 import shutil
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -42,7 +43,11 @@ def cases(folder: Path, turns: int) -> list[Case]:
         values = alternate(subjects, turns, seed=9)
     found = []
     for name in values.keys() - {TICKS}:
-        note = files[name].complete(BURST * (turns + 1)) if name in files else ""
+        if name in files:
+            note = files[name].complete(BURST * (turns + 1))
+        else:
+            found_there = _found(folder, name) / (SLOW_BURST * (turns + 1))
+            note = f"{found_there:.2%} in the file"
         case = f"call-{name.removeprefix('tare, ').lower()}"
         found.append(Case(case, name, TICKS, "ns", values[name], values[TICKS], note))
     return [*sorted(found, key=lambda case: case.name), *_threads(folder, turns)]
@@ -84,15 +89,28 @@ def _peers(folder: Path, stack: ExitStack) -> dict[str, tuple[list[str], dict[st
     return found
 
 
+def _found(folder: Path, peer: str) -> int:
+    """Events that a peer has written: a line is one."""
+    if peer == "lttng-ust":
+        words = ["babeltrace2", str(folder / "lttng")]
+        return subprocess.run(words, capture_output=True, check=True).stdout.count(b"\n")
+    return (folder / f"{peer}.log").read_bytes().count(b"\n")
+
+
 @contextmanager
 def _lttng(folder: Path) -> Iterator[dict[str, str]]:
     """A session of LTTng with its consumer daemon; gives the variables of its programs."""
     variables = {"LTTNG_HOME": str(folder)}
     environment = os.environ | variables
-    daemon = subprocess.Popen(
-        on_cpu(COLLECTOR_CPU, ["lttng-sessiond", "--no-kernel"]),
+    identity = folder / "lttng-sessiond.pid"
+    # It returns when the daemon answers.
+    daemon = ["lttng-sessiond", "--no-kernel", "--background", f"--pidfile={identity}"]
+    subprocess.run(
+        on_cpu(COLLECTOR_CPU, daemon),
         env=environment,
+        stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
+        check=True,
     )
     try:
         for words in (
@@ -105,8 +123,7 @@ def _lttng(folder: Path) -> Iterator[dict[str, str]]:
         yield variables
         _ask_lttng(["destroy"], environment)
     finally:
-        daemon.terminate()
-        daemon.wait()
+        os.kill(int(identity.read_text()), signal.SIGTERM)
 
 
 def _ask_lttng(words: list[str], environment: dict[str, str]) -> None:
