@@ -5,7 +5,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from bench.cases import publish
-from bench.log import calls_in_bursts, moobench, sustained
+from bench.log import calls_in_bursts, idle, moobench, sustained
 
 
 def run(quick: bool) -> bool:
@@ -16,6 +16,7 @@ def run(quick: bool) -> bool:
         cases = [
             *calls_in_bursts.cases(folder, turns),
             *sustained.cases(folder, repetitions),
+            *idle.cases(folder, repetitions),
             *moobench.cases(folder, loops),
         ]
     about = (

@@ -36,7 +36,7 @@ def spent(processes: Processes, members: Sequence[Process]) -> Spent:
     """What commands have used so far with all that descends from them."""
     families = [processes.family(member) for member in members]
     pids = [pid for family in families for pid in family.pids]
-    return Spent(pids, sum(map(_own_ns, pids)), sum(family.cpu_ns for family in families))
+    return Spent(pids, sum(map(own_ns, pids)), sum(family.cpu_ns for family in families))
 
 
 def watched_all(before: Spent, after: Spent, in_ticks: bool) -> bool:
@@ -54,7 +54,8 @@ def watched_all(before: Spent, after: Spent, in_ticks: bool) -> bool:
     return used - theirs <= TOLERANCE * used + unsure
 
 
-def _own_ns(pid: int) -> int:
+def own_ns(pid: int) -> int:
+    """CPU time of a process, without that of its children; 0 where it does not live."""
     with suppress(OSError):
         return time.clock_gettime_ns((~pid << 3) | _PROCESS_CLOCK)
     return 0
