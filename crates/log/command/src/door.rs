@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Where programs come to hand their segments over.
 
+use crate::program;
 use std::fs;
 use std::io;
 use std::mem::{MaybeUninit, offset_of};
@@ -11,10 +12,21 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 use tare_command::{Failure, ResultExt};
 
+const ROOT: u32 = 0;
+
 /// The socket, which is taken away at the end.
 pub struct Door {
     listener: UnixListener,
     path: PathBuf,
+    open_for: OpenFor,
+}
+
+/// Whose programs are let in, besides those of the same user, by a collector that runs as root:
+/// services give their workers to other users.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum OpenFor {
+    Descendants,
+    Everyone,
 }
 
 /// A program at the door.
@@ -26,9 +38,8 @@ pub struct Guest {
 }
 
 impl Door {
-    /// Only programs of this user can come. A socket that a dead collector has left is
-    /// replaced.
-    pub fn open(path: &Path) -> Result<Self, Failure> {
+    /// A socket that a dead collector has left is replaced.
+    pub fn open(path: &Path, open_for: OpenFor) -> Result<Self, Failure> {
         let what = || format!("--socket {}", path.display());
         if UnixStream::connect(path).is_ok() {
             return Err(Failure::input(format_args!("{}: another collector is there", what())));
@@ -39,8 +50,9 @@ impl Door {
             let _ = fs::remove_file(path);
         }
         let listener = UnixListener::bind(path).or_input(what())?;
-        let door = Self { listener, path: path.to_owned() };
-        fs::set_permissions(path, fs::Permissions::from_mode(0o600)).or_failed(what())?;
+        let door = Self { listener, path: path.to_owned(), open_for };
+        let mode = if program::user() == ROOT { 0o666 } else { 0o600 };
+        fs::set_permissions(path, fs::Permissions::from_mode(mode)).or_failed(what())?;
         door.listener.set_nonblocking(true).or_failed(what())?;
         Ok(door)
     }
@@ -48,6 +60,16 @@ impl Door {
     /// Where it is.
     pub fn path(&self) -> &Path {
         &self.path
+    }
+
+    /// Whether this program is let in.
+    pub fn admits(&self, guest: &Guest) -> bool {
+        let own = program::user();
+        let is_open = || match self.open_for {
+            OpenFor::Descendants => program::descends(guest.pid, std::process::id()),
+            OpenFor::Everyone => true,
+        };
+        guest.user == own || own == ROOT && is_open()
     }
 
     /// Becomes readable when somebody comes.

@@ -33,10 +33,46 @@ pub fn names(pid: u32, own_pid: u32) -> Vec<String> {
     vec![name, program, pid.to_string(), own_pid.to_string()]
 }
 
+/// The user that this process acts as.
+pub fn user() -> u32 {
+    // SAFETY: no memory is touched; it cannot fail.
+    unsafe { libc::geteuid() }
+}
+
+/// Whether a process is another, or one of its children and children's children.
+pub fn descends(pid: u32, ancestor: u32) -> bool {
+    let mut parents = std::iter::successors(Some(pid), |pid| parent(*pid));
+    parents.any(|pid| pid == ancestor)
+}
+
+fn parent(pid: u32) -> Option<u32> {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    // Behind the name, which can have any letters: the state, then this.
+    let (_, behind) = stat.rsplit_once(')')?;
+    behind.split_whitespace().nth(1)?.parse().ok()
+}
+
 /// Becomes readable with the end of the process.
 pub fn pidfd(pid: u32) -> Option<OwnedFd> {
     // SAFETY: no memory is touched.
     let fd = unsafe { libc::syscall(libc::SYS_pidfd_open, pid, 0) };
     // SAFETY: a new descriptor, owned by nobody else.
     (fd >= 0).then(|| unsafe { OwnedFd::from_raw_fd(fd as i32) })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::process::{Command, id};
+
+    #[test]
+    fn a_child_descends_and_a_stranger_does_not() {
+        let mut child = Command::new("sleep").arg("30").spawn().unwrap();
+        let (own, other) = (id(), child.id());
+        assert!(descends(other, own) && descends(own, own) && descends(own, parent(own).unwrap()));
+        assert!(!descends(own, other));
+        child.kill().unwrap();
+        child.wait().unwrap();
+        assert!(!descends(other, own));
+    }
 }

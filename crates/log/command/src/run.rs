@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 use crate::arguments;
 use crate::collect::Collector;
-use crate::door::Door;
+use crate::door::{Door, OpenFor};
 use crate::output::Output;
 use crate::porter::Porter;
 use crate::press::Press;
+use crate::program;
 use crate::rule_book::RuleBook;
 use std::os::fd::{AsFd, AsRawFd};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{Command, ExitCode, ExitStatus};
 use tare_command::{Child, Failure, ResultExt, Signals, exit_code, say};
 
@@ -19,10 +20,10 @@ const SIGNALS: &[i32] = &[libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGQU
 /// A program, and the collector beside it.
 pub fn run(arguments: &arguments::Run) -> Result<ExitCode, Failure> {
     let signals = Signals::take(SIGNALS).or_failed("signals")?;
-    let socket = own_socket();
-    let mut collector = collector(&arguments.collecting, &socket)?;
+    let door = Door::open(&own_socket(), OpenFor::Descendants)?;
+    let mut collector = collector(&arguments.collecting, door)?;
     let mut command = Command::new(&arguments.command[0]);
-    command.args(&arguments.command[1..]).env(VARIABLE, &socket);
+    command.args(&arguments.command[1..]).env(VARIABLE, collector.door().path());
     let name = arguments.command[0].to_string_lossy();
     let mut child =
         Child::spawn(&mut command, &signals).or_input(format_args!("COMMAND {name}"))?;
@@ -46,7 +47,8 @@ pub fn run(arguments: &arguments::Run) -> Result<ExitCode, Failure> {
 /// A collector for whoever comes.
 pub fn collect(arguments: &arguments::Collect) -> Result<ExitCode, Failure> {
     let signals = Signals::take(SIGNALS).or_failed("signals")?;
-    let mut collector = collector(&arguments.collecting, &arguments.socket)?;
+    let door = Door::open(&arguments.socket, OpenFor::Everyone)?;
+    let mut collector = collector(&arguments.collecting, door)?;
     let porter = porter(&collector, &signals)?;
     collector.take_over();
     loop {
@@ -60,9 +62,8 @@ pub fn collect(arguments: &arguments::Collect) -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn collector(arguments: &arguments::Collecting, socket: &Path) -> Result<Collector, Failure> {
+fn collector(arguments: &arguments::Collecting, door: Door) -> Result<Collector, Failure> {
     let rules = RuleBook::open(arguments.rules.as_deref())?;
-    let door = Door::open(socket)?;
     let output = Output::open(&arguments.out, arguments.codec.into())?;
     let press = Press::new(arguments.workers.into()).or_failed("--workers")?;
     let mut collector = Collector::new(door, output, press, rules);
@@ -99,10 +100,11 @@ fn end(collector: &mut Collector, json: bool) -> Result<(), Failure> {
     Ok(())
 }
 
-/// A place for a socket that nobody else has.
+/// A place for a socket that nobody else has, and that programs can reach which act as another
+/// user in the end.
 fn own_socket() -> PathBuf {
     let name = format!("tare-log-{}.sock", std::process::id());
-    let folder = std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from);
-    let folder = folder.filter(|folder| folder.is_dir()).unwrap_or_else(std::env::temp_dir);
-    folder.join(name)
+    let own = std::env::var_os("XDG_RUNTIME_DIR").filter(|_| program::user() != 0);
+    let folder = own.map(PathBuf::from).filter(|folder| folder.is_dir());
+    folder.unwrap_or_else(std::env::temp_dir).join(name)
 }

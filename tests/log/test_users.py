@@ -1,0 +1,46 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Programs of another user, at a collector of root."""
+
+import os
+import shutil
+import subprocess
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from tests.log.conftest import TARE_LOG, dump
+
+pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
+AS_ANOTHER = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "--"]
+
+
+@pytest.fixture
+def program(compiled: Callable[[str], Path], readable: Path) -> Path:
+    """One that logs five events, and that everyone may run."""
+    return Path(shutil.copy(compiled("linked"), readable))
+
+
+def test_what_a_program_starts_as_another_user_is_served(program: Path, tmp_path: Path) -> None:
+    file = tmp_path / "events.log"
+    subprocess.run([TARE_LOG, "run", "--out", file, "--", *AS_ANOTHER, program], check=True)
+    assert len(dump(file)) == 5
+
+
+def test_a_stranger_of_another_user_is_refused(program: Path, tmp_path: Path) -> None:
+    file, told = tmp_path / "events.log", tmp_path / "socket"
+    script = f'printf %s "$TARE_LOG" >{told}.new; mv {told}.new {told}; exec sleep 60'
+    command = [TARE_LOG, "run", "--out", str(file), "--", "sh", "-c", script]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as collector:
+        try:
+            until = time.monotonic() + 20
+            while not told.exists():
+                assert time.monotonic() < until
+                time.sleep(0.02)
+            variables = os.environ | {"TARE_LOG": told.read_text()}
+            subprocess.run([*AS_ANOTHER, program], check=True, env=variables)
+        finally:
+            collector.terminate()
+        _, said = collector.communicate(timeout=20)
+    assert "of user 65534 is refused" in said
+    assert dump(file) == []
