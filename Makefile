@@ -100,8 +100,8 @@ fuzz: environment ## every fuzz target for a minute, where there is a nightly to
 
 .PHONY: bench
 bench: PACKAGES := bench
-bench: native ## every bench, beside its peers; BENCH=quick for fewer repetitions
-	@setup/install-peers oha k6 fortio benchstat otava
+bench: native java ## every bench, beside its peers; BENCH=quick for fewer repetitions
+	@setup/install-peers oha k6 fortio benchstat otava kieker opentelemetry zipkin
 	@$(PYTHON) -m bench
 
 .PHONY: bench-hook
@@ -118,6 +118,7 @@ bench-load: native ## the load generator beside wrk and the open-loop generators
 .PHONY: bench-log
 bench-log: PACKAGES := bench
 bench-log: native java ## the log in every language beside what others use, on MooBench's experiment too
+	@setup/install-peers kieker opentelemetry zipkin
 	@$(PYTHON) -m bench log
 
 .PHONY: bench-verdict

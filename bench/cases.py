@@ -66,26 +66,25 @@ class Bar:
         return number < self.bar if self.holds == "below" else number <= self.bar
 
 
-def publish(part: str, cases: Sequence[Case], command: str, about: str) -> bool:
-    """Writes and prints all results of a part; returns whether every bar is met.
+def publish(part: str, cases: Sequence[Case], command: str, about: str, more: str = "") -> bool:
+    """Writes and prints all results of a part, `more` below them; returns whether every bar is met.
 
-    Raises SystemExit where a case that has a bar was not measured.
+    Raises SystemExit, when all is written, where a case that has a bar was not measured.
     """
     bars = read_bars(part)
-    absent = bars.keys() - {case.name for case in cases}
-    if absent:
-        raise SystemExit(f"bench/{part}: not measured: {', '.join(sorted(absent))}")
     run = f"{datetime.now(UTC):%Y%m%dT%H%M%S}"
     folder = FOLDER / part
     rows = [_row(part, case, bars.get(case.name), run) for case in cases]
     (folder / "results.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     raw = [{"case": one.name, "values": [*one.values], "peer": [*one.peer_values]} for one in cases]
     (folder / "raw.json").write_text(json.dumps(raw))
-    table = "\n".join(_table(cases, bars))
+    table = "\n".join([*_table(cases, bars), "", more]).rstrip()
     print(table)
     short = [case.name for case in cases if case.name in bars and not bars[case.name].met(case)]
     ending = f"Falls short: {', '.join(short) or 'nothing'}."
     renew(f"bench-{part}", f"Bench: {part}", command, f"{about}\n\n{table}\n\n{ending}")
+    if absent := bars.keys() - {case.name for case in cases}:
+        raise SystemExit(f"bench/{part}: not measured: {', '.join(sorted(absent))}")
     return not short
 
 

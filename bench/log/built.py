@@ -36,3 +36,14 @@ def cargo_built(folder: Path) -> Path:
     words = ["cargo", "build", "--quiet", "--locked", "--release", "--manifest-path", str(manifest)]
     subprocess.run([*words, "--target-dir", str(folder / "rust")], check=True)
     return folder / "rust" / "release" / "calls"
+
+
+@cache
+def built_for_java(folder: Path, home: Path) -> Path:
+    """The native part of what is Cloudprofiler-like, for a JDK."""
+    target = folder / f"libcloudprofiler_like-{home.name}.so"
+    includes = ["-I", str(home / "include"), "-I", str(home / "include" / "linux")]
+    words = ["cc", "-std=gnu11", "-O2", "-shared", "-fPIC", *includes, "-o", str(target)]
+    words += [str(Path(__file__).parent / "cloudprofiler_like.c"), "-lzstd", "-pthread"]
+    subprocess.run(words, check=True)
+    return target

@@ -30,14 +30,18 @@ class Collected:
             rows = stream.read_all().to_pylist()
         return {str(row["metric"]): row["count"] for row in rows}
 
-    def complete(self, logged: int) -> str:
+    def kept(self, logged: int) -> int:
         """How many of so many events are in the file. Raises SystemExit where some are neither
         there nor counted as lost."""
         counted = self.counters()
         kept, lost = counted["events"], counted["events_lost"]
         if kept + lost != logged:
             raise SystemExit(f"{self.name}: {logged} logged, {kept} kept, {lost} lost")
-        return f"{kept / logged:.2%} of {logged:,} events in the file"
+        return kept
+
+    def complete(self, logged: int) -> str:
+        """The same as a share, for a person."""
+        return f"{self.kept(logged) / logged:.2%} of {logged:,} events in the file"
 
     @property
     def _events(self) -> Path:

@@ -3,86 +3,207 @@
 
 from __future__ import annotations
 
-import subprocess
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
+from typing import Literal
 
-from bench.log.collected import Collected
+from bench.log import receivers, sinks
+from bench.log.sinks import METHOD, OUTPUT, Sinks
+from bench.results import ROOT
 
 from tare.native import native
 
 PACKAGE = "tare.moobench"
-SIMPLE, TARE, RECORDER = (
-    f"{PACKAGE}.MonitoredClass{name}" for name in ("Simple", "Tare", "FlightRecorder")
-)
+SIMPLE = f"{PACKAGE}.MonitoredClassSimple"
 AGENT = native("java", "tare-log-agent.jar")
-
-
-@dataclass(frozen=True)
-class Started:
-    """How one loop is started, and how many events were found when it had ended."""
-
-    command: list[str]
-    found: Callable[[], int | None]
-    """None where there are none to be found."""
+CALLS = 2_000_000
+FEWER, FEWEST = 500_000, 20_000
+"""For what takes longer, so that all fit into an hour."""
+PEERS = ROOT / "target" / "peers" / "bin"
+Family = Literal["", "tare", "cloudprofiler-like", "kieker", "opentelemetry", "flight recorder"]
 
 
 @dataclass(frozen=True)
 class Configuration:
-    """`events` are what a call logs: 2 where its begin and its end are told apart."""
+    """Options of the JVM name {folder}, {port} and {library}, where its events go.
+
+    `events` are what a call logs: 2 where its begin and its end are told apart, 0 where none are
+    written.
+    """
 
     name: str
-    application: str = SIMPLE
+    family: Family = ""
     jvm: tuple[str, ...] = ()
     events: int = 0
-    collector: tuple[str, ...] | None = None
-    """Options of a collector of Tare's, under which the program runs; None for none."""
+    sink: Sinks = sinks.nowhere
+    application: str = SIMPLE
     variables: Mapping[str, str] = field(default_factory=dict)
+    calls: int = CALLS
 
-    def started(self, java: Sequence[str], words: Sequence[str], folder: Path) -> Started:
-        """One loop, whose files go into an empty folder."""
-        jvm = [one.format(folder=folder) for one in self.jvm]
-        command = [*java, *jvm, f"{PACKAGE}.Benchmark", "-a", self.application, *words]
-        if self.collector is not None:
-            collected = Collected(folder / "tare", self.collector)
-            return Started(collected.around(command), lambda: collected.counters()["events"])
-        if self.application == RECORDER:
-            return Started(command, lambda: _recorded(java[0], folder / "recorded.jfr"))
-        return Started(command, lambda: None)
+    @property
+    def is_peer(self) -> bool:
+        """Whether its events are written, by others. Threads that spin are no fair peer here."""
+        return self.family not in ("", "tare") and self.events > 0 and "spinning" not in self.name
 
 
-def _tare(name: str, handler: str, codec: str = "any") -> Configuration:
-    properties = {"handler": handler, "codec": codec, "policy": "wait"}
-    jvm = tuple(f"-D{PACKAGE}.{key}={value}" for key, value in properties.items())
-    return Configuration(name, TARE, jvm, 0 if handler == "null" else 2, ())
+def _tare(handler: str, codec: str = "any", policy: str = "wait") -> Configuration:
+    properties = {"handler": handler, "codec": codec, "policy": policy}
+    return Configuration(
+        f"tare, {_called(handler, codec)}{', drop' * (policy == 'drop')}",
+        "tare",
+        tuple(f"-D{PACKAGE}.{key}={value}" for key, value in properties.items()),
+        0 if handler == "null" else 2,
+        sinks.collector(),
+        f"{PACKAGE}.MonitoredClassTare",
+    )
+
+
+def _called(handler: str, codec: str) -> str:
+    return handler if codec in ("any", "uncompressed") else codec
+
+
+def _cloudprofiler_like(spins: bool) -> Configuration:
+    return Configuration(
+        f"cloudprofiler-like, {'spinning' if spins else 'asleep'}",
+        "cloudprofiler-like",
+        (
+            f"-D{PACKAGE}.library={{library}}",
+            f"-D{PACKAGE}.folder={{folder}}",
+            f"-D{PACKAGE}.spins={str(spins).lower()}",
+        ),
+        2,
+        sinks.compressed_blocks,
+        f"{PACKAGE}.MonitoredClassCloudprofilerLike",
+        calls=FEWER if spins else CALLS,
+    )
+
+
+def _kieker(
+    name: str, *options: str, events: int = 0, sink: Sinks = sinks.nowhere
+) -> Configuration:
+    return Configuration(
+        f"kieker, {name}",
+        "kieker",
+        (
+            f"-javaagent:{PEERS / 'kieker.jar'}",
+            "-Dkieker.monitoring.name=KIEKER-BENCHMARK",
+            "-Dkieker.monitoring.adaptiveMonitoring.enabled=false",
+            "-Dkieker.monitoring.periodicSensorsExecutorPoolSize=0",
+            *(f"-Dkieker.monitoring.{option}" for option in options),
+        ),
+        events,
+        sink,
+        variables={"KIEKER_SIGNATURES_INCLUDE": f"* {SIMPLE}.*()"},
+    )
+
+
+_DUMP = "writer=kieker.monitoring.writer.dump.DumpWriter"
+_FILES = (
+    "writer=kieker.monitoring.writer.filesystem.FileWriter",
+    "writer.filesystem.FileWriter.customStoragePath={folder}",
+)
+_SOCKET = "writer.tcp.SingleSocketTcpWriter"
+
+
+def _opentelemetry(
+    name: str, *options: str, events: int = 0, sink: Sinks = sinks.nowhere, calls: int = FEWER
+) -> Configuration:
+    return Configuration(
+        f"opentelemetry, {name}",
+        "opentelemetry",
+        (
+            f"-javaagent:{PEERS / 'opentelemetry.jar'}",
+            "-Dotel.resource.attributes=service.name=moobench",
+            f"-Dotel.instrumentation.methods.include={SIMPLE}[{METHOD}]",
+            "-Dotel.metrics.exporter=none",
+            "-Dotel.logs.exporter=none",
+            *(f"-Dotel.{option}" for option in options),
+        ),
+        events,
+        sink,
+        calls=calls,
+    )
 
 
 CONFIGURATIONS = (
     Configuration("no instrumentation"),
-    _tare("tare, null", "null"),
-    _tare("tare, buffered", "buffered", "uncompressed"),
-    _tare("tare, zstd", "buffered", "zstd"),
-    _tare("tare, lz4", "buffered", "lz4"),
-    _tare("tare, lzo1x", "buffered", "lzo1x"),
+    _tare("null"),
+    _tare("buffered", "uncompressed"),
+    _tare("buffered", "zstd"),
+    _tare("buffered", "zstd", "drop"),
+    _tare("buffered", "lz4"),
+    _tare("buffered", "lzo1x"),
     Configuration(
-        "tare, agent", SIMPLE, (f"-javaagent:{AGENT}=include={SIMPLE}",), 2, ()
+        "tare, agent",
+        "tare",
+        (f"-javaagent:{AGENT}=include={SIMPLE}#{METHOD},policy=wait",),
+        2,
+        sinks.collector(),
+    ),
+    _cloudprofiler_like(spins=False),
+    _cloudprofiler_like(spins=True),
+    _kieker("deactivated", "enabled=false", _DUMP),
+    _kieker(
+        "no collection",
+        _DUMP,
+        "core.controller.WriterController.RecordQueueFQN=kieker.monitoring.writer.dump.DumpQueue",
+    ),
+    _kieker(
+        "text file",
+        *_FILES,
+        "writer.filesystem.FileWriter.logStreamHandler=kieker.monitoring.writer.filesystem.TextLogStreamHandler",
+        events=1,
+        sink=sinks.lines_with(f".{METHOD}(".encode(), "kieker-*/*.dat"),
+    ),
+    _kieker(
+        "binary file",
+        *_FILES,
+        "writer.filesystem.FileWriter.logStreamHandler=kieker.monitoring.writer.filesystem.BinaryLogStreamHandler",
+        "writer.filesystem.FileWriter.bufferSize=8192",
+        events=1,
+        sink=sinks.kieker_files,
+    ),
+    _kieker(
+        "TCP",
+        "writer=kieker.monitoring.writer.tcp.SingleSocketTcpWriter",
+        f"{_SOCKET}.hostname={receivers.LOCAL}",
+        f"{_SOCKET}.port={{port}}",
+        events=1,
+        sink=receivers.kieker_receiver,
+    ),
+    _opentelemetry("no logging", "traces.exporter=logging", "traces.sampler=always_off"),
+    _opentelemetry(
+        "logging",
+        "traces.exporter=logging",
+        events=1,
+        sink=sinks.lines_with(f".{METHOD}' : ".encode(), OUTPUT),
+        calls=FEWEST,
+    ),
+    _opentelemetry(
+        "Zipkin",
+        "traces.exporter=zipkin",
+        f"exporter.zipkin.endpoint=http://{receivers.LOCAL}:{{port}}/api/v2/spans",
+        events=1,
+        sink=receivers.zipkin_server,
+    ),
+    _opentelemetry(
+        "OTLP",
+        "traces.exporter=otlp",
+        "exporter.otlp.protocol=http/protobuf",
+        f"exporter.otlp.endpoint=http://{receivers.LOCAL}:{{port}}",
+        events=1,
+        sink=receivers.otlp_receiver,
     ),
     Configuration(
         "flight recorder",
-        RECORDER,
-        ("-XX:StartFlightRecording=filename={folder}/recorded.jfr,settings=none",
-         "-XX:FlightRecorderOptions=stackdepth=1"),
+        "flight recorder",
+        (
+            "-XX:StartFlightRecording=filename={folder}/recorded.jfr,settings=none",
+            "-XX:FlightRecorderOptions=stackdepth=1",
+        ),
         1,
+        sinks.recording,
+        f"{PACKAGE}.MonitoredClassFlightRecorder",
     ),
 )  # fmt: skip
-
-
-def _recorded(java: str, file: Path) -> int:
-    """Events of calls in a recording."""
-    jfr = Path(java).with_name("jfr")
-    done = subprocess.run(
-        [str(jfr), "summary", str(file)], capture_output=True, text=True, check=True
-    )
-    rows = (line.split() for line in done.stdout.splitlines())
-    return sum(int(row[1]) for row in rows if row and row[0] == f"{PACKAGE}.Call")
+BY_NAME = {one.name: one for one in CONFIGURATIONS}

@@ -17,12 +17,18 @@ def run(quick: bool) -> bool:
             *calls_in_bursts.cases(folder, turns),
             *sustained.cases(folder, repetitions),
             *idle.cases(folder, repetitions),
-            *moobench.cases(folder, loops),
         ]
+        experiment = moobench.measure(folder, loops, quick=quick)
     about = (
         f"Calls: {turns} bursts of {calls_in_bursts.BURST:,} events in random order, the collector"
-        f" on the other CPU. Sustained: {sustained.EVENTS:,} events in one go. Java: {loops} loops"
-        f" of {moobench.CALLS:,} calls of depth {moobench.DEPTH}, each configuration in turn, the"
-        " second half counted."
+        f" on the other CPU. Sustained: {sustained.EVENTS:,} events in one go."
+        f" {moobench.about(loops)}"
     )
-    return publish("log", cases, f"{'BENCH=quick ' * quick}make bench-log", about)
+    met = publish(
+        "log",
+        [*cases, *experiment.cases],
+        f"{'BENCH=quick ' * quick}make bench-log",
+        about,
+        "\n\n".join(experiment.tables),
+    )
+    return met and not experiment.failures

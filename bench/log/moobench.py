@@ -1,60 +1,158 @@
 # SPDX-License-Identifier: Apache-2.0
-"""MooBench's experiment on every JDK of this machine: one loop of each configuration in turn."""
+"""MooBench's experiment on every JDK of this machine: one loop of each configuration in turn.
+
+MOOBENCH=FOLDER keeps the files of results, by MooBench's own names.
+"""
 
 from __future__ import annotations
 
+import json
 import os
 import random
 import shutil
 import subprocess
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
+from statistics import median
 
-import numpy as np
-import numpy.typing as npt
-import pyarrow as pa
-from bench.cases import Case
-from bench.log.configurations import CONFIGURATIONS, Configuration
+from bench.cases import FOLDER, Case
+from bench.log import moobench_tables as tables
+from bench.log.built import built_for_java
+from bench.log.configurations import BY_NAME, CONFIGURATIONS, PACKAGE, Configuration
+from bench.log.loops import Loop, for_github, read
+from bench.log.sinks import OUTPUT, Program
 from bench.results import ROOT
-from pyarrow import csv
 
 from tare.lab.doctor.jdks import jdks
 from tare.native import native
 
 JARS = (ROOT / "java" / "moobench" / "target" / "moobench.jar", native("java", "tare-log.jar"))
 HEAP = ("-Xms1G", "-Xmx2G")
-CALLS, DEPTH = 2_000_000, 10
-COLUMNS = ("thread", "duration_ns", "heap", "collections")
 OLDEST = 17
 NATIVE_ACCESS = 22
-BASELINE = CONFIGURATIONS[0]
+TIMEOUT = 900
+GITHUB = FOLDER / "log" / "moobench.json"
+BASELINE, OURS = "no instrumentation", "tare, zstd"
+DEPTH, DEPTHS, THREADS = 10, (2, 4, 8, 16, 32, 64, 128), (1, 2, 4)
+SCALED = (BASELINE, OURS, "cloudprofiler-like, asleep", "kieker, binary file")
+# Its channels have one writer each.
+BY_THREADS = tuple(name for name in SCALED if not name.startswith("cloudprofiler-like"))
+SCALED_CALLS, SCALED_LOOPS = 100_000, 3
+FAILURES = (OSError, RuntimeError, SystemExit, ValueError, subprocess.SubprocessError)
+
+Taken = Mapping[str, Sequence[Loop]]
+
+
+@dataclass
+class Measured:
+    """What is held against bars, tables for people, and why configurations are not in them."""
+
+    cases: list[Case] = field(default_factory=list)
+    tables: list[str] = field(default_factory=list)
+    failures: dict[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
-class Loop:
-    """One JVM's second half, as MooBench counts: arrays of shape (n,)."""
+class Load:
+    """What is asked of a configuration."""
 
-    durations_us: npt.NDArray[np.float64]
-    heap: npt.NDArray[np.int64]
-    collections: int
-    complete: float | None
-    """Events found afterwards by events written; None where none are."""
+    calls: int
+    depth: int = DEPTH
+    threads: int = 1
 
 
-def cases(folder: Path, loops: int, *, calls: int = CALLS, depth: int = DEPTH) -> list[Case]:
-    """A case for each configuration and JDK, and what the bars ask of them."""
-    found = []
+class Machine:
+    """A JDK, and what has failed on it: a configuration that did is not tried again."""
+
+    def __init__(self, version: int, home: Path, folder: Path) -> None:
+        self.version, self.home, self.folder = version, home, folder
+        self.failures: dict[str, str] = {}
+
+    @cached_property
+    def _library(self) -> Path:
+        return built_for_java(self.folder, self.home)
+
+    def loop(self, one: Configuration, load: Load, keep: Path | None = None) -> Loop | None:
+        """One JVM's; None where it failed."""
+        if one.name in self.failures:
+            return None
+        here = self.folder / "loop"
+        shutil.rmtree(here, ignore_errors=True)
+        here.mkdir()
+        try:
+            return self._run(one, load, here, keep)
+        except FAILURES as failure:
+            self.failures[one.name] = " ".join(str(failure).split()) or type(failure).__name__
+            print(f"{one.name}, Java {self.version}: {self.failures[one.name]}", flush=True)
+            return None
+
+    def _run(self, one: Configuration, load: Load, here: Path, keep: Path | None) -> Loop:
+        java, raw = self.home / "bin" / "java", here / "raw.csv"
+        with one.sink(Program(here, java)) as sink:
+            library = self._library if any("{library}" in option for option in one.jvm) else ""
+            values = {"folder": here, "port": sink.port, "library": library}
+            jvm = [*HEAP, *(option.format(**values) for option in one.jvm)]
+            if self.version >= NATIVE_ACCESS:
+                jvm.append("--enable-native-access=ALL-UNNAMED")
+            words = [*sink.before, str(java), *jvm, "-cp", os.pathsep.join(map(str, JARS))]
+            words += [
+                f"{PACKAGE}.Benchmark",
+                "-a",
+                one.application,
+                "-o",
+                str(raw),
+                "-q",
+                "-m",
+                "0",
+            ]
+            words += ["-c", str(load.calls), "-d", str(load.depth), "-t", str(load.threads)]
+            with (here / OUTPUT).open("wb") as output:
+                done = subprocess.run(
+                    words,
+                    env=os.environ | one.variables,
+                    stdout=output,
+                    stderr=output,
+                    check=False,
+                    timeout=TIMEOUT,
+                )
+            if done.returncode:
+                lines = (here / OUTPUT).read_text(errors="replace").splitlines()
+                raise RuntimeError(f"exit {done.returncode}: {' '.join(lines[-3:])}")
+            written = one.events * load.calls * load.depth * load.threads
+            complete = sink.found(written) / written if written else None
+        loop = read(raw, load.threads, complete)
+        if keep:
+            keep.parent.mkdir(parents=True, exist_ok=True)
+            shutil.move(raw, keep)
+        return loop
+
+
+def about(loops: int) -> str:
+    """What was done, for a person."""
+    return (
+        f"Java: MooBench's experiment, {loops} loops of each configuration in turn, in random"
+        f" order, the second half of its calls counted; JVMs have {' '.join(HEAP)} and all CPUs."
+        " Cloudprofiler-like is ours, from its description."
+    )
+
+
+def measure(folder: Path, loops: int, *, quick: bool) -> Measured:
+    """All configurations on all JDKs."""
+    measured = Measured()
+    github = []
     for version, home in _jdks().items():
-        taken: dict[str, list[Loop]] = {one.name: [] for one in CONFIGURATIONS}
-        order = random.Random(version)
-        for _ in range(loops):
-            for one in order.sample(CONFIGURATIONS, len(CONFIGURATIONS)):
-                words = ["-c", str(calls), "-m", "0", "-t", "1", "-d", str(depth), "-q"]
-                loop = _loop(one, _java(home, version), words, folder)
-                taken[one.name].append(_read(loop, one.events * calls * depth))
-        found += list(_cases(version, taken))
-    return found
+        machine = Machine(version, home, folder)
+        taken = _in_turn(machine, loops, quick)
+        measured.cases += _cases(version, taken)
+        measured.tables.append(tables.main(version, taken, machine.failures))
+        if not quick:
+            measured.tables += _scaled(machine)
+        measured.failures |= {f"{name} ({version})": why for name, why in machine.failures.items()}
+        github += for_github({f"Java {version}: {name}": of for name, of in taken.items()})
+    GITHUB.write_text(json.dumps(github, indent=1))
+    return measured
 
 
 def _jdks() -> dict[int, Path]:
@@ -66,93 +164,82 @@ def _jdks() -> dict[int, Path]:
     }
 
 
-def _java(home: Path, version: int) -> list[str]:
-    java = [str(home / "bin" / "java"), *HEAP, "-cp", os.pathsep.join(map(str, JARS))]
-    return [*java, "--enable-native-access=ALL-UNNAMED"] if version >= NATIVE_ACCESS else java
+def _in_turn(machine: Machine, loops: int, quick: bool) -> Taken:
+    """Loops of all that did not fail, in another order each time."""
+    taken: dict[str, list[Loop]] = {one.name: [] for one in CONFIGURATIONS}
+    order = random.Random(machine.version)
+    keep = os.environ.get("MOOBENCH")
+    for number in range(1, loops + 1):
+        for place in order.sample(range(len(CONFIGURATIONS)), len(CONFIGURATIONS)):
+            one = CONFIGURATIONS[place]
+            file = f"java-{machine.version}/raw-{number}-{DEPTH}-{place}.csv"
+            load = Load(one.calls // 4 if quick and one.family != "tare" else one.calls)
+            loop = machine.loop(one, load, Path(keep) / file if keep else None)
+            if loop is not None:
+                taken[one.name].append(loop)
+        print(f"MooBench, Java {machine.version}: loop {number} of {loops}", flush=True)
+    return {name: of for name, of in taken.items() if name not in machine.failures}
 
 
-def _loop(
-    of: Configuration, java: Sequence[str], words: Sequence[str], folder: Path
-) -> tuple[Path, int | None]:
-    """The file of results of one JVM, and how many events were found afterwards."""
-    here = folder / "loop"
-    shutil.rmtree(here, ignore_errors=True)
-    here.mkdir()
-    raw = here / "raw.csv"
-    started = of.started(java, [*words, "-o", str(raw)], here)
-    done = subprocess.run(
-        started.command,
-        env=os.environ | of.variables,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.PIPE,
-        text=True,
-        check=False,
-    )
-    if done.returncode:
-        raise SystemExit(f"{of.name}: {done.stderr.strip()}")
-    return raw, started.found()
+def _scaled(machine: Machine) -> Iterator[str]:
+    """Tables over depths and threads."""
+    for title, names, loads in (
+        ("depth", SCALED, {depth: Load(SCALED_CALLS, depth) for depth in DEPTHS}),
+        ("threads", BY_THREADS, {n: Load(SCALED_CALLS, threads=n) for n in THREADS}),
+    ):
+        rows = {
+            name: {
+                key: [
+                    loop for _ in range(SCALED_LOOPS) if (loop := machine.loop(BY_NAME[name], load))
+                ]
+                for key, load in loads.items()
+            }
+            for name in names
+        }
+        yield tables.scaled(machine.version, title, SCALED_CALLS, SCALED_LOOPS, rows)
 
 
-def _read(loop: tuple[Path, int | None], written: int) -> Loop:
-    """The second half of the calls of a file of results, of a loop that wrote so many events."""
-    raw, found = loop
-    table = csv.read_csv(
-        raw,
-        csv.ReadOptions(column_names=COLUMNS),
-        csv.ParseOptions(delimiter=";"),
-        csv.ConvertOptions(include_columns=COLUMNS[1:]),
-    )
-    half: pa.Table = table.slice(table.num_rows // 2)
-    durations, heap, collections = (half[name].to_numpy() for name in COLUMNS[1:])
-    complete = None if found is None or not written else found / written
-    return Loop(durations / 1_000, heap, int(collections.sum()), complete)
+def _cases(version: int, taken: Taken) -> Iterator[Case]:
+    """What has bars: a loop's value is a turn's."""
+    if OURS not in taken:
+        return
+    ours = taken[OURS]
+    prefix = f"java-{version}"
+    for statistic in ("median", "least", "mean"):
+        values = [getattr(loop, statistic) for loop in ours]
+        yield Case(f"{prefix}-tare-zstd-{statistic}", OURS, "", "µs", values)
+    for name in (OURS, f"{OURS}, drop"):
+        if name in taken:
+            complete = [loop.complete or 0.0 for loop in taken[name]]
+            case = f"{prefix}-{name.replace(', ', '-')}-complete"
+            yield Case(case, name, "", "of all", complete)
+    for family, names in _peers(taken).items():
+        for statistic in ("median", "mean"):
+            best = min(names, key=lambda name: _level(taken[name], statistic))
+            yield Case(
+                f"{prefix}-beside-{family.replace(' ', '-')}-{statistic}",
+                OURS,
+                best,
+                "µs",
+                [getattr(loop, statistic) for loop in ours],
+                [getattr(loop, statistic) for loop in taken[best]],
+                _note(taken[best]),
+            )
 
 
-def _cases(version: int, taken: dict[str, list[Loop]]) -> Iterator[Case]:
-    """Median, least and mean of each loop: a loop is a run. The baseline is the peer."""
-    base = taken[BASELINE.name]
-    for name, loops in taken.items():
-        prefix = f"java-{version}-{name.replace(', ', '-').replace(' ', '-')}"
-        for of, statistic in (("median", np.median), ("least", np.min), ("mean", np.mean)):
-            values = [float(statistic(loop.durations_us)) for loop in loops]
-            peers = [float(statistic(loop.durations_us)) for loop in base]
-            note = _note(loops) if of == "median" else ""
-            if name == BASELINE.name:
-                yield Case(f"{prefix}-{of}", name, "", "µs", values, note=note)
-            else:
-                yield Case(f"{prefix}-{of}", name, BASELINE.name, "µs", values, peers, note)
-    zstd = taken["tare, zstd"]
-    complete = [loop.complete or 0.0 for loop in zstd]
-    yield Case(f"java-{version}-tare-zstd-complete", "tare, zstd", "", "of all", complete)
-    for name in ("flight recorder",):
-        yield from _compared(version, name, zstd, taken[name])
+def _level(loops: Sequence[Loop], statistic: str) -> float:
+    return float(median(getattr(loop, statistic) for loop in loops))
 
 
-def _compared(
-    version: int, name: str, ours: Sequence[Loop], theirs: Sequence[Loop]
-) -> Iterator[Case]:
-    """Medians of ours and of another's."""
-    yield Case(
-        f"java-{version}-beside-{name.replace(' ', '-')}",
-        "tare, zstd",
-        name,
-        "µs",
-        [float(np.median(loop.durations_us)) for loop in ours],
-        [float(np.median(loop.durations_us)) for loop in theirs],
-    )
+def _peers(taken: Taken) -> dict[str, list[str]]:
+    """Those of each family that bars speak of."""
+    found: dict[str, list[str]] = {}
+    for one in CONFIGURATIONS:
+        if one.is_peer and one.name in taken:
+            found.setdefault(one.family, []).append(one.name)
+    return found
 
 
 def _note(loops: Sequence[Loop]) -> str:
-    """What MooBench's table has besides, over all loops."""
-    every = np.concatenate([loop.durations_us for loop in loops])
-    p10, p99 = np.percentile(every, [10, 99])
-    heap = np.concatenate([loop.heap for loop in loops])
-    last = float(np.mean(loops[-1].durations_us))
-    told = (
-        f"p10 {p10:.3f}, sd {every.std():.2f}, p99 {p99:.2f} µs; the last loop alone, as MooBench's"
-        f" script reads it, mean {last:.3f} µs; heap {heap.mean() / 2**20:.0f} MiB, coefficient of"
-        f" variation {heap.std() / heap.mean():.1%}; {sum(loop.collections for loop in loops)}"
-        " collections"
-    )
-    complete = [loop.complete for loop in loops if loop.complete is not None]
-    return f"{told}; complete: {min(complete):.2%}" if complete else told
+    shares = [loop.complete for loop in loops if loop.complete is not None]
+    return f"of its events {min(shares):.2%} were found" if shares else ""

@@ -2,7 +2,10 @@
 """tare-log-agent.jar logs methods of programs that know nothing of it, and changes nothing else."""
 
 import json
+import os
+import signal
 import subprocess
+import time
 from collections import Counter
 from pathlib import Path
 
@@ -152,12 +155,52 @@ def test_a_method_called_too_often_is_left_alone(java: Java, acme: Path, tmp_pat
     assert len(ticks["nothing>"]) == 1
 
 
+@pytest.mark.parametrize("policy", ["drop", "wait"])
+def test_the_policy_holds_where_the_ring_is_full(
+    java: Java, acme: Path, tmp_path: Path, policy: str
+) -> None:
+    file = tmp_path / "events.log"
+    program = command(java, acme, f"include=com.acme.*,policy={policy}", 4000)
+    run = subprocess.Popen(
+        [TARE_LOG, "run", "--out", file, "--json", "--", *program],
+        stderr=subprocess.PIPE,
+        text=True,
+        env=os.environ | {"TARE_LOG_RING": "64K"},
+    )
+    try:
+        while not file.exists() or file.stat().st_size < 20_000:
+            assert run.poll() is None
+            time.sleep(0.01)
+        run.send_signal(signal.SIGSTOP)
+        time.sleep(2)
+        run.send_signal(signal.SIGCONT)
+        _, err = run.communicate(timeout=60)
+    finally:
+        run.kill()
+    totals = json.loads(err.splitlines()[-1])
+    assert (totals["lost"] > 0) is (policy == "drop")
+    if policy == "wait":
+        assert spans(dump(file))["com.acme.Acme.called"] * 2 + 4 == totals["events"]
+
+
+@pytest.mark.parametrize(("codec", "is_small"), [("zstd", True), ("uncompressed", False)])
+def test_the_codec_is_that_of_the_options(
+    java: Java, acme: Path, tmp_path: Path, codec: str, is_small: bool
+) -> None:
+    woven(java, acme, tmp_path, f"include=com.acme.*#called,codec={codec}", 1500)
+    rows = dump(tmp_path / "events.log")
+    assert (((tmp_path / "events.log").stat().st_size / len(rows)) < 5) is is_small
+
+
 @pytest.mark.parametrize(
     ("options", "said"),
     [
         ("", '"": expected include=PATTERN'),
         ("exclude=a", "no include=: expected include=PATTERN"),
         ("include=a,limit=0", "limit=0: expected calls in a second"),
+        ("include=a,policy=x", "policy=x: expected drop, wait, overwrite"),
+        ("include=a,codec=", '"codec=": expected include=PATTERN'),
+        ("include=a,codec=x", "codec=x: expected any, uncompressed, zstd, lz4, lzo1x"),
         ("include=a,wrong=b", '"wrong=b": expected include=PATTERN'),
     ],
 )

@@ -9,6 +9,7 @@ import java.util.Map;
 import java.util.Objects;
 import java.util.WeakHashMap;
 import java.util.concurrent.ConcurrentHashMap;
+import tare.log.Options;
 import tare.log.Probe;
 
 /** The methods that are logged, and those that are no longer. */
@@ -29,13 +30,13 @@ final class Methods {
         final String type;
         volatile boolean isOff;
 
-        Method(String name, int place, ClassLoader loader, String type) {
+        Method(String name, int place, ClassLoader loader, String type, Options options) {
             this.name = name;
             this.place = place;
             this.loader = new WeakReference<>(loader);
             this.type = type;
-            begin = Probe.open(name + ">");
-            end = Probe.open(name + "<");
+            begin = Probe.open(name + ">", options);
+            end = Probe.open(name + "<", options);
         }
 
         /** Whether there are channels left for it. */
@@ -49,7 +50,13 @@ final class Methods {
     private final Map<ClassLoader, Map<Key, Method>> known =
             Collections.synchronizedMap(new WeakHashMap<>());
     private final List<Method> all = new ArrayList<>();
+    private final Options options;
     private boolean hasAll = true;
+
+    /** With options for the channels of all. */
+    Methods(Options options) {
+        this.options = options;
+    }
 
     /**
      * The method, the same whenever it is asked for.
@@ -67,7 +74,7 @@ final class Methods {
 
     private synchronized Method add(String label, ClassLoader loader, String type) {
         int place = Math.min(all.size(), Probe.CALLS.length - 1);
-        Method method = new Method(label, place, loader, type);
+        Method method = new Method(label, place, loader, type, options);
         if (!method.hasChannels() && hasAll) {
             hasAll = false;
             Start.say("no channels are left for " + label + " and the methods after it");

@@ -22,7 +22,7 @@ public final class Start {
             say("methods are not logged; " + Probe.why());
             return;
         }
-        Methods methods = new Methods();
+        Methods methods = new Methods(arguments.options());
         Weaver weaver = new Weaver(arguments.filter(), methods, arguments.limit() > 0);
         instrumentation.addTransformer(weaver, true);
         if (arguments.limit() > 0) {
