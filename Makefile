@@ -117,7 +117,7 @@ bench-load: native ## the load generator beside wrk and the open-loop generators
 
 .PHONY: bench-log
 bench-log: PACKAGES := bench
-bench-log: native java ## the log in every language beside what others use, on MooBench's experiment too
+bench-log: native java ## the log in every language beside what others use, on MooBench's experiment too, whose files MOOBENCH=FOLDER keeps
 	@setup/install-peers kieker opentelemetry zipkin
 	@$(PYTHON) -m bench log
 

@@ -17,7 +17,7 @@ PACKAGE = "tare.moobench"
 SIMPLE = f"{PACKAGE}.MonitoredClassSimple"
 AGENT = native("java", "tare-log-agent.jar")
 CALLS = 2_000_000
-FEWER, FEWEST = 500_000, 20_000
+FEWER, FEWEST = 250_000, 20_000
 """For what takes longer, so that all fit into an hour."""
 PEERS = ROOT / "target" / "peers" / "bin"
 Family = Literal["", "tare", "cloudprofiler-like", "kieker", "opentelemetry", "flight recorder"]
@@ -79,7 +79,7 @@ def _cloudprofiler_like(spins: bool) -> Configuration:
 
 
 def _kieker(
-    name: str, *options: str, events: int = 0, sink: Sinks = sinks.nowhere
+    name: str, *options: str, events: int = 0, sink: Sinks = sinks.nowhere, calls: int = CALLS
 ) -> Configuration:
     return Configuration(
         f"kieker, {name}",
@@ -94,6 +94,7 @@ def _kieker(
         events,
         sink,
         variables={"KIEKER_SIGNATURES_INCLUDE": f"* {SIMPLE}.*()"},
+        calls=calls,
     )
 
 
@@ -154,6 +155,7 @@ CONFIGURATIONS = (
         "writer.filesystem.FileWriter.logStreamHandler=kieker.monitoring.writer.filesystem.TextLogStreamHandler",
         events=1,
         sink=sinks.lines_with(f".{METHOD}(".encode(), "kieker-*/*.dat"),
+        calls=FEWER,
     ),
     _kieker(
         "binary file",

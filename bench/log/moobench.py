@@ -39,7 +39,7 @@ DEPTH, DEPTHS, THREADS = 10, (2, 4, 8, 16, 32, 64, 128), (1, 2, 4)
 SCALED = (BASELINE, OURS, "cloudprofiler-like, asleep", "kieker, binary file")
 # Its channels have one writer each.
 BY_THREADS = tuple(name for name in SCALED if not name.startswith("cloudprofiler-like"))
-SCALED_CALLS, SCALED_LOOPS = 100_000, 3
+SCALED_CALLS, SCALED_LOOPS = 100_000, 2
 FAILURES = (OSError, RuntimeError, SystemExit, ValueError, subprocess.SubprocessError)
 
 Taken = Mapping[str, Sequence[Loop]]
