@@ -4,7 +4,9 @@
 #![no_std]
 
 mod snapshot;
+mod source;
 mod ticks;
 
 pub use snapshot::{Rate, Snapshot};
+pub use source::Source;
 pub use ticks::{is_invariant, ordered_ticks, ticks};

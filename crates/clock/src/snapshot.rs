@@ -51,6 +51,9 @@ pub struct Rate(u64);
 impl Rate {
     const SHIFT: u32 = 32;
 
+    /// Of a clock whose ticks are nanoseconds.
+    pub const NANOSECOND: Self = Self(1 << Self::SHIFT);
+
     /// The rate between two snapshots, the first taken first; `None` where no time passed, or
     /// one of them never was.
     /// The error is about the widths of both over the ticks between them.

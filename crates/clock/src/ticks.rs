@@ -40,13 +40,22 @@ pub fn ordered_ticks() -> u64 {
 pub fn is_invariant() -> bool {
     #[cfg(target_arch = "x86_64")]
     {
-        use core::arch::x86_64::__cpuid;
-        __cpuid(0x8000_0000).eax >= 0x8000_0007 && __cpuid(0x8000_0007).edx & 1 << 8 != 0
+        has_bit(0x8000_0007, 8, core::arch::x86_64::__cpuid)
     }
     #[cfg(target_arch = "aarch64")]
     {
         true
     }
+}
+
+/// Whether the processor has this leaf of CPUID, an extended one, and this bit of its EDX.
+#[cfg(target_arch = "x86_64")]
+pub fn has_bit(
+    leaf: u32,
+    bit: u32,
+    cpuid: impl Fn(u32) -> core::arch::x86_64::CpuidResult,
+) -> bool {
+    cpuid(0x8000_0000).eax >= leaf && cpuid(leaf).edx & 1 << bit != 0
 }
 
 #[cfg(test)]
@@ -57,5 +66,26 @@ mod tests {
     fn the_counter_advances() {
         let first = ticks();
         assert!((0..1_000_000).any(|_| ticks() > first));
+    }
+
+    #[test]
+    #[cfg(target_arch = "x86_64")]
+    fn a_processor_says_whether_its_counter_is_invariant() {
+        use core::arch::x86_64::CpuidResult;
+        let processor = |largest, edx| {
+            move |leaf| {
+                let eax = if leaf == 0x8000_0000 { largest } else { 0 };
+                let edx = if leaf == 0x8000_0007 { edx } else { !0 };
+                CpuidResult { eax, ebx: 0, ecx: 0, edx }
+            }
+        };
+        for (largest, edx, is) in [
+            (0x8000_0008, 1 << 8, true),
+            (0x8000_0008, !(1 << 8), false),
+            // An old one answers a leaf that it does not have with those of another.
+            (0x8000_0004, !0, false),
+        ] {
+            assert_eq!(has_bit(0x8000_0007, 8, processor(largest, edx)), is, "{largest:x} {edx:x}");
+        }
     }
 }

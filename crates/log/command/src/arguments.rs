@@ -3,6 +3,7 @@ use crate::pairs::Pair;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use std::ffi::OsString;
 use std::path::PathBuf;
+use tare_clock::Source;
 use tare_log_file::Codec;
 
 /// Collects the events that programs log into memory shared with it, and reads its files.
@@ -33,6 +34,8 @@ pub enum Command {
     Recover(Recover),
     /// Print how long spans took, how often channels logged, and what was lost
     Stats(Stats),
+    /// Relate the clocks of this host to those of another, so that events of both come in order
+    Sync(Sync),
     /// Show what comes into a file at the moment: rates, losses and bytes by channel
     Top(Top),
     /// Print the folder of header and libraries
@@ -49,6 +52,9 @@ pub enum Command {
 pub struct Run {
     #[command(flatten)]
     pub collecting: Collecting,
+    /// What times are read from, as with TARE_LOG_CLOCK [default: tsc]
+    #[arg(long, value_enum)]
+    pub clock: Option<Clock>,
     /// The program and its arguments
     #[arg(last = true, required = true, value_name = "COMMAND")]
     pub command: Vec<OsString>,
@@ -120,6 +126,26 @@ impl From<Compression> for Codec {
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
+pub enum Clock {
+    /// The processor's tick counter
+    Tsc,
+    /// The same, after all that stands before it
+    Tscp,
+    /// The kernel's CLOCK_MONOTONIC_RAW
+    Monotonic,
+}
+
+impl From<Clock> for Source {
+    fn from(clock: Clock) -> Self {
+        match clock {
+            Clock::Tsc => Self::Tsc,
+            Clock::Tscp => Self::Tscp,
+            Clock::Monotonic => Self::Monotonic,
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
 pub enum Lines {
     Csv,
     Jsonl,
@@ -127,9 +153,10 @@ pub enum Lines {
 
 #[derive(Debug, Args)]
 pub struct Dump {
-    /// A file of `tare log run` or `tare log collect`
-    #[arg(value_name = "FILE")]
-    pub file: PathBuf,
+    /// Files of `tare log run` or `tare log collect`: the times of all are those of the first
+    /// one's host, where `tare log sync` has related them
+    #[arg(value_name = "FILE", required = true)]
+    pub files: Vec<PathBuf>,
     /// How events are written
     #[arg(long, value_enum, default_value_t = Lines::Csv)]
     pub format: Lines,
@@ -153,9 +180,10 @@ pub enum Format {
 
 #[derive(Debug, Args)]
 pub struct Export {
-    /// A file of `tare log run` or `tare log collect`
-    #[arg(value_name = "FILE")]
-    pub file: PathBuf,
+    /// Files of `tare log run` or `tare log collect`: the times of all are those of the first
+    /// one's host, where `tare log sync` has related them
+    #[arg(value_name = "FILE", required = true)]
+    pub files: Vec<PathBuf>,
     /// Who is to read it
     #[arg(long, value_enum, value_name = "FORMAT")]
     pub to: Format,
@@ -176,9 +204,10 @@ pub struct Export {
 
 #[derive(Debug, Args)]
 pub struct Stats {
-    /// A file of `tare log run` or `tare log collect`
-    #[arg(value_name = "FILE")]
-    pub file: PathBuf,
+    /// Files of `tare log run` or `tare log collect`: the times of all are those of the first
+    /// one's host, where `tare log sync` has related them
+    #[arg(value_name = "FILE", required = true)]
+    pub files: Vec<PathBuf>,
     /// Channels that begin and end spans, as with `export`
     #[arg(long = "pair", value_name = "BEGIN=END")]
     pub pairs: Vec<Pair>,
@@ -186,6 +215,23 @@ pub struct Stats {
     #[arg(long, value_name = "OUT")]
     pub flame: Option<PathBuf>,
     /// Print one JSON object
+    #[arg(long)]
+    pub json: bool,
+}
+
+#[derive(Debug, Args)]
+pub struct Sync {
+    /// Where `tare log sync --serve` runs: a name or an address, with :PORT if it has another
+    #[arg(value_name = "HOST", required_unless_present = "serve")]
+    pub host: Option<String>,
+    /// Let other hosts ask for the time of this one, at this address, until Ctrl-C; 0.0.0.0 is
+    /// all that this host has, the port 52525 unless it is given
+    #[arg(long, value_name = "ADDRESS[:PORT]", conflicts_with_all = ["host", "file", "json"])]
+    pub serve: Option<String>,
+    /// Add what was found to this file of events, for `dump`, `export` and `stats`
+    #[arg(long, value_name = "FILE")]
+    pub file: Option<PathBuf>,
+    /// Print what was found as one JSON object
     #[arg(long)]
     pub json: bool,
 }

@@ -28,8 +28,15 @@ const SHORT: Duration = Duration::from_micros(250);
 /// How full a ring is at which there is no sleep: it has been rung for already.
 const URGENT: f64 = 0.125;
 
-/// Between two readings of the clocks in the file.
+/// Between the first two readings of the clocks in the file, and between later ones. The time
+/// between grows from one to the other by doubling: a file that ends early, too, has readings
+/// over half of its time at least.
+const FIRST_CLOCKS: Duration = Duration::from_millis(1);
 const CLOCKS: Duration = Duration::from_secs(1);
+
+/// Once, however many programs there are.
+const FALLBACK: &str = "this machine has no tick counter to rely on: times are read by \
+                        clock_gettime, which takes longer";
 
 /// After the disk was full.
 const RETRY: Duration = Duration::from_millis(500);
@@ -41,7 +48,9 @@ pub struct Collector {
     press: Press,
     rules: RuleBook,
     targets: Vec<Target>,
-    clocks: Option<Instant>,
+    /// When the clocks are to be read next, and how long after that again.
+    clocks: (Instant, Duration),
+    has_told_of_fallback: bool,
     stuck: Option<Instant>,
     ended: Totals,
     costs: Option<CostsFile>,
@@ -56,7 +65,8 @@ impl Collector {
             press,
             rules,
             targets: Vec::new(),
-            clocks: None,
+            clocks: (Instant::now(), FIRST_CLOCKS),
+            has_told_of_fallback: false,
             stuck: None,
             ended: Totals::default(),
             costs: None,
@@ -124,7 +134,8 @@ impl Collector {
     pub fn sleep(&mut self, porter: &Porter) {
         let is_stuck = self.stuck.is_some();
         let busy = if self.press.is_empty() || is_stuck { LONGEST } else { SHORT };
-        let due = self.targets.iter().filter_map(Target::due).min().filter(|_| !is_stuck);
+        let due = self.targets.iter().filter_map(Target::due).chain([self.clocks.0]).min();
+        let due = due.filter(|_| !is_stuck);
         let due = due.map_or(LONGEST, |due| due.saturating_duration_since(Instant::now()));
         let bells: Vec<_> = self.targets.iter().map(Target::bell).collect();
         let is_full = || self.targets.iter().any(|target| target.fullness() >= URGENT);
@@ -143,10 +154,7 @@ impl Collector {
 
     /// Says how many batches it has taken.
     fn move_events(&mut self) -> io::Result<usize> {
-        if self.clocks.is_none_or(|last| last.elapsed() >= CLOCKS) {
-            self.output.clock()?;
-            self.clocks = Some(Instant::now());
-        }
+        self.read_clocks()?;
         let mut batches = 0;
         let mut place = 0;
         while place < self.targets.len() {
@@ -164,6 +172,15 @@ impl Collector {
         }
         self.write(false)?;
         Ok(batches)
+    }
+
+    fn read_clocks(&mut self) -> io::Result<()> {
+        let (due, gap) = self.clocks;
+        if Instant::now() >= due {
+            self.output.clock()?;
+            self.clocks = (Instant::now() + gap, (2 * gap).min(CLOCKS));
+        }
+        Ok(())
     }
 
     /// Copies what one target has, a batch of each ring, and writes what is compressed; all of
@@ -215,6 +232,10 @@ impl Collector {
                 // Before the program goes on: they hold from the first event on.
                 target.rule(&self.rules);
                 target.welcome();
+                if target.has_fallen_back() && !self.has_told_of_fallback {
+                    self.has_told_of_fallback = true;
+                    say(FALLBACK);
+                }
                 self.targets.push(target);
                 self.programs += 1;
             }

@@ -9,7 +9,7 @@ use tare_log_file::Payload;
 
 /// Prints events in the order of the file: each ring's are in order of their time.
 pub fn dump(arguments: &arguments::Dump) -> Result<ExitCode, Failure> {
-    let log = Log::open(&arguments.file)?;
+    let log = Log::open(&arguments.files)?;
     let mut out = BufWriter::with_capacity(1 << 16, io::stdout().lock());
     let line = match arguments.format {
         Lines::Csv => csv,

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What handlers keep in a program's segment, as events: numbers of counters and last events.
 
+use crate::timer::Timer;
 use std::sync::atomic::Ordering::{Acquire, Relaxed};
 use std::time::{Duration, Instant};
-use tare_clock::ordered_ticks;
 use tare_log_segment::record::{number_tag, short_tag, thread_record};
 use tare_log_segment::{Channel, ChannelId, Configuration, Handler, Noted, Process};
 
@@ -34,14 +34,19 @@ impl Counters {
 
     /// Appends the numbers of those that it is time to read to `words`, where they are others
     /// than before. They count as told once the words are in the file, see `tell`.
-    pub fn read(&mut self, process: &Process, words: &mut Vec<u64>) -> Vec<(ChannelId, u64)> {
+    pub fn read(
+        &mut self,
+        process: &Process,
+        timer: Timer,
+        words: &mut Vec<u64>,
+    ) -> Vec<(ChannelId, u64)> {
         let now = Instant::now();
         let mut told = Vec::new();
         for counter in self.0.iter_mut().filter(|counter| counter.next <= now) {
             // Where the collector was late, periods are left out, not made up for.
             let late = (now - counter.next).as_nanos() / counter.period.as_nanos();
             counter.next += counter.period * (late as u32 + 1);
-            told.extend(count(process, counter.id, words));
+            told.extend(count(process, counter.id, timer, words));
         }
         told
     }
@@ -55,13 +60,18 @@ pub fn tell(process: &Process, told: &[(ChannelId, u64)]) {
 }
 
 /// Appends the channel's number to `words`, if it is another than before.
-fn count(process: &Process, id: ChannelId, words: &mut Vec<u64>) -> Option<(ChannelId, u64)> {
+fn count(
+    process: &Process,
+    id: ChannelId,
+    timer: Timer,
+    words: &mut Vec<u64>,
+) -> Option<(ChannelId, u64)> {
     let channel: &Channel = process.channels.get(usize::from(id))?;
     let counted = channel.counted.load(Acquire);
     if counted == channel.counter_told.load(Relaxed) {
         return None;
     }
-    words.push(ordered_ticks());
+    words.push(timer.now());
     match short_tag(id, counted as i64) {
         Some(tag) => words.push(tag),
         None => words.extend([number_tag(id), counted, 0]),
@@ -70,9 +80,9 @@ fn count(process: &Process, id: ChannelId, words: &mut Vec<u64>) -> Option<(Chan
 }
 
 /// Everything that is left when a process has ended.
-pub fn rest(process: &Process, words: &mut Vec<u64>) {
+pub fn rest(process: &Process, timer: Timer, words: &mut Vec<u64>) {
     for (id, channel) in process.opened() {
-        count(process, id, words);
+        count(process, id, timer, words);
         if let Some(noted) = process.noted(channel) {
             note(&noted, words);
         }

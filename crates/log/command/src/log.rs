@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
+use crate::timelines::Timelines;
 use crate::times::Times;
 use std::collections::{HashMap, HashSet};
 use std::fs::File;
 use std::io::{Seek, SeekFrom};
 use std::path::{Path, PathBuf};
+use tare_clock::Snapshot;
 use tare_command::{Failure, ResultExt, say};
 use tare_log_file::{
     Block, Channels, Clock, End, Event, Events, Header, Item, Kind, Mark, OpenedChannel, Payload,
@@ -13,19 +15,19 @@ use tare_log_segment::ChannelId;
 
 /// A file of log events. It is read twice: first for what all events need.
 pub struct Log {
-    path: PathBuf,
-    times: Times,
+    paths: Vec<PathBuf>,
+    timelines: Timelines,
     /// Each process once, whichever collectors have served it.
     processes: Vec<ProcessInfo>,
     known: HashMap<Segment, usize>,
-    /// The place of a process by its number in the file.
-    places: HashMap<u32, usize>,
+    /// The place of a process by its file and its number there.
+    places: HashMap<(usize, u32), usize>,
     channels: HashMap<(usize, ChannelId), OpenedChannel>,
     ended: HashSet<usize>,
     /// By channel; each collector tells of all since the process began.
     lost: HashMap<(usize, ChannelId), u64>,
-    /// Of the first and the last event.
-    ticks: Option<(u64, u64)>,
+    /// Of the first and the last event, by the place of the process.
+    ticks: Vec<Option<(u64, u64)>>,
 }
 
 /// One line of what is printed.
@@ -60,13 +62,23 @@ pub enum What<'log> {
 }
 
 impl Log {
-    pub fn open(path: &Path) -> Result<Self, Failure> {
-        let mut log = Self::nothing(path);
+    /// All times are those of the first file's host, as far as it is known how the clocks of
+    /// others stand to its own.
+    pub fn open(paths: &[PathBuf]) -> Result<Self, Failure> {
+        let mut log = Self::nothing(paths);
+        for (file, path) in paths.iter().enumerate() {
+            log.read(file, path)?;
+        }
+        log.timelines.relate().iter().for_each(say);
+        Ok(log)
+    }
+
+    fn read(&mut self, file: usize, path: &Path) -> Result<(), Failure> {
         let mut reader = Reader::new(File::open(path).or_input(path.display())?);
         let mut is_log = false;
         for block in reader.by_ref() {
             is_log = true;
-            log.learn(&block.or_failed(path.display())?);
+            self.learn_of(file, &block.or_failed(path.display())?);
         }
         if !is_log {
             return Err(Failure::input(format_args!("{}: no file of tare log", path.display())));
@@ -74,26 +86,26 @@ impl Log {
         if reader.damaged > 0 {
             say(format_args!("{}: {} bytes are damaged", path.display(), reader.damaged));
         }
-        Ok(log)
+        Ok(())
     }
 
-    fn nothing(path: &Path) -> Self {
+    fn nothing(paths: &[PathBuf]) -> Self {
         Self {
-            path: path.to_owned(),
-            times: Times::default(),
+            paths: paths.to_owned(),
+            timelines: Timelines::default(),
             processes: Vec::new(),
             known: HashMap::new(),
             places: HashMap::new(),
             channels: HashMap::new(),
             ended: HashSet::new(),
             lost: HashMap::new(),
-            ticks: None,
+            ticks: Vec::new(),
         }
     }
 
     /// What the file has, and the place where more will come.
     pub fn open_at_end(path: &Path) -> Result<(Self, Tail), Failure> {
-        let mut log = Self::nothing(path);
+        let mut log = Self::nothing(&[path.to_owned()]);
         let file = File::open(path).or_input(path.display())?;
         let mut tail = Tail { path: path.to_owned(), file, at: 0 };
         tail.each(|block| log.learn(&block))?;
@@ -103,20 +115,24 @@ impl Log {
         Ok((log, tail))
     }
 
-    /// Takes from a block what events need.
+    /// Takes from a block of the one file what events need.
     pub fn learn(&mut self, block: &Block) {
-        let (process, content) = (block.header.process, &block.content);
+        self.learn_of(0, block);
+    }
+
+    fn learn_of(&mut self, file: usize, block: &Block) {
+        let (process, content) = ((file, block.header.process), &block.content);
         match block.header.kind {
             Kind::Clock => {
                 if let Ok(clock) = Clock::read(content) {
-                    self.times.add(clock);
+                    self.timelines.add(clock);
                 }
             }
             Kind::Process => {
                 if let Ok(info) = serde_json::from_slice::<ProcessInfo>(content) {
                     let place = *self.known.entry(segment(&info)).or_insert(self.processes.len());
                     if place == self.processes.len() {
-                        self.processes.push(info);
+                        self.add(info);
                     }
                     self.places.insert(process, place);
                     self.ended.remove(&place);
@@ -129,11 +145,17 @@ impl Log {
                 self.channels.extend(named.map(|channel| ((place, channel.id), channel)));
             }
             Kind::Events => {
-                self.place(process);
+                let place = self.place(process);
                 let Header { events, first_ticks, last_ticks, .. } = block.header;
                 if events > 0 {
-                    let (first, last) = self.ticks.unwrap_or((first_ticks, last_ticks));
-                    self.ticks = Some((first.min(first_ticks), last.max(last_ticks)));
+                    let known = &mut self.ticks[place];
+                    let (first, last) = known.unwrap_or((first_ticks, last_ticks));
+                    *known = Some((first.min(first_ticks), last.max(last_ticks)));
+                }
+            }
+            Kind::Relation => {
+                if let Ok(relation) = serde_json::from_slice(content) {
+                    self.timelines.add_relation(relation);
                 }
             }
             Kind::End => {
@@ -150,11 +172,19 @@ impl Log {
     }
 
     /// Where a process stands; one of which the file no longer tells anything gets a place, too.
-    fn place(&mut self, number: u32) -> usize {
-        *self.places.entry(number).or_insert_with(|| {
-            self.processes.push(ProcessInfo::default());
-            self.processes.len() - 1
-        })
+    fn place(&mut self, number: (usize, u32)) -> usize {
+        if let Some(place) = self.places.get(&number) {
+            return *place;
+        }
+        self.places.insert(number, self.processes.len());
+        self.add(ProcessInfo::default());
+        self.processes.len() - 1
+    }
+
+    fn add(&mut self, info: ProcessInfo) {
+        self.timelines.add_process(&info);
+        self.ticks.push(None);
+        self.processes.push(info);
     }
 
     pub fn processes(&self) -> &[ProcessInfo] {
@@ -179,23 +209,35 @@ impl Log {
         self.channels.get(&(process, id))
     }
 
-    pub fn times(&self) -> &Times {
-        &self.times
+    /// Those of the process at this place.
+    pub fn times(&self, process: usize) -> &Times {
+        self.timelines.of(process)
+    }
+
+    /// The readings of the clocks that the times of the first process come from.
+    pub fn readings(&self) -> &[Snapshot] {
+        self.timelines.readings()
+    }
+
+    /// The time of each process's first event, `None` where it is not known.
+    fn begins(&self) -> impl Iterator<Item = Option<i64>> {
+        let ticks = self.ticks.iter().enumerate();
+        ticks.filter_map(|(place, ticks)| ticks.map(|(first, _)| self.times(place).at(first)))
     }
 
     /// Whether the time of each event is known.
     pub fn has_times(&self) -> bool {
-        self.ticks.is_none_or(|(first, _)| self.times.at(first).is_some())
+        self.begins().all(|time| time.is_some())
     }
 
     /// The time of the first event.
     pub fn began_ns(&self) -> Option<i64> {
-        self.ticks.and_then(|(first, _)| self.times.at(first))
+        self.begins().flatten().min()
     }
 
     /// From the first to the last event.
     pub fn length_ns(&self) -> Option<i64> {
-        self.ticks.and_then(|(first, last)| self.times.between(first, last))
+        self.timelines.length_ns(&self.ticks)
     }
 
     /// Events lost, by the name of their channel; of processes whose end is in the file.
@@ -206,9 +248,22 @@ impl Log {
     /// Calls `each` with every row, in the order of the file: block by block, each of one ring.
     /// Ends early when `each` says so by an error.
     pub fn rows<E>(&self, mut each: impl FnMut(Row<'_>) -> Result<(), E>) -> Result<(), Ended<E>> {
-        let failed = |error| Ended::Failed(Failure::work(format_args!("{error}")));
         let mut seen = HashMap::new();
-        for block in Reader::new(File::open(&self.path).map_err(failed)?) {
+        for (file, path) in self.paths.iter().enumerate() {
+            self.rows_of((file, path), &mut seen, &mut each)?;
+        }
+        Ok(())
+    }
+
+    /// `seen` is the last word of each ring that came.
+    fn rows_of<E>(
+        &self,
+        (file, path): (usize, &Path),
+        seen: &mut HashMap<(usize, u32), u64>,
+        each: &mut impl FnMut(Row<'_>) -> Result<(), E>,
+    ) -> Result<(), Ended<E>> {
+        let failed = |error| Ended::Failed(Failure::work(format_args!("{error}")));
+        for block in Reader::new(File::open(path).map_err(failed)?) {
             let block = block.map_err(failed)?;
             let header = &block.header;
             if header.kind != Kind::Events {
@@ -216,7 +271,7 @@ impl Log {
             }
             // Who took over from a collector that died writes again what that had not freed,
             // the same words in one block.
-            let Some(process) = self.places.get(&header.process).copied() else { continue };
+            let Some(process) = self.places.get(&(file, header.process)).copied() else { continue };
             let ring = header.ring;
             let known = seen.entry((process, ring)).or_insert(0);
             if header.from < header.to && header.to <= *known {
@@ -262,7 +317,7 @@ impl Log {
     ) -> Row<'log> {
         let end = name.iter().position(|byte| *byte == 0).unwrap_or(name.len());
         Row {
-            time_ns: self.times.at(ticks),
+            time_ns: self.times(process).at(ticks),
             ticks,
             process,
             ring,
@@ -273,9 +328,9 @@ impl Log {
         }
     }
 
-    /// The channel's name, by the number that the process has in a block.
+    /// The channel's name, by the number that the process has in a block of the one file.
     pub fn name_in(&self, number: u32, id: ChannelId) -> &str {
-        self.places.get(&number).map_or("", |place| self.name(*place, id))
+        self.places.get(&(0, number)).map_or("", |place| self.name(*place, id))
     }
 
     fn name(&self, process: usize, id: ChannelId) -> &str {
@@ -307,6 +362,12 @@ impl Tail {
         }
         Ok(())
     }
+}
+
+/// The files, for a message.
+pub fn names(paths: &[PathBuf]) -> String {
+    let names: Vec<_> = paths.iter().map(|path| path.display().to_string()).collect();
+    names.join(", ")
 }
 
 /// What names a segment, whichever collector has served it.

@@ -2,6 +2,7 @@
 //! tare-log: collects what programs log, and reads it.
 
 mod arguments;
+mod bridge;
 mod collect;
 mod costs;
 mod door;
@@ -30,7 +31,10 @@ mod salvage;
 mod screen;
 mod spans;
 mod stats;
+mod sync;
 mod target;
+mod timelines;
+mod timer;
 mod times;
 mod top;
 mod totals;
@@ -49,6 +53,7 @@ fn main() -> ExitCode {
         Command::Export(export) => export::export(&export),
         Command::Recover(recover) => recover::recover(&recover),
         Command::Stats(arguments) => stats::stats(&arguments),
+        Command::Sync(arguments) => sync::sync(&arguments),
         Command::Top(arguments) => top::top(&arguments),
         Command::Path => path(),
         Command::Schema { json } => schema(json),

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
+use crate::program;
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Write};
 use std::path::Path;
 use tare_clock::Snapshot;
 use tare_command::{Failure, ResultExt};
-use tare_log_file::{Clock, Codec, Header, Kind, MAGIC};
+use tare_log_file::{Boot, Clock, Codec, Header, Kind, MAGIC};
 
 /// Whether the file begins as one of tare log's.
 fn is_log(path: &Path) -> bool {
@@ -18,14 +19,15 @@ pub struct Output {
     file: File,
     length: u64,
     next_process: u32,
+    boot: Boot,
     /// How events are compressed.
     pub codec: Codec,
 }
 
 impl Output {
     /// What the file has is kept.
-    pub fn open(path: &Path, codec: Codec) -> Result<Self, Failure> {
-        let what = format!("--out {}", path.display());
+    pub fn open(option: &str, path: &Path, codec: Codec) -> Result<Self, Failure> {
+        let what = format!("{option} {}", path.display());
         let open = OpenOptions::new().create(true).append(true).open(path);
         let file = open.or_input(&what)?;
         let status = file.metadata().or_failed(&what)?;
@@ -37,7 +39,7 @@ impl Output {
         }
         // Numbers of processes only have to differ within a file, whoever wrote what it has.
         let next_process = Snapshot::take().realtime_ns as u32;
-        Ok(Self { file, length, next_process, codec })
+        Ok(Self { file, length, next_process, boot: program::boot(), codec })
     }
 
     pub fn next_process(&mut self) -> u32 {
@@ -48,6 +50,8 @@ impl Output {
     /// Adds a block, whole or not at all.
     pub fn block(&mut self, header: Header, content: &[u8]) -> io::Result<()> {
         let block = header.before(content)?;
+        // Another may have added something since (`tare log sync --file`).
+        let end = self.file.metadata()?.len();
         match self.file.write_all(&block) {
             Ok(()) => {
                 self.length += block.len() as u64;
@@ -55,7 +59,7 @@ impl Output {
             }
             Err(error) => {
                 // A pipe has no length.
-                let _ = self.file.set_len(self.length);
+                let _ = self.file.set_len(end);
                 Err(error)
             }
         }
@@ -74,6 +78,7 @@ impl Output {
             monotonic_ns: now.monotonic_ns,
             realtime_ns: now.realtime_ns,
             width: now.width,
+            boot: self.boot,
         })
     }
 

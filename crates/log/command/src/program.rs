@@ -2,6 +2,7 @@
 //! What the kernel says of a program.
 
 use std::os::fd::{FromRawFd, OwnedFd, RawFd};
+use tare_log_file::Boot;
 
 /// Its words, as it was started.
 pub fn command(pid: u32) -> String {
@@ -12,6 +13,28 @@ pub fn command(pid: u32) -> String {
 pub fn host() -> String {
     let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
     host.trim_end().to_owned()
+}
+
+/// This start of this machine.
+pub fn boot() -> Boot {
+    std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default().into()
+}
+
+/// How far CLOCK_MONOTONIC_RAW of a program is ahead of this one's, in another time namespace.
+pub fn ahead_ns(pid: u32) -> i64 {
+    let read = |pid: &str| {
+        let offsets = std::fs::read_to_string(format!("/proc/{pid}/timens_offsets"));
+        monotonic_ns(&offsets.unwrap_or_default())
+    };
+    read(&pid.to_string()).zip(read("self")).map_or(0, |(its, own)| its - own)
+}
+
+/// From `timens_offsets`: a line a clock, seconds and nanoseconds.
+fn monotonic_ns(offsets: &str) -> Option<i64> {
+    let mut words =
+        offsets.lines().find_map(|line| line.strip_prefix("monotonic "))?.split_whitespace();
+    let mut number = || words.next()?.parse::<i64>().ok();
+    number()?.checked_mul(1_000_000_000)?.checked_add(number()?)
 }
 
 /// Whether there is something to read, or the other end is gone.
@@ -74,5 +97,15 @@ mod tests {
         child.kill().unwrap();
         child.wait().unwrap();
         assert!(!descends(other, own));
+    }
+
+    #[test]
+    fn offsets_of_a_time_namespace() {
+        let offsets = "monotonic       -1000         7\nboottime            5         0\n";
+        assert_eq!(monotonic_ns(offsets), Some(-999_999_999_993));
+        for text in ["", "monotonic", "monotonic 1", "monotonic 9999999999999 0", "boottime 1 2"] {
+            assert_eq!(monotonic_ns(text), None, "{text}");
+        }
+        assert_eq!(ahead_ns(std::process::id()), 0);
     }
 }

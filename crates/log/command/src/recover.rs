@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use tare_command::{Failure, ResultExt};
 use tare_log_file::{
-    Block, Clock, Codec, End, Events, Header, How, Item, Kind, Mark, ProcessInfo, Reader,
+    Block, Clock, Codec, End, Events, Header, How, Item, Kind, Mark, ProcessInfo, Reader, Relation,
 };
 use tare_shm::header::MAGIC;
 
@@ -42,7 +42,7 @@ pub fn recover(arguments: &arguments::Recover) -> Result<ExitCode, Failure> {
     }
     let file = File::create_new(&out).or_input(what())?;
     drop(file);
-    let mut output = Output::open(&out, Codec::default())?;
+    let mut output = Output::open("--out", &out, Codec::default())?;
     let found = if is_segment {
         segment(from, &source, &mut output)
     } else {
@@ -104,7 +104,7 @@ fn blocks(path: &Path, output: &mut Output) -> io::Result<Found> {
             continue;
         };
         let header = &block.header;
-        if header.kind != Kind::Clock {
+        if !matches!(header.kind, Kind::Clock | Kind::Relation) {
             let process = processes.entry(header.process).or_default();
             process.has_ended = header.kind == Kind::End;
             let known = seen.entry((header.process, header.ring)).or_insert(0);
@@ -150,7 +150,11 @@ fn checked(block: &Block) -> Option<(u64, u64)> {
             let known: Result<ProcessInfo, _> = serde_json::from_slice(&block.content);
             known.ok().map(|_| (0, 0))
         }
-        _ => {
+        Kind::Relation => {
+            let known: Result<Relation, _> = serde_json::from_slice(&block.content);
+            known.ok().map(|_| (0, 0))
+        }
+        Kind::Channels | Kind::End => {
             let known: Result<serde_json::Value, _> = serde_json::from_slice(&block.content);
             known.ok().map(|_| (0, 0))
         }

@@ -10,10 +10,14 @@ use crate::rule_book::RuleBook;
 use std::os::fd::{AsFd, AsRawFd};
 use std::path::PathBuf;
 use std::process::{Command, ExitCode, ExitStatus};
+use tare_clock::Source;
 use tare_command::{Child, Failure, ResultExt, Signals, exit_code, say};
 
 /// Names the socket to programs.
 const VARIABLE: &str = "TARE_LOG";
+
+/// Says what they read times from.
+const CLOCK: &str = "TARE_LOG_CLOCK";
 
 const SIGNALS: &[i32] = &[libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGQUIT, libc::SIGCHLD];
 
@@ -24,6 +28,9 @@ pub fn run(arguments: &arguments::Run) -> Result<ExitCode, Failure> {
     let mut collector = collector(&arguments.collecting, door)?;
     let mut command = Command::new(&arguments.command[0]);
     command.args(&arguments.command[1..]).env(VARIABLE, collector.door().path());
+    if let Some(clock) = arguments.clock {
+        command.env(CLOCK, Source::from(clock).name());
+    }
     let name = arguments.command[0].to_string_lossy();
     let mut child =
         Child::spawn(&mut command, &signals).or_input(format_args!("COMMAND {name}"))?;
@@ -64,7 +71,7 @@ pub fn collect(arguments: &arguments::Collect) -> Result<ExitCode, Failure> {
 
 fn collector(arguments: &arguments::Collecting, door: Door) -> Result<Collector, Failure> {
     let rules = RuleBook::open(arguments.rules.as_deref())?;
-    let output = Output::open(&arguments.out, arguments.codec.into())?;
+    let output = Output::open("--out", &arguments.out, arguments.codec.into())?;
     let press = Press::new(arguments.workers.into()).or_failed("--workers")?;
     let mut collector = Collector::new(door, output, press, rules);
     arguments.costs.as_deref().map(|file| collector.write_costs(file)).transpose()?;

@@ -145,7 +145,7 @@ pub fn walk<E>(
                     each(&row, Happening::Cut(&cut))?;
                 }
                 if let Some(open) = stack.open.pop() {
-                    let duration = log.times().between(open.ticks, row.ticks);
+                    let duration = log.times(row.process).between(open.ticks, row.ticks);
                     each(&row, Happening::End(&open, duration))?;
                 }
                 if stack.open.is_empty() {
@@ -218,7 +218,7 @@ mod tests {
         let mut bytes = [note(Kind::Process, &info), note(Kind::Channels, &channels)].concat();
         for time in [0, 1_000_000] {
             let (ticks, ns) = (time as u64, time);
-            let clock = Clock { ticks, monotonic_ns: ns, realtime_ns: ns, width: 0 };
+            let clock = Clock { ticks, monotonic_ns: ns, realtime_ns: ns, ..Clock::default() };
             bytes.extend(note(Kind::Clock, &clock.bytes()));
         }
         let packed = Encoder::default().pack(words, &Codecs::default()).unwrap();
@@ -233,7 +233,7 @@ mod tests {
         bytes.extend(header.before(&packed.stored).unwrap());
         let path = std::env::temp_dir().join(format!("tare-spans-{}-{name}", std::process::id()));
         fs::write(&path, bytes).unwrap();
-        Log::open(&path).unwrap()
+        Log::open(&[path]).unwrap()
     }
 
     fn events(channels: &[&str]) -> Vec<u64> {

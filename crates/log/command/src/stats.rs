@@ -4,17 +4,18 @@
 use crate::arguments;
 use crate::flame;
 use crate::human;
-use crate::log::{Ended, Log, Row, What};
+use crate::log::{Ended, Log, Row, What, names};
 use crate::nesting::Nesting;
 use crate::pairs::{Role, Roles};
 use crate::spans::{Happening, walk};
 use serde_json::{Value as Json, json};
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::convert::Infallible;
 use std::fmt::Write as _;
 use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::process::ExitCode;
+use tare_clock::Source;
 use tare_command::{Failure, ResultExt};
 
 const QUANTILES: [(&str, &str, f64); 4] = [
@@ -74,7 +75,7 @@ struct Stats<'log> {
 }
 
 pub fn stats(arguments: &arguments::Stats) -> Result<ExitCode, Failure> {
-    let log = Log::open(&arguments.file)?;
+    let log = Log::open(&arguments.files)?;
     let roles = Roles::of(&log, &arguments.pairs);
     let mut stats = Stats {
         log: &log,
@@ -96,7 +97,7 @@ pub fn stats(arguments: &arguments::Stats) -> Result<ExitCode, Failure> {
     if let Some(out) = &arguments.flame {
         let what = format!("--flame {}", out.display());
         let mut file = BufWriter::new(File::create(out).or_input(&what)?);
-        let title = format!("tare log: {}", arguments.file.display());
+        let title = format!("tare log: {}", names(&arguments.files));
         flame::write(&stats.nesting, &title, &mut file).or_failed(&what)?;
         file.flush().or_failed(&what)?;
     }
@@ -147,6 +148,13 @@ impl Stats<'_> {
                 }
             }
         }
+    }
+
+    /// What times were read from, each once.
+    fn clocks(&self) -> Vec<&str> {
+        let all: BTreeSet<_> =
+            self.log.processes().iter().map(|info| info.clock.as_str()).collect();
+        all.into_iter().filter(|clock| !clock.is_empty()).collect()
     }
 
     fn seconds(&self) -> Option<f64> {
@@ -215,6 +223,7 @@ impl Stats<'_> {
         json!({
             "seconds": self.seconds(),
             "processes": self.log.processes().len(),
+            "clocks": self.clocks(),
             "threads": self.threads.len(),
             "events": self.events,
             "lost": self.lost,
@@ -234,6 +243,13 @@ impl Stats<'_> {
             human::counted(self.log.processes().len(), "process", "processes"),
             human::counted(self.threads.len(), "thread", "threads"),
         );
+        let clocks = self.clocks();
+        if !clocks.is_empty() {
+            let _ = writeln!(text, "times by {}", clocks.join(", "));
+        }
+        if clocks.contains(&Source::Fallback.name()) {
+            text.push_str("fallback: clock_gettime, where there is no tick counter to rely on\n");
+        }
         let spans = self.by_time();
         if !spans.is_empty() {
             let head = ["span", "count", "own", "total", "mean", "min"].into_iter();

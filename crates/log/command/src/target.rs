@@ -7,6 +7,7 @@ use crate::program;
 use crate::ring::Ring;
 use crate::rule_book::RuleBook;
 use crate::ruling::Ruling;
+use crate::timer::Timer;
 use crate::totals::Totals;
 use std::collections::{BTreeMap, HashMap};
 use std::io;
@@ -15,8 +16,10 @@ use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::{Acquire, Relaxed};
 use std::time::Instant;
+use tare_clock::Source;
 use tare_log_file::{
-    Channels, Clock, Codec, Codecs, End, Header, How, Kind, OpenedChannel, Packed, ProcessInfo,
+    Boot, Channels, Clock, Codec, Codecs, End, Header, How, Kind, OpenedChannel, Packed,
+    ProcessInfo,
 };
 use tare_log_segment::layout::{
     KIND, LARGEST_RING, MOST_RINGS, Process, SMALLEST_RING, VERSION, state,
@@ -34,6 +37,9 @@ pub struct Target {
     ring_words: usize,
     /// Rings that there were when they were last looked at.
     looked_at: usize,
+    timer: Timer,
+    /// Not known of a program that is not here.
+    boot: Boot,
     /// Becomes readable with the end of the process.
     pidfd: Option<OwnedFd>,
     /// Ends with the process, or when it executes another program.
@@ -80,6 +86,8 @@ impl Target {
             rings: (0..MOST_RINGS).map(|_| None).collect(),
             ring_words,
             looked_at: 0,
+            timer: Timer::of(process, pid),
+            boot: if pid == 0 { Boot::default() } else { program::boot() },
             pidfd: program::pidfd(pid),
             connection,
             is_named: false,
@@ -101,6 +109,11 @@ impl Target {
         process(&self.segment)
     }
 
+    /// Whether its machine has no tick counter to rely on.
+    pub fn has_fallen_back(&self) -> bool {
+        self.timer.source == Source::Fallback
+    }
+
     fn about(&self) -> ProcessInfo {
         let header = self.segment.header();
         ProcessInfo {
@@ -109,7 +122,9 @@ impl Target {
             began_ticks: self.process().first.ticks.load(Relaxed),
             host: program::host(),
             command: program::command(self.pid),
-            clock: "tsc".to_owned(),
+            clock: self.timer.source.name().to_owned(),
+            boot: self.boot,
+            ahead_ns: self.timer.ahead_ns,
         }
     }
 
@@ -190,11 +205,13 @@ impl Target {
     /// The clocks when the segment was made.
     pub fn first_reading(&self) -> Clock {
         let first = &self.process().first;
+        let monotonic_ns = first.monotonic_ns.load(Relaxed) as i64;
         Clock {
             ticks: first.ticks.load(Relaxed),
-            monotonic_ns: first.monotonic_ns.load(Relaxed) as i64,
+            monotonic_ns: monotonic_ns.wrapping_sub(self.timer.ahead_ns),
             realtime_ns: first.realtime_ns.load(Relaxed) as i64,
             width: first.width.load(Relaxed),
+            boot: self.boot,
         }
     }
 
@@ -279,7 +296,7 @@ impl Target {
     /// Writes the numbers of counters that it is time for.
     pub fn count(&mut self, output: &mut Output, press: &mut Press) -> io::Result<()> {
         let mut words = Vec::new();
-        let told = self.counters.read(process(&self.segment), &mut words);
+        let told = self.counters.read(process(&self.segment), self.timer, &mut words);
         self.write_kept(output, press, &words)?;
         kept::tell(self.process(), &told);
         Ok(())
@@ -339,7 +356,7 @@ impl Target {
         self.last_losses(output, press)?;
         if how != Some(How::Left) {
             let mut words = Vec::new();
-            kept::rest(self.process(), &mut words);
+            kept::rest(self.process(), self.timer, &mut words);
             self.write_kept(output, press, &words)?;
         }
         let process = self.process();

@@ -16,12 +16,17 @@ pub struct Times {
 }
 
 impl Times {
+    /// Of a clock whose ticks are nanoseconds: one reading is enough.
+    pub fn of_nanoseconds() -> Self {
+        Self { readings: Vec::new(), rate: Some(Rate::NANOSECOND) }
+    }
+
     pub fn add(&mut self, clock: Clock) {
-        let Clock { ticks, monotonic_ns, realtime_ns, width } = clock;
+        let Clock { ticks, monotonic_ns, realtime_ns, width, .. } = clock;
         let place = self.readings.partition_point(|known| known.ticks < ticks);
         self.readings.insert(place, Snapshot { ticks, monotonic_ns, realtime_ns, width });
         let ends = self.readings.first().zip(self.readings.last());
-        self.rate = ends.and_then(|(first, last)| Rate::between(first, last));
+        self.rate = ends.and_then(|(first, last)| Rate::between(first, last)).or(self.rate);
     }
 
     /// In order of their ticks.
@@ -29,12 +34,12 @@ impl Times {
         &self.readings
     }
 
-    /// `None` where there are not two readings with time between. Later ticks have later times,
+    /// `None` where there are too few readings: of ticks, two with time between. Later ticks have later times,
     /// unless the clock was set back.
     pub fn at(&self, ticks: u64) -> Option<i64> {
         let rate = self.rate?;
         let after = self.readings.partition_point(|known| known.ticks <= ticks);
-        let nearest = &self.readings[after.saturating_sub(1)];
+        let nearest = self.readings.get(after.saturating_sub(1))?;
         let by_rate = nearest.realtime_at(ticks, rate);
         match self.readings.get(after) {
             Some(next) if after > 0 && !is_set_between(nearest, next, rate) => {
@@ -70,7 +75,8 @@ mod tests {
 
     /// At 2 GHz.
     fn reading(ticks: u64, realtime_ns: i64) -> Clock {
-        Clock { ticks, monotonic_ns: (ticks / 2) as i64, realtime_ns, width: 0 }
+        let monotonic_ns = (ticks / 2) as i64;
+        Clock { ticks, monotonic_ns, realtime_ns, ..Clock::default() }
     }
 
     fn times(readings: &[Clock]) -> Times {
@@ -109,8 +115,12 @@ mod tests {
     }
 
     #[test]
-    fn one_reading_gives_no_times() {
+    fn one_reading_gives_times_only_where_a_tick_is_a_nanosecond() {
         assert_eq!(times(&[reading(5, 5)]).at(5), None);
+        let mut nanoseconds = Times::of_nanoseconds();
+        assert_eq!(nanoseconds.at(5), None);
+        nanoseconds.add(reading(5, 5));
+        assert_eq!(nanoseconds.at(8), Some(8));
         assert_eq!(times(&[]).between(1, 2), None);
     }
 }

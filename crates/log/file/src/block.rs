@@ -25,9 +25,12 @@ pub enum Kind {
     Events = 4,
     /// How a process ended, as JSON: no events of it follow.
     End = 5,
+    /// How the clocks of two machines stand to each other, as JSON.
+    Relation = 6,
 }
 
-const KINDS: [Kind; 5] = [Kind::Process, Kind::Channels, Kind::Clock, Kind::Events, Kind::End];
+const KINDS: [Kind; 6] =
+    [Kind::Process, Kind::Channels, Kind::Clock, Kind::Events, Kind::End, Kind::Relation];
 
 /// In the place of a codec.
 const PARTS: u16 = 0;
@@ -183,7 +186,7 @@ mod tests {
     fn what_no_writer_makes_is_no_header() {
         let good: [u8; HEADER] = Header::of(Kind::End, 1).before(b"").unwrap().try_into().unwrap();
         assert!(Header::read(&good).is_some());
-        for (at, byte) in [(0, b'x'), (8, 0), (8, 6), (10, 5), (10, 9), (15, 0xff), (19, 0xff)] {
+        for (at, byte) in [(0, b'x'), (8, 0), (8, 7), (10, 5), (10, 9), (15, 0xff), (19, 0xff)] {
             let mut bad = good;
             bad[at] = byte;
             assert_eq!(Header::read(&bad), None, "{at}");

@@ -17,6 +17,6 @@ pub use codec::Packer;
 pub use columns::{Event, Invalid, Item, Mark, Payload};
 pub use encoder::{Codecs, Encoder, Packed, Summary};
 pub use events::Events;
-pub use meta::{Channels, Clock, End, How, OpenedChannel, ProcessInfo};
+pub use meta::{Boot, Channels, Clock, End, How, Moment, OpenedChannel, ProcessInfo, Relation};
 pub use reader::Reader;
 pub use tare_log_segment::Codec;

@@ -15,7 +15,14 @@ pub struct ProcessInfo {
     pub began_ticks: u64,
     pub host: String,
     pub command: String,
+    /// What times are read from: tsc, tscp, monotonic or fallback.
     pub clock: String,
+    #[serde(default)]
+    pub boot: Boot,
+    /// How far its CLOCK_MONOTONIC_RAW is ahead of that in readings of the clocks: the difference
+    /// of their time namespaces.
+    #[serde(default)]
+    pub ahead_ns: i64,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -60,6 +67,32 @@ pub struct End {
     pub lost_by_channel: BTreeMap<u16, u64>,
 }
 
+/// One start of one machine, by the kernel's `boot_id`: ticks of different ones have nothing to
+/// do with each other. Zeros where it is not known.
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize,
+)]
+#[serde(from = "String", into = "String")]
+pub struct Boot(pub [u8; 16]);
+
+impl From<String> for Boot {
+    /// Whatever has no thirty-two digits is not known.
+    fn from(text: String) -> Self {
+        let digits: Vec<_> = text.chars().filter_map(|one| one.to_digit(16)).collect();
+        let pairs = digits.as_chunks().0.iter().map(|[high, low]| (high << 4 | low) as u8);
+        pairs.collect::<Vec<_>>().try_into().map_or_else(|_| Self::default(), Self)
+    }
+}
+
+impl From<Boot> for String {
+    /// As the kernel writes it.
+    fn from(boot: Boot) -> Self {
+        let digits: Vec<_> = boot.0.iter().map(|byte| format!("{byte:02x}")).collect();
+        let parts = [&digits[..4], &digits[4..6], &digits[6..8], &digits[8..10], &digits[10..]];
+        parts.map(<[_]>::concat).join("-")
+    }
+}
+
 /// One moment by all clocks, as in `tare_clock::Snapshot`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Clock {
@@ -67,20 +100,26 @@ pub struct Clock {
     pub monotonic_ns: i64,
     pub realtime_ns: i64,
     pub width: u64,
+    pub boot: Boot,
 }
 
 impl Clock {
-    pub fn bytes(&self) -> [u8; 32] {
+    const NUMBERS: usize = 32;
+    const BYTES: usize = Self::NUMBERS + size_of::<Boot>();
+
+    pub fn bytes(&self) -> [u8; Self::BYTES] {
         let numbers = [self.ticks, self.monotonic_ns as u64, self.realtime_ns as u64, self.width];
-        let mut bytes = [0; 32];
+        let mut bytes = [0; Self::BYTES];
         for (place, number) in bytes.chunks_exact_mut(8).zip(numbers) {
             place.copy_from_slice(&number.to_le_bytes());
         }
+        bytes[Self::NUMBERS..].copy_from_slice(&self.boot.0);
         bytes
     }
 
     pub fn read(content: &[u8]) -> Result<Self, Invalid> {
-        let content: &[u8; 32] = content.try_into().map_err(|_| Invalid)?;
+        let content: &[u8; Self::BYTES] = content.try_into().map_err(|_| Invalid)?;
+        let boot = std::array::from_fn(|byte| content[Self::NUMBERS + byte]);
         let number = |index: usize| {
             u64::from_le_bytes(std::array::from_fn(|byte| content[8 * index + byte]))
         };
@@ -89,6 +128,51 @@ impl Clock {
             monotonic_ns: number(1) as i64,
             realtime_ns: number(2) as i64,
             width: number(3),
+            boot: Boot(boot),
         })
+    }
+}
+
+/// What one machine's clock says.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Moment {
+    pub host: String,
+    pub boot: Boot,
+    /// CLOCK_MONOTONIC_RAW.
+    pub monotonic_ns: i64,
+}
+
+/// One moment on two machines.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Relation {
+    /// That which asked, and that which answered.
+    pub here: Moment,
+    pub there: Moment,
+    /// The two are at most so much apart.
+    pub error_ns: i64,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const BOOT: &str = "00112233-4455-6677-8899-aabbccddeeff";
+
+    #[test]
+    fn a_boot_is_read_as_the_kernel_writes_it() {
+        let boot = Boot::from(format!("{BOOT}\n"));
+        assert_eq!(boot.0, std::array::from_fn(|byte| byte as u8 * 0x11));
+        assert_eq!(String::from(boot), BOOT);
+        for text in ["", "0011", &BOOT[1..], &format!("{BOOT}00")] {
+            assert_eq!(Boot::from(text.to_owned()), Boot::default(), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_reading_is_read_as_written() {
+        let boot = Boot::from(BOOT.to_owned());
+        let clock = Clock { ticks: u64::MAX, monotonic_ns: -1, realtime_ns: 7, width: 3, boot };
+        assert_eq!(Clock::read(&clock.bytes()), Ok(clock));
+        assert_eq!(Clock::read(&clock.bytes()[1..]), Err(Invalid));
     }
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 use crate::region::{Region, stage};
-use crate::{handover, settings};
+use crate::{clock, handover, settings};
 use core::ffi::c_int;
 use core::ptr;
 use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
@@ -76,6 +76,7 @@ fn make() -> Result<(), Refusal> {
     let process: &Process = unsafe { segment.at(0) }.ok_or(Refusal::TooSmall)?;
     process.ring_words.store(ring_words as u64, Relaxed);
     process.rings.store(MOST_RINGS as u32, Relaxed);
+    process.clock.store(clock::choose() as u32, Relaxed);
     let now = Snapshot::take();
     process.first.ticks.store(now.ticks, Relaxed);
     process.first.monotonic_ns.store(now.monotonic_ns as u64, Relaxed);

@@ -3,10 +3,9 @@
 //! for another when that thread has ended, which the kernel is asked: no thread has to say so.
 
 use crate::region::Region;
-use crate::{attach, handover};
+use crate::{attach, clock, handover};
 use core::ptr;
 use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
-use tare_clock::ticks;
 use tare_log_segment::layout::rules;
 use tare_log_segment::record::thread_record;
 use tare_log_segment::{Process, RingHead, Writer};
@@ -104,7 +103,7 @@ fn begin(
     let name = name();
     ring.owner_name[0].store(name[0], Relaxed);
     ring.owner_name[1].store(name[1], Relaxed);
-    writer.push(&thread_record(ticks(), tid, name)).then_some(())
+    writer.push(&thread_record(clock::now(process), tid, name)).then_some(())
 }
 
 /// The thread that an owner names.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 use crate::attach::{attached_or_forked, sleep};
 use crate::region::Region;
-use crate::{claim, handlers, handover};
+use crate::{claim, clock, handlers, handover};
 use core::cell::Cell;
 use core::sync::atomic::Ordering::Relaxed;
 use tare_log_segment::record::{
@@ -135,6 +135,11 @@ fn wide<'words>(words: &'words mut Words, ticks: u64, tag: u64, bytes: &[u8]) ->
 }
 
 impl Scene<'_> {
+    /// The time of an event that comes now.
+    pub fn now(&self) -> u64 {
+        clock::now(self.process)
+    }
+
     /// Writes the event into the ring; where there is no room, its policy decides.
     pub fn put(&self, ticks: u64, payload: Payload<'_>) {
         let mut words = [0; wide_words(LONGEST)];

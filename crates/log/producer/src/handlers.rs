@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What is done with an event that is not simply written into the ring.
 
-use crate::claim;
 use crate::event::{Payload, Scene, record};
 use crate::median::{self, Step};
+use crate::{claim, clock};
 use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed};
-use tare_clock::{Rate, Snapshot, ticks};
+use tare_clock::{Rate, Snapshot};
 use tare_log_segment::Handler;
 use tare_log_segment::record::{LONGEST, thread_record, wide_words};
 
@@ -14,16 +14,16 @@ pub fn handle(scene: Scene<'_>, payload: Payload<'_>) {
     let (a, b) = (u64::from(scene.configuration.a), u64::from(scene.configuration.b));
     match scene.configuration.handler {
         Handler::Null => {}
-        Handler::Buffered => scene.put(ticks(), payload),
+        Handler::Buffered => scene.put(scene.now(), payload),
         Handler::Downsample => {
             let count = scene.channel.count.fetch_add(1, Relaxed);
             if count.checked_rem(a).is_none_or(|rest| rest == 0) {
-                scene.put(ticks(), payload);
+                scene.put(scene.now(), payload);
             }
         }
         Handler::XOfY => {
             if payload.number() as u64 & b.saturating_sub(1) < a {
-                scene.put(ticks(), payload);
+                scene.put(scene.now(), payload);
             }
         }
         Handler::FirstLast => first_last(&scene, payload),
@@ -36,7 +36,7 @@ pub fn handle(scene: Scene<'_>, payload: Payload<'_>) {
 }
 
 fn first_last(scene: &Scene<'_>, payload: Payload<'_>) {
-    let now = ticks();
+    let now = scene.now();
     let before = scene.channel.seen.fetch_add(1, Relaxed);
     if before == 0 {
         return scene.put(now, payload);
@@ -53,7 +53,7 @@ fn first_last(scene: &Scene<'_>, payload: Payload<'_>) {
 }
 
 fn median(scene: &Scene<'_>, payload: Payload<'_>) {
-    let now = ticks();
+    let now = scene.now();
     let tid = scene.writer.ring().map_or(0, |ring| claim::tid(ring.owner.load(Relaxed)));
     let event = (now, payload.number());
     match median::add(scene.region, scene.id, scene.configuration.a, event, tid) {
@@ -66,7 +66,7 @@ fn median(scene: &Scene<'_>, payload: Payload<'_>) {
 fn periodic_counter(scene: &Scene<'_>) {
     let channel = scene.channel;
     let count = 1 + channel.counted.fetch_add(1, Relaxed);
-    let now = ticks();
+    let now = scene.now();
     let began = channel.period_began.load(Acquire);
     let is_over = now.wrapping_sub(began) as i64 >= channel.period_ticks.load(Relaxed) as i64;
     if began != 0 && !is_over {
@@ -86,6 +86,9 @@ fn periodic_counter(scene: &Scene<'_>) {
 /// The period that is asked for, in ticks as long as they have been since the process began
 /// to log.
 fn period(scene: &Scene<'_>) -> u64 {
+    if !clock::source(scene.process).counts_ticks() {
+        return scene.configuration.period_ns();
+    }
     let reading = &scene.process.first;
     let first = Snapshot {
         ticks: reading.ticks.load(Relaxed),
@@ -101,17 +104,17 @@ fn period(scene: &Scene<'_>) -> u64 {
 pub fn close(scene: &Scene<'_>) {
     let counted = scene.channel.counted.load(Relaxed);
     if scene.channel.counter_told.swap(counted, Relaxed) != counted {
-        scene.put(ticks(), Payload::Number(counted as i64));
+        scene.put(scene.now(), Payload::Number(counted as i64));
     }
     if let Some(noted) = scene.process.noted(scene.channel) {
         let (tid, name) = whose(scene);
         let is_others = tid != noted.tid;
         if is_others {
-            scene.push(&thread_record(ticks(), noted.tid, noted.name));
+            scene.push(&thread_record(scene.now(), noted.tid, noted.name));
         }
         scene.push(noted.record());
         if is_others {
-            scene.push(&thread_record(ticks(), tid, name));
+            scene.push(&thread_record(scene.now(), tid, name));
         }
         if let Some(last) = scene.process.last(scene.channel) {
             last.clear();

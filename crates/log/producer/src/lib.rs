@@ -9,6 +9,7 @@
 mod attach;
 mod channels;
 mod claim;
+mod clock;
 mod event;
 mod handlers;
 mod handover;

@@ -4,7 +4,8 @@
 
 use core::ffi::{CStr, c_char};
 use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
-use core::sync::atomic::{AtomicBool, AtomicU8, AtomicUsize};
+use core::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicUsize};
+use tare_clock::Source;
 use tare_log_segment::layout::{LARGEST_RING, SMALLEST_RING};
 
 /// Names the socket of the collector. With it, events are kept from the beginning, also while
@@ -12,6 +13,8 @@ use tare_log_segment::layout::{LARGEST_RING, SMALLEST_RING};
 const SOCKET: &[u8] = b"TARE_LOG";
 /// Bytes of a ring, with K, M or G behind; rounded up to a power of two.
 const RING: &[u8] = b"TARE_LOG_RING";
+/// What times are read from: tsc, tscp or monotonic.
+const CLOCK: &[u8] = b"TARE_LOG_CLOCK";
 
 const DEFAULT_RING: usize = 4 << 20;
 
@@ -19,6 +22,7 @@ const DEFAULT_RING: usize = 4 << 20;
 pub const PATH: usize = 108;
 
 static RING_BYTES: AtomicUsize = AtomicUsize::new(DEFAULT_RING);
+static CLOCK_NUMBER: AtomicU32 = AtomicU32::new(Source::Tsc as u32);
 static PATH_TEXT: [AtomicU8; PATH] = [const { AtomicU8::new(0) }; PATH];
 static IS_TOLD: AtomicBool = AtomicBool::new(false);
 static IS_READ: AtomicBool = AtomicBool::new(false);
@@ -26,6 +30,11 @@ static IS_READ: AtomicBool = AtomicBool::new(false);
 /// Bytes of a ring.
 pub fn ring_bytes() -> usize {
     RING_BYTES.load(Relaxed)
+}
+
+/// What times are to be read from.
+pub fn clock() -> Source {
+    Source::numbered(CLOCK_NUMBER.load(Relaxed))
 }
 
 /// The path of the collector's socket, ended with 0, where the user names one.
@@ -45,6 +54,11 @@ pub extern "C" fn read_environment() {
     }
     if let Some(bytes) = variable(RING).and_then(size) {
         RING_BYTES.store(bytes.clamp(SMALLEST_RING, LARGEST_RING).next_power_of_two(), Relaxed);
+    }
+    if let Some(source) = variable(CLOCK).and_then(Source::named)
+        && source != Source::Fallback
+    {
+        CLOCK_NUMBER.store(source as u32, Relaxed);
     }
     if let Some(path) = variable(SOCKET)
         && !path.is_empty()

@@ -72,7 +72,7 @@ impl<'log, Out: Write> Chrome<'log, Out> {
 
     /// An asynchronous pair: it is no slice of the thread, and may lie across some.
     fn loss(&mut self, row: &Row<'_>, lost: u64, first: u64, last: u64) -> io::Result<()> {
-        let times = self.source.log.times();
+        let times = self.source.log.times(row.process);
         for (kind, ticks) in [("b", first), ("e", last.max(first))] {
             let name = format!("{lost} events lost");
             let mut event = self.event(row, kind, times.at(ticks), &name, json!({"lost": lost}));

@@ -101,7 +101,7 @@ impl<'log> Ctf<'log> {
     fn loss(&mut self, row: &Row<'_>, lost: u64, first: u64, last: u64) -> io::Result<()> {
         self.flush()?;
         let key = (row.process, row.ring);
-        let times = self.source.log.times();
+        let times = self.source.log.times(row.process);
         let [first, last] = [first, last].map(|ticks| times.at(ticks));
         let begin = self.time(key, first);
         self.time(key, last);

@@ -11,7 +11,7 @@ mod perfetto;
 mod protobuf;
 
 use crate::arguments::{self, Format};
-use crate::log::{Ended, Log, Row, What};
+use crate::log::{Ended, Log, Row, What, names};
 use crate::pairs::Roles;
 use crate::spans::{Happening, walk};
 use serde::Serialize;
@@ -86,19 +86,19 @@ impl Written {
 
 /// Writes the events of a file in another format.
 pub fn export(arguments: &arguments::Export) -> Result<ExitCode, Failure> {
-    let log = Log::open(&arguments.file)?;
+    let log = Log::open(&arguments.files)?;
     let roles = Roles::of(&log, &arguments.pairs);
     let counters: Vec<_> = arguments.counters.iter().map(|name| name.as_str().into()).collect();
     let source = Source { log: &log, roles: &roles, counters: &counters };
-    let out = arguments.out.clone().unwrap_or_else(|| beside(&arguments.file, arguments.to));
+    let out = arguments.out.clone().unwrap_or_else(|| beside(&arguments.files[0], arguments.to));
     let what = format!("--out {}", out.display());
-    if is_same(&arguments.file, &out) {
+    if arguments.files.iter().any(|file| is_same(file, &out)) {
         return Err(Failure::input(format_args!("{what}: it is the file to read; name another")));
     }
     if !log.has_times() {
         return Err(Failure::input(format_args!(
-            "{}: it has too few readings of the clocks to know when something was",
-            arguments.file.display()
+            "{}: too few readings of the clocks to know when something was",
+            names(&arguments.files)
         )));
     }
     let mut exporter: Box<dyn Exporter + '_> = match arguments.to {

@@ -105,7 +105,8 @@ impl<'log, Out: Write> Perfetto<'log, Out> {
                 }
             });
         })?;
-        for reading in self.source.log.times().readings() {
+        // Clocks of two machines would contradict each other.
+        for reading in self.source.log.readings() {
             self.packet(|packet| {
                 packet.message(packet::CLOCK_SNAPSHOT, |snapshot| {
                     for (id, time) in [
@@ -216,7 +217,7 @@ impl<'log, Out: Write> Perfetto<'log, Out> {
         let track = self.track(numbered(row.process, 2, row.tid), |track| {
             track.number(track::PARENT, parent).text(track::NAME, "lost events");
         })?;
-        let times = self.source.log.times();
+        let times = self.source.log.times(row.process);
         let ends = [first, last].map(|ticks| times.at(ticks).unwrap_or_default());
         let name = format!("{lost} events lost");
         // A name that comes once is not worth a number.

@@ -19,12 +19,26 @@ public final class Diagnosis {
             return out.toString();
         }
         line(out, "memory", Memory.FOUND);
-        line(out, "clock", Clock.FOUND);
+        line(out, "clock", clock());
         line(out, "virtual threads", Virtual.FOUND);
         boolean hasSegment = Native.status(Native.MODES) != 0;
         line(out, "rings", hasSegment ? Native.status(Native.RING_BYTES) + " bytes" : "none yet");
         line(out, "collector", collector(hasSegment));
         return out.toString();
+    }
+
+    /** What the process's events have their times from, by the numbers of the segment. */
+    private static String clock() {
+        switch ((int) Native.status(Native.CLOCK)) {
+            case 1:
+                return "ticks in the order of the program (tscp), by the library";
+            case 2:
+                return "CLOCK_MONOTONIC_RAW, by the library";
+            case 3:
+                return "CLOCK_MONOTONIC_RAW, by the library: there is no tick counter to rely on";
+            default:
+                return Clock.FOUND;
+        }
     }
 
     private static String collector(boolean hasSegment) {

@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Relates the clocks of two hosts: one serves its clock, the other asks again and again, and
+//! takes the quickest answer.
+
+mod exchange;
+mod packet;
+mod serve;
+
+pub use exchange::{DRIFT_PPM, drift};
+
+use crate::arguments;
+use crate::human;
+use crate::output::Output;
+use crate::program;
+use exchange::Exchange;
+use packet::{Answer, BYTES, Refused, VERSION};
+use std::io;
+use std::net::{SocketAddr, ToSocketAddrs, UdpSocket};
+use std::process::ExitCode;
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+use tare_clock::{Snapshot, Source};
+use tare_command::{Failure, ResultExt};
+use tare_log_file::{Codec, Kind, Moment, Relation};
+
+/// In the range that nobody is given for good.
+const PORT: u16 = 52_525;
+
+/// Questions, how long each waits for its answer, and how long all take at most.
+const QUESTIONS: u64 = 100;
+const PATIENCE: Duration = Duration::from_secs(1);
+const LONGEST: Duration = Duration::from_secs(5);
+
+/// Where nobody has answered until then, nobody will.
+const SILENCE: Duration = Duration::from_secs(2);
+
+/// Between two questions: what disturbs one should not disturb the next.
+const PAUSE: Duration = Duration::from_millis(5);
+
+pub fn sync(arguments: &arguments::Sync) -> Result<ExitCode, Failure> {
+    match &arguments.serve {
+        Some(address) => serve::serve(resolved(address, "--serve")?),
+        None => ask(arguments, arguments.host.as_deref().unwrap_or_default()),
+    }
+}
+
+/// ADDRESS or NAME, with :PORT or without.
+fn resolved(text: &str, what: &str) -> Result<SocketAddr, Failure> {
+    let failed =
+        |error: &dyn std::fmt::Display| Failure::input(format_args!("{what} {text}: {error}"));
+    let with_port = text.to_socket_addrs();
+    let found = with_port.or_else(|_| (text, PORT).to_socket_addrs());
+    found.map_err(|error| failed(&error))?.next().ok_or_else(|| failed(&"it has no address"))
+}
+
+/// What the quickest of all exchanges says.
+struct Best {
+    exchange: Exchange,
+    answer: Answer,
+    round_trip: i64,
+}
+
+fn ask(arguments: &arguments::Sync, host: &str) -> Result<ExitCode, Failure> {
+    let address = resolved(host, "HOST")?;
+    let open = |file| Output::open("--file", file, Codec::None);
+    let mut output = arguments.file.as_deref().map(open).transpose()?;
+    let socket = socket(address).or_failed(format_args!("HOST {host}"))?;
+    let (best, answers) = best(&socket, host)?;
+    let now = Snapshot::take();
+    let (here_ns, there_ns) = best.exchange.middles();
+    let error_ns = best.exchange.error().unwrap_or(i64::MAX);
+    let relation = Relation {
+        here: Moment { host: program::host(), boot: program::boot(), monotonic_ns: here_ns },
+        there: Moment { host: best.answer.host, boot: best.answer.boot, monotonic_ns: there_ns },
+        error_ns,
+    };
+    if let Some(output) = &mut output {
+        let text = serde_json::to_vec(&relation).or_failed("the relation")?;
+        // It relates monotonic clocks: of this host's, the system time is read with it.
+        output
+            .clock()
+            .and_then(|()| output.note(Kind::Relation, 0, &text))
+            .or_failed("what was found was not written")?;
+    }
+    // The system clock of the other, when its monotonic clock said `received`.
+    let then = best.answer.realtime_ns + (there_ns - best.answer.received_ns);
+    let system_ns = then - (now.realtime_ns - (now.monotonic_ns - here_ns));
+    let there = &relation.there.host;
+    if arguments.json {
+        let told = serde_json::json!({
+            "here": relation.here, "there": relation.there, "error_ns": error_ns,
+            "round_trip_ns": best.round_trip, "system_clock_ahead_ns": system_ns,
+            "answers": answers,
+        });
+        tare_command::print(format_args!("{told}\n"))?;
+    } else {
+        let ahead = if system_ns < 0 { "behind" } else { "ahead" };
+        tare_command::print(format_args!(
+            "{there}: system clock {} {ahead}, known to within {} (least round trip {} of {answers})\n",
+            human::time(Some(system_ns.unsigned_abs() as f64)),
+            human::time(Some(error_ns as f64)),
+            human::time(Some(best.round_trip as f64)),
+        ))?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Takes packets of this address alone.
+fn socket(address: SocketAddr) -> io::Result<UdpSocket> {
+    let any: SocketAddr =
+        if address.is_ipv4() { ([0, 0, 0, 0], 0).into() } else { ([0u16; 8], 0).into() };
+    let socket = UdpSocket::bind(any)?;
+    socket.connect(address)?;
+    Ok(socket)
+}
+
+fn best(socket: &UdpSocket, host: &str) -> Result<(Best, u64), Failure> {
+    let begin = Instant::now();
+    // An answer to another program's question is none of this one's.
+    let first = Snapshot::take().realtime_ns as u64;
+    let (mut best, mut answers): (Option<Best>, u64) = (None, 0);
+    for number in (0..QUESTIONS).map(|count| first.wrapping_add(count)) {
+        let silent = best.is_none() && begin.elapsed() >= SILENCE;
+        if silent || begin.elapsed() >= LONGEST {
+            break;
+        }
+        let Some((exchange, answer)) = exchanged(socket, number, host)? else { continue };
+        let Some(round_trip) = exchange.round_trip() else { continue };
+        answers += 1;
+        if best.as_ref().is_none_or(|best| round_trip < best.round_trip) {
+            best = Some(Best { exchange, answer, round_trip });
+        }
+        sleep(PAUSE);
+    }
+    let nobody = || Failure::work(format_args!("HOST {host}: nobody answers ({THERE})"));
+    best.map(|best| (best, answers)).ok_or_else(nobody)
+}
+
+/// What has to run on the other host.
+const THERE: &str = "tare log sync --serve ADDRESS there";
+
+/// One question; `None` where no answer comes in time.
+fn exchanged(
+    socket: &UdpSocket,
+    number: u64,
+    host: &str,
+) -> Result<Option<(Exchange, Answer)>, Failure> {
+    let failed = |error: io::Error| match error.kind() {
+        io::ErrorKind::ConnectionRefused => {
+            Failure::work(format_args!("HOST {host}: nobody is there ({THERE})"))
+        }
+        _ => Failure::work(format_args!("HOST {host}: {error}")),
+    };
+    let now = || Source::Monotonic.now() as i64;
+    let (begin, asked) = (Instant::now(), now());
+    socket.send(&packet::question(number)).map_err(failed)?;
+    loop {
+        let Some(left) = PATIENCE.checked_sub(begin.elapsed()).filter(|left| !left.is_zero())
+        else {
+            return Ok(None);
+        };
+        socket.set_read_timeout(Some(left)).map_err(failed)?;
+        let mut bytes = [0; BYTES];
+        let length = match socket.recv(&mut bytes) {
+            Ok(length) => length,
+            Err(error) if is_timeout(&error) => continue,
+            Err(error) => return Err(failed(error)),
+        };
+        let answered = now();
+        match Answer::read(&bytes[..length]) {
+            Ok(answer) if answer.number == number => {
+                let Answer { received_ns: received, sent_ns: sent, .. } = answer;
+                return Ok(Some((Exchange { asked, received, sent, answered }, answer)));
+            }
+            // One that came too late, or is no answer.
+            Ok(_) | Err(Refused::Other) => {}
+            Err(Refused::Version(other)) => {
+                return Err(Failure::work(format_args!(
+                    "HOST {host}: it speaks version {other} of this, and this {VERSION}"
+                )));
+            }
+        }
+    }
+}
+
+fn is_timeout(error: &io::Error) -> bool {
+    use io::ErrorKind::{Interrupted, TimedOut, WouldBlock};
+    matches!(error.kind(), Interrupted | TimedOut | WouldBlock)
+}

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+use crate::program;
+use std::sync::atomic::Ordering::Relaxed;
+use tare_clock::{Source, ordered_ticks};
+use tare_log_segment::Process;
+
+/// The clock that a program takes the times of its events from.
+#[derive(Clone, Copy, Debug)]
+pub struct Timer {
+    pub source: Source,
+    /// How far the clocks of its time namespace are ahead of those here.
+    pub ahead_ns: i64,
+}
+
+impl Timer {
+    pub fn of(process: &Process, pid: u32) -> Self {
+        let source = Source::numbered(process.clock.load(Relaxed));
+        Self { source, ahead_ns: program::ahead_ns(pid) }
+    }
+
+    /// The time of an event that comes now, after all that was read before.
+    pub fn now(self) -> u64 {
+        if self.source.counts_ticks() {
+            return ordered_ticks();
+        }
+        self.source.now().wrapping_add_signed(self.ahead_ns)
+    }
+}
