@@ -77,13 +77,14 @@ def test_three_conditions_share_the_error_rate(files: dict[str, str]) -> None:
     assert first["p_adjusted"] == 2 * first["p"]
 
 
-def test_unequal_sizes_have_no_published_test(files: dict[str, str]) -> None:
+def test_the_published_test_of_unequal_sizes_is_students(files: dict[str, str]) -> None:
     two = files["plain"]
     one = files["hook"].split(",", maxsplit=1)[0]
     done = tare("--baseline", two, one, "--method", "published-t", "--json")
     result = json.loads(done.stdout)
-    assert result["published"] is None
-    assert any("equally many requests" in warning for warning in result["warnings"])
+    published = result["published"]
+    assert published["n"] == len(two.split(",")) * published["n_condition"]
+    assert any("defined for equally many requests" in warning for warning in result["warnings"])
 
 
 @pytest.mark.parametrize(

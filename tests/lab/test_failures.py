@@ -2,10 +2,14 @@
 """A run that goes wrong is invalid with its reason; the experiment goes on."""
 
 import json
+import os
+import re
 import socket
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
+import pyarrow.parquet as pq
 import pytest
 from tests.lab.conftest import Experiment
 
@@ -185,3 +189,50 @@ def test_two_runs_at_once_work_and_say_that_they_disturb_each_other(
     assert (first.returncode, second.returncode) == (0, 0), errors
     assert any("another tare run is under way" in error for error in errors)
     assert all(run["valid"] for run in experiment.manifest["runs"])
+
+
+def test_a_load_that_is_not_what_the_plan_says(experiment: Experiment) -> None:
+    rate = 'mode = "constant"\nrate = 500000\nwarmup = "50ms"\nduration = "300ms"'
+    experiment.write_plan(load=rate)
+    experiment.measure(blocks=1)
+    reasons = {str(run["reason"]) for name in ("one", "two") for run in experiment.runs(name)}
+    assert len(reasons) == 2
+    for reason in reasons:
+        sent, rest = reason.split(" ", 1)
+        assert 0 < int(sent.replace(",", "")) < 490_000
+        assert rest.startswith("requests a second were sent instead of 500,000")
+
+
+@pytest.fixture
+def quota() -> Iterator[Path]:
+    """A control group that may use a hundredth of one CPU."""
+    version_1 = Path("/sys/fs/cgroup/cpu")
+    group = (version_1 if version_1.is_dir() else Path("/sys/fs/cgroup")) / f"quota-{os.getpid()}"
+    try:
+        group.mkdir()
+    except OSError as error:
+        pytest.skip(f"no control group can be made: {error}")
+    try:
+        if version_1.is_dir():
+            (group / "cpu.cfs_quota_us").write_text("1000")
+        else:
+            (group / "cpu.max").write_text("1000 100000")
+        yield group
+    except OSError as error:
+        pytest.skip(f"no CPU quota can be set: {error}")
+    finally:
+        group.rmdir()
+
+
+def test_a_service_that_is_throttled(experiment: Experiment, quota: Path) -> None:
+    held = ["sh", "-c", 'echo 0 > "$0/cgroup.procs" && exec "$@"', str(quota)]
+    experiment.write_plan(layers=f'{{ type = "wrap", command = {json.dumps(held)} }}')
+    assert experiment.measure().returncode == 0
+    reason = check_one_is_valid_and_two_is_not(experiment)
+    assert re.fullmatch(
+        r"the service was throttled for [\d.]+ s of [\d.]+ s: raise its CPU quota", reason
+    )
+    (table,) = {*experiment.result.glob("machine/condition=two/block=1/*/*.parquet")}
+    rows = [row for row in pq.ParquetFile(table).read().to_pylist() if row["slice"] is None]
+    (throttled,) = (row["value"] for row in rows if row["metric"] == "throttled_time")
+    assert throttled > 0.01 * rows[0]["duration_ns"]

@@ -3,8 +3,12 @@
 
 import re
 from math import expm1, log
+from pathlib import Path
 from statistics import mean
 
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
 import pytest
 from tests.report.page import Page
 from tests.report.synthetic import Synthetic
@@ -71,6 +75,29 @@ def test_every_effect_can_be_computed_again(judged: Result, metric: str) -> None
     (control,) = judged.controls
     if control.metric == metric:
         assert found["control"] == pytest.approx(control.relative, abs=1e-4)
+
+
+def test_markdown_has_every_run(judged: Result) -> None:
+    markdown = (judged.folder / MARKDOWN).read_text()
+    table = markdown.split("\n## Runs\n")[1].split("\n## ")[0]
+    shown, _ = run_table.rows(judged)
+    rows = [line.strip("| ").split(" | ") for line in table.splitlines() if line[:3] != "|--"]
+    numbers = [row[0] for row in rows if len(row) == len(run_table.COLUMNS)]
+    assert numbers == ["run", *(row.cells[0] for row in shown)]
+
+
+def test_each_span_has_a_row_and_what_the_judge_found_is_invalid(tmp_path: Path) -> None:
+    Synthetic(requests=400, blocks=6, invalid=(), spans={"pay": 0.5}).write(tmp_path)
+    path = next(tmp_path.glob("samples/*/*/run=3/*.parquet"))
+    table = pq.ParquetFile(path).read()
+    pq.write_table(table.filter(pc.not_equal(table["span"].cast(pa.string()), "pay")), path)
+    result = read(tmp_path)
+    shown, _ = run_table.rows(result)
+    assert len(shown) == 2 * len(result.runs)
+    (without,) = (row for row in shown if not row.valid)
+    assert "has no 'pay'" in without.reason
+    write(tmp_path)
+    assert "has no 'pay'" in "".join(Page((tmp_path / "report.html").read_text()).text)
 
 
 def test_how_each_run_went_is_told(judged: Result) -> None:

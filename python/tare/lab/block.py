@@ -1,13 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """One group of a block: conditions that are up together, from fresh start to stored runs."""
 
+import os
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tare.lab import environments, layers
+from tare.lab import environments, layers, strain
 from tare.lab import load as loads
 from tare.lab.launch import Launch, Place, RunError
 from tare.lab.load import Bench, Measured, Target
@@ -19,6 +20,10 @@ from tare.lab.store import ResultFolder, RunKey, read_stream
 from tare.plan import Condition, Plan, Ready
 
 LOG_TAIL_LINES = 20
+RATE_LIMIT = 0.02
+"""Share of the rate that a run may be off by."""
+GENERATOR = ""
+"""No condition is called so."""
 
 
 @dataclass(frozen=True)
@@ -44,6 +49,8 @@ class Group:
         """Why conditions cannot count."""
         self.logs: dict[str, list[Path]] = {}
         self.launches: dict[str, Launch] = {}
+        self.strains: dict[str, strain.Strain] = {}
+        """What the kernel held services back by while they had load."""
 
     def measure(
         self, runs: Sequence[tuple[int, Condition]], rate: float | None, seed: int
@@ -57,13 +64,17 @@ class Group:
         with ExitStack() as stack:
             targets = self.start(stack, [condition for _, condition in runs])
             if targets:
+                watches = self.watch(targets)
                 try:
                     measured = loads.measure(
                         self.lab.plan.load, rate, seed, targets, self.bench(targets)
                     )
                 except RunError as error:
                     self.reasons |= {t.condition: str(error) for t in targets}
+                self.look_at_strains(watches)
             self.look_for_crashes(targets)
+        if rate is not None:
+            self.check_rate(rate, measured)
         entries = [self.store(run, condition, measured) for run, condition in runs]
         if not all(entry["valid"] for entry in entries):
             # What a full disk does to a run says nothing about its condition.
@@ -178,6 +189,23 @@ class Group:
         address = launch.place.address
         wait_until_ready(ready, process, self.lab.processes, address=address, port=port, log=log)
 
+    def watch(self, targets: Sequence[Target]) -> dict[str, strain.Watch]:
+        """Begins to watch each service with its proxies and, under GENERATOR, what loads them."""
+        found = {GENERATOR: strain.Watch([os.getpid()])}
+        for target in targets:
+            families = map(self.lab.processes.family, target.processes)
+            pids = [pid for family in families for pid in family.pids]
+            found[target.condition] = strain.Watch(pids)
+        return found
+
+    def look_at_strains(self, watches: dict[str, strain.Watch]) -> None:
+        """Marks the conditions that were held back while they had load."""
+        self.strains = {name: watch.strain() for name, watch in watches.items()}
+        generator = strain.throttled(self.strains.pop(GENERATOR), "the load generator")
+        for name, mine in self.strains.items():
+            if why := strain.why_not(mine) or generator:
+                self.reasons.setdefault(name, why)
+
     def look_for_crashes(self, targets: Sequence[Target]) -> None:
         """Marks the conditions whose service or proxy ended while it was measured."""
         self.lab.processes.wait(0)
@@ -200,8 +228,7 @@ class Group:
         started = duration = None
         if found is not None:
             self.lab.folder.write("samples", found.samples, key)
-            if found.machine is not None:
-                self.lab.folder.write("machine", found.machine, key)
+            self.store_machine(name, found, key)
             started, ended = found.extent()
             if started is not None and ended is not None:
                 duration = ended - started
@@ -221,8 +248,19 @@ class Group:
             "errors": found.errors if found else 0,
             "endpoint": loads.url(self.lab.plan.load, launch) if launch else None,
             "cpu": dict(found.cpu) if found else {},
-            "oddities": list(found.oddities) if found else [],
+            "oddities": self.oddities(name, found) if found else [],
         }
+
+    def store_machine(self, name: str, found: Measured, key: RunKey) -> None:
+        """Writes what the machine did meanwhile, slice by slice and over the whole load."""
+        import pyarrow as pa
+
+        readings = [] if found.machine is None else [found.machine]
+        if name in self.strains:
+            readings.append(strain.rows(self.strains[name]))
+        if readings:
+            together = pa.concat_tables(readings, promote_options="permissive")
+            self.lab.folder.write("machine", together, key)
 
     def store_costs(self, name: str, launch: Launch, key: RunKey) -> None:
         """Writes what the layers of a condition cost, and marks one that had a layer missing."""
@@ -249,6 +287,29 @@ class Group:
             self.reasons.setdefault(
                 name, f"{share:.2%} of the requests failed, above {limit:.2%}{most}"
             )
+
+    def check_rate(self, rate: float, measured: dict[str, Measured]) -> None:
+        """Marks the conditions that had another load than the plan's, of its requests a second."""
+        import pyarrow.compute as pc
+
+        load = self.lab.plan.load
+        assert load.type == "tare"
+        for name, found in measured.items():
+            if found.machine is not None:
+                slices = pc.count_distinct(found.machine["slice"]).as_py()
+                seconds = min(slices * load.slice, load.duration) / 1e9
+                if abs(found.requests - rate * seconds) > RATE_LIMIT * rate * seconds + 1:
+                    self.reasons.setdefault(
+                        name,
+                        f"{found.requests / seconds:,.0f} requests a second were sent instead of"
+                        f" {rate:,.0f}: ask for fewer, or give the load more users",
+                    )
+
+    def oddities(self, name: str, found: Measured) -> list[str]:
+        """What must be known of a run besides why it may be invalid."""
+        held = self.strains.get(name)
+        told = strain.told(held) if held and name not in self.reasons else []
+        return [*found.oddities, *told]
 
     def bench(self, targets: Sequence[Target]) -> Bench:
         """Where and how the load of this group runs."""

@@ -132,13 +132,16 @@ class Result:
 def read(folder: Path) -> Result:
     """Reads a result folder; judges it first where nobody has yet.
 
-    A run is valid where its samples say so too. Raises InputError where the folder is not a result.
+    A run is valid where its samples and the judge say so too. Raises InputError where the folder is
+    no result.
     """
     from tare.samples.manifest import read_manifest
     from tare.samples.measured import read_with_looks
+    from tare.verdict import without_bad_runs
 
     manifest = read_manifest(folder)
     experiment, looks = read_with_looks(folder)
+    experiment = without_bad_runs(experiment)
     path = folder / VERDICTS
     verdicts = _verdicts(path) if path.exists() else _judge(experiment, path)
     by_rank = sorted(experiment.runs, key=lambda run: run.span == REQUEST)

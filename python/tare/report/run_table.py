@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from tare.report.result import Result
 from tare.report.tables import where
 from tare.report.words import count, duration, metric, percent, safe
+from tare.samples.model import REQUEST
 
 RUNS = 400
-"""Valid runs that the table shows; invalid ones always."""
+"""Valid rows that the table shows; invalid ones always."""
 DIGITS = 5
 METRICS = ("p50", "p95", "p99", "mean", "cpu_service")
 COLUMNS = (
@@ -28,7 +29,7 @@ COLUMNS = (
 
 @dataclass(frozen=True)
 class Row:
-    """One run; `reason` and `log` only where it is invalid."""
+    """One span of one run; `reason` only where it is invalid, `log` with the first of its run."""
 
     valid: bool
     cells: Sequence[str]
@@ -37,28 +38,34 @@ class Row:
 
 
 def rows(result: Result) -> tuple[Sequence[Row], int]:
-    """Every invalid run, the first RUNS valid ones, and how many more there are."""
-    known = {run.run: run for run in result.measured}
-    found, more, shown = [], 0, 0
-    for entry in result.runs:
-        valid = bool(entry.get("valid"))
-        shown += valid
-        if valid and shown > RUNS:
+    """Of every run, each span by itself: all invalid ones, the first RUNS valid ones, and how many
+    more there are."""
+    entries = {int(entry["run"]): entry for entry in result.runs}
+    found: list[Row] = []
+    more, shown, logged = 0, 0, set()
+    in_order = sorted(
+        result.experiment.runs, key=lambda run: (run.run, run.span != REQUEST, run.span)
+    )
+    for run in in_order:
+        shown += run.valid
+        if run.valid and shown > RUNS:
             more += 1
             continue
-        run = known[int(entry["run"])]
         cells = (
             str(run.run),
             str(run.block),
-            where(result, run.environment, result.called(run.condition)),
-            "yes" if valid else "no",
-            (run.steadiness or "too short") if valid else "–",
+            where(result, run.environment, result.called(run.condition), run.span),
+            "yes" if run.valid else "no",
+            (run.steadiness or "too short") if run.valid else "–",
             *(duration(run.summaries.get(name), digits=DIGITS) for name in METRICS),
-            count(entry.get("requests")),
-            count(entry.get("errors")),
+            count(run.requests),
+            count(run.errors),
             count(run.answered),
-            percent(run.left_out, signed=False) if valid else "–",
+            percent(run.left_out, signed=False) if run.valid else "–",
         )
-        log = "\n".join(safe(line, 300) for line in (entry.get("log_tail") or [])[-20:])
-        found.append(Row(valid, cells, safe(entry.get("reason") or "", 400), log))
+        # One log for all spans of a run.
+        lines = [] if run.run in logged else entries[run.run].get("log_tail") or []
+        logged.add(run.run)
+        log = "\n".join(safe(line, 300) for line in lines[-20:])
+        found.append(Row(run.valid, cells, safe(run.reason or "", 400), log))
     return found, more

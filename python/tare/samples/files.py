@@ -9,14 +9,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from tare.errors import InputError
+from tare.samples.conduct import conduct
 from tare.samples.counted import Counted, Histogram, distances
 from tare.samples.engine import connect
 from tare.samples.formats import read
 from tare.samples.formats.asked import NOTHING, Asked
 from tare.samples.looks import SHAPE, Look, Looks, look, nothing
-from tare.samples.model import REQUEST, Experiment, Run
+from tare.samples.model import REQUEST, Conduct, Experiment, Run
 from tare.samples.places import Group
-from tare.samples.span_tree import parents
+from tare.samples.span_tree import ahead, parents
 from tare.samples.tidy import Requests, tidy
 
 if TYPE_CHECKING:
@@ -115,6 +116,7 @@ def experiment_of(
         for metric, width in one.steps().items():
             key = "", one.span, metric
             steps[key] = max(steps.get(key, 0.0), width)
+    conducts = _conducts(files.runs)
     between = distances([(number, one) for number, _, one in counted])
 
     def at(one: Look) -> Experiment:
@@ -123,6 +125,7 @@ def experiment_of(
                 _run(files.runs[group[0] - 1], group, one, times.get(group, UNTIMED)),
                 steadiness=files.seen.kind(group),
                 zeros=files.seen.zeros.get(group, 0),
+                conduct=conducts.get(group, Conduct()),
             )
             for group in files.seen.at_cut.groups
         ]
@@ -165,6 +168,17 @@ def _look(runs: Sequence[RunFile], warm_up: int | None) -> Looks:
     samples = ibis.union(*tables) if len(tables) > 1 else tables[0]
     conditions = {number: ("", one.condition) for number, one in enumerate(runs, start=1)}
     return look(samples, conditions, warm_up)
+
+
+def _conducts(runs: Sequence[RunFile]) -> dict[Group, Conduct]:
+    import ibis
+
+    found: dict[Group, Conduct] = {}
+    for number, one in enumerate(runs, start=1):
+        if isinstance(one.requests, Requests):
+            table = one.requests.table
+            found |= conduct(table.mutate(run=ibis.literal(number), span=_span(table)))
+    return found
 
 
 def _times(runs: Sequence[RunFile]) -> dict[Group, tuple[int | None, int | None]]:
@@ -232,7 +246,7 @@ def _in_order(table: Table, warm_up: int) -> npt.NDArray[np.float64]:
 def _warnings(file: RunFile) -> list[str]:
     if isinstance(file.requests, Counted):
         return [f"{file.path}: {note}" for note in file.requests.notes]
-    return [*file.requests.warnings]
+    return [*file.requests.warnings, *(f"{file.path}: {x}" for x in ahead(file.requests.table))]
 
 
 def _run(file: RunFile, group: Group, one: Look, times: tuple[int | None, int | None]) -> Run:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 KNOWN = [
     "span", "trace_id", "span_id", "parent_id", "seq", "slice", "intended_ns", "start_ns",
-    "duration_ns", "ok", "status", "error", "bytes",
+    "duration_ns", "clock_error_ns", "ok", "status", "error", "bytes",
 ]  # fmt: skip
 
 

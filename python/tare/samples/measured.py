@@ -9,12 +9,14 @@ from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from tare.samples.conduct import conduct
 from tare.samples.engine import connect
 from tare.samples.engines import Kept, open_engine
 from tare.samples.looks import Look, Looks, look, nothing
-from tare.samples.model import REQUEST, Experiment, Run
+from tare.samples.model import REQUEST, Conduct, Experiment, Run
+from tare.samples.places import Group
 from tare.samples.result import Result, open_result, readable
-from tare.samples.span_tree import parents
+from tare.samples.span_tree import ahead, parents
 from tare.samples.steadiness import taking_turns, with_place
 from tare.samples.usable import lost_share
 
@@ -67,6 +69,8 @@ class _Part:
         lost = self.result.lost
         rows, runs = sum(lost.values()), ", ".join(map(str, sorted(lost)))
         more = [f"{rows:,} rows without a usable time (run {runs}): left out"] if lost else []
+        samples = self.result.samples()
+        more += [] if samples is None else ahead(samples)
         return [where + line for line in (*own, *self.result.left_out.warnings, *more)]
 
     @property
@@ -83,6 +87,13 @@ class _Part:
         if engine is not None and not engine.reads_files:
             return None
         return Kept(self.result.folder, frozenset(self.result.left_out.slices))
+
+    @property
+    def conducts(self) -> dict[Group, Conduct]:
+        """How the load and the recording of each run and span went."""
+        samples = self.result.samples()
+        found = {} if samples is None else conduct(samples)
+        return {(run + self.offset, span): one for (run, span), one in found.items()}
 
     @property
     def turns(self) -> dict[str, list[list[int]]]:
@@ -158,6 +169,7 @@ def _experiment(
     spans = _spans(entries, seen.at_cut)
     left_out = {run: share for part in parts for run, share in part.left_out.items()}
     lost = _lost(parts, seen.at_cut)
+    conducts = {group: one for part in parts for group, one in part.conducts.items()}
     declared = parts[0].result.manifest
     around = parents(table for part in parts if (table := part.result.samples()) is not None)
 
@@ -170,6 +182,7 @@ def _experiment(
                     lost=lost.get(entry["run"], 0.0),
                     zeros=seen.zeros.get((entry["run"], span), 0),
                     steadiness=seen.kind((entry["run"], span)),
+                    conduct=conducts.get((entry["run"], span), Conduct()),
                 )
                 for entry in entries
                 for span in spans[entry["run"]]
@@ -251,7 +264,9 @@ def _run(entry: Mapping[str, Any], span: str, one: Look) -> Run:
     if whole and cpu is not None:
         summaries["cpu_service"] = cpu
     valid = bool(entry["valid"]) and answered > 0
-    reason = entry.get("reason") or (None if valid else "no successful request was recorded")
+    gone = bool(entry["valid"]) and found is None
+    why = "its requests are not in the result" if gone else "no successful request was recorded"
+    reason = entry.get("reason") or (None if valid else why)
     started, duration = entry.get("started_ns"), entry.get("duration_ns")
     return Run(
         environment=entry["environment"],
@@ -269,6 +284,7 @@ def _run(entry: Mapping[str, Any], span: str, one: Look) -> Run:
         quantiles=one.shape(group),
         valid=valid,
         reason=reason,
+        gone=gone,
     )
 
 

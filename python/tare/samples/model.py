@@ -18,6 +18,27 @@ REQUEST = "request"
 
 
 @dataclass(frozen=True)
+class Conduct:
+    """How the load and the recording of one run and span went.
+
+    What its source does not record is as if nothing were wrong.
+    """
+
+    behind: float = 0.0
+    """How much lower the rate was at which requests were sent than the intended one: a share."""
+    lag: float = 0.0
+    """The median wait of a request to be sent, as a share of the median response time."""
+    clock_error_ns: float = 0.0
+    """The mean bound on the error of its durations."""
+    orphans: float = 0.0
+    """Share of the spans of the run that should be inside of another one that is not there."""
+    arrivals: float | None = None
+    """Requests a second; None where the run has but one span."""
+    others: float = 0.0
+    """How many others of the same span were under way when one began, on average."""
+
+
+@dataclass(frozen=True)
 class Run:
     """One run of one condition: its summaries, never its requests, are compared.
 
@@ -52,6 +73,9 @@ class Run:
     """Those of `answered` that took no time."""
     steadiness: str | None = None
     """How the run went: `flat`, `warm-up`, `slowdown`, `no steady state`; None where not known."""
+    conduct: Conduct = Conduct()
+    gone: bool = False
+    """Whether it is said to have been measured, and its requests are not there."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -206,8 +206,24 @@ def test_a_run_without_samples_is_invalid(tmp_path: Path) -> None:
     folder = write_result(tmp_path)
     (folder / "samples/condition=hook/block=1/run=2/samples.parquet").unlink()
     run = read_result(folder).runs[1]
-    assert not run.valid
-    assert run.reason == "no successful request was recorded"
+    assert (run.valid, run.gone) == (False, True)
+    assert run.reason == "its requests are not in the result"
+
+
+def test_how_a_run_went_is_read_from_its_rows(tmp_path: Path) -> None:
+    folder = write_result(tmp_path, blocks=1, intended=True)
+    plain, hook = (run.conduct for run in read_result(folder).runs)
+    assert plain.behind == hook.behind == 0
+    assert hook.lag == pytest.approx(9 / 110_009, rel=0.01)
+    (path,) = folder.glob("samples/condition=hook/**/*.parquet")
+    table = pq.ParquetFile(path).read().drop_columns(["slice"])
+    for name, step in (("intended_ns", 1_000), ("start_ns", 1_100)):
+        times = START + step * np.arange(table.num_rows)
+        table = table.set_column(table.column_names.index(name), name, pa.array(times))
+    pq.write_table(table, path)
+    plain, hook = (run.conduct for run in read_result(folder).runs)
+    assert plain.behind == 0
+    assert hook.behind == pytest.approx(1 - 1 / 1.1)
 
 
 def test_a_failed_run_is_missing_in_every_span_of_its_condition(tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ from tare.stats.two_samples import student_t
 
 @dataclass(frozen=True)
 class PooledT:
-    """Student's t of two equally large samples; differences are second - first, in their unit."""
+    """Student's t of two samples of `n` and `m`; differences are second - first, in their unit."""
 
     t: float
     p: float
@@ -25,19 +25,21 @@ class PooledT:
     mean_difference: float
     median_difference: float
     n: int
+    m: int
 
 
 def pooled_t(first: npt.ArrayLike, second: npt.ArrayLike) -> PooledT | None:
-    """t = (x2 - x1) / (sp sqrt(2 / n)) with sp^2 = (s1^2 + s2^2) / 2, 2n - 2 degrees, two-sided.
+    """t = (x2 - x1) / (sp sqrt(1/n + 1/m)), n + m - 2 degrees, two-sided.
 
-    Both samples have shape (n,); ValueError when they differ, None below n = 2 or without spread.
+    sp^2 = ((n-1) s1^2 + (m-1) s2^2) / (n + m - 2), Student's. Published for n = m, where it is
+    (x2 - x1) / (sp sqrt(2 / n)) with sp^2 = (s1^2 + s2^2) / 2. The samples have shapes (n,) and
+    (m,); None where one has less than two, or nothing varies.
     """
     one, two = finite(first), finite(second)
-    if one.size != two.size:
-        raise ValueError(f"expected equally many requests, found {one.size} and {two.size}")
     found = student_t(one, two)
     if found is None:
         return None
-    spread = sqrt((float(one.var(ddof=1)) + float(two.var(ddof=1))) / 2)
+    squares = sum(float(side.var(ddof=1)) * (side.size - 1) for side in (one, two))
+    spread = sqrt(squares / (one.size + two.size - 2))
     means, medians = (float(of(two) - of(one)) for of in (np.mean, np.median))
-    return PooledT(found.statistic, found.p, spread, means, medians, one.size)
+    return PooledT(found.statistic, found.p, spread, means, medians, one.size, two.size)

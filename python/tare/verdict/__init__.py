@@ -2,7 +2,7 @@
 """The rules that turn statistics into a verdict."""
 
 from tare.verdict.best_fit import published_best_fit
-from tare.verdict.failures import without_failing
+from tare.verdict.failures import without_bad_runs, without_failing
 from tare.verdict.folders import judge_folders
 from tare.verdict.judge import judge
 from tare.verdict.judgement import Comparison, Judgement, Published, PublishedBestFit
@@ -17,5 +17,6 @@ __all__ = [
     "judge_folders",
     "published_best_fit",
     "published_test",
+    "without_bad_runs",
     "without_failing",
 ]

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from itertools import groupby, permutations
+from statistics import median
 
 from tare.samples.model import REQUEST, Experiment, Run
 from tare.stats.quantile import LEAST_BEYOND, supported
@@ -13,6 +14,7 @@ from tare.verdict.words import count, duration, percent
 
 TAIL = 0.99
 FAR = 300
+LAG = 0.1
 SHOWN = 5
 
 
@@ -21,7 +23,7 @@ def warnings(experiment: Experiment, evidence: Sequence[Evidence]) -> list[str]:
     found = [*missing(experiment)]
     for environment, runs in _by_environment(experiment.runs):
         where = f"{environment}: " if environment else ""
-        for check in (not_counted, order, errors, zeros, tail, left_out, units):
+        for check in (not_counted, order, errors, zeros, tail, left_out, units, lag, orphans):
             found.extend(where + line for line in check(runs, experiment))
     found.extend(disagreement(evidence))
     found.extend(slowest(evidence))
@@ -170,6 +172,28 @@ def units(runs: Sequence[Run], experiment: Experiment) -> Iterator[str]:
                 f"runs of '{name}' are up to {max(known) / min(known):,.0f} times apart: were all"
                 " recorded in the same unit?"
             )
+
+
+def lag(runs: Sequence[Run], experiment: Experiment) -> Iterator[str]:
+    """Requests that wait to be sent: their response time is not the service's alone."""
+    found = []
+    for name in dict.fromkeys([experiment.baseline, *(run.condition for run in runs)]):
+        lags = [run.conduct.lag for run in runs if run.condition == name and run.valid]
+        if lags:
+            found.append((name, median(lags)))
+    if any(share > LAG for _, share in found):
+        listed = ", ".join(f"'{name}' {percent(share, signed=False)}" for name, share in found)
+        yield (
+            f"much of the response time had passed when requests were sent: {listed}; the load's"
+            " users were all busy, or the generator was late"
+        )
+
+
+def orphans(runs: Sequence[Run], experiment: Experiment) -> Iterator[str]:  # noqa: ARG001
+    """A few spans without the one around them, in runs that count."""
+    some = {run.run for run in runs if run.valid and run.conduct.orphans > 0}
+    if some:
+        yield f"{count(len(some), 'run')} with spans that lack the span around them"
 
 
 def _share(runs: Sequence[Run]) -> str:

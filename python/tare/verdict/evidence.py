@@ -27,6 +27,7 @@ from tare.stats.power import (
     upper_spread,
 )
 from tare.verdict.judgement import LEVEL, Control, Cut, EffectSizes, Measured, Quantile
+from tare.verdict.mismatch import LoadMismatch, holes, load_mismatch
 from tare.verdict.slowest import without_slowest
 from tare.verdict.units import apart_between, apart_within
 
@@ -69,6 +70,12 @@ class Evidence(Measured):
     """The largest share of a run's mean that is one request alone."""
     body: float | None = None
     """Of the mean: the effect without the slowest ten requests of each run."""
+    clock_error: float = 0.0
+    """The bound on the error of durations, as a share of the baseline."""
+    load: LoadMismatch | None = None
+    """Of an inner span that had another load in one condition than in the other."""
+    holes: tuple[str, ...] = ()
+    """Blocks and runs of which nothing is there, and nothing says why."""
     unsteady: bool = False
     """No run of either condition came to a steady state."""
     control: Control | None = None
@@ -127,6 +134,19 @@ class Evidence(Measured):
         return abs(self.body) <= self.threshold or self.body * self.relative < 0
 
     @property
+    def by_clock(self) -> bool:
+        """Whether the clocks may be off by more than the effect, and by more than is ignored."""
+        return self.clock_error > max(abs(self.relative or 0.0), self.threshold)
+
+    @property
+    def by_load(self) -> bool:
+        """Whether a difference of load can have made the effect, or have hidden it."""
+        if self.load is None or abs(self.load.others) <= self.threshold:
+            return False
+        against = (self.relative or 0.0) * self.load.others < 0
+        return not (self.significant and against)
+
+    @property
     def equivalent(self) -> bool:
         """Whether both one-sided tests at alpha place the effect inside the threshold."""
         return self.p_equivalent is not None and self.p_equivalent <= self.alpha
@@ -179,6 +199,8 @@ def weigh(
         body=_body(base, mine) if metric == "mean" else None,
         outlier=_outlier([*base, *mine]) if metric == "mean" else 0.0,
         unsteady=_unsteady([*base, *mine]),
+        load=load_mismatch(base, mine) if metric != CPU else None,
+        holes=holes(base, mine, experiment.paired),
         planned=min(len(base), len(mine)),
         runs_baseline=first.size,
         runs_condition=second.size,
@@ -191,20 +213,25 @@ def weigh(
         return blank
     if (first <= 0).any() or (second <= 0).any():
         return replace(blank, unmeasurable=True, runs_needed=None)
-    return _measured(
-        _limited(blank, experiment, float(np.exp(np.log(first).mean()))), first, second
-    )
+    limited = blank if metric == CPU else _limited(blank, experiment, first, [*base, *mine])
+    return _measured(limited, first, second)
 
 
-def _limited(blank: Evidence, experiment: Experiment, baseline_ns: float) -> Evidence:
+def _limited(
+    blank: Evidence, experiment: Experiment, baseline: Array, runs: Sequence[Run]
+) -> Evidence:
     """With the threshold: the budget, or the least that could be told here if that is more."""
-    if blank.metric == CPU:
-        return blank
+    baseline_ns = float(np.exp(np.log(baseline).mean()))
+    clock_error_ns = max(run.conduct.clock_error_ns for run in runs if run.valid)
     limit = experiment.limits.get((blank.environment, blank.span, blank.metric), 0.0)
     # A mean of many requests is finer than the clock that each was read from.
     step = 0.0 if blank.metric == "mean" else experiment.resolution_ns
     least = max(limit, step) / baseline_ns
-    return replace(blank, threshold=max(blank.budget, min(least, MOST)))
+    return replace(
+        blank,
+        threshold=max(blank.budget, min(least, MOST)),
+        clock_error=clock_error_ns / baseline_ns,
+    )
 
 
 def _measured(blank: Evidence, first: Array, second: Array) -> Evidence:

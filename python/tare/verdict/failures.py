@@ -5,8 +5,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from statistics import median
 
 from tare.samples.model import REQUEST, Experiment, Run
+
+BEHIND = 0.02
+"""Share of the intended rate."""
+USUAL = 10
+"""Requests of a span: of as many, none is there by chance in one run of 20,000."""
 
 Why = Callable[[Run, float], str | None]
 
@@ -19,9 +25,44 @@ def without_failing(experiment: Experiment, limit: float) -> Experiment:
     return _without(replace(experiment, max_errors=limit), _failing)
 
 
+def without_bad_runs(experiment: Experiment) -> Experiment:
+    """Makes runs invalid that were no measurement; those of spans that some runs lack are added."""
+    return with_lost_spans(without_odd(experiment))
+
+
 def without_odd(experiment: Experiment) -> Experiment:
-    """Makes runs invalid of which more than `max_errors` are no requests, or took no time."""
+    """Makes runs invalid that were no measurement by what they recorded.
+
+    More than `max_errors` of their rows are no requests or took no time, or of their spans have
+    lost the one around; or their load fell behind its rate.
+    """
     return _without(experiment, _odd)
+
+
+def with_lost_spans(experiment: Experiment) -> Experiment:
+    """Adds an invalid run of a span wherever one lacks it that its condition's other runs have.
+
+    A span that others have but a few of may be absent by chance.
+    """
+    runs = {(run.run, run.span): run for run in experiment.runs}
+    whole = {run.run: run for run in experiment.runs}
+    usual: dict[tuple[str, str, str], list[int]] = {}
+    for run in experiment.runs:
+        usual.setdefault((run.environment, run.condition, run.span), []).append(run.requests)
+    lost = []
+    for (environment, condition, span), requests in usual.items():
+        if median(requests) < USUAL:
+            continue
+        for number, run in whole.items():
+            here = (run.environment, run.condition) == (environment, condition)
+            if here and run.valid and (number, span) not in runs:
+                reason = f"has no '{span}', of which other runs of '{condition}' have many"
+                lost.append(_without_span(run, span, reason))
+    return replace(
+        experiment,
+        runs=(*experiment.runs, *lost),
+        cuts={name: with_lost_spans(cut) for name, cut in experiment.cuts.items()},
+    )
 
 
 def _without(experiment: Experiment, why: Why) -> Experiment:
@@ -38,10 +79,32 @@ def _without(experiment: Experiment, why: Why) -> Experiment:
 def _checked(run: Run, why: str | None) -> Run:
     if why is None or not run.valid:
         return run
-    # A file is where its run is to be found; runs of a result have numbers for that.
-    file = "" if "://" in (run.endpoint or "") else run.endpoint
-    where = [file, "" if run.span == REQUEST else run.span]
+    where = [_file(run), "" if run.span == REQUEST else run.span]
     return replace(run, valid=False, reason=": ".join([*filter(None, where), why]))
+
+
+def _without_span(run: Run, span: str, reason: str) -> Run:
+    return Run(
+        environment=run.environment,
+        condition=run.condition,
+        block=run.block,
+        run=run.run,
+        span=span,
+        requests=0,
+        errors=0,
+        answered=0,
+        started_ns=run.started_ns,
+        ended_ns=run.ended_ns,
+        endpoint=run.endpoint,
+        summaries={},
+        valid=False,
+        reason=": ".join(filter(None, [_file(run), reason])),
+    )
+
+
+def _file(run: Run) -> str | None:
+    """Where the run is to be found; runs of a result have numbers for that."""
+    return "" if "://" in (run.endpoint or "") else run.endpoint
 
 
 def _failing(run: Run, limit: float) -> str | None:
@@ -56,4 +119,9 @@ def _odd(run: Run, limit: float) -> str | None:
     share = run.zeros / run.answered if run.answered else 0.0
     if share > limit:
         return f"{share:.2%} of the requests took no time, above {limit:.2%}"
+    behind, orphans = run.conduct.behind, run.conduct.orphans
+    if behind > BEHIND:
+        return f"requests were sent at a rate {behind:.1%} below the intended one: ask for less"
+    if orphans > limit:
+        return f"{orphans:.2%} of the spans lack the span around them: record all of every trace"
     return None

@@ -15,7 +15,7 @@ from tare.samples.measured import NEW, OLD
 from tare.verdict.checks import unguarded
 from tare.verdict.control import controls
 from tare.verdict.differences import differences, with_service
-from tare.verdict.failures import without_odd
+from tare.verdict.failures import without_bad_runs
 from tare.verdict.judge import judge_together
 from tare.verdict.judgement import Control, Judgement
 from tare.verdict.words import percent
@@ -104,7 +104,7 @@ def _guarded(both: Experiment, side: str, manifest: Mapping[str, Any]) -> Experi
     """A result's baseline and its control, by themselves."""
     control = manifest.get("control")
     names = [f"{name}@{side}" for name in (manifest["baseline"], control) if name is not None]
-    return without_odd(
+    return without_bad_runs(
         replace(
             both,
             runs=tuple(run for run in both.runs if run.condition in names),

@@ -14,7 +14,7 @@ from tare.verdict import checks, rules
 from tare.verdict.control import controls, without_control
 from tare.verdict.cuts import with_cuts
 from tare.verdict.evidence import CPU, LATENCIES, Evidence, weigh
-from tare.verdict.failures import without_odd
+from tare.verdict.failures import without_bad_runs
 from tare.verdict.judgement import Comparison, Control, Cut, Judgement, Measured
 from tare.verdict.shape import adjusted_shapes, with_shape
 
@@ -40,7 +40,7 @@ def judge_together(
     Warnings begin with the name of their experiment. No two have a condition in common. Alarms
     among `disturbed` are of controls that are in none of them, and forbid verdicts of all.
     """
-    experiments = {name: without_odd(one) for name, one in experiments.items()}
+    experiments = {name: without_bad_runs(one) for name, one in experiments.items()}
     outcomes = {name: controls(one) for name, one in experiments.items()}
     alarms = [(name, one) for name, found in outcomes.items() for one in found if one.alarm]
     alarms += [(name, one) for name in experiments for one in disturbed if one.alarm]

@@ -188,6 +188,8 @@ class Published:
     mean_difference_ns: float
     median_difference_ns: float
     n: int
+    """Requests of the baseline."""
+    n_condition: int
 
 
 @dataclass(frozen=True)

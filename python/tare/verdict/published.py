@@ -21,18 +21,16 @@ def published_test(
 ) -> tuple[Published | None, tuple[str, ...]]:
     """The test of Kahlhofer et al. on all requests (n,) in ns of both, and warnings about it.
 
-    `name` is the condition's. No result when the sizes differ or nothing varies.
+    `name` is the condition's. No result when nothing varies.
     """
     import numpy as np
 
-    if baseline.size != condition.size:
-        return None, (
-            "the published t-test needs equally many requests in both conditions; found"
-            f" {baseline.size:,} and {condition.size:,}",
-        )
     result = pooled_t(baseline, condition)
     if result is None:
-        return None, ("the published t-test needs two requests or more, not all alike",)
+        return None, (
+            "the published t-test needs two requests or more of both conditions, not all alike;"
+            f" found {baseline.size:,} and {condition.size:,}",
+        )
     published = Published(
         t=result.t,
         p=result.p,
@@ -40,14 +38,21 @@ def published_test(
         mean_difference_ns=result.mean_difference,
         median_difference_ns=result.median_difference,
         n=result.n,
+        n_condition=result.m,
     )
     warnings = [_direction(published, name)]
+    if result.n != result.m:
+        warnings.append(
+            f"the published t-test is defined for equally many requests; of {result.n:,} and"
+            f" {result.m:,} it is Student's, which weights their variances by their numbers"
+        )
     positive = (baseline > 0).all() and (condition > 0).all()
     sizes = [effective_size(np.log(one)) for one in (baseline, condition)] if positive else []
     known = [f"{size:,.0f}" for size in sizes if size is not None]
+    counts = " and ".join(f"{one:,}" for one in dict.fromkeys((result.n, result.m)))
     if len(known) == 2:
         warnings.append(
-            f"the published t-test takes {result.n:,} requests for independent observations; by"
+            f"the published t-test takes {counts} requests for independent observations; by"
             f" their autocorrelation they are worth {known[0]} and {known[1]}"
         )
     return published, tuple(warnings)

@@ -47,6 +47,37 @@ def unsteady(evidence: Evidence) -> str:
     )
 
 
+def by_clock(evidence: Evidence) -> str:
+    """Clocks that say more or less than what was found."""
+    return (
+        f"the clocks may be off by {percent(evidence.clock_error, signed=False)} of the baseline,"
+        f" and {_subject(evidence, start=False)} is {_effect(evidence)}: set them better, or"
+        " take begin and end of a span from one clock."
+    )
+
+
+def by_load(evidence: Evidence) -> str:
+    """That it is not known whether the span or its load made the difference."""
+    assert evidence.load is not None
+    arrivals, others = percent(evidence.load.arrivals), percent(evidence.load.others)
+    return (
+        f"'{evidence.condition}' had another load of '{evidence.span}', {arrivals} a second and"
+        f" {others} of them under way at a time: give all conditions a rate that each can bear, or"
+        " measure this service by itself."
+    )
+
+
+def holes(evidence: Evidence) -> str:
+    """Which runs are missing."""
+    shown = ", ".join(evidence.holes[:SHOWN])
+    more = len(evidence.holes) - SHOWN
+    tail = f" and {more} more" if more > 0 else ""
+    return (
+        f"nothing is there of {shown}{tail}, and nothing says why: the others may be the better"
+        " ones; finish it with 'tare run --resume', or give all runs of every block."
+    )
+
+
 def flipped(evidence: Evidence) -> str:
     """Which other cut tells what else."""
     assert evidence.flipped is not None

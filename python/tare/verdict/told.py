@@ -17,11 +17,14 @@ def told(judgement: Judgement) -> list[str]:
 
 
 def _pooled(test: Published) -> str:
+    counts = f"{test.n:,} a condition"
+    if test.n_condition != test.n:
+        counts = f"{test.n:,} of the baseline, {test.n_condition:,} of the condition"
     return (
         "published t-test (all requests pooled; shown beside the verdict, no part of it):"
         f" t = {test.t:.2f}, p {_small(test.p)}, pooled sd {duration(test.pooled_sd_ns)}, mean"
         f" {duration(test.mean_difference_ns, signed=True)}, median"
-        f" {duration(test.median_difference_ns, signed=True)}, n = {test.n:,} a condition"
+        f" {duration(test.median_difference_ns, signed=True)}, n = {counts}"
     )
 
 

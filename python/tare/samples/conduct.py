@@ -1,0 +1,124 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How the load and the recording of each run went, from its rows: nothing about their latency."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tare.samples.model import Conduct
+from tare.samples.places import Group
+from tare.samples.span_tree import IDS, orphans
+
+if TYPE_CHECKING:
+    from ibis.expr.types import Table
+
+PARTS = 20
+LEAST = 100
+"""Requests that a rate is told of."""
+
+
+def conduct(samples: Table) -> dict[Group, Conduct]:
+    """Of every run and span of `samples`, which is as `Result.samples` gives it."""
+    columns = set(samples.columns)
+    found: dict[Group, Conduct] = {}
+
+    def put(group: Group, **known: float) -> None:
+        found[group] = replace(found.get(group, Conduct()), **known)
+
+    if {"intended_ns", "start_ns"} <= columns:
+        for group, behind, lag in _offered(samples):
+            put(group, behind=behind, lag=lag)
+    if "clock_error_ns" in columns:
+        bound: Any = samples.clock_error_ns.cast("float64")
+        for row in _rows(samples.group_by(["run", "span"]).aggregate(bound=bound.mean())):
+            put((row["run"], row["span"]), clock_error_ns=row["bound"] or 0.0)
+    if columns >= IDS:
+        shares = orphans(samples)
+        for group in _groups(samples):
+            put(group, orphans=shares.get(group[0], 0.0))
+    if "start_ns" in columns:
+        for group, arrivals, others in _under_way(samples):
+            put(group, arrivals=arrivals, others=others)
+    return found
+
+
+def _offered(samples: Table) -> Iterator[tuple[Group, float, float]]:
+    """By how much each run and span fell behind its intended rate, and its median lag.
+
+    The rate is that of slices, or of a twentieth of a run each: in the median one, so that a
+    machine that stood still once is no load that was too much.
+    """
+    import ibis
+
+    by = ["run", "span"]
+    timed = samples.filter(samples.intended_ns.notnull() & samples.start_ns.notnull())
+    timed = timed.mutate(
+        due=timed.intended_ns.cast("int64"),
+        sent=timed.start_ns.cast("int64"),
+        took=timed.duration_ns.cast("int64"),
+    )
+    waited: Any = timed.sent - timed.due
+    late = timed.group_by(by).aggregate(
+        requests=timed.count(), first=timed.due.min(), last=timed.due.max(), most=waited.max()
+    )
+    late = late.filter((late.requests >= LEAST) & (late.most > 0) & (late.last > late.first))
+    there = timed.inner_join(late, by)
+    whole: Any = there.last - there.first
+    part: Any = ((there.due - there.first) * PARTS / (whole + 1)).floor().cast("int64")
+    if "slice" in timed.columns:
+        part = ibis.coalesce(there.slice.cast("int64"), part)
+    parts = there.group_by([*by, part.name("part")]).aggregate(
+        due=there.due.max() - there.due.min(), sent=there.sent.max() - there.sent.min()
+    )
+    ratios: dict[Group, list[float]] = {}
+    for row in _rows(parts.filter(parts.due > 0)):
+        ratios.setdefault((row["run"], row["span"]), []).append(row["sent"] / row["due"])
+    delay: Any = there.sent - there.due
+    middles = there.group_by(by).aggregate(
+        delay=delay.median(), response=(delay + there.took).median()
+    )
+    for row in _rows(middles):
+        group = row["run"], row["span"]
+        slower = float(np.median(ratios[group])) if group in ratios else 1.0
+        yield group, max(0.0, 1 - 1 / slower), (row["delay"] or 0) / max(row["response"] or 0, 1)
+
+
+def _under_way(samples: Table) -> Iterator[tuple[Group, float, float]]:
+    """Arrivals a second of each span of runs with several, and how many others each one met."""
+    import ibis
+
+    several = samples.group_by("run").aggregate(spans=samples.span.nunique())
+    runs = [row["run"] for row in _rows(several.filter(several.spans > 1))]
+    if not runs:
+        return
+    timed = samples.filter(
+        samples.run.isin(runs) & samples.start_ns.notnull() & samples.duration_ns.notnull()
+    )
+    start: Any = timed.start_ns.cast("int64")
+    begun = timed.select("run", "span", at=start, more=ibis.literal(1))
+    ended = timed.select("run", "span", at=start + timed.duration_ns, more=ibis.literal(-1))
+    events = ibis.union(begun, ended)
+    # One that ends as another begins is not met by it.
+    window = ibis.window(
+        group_by=["run", "span"], order_by=["at", "more"], preceding=None, following=0
+    )
+    met = events.mutate(there=events.more.sum().over(window) - 1).filter(lambda one: one.more == 1)
+    rows = met.group_by(["run", "span"]).aggregate(
+        requests=met.count(), first=met.at.min(), last=met.at.max(), others=met.there.mean()
+    )
+    for row in _rows(rows):
+        if row["last"] > row["first"]:
+            rate = (row["requests"] - 1) / (row["last"] - row["first"]) * 1e9
+            yield (row["run"], row["span"]), rate, float(row["others"])
+
+
+def _groups(samples: Table) -> list[Group]:
+    return [(row["run"], row["span"]) for row in _rows(samples.select("run", "span").distinct())]
+
+
+def _rows(table: Table) -> list[dict[str, Any]]:
+    return list(table.to_pyarrow().to_pylist())

@@ -1,0 +1,148 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What two conditions must have in common besides the condition, in verdicts."""
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+
+from tare.samples.model import Conduct, Experiment, Run
+from tare.verdict import Comparison, judge
+from tare.verdict.judge_test import blocks, noisy, primary
+
+
+def conducted(effect: float, how: Callable[[Run], Conduct]) -> Comparison:
+    """A hook of so much effect, whose runs and those of the baseline went as `how` says."""
+    of = blocks(noisy(effect))
+    return primary(judge(replace(of, runs=tuple(replace(x, conduct=how(x)) for x in of.runs))))
+
+
+def load(arrivals: float, others: float) -> Callable[[Run], Conduct]:
+    """Of the hook; the baseline has 100 a second, of which each meets one other."""
+    return lambda run: Conduct(
+        arrivals=arrivals if run.condition == "hook" else 100.0,
+        others=others if run.condition == "hook" else 1.0,
+    )
+
+
+@pytest.mark.parametrize(
+    ("effect", "arrivals", "others", "verdict"),
+    [
+        (0.9, 80.0, 0.6, "invalid"),  # as in the thesis: faster, since less came
+        (1.0, 80.0, 0.6, "invalid"),  # what is slower may look unchanged
+        (1.1, 80.0, 0.6, "slower"),  # slower although less came
+        (1.1, 120.0, 1.5, "invalid"),
+        (0.9, 120.0, 1.5, "faster"),
+        (1.1, 80.0, 1.5, "slower"),  # itself slower: more are under way, of fewer that came
+        (1.1, 100.0, 1.1, "slower"),  # the same at a rate
+        (0.9, 80.0, 1.0, "faster"),  # as many under way as before: a closed loop of two users
+        (0.9, 80.0, 0.97, "faster"),  # within the budget
+    ],
+)
+def test_another_load_makes_a_span_invalid_where_it_may_be_the_effect(
+    effect: float, arrivals: float, others: float, verdict: str
+) -> None:
+    found = conducted(effect, load(arrivals, others))
+    assert found.verdict == verdict
+    told = f"another load of 'request', {'-' if arrivals < 100 else '+'}20.0 % a second and"
+    assert (told in found.reason) == (verdict == "invalid")
+
+
+def test_one_user_at_a_time_meets_nobody_whatever_the_rate() -> None:
+    def alone(run: Run) -> Conduct:
+        return Conduct(arrivals=70.0 if run.condition == "hook" else 100.0)
+
+    assert conducted(1.4, alone).verdict == "slower"
+
+
+@pytest.mark.parametrize(
+    ("effect", "error_ns", "verdict"),
+    [(1.1, 12_000.0, "invalid"), (1.1, 9_000.0, "slower"), (1.0, 4_000.0, "invalid"),
+     (1.0, 3_000.0, "unchanged")],
+)  # fmt: skip
+def test_clocks_must_be_surer_than_what_is_said(
+    effect: float, error_ns: float, verdict: str
+) -> None:
+    """The baseline's median is about 109 µs, the budget 3 % of it."""
+    found = conducted(
+        effect, lambda run: Conduct(clock_error_ns=error_ns if run.block == 3 else 0.0)
+    )
+    assert found.verdict == verdict
+    assert ("the clocks may be off by" in found.reason) == (verdict == "invalid")
+
+
+@pytest.mark.parametrize(
+    ("conduct", "reason"),
+    [
+        (Conduct(behind=0.05), "requests were sent at a rate 5.0% below the intended one"),
+        (Conduct(orphans=0.02), "2.00% of the spans lack the span around them"),
+    ],
+)
+def test_runs_that_were_badly_conducted_do_not_count(conduct: Conduct, reason: str) -> None:
+    bad = conducted(1.1, lambda run: conduct if run.block < 4 else Conduct())
+    assert bad.verdict == "invalid"
+    assert f"run 2 (plain, block 1): {reason}" in bad.reason
+    few = conducted(1.1, lambda run: conduct if run.block < 3 else Conduct())
+    assert (few.verdict, few.runs_condition) == ("slower", 6)
+
+
+@pytest.mark.parametrize("conduct", [Conduct(behind=0.015), Conduct(orphans=0.005)])
+def test_runs_that_were_conducted_almost_as_intended_count(conduct: Conduct) -> None:
+    assert conducted(1.1, lambda _: conduct).runs_condition == 8
+
+
+def warnings(of: Experiment, how: Callable[[Run], Conduct]) -> tuple[str, ...]:
+    return judge(replace(of, runs=tuple(replace(x, conduct=how(x)) for x in of.runs))).warnings
+
+
+def test_what_is_doubtful_is_told() -> None:
+    of = blocks(noisy(1.1))
+    (told,) = warnings(of, lambda run: Conduct(lag=0.3 if run.condition == "hook" else 0.02))
+    assert told == (
+        "host: much of the response time had passed when requests were sent: 'plain' 2.0 %,"
+        " 'hook' 30.0 %; the load's users were all busy, or the generator was late"
+    )
+    (told,) = warnings(of, lambda run: Conduct(orphans=0.005 * (run.block == 2)))
+    assert told == "host: 2 runs with spans that lack the span around them"
+    assert warnings(of, lambda _: Conduct(lag=0.05)) == ()
+
+
+def with_spans(of: Experiment, requests: int) -> Experiment:
+    inner = (replace(run, span="pay", requests=requests) for run in of.runs)
+    return replace(of, runs=(*of.runs, *inner))
+
+
+def test_a_run_that_lacks_a_span_of_the_others_is_named_and_does_not_count() -> None:
+    of = with_spans(blocks(noisy(1.1)), 5_000)
+    some = tuple(
+        run for run in of.runs if (run.span, run.condition) != ("pay", "hook") or run.block > 3
+    )
+    judged = judge(replace(of, runs=some))
+    whole, part = (one for one in judged.comparisons if one.role == "primary")
+    assert (whole.verdict, whole.runs_condition) == ("slower", 8)
+    assert (part.verdict, part.runs_condition) == ("invalid", 5)
+    assert "has no 'pay', of which other runs of 'hook' have many" in part.reason
+
+
+def test_a_span_that_is_seldom_there_may_be_absent() -> None:
+    of = with_spans(blocks(noisy(1.1)), 3)
+    some = tuple(run for run in of.runs if (run.span, run.run) != ("pay", 3))
+    judged = judge(replace(of, runs=some))
+    assert not any("has no 'pay'" in line for line in judged.warnings)
+
+
+def test_a_run_of_which_nothing_is_there_leaves_no_sure_verdict() -> None:
+    of = blocks(noisy(1.0), count=10)
+    gone = tuple(
+        replace(run, valid=False, gone=True, reason="its requests are not in the result")
+        if run.run == 5
+        else run
+        for run in of.runs
+    )
+    missing = tuple(run for run in of.runs if run.run != 5)
+    for runs, what in ((gone, "run 5"), (missing, "block 2")):
+        found = primary(judge(replace(of, runs=runs)))
+        assert (found.verdict, found.runs_condition) == ("inconclusive", 9)
+        assert f"nothing is there of {what} of 'hook', and nothing says why" in found.reason
+    failed = tuple(replace(run, gone=False) for run in gone)
+    assert primary(judge(replace(of, runs=failed))).verdict == "unchanged"
