@@ -97,6 +97,8 @@ fn end(collector: &mut Collector, json: bool) -> Result<(), Failure> {
             "bytes": collector.bytes(),
         });
         eprintln!("{told}");
+    } else if collector.programs == 0 {
+        say(format_args!("no program that logs with libtare_log has come"));
     } else if totals.lost + totals.unserved > 0 {
         say(format_args!(
             "{} events collected; {} were lost to full rings (TARE_LOG_RING makes them larger), \
