@@ -48,6 +48,9 @@ pub fn run(arguments: &arguments::Run) -> Result<ExitCode, Failure> {
         status = child.ended().or_failed("the program cannot be waited for")?;
     }
     end(&mut collector, arguments.collecting.json)?;
+    if collector.programs == 0 && !arguments.collecting.json {
+        say(format_args!("no program that logs with libtare_log has come"));
+    }
     Ok(ExitCode::from(status.map_or(1, exit_code)))
 }
 
@@ -97,8 +100,6 @@ fn end(collector: &mut Collector, json: bool) -> Result<(), Failure> {
             "bytes": collector.bytes(),
         });
         eprintln!("{told}");
-    } else if collector.programs == 0 {
-        say(format_args!("no program that logs with libtare_log has come"));
     } else if totals.lost + totals.unserved > 0 {
         say(format_args!(
             "{} events collected; {} were lost to full rings (TARE_LOG_RING makes them larger), \
