@@ -103,6 +103,7 @@ _FILES = (
     "writer=kieker.monitoring.writer.filesystem.FileWriter",
     "writer.filesystem.FileWriter.customStoragePath={folder}",
 )
+_QUEUE = "core.controller.WriterController"
 _SOCKET = "writer.tcp.SingleSocketTcpWriter"
 
 
@@ -147,7 +148,7 @@ CONFIGURATIONS = (
     _kieker(
         "no collection",
         _DUMP,
-        "core.controller.WriterController.RecordQueueFQN=kieker.monitoring.writer.dump.DumpQueue",
+        f"{_QUEUE}.RecordQueueFQN=kieker.monitoring.writer.dump.DumpQueue",
     ),
     _kieker(
         "text file",
@@ -162,6 +163,8 @@ CONFIGURATIONS = (
         *_FILES,
         "writer.filesystem.FileWriter.logStreamHandler=kieker.monitoring.writer.filesystem.BinaryLogStreamHandler",
         "writer.filesystem.FileWriter.bufferSize=8192",
+        # As in MooBench's scripts; with the usual one, two threads may wait for each other forever.
+        f"{_QUEUE}.QueuePutStrategy=kieker.monitoring.queue.putstrategy.YieldPutStrategy",
         events=1,
         sink=sinks.kieker_files,
     ),

@@ -12,6 +12,7 @@ import random
 import shutil
 import subprocess
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -32,7 +33,7 @@ JARS = (ROOT / "java" / "moobench" / "target" / "moobench.jar", native("java", "
 HEAP = ("-Xms1G", "-Xmx2G")
 OLDEST = 17
 NATIVE_ACCESS = 22
-TIMEOUT = 900
+TIMEOUT, GRACE = 300, 20
 GITHUB = FOLDER / "log" / "moobench.json"
 BASELINE, OURS = "no instrumentation", "tare, zstd"
 DEPTH, DEPTHS, THREADS = 10, (2, 4, 8, 16, 32, 64, 128), (1, 2, 4)
@@ -108,18 +109,10 @@ class Machine:
                 "0",
             ]
             words += ["-c", str(load.calls), "-d", str(load.depth), "-t", str(load.threads)]
-            with (here / OUTPUT).open("wb") as output:
-                done = subprocess.run(
-                    words,
-                    env=os.environ | one.variables,
-                    stdout=output,
-                    stderr=output,
-                    check=False,
-                    timeout=TIMEOUT,
-                )
-            if done.returncode:
+            status = _finished(words, one.variables, here / OUTPUT)
+            if status:
                 lines = (here / OUTPUT).read_text(errors="replace").splitlines()
-                raise RuntimeError(f"exit {done.returncode}: {' '.join(lines[-3:])}")
+                raise RuntimeError(f"exit {status}: {' '.join(lines[-3:])}")
             written = one.events * load.calls * load.depth * load.threads
             complete = sink.found(written) / written if written else None
         loop = read(raw, load.threads, complete)
@@ -127,6 +120,25 @@ class Machine:
             keep.parent.mkdir(parents=True, exist_ok=True)
             shutil.move(raw, keep)
         return loop
+
+
+def _finished(words: Sequence[str], variables: Mapping[str, str], output: Path) -> int:
+    """The exit code of a program, which is ended where it takes too long."""
+    with (
+        output.open("wb") as file,
+        subprocess.Popen(
+            words, env=os.environ | variables, stdout=file, stderr=file, stdin=subprocess.DEVNULL
+        ) as process,
+    ):
+        try:
+            return process.wait(TIMEOUT)
+        except subprocess.TimeoutExpired:
+            # A collector passes this on to its program.
+            process.terminate()
+            with suppress(subprocess.TimeoutExpired):
+                process.wait(GRACE)
+            process.kill()
+            raise
 
 
 def about(loops: int) -> str:
@@ -169,6 +181,10 @@ def _in_turn(machine: Machine, loops: int, quick: bool) -> Taken:
     taken: dict[str, list[Loop]] = {one.name: [] for one in CONFIGURATIONS}
     order = random.Random(machine.version)
     keep = os.environ.get("MOOBENCH")
+    if keep:
+        Path(keep).mkdir(parents=True, exist_ok=True)
+        places = "".join(f"{place};{one.name}\n" for place, one in enumerate(CONFIGURATIONS))
+        (Path(keep) / "configurations.csv").write_text(places)
     for number in range(1, loops + 1):
         for place in order.sample(range(len(CONFIGURATIONS)), len(CONFIGURATIONS)):
             one = CONFIGURATIONS[place]

@@ -59,6 +59,12 @@ def test_what_fails_is_named_and_not_tried_again(machine: Machine) -> None:
     assert "| tare, null | 2,000 |" in page
 
 
+def test_what_hangs_is_ended(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(moobench, "TIMEOUT", 1)
+    assert machine.loop(BY_NAME["tare, zstd"], Load(2_000_000, depth=200)) is None
+    assert "timed out" in machine.failures["tare, zstd"]
+
+
 def test_names_and_places_are_told_apart() -> None:
     assert len(BY_NAME) == len(CONFIGURATIONS)
     assert {one.family for one in CONFIGURATIONS if one.is_peer} == {
