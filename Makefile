@@ -96,7 +96,7 @@ soak: native ## the long series: fuzzing, kills, verdicts, A/A; written to docs/
 
 .PHONY: fuzz
 fuzz: environment ## every fuzz target for a minute, where there is a nightly toolchain and cargo-fuzz
-	@$(PYTHON) -m tests.soak fuzz
+	@$(PYTHON) -m tests.soak fuzz --file-seconds 60
 
 .PHONY: bench
 bench: PACKAGES := bench

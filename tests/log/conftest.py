@@ -86,17 +86,19 @@ def compiled(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
         pytest.skip("there is no C compiler")
     folder = tmp_path_factory.mktemp("programs")
 
-    def compile(name: str) -> Path:
-        program = folder / name
-        if not program.exists():
-            library = Path(native("lib", "libtare_log.a"))
-            include = Path(native("include", "tare_log.h")).parent
-            flags = ["-O2", "-Wall", "-Wextra", "-Werror", "-pthread", f"-I{include}"]
-            source = PROGRAMS / f"{name}.c"
-            subprocess.run(["cc", *flags, source, library, "-o", program], check=True)
-        return program
+    return lambda name: compile_program(name, folder)
 
-    return compile
+
+def compile_program(name: str, folder: Path) -> Path:
+    """One of the programs, unless the folder has it already."""
+    program = folder / name
+    if not program.exists():
+        library = Path(native("lib", "libtare_log.a"))
+        include = Path(native("include", "tare_log.h")).parent
+        flags = ["-O2", "-Wall", "-Wextra", "-Werror", "-pthread", f"-I{include}"]
+        source = PROGRAMS / f"{name}.c"
+        subprocess.run(["cc", *flags, source, library, "-o", program], check=True)
+    return program
 
 
 @pytest.fixture(params=jvm.those_from(17))

@@ -4,6 +4,7 @@
 import json
 import re
 import shutil
+import signal
 import subprocess
 from collections import Counter, defaultdict
 from collections.abc import Callable
@@ -14,6 +15,7 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 from tests.log.conftest import TARE_LOG, Row, dump, ran
+from tests.log.test_kills import wait_for
 
 PAIRS = {
     "request>": ("request", "request<"),
@@ -328,3 +330,27 @@ def test_out_is_never_the_file_itself(logged: Logged, tmp_path: Path) -> None:
     assert (done.returncode, done.stdout) == (2, "")
     assert "it is the file to read" in done.stderr
     assert logged.file.read_bytes() == before
+
+
+@pytest.mark.parametrize("to", ["perfetto", "chrome", "otlp", "parquet", "ctf", "cloudprofiler"])
+def test_what_is_stopped_leaves_what_was_there(
+    to: str, compiled: Callable[[str], Path], tmp_path: Path
+) -> None:
+    """By Ctrl-C while it writes, and by a file that may not become so large."""
+    file, out = tmp_path / "events.log", tmp_path / "out"
+    ran(file, compiled("nested"), 2, 100_000, 0)
+    is_folder = to in ("ctf", "cloudprofiler")
+    if not is_folder:
+        out.write_text("before")
+    command = [TARE_LOG, "export", str(file), "--to", to, "--out", str(out)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE) as stopped:
+        wait_for(lambda: list(tmp_path.glob(".tare-export-*")))
+        stopped.send_signal(signal.SIGINT)
+        assert stopped.wait(20) == 128 + signal.SIGINT
+    limited = ["bash", "-c", 'trap "" XFSZ; ulimit -f 100; exec "$@"', "bash", *command]
+    failed = subprocess.run(limited, capture_output=True, text=True, check=False)
+    assert failed.returncode == 1
+    assert failed.stderr == f"tare-log: --out {out}: File too large\n"
+    left = {file} if is_folder else {file, out}
+    assert set(tmp_path.iterdir()) == left
+    assert is_folder or out.read_text() == "before"

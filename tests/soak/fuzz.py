@@ -11,8 +11,9 @@ from bench.results import ROOT, renew
 FUZZ = ["cargo", "+nightly", "fuzz"]
 
 
-def run(seconds: int) -> None:
-    """Runs each target so many seconds; raises CalledProcessError at the first that fails."""
+def run(seconds: int, file_seconds: int) -> None:
+    """Runs each target so many seconds, and that of log files as long as it is to be; raises
+    CalledProcessError at the first that fails."""
     if shutil.which("cargo-fuzz") is None or not _has_nightly():
         print("fuzzing is left out: it needs a nightly toolchain and cargo-fuzz", file=sys.stderr)
         return
@@ -23,7 +24,8 @@ def run(seconds: int) -> None:
         "|---|---|---|---|---|",
     ]
     for target in listed:
-        command = [*FUZZ, "run", target, "--", f"-max_total_time={seconds}", "-print_final_stats=1"]
+        limit = file_seconds if target == "log_file" else seconds
+        command = [*FUZZ, "run", target, "--", f"-max_total_time={limit}", "-print_final_stats=1"]
         done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
         if done.returncode:
             sys.stderr.write(done.stderr[-5000:])
@@ -37,8 +39,8 @@ def run(seconds: int) -> None:
         print(rows[-1], flush=True)
     renew(
         "fuzz",
-        f"Fuzzing: {seconds} s a target, AddressSanitizer",
-        f"python -m tests.soak fuzz --seconds {seconds}",
+        f"Fuzzing: {seconds} s a target, {file_seconds} s that of log files; AddressSanitizer",
+        f"python -m tests.soak fuzz --seconds {seconds} --file-seconds {file_seconds}",
         "\n".join(rows),
     )
 

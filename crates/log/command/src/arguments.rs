@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 use crate::pairs::Pair;
+use crate::values::{Moment, whole_name};
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use regex::Regex;
 use std::ffi::OsString;
 use std::path::PathBuf;
 use tare_clock::Source;
@@ -160,6 +162,18 @@ pub struct Dump {
     /// How events are written
     #[arg(long, value_enum, default_value_t = Lines::Csv)]
     pub format: Lines,
+    /// Only events of channels whose whole name matches; losses are of all channels
+    #[arg(long, value_name = "REGEX", value_parser = whole_name)]
+    pub channel: Option<Regex>,
+    /// Only events and losses of threads whose whole name or number matches
+    #[arg(long, value_name = "REGEX", value_parser = whole_name)]
+    pub thread: Option<Regex>,
+    /// Only from this time on: 10ms after the first event, or nanoseconds since the Unix epoch
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
+    pub from: Option<Moment>,
+    /// Only before this time
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
+    pub to: Option<Moment>,
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]

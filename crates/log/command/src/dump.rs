@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 use crate::arguments::{self, Lines};
 use crate::log::{Ended, Log, Row, What};
+use crate::values::Moment;
+use regex::Regex;
 use std::fmt::Write as _;
 use std::io::{self, BufWriter, Write};
+use std::ops::Range;
 use std::process::ExitCode;
 use tare_command::Failure;
 use tare_log_file::Payload;
@@ -10,6 +13,7 @@ use tare_log_file::Payload;
 /// Prints events in the order of the file: each ring's are in order of their time.
 pub fn dump(arguments: &arguments::Dump) -> Result<ExitCode, Failure> {
     let log = Log::open(&arguments.files)?;
+    let filter = Filter::of(arguments, &log)?;
     let mut out = BufWriter::with_capacity(1 << 16, io::stdout().lock());
     let line = match arguments.format {
         Lines::Csv => csv,
@@ -21,6 +25,9 @@ pub fn dump(arguments: &arguments::Dump) -> Result<ExitCode, Failure> {
     };
     let mut text = header.to_owned();
     let printed = log.rows(|row| {
+        if !filter.has(&row) {
+            return Ok(());
+        }
         line(&row, &mut text);
         out.write_all(text.as_bytes())?;
         text.clear();
@@ -36,6 +43,46 @@ pub fn dump(arguments: &arguments::Dump) -> Result<ExitCode, Failure> {
             Err(Failure::work(format_args!("the events were not printed: {error}")))
         }
         _ => Ok(ExitCode::SUCCESS),
+    }
+}
+
+/// What is printed.
+struct Filter<'arguments> {
+    channel: Option<&'arguments Regex>,
+    thread: Option<&'arguments Regex>,
+    /// Nanoseconds since the Unix epoch; `None` for all times, known or not.
+    times: Option<Range<i64>>,
+}
+
+impl<'arguments> Filter<'arguments> {
+    fn of(arguments: &'arguments arguments::Dump, log: &Log) -> Result<Self, Failure> {
+        let arguments::Dump { channel, thread, from, to, .. } = arguments;
+        let times = if from.is_none() && to.is_none() {
+            None
+        } else {
+            log.must_have_times()?;
+            let began = log.began_ns().unwrap_or_default();
+            let or = |moment: &Option<Moment>, else_| moment.map_or(else_, |one| one.of(began));
+            Some(or(from, i64::MIN)..or(to, i64::MAX))
+        };
+        Ok(Self { channel: channel.as_ref(), thread: thread.as_ref(), times })
+    }
+
+    fn has(&self, row: &Row<'_>) -> bool {
+        let is_its_channel = match row.what {
+            What::Event { channel, .. } => {
+                self.channel.is_none_or(|wanted| wanted.is_match(channel))
+            }
+            What::Loss { .. } => true,
+        };
+        let is_its_thread = self.thread.is_none_or(|wanted| {
+            wanted.is_match(row.thread) || wanted.is_match(&row.tid.to_string())
+        });
+        let is_its_time = self
+            .times
+            .as_ref()
+            .is_none_or(|times| row.time_ns.is_some_and(|time| times.contains(&time)));
+        is_its_channel && is_its_thread && is_its_time
     }
 }
 

@@ -225,9 +225,15 @@ impl Log {
         ticks.filter_map(|(place, ticks)| ticks.map(|(first, _)| self.times(place).at(first)))
     }
 
-    /// Whether the time of each event is known.
-    pub fn has_times(&self) -> bool {
-        self.begins().all(|time| time.is_some())
+    /// Refuses files in which the time of some event is not known.
+    pub fn must_have_times(&self) -> Result<(), Failure> {
+        if self.begins().all(|time| time.is_some()) {
+            return Ok(());
+        }
+        Err(Failure::input(format_args!(
+            "{}: too few readings of the clocks to know when something was",
+            names(&self.paths)
+        )))
     }
 
     /// The time of the first event.
@@ -263,6 +269,7 @@ impl Log {
         each: &mut impl FnMut(Row<'_>) -> Result<(), E>,
     ) -> Result<(), Ended<E>> {
         let failed = |error| Ended::Failed(Failure::work(format_args!("{error}")));
+        let mut unread = 0;
         for block in Reader::new(File::open(path).map_err(failed)?) {
             let block = block.map_err(failed)?;
             let header = &block.header;
@@ -278,12 +285,10 @@ impl Log {
                 continue;
             }
             *known = header.to.max(*known);
-            let Ok(events) = Events::of(&block) else {
-                say("a block of events cannot be unpacked, though its checksum is right");
-                continue;
-            };
-            let Ok(items) = events.items() else {
-                say("a block of events cannot be read, though its checksum is right");
+            let events = Events::of(&block);
+            let Ok(items) = events.as_ref().map_err(|invalid| *invalid).and_then(Events::items)
+            else {
+                unread += 1;
                 continue;
             };
             let (mut tid, mut name) = (header.tid, header.thread);
@@ -304,6 +309,12 @@ impl Log {
                 let row = self.row((process, ring), (tid, &name), ticks, what);
                 each(row).map_err(Ended::Enough)?;
             }
+        }
+        if unread > 0 {
+            say(format_args!(
+                "{}: {unread} blocks of events cannot be read, though their checksums are right",
+                path.display()
+            ));
         }
         Ok(())
     }

@@ -38,6 +38,7 @@ mod timer;
 mod times;
 mod top;
 mod totals;
+mod values;
 
 use arguments::Command;
 use std::path::Path;

@@ -2,10 +2,12 @@
 use crate::program;
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Write};
+use std::os::fd::AsRawFd;
 use std::path::Path;
 use tare_clock::Snapshot;
 use tare_command::{Failure, ResultExt};
 use tare_log_file::{Boot, Clock, Codec, Header, Kind, MAGIC};
+use tare_shm::service;
 
 /// Whether the file begins as one of tare log's.
 fn is_log(path: &Path) -> bool {
@@ -40,6 +42,20 @@ impl Output {
         // Numbers of processes only have to differ within a file, whoever wrote what it has.
         let next_process = Snapshot::take().realtime_ns as u32;
         Ok(Self { file, length, next_process, boot: program::boot(), codec })
+    }
+
+    /// Refuses a file that another collector writes to: at a full disk each would cut off what
+    /// the other has added. It is this one's until it ends, or has the file opened and closed
+    /// once more.
+    pub fn claim(&self) -> Result<(), String> {
+        let is_file = self.file.metadata().is_ok_and(|status| status.is_file());
+        // Not every file system has locks.
+        match service::serve(self.file.as_raw_fd()) {
+            Ok(Some(other)) if is_file => {
+                Err(format!("collector {other} writes to it; name another file"))
+            }
+            _ => Ok(()),
+        }
     }
 
     pub fn next_process(&mut self) -> u32 {

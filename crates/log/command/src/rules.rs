@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The rules file: what is done with events of which channels, processes and threads.
 
+use crate::values::{nanoseconds, whole_name};
 use regex::Regex;
 use tare_command::Failure;
 use tare_command::reading::{Document, Node};
@@ -152,24 +153,13 @@ fn power_of_two(node: &Node<'_>) -> Result<u32, Failure> {
 /// `10ms`: a time above zero, in nanoseconds.
 fn period(node: &Node<'_>) -> Result<u64, Failure> {
     let text = node.string()?;
-    let units = [("ns", 1), ("us", 1_000), ("ms", 1_000_000), ("s", 1_000_000_000)];
-    let nanoseconds = units.iter().find_map(|(unit, length)| {
-        text.strip_suffix(unit)?.parse::<u64>().ok()?.checked_mul(*length)
-    });
-    let valid = nanoseconds.filter(|time| (1..1 << 62).contains(time));
+    let valid = nanoseconds(text).filter(|time| (1..1 << 62).contains(time));
     valid.ok_or_else(|| node.refuse("a time like \"500us\", \"10ms\" or \"1s\""))
 }
 
-/// It has to match the whole name.
 fn expression(node: &Node<'_>) -> Result<Regex, Failure> {
-    let text = node.string()?;
-    // By itself first: what is wrong should not be told of what is put around it.
-    Regex::new(text).and_then(|_| Regex::new(&format!(r"\A(?:{text})\z"))).map_err(|error| {
-        let reason = error.to_string();
-        let reason = reason.lines().last().unwrap_or_default();
-        let reason = reason.strip_prefix("error: ").unwrap_or(reason);
-        node.refuse(format_args!("a regular expression ({reason})"))
-    })
+    whole_name(node.string()?)
+        .map_err(|reason| node.refuse(format_args!("a regular expression ({reason})")))
 }
 
 #[cfg(test)]

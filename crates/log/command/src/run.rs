@@ -75,6 +75,7 @@ pub fn collect(arguments: &arguments::Collect) -> Result<ExitCode, Failure> {
 fn collector(arguments: &arguments::Collecting, door: Door) -> Result<Collector, Failure> {
     let rules = RuleBook::open(arguments.rules.as_deref())?;
     let output = Output::open("--out", &arguments.out, arguments.codec.into())?;
+    output.claim().or_input(format_args!("--out {}", arguments.out.display()))?;
     let press = Press::new(arguments.workers.into()).or_failed("--workers")?;
     let mut collector = Collector::new(door, output, press, rules);
     arguments.costs.as_deref().map(|file| collector.write_costs(file)).transpose()?;

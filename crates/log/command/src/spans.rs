@@ -75,8 +75,31 @@ type Stacks = HashMap<(usize, u32, u32), Stack>;
 #[derive(Default)]
 struct Stack {
     open: Vec<Open>,
+    /// How many of each name: who ends what never began is not looked for among all.
+    names: HashMap<usize, usize>,
     pid: u32,
     thread: String,
+}
+
+impl Stack {
+    fn push(&mut self, open: Open) {
+        *self.names.entry(open.name).or_default() += 1;
+        self.open.push(open);
+    }
+
+    fn pop(&mut self) -> Option<Open> {
+        let open = self.open.pop()?;
+        if let Some(count) = self.names.get_mut(&open.name) {
+            *count -= 1;
+        }
+        Some(open)
+    }
+
+    /// Where the innermost of this name stands.
+    fn place(&self, name: usize) -> Option<usize> {
+        self.names.get(&name).filter(|count| **count > 0)?;
+        self.open.iter().rposition(|open| open.name == name)
+    }
 }
 
 /// Calls `each` with every row of the file and what it means. A row that cuts spans is told once
@@ -113,7 +136,7 @@ pub fn walk<E>(
                     row.thread.clone_into(&mut stack.thread);
                 }
                 if stack.open.len() == DEEPEST {
-                    while let Some(open) = stack.open.pop() {
+                    while let Some(open) = stack.pop() {
                         each(&row, Happening::Cut(&open))?;
                     }
                 }
@@ -129,22 +152,23 @@ pub fn walk<E>(
                     value: payload.into(),
                 };
                 each(&row, Happening::Begin(&open))?;
-                stack.open.push(open);
+                stack.push(open);
                 Ok(())
             }
             Some((Some(Role::End(name)), _)) => {
-                let Some(stack) = stacks.get_mut(&key) else {
-                    return each(&row, Happening::Unbegun);
-                };
-                let Some(place) = stack.open.iter().rposition(|open| open.name == name) else {
+                let stack = stacks.get_mut(&key);
+                let Some((stack, place)) = stack.and_then(|stack| {
+                    let place = stack.place(name)?;
+                    Some((stack, place))
+                }) else {
                     return each(&row, Happening::Unbegun);
                 };
                 while stack.open.len() > place + 1
-                    && let Some(cut) = stack.open.pop()
+                    && let Some(cut) = stack.pop()
                 {
                     each(&row, Happening::Cut(&cut))?;
                 }
-                if let Some(open) = stack.open.pop() {
+                if let Some(open) = stack.pop() {
                     let duration = log.times(row.process).between(open.ticks, row.ticks);
                     each(&row, Happening::End(&open, duration))?;
                 }

@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The JSON of chrome://tracing ("Trace Event Format"), an event a line.
 
-use super::{Exporter, Source, text_of};
+use super::{Exporter, Source};
 use crate::log::{Row, What};
 use crate::spans::{Happening, Open};
-use serde_json::{Value as Json, json};
+use serde::{Serialize, Serializer};
+use std::borrow::Cow;
 use std::collections::HashSet;
 use std::io::{self, Write};
 use tare_log_file::Payload;
 
-const BEGIN: &str = "{\"displayTimeUnit\":\"ns\",\"traceEvents\":[\n";
+const BEGIN: &[u8] = b"{\"displayTimeUnit\":\"ns\",\"traceEvents\":[\n";
 
 pub struct Chrome<'log, Out> {
     source: Source<'log>,
@@ -22,6 +23,51 @@ pub struct Chrome<'log, Out> {
     threads: HashSet<(usize, u32)>,
 }
 
+#[derive(Serialize)]
+struct Event<'row> {
+    ph: &'static str,
+    pid: u32,
+    tid: u32,
+    name: &'row str,
+    /// Microseconds.
+    ts: f64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    dur: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    s: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cat: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    id: Option<String>,
+    args: Args<'row>,
+}
+
+struct Args<'row>(&'row [(&'static str, Value<'row>)]);
+
+impl Serialize for Args<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_map(self.0.iter().map(|(key, value)| (key, value)))
+    }
+}
+
+/// A number in JSON is exact up to 2^53 in most readers, and kept as it is here.
+#[derive(Serialize)]
+#[serde(untagged)]
+enum Value<'row> {
+    Number(i64),
+    Count(u64),
+    Text(Cow<'row, str>),
+}
+
+impl<'row> From<Payload<'row>> for Value<'row> {
+    fn from(payload: Payload<'row>) -> Self {
+        match payload {
+            Payload::Number(number) => Self::Number(number),
+            Payload::Bytes(bytes) => Self::Text(String::from_utf8_lossy(bytes)),
+        }
+    }
+}
+
 impl<'log, Out: Write> Chrome<'log, Out> {
     pub fn new(source: Source<'log>, out: Out) -> Self {
         let (processes, threads) = (HashSet::new(), HashSet::new());
@@ -29,17 +75,16 @@ impl<'log, Out: Write> Chrome<'log, Out> {
         Self { source, out, began_ns, has_begun: false, processes, threads }
     }
 
-    fn write(&mut self, event: &Json) -> io::Result<()> {
-        let before = if self.has_begun { ",\n" } else { BEGIN };
+    fn write(&mut self, event: &Event<'_>) -> io::Result<()> {
+        self.out.write_all(if self.has_begun { b",\n" } else { BEGIN })?;
         self.has_begun = true;
-        write!(self.out, "{before}{event}")
+        Ok(serde_json::to_writer(&mut self.out, event)?)
     }
 
     /// Names process and thread before their first event.
     fn name(&mut self, row: &Row<'_>) -> io::Result<()> {
         if self.processes.insert(row.process) {
-            let name = self.source.program(row.process).to_owned();
-            self.metadata(row, "process_name", &name)?;
+            self.metadata(row, "process_name", self.source.program(row.process))?;
         }
         if self.threads.insert((row.process, row.tid)) {
             self.metadata(row, "thread_name", row.thread)?;
@@ -48,39 +93,62 @@ impl<'log, Out: Write> Chrome<'log, Out> {
     }
 
     fn metadata(&mut self, row: &Row<'_>, what: &str, name: &str) -> io::Result<()> {
-        self.write(&json!({
-            "ph": "M", "pid": row.pid, "tid": row.tid, "name": what, "args": {"name": name},
-        }))
+        let args = [("name", Value::Text(name.into()))];
+        let event = self.event(row, "M", Some(self.began_ns), what, &args);
+        self.write(&event)
     }
 
-    fn event(&self, row: &Row<'_>, kind: &str, time: Option<i64>, name: &str, args: Json) -> Json {
-        let time = time.unwrap_or_default() - self.began_ns;
-        json!({
-            "ph": kind, "pid": row.pid, "tid": row.tid, "ts": microseconds(time), "name": name,
-            "args": args,
-        })
+    fn event<'row>(
+        &self,
+        row: &Row<'_>,
+        ph: &'static str,
+        time_ns: Option<i64>,
+        name: &'row str,
+        args: &'row [(&'static str, Value<'row>)],
+    ) -> Event<'row> {
+        Event {
+            ph,
+            pid: row.pid,
+            tid: row.tid,
+            name,
+            ts: microseconds(time_ns.unwrap_or_default().saturating_sub(self.began_ns)),
+            dur: None,
+            s: None,
+            cat: None,
+            id: None,
+            args: Args(args),
+        }
     }
 
     /// A slice that ends with the row.
-    fn slice(&mut self, row: &Row<'_>, open: &Open, args: Json) -> io::Result<()> {
-        let name = &self.source.roles.names()[open.name];
-        let mut event = self.event(row, "X", open.time_ns, name, args);
-        let length = row.time_ns.zip(open.time_ns).map_or(0, |(end, begin)| end - begin);
-        event["dur"] = microseconds(length).into();
-        self.write(&event)
+    fn slice(
+        &mut self,
+        row: &Row<'_>,
+        open: &Open,
+        end: (&'static str, Value<'_>),
+    ) -> io::Result<()> {
+        let args = [("payload", open.value.payload().into()), end];
+        let length = row.time_ns.zip(open.time_ns).map(|(end, begin)| end.saturating_sub(begin));
+        let dur = Some(microseconds(length.unwrap_or_default()));
+        let event = self.event(row, "X", open.time_ns, self.name_of(open), &args);
+        self.write(&Event { dur, ..event })
     }
 
     /// An asynchronous pair: it is no slice of the thread, and may lie across some.
     fn loss(&mut self, row: &Row<'_>, lost: u64, first: u64, last: u64) -> io::Result<()> {
         let times = self.source.log.times(row.process);
+        let name = format!("{lost} events lost");
+        let args = [("lost", Value::Count(lost))];
         for (kind, ticks) in [("b", first), ("e", last.max(first))] {
-            let name = format!("{lost} events lost");
-            let mut event = self.event(row, kind, times.at(ticks), &name, json!({"lost": lost}));
-            event["cat"] = "lost".into();
-            event["id"] = format!("{}:{}:{first}", row.pid, row.tid).into();
-            self.write(&event)?;
+            let id = Some(format!("{}:{}:{first}", row.pid, row.tid));
+            let event = self.event(row, kind, times.at(ticks), &name, &args);
+            self.write(&Event { cat: Some("lost"), id, ..event })?;
         }
         Ok(())
+    }
+
+    fn name_of(&self, open: &Open) -> &'log str {
+        &self.source.roles.names()[open.name]
     }
 }
 
@@ -89,30 +157,29 @@ impl<Out: Write> Exporter for Chrome<'_, Out> {
         self.name(row)?;
         match (happening, row.what) {
             (Happening::End(open, _), What::Event { payload, .. }) => {
-                let begin = value(open.value.payload());
-                self.slice(row, open, json!({"payload": begin, "end payload": value(payload)}))
+                self.slice(row, open, ("end payload", payload.into()))
             }
             (Happening::Cut(open), _) => {
-                let begin = value(open.value.payload());
-                self.slice(row, open, json!({"payload": begin, "end": "not known"}))
+                self.slice(row, open, ("end", Value::Text("not known".into())))
             }
             (Happening::Left(open), _) => {
-                let name = &self.source.roles.names()[open.name];
-                let args = json!({"payload": value(open.value.payload())});
-                self.write(&self.event(row, "B", row.time_ns, name, args))
+                let args = [("payload", open.value.payload().into())];
+                let event = self.event(row, "B", row.time_ns, self.name_of(open), &args);
+                self.write(&event)
             }
             (
                 Happening::Event(_) | Happening::Unbegun,
                 What::Event { id, channel, payload: Payload::Number(number) },
             ) if self.source.is_counter(row.process, id) => {
-                self.write(&self.event(row, "C", row.time_ns, channel, json!({"value": number})))
+                let args = [("value", Value::Number(number))];
+                let event = self.event(row, "C", row.time_ns, channel, &args);
+                self.write(&event)
             }
             (Happening::Event(_) | Happening::Unbegun, What::Event { channel, payload, .. }) => {
-                let args = json!({"payload": value(payload)});
-                let mut event = self.event(row, "i", row.time_ns, channel, args);
+                let args = [("payload", payload.into())];
+                let event = self.event(row, "i", row.time_ns, channel, &args);
                 // Of the thread.
-                event["s"] = "t".into();
-                self.write(&event)
+                self.write(&Event { s: Some("t"), ..event })
             }
             (Happening::Loss, What::Loss { lost, first, last }) => {
                 self.loss(row, lost, first, last)
@@ -122,9 +189,9 @@ impl<Out: Write> Exporter for Chrome<'_, Out> {
     }
 
     fn finish(&mut self) -> io::Result<()> {
-        let before = if self.has_begun { "" } else { BEGIN };
-        let about = json!({"began_unix_nano": self.began_ns.to_string()});
-        write!(self.out, "{before}\n],\"otherData\":{about}}}\n")?;
+        self.out.write_all(if self.has_begun { b"" } else { BEGIN })?;
+        let began = self.began_ns;
+        write!(self.out, "\n],\"otherData\":{{\"began_unix_nano\":\"{began}\"}}}}\n")?;
         self.out.flush()
     }
 }
@@ -132,12 +199,4 @@ impl<Out: Write> Exporter for Chrome<'_, Out> {
 /// The format's unit; exact for a hundred days.
 fn microseconds(nanoseconds: i64) -> f64 {
     nanoseconds as f64 / 1000.0
-}
-
-/// A number in JSON is exact up to 2^53 in most readers, and kept as it is here.
-fn value(payload: Payload<'_>) -> Json {
-    match payload {
-        Payload::Number(number) => number.into(),
-        Payload::Bytes(_) => text_of(payload).into(),
-    }
 }

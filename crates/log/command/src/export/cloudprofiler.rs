@@ -179,10 +179,8 @@ pub struct Cloudprofiler<'log> {
 }
 
 impl<'log> Cloudprofiler<'log> {
-    /// Makes the folder, which must not be there or be empty, and a file for each channel that
-    /// a program has told of.
+    /// Makes a file in the folder for each channel that a program has told of.
     pub fn new(source: Source<'log>, folder: &Path) -> io::Result<Self> {
-        super::new_folder(folder)?;
         let mut export = Self {
             source,
             folder: folder.to_owned(),

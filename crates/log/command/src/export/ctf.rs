@@ -51,9 +51,8 @@ struct Packet {
 }
 
 impl<'log> Ctf<'log> {
-    /// Makes the folder, which must not be there or be empty.
+    /// In an empty folder.
     pub fn new(source: Source<'log>, folder: &Path) -> io::Result<Self> {
-        super::new_folder(folder)?;
         let mut names: Vec<&str> =
             source.log.channels().map(|(_, channel)| channel.name.as_str()).collect();
         // Events of a channel whose name the file no longer has.

@@ -8,20 +8,26 @@ mod ids;
 mod otlp;
 pub mod parquet;
 mod perfetto;
+mod place;
 mod protobuf;
 
 use crate::arguments::{self, Format};
-use crate::log::{Ended, Log, Row, What, names};
+use crate::log::{Ended, Log, Row, What};
 use crate::pairs::Roles;
 use crate::spans::{Happening, walk};
+use place::{Place, is_special};
 use serde::Serialize;
-use std::fs::{self, File};
-use std::io::{self, BufWriter};
+use std::fs;
+use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use tare_command::{Failure, ResultExt};
-use tare_log_file::Payload;
+use tare_command::{Failure, ResultExt, Signals};
+
+const SIGNALS: &[i32] = &[libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGQUIT];
+
+/// Events between two looks whether a signal has come.
+const BETWEEN_LOOKS: u64 = 1 << 12;
 
 /// A file that is being written in some format. What it is told comes as [`walk`] has it.
 pub trait Exporter {
@@ -95,38 +101,54 @@ pub fn export(arguments: &arguments::Export) -> Result<ExitCode, Failure> {
     if arguments.files.iter().any(|file| is_same(file, &out)) {
         return Err(Failure::input(format_args!("{what}: it is the file to read; name another")));
     }
-    if !log.has_times() {
-        return Err(Failure::input(format_args!(
-            "{}: too few readings of the clocks to know when something was",
-            names(&arguments.files)
-        )));
-    }
+    log.must_have_times()?;
+    // What is not whole is taken away when somebody ends this; a pipe ends by its reader.
+    let signals = (!is_special(&out)).then(|| Signals::take(SIGNALS));
+    let signals = signals.transpose().or_failed("signals")?;
+    let place = match arguments.to {
+        Format::Ctf | Format::Cloudprofiler => Place::of_folder(&out).or_input(&what)?,
+        _ => Place::of_file(&out),
+    };
+    let created = || place.create().or_input(&what);
     let mut exporter: Box<dyn Exporter + '_> = match arguments.to {
-        Format::Perfetto => Box::new(perfetto::Perfetto::new(source, created(&out, &what)?)),
-        Format::Chrome => Box::new(chrome::Chrome::new(source, created(&out, &what)?)),
-        Format::Otlp => Box::new(otlp::Otlp::new(source, created(&out, &what)?)),
-        Format::Parquet => {
-            let file = created(&out, &what)?;
-            Box::new(parquet::Parquet::new(source, file).or_failed(&what)?)
-        }
-        Format::Ctf => Box::new(ctf::Ctf::new(source, &out).or_input(&what)?),
+        Format::Perfetto => Box::new(perfetto::Perfetto::new(source, created()?)),
+        Format::Chrome => Box::new(chrome::Chrome::new(source, created()?)),
+        Format::Otlp => Box::new(otlp::Otlp::new(source, created()?)),
+        Format::Parquet => Box::new(parquet::Parquet::new(source, created()?).or_failed(&what)?),
+        Format::Ctf => Box::new(ctf::Ctf::new(source, place.path()).or_failed(&what)?),
         Format::Cloudprofiler => {
-            Box::new(cloudprofiler::Cloudprofiler::new(source, &out).or_input(&what)?)
+            let folder = place.path();
+            Box::new(cloudprofiler::Cloudprofiler::new(source, folder).or_failed(&what)?)
         }
     };
     let mut written = Written::default();
+    let mut told = 0u64;
     let walked = walk(&log, &roles, |row, happening| {
+        told += 1;
+        if told.is_multiple_of(BETWEEN_LOOKS)
+            && let Some(signal) = signals.as_ref().and_then(Signals::next)
+        {
+            return Err(Stopped::By(signal.number));
+        }
         written.count(row, happening);
-        exporter.add(row, happening)
+        exporter.add(row, happening).map_err(Stopped::For)
     });
-    match walked {
+    let finished = match walked {
         Err(Ended::Failed(failure)) => return Err(failure),
-        Err(Ended::Enough(error)) => Err(error),
+        Err(Ended::Enough(Stopped::By(signal))) => return Ok(ExitCode::from(128 + signal as u8)),
+        Err(Ended::Enough(Stopped::For(error))) => Err(error),
         Ok(()) => exporter.finish(),
-    }
-    .or_failed(&what)?;
+    };
+    drop(exporter);
+    finished.and_then(|()| place.finish()).or_failed(&what)?;
     report(&out, written, arguments.json)?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// Why an export has stopped before its end.
+enum Stopped {
+    By(i32),
+    For(io::Error),
 }
 
 fn report(out: &Path, written: Written, json: bool) -> Result<(), Failure> {
@@ -156,28 +178,7 @@ fn beside(file: &Path, to: Format) -> PathBuf {
     })
 }
 
-/// A folder that was not there or is empty.
-fn new_folder(path: &Path) -> io::Result<()> {
-    fs::create_dir_all(path)?;
-    if fs::read_dir(path)?.next().is_some() {
-        return Err(io::Error::other("the folder is not empty; name another"));
-    }
-    Ok(())
-}
-
-fn created(path: &Path, what: &str) -> Result<BufWriter<File>, Failure> {
-    Ok(BufWriter::with_capacity(1 << 18, File::create(path).or_input(what)?))
-}
-
 fn is_same(one: &Path, other: &Path) -> bool {
     let place = |path| fs::metadata(path).map(|status| (status.dev(), status.ino()));
     matches!((place(one), place(other)), (Ok(one), Ok(other)) if one == other)
-}
-
-/// A payload in words.
-fn text_of(payload: Payload<'_>) -> String {
-    match payload {
-        Payload::Number(number) => number.to_string(),
-        Payload::Bytes(bytes) => String::from_utf8_lossy(bytes).into_owned(),
-    }
 }

@@ -1,0 +1,148 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Whatever a file has, readers of it end, with one line at most for each thing that is wrong."""
+
+import random
+import shutil
+import struct
+import subprocess
+from collections.abc import Callable, Iterator
+from itertools import cycle
+from pathlib import Path
+
+import pytest
+from tests.log.conftest import TARE_LOG, ran
+
+LENGTHS = 300
+EXPORTS = ["perfetto", "chrome", "otlp", "parquet", "ctf", "cloudprofiler"]
+COMMANDS = [
+    ["dump"],
+    ["dump", "--format", "jsonl"],
+    ["stats", "--json"],
+    ["top", "--once", "--json"],
+    ["recover", "--out", "OUT"],
+    *(["export", "--to", to, "--out", "OUT"] for to in EXPORTS),
+]
+
+
+@pytest.fixture(scope="module")
+def whole(compiled: Callable[[str], Path], tmp_path_factory: pytest.TempPathFactory) -> bytes:
+    """Numbers, bytes, spans, losses, blocks in parts: short enough to be cut anywhere."""
+    folder = tmp_path_factory.mktemp("whole")
+    file = folder / "events.log"
+    ran(file, compiled("payloads"))
+    ran(file, compiled("codecs"), 1_000)
+    ran(file, compiled("nested"), 2, 3_000, 0, "drop", TARE_LOG_RING="64K")
+    return file.read_bytes()
+
+
+def read(command: list[str], file: Path) -> subprocess.CompletedProcess[bytes]:
+    """One of the commands on a file; checks how it ends."""
+    out = file.with_name("out")
+    words = [str(out) if word == "OUT" else word for word in command]
+    done = subprocess.run(
+        [TARE_LOG, words[0], str(file), *words[1:]], capture_output=True, timeout=60, check=False
+    )
+    told = done.stderr.decode()
+    assert done.returncode in (0, 2), (command, told)
+    assert "panicked" not in told
+    lines = told.splitlines()
+    assert all(line.startswith("tare-log: ") for line in lines)
+    assert len(lines) <= 3
+    if done.returncode:
+        assert len(lines) == 1
+        assert not out.exists()
+    assert not list(file.parent.glob(".tare*"))
+    shutil.rmtree(out) if out.is_dir() else out.unlink(missing_ok=True)
+    return done
+
+
+def lengths(data: bytes, chance: random.Random) -> Iterator[int]:
+    """Where blocks begin and end, and anywhere."""
+    place = 0
+    while place >= 0:
+        yield from (length for length in (place - 1, place, place + 1, place + 96) if length >= 0)
+        place = data.find(b"TLBK", place + 1)
+    while True:
+        yield chance.randrange(len(data))
+
+
+def test_a_file_cut_anywhere(whole: bytes, tmp_path: Path) -> None:
+    file = tmp_path / "cut.log"
+    commands = cycle(COMMANDS)
+    codes = set()
+    for length, _ in zip(lengths(whole, random.Random(1)), range(LENGTHS), strict=False):
+        file.write_bytes(whole[:length])
+        codes.add(read(next(commands), file).returncode)
+    assert codes == {0, 2}
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
+def test_a_file_without_events(command: list[str], tmp_path: Path) -> None:
+    """Nothing, something else, and a file of a program that logged nothing."""
+    file = tmp_path / "events.log"
+    for content in (b"", b"TLBK", b"no events\n" * 1_000, random.Random(2).randbytes(1 << 21)):
+        file.write_bytes(content)
+        done = read(command, file)
+        assert done.returncode == 2
+        assert b"of tare log" in done.stderr
+    file.unlink()
+    ran(file, Path("/bin/true"))
+    assert read(command, file).returncode == 0
+
+
+@pytest.mark.parametrize("seed", range(len(COMMANDS)))
+def test_a_damaged_file(seed: int, whole: bytes, tmp_path: Path) -> None:
+    chance = random.Random(seed)
+    file = tmp_path / "damaged.log"
+    for _ in range(10):
+        data = bytearray(whole)
+        for _ in range(chance.randrange(1, 10)):
+            place = chance.randrange(len(data))
+            data[place : place + chance.randrange(40)] = chance.randbytes(chance.randrange(40))
+        file.write_bytes(data)
+        read(COMMANDS[seed], file)
+
+
+@pytest.mark.parametrize("seed", range(len(COMMANDS)))
+def test_damage_behind_the_checksum(seed: int, whole: bytes, tmp_path: Path) -> None:
+    """Content that no writer makes, whose checksum is right."""
+    chance = random.Random(seed)
+    file = tmp_path / "damaged.log"
+    for _ in range(10):
+        data = bytearray(whole)
+        for begin, end in blocks(whole):
+            if chance.random() < 0.5:
+                continue
+            for _ in range(chance.randrange(1, 4)):
+                # From the kind on, without the lengths of what is stored: 12 to 15.
+                place = chance.choice([8, 10, *range(16, 96), chance.randrange(96, end - begin)])
+                data[begin + place] = chance.choice([0, 1, 2, 255, chance.randrange(256)])
+            data[begin + 4 : begin + 8] = struct.pack("<I", crc32c(bytes(data[begin + 8 : end])))
+        file.write_bytes(data)
+        read(COMMANDS[seed], file)
+
+
+def blocks(data: bytes) -> Iterator[tuple[int, int]]:
+    """Where they begin and end (docs/formats/log.md)."""
+    begin = 0
+    while begin < len(data):
+        (stored,) = struct.unpack_from("<I", data, begin + 12)
+        yield begin, (begin := begin + 96 + stored)
+
+
+def crc32c(data: bytes) -> int:
+    """Castagnoli's, bytewise."""
+    crc = 0xFFFFFFFF
+    for byte in data:
+        crc = CRC_TABLE[(crc ^ byte) & 255] ^ crc >> 8
+    return crc ^ 0xFFFFFFFF
+
+
+def crc_table() -> list[int]:
+    table = list(range(256))
+    for _ in range(8):
+        table = [one >> 1 ^ (0x82F63B78 if one & 1 else 0) for one in table]
+    return table
+
+
+CRC_TABLE = crc_table()

@@ -1,0 +1,272 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What goes wrong around programs that log costs no event that is not counted."""
+
+import os
+import random
+import shutil
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import pyarrow.compute as pc
+import pytest
+from tests.log.conftest import TARE_LOG, dump, events
+from tests.log.test_kills import THREADS, agree, committed, wait_for
+from tests.rights import may_make_namespaces
+
+Compiled = Callable[[str], Path]
+NOBODY = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "--"]
+
+
+@contextmanager
+def started(*command: object, **options: object) -> Iterator[subprocess.Popen[str]]:
+    words = [str(word) for word in command]
+    process = subprocess.Popen(words, text=True, stderr=subprocess.PIPE, **options)  # type: ignore[call-overload]
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.wait()
+
+
+@contextmanager
+def collecting(
+    folder: Path, name: str = "events.log", *before: str
+) -> Iterator[subprocess.Popen[str]]:
+    """A collector at FOLDER/socket."""
+    socket = folder / "socket"
+    command = [*before, TARE_LOG, "collect", "--socket", socket, "--out", folder / name]
+    with started(*command) as collector:
+        wait_for(lambda: socket.exists() and (folder / name).exists())
+        yield collector
+
+
+def ended(collector: subprocess.Popen[str]) -> str:
+    """What a collector has said until its end."""
+    collector.send_signal(signal.SIGINT)
+    _, told = collector.communicate(timeout=30)
+    assert collector.returncode == 0, told
+    return told
+
+
+@contextmanager
+def counting(
+    compiled: Compiled, folder: Path, page: str = "page", policy: str = "wait", *before: str
+) -> Iterator[subprocess.Popen[str]]:
+    """A program that logs without end, and has begun."""
+    command = [*before, compiled("counting"), folder / page, THREADS, policy]
+    variables = os.environ | {"TARE_LOG": str(folder / "socket")}
+    with started(*command, env=variables) as program:
+        wait_for(lambda: has_begun(folder / page))
+        yield program
+
+
+def has_begun(page: Path) -> bool:
+    return page.exists() and page.stat().st_size > 0 and all(committed(page))
+
+
+def test_two_collectors_never_write_to_one_file(compiled: Compiled, tmp_path: Path) -> None:
+    with collecting(tmp_path) as first, counting(compiled, tmp_path) as program:
+        command = [TARE_LOG, "run", "--out", str(tmp_path / "events.log"), "--", "true"]
+        second = subprocess.run(command, capture_output=True, text=True, check=False)
+        program.kill()
+        program.wait()
+        assert ended(first) == ""
+    assert second.returncode == 2
+    told = f"events.log: collector {first.pid} writes to it; name another file\n"
+    assert second.stderr.endswith(told)
+    agree(tmp_path / "events.log", tmp_path / "page")
+
+
+def test_two_collectors_never_share_a_program(compiled: Compiled, tmp_path: Path) -> None:
+    """The second comes to the same socket, whose name somebody has taken away."""
+    with collecting(tmp_path) as first, counting(compiled, tmp_path) as program:
+        (tmp_path / "socket").unlink()
+        with collecting(tmp_path, "second.log") as second:
+            time.sleep(0.1)
+            program.kill()
+            program.wait()
+            ended(second)
+        ended(first)
+    agree(tmp_path / "events.log", tmp_path / "page")
+    assert dump(tmp_path / "second.log") == []
+
+
+def test_two_programs_under_one_collector(compiled: Compiled, tmp_path: Path) -> None:
+    """With the same channels, which are each program's own."""
+    with collecting(tmp_path) as collector, ExitStack() as stack:
+        programs = [
+            stack.enter_context(counting(compiled, tmp_path, f"page {number}"))
+            for number in range(2)
+        ]
+        for program in programs:
+            program.kill()
+            program.wait()
+        ended(collector)
+    table = events(tmp_path / "events.log")
+    for number, program in enumerate(programs):
+        last = committed(tmp_path / f"page {number}")
+        its = table.filter(pc.equal(table["pid"], program.pid))
+        for place in range(THREADS):
+            count = len(its.filter(pc.equal(its["channel"], f"thread {place}")))
+            assert count - last[place] in (0, 1)
+    assert set(table["pid"].to_pylist()) == {program.pid for program in programs}
+
+
+@pytest.fixture
+def open_folder() -> Iterator[Path]:
+    """One that every user may write to."""
+    if not may_make_namespaces() or shutil.which("setpriv") is None:
+        pytest.skip("only root can become somebody else")
+    with TemporaryDirectory(prefix="tare-users-") as name:
+        Path(name).chmod(0o777)
+        yield Path(name)
+
+
+def copied(folder: Path, *programs: Path) -> None:
+    """What root has made where nobody else may look."""
+    for program in programs:
+        shutil.copy(program, folder)
+
+
+def test_root_serves_programs_of_others(compiled: Compiled, open_folder: Path) -> None:
+    copied(open_folder, compiled("counting"))
+    with collecting(open_folder) as collector:
+        (open_folder / "socket").chmod(0o777)
+        with counting(lambda name: open_folder / name, open_folder, "page", "wait", *NOBODY):
+            time.sleep(0.1)
+        ended(collector)
+    agree(open_folder / "events.log", open_folder / "page")
+
+
+def test_a_program_of_another_user_is_refused(compiled: Compiled, open_folder: Path) -> None:
+    """Also root's, who may come to any socket; the program goes on."""
+    copied(open_folder, Path(TARE_LOG), compiled("counting"))
+    command = [*NOBODY, open_folder / "tare-log", "collect", "--socket", open_folder / "socket"]
+    with started(*command, "--out", open_folder / "events.log") as collector:
+        wait_for((open_folder / "socket").exists)
+        with counting(compiled, open_folder, "page", "drop") as program:
+            before = committed(open_folder / "page")
+            wait_for(lambda: committed(open_folder / "page") > before)
+            assert program.poll() is None
+        told = ended(collector)
+    assert told.startswith(f"tare-log: process {program.pid} of user 0 is refused\n")
+    assert dump(open_folder / "events.log") == []
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[tuple[Path, list[str]]]:
+    """A full file system, as it is seen from here; and what starts a program that sees it."""
+    if not may_make_namespaces():
+        pytest.skip("only root can mount something")
+    place = tmp_path / "disk"
+    place.mkdir()
+    mount = f"mount -t tmpfs -o size=64m none {place} && head -c 66846720 /dev/zero >{place}/filler"
+    keeper = ["unshare", "--mount", "sh", "-c", f"{mount} && echo ready && exec sleep 1000"]
+    with subprocess.Popen(keeper, stdout=subprocess.PIPE, text=True) as process:
+        try:
+            assert process.stdout is not None
+            assert process.stdout.readline() == "ready\n"
+            inside = ["nsenter", f"--mount=/proc/{process.pid}/ns/mnt", f"--wdns={place}"]
+            yield Path(f"/proc/{process.pid}/root{place}"), inside
+        finally:
+            process.kill()
+
+
+@pytest.mark.parametrize("policy", ["wait", "drop"])
+def test_a_full_disk(
+    policy: str, compiled: Compiled, small_disk: tuple[Path, list[str]], tmp_path: Path
+) -> None:
+    """Events stay where they are, or are counted; the file goes on when there is room."""
+    disk, inside = small_disk
+    out = disk / "events.log"
+    command = [*inside, TARE_LOG, "collect", "--socket", tmp_path / "socket"]
+    with started(*command, "--out", "events.log") as collector:
+        wait_for((tmp_path / "socket").exists)
+        with counting(compiled, tmp_path, "page", policy):
+            assert collector.stderr is not None
+            first = collector.stderr.readline()
+            if policy == "wait":
+                wait_for(lambda: stands_still(tmp_path / "page"))
+            time.sleep(0.7)
+            # Blocks are there whole, as far as there was room.
+            full = events(out)
+            assert len(full) > 0
+            (disk / "filler").unlink()
+            second = collector.stderr.readline()
+        told = ended(collector)
+    assert first == (
+        "tare-log: the file cannot be written: No space left on device (os error 28); events stay"
+        " where they are as long as there is room\n"
+    )
+    assert second == "tare-log: the file can be written again\n"
+    assert "damaged" not in told
+    kept = tmp_path / "kept.log"
+    shutil.copy(out, kept)
+    assert (agree(kept, tmp_path / "page")[1] > 0) == (policy == "drop")
+
+
+def stands_still(page: Path) -> bool:
+    before = committed(page)
+    time.sleep(0.1)
+    return committed(page) == before
+
+
+def test_bursts_for_a_collector_that_is_held_up(compiled: Compiled, tmp_path: Path) -> None:
+    """Its bell is rung again and again while it does not hear it."""
+    with collecting(tmp_path) as collector:
+        with counting(compiled, tmp_path, "page", "drop") as program:
+            for turn in range(20):
+                collector.send_signal(signal.SIGSTOP)
+                time.sleep(0.02)
+                # By turns: the ring is full when the collector goes on, and is not.
+                program.send_signal(signal.SIGSTOP if turn % 2 else signal.SIGCONT)
+                collector.send_signal(signal.SIGCONT)
+                time.sleep(0.02)
+                program.send_signal(signal.SIGCONT)
+        ended(collector)
+    assert agree(tmp_path / "events.log", tmp_path / "page")[1] > 0
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_a_collector_killed_in_its_first_moments(
+    seed: int, compiled: Compiled, tmp_path: Path
+) -> None:
+    """Before it has let the program in, while it does, or just after."""
+    chance = random.Random(seed)
+    socket, out = tmp_path / "socket", tmp_path / "events.log"
+    command = [TARE_LOG, "collect", "--socket", socket, "--out", out]
+    with counting(compiled, tmp_path, "page", "drop") as program:
+        for _ in range(4):
+            with started(*command):
+                time.sleep(chance.uniform(0, 0.03))
+        size = out.stat().st_size if out.exists() else 0
+        with collecting(tmp_path) as last:
+            wait_for(lambda: out.stat().st_size > size + 1000)
+            program.kill()
+            program.wait()
+            time.sleep(0.1)
+            ended(last)
+    agree(out, tmp_path / "page")
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_to_run_ends_the_program_and_the_file(
+    number: signal.Signals, compiled: Compiled, tmp_path: Path
+) -> None:
+    page, out = tmp_path / "page", tmp_path / "events.log"
+    variables = os.environ | {"XDG_RUNTIME_DIR": str(tmp_path)}
+    command = [TARE_LOG, "run", "--out", out, "--", compiled("counting"), page, THREADS]
+    with started(*command, env=variables) as run:
+        wait_for(lambda: has_begun(page))
+        (child,) = Path(f"/proc/{run.pid}/task/{run.pid}/children").read_text().split()
+        run.send_signal(number)
+        assert run.wait(30) == 128 + number
+    assert not Path(f"/proc/{child}").exists()
+    agree(out, page)
+    assert b'"how":"ended"' in out.read_bytes()
+    assert not list(tmp_path.glob("*.sock"))
