@@ -65,7 +65,7 @@ class Load:
 
 
 class Machine:
-    """A JDK, and what has failed on it: a configuration that did is not tried again."""
+    """A JDK, and what has failed on it twice: that is not tried again."""
 
     def __init__(self, version: int, home: Path, folder: Path) -> None:
         self.version, self.home, self.folder = version, home, folder
@@ -76,18 +76,21 @@ class Machine:
         return built_for_java(self.folder, self.home)
 
     def loop(self, one: Configuration, load: Load, keep: Path | None = None) -> Loop | None:
-        """One JVM's; None where it failed."""
-        if one.name in self.failures:
-            return None
+        """One JVM's, at the second attempt if need be; None where that fails."""
         here = self.folder / "loop"
-        shutil.rmtree(here, ignore_errors=True)
-        here.mkdir()
-        try:
-            return self._run(one, load, here, keep)
-        except FAILURES as failure:
-            self.failures[one.name] = " ".join(str(failure).split()) or type(failure).__name__
-            print(f"{one.name}, Java {self.version}: {self.failures[one.name]}", flush=True)
-            return None
+        for is_last in (False, True):
+            if one.name in self.failures:
+                break
+            shutil.rmtree(here, ignore_errors=True)
+            here.mkdir()
+            try:
+                return self._run(one, load, here, keep)
+            except FAILURES as failure:
+                why = " ".join(str(failure).split()) or type(failure).__name__
+                print(f"{one.name}, Java {self.version}: {why}", flush=True)
+                if is_last:
+                    self.failures[one.name] = why
+        return None
 
     def _run(self, one: Configuration, load: Load, here: Path, keep: Path | None) -> Loop:
         java, raw = self.home / "bin" / "java", here / "raw.csv"
@@ -98,17 +101,15 @@ class Machine:
             if self.version >= NATIVE_ACCESS:
                 jvm.append("--enable-native-access=ALL-UNNAMED")
             words = [*sink.before, str(java), *jvm, "-cp", os.pathsep.join(map(str, JARS))]
-            words += [
-                f"{PACKAGE}.Benchmark",
-                "-a",
-                one.application,
-                "-o",
-                str(raw),
-                "-q",
-                "-m",
-                "0",
-            ]
-            words += ["-c", str(load.calls), "-d", str(load.depth), "-t", str(load.threads)]
+            asked: dict[str, object] = {
+                "-c": load.calls,
+                "-d": load.depth,
+                "-t": load.threads,
+                "-m": 0,
+            }
+            asked |= {"-a": one.application, "-o": raw}
+            words += [f"{PACKAGE}.Benchmark", "-q"]
+            words += [str(word) for pair in asked.items() for word in pair]
             status = _finished(words, one.variables, here / OUTPUT)
             if status:
                 lines = (here / OUTPUT).read_text(errors="replace").splitlines()
@@ -158,9 +159,8 @@ def measure(folder: Path, loops: int, *, quick: bool) -> Measured:
         machine = Machine(version, home, folder)
         taken = _in_turn(machine, loops, quick)
         measured.cases += _cases(version, taken)
-        measured.tables.append(tables.main(version, taken, machine.failures))
-        if not quick:
-            measured.tables += _scaled(machine)
+        scaled = () if quick else tuple(_scaled(machine))
+        measured.tables += [tables.main(version, taken, machine.failures), *scaled]
         measured.failures |= {f"{name} ({version})": why for name, why in machine.failures.items()}
         github += for_github({f"Java {version}: {name}": of for name, of in taken.items()})
     GITHUB.write_text(json.dumps(github, indent=1))
@@ -258,4 +258,4 @@ def _peers(taken: Taken) -> dict[str, list[str]]:
 
 def _note(loops: Sequence[Loop]) -> str:
     shares = [loop.complete for loop in loops if loop.complete is not None]
-    return f"of its events {min(shares):.2%} were found" if shares else ""
+    return f"of its events {tables.share(min(shares))} were found" if shares else ""

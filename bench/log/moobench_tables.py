@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from math import floor
 
 from bench.log.loops import Loop, Reading, verdicts
 
@@ -51,7 +52,7 @@ def _cells(read: Reading) -> list[str]:
         f"{read.last_mean:.3f} ± {read.last_ci95:.3f}, {read.last_sd:.2f}",
         f"{read.heap / 2**20:.0f} MiB ± {read.heap_variation:.0%}",
         str(read.collections),
-        "-" if read.complete is None else f"{read.complete:.2%}",
+        "-" if read.complete is None else share(read.complete),
     ]
 
 
@@ -79,8 +80,14 @@ def _scaled_cell(loops: Sequence[Loop]) -> str:
     if not loops:
         return "-"
     read = Reading.of(loops)
-    complete = "" if read.complete in (None, 1.0) else f" ({read.complete:.1%} complete)"
-    return f"{read.median:.3f}{complete}"
+    if read.complete is None or read.complete == 1:
+        return f"{read.median:.3f}"
+    return f"{read.median:.3f} ({share(read.complete)} complete)"
+
+
+def share(value: float) -> str:
+    """In percent; only all are 100."""
+    return "100 %" if value == 1 else f"{floor(value * 1e5) / 1e3:.3f} %"
 
 
 def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:

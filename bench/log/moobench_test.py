@@ -8,7 +8,7 @@ from bench.log.built import has_header
 from bench.log.configurations import BY_NAME, CONFIGURATIONS
 from bench.log.loops import Loop
 from bench.log.moobench import JARS, Load, Machine
-from bench.log.moobench_tables import main
+from bench.log.moobench_tables import main, share
 
 
 @pytest.fixture
@@ -63,6 +63,10 @@ def test_what_hangs_is_ended(machine: Machine, monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr(moobench, "TIMEOUT", 1)
     assert machine.loop(BY_NAME["tare, zstd"], Load(2_000_000, depth=200)) is None
     assert "timed out" in machine.failures["tare, zstd"]
+
+
+def test_only_all_are_a_hundred_percent() -> None:
+    assert [share(one) for one in (1.0, 1 - 1e-9, 0.5)] == ["100 %", "99.999 %", "50.000 %"]
 
 
 def test_names_and_places_are_told_apart() -> None:
