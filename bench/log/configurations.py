@@ -17,7 +17,7 @@ PACKAGE = "tare.moobench"
 SIMPLE = f"{PACKAGE}.MonitoredClassSimple"
 AGENT = native("java", "tare-log-agent.jar")
 CALLS = 2_000_000
-FEWER, FEWEST = 250_000, 20_000
+FEWER, FEWEST = 200_000, 10_000
 """For what takes longer, so that all fit into an hour."""
 PEERS = ROOT / "target" / "peers" / "bin"
 Family = Literal["", "tare", "cloudprofiler-like", "kieker", "opentelemetry", "flight recorder"]
