@@ -57,7 +57,7 @@ TARE_SHM_AT(tare_shm_ring, tail, 128);
 
 /* --- A program that logs: one tare_log_process, then so many rings. --- */
 
-#define TARE_LOG_VERSION 2
+#define TARE_LOG_VERSION 3
 #define TARE_LOG_CHANNELS 16384
 #define TARE_LOG_NAMES 4194304
 #define TARE_LOG_RULINGS 256
@@ -70,7 +70,8 @@ struct tare_log_process_channel {
     uint32_t closed;
     uint8_t program[92];
     uint64_t lost, count, seen, last_at, counted, period_began, period_ticks, counter_told;
-    uint8_t counters[64];
+    uint64_t written, deferred;
+    uint8_t counters[48];
 };
 TARE_SHM_SIZE(tare_log_process_channel, 256);
 TARE_SHM_AT(tare_log_process_channel, opened, 0);
@@ -87,6 +88,8 @@ TARE_SHM_AT(tare_log_process_channel, counted, 160);
 TARE_SHM_AT(tare_log_process_channel, period_began, 168);
 TARE_SHM_AT(tare_log_process_channel, period_ticks, 176);
 TARE_SHM_AT(tare_log_process_channel, counter_told, 184);
+TARE_SHM_AT(tare_log_process_channel, written, 192);
+TARE_SHM_AT(tare_log_process_channel, deferred, 200);
 
 /* What is done with events of the thread that writes to a ring, by channel. */
 struct tare_log_table {
@@ -107,8 +110,9 @@ struct tare_log_process {
     uint64_t unserved, states_used;
     uint8_t threads[88];
     uint32_t bell; /* 1 while the collector sleeps, see docs/formats/log-segment.md */
-    uint32_t rules, ruled_changes;
-    uint8_t collector[116];
+    uint32_t rules, ruled_changes, told_changes, number;
+    uint64_t inode, device;
+    uint8_t collector[88];
     uint8_t socket[128];
     uint8_t reserved[3584];
     uint8_t modes[65536];
@@ -135,6 +139,10 @@ TARE_SHM_AT(tare_log_process, states_used, 160);
 TARE_SHM_AT(tare_log_process, bell, 256);
 TARE_SHM_AT(tare_log_process, rules, 260);
 TARE_SHM_AT(tare_log_process, ruled_changes, 264);
+TARE_SHM_AT(tare_log_process, told_changes, 268);
+TARE_SHM_AT(tare_log_process, number, 272);
+TARE_SHM_AT(tare_log_process, inode, 280);
+TARE_SHM_AT(tare_log_process, device, 288);
 TARE_SHM_AT(tare_log_process, socket, 384);
 TARE_SHM_AT(tare_log_process, modes, 4096);
 TARE_SHM_AT(tare_log_process, channels, 69632);

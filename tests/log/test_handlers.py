@@ -77,7 +77,7 @@ def rule(channel: str, handler: str, more: str = "") -> str:
     return f"[[rule]]\nchannel = '{channel}'\nhandler = '{handler}'\npolicy = 'wait'\n{more}\n"
 
 
-@pytest.mark.parametrize("handler", ["buffered", "zstd", "lz4"])
+@pytest.mark.parametrize("handler", ["buffered", "id", "zstd", "lz4"])
 def test_every_event_is_kept(compiled: Compiled, tmp_path: Path, handler: str) -> None:
     table = run(compiled, tmp_path, rule("all", handler), ["all"])
     assert numbers(table, "all") == logged()

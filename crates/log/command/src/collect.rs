@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 use crate::costs;
-use crate::door::{Door, Guest};
+use crate::door::{self, Door, Guest, Wish};
 use crate::obstacle::Obstacle;
 use crate::orphans;
 use crate::output::Output;
 use crate::porter::Porter;
 use crate::press::Press;
+use crate::program;
 use crate::rule_book::RuleBook;
 use crate::target::Target;
 use crate::totals::Totals;
@@ -16,6 +17,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 use tare_command::{CostsFile, Failure, say};
 use tare_log_file::How;
+use tare_log_segment::Identity;
 use tare_shm::Refusal;
 
 /// The longest sleep. Programs wake the collector when a ring is an eighth full; what is less is
@@ -84,7 +86,7 @@ impl Collector {
 
     /// Of all programs, also of those that go on.
     pub fn totals(&self) -> Totals {
-        self.targets.iter().fold(self.ended, |sum, target| sum.with(&target.totals))
+        self.targets.iter().fold(self.ended, |sum, target| sum.with(&target.totals()))
     }
 
     /// Says from now on in `file` what collecting costs.
@@ -222,10 +224,29 @@ impl Collector {
             say(format_args!("process {} of user {} is refused", guest.pid, guest.user));
             return;
         }
-        self.adopt(guest.segment, guest.pid, Some(guest.connection));
+        match guest.wish {
+            Wish::Serve(segment) => self.adopt(segment, guest.pid, Some(guest.connection)),
+            // A file of this user is nobody else's to write into.
+            Wish::Borrow(what) if guest.user == program::user() => {
+                self.lend(&guest.connection, what)
+            }
+            Wish::Borrow(_) => {}
+        }
+    }
+
+    /// Who is given nothing sees the connection end.
+    fn lend(&mut self, connection: &UnixStream, what: Identity) {
+        if self.output.identity() == Some(what) {
+            let _ = door::lend(connection, self.output.lend());
+        }
     }
 
     fn adopt(&mut self, segment: OwnedFd, pid: u32, connection: Option<UnixStream>) {
+        // One that was found among orphans while it was on its way to the door.
+        if let Some(known) = self.targets.iter_mut().find(|target| target.has(&segment)) {
+            known.join(segment, connection);
+            return;
+        }
         let (number, codec) = (self.output.next_process(), self.output.codec);
         match Target::adopt(segment, pid, connection, number, codec) {
             Ok(mut target) => {
@@ -259,7 +280,7 @@ impl Collector {
     }
 
     fn add_up(&mut self, place: usize) {
-        let ended = self.targets.swap_remove(place).totals;
+        let ended = self.targets.swap_remove(place).totals();
         self.ended = self.ended.with(&ended);
     }
 

@@ -5,12 +5,13 @@ use crate::program;
 use std::fs;
 use std::io;
 use std::mem::{MaybeUninit, offset_of};
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use tare_command::{Failure, ResultExt};
+use tare_log_segment::Identity;
 
 const ROOT: u32 = 0;
 
@@ -31,10 +32,18 @@ pub enum OpenFor {
 
 /// A program at the door.
 pub struct Guest {
-    pub segment: OwnedFd,
+    pub wish: Wish,
     pub pid: u32,
     pub user: u32,
     pub connection: UnixStream,
+}
+
+/// What it wants.
+pub enum Wish {
+    /// That its segment is served.
+    Serve(OwnedFd),
+    /// To have this descriptor.
+    Borrow(Identity),
 }
 
 impl Door {
@@ -100,9 +109,9 @@ impl Drop for Door {
 fn greet(connection: UnixStream) -> io::Result<Option<Guest>> {
     // Programs send at once; who does not keeps nobody else waiting for long.
     connection.set_read_timeout(Some(Duration::from_millis(100)))?;
-    let Some(segment) = received(&connection)? else { return Ok(None) };
+    let Some(wish) = received(&connection)? else { return Ok(None) };
     let peer = credentials(&connection)?;
-    Ok(Some(Guest { segment, pid: peer.pid as u32, user: peer.uid, connection }))
+    Ok(Some(Guest { wish, pid: peer.pid as u32, user: peer.uid, connection }))
 }
 
 fn credentials(connection: &UnixStream) -> io::Result<libc::ucred> {
@@ -119,15 +128,42 @@ fn credentials(connection: &UnixStream) -> io::Result<libc::ucred> {
     }
 }
 
-/// The descriptor that comes with the first byte; `None` where nothing comes.
-fn received(connection: &UnixStream) -> io::Result<Option<OwnedFd>> {
-    #[repr(C)]
-    struct Rights {
-        header: libc::cmsghdr,
-        fd: libc::c_int,
-    }
-    let mut byte = 0u8;
+/// A descriptor beside a message.
+#[repr(C)]
+struct Rights {
+    header: libc::cmsghdr,
+    fd: libc::c_int,
+}
+
+const RIGHTS: usize = offset_of!(Rights, fd) + size_of::<libc::c_int>();
+
+/// Answers a program with a descriptor of its own.
+pub fn lend(connection: &UnixStream, fd: BorrowedFd<'_>) -> io::Result<()> {
+    let mut byte = 1u8;
     let mut part = libc::iovec { iov_base: (&raw mut byte).cast(), iov_len: 1 };
+    // SAFETY: zeros are both.
+    let (mut rights, mut message): (Rights, libc::msghdr) =
+        unsafe { (MaybeUninit::zeroed().assume_init(), MaybeUninit::zeroed().assume_init()) };
+    rights.header.cmsg_len = RIGHTS;
+    rights.header.cmsg_level = libc::SOL_SOCKET;
+    rights.header.cmsg_type = libc::SCM_RIGHTS;
+    rights.fd = fd.as_raw_fd();
+    message.msg_iov = &raw mut part;
+    message.msg_iovlen = 1;
+    message.msg_control = (&raw mut rights).cast();
+    message.msg_controllen = size_of::<Rights>() as _;
+    let flags = libc::MSG_NOSIGNAL | libc::MSG_DONTWAIT;
+    // SAFETY: all parts of the message live as long as the call.
+    match unsafe { libc::sendmsg(connection.as_raw_fd(), &raw const message, flags) } {
+        0.. => Ok(()),
+        _ => Err(io::Error::last_os_error()),
+    }
+}
+
+/// The segment that comes with the first byte, or the name of a file; `None` where nothing comes.
+fn received(connection: &UnixStream) -> io::Result<Option<Wish>> {
+    let mut bytes = [0; 16];
+    let mut part = libc::iovec { iov_base: bytes.as_mut_ptr().cast(), iov_len: bytes.len() };
     // SAFETY: zeros are both.
     let (mut rights, mut message): (Rights, libc::msghdr) =
         unsafe { (MaybeUninit::zeroed().assume_init(), MaybeUninit::zeroed().assume_init()) };
@@ -144,14 +180,16 @@ fn received(connection: &UnixStream) -> io::Result<Option<OwnedFd>> {
         (_, error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(None),
         (_, error) => return Err(error),
     }
-    let whole = offset_of!(Rights, fd) + size_of::<libc::c_int>();
-    let has_one = message.msg_controllen >= whole
+    if message.msg_controllen == 0 && length as usize == bytes.len() {
+        return Ok(Some(Wish::Borrow(Identity::from_bytes(bytes))));
+    }
+    let has_one = message.msg_controllen >= RIGHTS
         && rights.header.cmsg_level == libc::SOL_SOCKET
         && rights.header.cmsg_type == libc::SCM_RIGHTS
-        && rights.header.cmsg_len == whole;
+        && rights.header.cmsg_len == RIGHTS;
     if !has_one {
         return Err(io::Error::other("a program came without its segment"));
     }
     // SAFETY: the kernel has just made it, for us alone.
-    Ok(Some(unsafe { OwnedFd::from_raw_fd(rights.fd) }))
+    Ok(Some(Wish::Serve(unsafe { OwnedFd::from_raw_fd(rights.fd) })))
 }

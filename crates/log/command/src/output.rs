@@ -2,11 +2,13 @@
 use crate::program;
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Write};
-use std::os::fd::AsRawFd;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use tare_clock::Snapshot;
 use tare_command::{Failure, ResultExt};
-use tare_log_file::{Boot, Clock, Codec, Header, Kind, MAGIC};
+use tare_log_file::{Boot, Clock, Codec, Header, Kind, MAGIC, block};
+use tare_log_segment::Identity;
 use tare_shm::service;
 
 /// Whether the file begins as one of tare log's.
@@ -16,9 +18,14 @@ fn is_log(path: &Path) -> bool {
 }
 
 /// The file that blocks are added to. A block is there whole or not at all, unless this
-/// process dies in the middle; then the reader leaves it out.
+/// process dies in the middle, or programs write into the file as well; then the reader leaves
+/// out what there is.
 pub struct Output {
     file: File,
+    /// `None` of a pipe and the like.
+    identity: Option<Identity>,
+    is_lent: bool,
+    /// As far as this process has written it.
     length: u64,
     next_process: u32,
     boot: Boot,
@@ -41,7 +48,21 @@ impl Output {
         }
         // Numbers of processes only have to differ within a file, whoever wrote what it has.
         let next_process = Snapshot::take().realtime_ns as u32;
-        Ok(Self { file, length, next_process, boot: program::boot(), codec })
+        let identity = Identity { device: status.dev(), inode: status.ino() };
+        let identity = status.is_file().then_some(identity);
+        let boot = program::boot();
+        Ok(Self { file, identity, is_lent: false, length, next_process, boot, codec })
+    }
+
+    /// What programs know the file by; `None` where they cannot write into it.
+    pub fn identity(&self) -> Option<Identity> {
+        self.identity
+    }
+
+    /// The file, for a program that writes into it from now on.
+    pub fn lend(&mut self) -> BorrowedFd<'_> {
+        self.is_lent = true;
+        self.file.as_fd()
     }
 
     /// Refuses a file that another collector writes to: at a full disk each would cut off what
@@ -63,20 +84,32 @@ impl Output {
         self.next_process
     }
 
-    /// Adds a block, whole or not at all.
+    /// Adds a block.
     pub fn block(&mut self, header: Header, content: &[u8]) -> io::Result<()> {
-        let block = header.before(content)?;
+        let block = block(header, content)?;
         // Another may have added something since (`tare log sync --file`).
         let end = self.file.metadata()?.len();
-        match self.file.write_all(&block) {
-            Ok(()) => {
-                self.length += block.len() as u64;
-                Ok(())
-            }
-            Err(error) => {
-                // A pipe has no length.
-                let _ = self.file.set_len(end);
-                Err(error)
+        let written = match self.identity {
+            Some(_) => self.write_at_once(&block),
+            None => self.file.write_all(&block),
+        };
+        if written.is_ok() {
+            self.length += block.len() as u64;
+        } else if self.identity.is_some() && !self.is_lent {
+            // Where programs write, too, what follows is theirs.
+            let _ = self.file.set_len(end);
+        }
+        written
+    }
+
+    /// In one piece, between the blocks of others.
+    fn write_at_once(&mut self, block: &[u8]) -> io::Result<()> {
+        loop {
+            match self.file.write(block) {
+                Ok(length) if length == block.len() => return Ok(()),
+                Ok(_) => return Err(io::ErrorKind::StorageFull.into()),
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
             }
         }
     }
@@ -102,7 +135,11 @@ impl Output {
         self.note(Kind::Clock, 0, &clock.bytes())
     }
 
+    /// How long the file is.
     pub fn bytes(&self) -> u64 {
-        self.length
+        match self.file.metadata() {
+            Ok(status) if status.is_file() => status.len(),
+            _ => self.length,
+        }
     }
 }

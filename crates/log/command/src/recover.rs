@@ -124,7 +124,14 @@ fn blocks(path: &Path, output: &mut Output) -> io::Result<Found> {
         if !process.has_ended {
             let Process { events, lost, .. } = process;
             let lost_by_channel = BTreeMap::new();
-            let end = End { how: How::Recovered, events, lost, unserved: 0, lost_by_channel };
+            let end = End {
+                how: How::Recovered,
+                events,
+                lost,
+                unserved: 0,
+                deferred: 0,
+                lost_by_channel,
+            };
             let text = serde_json::to_vec(&end).unwrap_or_default();
             output.note(Kind::End, number, &text)?;
         }
@@ -171,7 +178,7 @@ fn segment(path: &Path, source: &File, output: &mut Output) -> Result<Found, Fai
         Obstacle::Served(_) => refused("it is in use"),
     })?;
     write(&mut target, output, pid != 0).or_failed("what is left was not written")?;
-    let totals = target.totals;
+    let totals = target.totals();
     Ok(Found { programs: 1, events: totals.events, lost: totals.lost, damaged: 0 })
 }
 

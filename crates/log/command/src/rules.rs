@@ -183,6 +183,7 @@ mod tests {
             ("handler = 'downsample'", (Handler::Downsample, 10, 0)),
             ("handler = 'x-of-y'\nx = 3\ny = 8", (Handler::XOfY, 3, 8)),
             ("handler = 'x-of-y'", (Handler::XOfY, 100, 16_384)),
+            ("handler = 'id'", (Handler::Id, 0, 0)),
             ("handler = 'first-last'", (Handler::FirstLast, 0, 0)),
             ("handler = 'median'", (Handler::Median, 1000, 0)),
             (
@@ -224,8 +225,8 @@ mod tests {
         for (text, expected) in [
             ("", "r.toml:1: rule: found nothing, expected tables [[rule]]"),
             (
-                "[[rule]]\nchannel = 'a('\nhandler = 'id'",
-                "r.toml:3: rule[1].handler: found \"id\", expected \"null\", \"buffered\"",
+                "[[rule]]\nchannel = 'a('\nhandler = 'ids'",
+                "r.toml:3: rule[1].handler: found \"ids\", expected \"null\", \"buffered\"",
             ),
             (
                 "[[rule]]\nhandler = 'null'\nchannel = 'a('",

@@ -98,14 +98,24 @@ fn end(collector: &mut Collector, json: bool) -> Result<(), Failure> {
             "events": totals.events,
             "lost": totals.lost,
             "unserved": totals.unserved,
+            "deferred": totals.deferred,
             "bytes": collector.bytes(),
         });
         eprintln!("{told}");
-    } else if totals.lost + totals.unserved > 0 {
+        return Ok(());
+    }
+    if totals.lost + totals.unserved > 0 {
         say(format_args!(
             "{} events collected; {} were lost to full rings (TARE_LOG_RING makes them larger), \
              {} to too many threads",
             totals.events, totals.lost, totals.unserved
+        ));
+    }
+    if totals.deferred > 0 {
+        say(format_args!(
+            "{} events of channels with the handler id could not be written at once, and came \
+             through rings",
+            totals.deferred
         ));
     }
     Ok(())

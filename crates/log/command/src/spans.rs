@@ -227,7 +227,7 @@ mod tests {
 
     fn note(kind: Kind, content: &[u8]) -> Vec<u8> {
         let header = Header { raw: content.len() as u32, ..Header::of(kind, 7) };
-        header.before(content).unwrap()
+        tare_log_file::block(header, content).unwrap()
     }
 
     /// A file with these words of one ring, at one tick a nanosecond.
@@ -254,7 +254,7 @@ mod tests {
             events: packed.summary.events,
             ..Header::of(Kind::Events, 7)
         };
-        bytes.extend(header.before(&packed.stored).unwrap());
+        bytes.extend(tare_log_file::block(header, &packed.stored).unwrap());
         let path = std::env::temp_dir().join(format!("tare-spans-{}-{name}", std::process::id()));
         fs::write(&path, bytes).unwrap();
         Log::open(&[path]).unwrap()

@@ -14,7 +14,8 @@ use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
-use std::sync::atomic::Ordering::{Acquire, Relaxed};
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::time::Instant;
 use tare_clock::Source;
 use tare_log_file::{
@@ -24,14 +25,16 @@ use tare_log_file::{
 use tare_log_segment::layout::{
     KIND, LARGEST_RING, MOST_RINGS, Process, SMALLEST_RING, VERSION, state,
 };
-use tare_log_segment::{ChannelId, Configuration, Handler, Policy};
-use tare_shm::{Access, Bell, Refusal, Segment, service};
+use tare_log_segment::{Channel, ChannelId, Configuration, Handler, Policy};
+use tare_shm::{Access, Bell, Refusal, Segment, service, syscall};
 
 /// A program that logs. Whatever it wrote into its segment is copied once and checked.
 pub struct Target {
     number: u32,
     pid: u32,
     fd: OwnedFd,
+    /// Kept because the lock that says who serves goes with any descriptor that is closed.
+    second: Option<OwnedFd>,
     segment: Segment,
     rings: Vec<Option<Ring>>,
     ring_words: usize,
@@ -52,7 +55,10 @@ pub struct Target {
     codecs: Arc<Codecs>,
     ruling: Ruling,
     counters: Counters,
-    pub totals: Totals,
+    /// Without what the program writes and counts itself.
+    totals: Totals,
+    /// Events that it had written into a file itself before.
+    written_before: u64,
 }
 
 impl Target {
@@ -82,6 +88,7 @@ impl Target {
             number,
             pid,
             fd,
+            second: None,
             segment,
             rings: (0..MOST_RINGS).map(|_| None).collect(),
             ring_words,
@@ -97,6 +104,7 @@ impl Target {
             ruling: Ruling::new(program::names(pid, segment.header().owner_pid)),
             counters: Counters::default(),
             totals: Totals::default(),
+            written_before: sum(process, |channel| &channel.written),
         };
         process.is_on.store(1, Relaxed);
         for (id, _) in process.opened() {
@@ -112,6 +120,19 @@ impl Target {
     /// Whether its machine has no tick counter to rely on.
     pub fn has_fallen_back(&self) -> bool {
         self.timer.source == Source::Fallback
+    }
+
+    /// Whether this is its segment.
+    pub fn has(&self, segment: &OwnedFd) -> bool {
+        let both = [&self.fd, segment].map(|fd| syscall::fstat(fd.as_raw_fd()));
+        matches!(both, [Ok(own), Ok(other)] if own.st_ino == other.st_ino)
+    }
+
+    /// Its program has come to the door, too.
+    pub fn join(&mut self, segment: OwnedFd, connection: Option<UnixStream>) {
+        self.second = Some(segment);
+        self.connection = connection;
+        self.welcome();
     }
 
     fn about(&self) -> ProcessInfo {
@@ -166,6 +187,9 @@ impl Target {
             // However short the file stays, or is cut off, its events have a time of day.
             output.clock()?;
             self.is_named = true;
+            if let Some(file) = output.identity() {
+                self.process().lend(self.number, file);
+            }
         }
         let changes = self.process().changes.load(Acquire);
         if self.changes == Some(changes) {
@@ -199,7 +223,20 @@ impl Target {
         let asked = self.known.iter().filter_map(|(id, of)| Some((*id, of.codec?)));
         self.codecs = Arc::new(Codecs::new(self.codecs.usual, asked));
         self.changes = Some(changes);
+        self.process().told_changes.store(changes, Release);
         Ok(())
+    }
+
+    /// What became of its events up to now.
+    pub fn totals(&self) -> Totals {
+        let process = self.process();
+        let written = sum(process, |channel| &channel.written);
+        Totals {
+            events: self.totals.events + written.saturating_sub(self.written_before),
+            unserved: process.unserved.load(Relaxed),
+            deferred: sum(process, |channel| &channel.deferred),
+            ..self.totals
+        }
     }
 
     /// The clocks when the segment was made.
@@ -353,6 +390,8 @@ impl Target {
         press: &mut Press,
         how: Option<How>,
     ) -> io::Result<()> {
+        // Of one that goes on, events come no longer into this file.
+        self.process().withdraw();
         self.last_losses(output, press)?;
         if how != Some(How::Left) {
             let mut words = Vec::new();
@@ -366,9 +405,8 @@ impl Target {
         });
         let of_channels = process.opened().map(|(id, channel)| (id, channel.lost.load(Relaxed)));
         let lost_by_channel: BTreeMap<_, _> = of_channels.filter(|(_, lost)| *lost > 0).collect();
-        self.totals.unserved = process.unserved.load(Relaxed);
-        let Totals { events, lost, unserved } = self.totals;
-        let end = End { how, events, lost, unserved, lost_by_channel };
+        let Totals { events, lost, unserved, deferred } = self.totals();
+        let end = End { how, events, lost, unserved, deferred, lost_by_channel };
         let text = serde_json::to_vec(&end).unwrap_or_default();
         output.note(Kind::End, self.number, &text)
     }
@@ -378,6 +416,11 @@ impl Target {
 fn process(segment: &Segment) -> &Process {
     // SAFETY: atomics only; the mapping lasts as long as the target.
     unsafe { segment.at(0) }.expect("it was there")
+}
+
+/// Of all channels.
+fn sum(process: &Process, count: impl Fn(&Channel) -> &AtomicU64) -> u64 {
+    process.opened().map(|(_, channel)| count(channel).load(Relaxed)).fold(0, u64::wrapping_add)
 }
 
 /// What a block of events says of them.

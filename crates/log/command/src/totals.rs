@@ -6,6 +6,8 @@ pub struct Totals {
     pub events: u64,
     pub lost: u64,
     pub unserved: u64,
+    /// Events that were to be written by the program itself, and came through the ring.
+    pub deferred: u64,
 }
 
 impl Totals {
@@ -14,6 +16,7 @@ impl Totals {
             events: self.events + other.events,
             lost: self.lost + other.lost,
             unserved: self.unserved + other.unserved,
+            deferred: self.deferred + other.deferred,
         }
     }
 }

@@ -12,7 +12,7 @@ mod meta;
 mod parts;
 mod reader;
 
-pub use block::{Block, Header, Kind, MAGIC};
+pub use block::{Block, block};
 pub use codec::Packer;
 pub use columns::{Event, Invalid, Item, Mark, Payload};
 pub use encoder::{Codecs, Encoder, Packed, Summary};
@@ -20,3 +20,4 @@ pub use events::Events;
 pub use meta::{Boot, Channels, Clock, End, How, Moment, OpenedChannel, ProcessInfo, Relation};
 pub use reader::Reader;
 pub use tare_log_segment::Codec;
+pub use tare_log_segment::block::{Header, Kind, MAGIC};

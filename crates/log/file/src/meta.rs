@@ -61,6 +61,9 @@ pub struct End {
     pub events: u64,
     pub lost: u64,
     pub unserved: u64,
+    /// Events that were to be written by the program itself, and came through the ring.
+    #[serde(default)]
+    pub deferred: u64,
     /// Events lost to full rings since the program began, by the number of their channel: those
     /// that were not logged, without those that were overwritten.
     #[serde(default)]

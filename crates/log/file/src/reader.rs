@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-use crate::block::{Block, HEADER, Header, MAGIC};
+use crate::block::Block;
 use std::io::{self, Read};
+use tare_log_segment::block::{HEADER, Header, MAGIC, SUMMED};
 
 /// Reads the blocks of a file, past whatever is damaged.
 pub struct Reader<Source> {
@@ -46,7 +47,7 @@ impl<Source: Read> Reader<Source> {
             return Ok(None);
         }
         let block = &self.rest()[..length];
-        if crc32c::crc32c(&block[8..]) != sum {
+        if crc32c::crc32c(&block[SUMMED..]) != sum {
             return Ok(None);
         }
         let content = block[HEADER..].to_vec();
@@ -92,7 +93,8 @@ impl<Source: Read> Iterator for Reader<Source> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::block::Kind;
+    use crate::block::block;
+    use tare_log_segment::block::Kind;
 
     fn blocks(bytes: &[u8]) -> (Vec<Vec<u8>>, u64) {
         let mut reader = Reader::new(bytes);
@@ -102,7 +104,7 @@ mod tests {
 
     #[test]
     fn damage_costs_the_blocks_it_is_in() {
-        let one = |content: &[u8]| Header::of(Kind::Process, 0).before(content).unwrap();
+        let one = |content: &[u8]| block(Header::of(Kind::Process, 0), content).unwrap();
         let whole = [one(b"a"), one(b"bb"), one(b"ccc")].concat();
         let all = [b"a".to_vec(), b"bb".to_vec(), b"ccc".to_vec()];
         assert_eq!(blocks(&whole), (all.to_vec(), 0));

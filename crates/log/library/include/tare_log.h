@@ -29,6 +29,7 @@ enum tare_log_handler {
     TARE_LOG_DOWNSAMPLE = 3,   /* keeps every a-th event (10) */
     TARE_LOG_X_OF_Y = 4,       /* keeps events whose payload modulo b, a power of two, is below a
                                 * (100 of 16384) */
+    TARE_LOG_ID = 5,           /* keeps every event, in the file when the call returns */
     TARE_LOG_FIRST_LAST = 6,   /* keeps the first event, and the last when the channel is closed
                                 * or the process ends, however it does */
     TARE_LOG_MEDIAN = 7,       /* keeps of every a events (1000, 65536 at most) the one in the

@@ -89,6 +89,9 @@ inline tare_log_options options_of(log_format format, handler_type handler) {
     if (format == LZO1X || format == LZO1X_TSC)
         options.codec = TARE_LOG_LZO1X;
     switch (handler) {
+    case IDENTITY:
+        options.handler = TARE_LOG_ID;
+        break;
     case NULLH:
         options.handler = TARE_LOG_NULL;
         break;

@@ -123,7 +123,7 @@ fn fitting(wanted: usize) -> Result<usize, Refusal> {
 }
 
 /// Bytes of the largest file that this process may make.
-fn largest_file() -> u64 {
+pub fn largest_file() -> u64 {
     let mut limit = libc::rlimit64 { rlim_cur: u64::MAX, rlim_max: u64::MAX };
     let arguments = [0, libc::RLIMIT_FSIZE as usize, 0, (&raw mut limit).addr(), 0, 0];
     // SAFETY: the kernel writes the limit.
@@ -139,7 +139,7 @@ fn complain(what: &str) {
 }
 
 /// Away from the numbers that programs count on.
-fn move_up(fd: c_int) -> c_int {
+pub fn move_up(fd: c_int) -> c_int {
     const HIGH: usize = 900;
     match syscall::fcntl(fd, libc::F_DUPFD_CLOEXEC, HIGH) {
         Ok(moved) => {

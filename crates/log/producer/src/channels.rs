@@ -6,7 +6,7 @@ use core::cell::Cell;
 use core::sync::atomic::AtomicU32;
 use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 use tare_log_segment::layout::rules;
-use tare_log_segment::{ChannelId, Configuration};
+use tare_log_segment::{ChannelId, Configuration, Handler};
 use tare_shm::syscall;
 
 /// The channel of this name, made if there is none; 0, where every event is discarded, if
@@ -22,6 +22,12 @@ pub fn open(name: &[u8], asked: Option<Configuration>) -> ChannelId {
     claim::await_rules(process, rules::ANY, || {
         process.ruled_changes.load(Acquire).wrapping_sub(changes) as i32 >= 0
     });
+    if process.configuration(channel).handler == Handler::Id {
+        // What the program writes into the file itself, the file already has a name for.
+        claim::await_collector(500, || {
+            process.told_changes.load(Acquire).wrapping_sub(changes) as i32 >= 0
+        });
+    }
     channel
 }
 

@@ -35,14 +35,18 @@ pub fn claim(region: &'static Region, process: &Process) -> Option<&'static Writ
 
 /// Until the collector has applied its rules, where it has such ones; not for ever.
 pub fn await_rules(process: &Process, which: u32, are_applied: impl Fn() -> bool) {
-    const TRIES: u32 = 200;
-    const PAUSE_NS: i64 = 250_000;
-    if process.rules.load(Acquire) & which == 0 {
-        return;
+    if process.rules.load(Acquire) & which != 0 {
+        await_collector(50, are_applied);
     }
+}
+
+/// Until the collector has done something; so many milliseconds at most.
+pub fn await_collector(most_ms: u32, is_done: impl Fn() -> bool) {
+    const PAUSES_PER_MS: u32 = 4;
+    const PAUSE_NS: i64 = 1_000_000 / PAUSES_PER_MS as i64;
     handover::wake();
-    for _ in 0..TRIES {
-        if are_applied() || !handover::is_served() {
+    for _ in 0..PAUSES_PER_MS * most_ms {
+        if is_done() || !handover::is_served() {
             return;
         }
         attach::sleep(PAUSE_NS);

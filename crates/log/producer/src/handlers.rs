@@ -3,7 +3,7 @@
 
 use crate::event::{Payload, Scene, record};
 use crate::median::{self, Step};
-use crate::{claim, clock};
+use crate::{claim, clock, direct};
 use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed};
 use tare_clock::{Rate, Snapshot};
 use tare_log_segment::Handler;
@@ -26,6 +26,7 @@ pub fn handle(scene: Scene<'_>, payload: Payload<'_>) {
                 scene.put(scene.now(), payload);
             }
         }
+        Handler::Id => direct::log(&scene, payload),
         Handler::FirstLast => first_last(&scene, payload),
         Handler::Median => median(&scene, payload),
         Handler::PeriodicCounter => periodic_counter(&scene),
@@ -124,7 +125,7 @@ pub fn close(scene: &Scene<'_>) {
 }
 
 /// The thread whose event it is, and its name.
-fn whose(scene: &Scene<'_>) -> (u32, [u64; 2]) {
+pub fn whose(scene: &Scene<'_>) -> (u32, [u64; 2]) {
     if let Some(author) = scene.author.get() {
         return (author.number, author.name);
     }

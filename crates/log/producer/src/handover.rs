@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Hands the segment to a collector, by its socket; and asks the kernel whether one has it.
 
-use crate::attach::descriptor;
+use crate::attach::{descriptor, move_up};
 use crate::settings::PATH;
 use core::ffi::c_int;
 use core::mem::{MaybeUninit, offset_of};
+use core::ptr;
+use tare_log_segment::Identity;
 use tare_shm::service;
 use tare_shm::syscall::{self, Errno};
 
@@ -20,22 +22,27 @@ pub fn offer(path: &[u8; PATH], segment: c_int) {
 }
 
 fn try_offer(path: &[u8; PATH], segment: c_int) -> Result<(), Errno> {
+    let socket = dial(path)?;
+    send(socket, segment).and_then(|()| wait(socket)).inspect_err(|_| syscall::close(socket))
+}
+
+/// The descriptor of `what`, which the collector at `path` lends.
+pub fn borrow(path: &[u8; PATH], what: Identity) -> Result<c_int, Errno> {
+    let socket = dial(path)?;
+    let lent = ask(socket, what).and_then(|()| wait(socket)).and_then(|()| receive(socket));
+    syscall::close(socket);
+    lent
+}
+
+/// A connection to whoever listens at `path`.
+fn dial(path: &[u8; PATH]) -> Result<c_int, Errno> {
     let kind = libc::SOCK_STREAM | libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK;
     // SAFETY: no memory is touched.
     let socket = unsafe {
         syscall::call(libc::SYS_socket, [libc::AF_UNIX as usize, kind as usize, 0, 0, 0, 0])
     }? as c_int;
-    let socket = match syscall::fcntl(socket, libc::F_DUPFD_CLOEXEC, 900) {
-        Ok(moved) => {
-            syscall::close(socket);
-            moved as c_int
-        }
-        Err(_) => socket,
-    };
-    connect(socket, path)
-        .and_then(|()| send(socket, segment))
-        .and_then(|()| wait(socket))
-        .inspect_err(|_| syscall::close(socket))
+    let socket = move_up(socket);
+    connect(socket, path).map(|()| socket).inspect_err(|_| syscall::close(socket))
 }
 
 fn connect(socket: c_int, path: &[u8; PATH]) -> Result<(), Errno> {
@@ -62,31 +69,56 @@ fn connect(socket: c_int, path: &[u8; PATH]) -> Result<(), Errno> {
 
 /// One byte with the descriptor.
 fn send(socket: c_int, segment: c_int) -> Result<(), Errno> {
-    #[repr(C)]
-    struct Rights {
-        header: libc::cmsghdr,
-        fd: c_int,
-    }
-    let mut byte = 1u8;
-    let mut part = libc::iovec { iov_base: (&raw mut byte).cast(), iov_len: 1 };
-    // SAFETY: zeros are both.
-    let (mut rights, mut message): (Rights, libc::msghdr) =
-        unsafe { (MaybeUninit::zeroed().assume_init(), MaybeUninit::zeroed().assume_init()) };
-    rights.header.cmsg_len = (offset_of!(Rights, fd) + size_of::<c_int>()) as _;
+    // SAFETY: zeros are a header.
+    let mut rights = Rights { header: unsafe { MaybeUninit::zeroed().assume_init() }, fd: segment };
+    rights.header.cmsg_len = RIGHTS;
     rights.header.cmsg_level = libc::SOL_SOCKET;
     rights.header.cmsg_type = libc::SCM_RIGHTS;
-    rights.fd = segment;
+    with_rights(libc::SYS_sendmsg, socket, &mut rights).map(drop)
+}
+
+/// What comes with the collector's answer.
+fn receive(socket: c_int) -> Result<c_int, Errno> {
+    // SAFETY: zeros are a header.
+    let mut rights = Rights { header: unsafe { MaybeUninit::zeroed().assume_init() }, fd: -1 };
+    with_rights(libc::SYS_recvmsg, socket, &mut rights)?;
+    let has_one = rights.header.cmsg_len == RIGHTS
+        && rights.header.cmsg_level == libc::SOL_SOCKET
+        && rights.header.cmsg_type == libc::SCM_RIGHTS;
+    if has_one { Ok(move_up(rights.fd)) } else { Err(Errno(libc::ENOENT)) }
+}
+
+/// A descriptor beside a message.
+#[repr(C)]
+struct Rights {
+    header: libc::cmsghdr,
+    fd: c_int,
+}
+
+const RIGHTS: usize = offset_of!(Rights, fd) + size_of::<c_int>();
+
+/// Sends or receives one byte.
+fn with_rights(call: i64, socket: c_int, rights: &mut Rights) -> Result<usize, Errno> {
+    let mut byte = 1u8;
+    let mut part = libc::iovec { iov_base: (&raw mut byte).cast(), iov_len: 1 };
+    // SAFETY: zeros are a message.
+    let mut message: libc::msghdr = unsafe { MaybeUninit::zeroed().assume_init() };
     message.msg_iov = &raw mut part;
     message.msg_iovlen = 1;
-    message.msg_control = (&raw mut rights).cast();
+    message.msg_control = ptr::from_mut(rights).cast();
     message.msg_controllen = size_of::<Rights>() as _;
+    let flags = libc::MSG_NOSIGNAL | libc::MSG_CMSG_CLOEXEC;
+    let arguments = [socket as usize, (&raw mut message).addr(), flags as usize, 0, 0, 0];
     // SAFETY: all parts of the message live as long as the call.
-    unsafe {
-        let flags = libc::MSG_NOSIGNAL as usize;
-        let arguments = [socket as usize, (&raw const message).addr(), flags, 0, 0, 0];
-        syscall::call(libc::SYS_sendmsg, arguments)
-    }
-    .map(drop)
+    unsafe { syscall::call(call, arguments) }
+}
+
+fn ask(socket: c_int, what: Identity) -> Result<(), Errno> {
+    let bytes = what.bytes();
+    let flags = libc::MSG_NOSIGNAL as usize;
+    let arguments = [socket as usize, bytes.as_ptr().addr(), bytes.len(), flags, 0, 0];
+    // SAFETY: the kernel reads the bytes.
+    unsafe { syscall::call(libc::SYS_sendto, arguments) }.map(drop)
 }
 
 /// Until the collector answers.

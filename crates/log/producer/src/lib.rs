@@ -10,12 +10,15 @@ mod attach;
 mod channels;
 mod claim;
 mod clock;
+mod direct;
 mod event;
 mod handlers;
 mod handover;
+mod lent;
 mod median;
 mod region;
 mod settings;
+mod single;
 mod status;
 
 pub use attach::finish;

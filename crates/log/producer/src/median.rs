@@ -67,8 +67,9 @@ fn put(events: &mut [Event], filled: &mut u64, n: usize, event: Event) -> Step {
     Step::Complete(*middle)
 }
 
-/// `false` where the own thread is at it already, which a signal handler has interrupted.
-fn hold(holder: &AtomicU32, tid: u32) -> bool {
+/// Takes a lock in which the thread's number then stands; `false` where the own thread is at it
+/// already, which a signal handler has interrupted.
+pub fn hold(holder: &AtomicU32, tid: u32) -> bool {
     const PATIENCE: u32 = 1000;
     let mut tries = 0;
     while let Err(other) = holder.compare_exchange(0, tid, AcqRel, Acquire) {

@@ -19,6 +19,10 @@ pub struct Region {
     is_alive: AtomicU32,
     pub stage: AtomicU32,
     pub opening: AtomicU32,
+    /// The thread that asks the collector for a descriptor; and when, in seconds of
+    /// CLOCK_MONOTONIC, the next may after one that got none.
+    pub borrower: AtomicU32,
+    pub borrow_next: AtomicU32,
     /// By ring.
     pub writers: [Writer; MOST_RINGS],
     /// By channel.

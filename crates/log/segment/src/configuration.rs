@@ -18,6 +18,8 @@ pub enum Handler {
     Downsample = 3,
     /// Into the ring if the payload modulo `b`, a power of two, is less than `a`.
     XOfY = 4,
+    /// Into the collector's file, before the call returns; into the ring where that cannot be.
+    Id = 5,
     /// The first into the ring, the last when the channel is closed or the process ends.
     FirstLast = 6,
     /// Of every `a` events the one in the middle by time.
@@ -56,6 +58,7 @@ impl Handler {
     pub const ALL: &[(&str, Self)] = &[
         ("null", Self::Null),
         ("buffered", Self::Buffered),
+        ("id", Self::Id),
         ("downsample", Self::Downsample),
         ("x-of-y", Self::XOfY),
         ("first-last", Self::FirstLast),

@@ -7,7 +7,7 @@ use tare_shm::{Bell, Indices, header};
 pub const KIND: u32 = header::kind::LOG;
 
 /// To be raised with any change of what follows, in `include/tare_log.h` too.
-pub const VERSION: u32 = 2;
+pub const VERSION: u32 = 3;
 
 /// Channels of one process. Nearly all of their memory is never touched.
 pub const CHANNELS: usize = 1 << 14;
@@ -59,7 +59,15 @@ pub struct Process {
     pub rules: AtomicU32,
     /// The changes of channels that rules were applied after.
     pub ruled_changes: AtomicU32,
-    _collector: [AtomicU32; 29],
+    /// The changes of channels that the file tells of.
+    pub told_changes: AtomicU32,
+    /// What the file calls the process.
+    pub number: AtomicU32,
+    /// The file, as `fstat` has it: its inode, 0 for none that the program could write to itself,
+    /// and its device.
+    pub inode: AtomicU64,
+    pub device: AtomicU64,
+    _collector: [AtomicU64; 11],
     /// The collector's socket that the program was told of, ended with 0; empty for none.
     /// Written before anyone else sees the segment.
     pub socket: [AtomicU8; 128],
@@ -147,7 +155,11 @@ pub struct Channel {
     pub period_began: AtomicU64,
     pub period_ticks: AtomicU64,
     pub counter_told: AtomicU64,
-    _counts: [AtomicU64; 8],
+    /// Events that the program has written into the file itself, and those that went into the
+    /// ring in their stead.
+    pub written: AtomicU64,
+    pub deferred: AtomicU64,
+    _counts: [AtomicU64; 6],
 }
 
 /// What stands before the words of a ring.
@@ -194,6 +206,7 @@ const _: () = {
     assert!(offset_of!(Process, state) == 128);
     assert!(offset_of!(Process, bell) == 256);
     assert!(offset_of!(Process, rules) == 260);
+    assert!(offset_of!(Process, inode) == 280);
     assert!(offset_of!(Process, socket) == 384);
     assert!(offset_of!(Process, modes) == 4096);
     assert!(offset_of!(Process, channels) == 4096 + (1 << 16));
@@ -236,11 +249,11 @@ mod tests {
         let ours = offsets! {
             "tare_shm_header" Header: magic version kind size owner_start owner_pid,
             "tare_log_process_channel" Channel: opened tid name_at name_length asked closed lost count
-                seen last_at counted period_began period_ticks counter_told,
+                seen last_at counted period_began period_ticks counter_told written deferred,
             "tare_log_table" Table: modes ruled,
             "tare_log_process" Process: ring_words rings clock first state rings_used
                 channels_used changes names_used is_on unserved states_used bell rules ruled_changes
-                socket modes channels names rulings ruled threaded tables states,
+                told_changes number inode device socket modes channels names rulings ruled threaded tables states,
             "tare_log_ring" RingHead: indices owner oldest_tid oldest_name lost_first lost_last
                 owner_name begun told writing_to writing_told ruled_thread
         };

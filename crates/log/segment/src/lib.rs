@@ -4,15 +4,18 @@
 //! writes an event (docs/formats/log-segment.md).
 #![no_std]
 
+pub mod block;
 mod channels;
 mod configuration;
 mod last;
 pub mod layout;
+mod lent;
 pub mod record;
 mod writer;
 
 pub use configuration::{Codec, Configuration, Handler, Policy, Wish};
 pub use last::Noted;
 pub use layout::{Channel, Process, RingHead, Table};
+pub use lent::Identity;
 pub use record::{ChannelId, Record, Records};
 pub use writer::Writer;

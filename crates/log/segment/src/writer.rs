@@ -172,8 +172,8 @@ impl Writer {
         });
     }
 
-    /// Does what no signal handler may come in between.
-    fn within<T>(&self, write: impl FnOnce() -> T) -> T {
+    /// Does what no signal handler may come in between: its events go elsewhere meanwhile.
+    pub fn within<T>(&self, write: impl FnOnce() -> T) -> T {
         self.limit.set(0);
         compiler_fence(AcqRel);
         let done = write();

@@ -129,6 +129,7 @@ public class cloud_profiler {
                 };
         Options options = WAITING.withCodec(codec);
         return switch (handler) {
+            case IDENTITY -> options.withHandler(Options.Handler.ID);
             case NULLH -> options.withHandler(Options.Handler.NULL);
             case DOWNSAMPLE -> options.downsampled(10);
             case XOY -> options.xOfY(100, 16384);

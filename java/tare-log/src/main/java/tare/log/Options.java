@@ -28,6 +28,8 @@ public record Options(Handler handler, Policy policy, Codec codec, int a, int b)
         DOWNSAMPLE(3),
         /** It is kept if its number modulo {@code b}, a power of two, is below {@code a}. */
         X_OF_Y(4),
+        /** It is in the file when the call returns. */
+        ID(5),
         /** The first is kept, and the last when the channel is closed or the process ends. */
         FIRST_LAST(6),
         /** Of every {@code a} the one in the middle by time is kept. */

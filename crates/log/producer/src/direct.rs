@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Events that the program writes into the collector's file itself: each is a block of its own,
+//! there when the call returns.
+
+use crate::attach::largest_file;
+use crate::clock;
+use crate::event::{Payload, Scene};
+use crate::handlers::whose;
+use crate::lent::{self, Slot};
+use crate::single::Single;
+use core::sync::atomic::Ordering::Relaxed;
+use tare_log_segment::block::{Header, Kind, LARGEST};
+use tare_log_segment::layout::MOST_RINGS;
+use tare_shm::syscall::{self, Errno};
+
+/// Of the file. The child of a fork has it, too.
+static FILE: Slot = Slot::new(0);
+
+/// Where the event cannot be written it goes the way of others, and is counted.
+pub fn log(scene: &Scene<'_>, payload: Payload<'_>) {
+    let now = clock::now(scene.process);
+    let is_written = scene.writer.within(|| write(scene, now, payload).is_some());
+    let channel = scene.channel;
+    if is_written {
+        channel.written.fetch_add(1, Relaxed);
+    } else {
+        channel.deferred.fetch_add(1, Relaxed);
+        scene.put(now, payload);
+    }
+}
+
+fn write(scene: &Scene<'_>, ticks: u64, payload: Payload<'_>) -> Option<()> {
+    let (process, file) = scene.process.lent()?;
+    let (fd, length) = lent::get(scene.region, &FILE, file)?;
+    // The kernel ends a program that writes behind its limit, and others write there, too.
+    let limit = largest_file();
+    if limit != u64::MAX && limit.saturating_sub(length) < LARGEST as u64 {
+        return None;
+    }
+    let (tid, name) = whose(scene);
+    let mut thread = [0; 16];
+    for (place, half) in thread.chunks_exact_mut(8).zip(name) {
+        place.copy_from_slice(&half.to_le_bytes());
+    }
+    let ring = MOST_RINGS + 1 + scene.region.place(scene.writer);
+    let header = Header { ring: ring as u32, tid, thread, ..Header::of(Kind::Events, process) };
+    let mut block = Single::new();
+    let bytes = block.write(header, ticks, scene.id, payload);
+    loop {
+        let arguments = [fd as usize, bytes.as_ptr().addr(), bytes.len(), 0, 0, 0];
+        // SAFETY: the kernel reads the bytes.
+        match unsafe { syscall::call(libc::SYS_write, arguments) } {
+            Err(Errno(libc::EINTR)) => {}
+            // Of one that was cut off, readers leave out what there is.
+            done => return (done == Ok(bytes.len())).then_some(()),
+        }
+    }
+}

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Descriptors that the collector lends. Programs close and reuse descriptors that they know
+//! nothing of, so each is looked at before it is used.
+
+use crate::region::Region;
+use crate::{handover, median, settings};
+use core::ffi::c_int;
+use core::sync::atomic::AtomicI32;
+use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+use tare_log_segment::Identity;
+use tare_shm::syscall;
+
+/// A descriptor; 0 is none.
+pub type Slot = AtomicI32;
+
+/// The descriptor in `slot`, if it is that of `what`, else a new one from the collector; with how
+/// long the file is.
+pub fn get(region: &Region, slot: &Slot, what: Identity) -> Option<(c_int, u64)> {
+    check(slot, what).or_else(|| {
+        if now().wrapping_sub(region.borrow_next.load(Relaxed)) as i32 <= 0
+            || !median::hold(&region.borrower, syscall::gettid())
+        {
+            return None;
+        }
+        // Another thread may have got it meanwhile.
+        let lent = check(slot, what).or_else(|| {
+            let path = settings::socket()?;
+            match handover::borrow(&path, what) {
+                Ok(fd) => slot.store(fd, Release),
+                Err(_) => region.borrow_next.store(now(), Relaxed),
+            }
+            check(slot, what)
+        });
+        region.borrower.store(0, Release);
+        lent
+    })
+}
+
+fn check(slot: &Slot, what: Identity) -> Option<(c_int, u64)> {
+    let fd = slot.load(Acquire);
+    if fd == 0 {
+        return None;
+    }
+    let status = syscall::fstat(fd).ok()?;
+    let is = Identity { device: status.st_dev, inode: status.st_ino };
+    (is == what).then_some((fd, status.st_size as u64))
+}
+
+/// In seconds.
+fn now() -> u32 {
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    let arguments = [libc::CLOCK_MONOTONIC as usize, (&raw mut time).addr(), 0, 0, 0, 0];
+    // SAFETY: the kernel writes the time.
+    let _ = unsafe { syscall::call(libc::SYS_clock_gettime, arguments) };
+    time.tv_sec as u32
+}
