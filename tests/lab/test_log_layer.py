@@ -28,10 +28,12 @@ def busy(experiment: Experiment) -> Experiment:
     subprocess.run(["cc", *words, *sources], check=True)
     text = PLAN.read_text().replace("{plan}/../services/busy/target/busy", str(program))
     text = re.sub('duration = ".*"', 'duration = "500ms"', text)
+    said = f"echo $TARE_LOG_CLOCK >{experiment.folder}/clock"
     experiment.plan.write_text(
         f"{text}\n[[conditions]]\nname = 'hooked'\nlayers = ["
         f"{{ type = 'env', variables = {{ BUSY_LOG_EVENTS = '{EVENTS}' }} }},"
-        " { type = 'log', codec = 'lz4', workers = 1 }, { type = 'hook' }]\n"
+        f" {{ type = 'wrap', command = ['sh', '-c', '{said}; exec \"$@\"', 'sh'] }},"
+        " { type = 'log', codec = 'lz4', workers = 1, clock = 'monotonic' }, { type = 'hook' }]\n"
     )
     return experiment
 
@@ -62,6 +64,7 @@ def test_layers_say_what_they_cost_alone_and_together(busy: Experiment) -> None:
         assert found["log", "collector_cpu_ns"] > 0
         assert found["log", "bytes_written"] > 0
         assert (("hook", "calls_socket") in found) == (condition == "hooked")
+    assert (busy.folder / "clock").read_text() == "monotonic\n"
 
 
 def test_a_service_that_does_not_log_is_no_run(experiment: Experiment) -> None:

@@ -16,6 +16,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
 import pytest
 from tests.log.conftest import TARE_LOG, Row, dump, ran
 from tests.rights import may_make_namespaces
@@ -158,8 +160,16 @@ def displaced(here: Path, other: Path, difference_ms: float, bounds: list[int]) 
     assert abs(away.min()) <= within + 50_000
     # Questions come late by the first way: the other's clock seems to be further ahead.
     assert away.min() == pytest.approx(-difference_ms / 2 * 1e6, abs=3e6)
-    alone = dump(other)
-    assert_near(alone)
+    assert_near(dump(other))
+    out = other.with_suffix(".parquet")
+    export = [TARE_LOG, "export", str(here), str(other), "--to", "parquet", "--out", str(out)]
+    subprocess.run(export, check=True, capture_output=True)
+    table = pq.read_table(out)
+    (error,) = set(table["clock_error_ns"].to_pylist()) - {None}
+    assert error == pytest.approx(within, rel=0.02)
+    is_away = pc.equal(table["host"], "there")
+    assert table.filter(is_away)["clock_error_ns"].null_count == 0
+    assert table.filter(pc.invert(is_away))["clock_error_ns"].null_count == 300
 
 
 def assert_near(rows: list[Row]) -> None:

@@ -34,6 +34,8 @@ class LogLayer(LayerBase):
     codec: Literal["zstd", "lz4", "lzo1x", "none"] = "zstd"
     workers: int = Field(0, ge=0, le=64)
     """Threads that compress; with 0 the one that collects does it."""
+    clock: Literal["tsc", "tscp", "monotonic"] = "tsc"
+    """What the times of events are read from."""
     agent: SystemText | None = None
     """Options of the agent that logs the methods of a Java service (`include=...`)."""
 

@@ -214,6 +214,11 @@ impl Log {
         self.timelines.of(process)
     }
 
+    /// The bound of the error of its times, where they were related to another host's clock.
+    pub fn clock_error_ns(&self, process: usize) -> Option<i64> {
+        self.timelines.error_ns(process)
+    }
+
     /// The readings of the clocks that the times of the first process come from.
     pub fn readings(&self) -> &[Snapshot] {
         self.timelines.readings()

@@ -195,6 +195,5 @@ fn write(target: &mut Target, output: &mut Output, is_here: bool) -> io::Result<
         }
     }
     target.end(output, &mut press, Some(How::Recovered))?;
-    // Of a copy nobody knows where, or since what start of the machine, its ticks were counted.
     if is_here { output.clock() } else { Ok(()) }
 }

@@ -3,7 +3,7 @@ use std::os::fd::RawFd;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::sync::atomic::fence;
 use std::time::{Duration, Instant};
-use tare_log_file::Summary;
+use tare_log_file::{Header, Kind, Packed, Summary};
 use tare_log_segment::layout::{RingHead, ring_at, ring_size};
 use tare_log_segment::record::{Records, loss_record, whole};
 use tare_shm::{Access, Fill, Segment, Word};
@@ -26,8 +26,8 @@ pub struct Ring {
     /// When something was first seen in it.
     since: Option<Instant>,
     /// The thread whose events are the oldest.
-    pub tid: u32,
-    pub thread: [u8; 16],
+    tid: u32,
+    thread: [u8; 16],
 }
 
 impl Ring {
@@ -55,6 +55,23 @@ impl Ring {
         }
         self.thread.copy_from_slice(name.as_flattened());
         (self.tid, self.read, self.until) = (tid, tail, until);
+    }
+
+    /// What a block of events of it says of them, where it is ring `place` of a process.
+    pub fn header(&self, process: u32, place: usize, packed: &Packed) -> Header {
+        let Packed { summary, codec, raw, .. } = packed;
+        Header {
+            codec: *codec,
+            raw: *raw as u32,
+            ring: place as u32,
+            tid: self.tid,
+            thread: self.thread,
+            events: summary.events,
+            first_ticks: summary.first_ticks,
+            last_ticks: summary.last_ticks,
+            told: self.told(),
+            ..Header::of(Kind::Events, process)
+        }
     }
 
     fn parts(&self) -> (&RingHead, &[Word]) {

@@ -84,6 +84,8 @@ impl Target {
         if let Some(other) = service::serve(raw).map_err(Refusal::Failed)? {
             return Err(Obstacle::Served(other));
         }
+        // Of a copy nobody knows where, or since what start of the machine, its ticks were counted.
+        let is_copy = pid == 0 && connection.is_none();
         let target = Self {
             number,
             pid,
@@ -94,7 +96,7 @@ impl Target {
             ring_words,
             looked_at: 0,
             timer: Timer::of(process, pid),
-            boot: if pid == 0 { Boot::default() } else { program::boot() },
+            boot: if is_copy { Boot::default() } else { program::boot() },
             pidfd: program::pidfd(pid),
             connection,
             is_named: false,
@@ -322,7 +324,7 @@ impl Target {
         let told = packed.summary.lost.map_or(before, |lost| lost.max(before));
         let to = batch.from.wrapping_add(batch.words.len() as u64);
         ring.writing(to, told);
-        let header = header(number, batch.ring, ring, packed);
+        let header = ring.header(number, batch.ring, packed);
         output.block(Header { from: batch.from, to, ..header }, &packed.stored)?;
         ring.free(batch.from, &batch.words, told, &packed.summary);
         self.totals.events += u64::from(packed.summary.events);
@@ -374,7 +376,7 @@ impl Target {
             let packed = press.pack(&record, &self.codecs)?;
             let told = packed.summary.lost.map_or(before, |lost| lost.max(before));
             ring.writing(from, told);
-            let header = header(self.number, place, ring, &packed);
+            let header = ring.header(self.number, place, &packed);
             output.block(Header { from, to: from, ..header }, &packed.stored)?;
             ring.free(from, &[], told, &packed.summary);
             self.totals.lost += told - before;
@@ -421,23 +423,6 @@ fn process(segment: &Segment) -> &Process {
 /// Of all channels.
 fn sum(process: &Process, count: impl Fn(&Channel) -> &AtomicU64) -> u64 {
     process.opened().map(|(_, channel)| count(channel).load(Relaxed)).fold(0, u64::wrapping_add)
-}
-
-/// What a block of events says of them.
-fn header(process: u32, place: usize, ring: &Ring, packed: &Packed) -> Header {
-    let Packed { summary, codec, raw, .. } = packed;
-    Header {
-        codec: *codec,
-        raw: *raw as u32,
-        ring: place as u32,
-        tid: ring.tid,
-        thread: ring.thread,
-        events: summary.events,
-        first_ticks: summary.first_ticks,
-        last_ticks: summary.last_ticks,
-        told: ring.told(),
-        ..Header::of(Kind::Events, process)
-    }
 }
 
 impl Drop for Target {

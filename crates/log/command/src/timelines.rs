@@ -54,6 +54,8 @@ pub struct Timelines {
     relations: Vec<Relation>,
     /// Of each machine that logged, its name.
     hosts: BTreeMap<Boot, String>,
+    /// Of each machine that was related to the first, how far its times may be wrong.
+    errors: HashMap<Boot, i64>,
 }
 
 impl Timelines {
@@ -109,6 +111,7 @@ impl Timelines {
                 clock.realtime_ns = times.at(monotonic_ns as u64).unwrap_or(clock.realtime_ns);
                 error = error.max(error_ns);
             }
+            self.errors.insert(*boot, error);
             let error = human::time(Some(error as f64));
             told.push(format!("times of {there} are by the clock of {here}, to within {error}"));
         }
@@ -120,6 +123,11 @@ impl Timelines {
 
     pub fn of(&self, process: usize) -> &Times {
         &self.all[self.of_process[process]].1
+    }
+
+    /// Of its machine's times, where it was related to another.
+    pub fn error_ns(&self, process: usize) -> Option<i64> {
+        self.errors.get(&self.all[self.of_process[process]].0.boot).copied()
     }
 
     /// Of the first process.
@@ -150,6 +158,7 @@ impl Timelines {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use tare_log_file::Moment;
 
     const ONE: Boot = Boot([1; 16]);
     const OTHER: Boot = Boot([2; 16]);
@@ -191,6 +200,36 @@ mod tests {
         assert_eq!(timelines.length_ns(&[Some((2_000, 2_600)), None, None]), Some(300));
         let ranges = [Some((2_000, 2_600)), Some((600, 600)), None];
         assert_eq!(timelines.length_ns(&ranges), Some(70_550 - 11_000));
+    }
+
+    fn related(here: i64, there: i64, error_ns: i64) -> Relation {
+        let moment = |boot, monotonic_ns| Moment { boot, monotonic_ns, ..Moment::default() };
+        Relation { here: moment(ONE, here), there: moment(OTHER, there), error_ns }
+    }
+
+    #[test]
+    fn a_related_machine_has_the_times_of_the_first() {
+        let here = ProcessInfo { host: "here".to_owned(), ..process(ONE, "tsc", 0) };
+        let there = |clock| ProcessInfo { host: "there".to_owned(), ..process(OTHER, clock, 0) };
+        let mut timelines = timelines(&[here, there("tsc"), there("monotonic")]);
+        // The other's clock says 50 when this one's says 1000.
+        timelines.add_relation(related(1_000, 50, 30));
+        let told = timelines.relate();
+        assert_eq!(told, ["times of there are by the clock of here, to within 31 ns"]);
+        assert_eq!(timelines.of(0).at(2_000), Some(11_000));
+        // 500 ticks are half of its microsecond.
+        assert_eq!(timelines.of(1).at(600), Some(11_500));
+        assert_eq!(timelines.of(2).at(550), Some(11_500));
+        assert_eq!((timelines.error_ns(0), timelines.error_ns(1)), (None, Some(31)));
+    }
+
+    #[test]
+    fn a_machine_that_nothing_relates_keeps_its_times() {
+        let there = ProcessInfo { host: "there".to_owned(), ..process(OTHER, "tsc", 0) };
+        let mut timelines = timelines(&[process(ONE, "tsc", 0), there]);
+        assert_eq!(timelines.relate().len(), 1);
+        assert_eq!(timelines.of(1).at(600), Some(70_550));
+        assert_eq!(timelines.error_ns(1), None);
     }
 
     #[test]

@@ -29,7 +29,8 @@ def put(layer: LogLayer, launch: Launch) -> None:
     """Runs the command under tare-log, which writes its own cost when the service ends."""
     launch.costs["log"] = launch.folder / "costs-log.arrow"
     words = [PROGRAM, "run", "--out", str(launch.folder / "events.log"), "--codec", layer.codec]
-    words += ["--workers", str(layer.workers), "--costs", str(launch.costs["log"])]
+    words += ["--workers", str(layer.workers), "--clock", layer.clock]
+    words += ["--costs", str(launch.costs["log"])]
     launch.command = [*words, "--", *launch.command]
     if layer.agent is not None:
         own = f"-javaagent:{AGENT}={launch.filled(layer.agent)}"

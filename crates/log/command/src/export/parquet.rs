@@ -29,6 +29,7 @@ pub const SAMPLES: &[&str] = &[
     "source",
     "start_ns",
     "duration_ns",
+    "clock_error_ns",
 ];
 
 /// Rows that are in memory before they are written.
@@ -45,6 +46,7 @@ const SCHEMA: &str = "message events {
     optional binary source (STRING);
     optional int64 start_ns;
     optional int64 duration_ns;
+    optional int64 clock_error_ns;
     optional int64 pid;
     optional int64 tid;
     optional binary thread (STRING);
@@ -54,7 +56,7 @@ const SCHEMA: &str = "message events {
     optional binary text (STRING);
     optional int64 lost;
 }";
-const COLUMNS: usize = 17;
+const COLUMNS: usize = 18;
 
 /// Texts that come again and again, each in memory once.
 const MOST_WORDS: usize = 1 << 16;
@@ -134,16 +136,19 @@ impl<'log, Out: Write + Send> Parquet<'log, Out> {
         Cell::Text(text)
     }
 
-    fn row(&mut self, row: &Row<'_>, what: [Cell; COLUMNS - 5]) -> io::Result<()> {
+    fn row(&mut self, row: &Row<'_>, what: [Cell; COLUMNS - 6]) -> io::Result<()> {
         let log = self.source.log;
         let host = self.word(&log.processes()[row.process].host);
         let service = self.source.program(row.process);
         let service = self.word(service);
         let [pid, tid] = [row.pid, row.tid].map(|number| Cell::Number(number.into()));
         let thread = self.word(row.thread);
+        let error = log.clock_error_ns(row.process).map_or(Cell::None, Cell::Number);
         let [span, trace, id, parent, source, start, duration, rest @ ..] = what;
-        let cells =
-            [host, service, span, trace, id, parent, source, start, duration, pid, tid, thread];
+        let cells = [
+            host, service, span, trace, id, parent, source, start, duration, error, pid, tid,
+            thread,
+        ];
         for (column, cell) in self.columns.iter_mut().zip(cells.into_iter().chain(rest)) {
             column.push(cell);
         }

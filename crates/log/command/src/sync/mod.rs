@@ -39,18 +39,15 @@ const PAUSE: Duration = Duration::from_millis(5);
 
 pub fn sync(arguments: &arguments::Sync) -> Result<ExitCode, Failure> {
     match &arguments.serve {
-        Some(address) => serve::serve(resolved(address, "--serve")?),
+        Some(address) => serve::serve(&resolved(address, "--serve")?),
         None => ask(arguments, arguments.host.as_deref().unwrap_or_default()),
     }
 }
 
-/// ADDRESS or NAME, with :PORT or without.
-fn resolved(text: &str, what: &str) -> Result<SocketAddr, Failure> {
-    let failed =
-        |error: &dyn std::fmt::Display| Failure::input(format_args!("{what} {text}: {error}"));
-    let with_port = text.to_socket_addrs();
-    let found = with_port.or_else(|_| (text, PORT).to_socket_addrs());
-    found.map_err(|error| failed(&error))?.next().ok_or_else(|| failed(&"it has no address"))
+/// Of ADDRESS or NAME, with :PORT or without, all that it stands for.
+fn resolved(text: &str, what: &str) -> Result<Vec<SocketAddr>, Failure> {
+    let found = text.to_socket_addrs().or_else(|_| (text, PORT).to_socket_addrs());
+    Ok(found.or_input(format_args!("{what} {text}"))?.collect())
 }
 
 /// What the quickest of all exchanges says.
@@ -61,11 +58,10 @@ struct Best {
 }
 
 fn ask(arguments: &arguments::Sync, host: &str) -> Result<ExitCode, Failure> {
-    let address = resolved(host, "HOST")?;
+    let addresses = resolved(host, "HOST")?;
     let open = |file| Output::open("--file", file, Codec::None);
     let mut output = arguments.file.as_deref().map(open).transpose()?;
-    let socket = socket(address).or_failed(format_args!("HOST {host}"))?;
-    let (best, answers) = best(&socket, host)?;
+    let (best, answers) = first_that_answers(&addresses, host)?;
     let now = Snapshot::take();
     let (here_ns, there_ns) = best.exchange.middles();
     let error_ns = best.exchange.error().unwrap_or(i64::MAX);
@@ -114,6 +110,24 @@ fn socket(address: SocketAddr) -> io::Result<UdpSocket> {
     Ok(socket)
 }
 
+/// A name may stand for addresses that nobody serves at, as `localhost` does for ::1.
+fn first_that_answers(addresses: &[SocketAddr], host: &str) -> Result<(Best, u64), Failure> {
+    let mut found = Err(nobody(host, "is there"));
+    for address in addresses {
+        found = socket(*address)
+            .or_failed(format_args!("HOST {host}"))
+            .and_then(|socket| best(&socket, host));
+        if found.is_ok() {
+            break;
+        }
+    }
+    found
+}
+
+fn nobody(host: &str, does: &str) -> Failure {
+    Failure::work(format_args!("HOST {host}: nobody {does} (tare log sync --serve ADDRESS there)"))
+}
+
 fn best(socket: &UdpSocket, host: &str) -> Result<(Best, u64), Failure> {
     let begin = Instant::now();
     // An answer to another program's question is none of this one's.
@@ -132,12 +146,8 @@ fn best(socket: &UdpSocket, host: &str) -> Result<(Best, u64), Failure> {
         }
         sleep(PAUSE);
     }
-    let nobody = || Failure::work(format_args!("HOST {host}: nobody answers ({THERE})"));
-    best.map(|best| (best, answers)).ok_or_else(nobody)
+    best.map(|best| (best, answers)).ok_or_else(|| nobody(host, "answers"))
 }
-
-/// What has to run on the other host.
-const THERE: &str = "tare log sync --serve ADDRESS there";
 
 /// One question; `None` where no answer comes in time.
 fn exchanged(
@@ -146,9 +156,7 @@ fn exchanged(
     host: &str,
 ) -> Result<Option<(Exchange, Answer)>, Failure> {
     let failed = |error: io::Error| match error.kind() {
-        io::ErrorKind::ConnectionRefused => {
-            Failure::work(format_args!("HOST {host}: nobody is there ({THERE})"))
-        }
+        io::ErrorKind::ConnectionRefused => nobody(host, "is there"),
         _ => Failure::work(format_args!("HOST {host}: {error}")),
     };
     let now = || Source::Monotonic.now() as i64;

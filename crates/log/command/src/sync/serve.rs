@@ -13,9 +13,11 @@ use tare_command::{Failure, ResultExt, Signals};
 const SIGNALS: &[i32] = &[libc::SIGINT, libc::SIGTERM, libc::SIGHUP];
 
 /// Until Ctrl-C.
-pub fn serve(address: SocketAddr) -> Result<ExitCode, Failure> {
+pub fn serve(addresses: &[SocketAddr]) -> Result<ExitCode, Failure> {
     let signals = Signals::take(SIGNALS).or_failed("signals")?;
-    let socket = UdpSocket::bind(address).or_input(format_args!("--serve {address}"))?;
+    let names: Vec<_> = addresses.iter().map(ToString::to_string).collect();
+    let socket =
+        UdpSocket::bind(addresses).or_input(format_args!("--serve {}", names.join(", ")))?;
     socket.set_nonblocking(true).or_failed("the socket")?;
     let bound = socket.local_addr().or_failed("the socket")?;
     tare_command::print(format_args!("serves its clock at {bound}\n"))?;
