@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tare.lab import environments, layers, strain
+from tare.lab import environments, layers, rate, strain
 from tare.lab import load as loads
 from tare.lab.launch import Launch, Place, RunError
 from tare.lab.load import Bench, Measured, Target
@@ -20,8 +20,6 @@ from tare.lab.store import ResultFolder, RunKey, read_stream
 from tare.plan import Condition, Plan, Ready
 
 LOG_TAIL_LINES = 20
-RATE_LIMIT = 0.02
-"""Share of the rate that a run may be off by."""
 GENERATOR = ""
 """No condition is called so."""
 
@@ -53,12 +51,12 @@ class Group:
         """What the kernel held services back by while they had load."""
 
     def measure(
-        self, runs: Sequence[tuple[int, Condition]], rate: float | None, seed: int
+        self, runs: Sequence[tuple[int, Condition]], asked: float | None, seed: int
     ) -> list[dict[str, Any]]:
         """Starts every condition, loads those that are ready, stops all, stores what was measured.
 
-        `runs` are (number, condition) in the order of their start. Returns the manifest's
-        entries, one a run, valid or not, with files already in their place.
+        `runs` are (number, condition) in the order of their start, `asked` is the rate. Returns
+        the manifest's entries, one a run, valid or not, with files already in their place.
         """
         measured: dict[str, Measured] = {}
         with ExitStack() as stack:
@@ -67,14 +65,14 @@ class Group:
                 watches = self.watch(targets)
                 try:
                     measured = loads.measure(
-                        self.lab.plan.load, rate, seed, targets, self.bench(targets)
+                        self.lab.plan.load, asked, seed, targets, self.bench(targets)
                     )
                 except RunError as error:
                     self.reasons |= {t.condition: str(error) for t in targets}
                 self.look_at_strains(watches)
             self.look_for_crashes(targets)
-        if rate is not None:
-            self.check_rate(rate, measured)
+        if asked is not None:
+            self.check_rate(asked, measured)
         entries = [self.store(run, condition, measured) for run, condition in runs]
         if not all(entry["valid"] for entry in entries):
             # What a full disk does to a run says nothing about its condition.
@@ -288,22 +286,17 @@ class Group:
                 name, f"{share:.2%} of the requests failed, above {limit:.2%}{most}"
             )
 
-    def check_rate(self, rate: float, measured: dict[str, Measured]) -> None:
-        """Marks the conditions that had another load than the plan's, of its requests a second."""
-        import pyarrow.compute as pc
-
+    def check_rate(self, asked: float, measured: dict[str, Measured]) -> None:
+        """Marks the conditions that had another load than the plan's."""
         load = self.lab.plan.load
         assert load.type == "tare"
+        # The slices of a service by itself follow each other without a gap.
+        slice_ns = load.slice if len(measured) > 1 else None
         for name, found in measured.items():
-            if found.machine is not None:
-                slices = pc.count_distinct(found.machine["slice"]).as_py()
-                seconds = min(slices * load.slice, load.duration) / 1e9
-                if abs(found.requests - rate * seconds) > RATE_LIMIT * rate * seconds + 1:
-                    self.reasons.setdefault(
-                        name,
-                        f"{found.requests / seconds:,.0f} requests a second were sent instead of"
-                        f" {rate:,.0f}: ask for fewer, or give the load more users",
-                    )
+            if found.machine is not None and (
+                why := rate.why_not(asked, found.samples, found.machine, slice_ns)
+            ):
+                self.reasons.setdefault(name, why)
 
     def oddities(self, name: str, found: Measured) -> list[str]:
         """What must be known of a run besides why it may be invalid."""

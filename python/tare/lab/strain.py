@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -142,7 +142,8 @@ def rows(strain: Strain) -> pa.Table:
     from tare.tables import arrow_schema
 
     names = [*strain.counters]
-    columns = {
+    columns: dict[str, list[Any]] = {
+        "slice": [None] * len(names),
         "start_ns": [strain.began_ns] * len(names),
         "duration_ns": [strain.duration_ns] * len(names),
         "subject": ["service"] * len(names),

@@ -111,7 +111,7 @@ def test_a_quota_of_the_generator_has_its_name() -> None:
 def test_readings_of_the_whole_load_have_no_slice() -> None:
     table = rows(Strain(5, 20, {"oom_kills": 1, "pressure_io": 7}))
     assert table.to_pylist() == [
-        {"start_ns": 5, "duration_ns": 20, "subject": "service", "metric": metric,
+        {"slice": None, "start_ns": 5, "duration_ns": 20, "subject": "service", "metric": metric,
          "value": value, "unit": unit}
         for metric, value, unit in (("oom_kills", 1.0, None), ("pressure_io", 7.0, "ns"))
     ]  # fmt: skip

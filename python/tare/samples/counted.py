@@ -5,13 +5,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from math import log10
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
 from tare.errors import InputError
-from tare.samples.model import REQUEST, Distances, Place
+from tare.samples.far import TIMES, middle
+from tare.samples.model import REQUEST, Distances, Part, Place
 from tare.stats.distances import Pairs, kinds_from
 
 if TYPE_CHECKING:
@@ -92,6 +94,16 @@ class Histogram:
         """Of each bin, (n,) in ns."""
         return (self.low + self.high) / 2
 
+    def far(self) -> tuple[Part, ...]:
+        """As `tare.samples.far` finds them, each bin for its middle."""
+        there = (self.requests > 0) & (self.middle > 0)
+        level, requests = np.log10(self.middle[there]), self.requests[there]
+        if not level.size:
+            return ()
+        step = level - log10(max(middle(self.quantiles([0.4, 0.5, 0.6])), 1))
+        parts = (step < -log10(TIMES), step > log10(TIMES))
+        return tuple(_part(level[part], requests[part]) for part in parts if part.any())
+
     def values(self) -> npt.NDArray[np.float64]:
         """Durations in ns, shape (answered,), rising: what the bins say of each request."""
         within = np.arange(self.answered) - np.repeat(
@@ -100,6 +112,12 @@ class Histogram:
         share = (within + 0.5) / np.repeat(self.requests, self.requests)
         low, high = (np.repeat(one, self.requests) for one in (self.low, self.high))
         return low + share * (high - low)
+
+
+def _part(level: npt.NDArray[np.float64], requests: npt.NDArray[np.int64]) -> Part:
+    mean = float(np.average(level, weights=requests))
+    spread = float(np.average((level - mean) ** 2, weights=requests)) ** 0.5
+    return Part(int(requests.sum()), mean, spread)
 
 
 @dataclass(frozen=True)

@@ -125,6 +125,7 @@ def experiment_of(
                 _run(files.runs[group[0] - 1], group, one, times.get(group, UNTIMED)),
                 steadiness=files.seen.kind(group),
                 zeros=files.seen.zeros.get(group, 0),
+                far=files.seen.far.get(group, ()),
                 conduct=conducts.get(group, Conduct()),
             )
             for group in files.seen.at_cut.groups
@@ -291,6 +292,7 @@ def _run_of_histogram(file: RunFile, number: int, histogram: Histogram) -> Run:
         endpoint=file.path,
         summaries=histogram.summaries(),
         quantiles=histogram.quantiles(SHAPE) if histogram.answered else {},
+        far=histogram.far(),
         zeros=int(histogram.requests[histogram.high <= 0].sum()),
         valid=histogram.answered > 0,
         reason=None if histogram.answered else f"{file.path}: no successful request",

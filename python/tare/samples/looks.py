@@ -9,6 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from tare.samples.engines import Described, Kept, describe_each, histogram_of
+from tare.samples.far import TIMES, far, middle
 from tare.samples.model import REQUEST
 from tare.samples.places import Group, settled
 from tare.samples.steadiness import NOBODY, steadiness
@@ -18,7 +19,7 @@ from tare.stats.steady import Steadiness, common_cut
 if TYPE_CHECKING:
     from ibis.expr.types import Table
 
-    from tare.samples.model import Distances, Place
+    from tare.samples.model import Distances, Part, Place
 
 DECILES = tuple(tenth / 10 for tenth in range(1, 10))
 SHAPE = (*DECILES, 0.95, 0.99, 0.995, 0.999, 1.0)
@@ -73,6 +74,8 @@ class Looks:
     """The step in which latencies were recorded."""
     zeros: Mapping[Group, int] = field(default_factory=dict)
     """Successful requests that took no time, after the warm-up, where there are any."""
+    far: Mapping[Group, tuple[Part, ...]] = field(default_factory=dict)
+    """Successful requests that are far from the others, after the warm-up, where there are any."""
 
     def kind(self, group: Group) -> str | None:
         """How a run went; None where it is too short to tell."""
@@ -123,7 +126,7 @@ def look(
     `turns` are the runs that took turns, for `steadiness`. `kept` has the histograms of these
     samples, if there are any.
     """
-    sizes, fine, some = _surveyed(samples)
+    sizes, fine, least = _surveyed(samples)
     steady = steadiness(samples, sizes, turns)
     environments = {run: environment for run, (environment, _) in conditions.items()}
     places: dict[Place, list[Group]] = {}
@@ -141,6 +144,11 @@ def look(
     if any(first.values()) and all(2 * first[group] < size for group, size in sizes.items()):
         others = {TWICE: {group: 2 * cut for group, cut in first.items()}} | others
     at_cut, *looks = _look(samples, environments, [first, *others.values()], kept)
+    middles = {
+        group: middle(one.quantiles)
+        for group, one in at_cut.groups.items()
+        if one.quantiles and _spread(one.quantiles, least.get(group)) > TIMES
+    }
     return Looks(
         sizes,
         steady,
@@ -149,8 +157,15 @@ def look(
         at_cut,
         dict(zip(others, looks, strict=True)),
         1 if fine else _resolution(_steps(samples)),
-        zeros(settled(samples, first)) if some else {},
+        zeros(settled(samples, first)) if 0 in least.values() else {},
+        far(settled(samples, first), middles),
     )
+
+
+def _spread(quantiles: Mapping[float, float], least: int | None) -> float:
+    """How many times the middle its run's slowest request takes, or it the fastest one."""
+    at = max(middle(quantiles), 1)
+    return max(quantiles[1.0] / at, at / max(least or 1, 1))
 
 
 def _settled(
@@ -216,9 +231,9 @@ def _resolution(rows: Sequence[Mapping[str, Any]]) -> int:
     )
 
 
-def _surveyed(samples: Table) -> tuple[dict[Group, int], bool, bool]:
+def _surveyed(samples: Table) -> tuple[dict[Group, int], bool, dict[Group, int | None]]:
     """Places of each run and span; whether every run has latencies finer than 10 ns, so that
-    there is no step to look for by nine divisions a request; and whether any took no time."""
+    there is no step to look for by nine divisions a request; and the least latency of each."""
     by = ["run", "span"]
     ok: Any = samples.ok
     value: Any = samples.latency_ns
@@ -230,5 +245,5 @@ def _surveyed(samples: Table) -> tuple[dict[Group, int], bool, bool]:
     found = rows.order_by(by).to_pyarrow().to_pylist()
     fine = {row["run"] for row in found if row["fine"]}
     sizes = {(row["run"], row["span"]): row["places"] for row in found}
-    some = any(row["least"] == 0 for row in found)
-    return sizes, fine == {run for run, _ in sizes}, some
+    least = {(row["run"], row["span"]): row["least"] for row in found}
+    return sizes, fine == {run for run, _ in sizes}, least

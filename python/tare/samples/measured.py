@@ -181,6 +181,7 @@ def _experiment(
                     left_out=left_out.get(entry["run"], 0.0),
                     lost=lost.get(entry["run"], 0.0),
                     zeros=seen.zeros.get((entry["run"], span), 0),
+                    far=seen.far.get((entry["run"], span), ()),
                     steadiness=seen.kind((entry["run"], span)),
                     conduct=conducts.get((entry["run"], span), Conduct()),
                 )

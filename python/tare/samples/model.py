@@ -39,6 +39,15 @@ class Conduct:
 
 
 @dataclass(frozen=True)
+class Part:
+    """Some requests of a run: mean and standard deviation of the decimal logarithms of ns."""
+
+    requests: int
+    level: float
+    spread: float
+
+
+@dataclass(frozen=True)
 class Run:
     """One run of one condition: its summaries, never its requests, are compared.
 
@@ -71,6 +80,8 @@ class Run:
     """Share of the rows of its source that were no requests: without a usable time, left out."""
     zeros: int = 0
     """Those of `answered` that took no time."""
+    far: tuple[Part, ...] = ()
+    """Its requests that took more than thirty times as long as the median, or a thirtieth."""
     steadiness: str | None = None
     """How the run went: `flat`, `warm-up`, `slowdown`, `no steady state`; None where not known."""
     conduct: Conduct = Conduct()

@@ -294,7 +294,7 @@ def _constant(runs: Sequence[Run]) -> bool:
 def _mixed_units(runs: Sequence[Run]) -> int | None:
     """Of one condition."""
     many = [run for run in runs if run.valid and run.answered >= MANY]
-    steps = (apart_within(run.quantiles) for run in many)
+    steps = (apart_within(run) for run in many if run.far)
     medians = [run.summaries["p50"] for run in many if run.summaries.get("p50", 0) > 0]
     return next(filter(None, steps), None) or apart_between(medians)
 

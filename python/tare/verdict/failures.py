@@ -121,7 +121,7 @@ def _odd(run: Run, limit: float) -> str | None:
         return f"{share:.2%} of the requests took no time, above {limit:.2%}"
     behind, orphans = run.conduct.behind, run.conduct.orphans
     if behind > BEHIND:
-        return f"requests were sent at a rate {behind:.1%} below the intended one: ask for less"
+        return f"requests were sent at a rate {behind:.1%} below the intended one: lower it"
     if orphans > limit:
         return f"{orphans:.2%} of the spans lack the span around them: record all of every trace"
     return None

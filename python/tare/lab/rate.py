@@ -1,0 +1,45 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Whether a condition got the requests a second that its plan asks for."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+LIMIT = 0.02
+"""Share of the rate that a run may be off by."""
+PARTS = 20
+
+
+def why_not(
+    asked: float, samples: pa.Table, machine: pa.Table, slice_ns: int | None = None
+) -> str | None:
+    """Why a run had another load than `asked` requests a second, or None.
+
+    The rate is that of the median twentieth of its slices: what stops the machine once costs a
+    load that does not catch up some requests, and is no load that was too much. `slice_ns` is how
+    long a slice had load, where that is less than what was read of the machine around it.
+    """
+    import pyarrow.compute as pc
+
+    one_a_slice = machine.filter(pc.equal(machine["metric"].cast("string"), "steal"))
+    slices = one_a_slice["slice"].to_numpy()
+    lengths = one_a_slice["duration_ns"].to_numpy()
+    if slice_ns is not None:
+        lengths = np.full(slices.size, slice_ns)
+    sent = np.bincount(samples["slice"].to_numpy(), minlength=slices.max() + 1)[slices]
+    parts = np.array_split(np.argsort(slices), min(PARTS, slices.size))
+    seconds = np.array([lengths[part].sum() for part in parts]) / 1e9
+    rates = np.array([sent[part].sum() for part in parts]) / seconds
+    found = float(np.median(rates))
+    # Where a part begins, one more request is in it or not.
+    if abs(found - asked) <= LIMIT * asked + 1 / float(np.median(seconds)):
+        return None
+    return (
+        f"{found:,.0f} requests a second were sent instead of {asked:,.0f}: ask for fewer, or give"
+        " the load more users"
+    )
