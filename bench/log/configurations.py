@@ -46,7 +46,9 @@ class Configuration:
         return self.family not in ("", "tare") and self.events > 0 and "spinning" not in self.name
 
 
-def _tare(handler: str, codec: str = "any", policy: str = "wait") -> Configuration:
+def _tare(
+    handler: str, codec: str = "any", policy: str = "wait", calls: int = CALLS
+) -> Configuration:
     properties = {"handler": handler, "codec": codec, "policy": policy}
     return Configuration(
         f"tare, {_called(handler, codec)}{', drop' * (policy == 'drop')}",
@@ -55,6 +57,7 @@ def _tare(handler: str, codec: str = "any", policy: str = "wait") -> Configurati
         0 if handler == "null" else 2,
         sinks.collector(),
         f"{PACKAGE}.MonitoredClassTare",
+        calls=calls,
     )
 
 
@@ -130,6 +133,7 @@ def _opentelemetry(
 CONFIGURATIONS = (
     Configuration("no instrumentation"),
     _tare("null"),
+    _tare("id", calls=FEWEST),
     _tare("buffered", "uncompressed"),
     _tare("buffered", "zstd"),
     _tare("buffered", "zstd", "drop"),
