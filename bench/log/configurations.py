@@ -55,7 +55,7 @@ def _tare(
         "tare",
         tuple(f"-D{PACKAGE}.{key}={value}" for key, value in properties.items()),
         0 if handler == "null" else 2,
-        sinks.collector(),
+        sinks.collector,
         f"{PACKAGE}.MonitoredClassTare",
         calls=calls,
     )
@@ -144,7 +144,7 @@ CONFIGURATIONS = (
         "tare",
         (f"-javaagent:{AGENT}=include={SIMPLE}#{METHOD},policy=wait",),
         2,
-        sinks.collector(),
+        sinks.collector,
     ),
     _cloudprofiler_like(spins=False),
     _cloudprofiler_like(spins=True),

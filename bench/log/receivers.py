@@ -99,6 +99,7 @@ def zipkin_server(program: Program) -> Iterator[Sink]:
     """Zipkin's own server, which counts the spans that it has taken."""
     jar, port = ROOT / "target" / "peers" / "bin" / "zipkin.jar", free_port(LOCAL)
     words = [str(program.java), "-Xmx1G", "-jar", str(jar)]
+    # It counts what it takes; what it keeps nobody reads.
     variables = {"QUERY_PORT": str(port), "STORAGE_TYPE": "mem", "MEM_MAX_SPANS": "50000"}
     with (
         (program.folder / "zipkin.txt").open("wb") as output,

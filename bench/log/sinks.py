@@ -49,15 +49,11 @@ def nowhere(_: Program) -> Iterator[Sink]:
     yield Sink(lambda _: 0)
 
 
-def collector(*options: str) -> Sinks:
+@contextmanager
+def collector(program: Program) -> Iterator[Sink]:
     """A collector of Tare's."""
-
-    @contextmanager
-    def sink(program: Program) -> Iterator[Sink]:
-        collected = Collected(program.folder / "tare", options)
-        yield Sink(collected.kept, tuple(collected.around(())))
-
-    return sink
+    collected = Collected(program.folder / "tare")
+    yield Sink(collected.kept, tuple(collected.around(())))
 
 
 @contextmanager
