@@ -3,12 +3,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tare.samples.engine import count_rows
 from tare.samples.model import Conduct
 from tare.samples.places import Group
 from tare.samples.span_tree import IDS, orphans
@@ -21,8 +23,8 @@ LEAST = 100
 """Requests that a rate is told of."""
 
 
-def conduct(samples: Table) -> dict[Group, Conduct]:
-    """Of every run and span of `samples`, which is as `Result.samples` gives it."""
+def conduct(samples: Table, groups: Collection[Group]) -> dict[Group, Conduct]:
+    """Of `samples` as `Result.samples` gives them, of which `groups` are the runs and spans."""
     columns = set(samples.columns)
     found: dict[Group, Conduct] = {}
 
@@ -38,10 +40,12 @@ def conduct(samples: Table) -> dict[Group, Conduct]:
             put((row["run"], row["span"]), clock_error_ns=row["bound"] or 0.0)
     if columns >= IDS:
         shares = orphans(samples)
-        for group in _groups(samples):
+        for group in groups:
             put(group, orphans=shares.get(group[0], 0.0))
     if "start_ns" in columns:
-        for group, arrivals, others in _under_way(samples):
+        spans = Counter(run for run, _ in groups)
+        several = [run for run, number in spans.items() if number > 1]
+        for group, arrivals, others in _under_way(samples, several):
             put(group, arrivals=arrivals, others=others)
     return found
 
@@ -66,6 +70,9 @@ def _offered(samples: Table) -> Iterator[tuple[Group, float, float]]:
         requests=timed.count(), first=timed.due.min(), last=timed.due.max(), most=waited.max()
     )
     late = late.filter((late.requests >= LEAST) & (late.most > 0) & (late.last > late.first))
+    # Most loads are closed loops: of many requests one look must do.
+    if not count_rows(late):
+        return
     there = timed.inner_join(late, by)
     whole: Any = there.last - there.first
     part: Any = ((there.due - there.first) * PARTS / (whole + 1)).floor().cast("int64")
@@ -87,12 +94,10 @@ def _offered(samples: Table) -> Iterator[tuple[Group, float, float]]:
         yield group, max(0.0, 1 - 1 / slower), (row["delay"] or 0) / max(row["response"] or 0, 1)
 
 
-def _under_way(samples: Table) -> Iterator[tuple[Group, float, float]]:
-    """Arrivals a second of each span of runs with several, and how many others each one met."""
+def _under_way(samples: Table, runs: Sequence[int]) -> Iterator[tuple[Group, float, float]]:
+    """Arrivals a second of each span of `runs`, and how many others each one met."""
     import ibis
 
-    several = samples.group_by("run").aggregate(spans=samples.span.nunique())
-    runs = [row["run"] for row in _rows(several.filter(several.spans > 1))]
     if not runs:
         return
     timed = samples.filter(
@@ -114,10 +119,6 @@ def _under_way(samples: Table) -> Iterator[tuple[Group, float, float]]:
         if row["last"] > row["first"]:
             rate = (row["requests"] - 1) / (row["last"] - row["first"]) * 1e9
             yield (row["run"], row["span"]), rate, float(row["others"])
-
-
-def _groups(samples: Table) -> list[Group]:
-    return [(row["run"], row["span"]) for row in _rows(samples.select("run", "span").distinct())]
 
 
 def _rows(table: Table) -> list[dict[str, Any]]:

@@ -21,7 +21,9 @@ T = 1_700_000_000_000 * MS
 def of(**columns: Any) -> dict[Group, Conduct]:
     rows = len(columns["duration_ns"])
     defaults: dict[str, Any] = {"run": [1] * rows, "span": ["request"] * rows}
-    return conduct(connect().create_table("samples", pa.table({**defaults, **columns})))
+    table = pa.table({**defaults, **columns})
+    groups = {*zip(table["run"].to_pylist(), table["span"].to_pylist(), strict=True)}
+    return conduct(connect().create_table("samples", table), groups)
 
 
 def sent(due: NDArray[np.int64], late: NDArray[np.int64] | int, **more: Any) -> Conduct:

@@ -116,7 +116,7 @@ def experiment_of(
         for metric, width in one.steps().items():
             key = "", one.span, metric
             steps[key] = max(steps.get(key, 0.0), width)
-    conducts = _conducts(files.runs)
+    conducts = _conducts(files)
     between = distances([(number, one) for number, _, one in counted])
 
     def at(one: Look) -> Experiment:
@@ -171,14 +171,16 @@ def _look(runs: Sequence[RunFile], warm_up: int | None) -> Looks:
     return look(samples, conditions, warm_up)
 
 
-def _conducts(runs: Sequence[RunFile]) -> dict[Group, Conduct]:
+def _conducts(files: Files) -> dict[Group, Conduct]:
     import ibis
 
     found: dict[Group, Conduct] = {}
-    for number, one in enumerate(runs, start=1):
+    for number, one in enumerate(files.runs, start=1):
         if isinstance(one.requests, Requests):
-            table = one.requests.table
-            found |= conduct(table.mutate(run=ibis.literal(number), span=_span(table)))
+            table = one.requests.table.mutate(
+                run=ibis.literal(number), span=_span(one.requests.table)
+            )
+            found |= conduct(table, [group for group in files.seen.sizes if group[0] == number])
     return found
 
 

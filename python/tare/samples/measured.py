@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import inf
 from pathlib import Path
@@ -88,11 +88,12 @@ class _Part:
             return None
         return Kept(self.result.folder, frozenset(self.result.left_out.slices))
 
-    @property
-    def conducts(self) -> dict[Group, Conduct]:
-        """How the load and the recording of each run and span went."""
+    def conducts(self, groups: Collection[Group]) -> dict[Group, Conduct]:
+        """How the load and the recording went of these runs and spans of the experiment."""
         samples = self.result.samples()
-        found = {} if samples is None else conduct(samples)
+        known = {entry["run"] for entry in self.result.manifest["runs"]}
+        mine = [(run - self.offset, span) for run, span in groups if run - self.offset in known]
+        found = {} if samples is None else conduct(samples, mine)
         return {(run + self.offset, span): one for (run, span), one in found.items()}
 
     @property
@@ -169,7 +170,7 @@ def _experiment(
     spans = _spans(entries, seen.at_cut)
     left_out = {run: share for part in parts for run, share in part.left_out.items()}
     lost = _lost(parts, seen.at_cut)
-    conducts = {group: one for part in parts for group, one in part.conducts.items()}
+    conducts = {group: one for part in parts for group, one in part.conducts(seen.sizes).items()}
     declared = parts[0].result.manifest
     around = parents(table for part in parts if (table := part.result.samples()) is not None)
 

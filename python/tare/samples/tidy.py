@@ -102,7 +102,8 @@ def _disorder(table: Table) -> tuple[list[str], str | None]:
     """
     import ibis
 
-    window = ibis.window(order_by="row")
+    # Spans of one trace stand together, each kind in its own order.
+    window = ibis.window(group_by=["span"] if "span" in table.columns else [], order_by="row")
     start: Any = table.start_ns
     end: Any = table.start_ns + table.duration_ns
     marked = table.mutate(
