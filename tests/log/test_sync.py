@@ -119,6 +119,10 @@ def test_events_of_two_hosts_on_one_clock(
         displaced(here, other, forth_ms - back_ms, bounds)
         bounds.append(bounded(sync(host, "--file", here), forth_ms + back_ms))
         displaced(here, other, forth_ms - back_ms, bounds)
+    whole = tmp_path / "whole.log"
+    recover = [TARE_LOG, "recover", str(here), "--out", str(whole)]
+    subprocess.run(recover, check=True, capture_output=True)
+    displaced(whole, other, forth_ms - back_ms, bounds)
 
 
 def bounded(told: dict[str, Any], ways_ms: float) -> int:
@@ -178,10 +182,12 @@ def assert_near(rows: list[Row]) -> None:
 
 @needs_namespaces
 def test_files_that_nothing_relates(compiled: Callable[[str], Path], tmp_path: Path) -> None:
-    """Each has its own system clock, which is said; also where one stands behind the other."""
+    """Each has its own system clock, which is said; also where one stands behind the other. Their
+    programs have one number, and are told apart."""
     here, other = tmp_path / "here.log", tmp_path / "there.log"
-    ran(here, compiled("timed"), 100, 100)
-    run = [TARE_LOG, "run", "--out", other, "--", compiled("timed"), 100, 100]
+    program = ["unshare", "--pid", "--fork", compiled("timed"), 100, 100]
+    subprocess.run([TARE_LOG, "run", "--out", here, "--", *map(str, program)], check=True)
+    run = [TARE_LOG, "run", "--out", other, "--", *program]
     subprocess.run(there(tmp_path, *run), check=True)
     both = tmp_path / "both.log"
     both.write_bytes(here.read_bytes() + other.read_bytes())
@@ -196,6 +202,7 @@ def test_files_that_nothing_relates(compiled: Callable[[str], Path], tmp_path: P
         subprocess.run(export, check=True, capture_output=True)
         instants = [one for one in json.loads(out.read_text())["traceEvents"] if one["ph"] == "i"]
         assert len(instants) == 200
+        assert {one["pid"] for one in instants} == {1, 1 + (1 << 22)}
     assert_near(dump(both))
 
 

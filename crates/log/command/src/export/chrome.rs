@@ -108,7 +108,7 @@ impl<'log, Out: Write> Chrome<'log, Out> {
     ) -> Event<'row> {
         Event {
             ph,
-            pid: row.pid,
+            pid: self.source.pids[row.process],
             tid: row.tid,
             name,
             ts: microseconds(time_ns.unwrap_or_default().saturating_sub(self.began_ns)),
@@ -140,7 +140,8 @@ impl<'log, Out: Write> Chrome<'log, Out> {
         let name = format!("{lost} events lost");
         let args = [("lost", Value::Count(lost))];
         for (kind, ticks) in [("b", first), ("e", last.max(first))] {
-            let id = Some(format!("{}:{}:{first}", row.pid, row.tid));
+            let pid = self.source.pids[row.process];
+            let id = Some(format!("{pid}:{}:{first}", row.tid));
             let event = self.event(row, kind, times.at(ticks), &name, &args);
             self.write(&Event { cat: Some("lost"), id, ..event })?;
         }

@@ -17,12 +17,14 @@ use crate::pairs::Roles;
 use crate::spans::{Happening, walk};
 use place::{Place, is_special};
 use serde::Serialize;
+use std::collections::HashMap;
 use std::fs;
 use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use tare_command::{Failure, ResultExt, Signals};
+use tare_log_file::ProcessInfo;
 
 const SIGNALS: &[i32] = &[libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGQUIT];
 
@@ -44,6 +46,8 @@ pub struct Source<'log> {
     pub roles: &'log Roles,
     /// Channels whose numbers are states that go up and down, see [`is_counter`].
     pub counters: &'log [crate::pairs::Pattern],
+    /// Numbers that viewers tell processes apart by, see [`distinct`].
+    pub pids: &'log [u32],
 }
 
 impl<'log> Source<'log> {
@@ -95,7 +99,8 @@ pub fn export(arguments: &arguments::Export) -> Result<ExitCode, Failure> {
     let log = Log::open(&arguments.files)?;
     let roles = Roles::of(&log, &arguments.pairs);
     let counters: Vec<_> = arguments.counters.iter().map(|name| name.as_str().into()).collect();
-    let source = Source { log: &log, roles: &roles, counters: &counters };
+    let pids = distinct(log.processes());
+    let source = Source { log: &log, roles: &roles, counters: &counters, pids: &pids };
     let out = arguments.out.clone().unwrap_or_else(|| beside(&arguments.files[0], arguments.to));
     let what = format!("--out {}", out.display());
     if arguments.files.iter().any(|file| is_same(file, &out)) {
@@ -166,6 +171,25 @@ fn report(out: &Path, written: Written, json: bool) -> Result<(), Failure> {
     ))
 }
 
+/// The kernel gives no process a greater number.
+const MOST_PIDS: u32 = 1 << 22;
+
+/// The number of each process, made greater where one of another host, or of another PID
+/// namespace, has the same.
+fn distinct(processes: &[ProcessInfo]) -> Vec<u32> {
+    let mut known: HashMap<u32, Vec<(&str, u64)>> = HashMap::new();
+    let mut all = Vec::new();
+    for info in processes {
+        let (same, this) = (known.entry(info.pid).or_default(), (info.host.as_str(), info.start));
+        let place = same.iter().position(|one| *one == this).unwrap_or(same.len());
+        if place == same.len() {
+            same.push(this);
+        }
+        all.push(info.pid.wrapping_add(MOST_PIDS.wrapping_mul(place as u32)));
+    }
+    all
+}
+
 /// The name of FILE, with the format's suffix.
 fn beside(file: &Path, to: Format) -> PathBuf {
     file.with_extension(match to {
@@ -181,4 +205,28 @@ fn beside(file: &Path, to: Format) -> PathBuf {
 fn is_same(one: &Path, other: &Path) -> bool {
     let place = |path| fs::metadata(path).map(|status| (status.dev(), status.ino()));
     matches!((place(one), place(other)), (Ok(one), Ok(other)) if one == other)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn processes_of_two_hosts_with_one_number_are_told_apart() {
+        let process = |pid, start, host: &str| ProcessInfo {
+            pid,
+            start,
+            host: host.to_owned(),
+            ..ProcessInfo::default()
+        };
+        // The third is the first again, with another copy of the library.
+        let all = [
+            process(1, 5, "a"),
+            process(1, 5, "b"),
+            process(1, 5, "a"),
+            process(2, 5, "b"),
+            process(1, 6, "b"),
+        ];
+        assert_eq!(distinct(&all), [1, 1 + MOST_PIDS, 1, 2, 1 + 2 * MOST_PIDS]);
+    }
 }

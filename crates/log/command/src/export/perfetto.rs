@@ -138,12 +138,12 @@ impl<'log, Out: Write> Perfetto<'log, Out> {
     }
 
     fn process(&mut self, place: usize) -> io::Result<u64> {
-        let Source { log, .. } = self.source;
-        let info = &log.processes()[place];
+        let Source { log, pids, .. } = self.source;
+        let (info, pid) = (&log.processes()[place], pids[place]);
         let name = self.source.program(place).to_owned();
         self.track(numbered(place, 0, 0), |track| {
             track.message(track::PROCESS, |process| {
-                process.number(1, info.pid.into());
+                process.number(1, pid.into());
                 for word in info.command.split(' ').filter(|word| !word.is_empty()) {
                     process.text(2, word);
                 }
@@ -158,10 +158,11 @@ impl<'log, Out: Write> Perfetto<'log, Out> {
             return Ok(uuid);
         }
         let parent = self.process(row.process)?;
+        let pid = self.source.pids[row.process];
         self.track(uuid, |track| {
             track.number(track::PARENT, parent);
             track.message(track::THREAD, |thread| {
-                thread.number(1, row.pid.into()).number(2, row.tid.into()).text(5, row.thread);
+                thread.number(1, pid.into()).number(2, row.tid.into()).text(5, row.thread);
             });
         })
     }
