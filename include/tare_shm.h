@@ -68,10 +68,11 @@ struct tare_log_process_channel {
     uint32_t opened, tid, name_at, name_length;
     uint64_t asked[2];
     uint32_t closed;
-    uint8_t program[92];
+    uint64_t socket_inode, socket_device, answered;
+    uint8_t collector[64];
     uint64_t lost, count, seen, last_at, counted, period_began, period_ticks, counter_told;
-    uint64_t written, deferred;
-    uint8_t counters[48];
+    uint64_t written, deferred, asked_starts;
+    uint8_t counters[40];
 };
 TARE_SHM_SIZE(tare_log_process_channel, 256);
 TARE_SHM_AT(tare_log_process_channel, opened, 0);
@@ -80,6 +81,9 @@ TARE_SHM_AT(tare_log_process_channel, name_at, 8);
 TARE_SHM_AT(tare_log_process_channel, name_length, 12);
 TARE_SHM_AT(tare_log_process_channel, asked, 16);
 TARE_SHM_AT(tare_log_process_channel, closed, 32);
+TARE_SHM_AT(tare_log_process_channel, socket_inode, 40);
+TARE_SHM_AT(tare_log_process_channel, socket_device, 48);
+TARE_SHM_AT(tare_log_process_channel, answered, 56);
 TARE_SHM_AT(tare_log_process_channel, lost, 128);
 TARE_SHM_AT(tare_log_process_channel, count, 136);
 TARE_SHM_AT(tare_log_process_channel, seen, 144);
@@ -90,6 +94,7 @@ TARE_SHM_AT(tare_log_process_channel, period_ticks, 176);
 TARE_SHM_AT(tare_log_process_channel, counter_told, 184);
 TARE_SHM_AT(tare_log_process_channel, written, 192);
 TARE_SHM_AT(tare_log_process_channel, deferred, 200);
+TARE_SHM_AT(tare_log_process_channel, asked_starts, 208);
 
 /* What is done with events of the thread that writes to a ring, by channel. */
 struct tare_log_table {

@@ -14,6 +14,7 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
+use std::thread;
 use std::time::{Duration, Instant};
 use tare_command::{CostsFile, Failure, say};
 use tare_log_file::How;
@@ -162,7 +163,8 @@ impl Collector {
         while place < self.targets.len() {
             self.targets[place].rule(&self.rules);
             // Asked before the rings are looked at: nothing follows what is found then.
-            let has_ended = self.targets[place].has_ended();
+            let target = &mut self.targets[place];
+            let has_ended = target.has_ended() && target.is_answered();
             batches += self.copy(place, has_ended)?;
             if has_ended {
                 while self.copy(place, true)? > 0 {}
@@ -238,6 +240,8 @@ impl Collector {
     fn lend(&mut self, connection: &UnixStream, what: Identity) {
         if self.output.identity() == Some(what) {
             let _ = door::lend(connection, self.output.lend());
+        } else if let Some(socket) = self.targets.iter().find_map(|target| target.socket(what)) {
+            let _ = door::lend(connection, socket);
         }
     }
 
@@ -290,8 +294,13 @@ impl Collector {
         loop {
             self.open_door();
             let is_empty = self.move_events()? == 0 && self.press.is_empty();
-            if is_empty || begin.elapsed() > Duration::from_secs(1) {
+            // Of those that have ended, the rest is on its way.
+            let is_answered = !self.targets.iter().any(Target::has_ended);
+            if is_empty && is_answered || !is_empty && begin.elapsed() > Duration::from_secs(1) {
                 break;
+            }
+            if is_empty {
+                thread::sleep(SHORT);
             }
         }
         while let Some(place) = self.targets.len().checked_sub(1) {

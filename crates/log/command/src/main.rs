@@ -9,6 +9,7 @@ mod door;
 mod dump;
 mod export;
 mod flame;
+mod fox;
 mod human;
 mod kept;
 mod live_losses;

@@ -3,6 +3,7 @@
 
 use crate::values::{nanoseconds, whole_name};
 use regex::Regex;
+use std::net::SocketAddrV4;
 use tare_command::Failure;
 use tare_command::reading::{Document, Node};
 use tare_log_segment::layout::RULINGS;
@@ -27,8 +28,10 @@ pub struct Rule {
 const COMPRESSED: [(&str, Codec); 3] =
     [("zstd", Codec::Zstd), ("lz4", Codec::Lz4), ("lzo1x", Codec::Lzo1x)];
 
-const KEYS: &[&str] =
-    &["channel", "process", "thread", "handler", "policy", "codec", "n", "x", "y", "period"];
+const KEYS: &[&str] = &[
+    "channel", "process", "thread", "handler", "policy", "codec", "n", "x", "y", "period",
+    "address", "timeout",
+];
 
 impl Rules {
     /// Reads the rules in `text`; an error names `file`, the line, the key, what was found and
@@ -120,9 +123,11 @@ fn parameters(node: &Node<'_>, handler: Option<Handler>) -> Result<[u32; 2], Fai
         Some(Handler::Downsample | Handler::Median) => &["n"],
         Some(Handler::XOfY) => &["x", "y"],
         Some(Handler::PeriodicCounter | Handler::FastPeriodicCounter) => &["period"],
+        Some(Handler::FoxStart) => &["address"],
+        Some(Handler::FoxEnd) => &["address", "timeout"],
         _ => &[],
     };
-    for key in ["n", "x", "y", "period"] {
+    for key in ["n", "x", "y", "period", "address", "timeout"] {
         if let Some(other) = node.get(key)?.filter(|_| !known.contains(&key)) {
             return Err(other.refuse("no such key for this handler"));
         }
@@ -141,7 +146,32 @@ fn parameters(node: &Node<'_>, handler: Option<Handler>) -> Result<[u32; 2], Fai
             let nanoseconds = node.optional("period", period, default)?;
             Ok([nanoseconds as u32, (nanoseconds >> 32) as u32])
         }
+        Handler::FoxStart | Handler::FoxEnd => {
+            if let Some(thread) = node.get("thread")? {
+                return Err(thread.refuse("no thread: the handler is for a channel in all of them"));
+            }
+            let address = address(&node.required("address", "a text like \"10.0.0.1:9100\"")?)?;
+            let timeout = node.optional("timeout", timeout_ms, 0)?;
+            Ok([address.ip().to_bits(), u32::from(address.port()) | timeout << 16])
+        }
         _ => Ok([0; 2]),
+    }
+}
+
+fn address(node: &Node<'_>) -> Result<SocketAddrV4, Failure> {
+    let address = node.string()?.parse().ok();
+    let valid = address.filter(|address: &SocketAddrV4| address.port() != 0);
+    valid.ok_or_else(|| node.refuse("an IPv4 address and a port, like \"10.0.0.1:9100\""))
+}
+
+/// How long an answer may take.
+fn timeout_ms(node: &Node<'_>) -> Result<u32, Failure> {
+    let valid = period(node)?;
+    let milliseconds = valid / 1_000_000;
+    if (1..=10_000).contains(&milliseconds) && valid % 1_000_000 == 0 {
+        Ok(milliseconds as u32)
+    } else {
+        Err(node.refuse("milliseconds, from \"1ms\" to \"10s\""))
     }
 }
 
@@ -189,6 +219,14 @@ mod tests {
             (
                 "handler = 'periodic-counter'\nperiod = '5s'",
                 (Handler::PeriodicCounter, 705_032_704, 1),
+            ),
+            (
+                "handler = 'fox-start'\naddress = '10.0.0.1:9100'",
+                (Handler::FoxStart, 0x0a00_0001, 9100),
+            ),
+            (
+                "handler = 'fox-end'\naddress = '10.0.0.1:9100'\ntimeout = '2s'",
+                (Handler::FoxEnd, 0x0a00_0001, 9100 | 2000 << 16),
             ),
             ("handler = 'fast-periodic-counter'", (Handler::FastPeriodicCounter, 10_000_000, 0)),
         ] {
@@ -256,6 +294,18 @@ mod tests {
             (
                 "[[rule]]\nhandler = 'periodic-counter'\nperiod = '0s'",
                 "r.toml:3: rule[1].period: found \"0s\", expected a time like \"500us\"",
+            ),
+            (
+                "[[rule]]\nhandler = 'fox-end'\naddress = 'there:9100'",
+                "r.toml:3: rule[1].address: found \"there:9100\", expected an IPv4 address and",
+            ),
+            (
+                "[[rule]]\nhandler = 'fox-end'\naddress = '1.2.3.4:5'\ntimeout = '11s'",
+                "r.toml:4: rule[1].timeout: found \"11s\", expected milliseconds",
+            ),
+            (
+                "[[rule]]\nhandler = 'fox-start'\naddress = '1.2.3.4:5'\nthread = 'a'",
+                "r.toml:4: rule[1].thread: found \"a\", expected no thread",
             ),
             (
                 "[[rule]]\nhandler = 'zstd'\ncodec = 'lz4'",

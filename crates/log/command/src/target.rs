@@ -1,31 +1,30 @@
 // SPDX-License-Identifier: Apache-2.0
-use crate::kept::{self, Counters};
+mod writing;
+
+use crate::fox::{self, Foxes};
+use crate::kept::Counters;
 use crate::obstacle::Obstacle;
 use crate::output::Output;
-use crate::press::{Batch, Press, Pressed};
+use crate::press::{Batch, Press};
 use crate::program;
 use crate::ring::Ring;
 use crate::rule_book::RuleBook;
 use crate::ruling::Ruling;
 use crate::timer::Timer;
 use crate::totals::Totals;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 use std::io;
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::time::Instant;
 use tare_clock::Source;
-use tare_log_file::{
-    Boot, Channels, Clock, Codec, Codecs, End, Header, How, Kind, OpenedChannel, Packed,
-    ProcessInfo,
-};
-use tare_log_segment::layout::{
-    KIND, LARGEST_RING, MOST_RINGS, Process, SMALLEST_RING, VERSION, state,
-};
-use tare_log_segment::{Channel, ChannelId, Configuration, Handler, Policy};
+use tare_log_file::{Boot, Channels, Clock, Codec, Codecs, Kind, OpenedChannel, ProcessInfo};
+use tare_log_segment::layout::{KIND, LARGEST_RING, MOST_RINGS, Process, SMALLEST_RING, VERSION};
+use tare_log_segment::probe::ANSWERS;
+use tare_log_segment::{Channel, ChannelId, Configuration, Handler, Identity, Policy};
 use tare_shm::{Access, Bell, Refusal, Segment, service, syscall};
 
 /// A program that logs. Whatever it wrote into its segment is copied once and checked.
@@ -55,6 +54,8 @@ pub struct Target {
     codecs: Arc<Codecs>,
     ruling: Ruling,
     counters: Counters,
+    foxes: Foxes,
+    ended: Option<Instant>,
     /// Without what the program writes and counts itself.
     totals: Totals,
     /// Events that it had written into a file itself before.
@@ -105,6 +106,8 @@ impl Target {
             codecs: Arc::new(Codecs { usual: codec, ..Codecs::default() }),
             ruling: Ruling::new(program::names(pid, segment.header().owner_pid)),
             counters: Counters::default(),
+            foxes: Foxes::default(),
+            ended: None,
             totals: Totals::default(),
             written_before: sum(process, |channel| &channel.written),
         };
@@ -181,6 +184,12 @@ impl Target {
         }
     }
 
+    /// Whether one that has ended may still get answers to what it asked.
+    pub fn is_answered(&mut self) -> bool {
+        let ended = *self.ended.get_or_insert_with(Instant::now);
+        self.foxes.patience(self.process()).is_none_or(|patience| ended.elapsed() > patience)
+    }
+
     /// Writes what the process is, once, and the channels that were opened or changed.
     pub fn introduce(&mut self, output: &mut Output) -> io::Result<()> {
         if !self.is_named {
@@ -206,13 +215,17 @@ impl Target {
             }
             let name: Vec<u8> = self.process().name(channel).take(4096).collect();
             known.push((id, configuration));
-            opened.push(OpenedChannel {
+            let named = |id, name| OpenedChannel {
                 id,
-                name: String::from_utf8_lossy(&name).into_owned(),
+                name,
                 tid: channel.tid.load(Relaxed),
                 handler: name_of(Handler::ALL, configuration.handler),
                 policy: name_of(Policy::ALL, configuration.policy),
-            });
+            };
+            let name = String::from_utf8_lossy(&name).into_owned();
+            let answers = fox::name(&name, configuration.handler);
+            opened.extend(answers.map(|name| named(id | ANSWERS, name)));
+            opened.push(named(id, name));
         }
         if !opened.is_empty() {
             let text = serde_json::to_vec(&Channels { channels: opened }).unwrap_or_default();
@@ -220,6 +233,7 @@ impl Target {
         }
         for (id, configuration) in known {
             self.counters.learn(id, configuration);
+            self.foxes.learn(process(&self.segment), id, configuration, self.timer);
             self.known.insert(id, configuration);
         }
         let asked = self.known.iter().filter_map(|(id, of)| Some((*id, of.codec?)));
@@ -295,6 +309,11 @@ impl Target {
         slot.as_mut()
     }
 
+    /// Its socket that the program asks for.
+    pub fn socket(&self, what: Identity) -> Option<BorrowedFd<'_>> {
+        self.foxes.socket(what)
+    }
+
     /// How full the fullest ring is, from 0 to 1, which also says that there are new ones.
     pub fn fullness(&self) -> f64 {
         if self.rings_now() > self.looked_at {
@@ -313,104 +332,6 @@ impl Target {
     /// What threads ring when there is something to do.
     pub fn bell(&self) -> &Bell {
         &self.process().bell
-    }
-
-    /// Writes a batch of this target, and frees its words.
-    pub fn write(&mut self, output: &mut Output, pressed: &Pressed) -> io::Result<()> {
-        let Pressed { batch, packed } = pressed;
-        let number = self.number;
-        let Some(ring) = self.ring(batch.ring) else { return Ok(()) };
-        let before = ring.told();
-        let told = packed.summary.lost.map_or(before, |lost| lost.max(before));
-        let to = batch.from.wrapping_add(batch.words.len() as u64);
-        ring.writing(to, told);
-        let header = ring.header(number, batch.ring, packed);
-        output.block(Header { from: batch.from, to, ..header }, &packed.stored)?;
-        ring.free(batch.from, &batch.words, told, &packed.summary);
-        self.totals.events += u64::from(packed.summary.events);
-        self.totals.lost += told - before;
-        Ok(())
-    }
-
-    /// Writes the numbers of counters that it is time for.
-    pub fn count(&mut self, output: &mut Output, press: &mut Press) -> io::Result<()> {
-        let mut words = Vec::new();
-        let told = self.counters.read(process(&self.segment), self.timer, &mut words);
-        self.write_kept(output, press, &words)?;
-        kept::tell(self.process(), &told);
-        Ok(())
-    }
-
-    /// Writes events that stood in no ring.
-    fn write_kept(
-        &mut self,
-        output: &mut Output,
-        press: &mut Press,
-        words: &[u64],
-    ) -> io::Result<()> {
-        if words.is_empty() {
-            return Ok(());
-        }
-        let Packed { summary, codec, raw, stored } = press.pack(words, &self.codecs)?;
-        let header = Header {
-            codec,
-            raw: raw as u32,
-            ring: MOST_RINGS as u32,
-            tid: self.segment.header().owner_pid,
-            events: summary.events,
-            first_ticks: summary.first_ticks,
-            last_ticks: summary.last_ticks,
-            ..Header::of(Kind::Events, self.number)
-        };
-        output.block(header, &stored)?;
-        self.totals.events += u64::from(summary.events);
-        Ok(())
-    }
-
-    /// Writes what was lost after the last event of each ring, which no record tells of.
-    fn last_losses(&mut self, output: &mut Output, press: &mut Press) -> io::Result<()> {
-        for (place, ring) in self.rings.iter_mut().enumerate() {
-            let Some(ring) = ring else { continue };
-            let Some((from, record)) = ring.last_loss() else { continue };
-            let before = ring.told();
-            let packed = press.pack(&record, &self.codecs)?;
-            let told = packed.summary.lost.map_or(before, |lost| lost.max(before));
-            ring.writing(from, told);
-            let header = ring.header(self.number, place, &packed);
-            output.block(Header { from, to: from, ..header }, &packed.stored)?;
-            ring.free(from, &[], told, &packed.summary);
-            self.totals.lost += told - before;
-        }
-        Ok(())
-    }
-
-    /// The last that is written of a process, whose events are all in the file; how it left,
-    /// where that does not stand in the segment.
-    pub fn end(
-        &mut self,
-        output: &mut Output,
-        press: &mut Press,
-        how: Option<How>,
-    ) -> io::Result<()> {
-        // Of one that goes on, events come no longer into this file.
-        self.process().withdraw();
-        self.last_losses(output, press)?;
-        if how != Some(How::Left) {
-            let mut words = Vec::new();
-            kept::rest(self.process(), self.timer, &mut words);
-            self.write_kept(output, press, &words)?;
-        }
-        let process = self.process();
-        let how = how.unwrap_or(match process.state.load(Acquire) {
-            state::FINISHED => How::Finished,
-            _ => How::Ended,
-        });
-        let of_channels = process.opened().map(|(id, channel)| (id, channel.lost.load(Relaxed)));
-        let lost_by_channel: BTreeMap<_, _> = of_channels.filter(|(_, lost)| *lost > 0).collect();
-        let Totals { events, lost, unserved, deferred } = self.totals();
-        let end = End { how, events, lost, unserved, deferred, lost_by_channel };
-        let text = serde_json::to_vec(&end).unwrap_or_default();
-        output.note(Kind::End, self.number, &text)
     }
 }
 

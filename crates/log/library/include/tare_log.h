@@ -37,6 +37,10 @@ enum tare_log_handler {
     TARE_LOG_PERIODIC_COUNTER = 8,      /* counts; the first event after a period of
                                          * a + 2^32 b ns (10 ms) writes the number so far */
     TARE_LOG_FAST_PERIODIC_COUNTER = 9, /* the same, written by the collector */
+    TARE_LOG_FOX_START = 10, /* keeps every event; the collector answers at the IPv4 address a,
+                              * port b */
+    TARE_LOG_FOX_END = 11,   /* keeps every event, and how long that start took to answer it, at
+                              * most b >> 16 ms (1000) */
 };
 
 /* What becomes of an event for which there is no room. */

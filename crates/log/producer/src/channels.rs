@@ -22,8 +22,9 @@ pub fn open(name: &[u8], asked: Option<Configuration>) -> ChannelId {
     claim::await_rules(process, rules::ANY, || {
         process.ruled_changes.load(Acquire).wrapping_sub(changes) as i32 >= 0
     });
-    if process.configuration(channel).handler == Handler::Id {
-        // What the program writes into the file itself, the file already has a name for.
+    if matches!(process.configuration(channel).handler, Handler::Id | Handler::FoxEnd) {
+        // What the program writes into the file itself, the file already has a name for; and
+        // there is a socket to ask with.
         claim::await_collector(500, || {
             process.told_changes.load(Acquire).wrapping_sub(changes) as i32 >= 0
         });

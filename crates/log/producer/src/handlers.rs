@@ -3,7 +3,7 @@
 
 use crate::event::{Payload, Scene, record};
 use crate::median::{self, Step};
-use crate::{claim, clock, direct};
+use crate::{claim, clock, direct, fox};
 use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed};
 use tare_clock::{Rate, Snapshot};
 use tare_log_segment::Handler;
@@ -14,7 +14,7 @@ pub fn handle(scene: Scene<'_>, payload: Payload<'_>) {
     let (a, b) = (u64::from(scene.configuration.a), u64::from(scene.configuration.b));
     match scene.configuration.handler {
         Handler::Null => {}
-        Handler::Buffered => scene.put(scene.now(), payload),
+        Handler::Buffered | Handler::FoxStart => scene.put(scene.now(), payload),
         Handler::Downsample => {
             let count = scene.channel.count.fetch_add(1, Relaxed);
             if count.checked_rem(a).is_none_or(|rest| rest == 0) {
@@ -26,6 +26,7 @@ pub fn handle(scene: Scene<'_>, payload: Payload<'_>) {
                 scene.put(scene.now(), payload);
             }
         }
+        Handler::FoxEnd => fox::end(&scene, payload),
         Handler::Id => direct::log(&scene, payload),
         Handler::FirstLast => first_last(&scene, payload),
         Handler::Median => median(&scene, payload),

@@ -12,6 +12,7 @@ mod claim;
 mod clock;
 mod direct;
 mod event;
+mod fox;
 mod handlers;
 mod handover;
 mod lent;

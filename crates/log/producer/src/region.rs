@@ -2,6 +2,7 @@
 //! What belongs to one process and must not survive a fork: memory that the kernel wipes in
 //! the child, however the child was made.
 
+use crate::lent::Slot;
 use crate::median::Window;
 use core::ptr;
 use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
@@ -23,6 +24,8 @@ pub struct Region {
     /// CLOCK_MONOTONIC, the next may after one that got none.
     pub borrower: AtomicU32,
     pub borrow_next: AtomicU32,
+    /// By channel: what it asks starts with.
+    pub sockets: [Slot; CHANNELS],
     /// By ring.
     pub writers: [Writer; MOST_RINGS],
     /// By channel.

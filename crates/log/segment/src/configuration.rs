@@ -28,6 +28,11 @@ pub enum Handler {
     PeriodicCounter = 8,
     /// Counted; the collector writes the number so far once a period.
     FastPeriodicCounter = 9,
+    /// Into the ring; the collector answers who asks at the address.
+    FoxStart = 10,
+    /// Into the ring, and asks at the address of a start; the collector writes how long the
+    /// answer took.
+    FoxEnd = 11,
 }
 
 /// What is done on a full ring.
@@ -65,6 +70,8 @@ impl Handler {
         ("median", Self::Median),
         ("periodic-counter", Self::PeriodicCounter),
         ("fast-periodic-counter", Self::FastPeriodicCounter),
+        ("fox-start", Self::FoxStart),
+        ("fox-end", Self::FoxEnd),
     ];
 
     /// What `a` and `b` are where neither is said: Cloudprofiler's numbers.
@@ -141,7 +148,7 @@ impl Configuration {
     pub fn mode(self, inline_clock: bool) -> u8 {
         match self.handler {
             Handler::Null => mode::NULL,
-            Handler::Buffered if inline_clock => mode::RING,
+            Handler::Buffered | Handler::FoxStart if inline_clock => mode::RING,
             _ => mode::OUT_OF_LINE,
         }
     }

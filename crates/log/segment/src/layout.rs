@@ -141,7 +141,12 @@ pub struct Channel {
     pub asked: [AtomicU64; 2],
     /// 1 while the program has closed it.
     pub closed: AtomicU32,
-    _padding: [AtomicU32; 23],
+    /// Written by the collector: its socket that asks for this channel, as `fstat` has it, inode
+    /// 0 for none; and the answers that came in time.
+    pub socket_inode: AtomicU64,
+    pub socket_device: AtomicU64,
+    pub answered: AtomicU64,
+    _padding: [AtomicU64; 8],
     /// Events lost to a full ring, and by handlers.
     pub lost: AtomicU64,
     /// Events that downsampling has counted.
@@ -159,7 +164,9 @@ pub struct Channel {
     /// ring in their stead.
     pub written: AtomicU64,
     pub deferred: AtomicU64,
-    _counts: [AtomicU64; 6],
+    /// What was asked of a start.
+    pub asked_starts: AtomicU64,
+    _counts: [AtomicU64; 5],
 }
 
 /// What stands before the words of a ring.
@@ -248,8 +255,10 @@ mod tests {
     fn the_c_header_has_the_same_offsets() {
         let ours = offsets! {
             "tare_shm_header" Header: magic version kind size owner_start owner_pid,
-            "tare_log_process_channel" Channel: opened tid name_at name_length asked closed lost count
-                seen last_at counted period_began period_ticks counter_told written deferred,
+            "tare_log_process_channel" Channel: opened tid name_at name_length asked closed socket_inode
+                socket_device answered lost count
+                seen last_at counted period_began period_ticks counter_told written deferred
+                asked_starts,
             "tare_log_table" Table: modes ruled,
             "tare_log_process" Process: ring_words rings clock first state rings_used
                 channels_used changes names_used is_on unserved states_used bell rules ruled_changes

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What the collector lends to a program: the file that events come into.
+//! What the collector lends to a program: the file that events come into, and
+//! sockets that ask.
 
-use crate::layout::Process;
+use crate::layout::{Channel, Process};
 use core::sync::atomic::Ordering::{Acquire, Relaxed, Release, SeqCst};
 use core::sync::atomic::fence;
 
@@ -48,6 +49,22 @@ impl Process {
         // Else another collector is at it, which writes in between.
         fence(Acquire);
         (inode != 0 && self.inode.load(Relaxed) == inode).then_some((number, file))
+    }
+}
+
+impl Channel {
+    /// For the collector: its socket that asks for this channel; `None` for none.
+    pub fn lend(&self, socket: Option<Identity>) {
+        let Identity { device, inode } = socket.unwrap_or(Identity { device: 0, inode: 0 });
+        self.socket_inode.store(0, SeqCst);
+        self.socket_device.store(device, Relaxed);
+        self.socket_inode.store(inode, Release);
+    }
+
+    pub fn lent(&self) -> Option<Identity> {
+        let inode = self.socket_inode.load(Acquire);
+        let device = self.socket_device.load(Relaxed);
+        (inode != 0).then_some(Identity { device, inode })
     }
 }
 

@@ -10,6 +10,7 @@ mod configuration;
 mod last;
 pub mod layout;
 mod lent;
+pub mod probe;
 pub mod record;
 mod writer;
 

@@ -37,7 +37,11 @@ public record Options(Handler handler, Policy policy, Codec codec, int a, int b)
         /** It is counted; the first after a period writes how many there were so far. */
         PERIODIC_COUNTER(8),
         /** The same, written by the collector. */
-        FAST_PERIODIC_COUNTER(9);
+        FAST_PERIODIC_COUNTER(9),
+        /** It is kept; the collector answers at the IPv4 address {@code a}, port {@code b}. */
+        FOX_START(10),
+        /** It is kept, with how long the start there took to answer, b >>> 16 ms at most (1000). */
+        FOX_END(11);
 
         private final int number;
 

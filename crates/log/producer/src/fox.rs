@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The end of a round trip: each event asks the start, by a datagram from the collector's socket.
+//! The collector takes the answer: the program never waits for one.
+
+use crate::event::{Payload, Scene};
+use crate::lent;
+use core::sync::atomic::Ordering::Relaxed;
+use tare_clock::Source;
+use tare_log_segment::probe::Probe;
+use tare_shm::syscall::{self, Errno};
+
+pub fn end(scene: &Scene<'_>, payload: Payload<'_>) {
+    let ticks = scene.now();
+    let number = scene.channel.asked_starts.fetch_add(1, Relaxed);
+    // What cannot be sent is as good as lost on the way.
+    let _ = scene.writer.within(|| ask(scene, number, ticks, payload.number()));
+    scene.put(ticks, payload);
+}
+
+fn ask(scene: &Scene<'_>, number: u64, ticks: u64, payload: i64) -> Option<()> {
+    let slot = scene.region.sockets.get(usize::from(scene.id))?;
+    let (fd, _) = lent::get(scene.region, slot, scene.channel.lent()?)?;
+    let probe =
+        Probe { is_answer: false, number, ticks, sent_ns: Source::Monotonic.now(), payload };
+    let bytes = probe.bytes();
+    let flags = libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL;
+    let send = || {
+        let arguments = [fd as usize, bytes.as_ptr().addr(), bytes.len(), flags as usize, 0, 0];
+        // SAFETY: the kernel reads the bytes.
+        unsafe { syscall::call(libc::SYS_sendto, arguments) }
+    };
+    // An error of the datagram before is told once, in the place of sending.
+    match send() {
+        Err(Errno(libc::ECONNREFUSED)) => send().ok().map(drop),
+        other => other.ok().map(drop),
+    }
+}
