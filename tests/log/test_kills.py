@@ -59,7 +59,7 @@ def kill_collector(counting: Path, folder: Path, chance: random.Random) -> tuple
     page, file, socket = folder / "page", folder / "events.log", folder / "socket"
     collect = [TARE_LOG, "collect", "--socket", str(socket), "--out", str(file)]
     first = subprocess.Popen(collect)
-    wait_for(socket.exists)
+    wait_for(file.exists)
     command = [str(counting), str(page), str(THREADS)]
     program = subprocess.Popen(command, env=os.environ | {"TARE_LOG": str(socket)})
     try:
@@ -68,7 +68,10 @@ def kill_collector(counting: Path, folder: Path, chance: random.Random) -> tuple
         first.kill()
         first.wait()
         time.sleep(chance.uniform(0, 0.05))
+        size = file.stat().st_size
         second = subprocess.Popen(collect)
+        # What a program has in its memory dies with it, unless somebody has taken it over.
+        wait_for(lambda: file.stat().st_size > size)
         time.sleep(0.1)
     finally:
         program.kill()
