@@ -7,7 +7,7 @@ use arbitrary::{Arbitrary, Unstructured};
 use libfuzzer_sys::fuzz_target;
 use tare_log_file::{
     Channels, Clock, Codec, Codecs, Encoder, End, Events, Header, Item, Kind, Packer, ProcessInfo,
-    Reader, Relation,
+    Reader, Relation, block,
 };
 use tare_log_segment::record::{
     LONGEST, loss_record, number_tag, short_tag, thread_record, wide_tag, wide_words,
@@ -138,7 +138,7 @@ fn events(made: &Made<'_>, encoder: &mut Encoder, packer: &mut Packer) -> (Vec<u
     }
     header.raw = made.raw.unwrap_or(header.raw);
     let is_whole = made.damage.is_empty() && made.raw.is_none();
-    (header.before(&stored).expect("it is small"), is_whole.then_some(count))
+    (block(header, &stored).expect("it is small"), is_whole.then_some(count))
 }
 
 fuzz_target!(|data: &[u8]| {
@@ -150,7 +150,7 @@ fuzz_target!(|data: &[u8]| {
     for part in &input.parts {
         let note = |kind, content: &[u8]| {
             let header = Header { raw: content.len() as u32, ..Header::of(kind, 1) };
-            header.before(content).expect("it is small")
+            block(header, content).expect("it is small")
         };
         match part {
             Part::Events(made) => {
@@ -169,7 +169,7 @@ fuzz_target!(|data: &[u8]| {
                     [Kind::Events, Kind::Channels, Kind::End, Kind::Process, Kind::Relation];
                 let kind = KINDS[usize::from(*kind) % KINDS.len()];
                 let header = Header { codec: number.map(codec), raw: *raw, ..Header::of(kind, 2) };
-                file.extend(header.before(content).expect("it is small"));
+                file.extend(block(header, content).expect("it is small"));
                 is_whole = false;
             }
             Part::Noise(bytes) => {
