@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from ibis.expr.types import Table
 
 PARTS = 20
+MOST = 50_000
+"""Requests of a run and span of which it is looked who meets whom: they have to be sorted."""
 LEAST = 100
 """Requests that a rate is told of."""
 
@@ -103,7 +105,8 @@ def _under_way(samples: Table, runs: Sequence[int]) -> Iterator[tuple[Group, flo
     timed = samples.filter(
         samples.run.isin(runs) & samples.start_ns.notnull() & samples.duration_ns.notnull()
     )
-    start: Any = timed.start_ns.cast("int64")
+    timed = _in_the_middle(timed.mutate(start=timed.start_ns.cast("int64")))
+    start: Any = timed.start
     begun = timed.select("run", "span", at=start, more=ibis.literal(1))
     ended = timed.select("run", "span", at=start + timed.duration_ns, more=ibis.literal(-1))
     events = ibis.union(begun, ended)
@@ -119,6 +122,21 @@ def _under_way(samples: Table, runs: Sequence[int]) -> Iterator[tuple[Group, flo
         if row["last"] > row["first"]:
             rate = (row["requests"] - 1) / (row["last"] - row["first"]) * 1e9
             yield (row["run"], row["span"]), rate, float(row["others"])
+
+
+def _in_the_middle(timed: Table) -> Table:
+    """Of each run and span the middle stretch of time that has about `MOST` requests, or all."""
+    import ibis
+
+    by = ["run", "span"]
+    begin: Any = timed.start
+    whole = timed.group_by(by).aggregate(
+        requests=timed.count(), first=begin.min(), last=begin.max()
+    )
+    there = timed.inner_join(whole, by)
+    half: Any = (there.last - there.first) / 2
+    share: Any = ibis.least(1.0, MOST / there.requests)
+    return there.filter((there.start - there.first - half).abs() <= half * share)
 
 
 def _rows(table: Table) -> list[dict[str, Any]]:

@@ -115,6 +115,19 @@ def test_one_after_the_other_meets_none() -> None:
     assert {one.others for one in found.values()} == {0.0}
 
 
+def test_of_very_many_the_middle_is_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
+    # Twice as many under way in the last tenth as in the middle.
+    starts = np.arange(20_000) * MS
+    took = np.where(starts < 18_000 * MS, 5, 10) * MS
+    columns = {"span": ["a", "b"] * 10_000, "start_ns": T + starts, "duration_ns": took}
+    whole = of(**columns)[1, "a"]
+    monkeypatch.setattr("tare.samples.conduct.MOST", 1_000)
+    middle = of(**columns)[1, "a"]
+    assert whole.others == pytest.approx(2.2, abs=0.01)
+    assert middle.others == pytest.approx(2, abs=0.01)
+    assert middle.arrivals == pytest.approx(500, rel=0.001)
+
+
 Row = tuple[str, str, str | None, str]
 
 
