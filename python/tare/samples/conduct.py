@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 PARTS = 20
 MOST = 50_000
-"""Requests of a run and span of which it is looked who meets whom: they have to be sorted."""
+"""Requests of a run and span whose lag and company are looked at: they have to be sorted."""
 LEAST = 100
 """Requests that a rate is told of."""
 
@@ -86,9 +86,11 @@ def _offered(samples: Table) -> Iterator[tuple[Group, float, float]]:
     ratios: dict[Group, list[float]] = {}
     for row in _rows(parts.filter(parts.due > 0)):
         ratios.setdefault((row["run"], row["span"]), []).append(row["sent"] / row["due"])
-    delay: Any = there.sent - there.due
-    middles = there.group_by(by).aggregate(
-        delay=delay.median(), response=(delay + there.took).median()
+    # An exact median holds all that it is of.
+    some = _in_the_middle(timed.mutate(start=timed.sent)).semi_join(late, by)
+    delay: Any = some.sent - some.due
+    middles = some.group_by(by).aggregate(
+        delay=delay.median(), response=(delay + some.took).median()
     )
     for row in _rows(middles):
         group = row["run"], row["span"]
