@@ -33,9 +33,13 @@ class Nginx:
         return f"http://127.0.0.1:{self.ports[server]}/"
 
     def worker(self) -> int:
-        """The process that answers requests."""
+        """The process that answers requests; nginx listens before it has made it."""
         children = Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children")
-        return int(children.read_text())
+        until = time.monotonic() + 20
+        while not (found := children.read_text()):
+            assert time.monotonic() < until
+            time.sleep(0.01)
+        return int(found)
 
     def logged(self) -> tuple[int, int]:
         """Requests in the access logs, once nginx has stopped by itself."""

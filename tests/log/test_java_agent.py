@@ -189,7 +189,7 @@ def test_the_codec_is_that_of_the_options(
 ) -> None:
     woven(java, acme, tmp_path, f"include=com.acme.*#called,codec={codec}", 1500)
     rows = dump(tmp_path / "events.log")
-    assert (((tmp_path / "events.log").stat().st_size / len(rows)) < 5) is is_small
+    assert (((tmp_path / "events.log").stat().st_size / len(rows)) < 3) is is_small
 
 
 @pytest.mark.parametrize(

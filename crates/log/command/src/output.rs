@@ -107,7 +107,7 @@ impl Output {
         loop {
             match self.file.write(block) {
                 Ok(length) if length == block.len() => return Ok(()),
-                Ok(_) => return Err(io::ErrorKind::StorageFull.into()),
+                Ok(_) => return Err(io::Error::from_raw_os_error(libc::ENOSPC)),
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) => return Err(error),
             }
