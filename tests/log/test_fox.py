@@ -4,6 +4,7 @@ the start and back, and the start has noted it meanwhile."""
 
 import json
 import os
+import shlex
 import shutil
 import signal
 import socket
@@ -17,8 +18,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
-from tests.log.conftest import TARE_LOG, events
+from tests.log.conftest import TARE_LOG, dump, events
 from tests.log.test_kills import wait_for
+from tests.log.test_recover import segment_of
 
 # A million round trips, one after the other as they have to be where none is to be lost, take
 # minutes: the kernel keeps a few hundred datagrams.
@@ -259,3 +261,75 @@ def test_a_delay_between_two_hosts_is_seen(hosts: list[list[str]], tmp_path: Pat
     assert np.median(trips) < 3 * DELAY_MS * 1_000_000
     answered = of(events(tmp_path / "start.log"), "out answered")
     assert sorted(answered["payload"].to_pylist()) == asked
+
+
+def test_programs_of_one_address_share_it(tmp_path: Path) -> None:
+    """As workers of one server do: while one of them runs, questions are answered."""
+    port = free_port()
+    file = rules(tmp_path, f"127.0.0.1:{port}")
+    file.write_text(file.read_text().replace("'out'", "'out|other'"))
+    both = f"{SCRIPT}\nChannel('other').log(1)"
+    workers = [[sys.executable, "-c", both, "out", str(count), "0.1"] for count in (1, 600)]
+    shell = " & ".join(shlex.join(worker) for worker in workers)
+    shell = f"trap 'kill $(jobs -p)' TERM; {shell} & wait"
+    answering = subprocess.Popen(
+        collect(tmp_path, "start", file, "bash", "-c", shell),
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        wait_for((start := tmp_path / "start.log").exists)
+        wait_for(lambda: b'"finished"' in start.read_bytes())
+        done = subprocess.run(
+            collect(tmp_path, "end", file, sys.executable, "-c", SCRIPT, "in", 100, 0.005),
+            check=True,
+            capture_output=True,
+            text=True,
+        )
+    finally:
+        answering.send_signal(signal.SIGTERM)
+        _, said = answering.communicate(timeout=20)
+    assert json.loads(done.stderr)["lost"] == 0
+    assert len(said.splitlines()) == 1, said
+    answered = [row for row in dump(start) if row.channel.endswith("answered")]
+    assert len(answered) == 100
+
+
+def test_what_is_recovered_answers_nobody(tmp_path: Path) -> None:
+    """Though the memory says that questions come to an address of this host."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as other:
+        other.bind(("127.0.0.1", 0))
+        file = rules(tmp_path, f"127.0.0.1:{other.getsockname()[1]}")
+        door = tmp_path / "socket"
+        command = [TARE_LOG, "collect", "--socket", str(door), "--rules", str(file)]
+        collector = subprocess.Popen(
+            [*command, "--out", str(tmp_path / "first.log")], stderr=subprocess.DEVNULL
+        )
+        wait_for(door.exists)
+        program = subprocess.Popen(
+            [sys.executable, "-c", SCRIPT, "out", "1000", "0.01"],
+            env=os.environ | {"TARE_LOG": str(door)},
+        )
+        try:
+            wait_for((first := tmp_path / "first.log").exists)
+            wait_for(lambda: b"out answered" in first.read_bytes())
+            collector.kill()
+            collector.wait()
+            again = [TARE_LOG, "recover", str(segment_of(program.pid)), "--out"]
+            done = subprocess.run(
+                [*again, tmp_path / "left.log"], check=True, capture_output=True, text=True
+            )
+        finally:
+            program.kill()
+            program.wait()
+            collector.kill()
+            collector.wait()
+    assert done.stderr == ""
+
+
+def test_what_got_no_answer_is_not_said_to_be_lost_to_full_rings(tmp_path: Path) -> None:
+    file = rules(tmp_path, f"127.0.0.1:{free_port()}", "timeout = '100ms'")
+    command = collect(tmp_path, "end", file, sys.executable, "-c", SCRIPT, "in", 3, 0)
+    command.remove("--json")
+    done = subprocess.run(command, check=True, capture_output=True, text=True)
+    assert done.stderr == "tare-log: 3 round trips got no answer in time\n"

@@ -128,6 +128,23 @@ def test_nothing_has_to_be_waited_for(compiled: Compiled, tmp_path: Path) -> Non
     assert (totals["events"], totals["deferred"], totals["lost"]) == (49, 0, 0)
 
 
+def test_signals_do_not_keep_the_file_from_a_program(compiled: Compiled, tmp_path: Path) -> None:
+    """A timer interrupts while the program waits for the collector's answer."""
+    rules, count = tmp_path / "rules", 2_000
+    rules.write_text("[[rule]]\nchannel = 'outside'\nhandler = 'id'\n")
+    for turn in range(10):
+        file = tmp_path / f"{turn}.log"
+        command = [TARE_LOG, "run", "--rules", str(rules), "--out", str(file), "--json", "--"]
+        done = subprocess.run(
+            [*command, str(compiled("interrupted")), str(count)],
+            check=True,
+            capture_output=True,
+            text=True,
+        )
+        assert json.loads(done.stderr)["deferred"] == 0
+        assert len([row for row in dump(file) if row.channel == "outside"]) == count
+
+
 def test_another_collector_with_another_file(compiled: Compiled, tmp_path: Path) -> None:
     first, second, socket = tmp_path / "first", tmp_path / "second", tmp_path / "socket"
     with collector(socket, first) as collecting:

@@ -66,6 +66,21 @@ def test_children_of_a_fork(compiled: Compiled, tmp_path: Path) -> None:
     assert totals["programs"] == 3
 
 
+def test_a_program_that_closes_all_finds_its_own_files_untouched(
+    compiled: Compiled, tmp_path: Path
+) -> None:
+    """Also where they have got the number that the segment had."""
+    own, count = tmp_path / "own", 100
+    rows, _, totals = logged(compiled, tmp_path, "closing", own, count)
+    assert own.stat().st_blocks == 0
+    # The thread has found no ring; the child has made a segment of its own.
+    expected = [
+        str(number) for part in (0, 2, 2) for number in range(part * count, (part + 1) * count)
+    ]
+    assert sorted(payloads(rows, "closing")) == sorted(expected)
+    assert (totals["programs"], totals["unserved"]) == (2, count)
+
+
 def test_a_signal_handler_interrupts_its_own_thread(compiled: Compiled, tmp_path: Path) -> None:
     events = 300_000
     rows, out, _ = logged(compiled, tmp_path, "interrupted", events)

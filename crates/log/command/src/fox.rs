@@ -6,10 +6,10 @@ use crate::timer::Timer;
 use std::io;
 use std::net::{Ipv4Addr, SocketAddrV4, UdpSocket};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
-use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 use tare_clock::Source;
@@ -17,7 +17,6 @@ use tare_command::say;
 use tare_log_segment::probe::{ANSWERS, BYTES, Probe};
 use tare_log_segment::record::{number_tag, short_tag};
 use tare_log_segment::{ChannelId, Configuration, Handler, Identity, Process};
-use tare_shm::syscall;
 
 /// How often a thread looks whether it is to end.
 const PATIENCE: Duration = Duration::from_millis(50);
@@ -143,13 +142,13 @@ impl Fox {
             let socket = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0))?;
             // Nothing goes to, or is taken from, anybody else.
             socket.connect(address)?;
-            socket
+            Arc::new(socket)
         } else {
-            UdpSocket::bind(address)?
+            bound(address)?
         };
         socket.set_read_timeout(Some(PATIENCE))?;
         let (sender, seen) = sync_channel(WAITING);
-        let (socket, is_over) = (Arc::new(socket), Arc::new(AtomicBool::new(false)));
+        let is_over = Arc::new(AtomicBool::new(false));
         let (own, until) = (socket.clone(), is_over.clone());
         let most = timeout(configuration);
         let thread = thread::Builder::new().name("fox".to_owned()).spawn(move || {
@@ -163,8 +162,7 @@ impl Fox {
     }
 
     fn identity(&self) -> Option<Identity> {
-        let status = syscall::fstat(self.socket.as_raw_fd()).ok()?;
-        Some(Identity { device: status.st_dev, inode: status.st_ino })
+        Identity::of(self.socket.as_raw_fd()).ok()
     }
 }
 
@@ -175,6 +173,21 @@ impl Drop for Fox {
             let _ = thread.join();
         }
     }
+}
+
+/// The socket of a start. Programs and channels of one collector that have one address share it:
+/// one of them takes each question, and whoever ends leaves it to the others.
+fn bound(address: SocketAddrV4) -> io::Result<Arc<UdpSocket>> {
+    static BOUND: Mutex<Vec<(SocketAddrV4, Weak<UdpSocket>)>> = Mutex::new(Vec::new());
+    let mut bound = BOUND.lock().unwrap_or_else(PoisonError::into_inner);
+    bound.retain(|(_, socket)| socket.strong_count() > 0);
+    let known = bound.iter().find(|(of, _)| *of == address);
+    if let Some(socket) = known.and_then(|(_, socket)| socket.upgrade()) {
+        return Ok(socket);
+    }
+    let socket = Arc::new(UdpSocket::bind(address)?);
+    bound.push((address, Arc::downgrade(&socket)));
+    Ok(socket)
 }
 
 /// At the start: what was asked goes back at once, and is noted with the time of here.

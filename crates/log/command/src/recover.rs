@@ -177,6 +177,7 @@ fn segment(path: &Path, source: &File, output: &mut Output) -> Result<Found, Fai
         Obstacle::Refused(refusal) => refused(&format!("{refusal:?}")),
         Obstacle::Served(_) => refused("it is in use"),
     })?;
+    target.silence();
     write(&mut target, output, pid != 0).or_failed("what is left was not written")?;
     let totals = target.totals();
     Ok(Found { programs: 1, events: totals.events, lost: totals.lost, damaged: 0 })

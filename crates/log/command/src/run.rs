@@ -104,12 +104,16 @@ fn end(collector: &mut Collector, json: bool) -> Result<(), Failure> {
         eprintln!("{told}");
         return Ok(());
     }
-    if totals.lost + totals.unserved > 0 {
+    let overrun = totals.lost - totals.unanswered;
+    if overrun + totals.unserved > 0 {
         say(format_args!(
             "{} events collected; {} were lost to full rings (TARE_LOG_RING makes them larger), \
              {} to too many threads",
-            totals.events, totals.lost, totals.unserved
+            totals.events, overrun, totals.unserved
         ));
+    }
+    if totals.unanswered > 0 {
+        say(format_args!("{} round trips got no answer in time", totals.unanswered));
     }
     if totals.deferred > 0 {
         say(format_args!(

@@ -55,6 +55,7 @@ pub struct Target {
     ruling: Ruling,
     counters: Counters,
     foxes: Foxes,
+    is_silent: bool,
     ended: Option<Instant>,
     /// Without what the program writes and counts itself.
     totals: Totals,
@@ -107,6 +108,7 @@ impl Target {
             ruling: Ruling::new(program::names(pid, segment.header().owner_pid)),
             counters: Counters::default(),
             foxes: Foxes::default(),
+            is_silent: false,
             ended: None,
             totals: Totals::default(),
             written_before: sum(process, |channel| &channel.written),
@@ -125,6 +127,11 @@ impl Target {
     /// Whether its machine has no tick counter to rely on.
     pub fn has_fallen_back(&self) -> bool {
         self.timer.source == Source::Fallback
+    }
+
+    /// It has left its memory alone: nothing is asked or answered for it.
+    pub fn silence(&mut self) {
+        self.is_silent = true;
     }
 
     /// Whether this is its segment.
@@ -233,7 +240,9 @@ impl Target {
         }
         for (id, configuration) in known {
             self.counters.learn(id, configuration);
-            self.foxes.learn(process(&self.segment), id, configuration, self.timer);
+            if !self.is_silent {
+                self.foxes.learn(process(&self.segment), id, configuration, self.timer);
+            }
             self.known.insert(id, configuration);
         }
         let asked = self.known.iter().filter_map(|(id, of)| Some((*id, of.codec?)));

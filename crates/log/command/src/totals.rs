@@ -5,6 +5,8 @@
 pub struct Totals {
     pub events: u64,
     pub lost: u64,
+    /// Of those, questions of round trips that got no answer in time.
+    pub unanswered: u64,
     pub unserved: u64,
     /// Events that were to be written by the program itself, and came through the ring.
     pub deferred: u64,
@@ -15,6 +17,7 @@ impl Totals {
         Self {
             events: self.events + other.events,
             lost: self.lost + other.lost,
+            unanswered: self.unanswered + other.unanswered,
             unserved: self.unserved + other.unserved,
             deferred: self.deferred + other.deferred,
         }

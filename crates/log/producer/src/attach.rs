@@ -4,8 +4,9 @@ use crate::{clock, handover, settings};
 use core::ffi::c_int;
 use core::ptr;
 use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
-use core::sync::atomic::{AtomicI32, AtomicPtr};
+use core::sync::atomic::{AtomicI32, AtomicPtr, AtomicU64};
 use tare_clock::Snapshot;
+use tare_log_segment::Identity;
 use tare_log_segment::layout::{self, KIND, MOST_RINGS, Process, RingHead, VERSION, state};
 use tare_shm::{Access, Refusal, Segment, syscall};
 
@@ -13,6 +14,8 @@ use tare_shm::{Access, Refusal, Segment, syscall};
 /// attaches itself; whether they are one's own, the region says.
 static PROCESS: AtomicPtr<Process> = AtomicPtr::new(ptr::null_mut());
 static DESCRIPTOR: AtomicI32 = AtomicI32::new(-1);
+/// Which file that is: inode and device.
+static FILE: [AtomicU64; 2] = [const { AtomicU64::new(0) }; 2];
 pub static RINGS: [AtomicPtr<RingHead>; MOST_RINGS] =
     [const { AtomicPtr::new(ptr::null_mut()) }; MOST_RINGS];
 
@@ -35,8 +38,11 @@ pub fn attached_or_forked() -> Option<(&'static Region, &'static Process)> {
     if is_forked { attach() } else { None }
 }
 
-pub fn descriptor() -> c_int {
-    DESCRIPTOR.load(Relaxed)
+/// The segment's. A program may have closed it, and something of its own is there now.
+pub fn descriptor() -> Option<c_int> {
+    let fd = DESCRIPTOR.load(Relaxed);
+    let [inode, device] = FILE.each_ref().map(|half| half.load(Relaxed));
+    (Identity::of(fd) == Ok(Identity { device, inode })).then_some(fd)
 }
 
 /// Makes the segment, if this process has none; `None` where that fails, once and for all.
@@ -93,6 +99,9 @@ fn make() -> Result<(), Refusal> {
     process.state.store(state::RUNNING, Release);
     leave_parents(process);
     PROCESS.store(ptr::from_ref(process).cast_mut(), Relaxed);
+    let Identity { device, inode } = Identity::of(fd)?;
+    FILE[0].store(inode, Relaxed);
+    FILE[1].store(device, Relaxed);
     DESCRIPTOR.store(fd, Relaxed);
     if let Some(path) = settings::socket() {
         handover::offer(&path, fd);
@@ -165,7 +174,9 @@ fn leave_parents(process: &Process) {
     }
     let parents = ptr::from_ref(parents).addr();
     unmap(parents, size_of::<Process>());
-    syscall::close(descriptor());
+    if let Some(descriptor) = descriptor() {
+        syscall::close(descriptor);
+    }
 }
 
 fn unmap(address: usize, size: usize) {
@@ -191,7 +202,7 @@ pub fn ring(process: &Process, place: usize) -> Option<&'static RingHead> {
     let size = layout::ring_size(ring_words);
     let offset = layout::ring_at(place, ring_words);
     let fill = tare_shm::Fill::Now;
-    let part = Segment::part(descriptor(), offset, size, Access::ReadWrite, fill).ok()?;
+    let part = Segment::part(descriptor()?, offset, size, Access::ReadWrite, fill).ok()?;
     // SAFETY: atomics only.
     let ring: &RingHead = unsafe { part.at(0) }?;
     RINGS[place].store(ptr::from_ref(ring).cast_mut(), Release);

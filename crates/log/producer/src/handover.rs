@@ -124,19 +124,20 @@ fn ask(socket: c_int, what: Identity) -> Result<(), Errno> {
 /// Until the collector answers.
 fn wait(socket: c_int) -> Result<(), Errno> {
     let mut poll = libc::pollfd { fd: socket, events: libc::POLLIN, revents: 0 };
-    let timeout = libc::timespec { tv_sec: 0, tv_nsec: PATIENCE_MS as i64 * 1_000_000 };
-    // SAFETY: both live as long as the call.
-    unsafe {
-        let arguments =
-            [(&raw mut poll).addr(), 1, (&raw const timeout).addr(), 0, size_of::<u64>(), 0];
-        syscall::call(libc::SYS_ppoll, arguments)
+    let mut left = libc::timespec { tv_sec: 0, tv_nsec: PATIENCE_MS as i64 * 1_000_000 };
+    loop {
+        let arguments = [(&raw mut poll).addr(), 1, (&raw mut left).addr(), 0, size_of::<u64>(), 0];
+        // SAFETY: both live as long as the call, which writes what is left of the time.
+        match unsafe { syscall::call(libc::SYS_ppoll, arguments) } {
+            Err(Errno(libc::EINTR)) => {}
+            done => return done.map(drop),
+        }
     }
-    .map(drop)
 }
 
 /// Whether a collector has the segment.
 pub fn is_served() -> bool {
-    matches!(service::server(descriptor()), Ok(Some(_)))
+    descriptor().is_some_and(|fd| matches!(service::server(fd), Ok(Some(_))))
 }
 
 /// Wakes the collector, if it sleeps.

@@ -3,8 +3,10 @@
 //! sockets that ask.
 
 use crate::layout::{Channel, Process};
+use core::ffi::c_int;
 use core::sync::atomic::Ordering::{Acquire, Relaxed, Release, SeqCst};
 use core::sync::atomic::fence;
+use tare_shm::syscall::{self, Errno};
 
 /// A file as `fstat` knows it, whatever its descriptor is in a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -14,6 +16,10 @@ pub struct Identity {
 }
 
 impl Identity {
+    pub fn of(fd: c_int) -> Result<Self, Errno> {
+        syscall::fstat(fd).map(|status| Self { device: status.st_dev, inode: status.st_ino })
+    }
+
     /// How a program asks the collector for a descriptor.
     pub fn bytes(self) -> [u8; 16] {
         (u128::from(self.device) << 64 | u128::from(self.inode)).to_le_bytes()

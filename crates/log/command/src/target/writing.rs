@@ -114,8 +114,9 @@ impl Target {
         let unanswered: Vec<_> = unanswered.filter(|(_, count)| *count > 0).collect();
         let lost_by_channel: BTreeMap<_, _> =
             of_channels.filter(|(_, lost)| *lost > 0).chain(unanswered.iter().copied()).collect();
-        self.totals.lost += unanswered.iter().map(|(_, count)| count).sum::<u64>();
-        let Totals { events, lost, unserved, deferred } = self.totals();
+        self.totals.unanswered = unanswered.iter().map(|(_, count)| count).sum();
+        self.totals.lost += self.totals.unanswered;
+        let Totals { events, lost, unserved, deferred, .. } = self.totals();
         let end = End { how, events, lost, unserved, deferred, lost_by_channel };
         let text = serde_json::to_vec(&end).unwrap_or_default();
         output.note(Kind::End, self.number, &text)
