@@ -279,6 +279,7 @@ def test_programs_of_one_address_share_it(tmp_path: Path) -> None:
     )
     try:
         wait_for((start := tmp_path / "start.log").exists)
+        wait_for(lambda: start.read_bytes().count(b'"out answered"') == 2)
         wait_for(lambda: b'"finished"' in start.read_bytes())
         done = subprocess.run(
             collect(tmp_path, "end", file, sys.executable, "-c", SCRIPT, "in", 100, 0.005),

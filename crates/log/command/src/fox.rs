@@ -98,6 +98,12 @@ impl Foxes {
         read.filter(|(_, count)| *count > 0).collect()
     }
 
+    /// Nobody asks or answers here any more; what has come is still to be read.
+    pub fn end(&mut self) {
+        self.0.iter().for_each(|fox| fox.is_over.store(true, Relaxed));
+        self.0.iter_mut().for_each(Fox::end);
+    }
+
     /// How long answers to what was asked may still come; `None` where there are all.
     pub fn patience(&self, process: &Process) -> Option<Duration> {
         let open = self.0.iter().filter(|fox| unanswered(process, fox.id) > 0);
@@ -161,6 +167,13 @@ impl Fox {
         Ok(Self { id, configuration, socket, seen, is_over, thread: Some(thread) })
     }
 
+    fn end(&mut self) {
+        self.is_over.store(true, Relaxed);
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+
     fn identity(&self) -> Option<Identity> {
         Identity::of(self.socket.as_raw_fd()).ok()
     }
@@ -168,10 +181,7 @@ impl Fox {
 
 impl Drop for Fox {
     fn drop(&mut self) {
-        self.is_over.store(true, Relaxed);
-        if let Some(thread) = self.thread.take() {
-            let _ = thread.join();
-        }
+        self.end();
     }
 }
 

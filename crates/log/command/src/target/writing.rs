@@ -96,6 +96,8 @@ impl Target {
     ) -> io::Result<()> {
         // Of one that goes on, events come no longer into this file.
         self.process().withdraw();
+        self.foxes.end();
+        self.count(output, press)?;
         self.last_losses(output, press)?;
         if how != Some(How::Left) {
             let mut words = Vec::new();
