@@ -21,7 +21,8 @@ def run(quick: bool) -> bool:
         experiment = moobench.measure(folder, loops, quick=quick)
     about = (
         f"Calls: {turns} bursts of {calls_in_bursts.BURST:,} events in random order, the collector"
-        f" on the other CPU. Sustained: {sustained.EVENTS:,} events in one go."
+        f" on the other CPU. Sustained: {sustained.EVENTS:,} events in one go;"
+        " workers that compress share the collector's CPU, since there is no third."
         f" {moobench.about(loops)}"
     )
     met = publish(
