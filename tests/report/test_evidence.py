@@ -13,8 +13,9 @@ from tests.report.synthetic import Synthetic
 
 from tare.report import MARKDOWN, power, write
 from tare.report.distances import TOLD
+from tare.report.markdown import cell
 from tare.report.result import read
-from tare.report.words import interval, metric, percent, typeset
+from tare.report.words import interval, metric, p_value, percent, typeset
 from tare.samples import controls
 from tare.stats.power import detectable
 from tare.verdict.judgement import Control
@@ -126,10 +127,13 @@ def test_every_number_of_a_verdict_is_there(usual: tuple[Path, str, Page]) -> No
     for one in comparisons:
         if one["role"] == "primary":
             shape = one["shape"]
-            p = one["p"], one["p_adjusted"], *(shape[k] for k in ("ks_p", "ad_p", "p_adjusted"))
+            p = (
+                *(one[k] for k in ("p", "p_adjusted", "p_equivalent")),
+                *(shape[k] for k in ("ks_p", "ad_p", "p_adjusted")),
+            )
             cells = found[f"{one['condition']}, {one['span']}"]
             assert cells[0] == cells[3] == "3.0 %"
-            assert cells[4:9] == [f"{number:.3f}" for number in p]
+            assert cells[4:10] == [cell(p_value(number)) for number in p]
 
 
 def test_the_warm_up_is_seen_and_its_other_cuts_are_told(usual: tuple[Path, str, Page]) -> None:

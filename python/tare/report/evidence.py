@@ -65,6 +65,7 @@ NUMBER_COLUMNS = (
     "threshold",
     "p",
     "p by Holm",
+    "p of equivalence",
     "KS p",
     "AD p",
     "AD p by Holm",
@@ -79,11 +80,12 @@ def numbers(result: Result) -> Section:
         name="Numbers to disagree with",
         heading="What each verdict rests on",
         how="The threshold is the largest of the budget, the detection limit that calibration"
-        " measured and the step of the clock; p is by sign flips of the block differences, KS and"
-        " AD p by relabelling whole runs within blocks, Holm's over all comparisons that decide,"
-        " from outer spans to inner ones. Cliff's delta and A say how often a run of the condition"
-        " is above one of the baseline; Hodges and Lehmann's shift is a median of differences,"
-        " which no single run can move far.",
+        " measured and the step of the clock; p is by sign flips of the block differences, that"
+        " of equivalence by two one-sided tests against the threshold, KS and AD p by relabelling"
+        " whole runs within blocks, Holm's over all comparisons that decide, from outer spans to"
+        " inner ones. Cliff's delta and A say how often a run of the condition is above one of the"
+        " baseline; Hodges and Lehmann's shift is a median of differences, which no single run can"
+        " move far.",
         tables=[
             Table("Numbers behind the verdicts", NUMBER_COLUMNS, list(_numbers(result))),
             *effect_sizes.tables(result),
@@ -105,6 +107,7 @@ def _numbers(result: Result) -> Iterator[Sequence[str]]:
             percent(result.threshold(one), signed=False),
             p_value(one.get("p")),
             p_value(one.get("p_adjusted")),
+            p_value(one.get("p_equivalent")),
             *(
                 p_value(None if shape is None else getattr(shape, name))
                 for name in ("ks_p", "ad_p", "p_adjusted")

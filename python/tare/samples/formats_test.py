@@ -245,6 +245,7 @@ def test_a_stream_cut_short_keeps_its_whole_batches(tmp_path: Path) -> None:
         ("a.csv", "a,b\n1,2\n", "no column of response times among a, b"),
         ("a.csv", "start_time,response_time\n", "no request could be read"),
         ("a.csv", "start_time,response_time\nx,y\n", "no request could be read from 1 row"),
+        ("a.csv", f"start_time,response_time\n5,{T}\n", "from 1 row: their durations are above a"),
         ("a.jtl", "timeStamp,label\n1,2\n", "no column elapsed"),
         ("a.arrow", "nothing", "not an Arrow stream or file"),
         ("a.parquet", "nothing", "not a Parquet file"),

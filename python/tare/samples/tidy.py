@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from tare.errors import InputError
 from tare.samples.engine import count_rows, first_line, latency
-from tare.samples.usable import lost_share, usable
+from tare.samples.usable import LONGEST, lost_share, usable
 
 if TYPE_CHECKING:
     from ibis.backends.duckdb import Backend
@@ -75,7 +75,9 @@ def tidy(backend: Backend, source: Source, name: str) -> Requests:
     table = raw.filter(good).drop([one for one in ("unanswered",) if one in raw.columns])
     rows = count_rows(table)
     if rows == 0:
-        raise InputError(f"{name}: no request could be read from {_rows(unreadable)}")
+        long = count_rows(bad.filter(bad.duration_ns > LONGEST))
+        hint = ": their durations are above a day; check columns and unit" if long else ""
+        raise InputError(f"{name}: no request could be read from {_rows(unreadable)}{hint}")
     stepped = None
     if timed:
         disorder, stepped = _disorder(table)

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from ibis.expr.types import Table
 
-# Times in ns that are no times; between these, sums and differences stay within 64 bits.
-LONGEST = 2**60
+# A day in ns: what is longer is a time of day, or in another unit.
+LONGEST = 86_400 * 10**9
+# A time in ns that is none; before it, sums and differences stay within 64 bits.
 LATEST = 2**62
 
 

@@ -57,7 +57,6 @@ class Evidence(Measured):
     """Fewest runs a condition for any verdict."""
     comparisons: int
     """How many primary comparisons share the error rate."""
-    p_equivalent: float | None = None
     p_t: float | None = None
     """Of the t test that the interval belongs to."""
     unmeasurable: bool = False

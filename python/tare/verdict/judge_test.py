@@ -283,7 +283,7 @@ def test_the_json_form() -> None:
     first = form["comparisons"][0]
     named = "baseline condition span metric verdict effect interval p p_adjusted runs mde"
     more = "runs_needed reason environment role budget threshold shape effect_sizes warm_up_cuts"
-    assert set(first) == {*named.split(), *more.split()}
+    assert set(first) == {"p_equivalent", *named.split(), *more.split()}
     assert set(first["effect"]) == {"relative", "absolute_ns"}
     assert first["interval"] == {"low": None, "high": None, "level": 0.95}
     assert first["runs"] == {"baseline": 1, "condition": 1}

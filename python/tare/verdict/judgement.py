@@ -20,7 +20,8 @@ class Measured:
     """One condition against the baseline in one metric of one span, in numbers.
 
     `relative`, `low`, `high` and `mde` are fractions of the baseline; `low` and `high` bound the
-    effect with 95 % confidence. `runs_needed` is how many runs a condition an answer takes in all.
+    effect with 95 % confidence. `p_equivalent` is the p of the tests that put the effect inside
+    the threshold. `runs_needed` is how many runs a condition an answer takes in all.
     `threshold` is the smallest difference that can be judged: the budget, or more where these
     runs cannot see as little. What does not exist is None.
     """
@@ -40,6 +41,7 @@ class Measured:
     high: float | None = None
     p: float | None = None
     p_adjusted: float | None = None
+    p_equivalent: float | None = None
     mde: float | None = None
     runs_needed: int | None = None
     threshold: float = 0.0
@@ -168,6 +170,7 @@ class Comparison(Measured):
             "interval": {"low": _number(self.low), "high": _number(self.high), "level": LEVEL},
             "p": _number(self.p),
             "p_adjusted": _number(self.p_adjusted),
+            "p_equivalent": _number(self.p_equivalent),
             "runs": {"baseline": self.runs_baseline, "condition": self.runs_condition},
             "mde": _number(self.mde),
             "runs_needed": self.runs_needed,
