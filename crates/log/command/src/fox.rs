@@ -68,7 +68,10 @@ impl Foxes {
                     lent = fox.identity().filter(|_| is.handler == Handler::FoxEnd);
                     self.0.push(fox);
                 }
-                Err(error) => say(format_args!("{}: {error}", address(is))),
+                Err(error) => say(format_args!(
+                    "address {} of a fox-start or fox-end: {error}; round trips with it get no answer",
+                    address(is)
+                )),
             }
         }
         process.channels[usize::from(id)].lend(lent);

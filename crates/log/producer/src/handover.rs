@@ -53,12 +53,7 @@ fn connect(socket: c_int, path: &[u8; PATH]) -> Result<(), Errno> {
     for (place, byte) in address.sun_path.iter_mut().zip(path) {
         *place = *byte as _;
     }
-    // A name in no folder begins with @, as tools write it, and has no end.
-    let abstract_name = path[0] == b'@';
-    if abstract_name {
-        address.sun_path[0] = 0;
-    }
-    let size = offset_of!(libc::sockaddr_un, sun_path) + length + usize::from(!abstract_name);
+    let size = offset_of!(libc::sockaddr_un, sun_path) + length + 1;
     // SAFETY: the address lives as long as the call.
     unsafe {
         let arguments = [socket as usize, (&raw const address).addr(), size, 0, 0, 0];
