@@ -3,6 +3,7 @@
 
 import os
 import shutil
+import socket
 import subprocess
 import time
 from collections.abc import Callable
@@ -44,3 +45,28 @@ def test_a_stranger_of_another_user_is_refused(program: Path, tmp_path: Path) ->
         _, said = collector.communicate(timeout=20)
     assert "of user 65534 is refused" in said
     assert dump(file) == []
+
+
+@pytest.mark.parametrize(("by", "is_opened"), [("program", False), ("rule", True)])
+def test_sockets_of_root_are_for_rules_alone(
+    compiled: Callable[[str], Path], readable: Path, tmp_path: Path, by: str, is_opened: bool
+) -> None:
+    """A port that is taken says whether the collector has tried to have it."""
+    program = shutil.copy(compiled("starting"), readable)
+    file, rules = tmp_path / "events.log", tmp_path / "rules"
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as taken:
+        taken.bind(("127.0.0.1", 0))
+        port = taken.getsockname()[1]
+        if by == "rule":
+            rules.write_text(f"[[rule]]\nhandler = 'fox-start'\naddress = '127.0.0.1:{port}'\n")
+        else:
+            rules.write_text("[[rule]]\npolicy = 'wait'\n")
+        command = [TARE_LOG, "run", "--rules", str(rules), "--out", str(file), "--"]
+        done = subprocess.run(
+            [*command, *AS_ANOTHER, str(program), str(port)],
+            check=True,
+            capture_output=True,
+            text=True,
+        )
+    assert ("Address already in use" in done.stderr) == is_opened
+    assert [row.payload for row in dump(file)] == ["1"]

@@ -60,7 +60,7 @@ impl Foxes {
             return;
         }
         // Before the address is used again.
-        self.0.retain(|fox| fox.id != id);
+        self.forget(process, id);
         let mut lent = None;
         if matches!(is.handler, Handler::FoxStart | Handler::FoxEnd) {
             match Fox::start(id, is, timer) {
@@ -75,6 +75,12 @@ impl Foxes {
             }
         }
         process.channels[usize::from(id)].lend(lent);
+    }
+
+    /// Nothing is asked or answered for the channel.
+    pub fn forget(&mut self, process: &Process, id: ChannelId) {
+        self.0.retain(|fox| fox.id != id);
+        process.channels[usize::from(id)].lend(None);
     }
 
     /// The socket that a program asks for.

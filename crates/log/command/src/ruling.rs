@@ -6,7 +6,7 @@ use crate::rules::Rules;
 use std::collections::HashMap;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use tare_log_segment::layout::{Process, RULINGS, RingHead, rules};
-use tare_log_segment::{ChannelId, Wish};
+use tare_log_segment::{ChannelId, Configuration, Wish};
 
 /// What was carried into one program.
 pub struct Ruling {
@@ -70,6 +70,11 @@ impl Ruling {
         }
         process.ruled_changes.store(changes, Release);
         is_changed
+    }
+
+    /// Whether a rule asks for just this, whatever the program has made of its segment.
+    pub fn asks_for(&self, is: &Configuration) -> bool {
+        self.places.iter().any(|wish| wish.handler == Some((is.handler, is.a, is.b)))
     }
 
     /// Writes what the rules ask for into places that none of them needs as they are.

@@ -56,6 +56,8 @@ pub struct Target {
     counters: Counters,
     foxes: Foxes,
     is_silent: bool,
+    /// Whether it is a program of this user.
+    is_own: bool,
     ended: Option<Instant>,
     /// Without what the program writes and counts itself.
     totals: Totals,
@@ -109,6 +111,7 @@ impl Target {
             counters: Counters::default(),
             foxes: Foxes::default(),
             is_silent: false,
+            is_own: syscall::fstat(raw).is_ok_and(|status| status.st_uid == program::user()),
             ended: None,
             totals: Totals::default(),
             written_before: sum(process, |channel| &channel.written),
@@ -240,8 +243,11 @@ impl Target {
         }
         for (id, configuration) in known {
             self.counters.learn(id, configuration);
-            if !self.is_silent {
+            // Root opens no sockets because a program of somebody else says so.
+            if !self.is_silent && (self.is_own || self.ruling.asks_for(&configuration)) {
                 self.foxes.learn(process(&self.segment), id, configuration, self.timer);
+            } else {
+                self.foxes.forget(process(&self.segment), id);
             }
             self.known.insert(id, configuration);
         }
