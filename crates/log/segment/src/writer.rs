@@ -215,8 +215,8 @@ impl Writer {
         self.head.get() + free.min(self.capacity() / 8)
     }
 
-    /// Loses a sixteenth of the ring, the oldest records, in the collector's place; `false`
-    /// where there are none.
+    /// Loses a sixteenth of the ring, the oldest records, in the collector's place, unless it
+    /// was faster and has taken all; `false` where there is no room then either.
     pub fn overwrite(&self) -> bool {
         self.ring().is_some_and(|ring| self.within(|| self.lose_oldest(ring)))
     }
@@ -224,8 +224,9 @@ impl Writer {
     fn lose_oldest(&self, ring: &RingHead) -> bool {
         let from = ring.indices.tail();
         let (mut at, mut lost, mut times, mut thread) = (from, 0, None, None);
+        let head = self.head.get();
         while at.wrapping_sub(from) < self.capacity() / 16
-            && self.head.get().wrapping_sub(at) <= self.capacity()
+            && (1..=self.capacity()).contains(&head.wrapping_sub(at))
             && let Some(words) = record::words(self.word(at + 1))
         {
             let ticks = self.word(at);
@@ -238,7 +239,7 @@ impl Writer {
             at += words as u64;
         }
         if at == from {
-            return false;
+            return head == from;
         }
         // Where the collector was faster, there is room as well.
         if ring.indices.free(from, at).is_ok() {

@@ -142,6 +142,20 @@ fn a_full_ring_loses_and_says_so_before_the_next_event() {
 }
 
 #[test]
+fn nothing_is_lost_where_the_collector_has_taken_all() {
+    let memory = Memory::new();
+    let writer = memory.writer();
+    let mut taken = Vec::new();
+    for number in 0..2 * WORDS as i64 {
+        put(&writer, number);
+        memory.take(&mut taken);
+        assert!(writer.overwrite());
+        let indices = &memory.head.indices;
+        assert_eq!((indices.tail(), indices.lost()), (indices.head().load(Relaxed), 0));
+    }
+}
+
+#[test]
 fn none_is_there_twice_or_missing_while_old_ones_are_overwritten() {
     const EVENTS: i64 = if cfg!(miri) { 300 } else { 300_000 };
     let memory = Memory::new();
