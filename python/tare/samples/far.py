@@ -35,7 +35,8 @@ def far(samples: Table, middles: Mapping[Group, float]) -> dict[Group, tuple[Par
     some = samples.filter(samples.ok & (samples.latency_ns > 0) & (beyond | below))
     some = some.mutate(middle=of_group(some, whole))
     value: Any = some.latency_ns
-    above: Any = value > some.middle
+    # ClickHouse has no truth values, but 0 and 1.
+    above: Any = (value > some.middle).cast("int8")
     there = some.filter(
         (some.middle > 0) & ((value > TIMES * some.middle) | (value * TIMES < some.middle))
     )
