@@ -24,6 +24,7 @@ pub struct Output {
     file: File,
     /// `None` of a pipe and the like.
     identity: Option<Identity>,
+    /// Programs may write into it: what was there already, a collector before may have lent.
     is_lent: bool,
     /// As far as this process has written it.
     length: u64,
@@ -51,7 +52,7 @@ impl Output {
         let identity = Identity { device: status.dev(), inode: status.ino() };
         let identity = status.is_file().then_some(identity);
         let boot = program::boot();
-        Ok(Self { file, identity, is_lent: false, length, next_process, boot, codec })
+        Ok(Self { file, identity, is_lent: length > 0, length, next_process, boot, codec })
     }
 
     /// What programs know the file by; `None` where they cannot write into it.
