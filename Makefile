@@ -70,10 +70,11 @@ test: native hello busy ## every test that needs no server beyond Debian's packa
 
 .PHONY: test-integration
 test-integration: PACKAGES := test
-test-integration: native ## importers on what the tools of others write, and Spark and ClickHouse; brings them
+test-integration: native java ## importers on what the tools of others write, Kieker and OpenTelemetry, and Spark and ClickHouse; brings them
 	@setup/install-peers
+	@setup/install-peers kieker opentelemetry zipkin
 	@.venv/bin/uv sync --quiet --locked --group engines
-	@.venv/bin/pytest -m integration tests/peers bench/verdict tests/engines
+	@.venv/bin/pytest -m integration tests/peers bench tests/engines
 
 .PHONY: hello
 hello: ## compile services/hello, where there is a JDK and Maven

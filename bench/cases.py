@@ -46,8 +46,9 @@ class Case:
 class Bar:
     """What an issue asks of a case."""
 
-    of: Literal["value", "difference", "ratio"]
-    """`difference` is value - peer_value, `ratio` is value / peer_value, turn by turn."""
+    of: Literal["value", "least", "difference", "ratio"]
+    """`value` is the median over the turns; `difference` is value - peer_value, `ratio` is
+    value / peer_value, turn by turn."""
     holds: Literal["at most", "at least", "below"]
     bar: float
     sentence: str
@@ -56,6 +57,8 @@ class Bar:
         """The number to hold against the bar, from the raw values."""
         if self.of == "value":
             return median(case.values)
+        if self.of == "least":
+            return min(case.values)
         return case.difference if self.of == "difference" else case.ratio
 
     def met(self, case: Case) -> bool:

@@ -11,6 +11,8 @@ CASE = Case("one", "subject", "peer", "ns", [3.0, 2.0, 9.0], [1.0, 2.0, 2.0])
     [
         ("value", "at most", 3, True),
         ("value", "below", 3, False),
+        ("least", "at least", 2, True),
+        ("least", "at least", 2.1, False),
         ("difference", "at most", 2, True),
         ("difference", "at most", 1.9, False),
         ("ratio", "at least", 3, True),

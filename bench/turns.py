@@ -16,12 +16,19 @@ def on_cpu(cpu: int, command: Sequence[str]) -> list[str]:
 class Turner:
     """A program that does N pieces of work for a line "N", and prints the nanoseconds."""
 
+    pieces = 0
+    """All that it has done."""
+
     def __init__(
-        self, command: Sequence[str], variables: Mapping[str, str], cpu: int, stack: ExitStack
+        self,
+        command: Sequence[str],
+        variables: Mapping[str, str],
+        cpu: int | None,
+        stack: ExitStack,
     ) -> None:
         self.process = stack.enter_context(
             subprocess.Popen(
-                on_cpu(cpu, command),
+                command if cpu is None else on_cpu(cpu, command),
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 text=True,
@@ -44,6 +51,7 @@ class Turner:
         line = self.process.stdout.readline()
         if not line:
             raise SystemExit(f"{self.process.args!r} ended with {self.process.wait()}")
+        self.pieces += pieces
         return int(line) / pieces
 
 

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a collector says of the events of a program that it ran."""
+"""The events of a program that a collector ran: what it says of them, and what is in its file."""
 
+import json
+import subprocess
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -31,17 +33,30 @@ class Collected:
         return {str(row["metric"]): row["count"] for row in rows}
 
     def kept(self, logged: int) -> int:
-        """How many of so many events are in the file. Raises SystemExit where some are neither
-        there nor counted as lost."""
-        counted = self.counters()
-        kept, lost = counted["events"], counted["events_lost"]
+        """How many of so many events can be read from the file. Raises SystemExit where some are
+        neither there nor counted there as lost."""
+        found = self._found()
+        kept, lost = found["events"], found["lost"]
         if kept + lost != logged:
             raise SystemExit(f"{self.name}: {logged} logged, {kept} kept, {lost} lost")
         return kept
 
     def complete(self, logged: int) -> str:
-        """The same as a share, for a person."""
-        return f"{self.kept(logged) / logged:.2%} of {logged:,} events in the file"
+        """Says that all of so many events can be read from the file. Raises SystemExit where they
+        cannot."""
+        if lost := logged - self.kept(logged):
+            raise SystemExit(f"{self.name}: {logged} logged, {lost} of them lost")
+        return f"all of {logged:,} events in the file"
+
+    def _found(self) -> dict[str, int]:
+        """What `recover` counts, which unpacks every block."""
+        copy = self.name.with_suffix(".copy")
+        words = [LOG, "recover", str(self._events), "--out", str(copy), "--json"]
+        done = subprocess.run(words, capture_output=True, text=True, check=False)
+        copy.unlink(missing_ok=True)
+        if done.returncode:
+            raise SystemExit(done.stderr.strip())
+        return {name: count for name, count in json.loads(done.stdout).items() if name != "out"}
 
     @property
     def _events(self) -> Path:

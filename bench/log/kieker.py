@@ -61,7 +61,7 @@ class Records:
         others = np.flatnonzero(whole["type"] != kind)
         run = whole[: others[0]] if others.size else whole
         for signature, times in zip(*np.unique(run["signature"], return_counts=True), strict=True):
-            if self._wanted in self._names[int(signature)]:
+            if self._wanted in self._names.get(int(signature), ""):
                 self.found += int(times)
         return run.size * OPERATION.itemsize
 

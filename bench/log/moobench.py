@@ -10,6 +10,7 @@ import json
 import os
 import random
 import shutil
+import signal
 import subprocess
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -37,11 +38,18 @@ TIMEOUT, GRACE = 300, 20
 GITHUB = FOLDER / "log" / "moobench.json"
 BASELINE, OURS = "no instrumentation", "tare, zstd"
 DEPTH, DEPTHS, THREADS = 10, (2, 4, 8, 16, 32, 64, 128), (1, 2, 4)
-SCALED = (BASELINE, OURS, "cloudprofiler-like, asleep", "kieker, binary file")
+SCALED = (
+    BASELINE,
+    OURS,
+    "cloudprofiler-like, asleep",
+    "kieker, binary file",
+    "opentelemetry, OTLP",
+    "flight recorder",
+)
 # Its channels have one writer each.
 BY_THREADS = tuple(name for name in SCALED if not name.startswith("cloudprofiler-like"))
 SCALED_CALLS, SCALED_LOOPS = 100_000, 2
-FAILURES = (OSError, RuntimeError, SystemExit, ValueError, subprocess.SubprocessError)
+FAILURES = (OSError, RuntimeError, ValueError, subprocess.SubprocessError)
 
 Taken = Mapping[str, Sequence[Loop]]
 
@@ -124,11 +132,16 @@ class Machine:
 
 
 def _finished(words: Sequence[str], variables: Mapping[str, str], output: Path) -> int:
-    """The exit code of a program, which is ended where it takes too long."""
+    """The exit code of a program, which is ended where it takes too long; nothing of it stays."""
     with (
         output.open("wb") as file,
         subprocess.Popen(
-            words, env=os.environ | variables, stdout=file, stderr=file, stdin=subprocess.DEVNULL
+            words,
+            env=os.environ | variables,
+            stdout=file,
+            stderr=file,
+            stdin=subprocess.DEVNULL,
+            start_new_session=True,
         ) as process,
     ):
         try:
@@ -138,15 +151,18 @@ def _finished(words: Sequence[str], variables: Mapping[str, str], output: Path) 
             process.terminate()
             with suppress(subprocess.TimeoutExpired):
                 process.wait(GRACE)
-            process.kill()
             raise
+        finally:
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
 
 
 def about(loops: int) -> str:
     """What was done, for a person."""
     return (
         f"Java: MooBench's experiment, {loops} loops of each configuration in turn, in random"
-        f" order, the second half of its calls counted; JVMs have {' '.join(HEAP)} and all CPUs."
+        f" order, the second half of its calls counted; JVMs have {' '.join(HEAP)} and all CPUs,"
+        " and begin at once (`-q`)."
         " Cloudprofiler-like is ours, from its description."
     )
 
@@ -198,20 +214,22 @@ def _in_turn(machine: Machine, loops: int, quick: bool) -> Taken:
 
 
 def _scaled(machine: Machine) -> Iterator[str]:
-    """Tables over depths and threads."""
-    for title, names, loads in (
-        ("depth", SCALED, {depth: Load(SCALED_CALLS, depth) for depth in DEPTHS}),
-        ("threads", BY_THREADS, {n: Load(SCALED_CALLS, threads=n) for n in THREADS}),
-    ):
-        rows = {
-            name: {
-                key: [
-                    loop for _ in range(SCALED_LOOPS) if (loop := machine.loop(BY_NAME[name], load))
-                ]
-                for key, load in loads.items()
-            }
-            for name in names
-        }
+    """Tables over depths and threads, all of whose loops are measured in turn."""
+    series = {
+        "depth": (SCALED, [Load(SCALED_CALLS, depth=depth) for depth in DEPTHS]),
+        "threads": (BY_THREADS, [Load(SCALED_CALLS, threads=threads) for threads in THREADS]),
+    }
+    taken: dict[tuple[str, Load], list[Loop]] = {
+        (name, load): [] for names, loads in series.values() for name in names for load in loads
+    }
+    order = random.Random(machine.version)
+    for _ in range(SCALED_LOOPS):
+        for name, load in order.sample([*taken], len(taken)):
+            loop = machine.loop(BY_NAME[name], load)
+            if loop is not None:
+                taken[name, load].append(loop)
+    for title, (names, loads) in series.items():
+        rows = {name: {getattr(load, title): taken[name, load] for load in loads} for name in names}
         yield tables.scaled(machine.version, title, SCALED_CALLS, SCALED_LOOPS, rows)
 
 
@@ -228,7 +246,8 @@ def _cases(version: int, taken: Taken) -> Iterator[Case]:
         if name in taken:
             complete = [loop.complete or 0.0 for loop in taken[name]]
             case = f"{prefix}-{name.replace(', ', '-')}-complete"
-            yield Case(case, name, "", "of all", complete)
+            note = f"at least {tables.share(min(complete))}"
+            yield Case(case, name, "", "of all", complete, note=note)
     for family, names in _peers(taken).items():
         for statistic in ("median", "mean"):
             best = min(names, key=lambda name: _level(taken[name], statistic))

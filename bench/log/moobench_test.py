@@ -1,14 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
+import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 from bench.log import moobench
 from bench.log.built import has_header
-from bench.log.configurations import BY_NAME, CONFIGURATIONS
+from bench.log.configurations import BY_NAME, CONFIGURATIONS, PEERS, Configuration
 from bench.log.loops import Loop
 from bench.log.moobench import JARS, Load, Machine
 from bench.log.moobench_tables import main, share
+from bench.log.sinks import Program, Sink
 
 
 @pytest.fixture
@@ -17,6 +23,30 @@ def machine(tmp_path: Path) -> Machine:
     if not found or not JARS[0].exists():
         pytest.skip("there is no JDK from 17 on, or java/ is not built")
     return Machine(min(found), found[min(found)], tmp_path)
+
+
+# Of each kind of peer that others wrote: as many calls as its queue holds.
+WRITTEN_BY_OTHERS = (
+    "kieker, text file",
+    "kieker, binary file",
+    "kieker, TCP",
+    "opentelemetry, logging",
+    "opentelemetry, Zipkin",
+    "opentelemetry, OTLP",
+)
+
+
+@pytest.mark.integration
+@pytest.mark.parametrize("name", WRITTEN_BY_OTHERS)
+def test_all_events_of_others_are_found(machine: Machine, name: str) -> None:
+    one = BY_NAME[name]
+    for tool in (one.family, *(["zipkin"] if "Zipkin" in name else [])):
+        if not (PEERS / f"{tool}.jar").exists():
+            pytest.skip(f"{tool} is not there: setup/install-peers {tool}")
+    loop = machine.loop(one, Load(100))
+    assert machine.failures == {}
+    assert loop is not None
+    assert loop.complete == 1.0
 
 
 @pytest.mark.parametrize(
@@ -59,10 +89,60 @@ def test_what_fails_is_named_and_not_tried_again(machine: Machine) -> None:
     assert "| tare, null | 2,000 |" in page
 
 
+def test_events_that_nobody_knows_of_end_the_bench(machine: Machine) -> None:
+    @contextmanager
+    def unknown(_: Program) -> Iterator[Sink]:
+        def found(logged: int) -> int:
+            raise SystemExit(f"{logged} logged, none kept, none lost")
+
+        yield Sink(found)
+
+    with pytest.raises(SystemExit, match="2000 logged"):
+        machine.loop(replace(BY_NAME["tare, null"], events=1, sink=unknown), Load(200))
+
+
 def test_what_hangs_is_ended(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(moobench, "TIMEOUT", 1)
     assert machine.loop(BY_NAME["tare, zstd"], Load(2_000_000, depth=200)) is None
     assert "timed out" in machine.failures["tare, zstd"]
+
+
+def test_nothing_stays_of_what_ignores_its_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(moobench, "TIMEOUT", 0.5)
+    monkeypatch.setattr(moobench, "GRACE", 0.1)
+    child = "trap '' TERM; echo $$; while :; do sleep 1; done"
+    output = tmp_path / "output"
+    with pytest.raises(subprocess.TimeoutExpired):
+        moobench._finished(["sh", "-c", 'sh -c "$0" & wait', child], {}, output)
+    process = Path("/proc") / output.read_text().strip()
+    deadline = time.monotonic() + 10
+    while process.exists() and "State:\tZ" not in (process / "status").read_text():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
+def test_depths_and_threads_are_measured_in_turn(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    done: list[tuple[str, Load]] = []
+
+    def loop(_: Machine, one: Configuration, load: Load) -> Loop:
+        done.append((one.name, load))
+        nanoseconds = np.full(4, 1_000 * load.depth * load.threads)
+        return Loop(nanoseconds, np.ones(4, np.int64), 0, 1.0 if one.events else None)
+
+    monkeypatch.setattr(Machine, "loop", loop)
+    depths, threads = moobench._scaled(Machine(17, tmp_path, tmp_path))
+    whole = len(done) // moobench.SCALED_LOOPS
+    turns = [done[at : at + whole] for at in range(0, len(done), whole)]
+    assert len(turns) == moobench.SCALED_LOOPS
+    assert all({*turn} == {*done} and len(turn) == len({*turn}) for turn in turns)
+    assert turns[0] != turns[1]
+    assert "| tare, zstd | 2.000 | 4.000 | 8.000 | 16.000 | 32.000 | 64.000 | 128.000 |" in depths
+    assert "| kieker, binary file | 10.000 | 20.000 | 40.000 |" in threads
+    assert "cloudprofiler" not in threads
 
 
 def test_only_all_are_a_hundred_percent() -> None:

@@ -11,6 +11,7 @@ import threading
 import time
 import urllib.request
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
@@ -28,28 +29,22 @@ SECONDS = 60
 def kieker_receiver(_: Program) -> Iterator[Sink]:
     """One that reads Kieker's records from a connection, and counts them."""
     records = Records(METHOD)
-    with socket.create_server((LOCAL, 0)) as server:
+    with ThreadPoolExecutor(1) as pool, socket.create_server((LOCAL, 0)) as server:
 
-        def receive() -> None:
+        def receive() -> int:
             with suppress(OSError):  # none has come
                 connection, _ = server.accept()
                 with connection:
                     while data := connection.recv(1 << 20):
                         records.feed(data)
-
-        thread = threading.Thread(target=receive)
-        thread.start()
-
-        def found(_: int) -> int:
-            thread.join(SECONDS)
             return records.found
 
+        received = pool.submit(receive)
         try:
-            yield Sink(found, port=server.getsockname()[1])
+            yield Sink(lambda _: received.result(SECONDS), port=server.getsockname()[1])
         finally:
             with suppress(OSError):
                 server.shutdown(socket.SHUT_RDWR)
-            thread.join(SECONDS)
 
 
 @contextmanager

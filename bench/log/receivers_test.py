@@ -3,6 +3,7 @@ import socket
 import urllib.request
 from pathlib import Path
 
+import pytest
 from bench.log import receivers
 from bench.log.kieker_test import STREAM
 from bench.log.sinks import METHOD, Program
@@ -18,6 +19,14 @@ def test_kiekers_records_are_counted_when_the_connection_ends() -> None:
             for at in range(0, len(stream), 100):
                 connection.sendall(stream[at : at + 100])
         assert sink.found(0) == 4
+
+
+def test_what_is_not_kiekers_is_not_passed_over() -> None:
+    with receivers.kieker_receiver(PROGRAM) as sink:
+        with socket.create_connection((receivers.LOCAL, sink.port)) as connection:
+            connection.sendall(STREAM + bytes([0, 0, 0, 8]) + bytes(8))
+        with pytest.raises(ValueError, match="a record of type 8"):
+            sink.found(0)
 
 
 def test_a_receiver_that_nobody_has_come_to_ends() -> None:

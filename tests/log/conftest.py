@@ -10,6 +10,7 @@ import subprocess
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -36,10 +37,10 @@ class Row:
     lost: int
 
 
-def dump(file: Path) -> list[Row]:
-    """All events and losses of a file, ring by ring."""
+def dump(*files: Path) -> list[Row]:
+    """All events and losses of files, ring by ring."""
     text = subprocess.run(
-        [TARE_LOG, "dump", file], check=True, capture_output=True, text=True
+        [TARE_LOG, "dump", *files], check=True, capture_output=True, text=True
     ).stdout
     rows = csv.DictReader(io.StringIO(text))
     return [
@@ -55,6 +56,20 @@ def dump(file: Path) -> list[Row]:
         )
         for row in rows
     ]
+
+
+def stats(*words: object) -> dict[str, Any]:
+    """What `tare log stats` says of files."""
+    command = [TARE_LOG, "stats", "--json", *(str(word) for word in words)]
+    told: dict[str, Any] = json.loads(
+        subprocess.run(command, check=True, capture_output=True).stdout
+    )
+    return told
+
+
+def ends(file: Path) -> list[str | None]:
+    """How each process left."""
+    return [end["how"] for end in stats(file)["ends"]]
 
 
 def events(file: Path) -> pa.Table:

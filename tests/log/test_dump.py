@@ -3,7 +3,9 @@
 
 import csv
 import io
+import json
 import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -57,3 +59,36 @@ def test_times_are_since_the_epoch_or_since_the_first_event(file: Path) -> None:
     after = [f"{time - first}ns" for time in (begin, end)]
     assert filtered(file, "--from", after[0], "--to", after[1]) == expected
     assert filtered(file, "--from", str(begin)) == ticks(rows, lambda row: row.time_ns >= begin)
+
+
+def test_losses_stand_between_what_was_logged_before_and_after(file: Path) -> None:
+    """Each with the times of its first and its last event."""
+    out = subprocess.run(
+        [TARE_LOG, "dump", file, "--format", "jsonl"], check=True, capture_output=True
+    ).stdout
+    rows = [json.loads(line) for line in out.splitlines()]
+    assert [row["ticks"] for row in rows] == filtered(file)
+    before: dict[int, int] = {}
+    after: dict[int, int] = {}
+    losses = 0
+    for row in rows:
+        thread = row["tid"]
+        if "lost" in row:
+            first, last = row["first_ticks"], row["last_ticks"]
+            assert before.get(thread, 0) < first <= last
+            assert (first == last) <= (row["lost"] == 1)
+            after[thread] = last
+            losses += 1
+        else:
+            assert row["ticks"] > after.get(thread, 0)
+            before[thread] = row["ticks"]
+    assert losses == sum(row.lost > 0 for row in dump(file)) > 0
+
+
+def test_a_name_that_was_cut_within_a_letter_is_kept_up_to_it(tmp_path: Path) -> None:
+    """The kernel has room for fifteen bytes."""
+    file = tmp_path / "events.log"
+    script = "from tare.log import Channel\nopen('/proc/self/comm', 'w').write('ä' * 8)\n"
+    ran(file, Path(sys.executable), "-c", script + "Channel('all').log(1)")
+    assert [row.thread for row in dump(file)] == ["ä" * 7]
+    assert len(filtered(file, "--thread", "ä{7}")) == 1

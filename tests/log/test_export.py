@@ -60,6 +60,7 @@ class Logged:
         done = subprocess.run([*command, "--json", *more], check=True, capture_output=True)
         lost = sum(row.lost for row in self.rows)
         counted = {"spans": len(self.spans), "events": len(self.events), "lost": lost}
+        counted |= dict.fromkeys(("unserved", "deferred", "unanswered"), 0)
         told = json.loads(done.stdout)
         # Beginnings and ends that found each other, and those that did not, are all there are.
         ends = {end for _, end in PAIRS.values()}
@@ -297,28 +298,34 @@ def test_parquet(logged: Logged, tmp_path: Path) -> None:
 
 def test_ctf(logged: Logged, tmp_path: Path) -> None:
     """By babeltrace2: all events of all threads in order of time, and the losses."""
+    is_babeltraced(logged.export("ctf", tmp_path), logged.rows)
+
+
+def is_babeltraced(folder: Path, rows: list[Row]) -> None:
     if shutil.which("babeltrace2") is None:
         pytest.skip("there is no babeltrace2")
-    folder = logged.export("ctf", tmp_path)
     command = ["babeltrace2", "--no-delta", "--clock-seconds", "--clock-gmt", str(folder)]
     done = subprocess.run(command, check=True, capture_output=True, text=True)
     line = re.compile(
-        r'\[(\d+)\.(\d{9})\] \S+ (.*?): \{ vpid = (\d+), vtid = (\d+), procname = "nested" \}, '
+        r'\[(\d+)\.(\d{9})\] \S+ (.*?): \{ vpid = (\d+), vtid = (\d+), procname = "(.*?)" \}, '
         r"\{ (?:payload = (-?\d+)|length = \d+, text = (.*)) \}"
     )
     found = [line.fullmatch(one) for one in done.stdout.splitlines()]
     read = []
     for one in found:
         assert one is not None
-        seconds, nanoseconds, name, pid, tid, payload, text = one.groups()
+        seconds, nanoseconds, name, pid, tid, thread, payload, text = one.groups()
         value = payload if payload is not None else json.loads(text)
-        read.append((int(seconds + nanoseconds), int(pid), int(tid), name, value))
-    events = [row for row in logged.rows if not row.lost]
-    expected = [(row.time_ns, row.pid, row.tid, row.channel, row.payload) for row in events]
+        read.append((int(seconds + nanoseconds), int(pid), int(tid), thread, name, value))
+    expected = [
+        (row.time_ns, row.pid, row.tid, row.thread, row.channel, row.payload)
+        for row in rows
+        if not row.lost
+    ]
     assert sorted(read) == sorted(expected)
     assert [one[0] for one in read] == sorted(one[0] for one in read)
     told = re.findall(r"discarded (\d+) event", done.stderr)
-    assert sum(int(count) for count in told) == logged.lost
+    assert sum(int(count) for count in told) == sum(row.lost for row in rows)
 
 
 def test_out_is_never_the_file_itself(logged: Logged, tmp_path: Path) -> None:

@@ -11,6 +11,8 @@ import socket
 import subprocess
 import sys
 import threading
+import time
+from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -18,7 +20,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
-from tests.log.conftest import TARE_LOG, dump, events
+from tests.log.conftest import TARE_LOG, dump, events, stats
 from tests.log.test_kills import wait_for
 from tests.log.test_recover import segment_of
 
@@ -263,6 +265,78 @@ def test_a_delay_between_two_hosts_is_seen(hosts: list[list[str]], tmp_path: Pat
     assert sorted(answered["payload"].to_pylist()) == asked
 
 
+def test_a_start_gets_its_address_later(tmp_path: Path) -> None:
+    """It is somebody else's at first, which is said once, and so is that it no longer is."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as other:
+        other.bind(("127.0.0.1", 0))
+        port = other.getsockname()[1]
+        file = rules(tmp_path, f"127.0.0.1:{port}")
+        said = tmp_path / "said"
+        with said.open("w") as stderr:
+            # Two channels of one program.
+            both = f"from tare.log import Channel\nChannel('other').log(1)\n{SCRIPT}"
+            file.write_text(file.read_text().replace("'out'", "'out|other'"))
+            answering = subprocess.Popen(
+                collect(tmp_path, "start", file, sys.executable, "-c", both, "out", 1, 60),
+                stderr=stderr,
+            )
+        try:
+            wait_for(lambda: "no answer until it works" in said.read_text())
+            time.sleep(2.5)
+            other.close()
+            wait_for(lambda: "it works now" in said.read_text())
+            done = subprocess.run(
+                collect(tmp_path, "end", file, sys.executable, "-c", SCRIPT, "in", 100, 0.005),
+                check=True,
+                capture_output=True,
+                text=True,
+            )
+        finally:
+            answering.send_signal(signal.SIGTERM)
+            answering.wait(20)
+    assert json.loads(done.stderr)["lost"] == 0
+    lines = said.read_text().splitlines()
+    assert all(f"address 127.0.0.1:{port} of a fox-start" in line for line in lines[:2])
+    assert len(lines) == 3, lines
+
+
+def test_many_channels_have_one_thread(tmp_path: Path) -> None:
+    """Ends and starts of one collector, and each of them gets its answers."""
+    ports = [free_port() for _ in range(5)]
+    file = tmp_path / "rules"
+    file.write_text(
+        "".join(
+            f"[[rule]]\nchannel = '{side} {port} .*'\nhandler = 'fox-{kind}'\n"
+            f"address = '127.0.0.1:{port}'\n"
+            for port in ports
+            for side, kind in (("out", "start"), ("in", "end"))
+        )
+    )
+    script = f"""
+import os, time
+from tare.log import Channel
+names = [f"{{port}} {{number}}" for port in {ports} for number in range(30)]
+starts = [Channel(f"out {{name}}") for name in names]
+ends = [Channel(f"in {{name}}") for name in names]
+for channels in (starts, ends, ends, ends):
+    for channel in channels:
+        channel.log(7)
+        time.sleep(0.001)
+print(sum(line.startswith("Threads:") and int(line.split()[1])
+          for line in open(f"/proc/{{os.getppid()}}/status")))
+"""
+    done = subprocess.run(
+        collect(tmp_path, "both", file, sys.executable, "-c", script),
+        check=True,
+        capture_output=True,
+        text=True,
+    )
+    assert int(done.stdout) < 10
+    assert json.loads(done.stderr)["lost"] == 0
+    answers = [row.channel for row in dump(tmp_path / "both.log") if row.channel.endswith("rtt")]
+    assert Counter(Counter(answers).values()) == {3: 150}
+
+
 def test_programs_of_one_address_share_it(tmp_path: Path) -> None:
     """As workers of one server do: while one of them runs, questions are answered."""
     port = free_port()
@@ -334,3 +408,6 @@ def test_what_got_no_answer_is_not_said_to_be_lost_to_full_rings(tmp_path: Path)
     command.remove("--json")
     done = subprocess.run(command, check=True, capture_output=True, text=True)
     assert done.stderr == "tare-log: 3 round trips got no answer in time\n"
+    told = stats(tmp_path / "end.log")
+    assert (told["lost"], told["unanswered"]) == (3, 3)
+    assert {one["channel"]: one["lost"] for one in told["channels"]} == {"in": 0, "in rtt": 3}

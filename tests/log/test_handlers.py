@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 from tests.log.conftest import TARE_LOG, events
+from tests.log.test_programs import codecs_of
 
 EVENTS = 1_000_000
 MASK = 2**64 - 1
@@ -55,7 +56,7 @@ def run(
     assert done.returncode == (128 + signal.SIGKILL if ending == "kill" else 0), done.stderr
     table = events(file)
     totals = json.loads(done.stderr)
-    assert (totals["events"], totals["lost"]) == (len(table), 0)
+    assert (totals["events"], totals["lost"], totals["deferred"]) == (len(table), 0, 0)
     return table
 
 
@@ -77,11 +78,15 @@ def rule(channel: str, handler: str, more: str = "") -> str:
     return f"[[rule]]\nchannel = '{channel}'\nhandler = '{handler}'\npolicy = 'wait'\n{more}\n"
 
 
-@pytest.mark.parametrize("handler", ["buffered", "id", "zstd", "lz4"])
-def test_every_event_is_kept(compiled: Compiled, tmp_path: Path, handler: str) -> None:
+@pytest.mark.parametrize(
+    ("handler", "codec"), [("buffered", 2), ("id", 1), ("zstd", 2), ("lz4", 3), ("lzo1x", 4)]
+)
+def test_every_event_is_kept(compiled: Compiled, tmp_path: Path, handler: str, codec: int) -> None:
     table = run(compiled, tmp_path, rule("all", handler), ["all"])
     assert numbers(table, "all") == logged()
     assert (np.diff(ticks(table)) >= 0).all()
+    blocks = codecs_of((tmp_path / "events.log").read_bytes())
+    assert {number for block in blocks for number in block} == {codec}
 
 
 def test_null(compiled: Compiled, tmp_path: Path) -> None:

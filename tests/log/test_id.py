@@ -17,7 +17,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow.compute as pc
 import pytest
-from tests.log.conftest import TARE_LOG, dump, events
+from tests.log.conftest import TARE_LOG, dump, events, stats
 from tests.log.test_kills import THREADS, TRIES, committed, wait_for
 
 Compiled = Callable[[str], Path]
@@ -166,6 +166,7 @@ def test_another_collector_with_another_file(compiled: Compiled, tmp_path: Path)
         program.end()
         totals = ended(collecting)
     assert (totals["events"], totals["deferred"]) == (10, 10)
+    assert stats(second)["deferred"] == 10
     assert steps(first) == list(range(20))
     assert steps(second) == list(range(20, 40))
 
@@ -218,6 +219,29 @@ def test_a_full_disk(compiled: Compiled, tmp_path: Path) -> None:
         holder.kill()
         holder.wait()
         shutil.rmtree(folder)
+
+
+def test_who_takes_over_on_a_full_disk_cuts_nothing_off(compiled: Compiled, tmp_path: Path) -> None:
+    """What it could not write whole stays: behind that may stand what the program has written."""
+    file, socket = tmp_path / "log", tmp_path / "socket"
+    with collector(socket, file) as collecting:
+        program = Steps(compiled("stepping"), socket)
+        program.log(10)
+        collecting.kill()
+    # For the collector alone there is room for less than a block.
+    limit = file.stat().st_size + 50
+    command = ["prlimit", f"--fsize={limit}", "--", TARE_LOG, "collect", "--socket", str(socket)]
+    # A write behind the limit fails, as Python would have it, and ends nobody.
+    with subprocess.Popen([*command, "--out", str(file)], restore_signals=False) as collecting:
+        try:
+            wait_for(lambda: file.stat().st_size == limit)
+            time.sleep(1)
+            assert file.stat().st_size == limit
+            program.log(10)
+            assert steps(file) == list(range(20))
+        finally:
+            collecting.kill()
+    program.end()
 
 
 def test_a_limit_of_file_sizes(compiled: Compiled, tmp_path: Path) -> None:

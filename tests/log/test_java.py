@@ -10,7 +10,7 @@ import struct
 import subprocess
 import time
 from collections import Counter, defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -18,6 +18,7 @@ import pyarrow.compute as pc
 import pytest
 from tests.log.conftest import TARE_LOG, Row, dump, events
 from tests.log.jvm import JAR, PROGRAMS, those_from, version_of
+from tests.log.test_fox import free_port
 from tests.log.test_kills import THREADS, TRIES, committed, wait_for
 from tests.log.test_vector import NAMES, Memory, vector
 
@@ -30,13 +31,17 @@ MOOBENCH = ROOT / "java" / "moobench" / "target" / "moobench.jar"
 
 
 def logged(
-    java: list[str], folder: Path, *arguments: object, **variables: str
+    java: list[str],
+    folder: Path,
+    *arguments: object,
+    options: Sequence[object] = (),
+    **variables: str,
 ) -> tuple[Path, dict[str, int]]:
     """The file, and what tare-log counts."""
     file = folder / "events.log"
-    program = [*java, PROGRAMS / "Logging.java", *arguments]
+    command = [TARE_LOG, "run", *options, "--out", file, "--json", "--", *java]
     done = subprocess.run(
-        [str(word) for word in [TARE_LOG, "run", "--out", file, "--json", "--", *program]],
+        [str(word) for word in [*command, PROGRAMS / "Logging.java", *arguments]],
         capture_output=True,
         text=True,
         check=False,
@@ -92,6 +97,24 @@ def test_a_million_events_of_eight_threads(java: list[str], tmp_path: Path) -> N
         assert np.array_equal(its["payload"].to_numpy(), np.arange(each))
         assert set(its["thread"].to_pylist()) == {f"logger {place}"}
         assert (np.diff(its["ticks"].to_numpy()) >= 0).all()
+
+
+@pytest.mark.parametrize("handler", ["id", "fox-end"])
+def test_rules_give_the_jvm_what_only_the_library_does(
+    java: list[str], tmp_path: Path, handler: str
+) -> None:
+    rules, count = tmp_path / "rules", 500
+    at = f"address = '127.0.0.1:{free_port()}'"
+    start = f"[[rule]]\nchannel = 'thread 0'\nhandler = 'fox-start'\n{at}\n"
+    end = f"[[rule]]\nchannel = 'all'\nhandler = '{handler}'\n"
+    rules.write_text(f"{start}{end}{at}\n" if handler == "fox-end" else end)
+    file, totals = logged(java, tmp_path, "threads", 1, count, options=("--rules", rules))
+    rows = dump(file)
+    assert payloads(rows, "all") == [str(number) for number in range(count)]
+    assert totals["deferred"] == 0
+    trips = len(payloads(rows, "all rtt"))
+    assert trips + totals["lost"] == (count if handler == "fox-end" else 0)
+    assert (trips > 0) is (handler == "fox-end")
 
 
 def test_times_are_those_of_the_wall(java: list[str], tmp_path: Path) -> None:

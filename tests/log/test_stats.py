@@ -5,15 +5,21 @@ import json
 import re
 import subprocess
 import sys
+import time
 import xml.etree.ElementTree as ET
 from collections import Counter, defaultdict
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import ibis
 import numpy as np
 import pytest
+from tests.log import conftest
 from tests.log.conftest import TARE_LOG, dump, ran
+from tests.log.test_id import Steps, collector, ended
+
+from tare.samples.formats import tare_log
 
 ENDS = {"request<": "request", "parse  out": "parse", "work tout": "work", "gone": "go"}
 BEGINS = {"request>": "request", "parse  in": "parse", "work tin": "work", "go": "go"}
@@ -29,17 +35,15 @@ def file(compiled: Callable[[str], Path], tmp_path_factory: pytest.TempPathFacto
 
 
 def stats(file: Path, *more: str) -> dict[str, Any]:
-    command = [TARE_LOG, "stats", str(file), "--json", *PAIR, *more]
-    done = subprocess.run(command, check=True, capture_output=True, text=True)
-    told: dict[str, Any] = json.loads(done.stdout)
-    return told
+    return conftest.stats(file, *PAIR, *more)
 
 
 def durations(file: Path) -> tuple[dict[str, list[int]], dict[str, int]]:
-    """By span: all durations in nanoseconds, and the sum without what was within."""
+    """By span that ended: all durations in nanoseconds, and the sum without what was within."""
     all_: dict[str, list[int]] = defaultdict(list)
     own: dict[str, int] = defaultdict(int)
     open_: dict[int, list[tuple[str, int]]] = defaultdict(list)
+    within: dict[tuple[int, str, int], int] = defaultdict(int)
     for row in dump(file):
         if row.channel in BEGINS:
             open_[row.tid].append((BEGINS[row.channel], row.time_ns))
@@ -47,9 +51,9 @@ def durations(file: Path) -> tuple[dict[str, list[int]], dict[str, int]]:
             name, begin = open_[row.tid].pop()
             duration = row.time_ns - begin
             all_[name].append(duration)
-            own[name] += duration
-            if len(open_[row.tid]) > 1 or name != "request":
-                own[open_[row.tid][-1][0]] -= duration
+            own[name] += duration - within.pop((row.tid, name, begin), 0)
+            if open_[row.tid]:
+                within[row.tid, *open_[row.tid][-1]] += duration
     return all_, own
 
 
@@ -73,9 +77,26 @@ def test_times_of_spans(file: Path) -> None:
     assert [span["own_ns"] for span in told["spans"]] == sorted(
         (span["own_ns"] for span in told["spans"]), reverse=True
     )
-    # The two requests that did not end have time of their own that nobody knows.
-    for name in ("parse", "work", "go"):
+    for name in ("request", "parse", "work", "go"):
         assert spans[name]["own_ns"] == pytest.approx(own[name], rel=0.02, abs=2 * 8_000)
+
+
+def test_names_do_not_steer_the_terminal(tmp_path: Path) -> None:
+    """Those of channels and spans, one of which did not end; `top` shows channels alike."""
+    file = tmp_path / "events.log"
+    script = """
+import sys
+from tare.log import Channel
+for end in ("", ">", ">", "<"):
+    Channel(sys.argv[1] + end).log(1)
+"""
+    ran(file, Path(sys.executable), "-c", script, "h\x1b[2J\x9b\u202eostile")
+    command = [TARE_LOG, "stats", str(file)]
+    shown = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+    plain = r"h\u{1b}[2J\u{9b}\u{202e}ostile"
+    assert shown.count(f"\n{plain} ") == 2
+    assert f"\n{plain}: 1 without their other end\n" in shown
+    assert not set(shown) & set("\x1b\x9b\u202e")
 
 
 def test_channels(file: Path) -> None:
@@ -85,7 +106,8 @@ def test_channels(file: Path) -> None:
     assert {one["channel"]: one["events"] for one in told["channels"]} == counts
     assert (told["events"], told["lost"], told["processes"]) == (len(rows), 0, 1)
     assert told["threads"] == 3
-    seconds = (rows[-1].time_ns - min(row.time_ns for row in rows)) / 1e9
+    times = [row.time_ns for row in rows]
+    seconds = (max(times) - min(times)) / 1e9
     assert told["seconds"] == pytest.approx(seconds, rel=0.2)
     rate = next(one["events_per_second"] for one in told["channels"] if one["channel"] == "text")
     assert rate == pytest.approx(counts["text"] / told["seconds"])
@@ -136,6 +158,80 @@ def test_a_flame_graph(file: Path, tmp_path: Path) -> None:
     spans = {span["span"]: span for span in told["spans"]}
     for name in ("request", "parse", "work", "go"):
         assert sum(box[4] for box in boxes if box[0] == name) == spans[name]["count"]
+
+
+def test_a_picture_takes_no_files_place(file: Path) -> None:
+    before = file.read_bytes()
+    command = [TARE_LOG, "stats", str(file), "--flame", str(file)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert done.stderr == f"tare-log: --flame {file}: it is the file to read; name another\n"
+    assert file.read_bytes() == before
+
+
+UNSERVED = """
+import os, threading
+from tare.log import Channel, Span
+work, more = Span("work"), Channel("more")
+for number in range(100):
+    with work.numbered(number):
+        pass
+os.closerange(3, 1000)
+thread = threading.Thread(target=lambda: [more.log(number) for number in range(70)])
+thread.start()
+thread.join()
+"""
+
+
+def test_events_that_found_no_ring_are_told_by_all_readers(tmp_path: Path) -> None:
+    file, out = tmp_path / "events.log", tmp_path / "out"
+    assert ran(file, Path(sys.executable), "-c", UNSERVED)["unserved"] == 70
+    told = stats(file)
+    (end,) = told["ends"]
+    assert (told["unserved"], end["unserved"], end["how"]) == (70, 70, "finished")
+    text = subprocess.run([TARE_LOG, "stats", file], check=True, capture_output=True, text=True)
+    assert "processes: 1 finished\n70 events unserved" in text.stdout
+    command = [TARE_LOG, "export", str(file), "--to", "chrome", "--out", str(out), "--json"]
+    written = json.loads(subprocess.run(command, check=True, capture_output=True).stdout)
+    assert (written["events"], written["lost"], written["unserved"]) == (0, 0, 70)
+    (note,) = tare_log.read(ibis.duckdb.connect(), file).notes
+    assert note.startswith("70 events were lost")
+
+
+STEPS = """
+import sys
+from tare.log import Channel
+channel, number = Channel("steps", policy="wait"), 0
+for line in sys.stdin:
+    for number in range(number, number + int(line)):
+        channel.log(number)
+    number += 1
+    print(number, flush=True)
+"""
+
+
+def test_a_process_in_several_files_is_read_whole_in_any_order(tmp_path: Path) -> None:
+    """Two collectors by turns, each with a file of its own."""
+    files, socket = [tmp_path / "1.log", tmp_path / "2.log"], tmp_path / "socket"
+    program = None
+    for turn in range(4):
+        file = files[turn % 2]
+        with collector(socket, file) as collecting:
+            program = program or Steps(Path(sys.executable), socket, "-c", STEPS)
+            assert program.log(100) == 100 * (turn + 1)
+            # Each time it is taken over, its channel is named.
+            while file.read_bytes().count(b'"steps"') <= turn // 2:
+                time.sleep(0.01)
+            if turn == 3:
+                program.end()
+            ended(collecting)
+    for order in ([0, 1], [1, 0], [1, 0, 1]):
+        rows = dump(*(files[place] for place in order))
+        assert sorted(int(row.payload) for row in rows) == list(range(400))
+    assert conftest.ends(files[0]) == ["left"]
+    assert conftest.ends(files[1]) == ["finished"]
+    told = stats(files[0], str(files[1]))
+    assert (told["events"], [end["how"] for end in told["ends"]]) == (400, ["finished"])
 
 
 @pytest.mark.parametrize("exported", [False, True], ids=["file", "parquet"])

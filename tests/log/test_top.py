@@ -6,6 +6,7 @@ import os
 import pty
 import signal
 import subprocess
+import sys
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -102,6 +103,29 @@ def test_a_page_on_a_terminal(growing: Growing) -> None:
     assert shown.startswith(b"\x1b[?1049h")
     assert b"1 program" in shown
     assert b"request>" in shown
+
+
+def test_names_do_not_steer_the_terminal(tmp_path: Path) -> None:
+    file = tmp_path / "events.log"
+    script = """
+import time
+from tare.log import Channel
+channel = Channel("h\\x1b[2J\\x9b\\u202eostile")
+while True:
+    channel.log(1)
+    time.sleep(0.01)
+"""
+    command = [TARE_LOG, "run", "--out", str(file), "--", sys.executable, "-c", script]
+    with subprocess.Popen(command) as process:
+        limit = time.monotonic() + 20
+        while not file.exists() or b"ostile" not in file.read_bytes():
+            assert time.monotonic() < limit
+            time.sleep(0.01)
+        top = [TARE_LOG, "top", str(file), "--once"]
+        shown = subprocess.run(top, check=True, capture_output=True, text=True).stdout
+        process.terminate()
+    assert r"h\u{1b}[2J\u{9b}\u{202e}ostile" in shown
+    assert not set(shown) & set("\x1b\x9b\u202e")
 
 
 def test_a_file_that_nobody_writes_to(compiled: Callable[[str], Path], tmp_path: Path) -> None:

@@ -1,12 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
 """kill -9 of programs that log and of their collector, at random moments: the last number that
-each thread has written to a page of its own, and the file, agree every time."""
+each thread has written to a page of its own, and the file, agree every time.
 
+What was found stays beside this file; `make bench-log` reads it.
+"""
+
+import json
 import random
+from datetime import datetime
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from bench.results import renew
+from bench.log import kills
+from bench.results import commit, renew
 from tests.log.conftest import compile_program
 from tests.log.test_kills import THREADS, kill_collector, kill_target
 
@@ -38,5 +44,12 @@ def run(tries: int) -> None:
         f" ({with_losses} times); what was kept and what was lost is what was logged,"
         f" {collectors} of {collectors} times.",
     ]
+    series = {"program": (tries, logged, 0), "collector": (collectors, kept, lost)}
+    about = {"commit": commit(), "date": f"{datetime.now():%Y-%m-%d}"}
+    results = [
+        about | {"killed": killed, "times": times, "kept": kept, "lost": lost}
+        for killed, (times, kept, lost) in series.items()
+    ]
+    kills.FOUND.write_text("".join(json.dumps(one) + "\n" for one in results))
     command = f"python -m tests.soak log --log-kills {tries}"
     renew("log-kills", "kill -9 of what logs and of what collects", command, "\n".join(lines))

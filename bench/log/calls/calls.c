@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* calls ticks|tare [wait]: reads the tick counter, or logs events with tare_log.h. */
+/* calls ticks|tare [wait|id]: reads the tick counter, or logs events with tare_log.h. */
 #include "turns.h"
 #include <string.h>
 #include <tare_log.h>
@@ -9,7 +9,11 @@ int main(int argc, char **argv) {
         TURNS(next, __asm__ volatile("" : : "r"(tare_log_ticks())));
         return 0;
     }
-    struct tare_log_options options = {.policy = argc > 2 ? TARE_LOG_WAIT : TARE_LOG_DROP};
+    const char *kind = argc > 2 ? argv[2] : "";
+    struct tare_log_options options = {
+        .handler = strcmp(kind, "id") ? TARE_LOG_BUFFERED : TARE_LOG_ID,
+        .policy = strcmp(kind, "wait") ? TARE_LOG_DROP : TARE_LOG_WAIT,
+    };
     tare_log_channel channel = tare_log_open_with("calls", &options);
     TURNS(next, tare_log(channel, next));
 }

@@ -295,7 +295,7 @@ impl Collector {
             self.open_door();
             let is_empty = self.move_events()? == 0 && self.press.is_empty();
             // Of those that have ended, the rest is on its way.
-            let is_answered = !self.targets.iter().any(Target::has_ended);
+            let is_answered = !self.targets.iter_mut().any(Target::has_ended);
             if is_empty && is_answered || !is_empty && begin.elapsed() > Duration::from_secs(1) {
                 break;
             }

@@ -10,7 +10,7 @@ use std::process::ExitCode;
 use tare_command::Failure;
 use tare_log_file::Payload;
 
-/// Prints events in the order of the file: each ring's are in order of their time.
+/// Prints events in the order of the files: each ring's as they came into it.
 pub fn dump(arguments: &arguments::Dump) -> Result<ExitCode, Failure> {
     let log = Log::open(&arguments.files)?;
     let filter = Filter::of(arguments, &log)?;
@@ -109,6 +109,10 @@ fn text_of(payload: &Payload<'_>) -> String {
     }
 }
 
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
 /// As RFC 4180 has it.
 fn quoted(text: &str) -> String {
     if text.contains([',', '"', '\n', '\r']) {
@@ -128,9 +132,12 @@ fn jsonl(row: &Row<'_>, line: &mut String) {
             object["channel"] = (*channel).into();
             object["payload"] = (*number).into();
         }
-        What::Event { channel, payload, .. } => {
+        What::Event { channel, payload: Payload::Bytes(bytes), .. } => {
             object["channel"] = (*channel).into();
-            object["payload"] = text_of(payload).into();
+            object["payload"] = String::from_utf8_lossy(bytes).into();
+            if str::from_utf8(bytes).is_err() {
+                object["payload_hex"] = hex(bytes).into();
+            }
         }
         What::Loss { lost, first, last } => {
             object["lost"] = (*lost).into();

@@ -17,6 +17,10 @@ const LETTER: f64 = 6.7;
 /// Deeper ones are left out: who would scroll so far?
 const DEEPEST: usize = 400;
 
+/// Where there are more ways than `Nesting` tells apart.
+const CUT: &str = "; there are more ways from span to span than are told apart: what is called on \
+                   others has no box of its own";
+
 struct Box {
     node: usize,
     depth: usize,
@@ -38,10 +42,11 @@ pub fn write(nesting: &Nesting, title: &str, out: &mut impl Write) -> io::Result
 <style>rect.box {{ stroke: #fff; stroke-width: .5 }} g:hover > rect.box {{ stroke: #000; stroke-width: 1 }} text {{ fill: #1a1a1a }}</style>
 <rect width="100%" height="100%" fill="#fff"/>
 <text x="{MARGIN}" y="18" font-size="14" font-weight="bold">{}</text>
-<text x="{MARGIN}" y="34">width: time in spans, {} in all threads; point at a box for its numbers</text>
+<text x="{MARGIN}" y="34">width: time in spans, {} in all threads; point at a box for its numbers{}</text>
 "##,
         escaped(title),
         human::time(Some(whole as f64)),
+        if nesting.is_cut { CUT } else { "" },
     )?;
     for one in &boxes {
         let node = &nesting.nodes[one.node];

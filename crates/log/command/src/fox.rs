@@ -2,24 +2,24 @@
 //! Round trips between two programs of different hosts. A start's collector answers at an
 //! address; an end's lends its program the socket that asks, and takes the answers.
 
+mod listener;
+
 use crate::timer::Timer;
+use listener::Listener;
 use std::io;
+use std::mem;
 use std::net::{Ipv4Addr, SocketAddrV4, UdpSocket};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
-use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::Relaxed;
-use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
-use std::sync::{Arc, Mutex, PoisonError, Weak};
-use std::thread::{self, JoinHandle};
-use std::time::Duration;
-use tare_clock::Source;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 use tare_command::say;
 use tare_log_segment::probe::{ANSWERS, BYTES, Probe};
 use tare_log_segment::record::{number_tag, short_tag};
 use tare_log_segment::{ChannelId, Configuration, Handler, Identity, Process};
 
-/// How often a thread looks whether it is to end.
-const PATIENCE: Duration = Duration::from_millis(50);
+/// Between two attempts to have an address that was refused.
+const RETRY: Duration = Duration::from_secs(1);
 /// What waits to be written. An answer beyond that is lost; so is the note of one given.
 const WAITING: usize = 1 << 16;
 /// A duplicate comes within so many others.
@@ -27,15 +27,27 @@ const RECENT: usize = 1 << 12;
 
 /// Those of one program.
 #[derive(Default)]
-pub struct Foxes(Vec<Fox>);
+pub struct Foxes {
+    all: Vec<Arc<Fox>>,
+    refused: Vec<(ChannelId, Configuration)>,
+    /// When the refused ones were last tried again.
+    tried: Option<Instant>,
+}
 
 struct Fox {
     id: ChannelId,
     configuration: Configuration,
+    timer: Timer,
     socket: Arc<UdpSocket>,
-    seen: Receiver<Seen>,
-    is_over: Arc<AtomicBool>,
-    thread: Option<JoinHandle<()>>,
+    listener: Arc<Listener>,
+    got: Mutex<Got>,
+}
+
+/// What came.
+struct Got {
+    seen: Vec<Seen>,
+    /// Of an end: the numbers of answers, each at its place.
+    recent: Vec<u64>,
 }
 
 /// What becomes an event.
@@ -56,45 +68,61 @@ pub fn name(name: &str, handler: Handler) -> Option<String> {
 impl Foxes {
     /// What is in force for a channel is this now.
     pub fn learn(&mut self, process: &Process, id: ChannelId, is: Configuration, timer: Timer) {
-        if self.0.iter().any(|fox| fox.id == id && fox.configuration == is) {
+        if self.all.iter().any(|fox| fox.id == id && fox.configuration == is) {
             return;
         }
         // Before the address is used again.
         self.forget(process, id);
-        let mut lent = None;
         if matches!(is.handler, Handler::FoxStart | Handler::FoxEnd) {
-            match Fox::start(id, is, timer) {
-                Ok(fox) => {
-                    lent = fox.identity().filter(|_| is.handler == Handler::FoxEnd);
-                    self.0.push(fox);
-                }
-                Err(error) => say(format_args!(
-                    "address {} of a fox-start or fox-end: {error}; round trips with it get no answer",
-                    address(is)
-                )),
-            }
+            self.begin(process, id, is, timer);
         }
-        process.channels[usize::from(id)].lend(lent);
+    }
+
+    fn begin(&mut self, process: &Process, id: ChannelId, is: Configuration, timer: Timer) {
+        let begun = Listener::start(id, is, timer);
+        tell_change(is, begun.as_ref().err());
+        match begun {
+            Ok(fox) => {
+                let lent = fox.identity().filter(|_| is.handler == Handler::FoxEnd);
+                process.channels[usize::from(id)].lend(lent);
+                self.all.push(fox);
+            }
+            Err(_) => self.refused.push((id, is)),
+        }
+    }
+
+    /// Tries from time to time to have what was refused.
+    pub fn retry(&mut self, process: &Process, timer: Timer) {
+        let is_early = self.tried.is_some_and(|tried| tried.elapsed() < RETRY);
+        if self.refused.is_empty() || is_early {
+            return;
+        }
+        self.tried = Some(Instant::now());
+        for (id, is) in mem::take(&mut self.refused) {
+            self.begin(process, id, is, timer);
+        }
     }
 
     /// Nothing is asked or answered for the channel.
     pub fn forget(&mut self, process: &Process, id: ChannelId) {
-        self.0.retain(|fox| fox.id != id);
+        self.all.iter().filter(|fox| fox.id == id).for_each(|fox| fox.listener.end(fox));
+        self.all.retain(|fox| fox.id != id);
+        self.refused.retain(|(refused, _)| *refused != id);
         process.channels[usize::from(id)].lend(None);
     }
 
     /// The socket that a program asks for.
     pub fn socket(&self, what: Identity) -> Option<BorrowedFd<'_>> {
-        let fox = self.0.iter().find(|fox| fox.identity() == Some(what))?;
+        let fox = self.all.iter().find(|fox| fox.identity() == Some(what))?;
         Some(fox.socket.as_fd())
     }
 
     /// Appends to `words` what has come; says how many answers those are, by channel. They count
     /// once the words are in the file, see `tell`.
     pub fn read(&self, words: &mut Vec<u64>) -> Vec<(ChannelId, u64)> {
-        let read = self.0.iter().map(|fox| {
+        let read = self.all.iter().map(|fox| {
             let mut count = 0;
-            for Seen { ticks, number } in fox.seen.try_iter().take(WAITING) {
+            for Seen { ticks, number } in mem::take(&mut fox.got().seen) {
                 words.push(ticks);
                 match short_tag(fox.id | ANSWERS, number) {
                     Some(tag) => words.push(tag),
@@ -109,13 +137,13 @@ impl Foxes {
 
     /// Nobody asks or answers here any more; what has come is still to be read.
     pub fn end(&mut self) {
-        self.0.iter().for_each(|fox| fox.is_over.store(true, Relaxed));
-        self.0.iter_mut().for_each(Fox::end);
+        self.all.iter().for_each(|fox| fox.listener.end(fox));
+        self.refused.clear();
     }
 
     /// How long answers to what was asked may still come; `None` where there are all.
     pub fn patience(&self, process: &Process) -> Option<Duration> {
-        let open = self.0.iter().filter(|fox| unanswered(process, fox.id) > 0);
+        let open = self.all.iter().filter(|fox| unanswered(process, fox.id) > 0);
         open.map(|fox| timeout(fox.configuration)).max()
     }
 }
@@ -149,101 +177,78 @@ fn timeout(is: Configuration) -> Duration {
     }
 }
 
-impl Fox {
-    fn start(id: ChannelId, configuration: Configuration, timer: Timer) -> io::Result<Self> {
-        let address = address(configuration);
-        let is_end = configuration.handler == Handler::FoxEnd;
-        let socket = if is_end {
-            let socket = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0))?;
-            // Nothing goes to, or is taken from, anybody else.
-            socket.connect(address)?;
-            Arc::new(socket)
-        } else {
-            bound(address)?
-        };
-        socket.set_read_timeout(Some(PATIENCE))?;
-        let (sender, seen) = sync_channel(WAITING);
-        let is_over = Arc::new(AtomicBool::new(false));
-        let (own, until) = (socket.clone(), is_over.clone());
-        let most = timeout(configuration);
-        let thread = thread::Builder::new().name("fox".to_owned()).spawn(move || {
-            if is_end {
-                take_answers(&own, &until, &sender, timer, most);
-            } else {
-                answer(&own, &until, &sender, timer);
-            }
-        })?;
-        Ok(Self { id, configuration, socket, seen, is_over, thread: Some(thread) })
-    }
-
-    fn end(&mut self) {
-        self.is_over.store(true, Relaxed);
-        if let Some(thread) = self.thread.take() {
-            let _ = thread.join();
+/// Says that an address is refused, and that it no longer is, each once.
+fn tell_change(is: Configuration, refusal: Option<&io::Error>) {
+    static REFUSED: Mutex<Vec<(Handler, SocketAddrV4)>> = Mutex::new(Vec::new());
+    let mut refused = REFUSED.lock().unwrap_or_else(PoisonError::into_inner);
+    let what = (is.handler, address(is));
+    let known = refused.iter().position(|one| *one == what);
+    let begin = format!("address {} of a fox-start or fox-end", what.1);
+    match (refusal, known) {
+        (Some(error), None) => {
+            refused.push(what);
+            say(format_args!("{begin}: {error}; round trips with it get no answer until it works"));
         }
+        (None, Some(place)) => {
+            refused.swap_remove(place);
+            say(format_args!("{begin}: it works now"));
+        }
+        _ => {}
+    }
+}
+
+impl Fox {
+    fn new(
+        id: ChannelId,
+        configuration: Configuration,
+        timer: Timer,
+        socket: Arc<UdpSocket>,
+        listener: Arc<Listener>,
+    ) -> Self {
+        let recent = if configuration.handler == Handler::FoxEnd { RECENT } else { 0 };
+        let got = Mutex::new(Got { seen: Vec::new(), recent: vec![u64::MAX; recent] });
+        Self { id, configuration, timer, socket, listener, got }
     }
 
     fn identity(&self) -> Option<Identity> {
         Identity::of(self.socket.as_raw_fd()).ok()
     }
-}
 
-impl Drop for Fox {
-    fn drop(&mut self) {
-        self.end();
+    fn got(&self) -> MutexGuard<'_, Got> {
+        self.got.lock().unwrap_or_else(PoisonError::into_inner)
     }
-}
 
-/// The socket of a start. Programs and channels of one collector that have one address share it:
-/// one of them takes each question, and whoever ends leaves it to the others.
-fn bound(address: SocketAddrV4) -> io::Result<Arc<UdpSocket>> {
-    static BOUND: Mutex<Vec<(SocketAddrV4, Weak<UdpSocket>)>> = Mutex::new(Vec::new());
-    let mut bound = BOUND.lock().unwrap_or_else(PoisonError::into_inner);
-    bound.retain(|(_, socket)| socket.strong_count() > 0);
-    let known = bound.iter().find(|(of, _)| *of == address);
-    if let Some(socket) = known.and_then(|(_, socket)| socket.upgrade()) {
-        return Ok(socket);
-    }
-    let socket = Arc::new(UdpSocket::bind(address)?);
-    bound.push((address, Arc::downgrade(&socket)));
-    Ok(socket)
-}
-
-/// At the start: what was asked goes back at once, and is noted with the time of here.
-fn answer(socket: &UdpSocket, is_over: &AtomicBool, seen: &SyncSender<Seen>, timer: Timer) {
-    let mut bytes = [0; BYTES + 1];
-    while !is_over.load(Relaxed) {
-        let Ok((length, from)) = socket.recv_from(&mut bytes) else { continue };
-        let ticks = timer.now();
-        let Some(question) = Probe::read(&bytes[..length]).filter(|probe| !probe.is_answer) else {
-            continue;
+    /// Takes the datagram that came before `now_ns`, of CLOCK_MONOTONIC_RAW here.
+    fn take(&self, now_ns: u64) {
+        let ticks = self.timer.now();
+        let is_end = self.configuration.handler == Handler::FoxEnd;
+        let mut bytes = [0; BYTES + 1];
+        let Ok((length, from)) = self.socket.recv_from(&mut bytes) else { return };
+        let probe = Probe::read(&bytes[..length]).filter(|probe| probe.is_answer == is_end);
+        let Some(probe) = probe else { return };
+        let mut got = self.got();
+        let seen = if is_end {
+            self.round_trip(probe, now_ns, &mut got.recent)
+        } else {
+            // What was asked goes back at once, and is noted with the time of here.
+            let _ = self.socket.send_to(&Probe { is_answer: true, ..probe }.bytes(), from);
+            Some(Seen { ticks, number: probe.payload })
         };
-        let _ = socket.send_to(&Probe { is_answer: true, ..question }.bytes(), from);
-        let _ = seen.try_send(Seen { ticks, number: question.payload });
-    }
-}
-
-/// At the end: how long it took, at the time of the event that asked.
-fn take_answers(
-    socket: &UdpSocket,
-    is_over: &AtomicBool,
-    seen: &SyncSender<Seen>,
-    timer: Timer,
-    most: Duration,
-) {
-    let mut bytes = [0; BYTES + 1];
-    let mut recent = [u64::MAX; RECENT];
-    while !is_over.load(Relaxed) {
-        let Ok(length) = socket.recv(&mut bytes) else { continue };
-        let now = Source::Monotonic.now().wrapping_add_signed(timer.ahead_ns);
-        let Some(answer) = Probe::read(&bytes[..length]).filter(|probe| probe.is_answer) else {
-            continue;
-        };
-        let took = now.wrapping_sub(answer.sent_ns);
-        let known = &mut recent[answer.number as usize % RECENT];
-        if *known != answer.number && u128::from(took) <= most.as_nanos() {
-            *known = answer.number;
-            let _ = seen.try_send(Seen { ticks: answer.ticks, number: took as i64 });
+        if got.seen.len() < WAITING {
+            got.seen.extend(seen);
         }
+    }
+
+    /// How long it took, at the time of the event that asked.
+    fn round_trip(&self, answer: Probe, now_ns: u64, recent: &mut [u64]) -> Option<Seen> {
+        let now_ns = now_ns.wrapping_add_signed(self.timer.ahead_ns);
+        let took = now_ns.wrapping_sub(answer.sent_ns);
+        let known = &mut recent[answer.number as usize % RECENT];
+        let is_late = u128::from(took) > timeout(self.configuration).as_nanos();
+        if *known == answer.number || is_late {
+            return None;
+        }
+        *known = answer.number;
+        Some(Seen { ticks: answer.ticks, number: took as i64 })
     }
 }

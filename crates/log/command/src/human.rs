@@ -28,15 +28,35 @@ pub fn counted(number: usize, one: &str, many: &str) -> String {
     format!("{number} {}", if number == 1 { one } else { many })
 }
 
-/// The first column to the left, numbers to the right.
+/// A name that others have given: it cannot steer the terminal, or change how what follows reads.
+pub fn plain(name: &str) -> String {
+    let steers = |letter: char| {
+        letter.is_control()
+            || matches!(letter, '\u{61c}' | '\u{200e}' | '\u{200f}')
+            || matches!(letter, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+    };
+    let mut text = String::new();
+    for letter in name.chars() {
+        if steers(letter) {
+            text.extend(letter.escape_default());
+        } else {
+            text.push(letter);
+        }
+    }
+    text
+}
+
+/// The first column to the left, numbers to the right. Cells are made plain.
 pub fn align(rows: &[Vec<String>]) -> String {
+    let rows: Vec<Vec<_>> =
+        rows.iter().map(|row| row.iter().map(|cell| plain(cell)).collect()).collect();
     let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
     let width = |column: usize| {
         rows.iter().filter_map(|row| row.get(column)).map(|cell| cell.chars().count()).max()
     };
     let widths: Vec<usize> = (0..columns).map(|column| width(column).unwrap_or(0)).collect();
     let mut text = String::new();
-    for row in rows {
+    for row in &rows {
         for (column, (cell, width)) in row.iter().zip(&widths).enumerate() {
             let _ = match column {
                 0 => write!(text, "{cell:<width$}"),
@@ -57,6 +77,14 @@ mod tests {
         let times = [None, Some(999.0), Some(1_000.0), Some(1.5e6), Some(2.25e9)].map(time);
         assert_eq!(times, ["-", "999 ns", "1.0 µs", "1.50 ms", "2.25 s"]);
         assert_eq!([0.0, 9_999.0, 10_000.0, 1e7].map(count), ["0", "9999", "10.0 k", "10.00 M"]);
+    }
+
+    #[test]
+    fn names_do_not_steer_the_terminal() {
+        let hostile = "größe \\ \x1b[2J\n\u{9b}\u{202e}\u{2066}\u{200f}\u{61c}";
+        let shown = r"größe \ \u{1b}[2J\n\u{9b}\u{202e}\u{2066}\u{200f}\u{61c}";
+        assert_eq!(plain(hostile), shown);
+        assert_eq!(align(&[vec![hostile.to_owned()]]), format!("{shown}\n"));
     }
 
     #[test]

@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
+use crate::leaving::{Leaving, Leavings};
+use crate::seen::Seen;
+use crate::tail::Tail;
 use crate::timelines::Timelines;
 use crate::times::Times;
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap};
 use std::fs::File;
-use std::io::{Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 use tare_clock::Snapshot;
 use tare_command::{Failure, ResultExt, say};
 use tare_log_file::{
-    Block, Channels, Clock, End, Event, Events, Header, Item, Kind, Mark, OpenedChannel, Payload,
+    Block, Channels, Clock, Event, Events, Header, Item, Kind, Mark, OpenedChannel, Payload,
     ProcessInfo, Reader,
 };
 use tare_log_segment::ChannelId;
@@ -23,9 +25,9 @@ pub struct Log {
     /// The place of a process by its file and its number there.
     places: HashMap<(usize, u32), usize>,
     channels: HashMap<(usize, ChannelId), OpenedChannel>,
-    ended: HashSet<usize>,
-    /// By channel; each collector tells of all since the process began.
-    lost: HashMap<(usize, ChannelId), u64>,
+    /// All that each channel has had.
+    handlers: HashMap<(usize, ChannelId), BTreeSet<String>>,
+    leavings: Leavings,
     /// Of the first and the last event, by the place of the process.
     ticks: Vec<Option<(u64, u64)>>,
 }
@@ -89,7 +91,8 @@ impl Log {
         Ok(())
     }
 
-    fn nothing(paths: &[PathBuf]) -> Self {
+    /// Of files that are still to be read.
+    pub fn nothing(paths: &[PathBuf]) -> Self {
         Self {
             paths: paths.to_owned(),
             timelines: Timelines::default(),
@@ -97,18 +100,24 @@ impl Log {
             known: HashMap::new(),
             places: HashMap::new(),
             channels: HashMap::new(),
-            ended: HashSet::new(),
-            lost: HashMap::new(),
+            handlers: HashMap::new(),
+            leavings: Leavings::default(),
             ticks: Vec::new(),
         }
     }
 
-    /// What the file has, and the place where more will come.
-    pub fn open_at_end(path: &Path) -> Result<(Self, Tail), Failure> {
+    /// What the file has, each block of which is shown to `each`, and the place where more will
+    /// come.
+    pub fn open_at_end(
+        path: &Path,
+        mut each: impl FnMut(&Self, &Block),
+    ) -> Result<(Self, Tail), Failure> {
         let mut log = Self::nothing(&[path.to_owned()]);
-        let file = File::open(path).or_input(path.display())?;
-        let mut tail = Tail { path: path.to_owned(), file, at: 0 };
-        tail.each(|block| log.learn(&block))?;
+        let mut tail = Tail::open(path)?;
+        tail.each(|block| {
+            log.learn(&block);
+            each(&log, &block);
+        })?;
         if tail.at == 0 {
             return Err(Failure::input(format_args!("{}: no file of tare log", path.display())));
         }
@@ -135,14 +144,17 @@ impl Log {
                         self.add(info);
                     }
                     self.places.insert(process, place);
-                    self.ended.remove(&place);
+                    self.leavings.0[place].how = None;
                 }
             }
             Kind::Channels => {
                 let channels: Channels = serde_json::from_slice(content).unwrap_or_default();
                 let place = self.place(process);
-                let named = channels.channels.into_iter();
-                self.channels.extend(named.map(|channel| ((place, channel.id), channel)));
+                for channel in channels.channels {
+                    let key = (place, channel.id);
+                    self.handlers.entry(key).or_default().insert(channel.handler.clone());
+                    self.channels.insert(key, channel);
+                }
             }
             Kind::Events => {
                 let place = self.place(process);
@@ -160,12 +172,8 @@ impl Log {
             }
             Kind::End => {
                 let place = self.place(process);
-                self.ended.insert(place);
-                if let Ok(End { lost_by_channel, .. }) = serde_json::from_slice(content) {
-                    for (id, lost) in lost_by_channel {
-                        let known = self.lost.entry((place, id)).or_default();
-                        *known = lost.max(*known);
-                    }
+                if let Ok(end) = serde_json::from_slice(content) {
+                    self.leavings.0[place].learn(end);
                 }
             }
         }
@@ -183,6 +191,7 @@ impl Log {
 
     fn add(&mut self, info: ProcessInfo) {
         self.timelines.add_process(&info);
+        self.leavings.0.push(Leaving::default());
         self.ticks.push(None);
         self.processes.push(info);
     }
@@ -197,7 +206,7 @@ impl Log {
     }
 
     pub fn has_ended(&self, place: usize) -> bool {
-        self.ended.contains(&place)
+        self.leavings.0[place].how.is_some()
     }
 
     /// The channels of all processes, each with the place of its process.
@@ -207,6 +216,11 @@ impl Log {
 
     pub fn channel(&self, process: usize, id: ChannelId) -> Option<&OpenedChannel> {
         self.channels.get(&(process, id))
+    }
+
+    /// Every handler that the channel has had while it logged into the file.
+    pub fn handlers(&self, process: usize, id: ChannelId) -> impl Iterator<Item = &str> {
+        self.handlers.get(&(process, id)).into_iter().flatten().map(String::as_str)
     }
 
     /// Those of the process at this place.
@@ -251,26 +265,25 @@ impl Log {
         self.timelines.length_ns(&self.ticks)
     }
 
-    /// Events lost, by the name of their channel; of processes whose end is in the file.
-    pub fn lost_by_channel(&self) -> impl Iterator<Item = (&str, u64)> {
-        self.lost.iter().map(|((process, id), lost)| (self.name(*process, *id), *lost))
+    /// How processes left.
+    pub fn leavings(&self) -> &Leavings {
+        &self.leavings
     }
 
     /// Calls `each` with every row, in the order of the file: block by block, each of one ring.
     /// Ends early when `each` says so by an error.
     pub fn rows<E>(&self, mut each: impl FnMut(Row<'_>) -> Result<(), E>) -> Result<(), Ended<E>> {
-        let mut seen = HashMap::new();
+        let mut seen = Seen::default();
         for (file, path) in self.paths.iter().enumerate() {
             self.rows_of((file, path), &mut seen, &mut each)?;
         }
         Ok(())
     }
 
-    /// `seen` is the last word of each ring that came.
     fn rows_of<E>(
         &self,
         (file, path): (usize, &Path),
-        seen: &mut HashMap<(usize, u32), u64>,
+        seen: &mut Seen,
         each: &mut impl FnMut(Row<'_>) -> Result<(), E>,
     ) -> Result<(), Ended<E>> {
         let failed = |error| Ended::Failed(Failure::work(format_args!("{error}")));
@@ -281,15 +294,11 @@ impl Log {
             if header.kind != Kind::Events {
                 continue;
             }
-            // Who took over from a collector that died writes again what that had not freed,
-            // the same words in one block.
             let Some(process) = self.places.get(&(file, header.process)).copied() else { continue };
             let ring = header.ring;
-            let known = seen.entry((process, ring)).or_insert(0);
-            if header.from < header.to && header.to <= *known {
+            if seen.add((process, ring), header.from, header.to) {
                 continue;
             }
-            *known = header.to.max(*known);
             let events = Events::of(&block);
             let Ok(items) = events.as_ref().map_err(|invalid| *invalid).and_then(Events::items)
             else {
@@ -331,7 +340,6 @@ impl Log {
         ticks: u64,
         what: What<'log>,
     ) -> Row<'log> {
-        let end = name.iter().position(|byte| *byte == 0).unwrap_or(name.len());
         Row {
             time_ns: self.times(process).at(ticks),
             ticks,
@@ -339,45 +347,25 @@ impl Log {
             ring,
             pid: self.processes[process].pid,
             tid,
-            thread: std::str::from_utf8(&name[..end]).unwrap_or(""),
+            thread: text(name),
             what,
         }
     }
 
-    /// The channel's name, by the number that the process has in a block of the one file.
-    pub fn name_in(&self, number: u32, id: ChannelId) -> &str {
-        self.places.get(&(0, number)).map_or("", |place| self.name(*place, id))
+    /// The place of a process, by the number that it has in a block of the one file.
+    pub fn place_of(&self, number: u32) -> Option<usize> {
+        self.places.get(&(0, number)).copied()
     }
 
-    fn name(&self, process: usize, id: ChannelId) -> &str {
+    pub fn name(&self, process: usize, id: ChannelId) -> &str {
         self.channels.get(&(process, id)).map_or("", |channel| &channel.name)
     }
 }
 
-/// The end of a file that grows.
-pub struct Tail {
-    path: PathBuf,
-    file: File,
-    /// Behind the last whole block that was seen.
-    at: u64,
-}
-
-impl Tail {
-    /// Calls `take` with each whole block that is new.
-    pub fn each(&mut self, mut take: impl FnMut(Block)) -> Result<(), Failure> {
-        let begin = self.at;
-        let mut whole = 0;
-        self.file.seek(SeekFrom::Start(begin)).or_failed(self.path.display())?;
-        let mut reader = Reader::new(&self.file);
-        while let Some(block) = reader.next() {
-            let block = block.or_failed(self.path.display())?;
-            whole += block.bytes();
-            // What follows may be a block that is being written.
-            self.at = begin + whole + reader.damaged;
-            take(block);
-        }
-        Ok(())
-    }
+/// A thread's name, which the kernel may have cut within a letter.
+fn text(name: &[u8; 16]) -> &str {
+    let end = name.iter().position(|byte| *byte == 0).unwrap_or(name.len());
+    name[..end].utf8_chunks().next().map_or("", |chunk| chunk.valid())
 }
 
 /// The files, for a message.

@@ -2,7 +2,7 @@
 //! Which spans were within which, and how long: added up over all threads of one name.
 
 use crate::log::Row;
-use crate::spans::Open;
+use crate::spans::{Id, Open};
 use std::collections::HashMap;
 
 /// Ways to a span that are told apart. What is called on further ones is part of its callers.
@@ -18,6 +18,18 @@ pub struct Node {
     pub count: u64,
     /// Nanoseconds of those that ended.
     pub total: u64,
+    /// Of all; of one that did not end, those of spans within it. The first node has those of
+    /// spans that are in no other.
+    width: u64,
+}
+
+/// A span that has begun.
+#[derive(Debug)]
+struct Begun {
+    /// `None` where its way is not told apart.
+    node: Option<usize>,
+    /// Nanoseconds of spans within it.
+    within: u64,
 }
 
 /// A tree, whose first node is all that was logged and whose second level are threads.
@@ -25,10 +37,11 @@ pub struct Node {
 pub struct Nesting {
     pub labels: Vec<String>,
     pub nodes: Vec<Node>,
+    /// By span: nanoseconds that no span within it took, of all ways.
+    pub own: Vec<u64>,
     threads: HashMap<String, usize>,
     places: HashMap<(usize, usize), usize>,
-    /// Of spans that are open.
-    open: HashMap<u64, usize>,
+    open: HashMap<Id, Begun>,
     /// Whether there were more ways than are told apart.
     pub is_cut: bool,
 }
@@ -42,6 +55,7 @@ impl Nesting {
         Self {
             labels,
             nodes: vec![root],
+            own: vec![0; names.len()],
             threads: HashMap::new(),
             places: HashMap::new(),
             open: HashMap::new(),
@@ -50,70 +64,133 @@ impl Nesting {
     }
 
     pub fn begin(&mut self, row: &Row<'_>, open: &Open) {
-        let within = open.parent.and_then(|parent| self.open.get(&parent).copied());
-        let within = within.unwrap_or_else(|| self.thread(row.thread));
-        let node = self.child(within, open.name);
-        self.open.insert(open.id, node);
+        let around = match open.parent {
+            Some(parent) => self.open.get(&parent).and_then(|around| around.node),
+            None => self.thread(row.thread),
+        };
+        let node = around.and_then(|around| self.child(around, open.name));
+        self.open.insert(open.id, Begun { node, within: 0 });
     }
 
     /// `duration` of those whose end is not known is `None`: they are not counted.
     pub fn end(&mut self, open: &Open, duration: Option<u64>) {
-        let node = self.open.remove(&open.id);
-        let node = node.and_then(|place| self.nodes.get_mut(place));
-        if let (Some(node), Some(duration)) = (node, duration)
-            && node.label == open.name
-        {
-            node.count += 1;
-            node.total += duration;
+        let Some(Begun { node, within }) = self.open.remove(&open.id) else { return };
+        let known = duration.unwrap_or(within);
+        if let Some(around) = open.parent.and_then(|parent| self.open.get_mut(&parent)) {
+            around.within += known;
+        }
+        if node.is_some() || open.parent.is_none() {
+            self.nodes[node.unwrap_or(0)].width += known;
+        }
+        let Some(duration) = duration else { return };
+        self.own[open.name] += duration.saturating_sub(within);
+        if let Some(place) = node {
+            self.nodes[place].count += 1;
+            self.nodes[place].total += duration;
         }
     }
 
-    fn thread(&mut self, name: &str) -> usize {
-        let label = match self.threads.get(name) {
-            Some(label) => *label,
-            None => {
-                self.labels.push(name.to_owned());
-                self.threads.insert(name.to_owned(), self.labels.len() - 1);
-                self.labels.len() - 1
-            }
-        };
-        self.child(0, label)
+    fn thread(&mut self, name: &str) -> Option<usize> {
+        if let Some(place) = self.threads.get(name) {
+            return Some(*place);
+        }
+        let place = self.add(0, self.labels.len())?;
+        self.labels.push(name.to_owned());
+        self.threads.insert(name.to_owned(), place);
+        Some(place)
     }
 
-    fn child(&mut self, within: usize, label: usize) -> usize {
+    fn child(&mut self, within: usize, label: usize) -> Option<usize> {
         if let Some(place) = self.places.get(&(within, label)) {
-            return *place;
+            return Some(*place);
         }
-        if self.nodes.len() == MOST {
-            self.is_cut = true;
-            return within;
-        }
+        let place = self.add(within, label)?;
+        self.places.insert((within, label), place);
+        Some(place)
+    }
+
+    fn add(&mut self, within: usize, label: usize) -> Option<usize> {
         let place = self.nodes.len();
+        if place == MOST {
+            self.is_cut = true;
+            return None;
+        }
         self.nodes.push(Node { label, ..Node::default() });
         self.nodes[within].children.push(place);
-        self.places.insert((within, label), place);
-        place
+        Some(place)
     }
 
-    /// The time that each node takes in a picture: its own, or that of its children where that is
-    /// more: of threads, and of spans that never ended.
+    /// The time that each node takes in a picture; that of threads is their children's.
     pub fn widths(&self) -> Vec<u64> {
-        let mut widths: Vec<u64> = self.nodes.iter().map(|node| node.total).collect();
+        let mut widths: Vec<u64> = self.nodes.iter().map(|node| node.width).collect();
         // Children stand behind their parents.
         for place in (0..self.nodes.len()).rev() {
             let children = self.nodes[place].children.iter().map(|child| widths[*child]).sum();
-            widths[place] = widths[place].max(children);
+            widths[place] = match place {
+                0 => widths[0] + children,
+                _ => widths[place].max(children),
+            };
         }
         widths
     }
+}
 
-    /// By span: nanoseconds that no span within it took.
-    pub fn own(&self, spans: usize) -> Vec<u64> {
-        let mut own = vec![0u64; spans];
-        for node in self.nodes.iter().filter(|node| node.label < spans) {
-            let children = node.children.iter().map(|child| self.nodes[*child].total);
-            own[node.label] += node.total.saturating_sub(children.sum());
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::log::What;
+    use crate::spans::Value;
+    use tare_log_file::Payload;
+
+    fn row(thread: &str) -> Row<'_> {
+        let what = What::Event { id: 0, channel: "", payload: Payload::Number(0) };
+        Row { time_ns: None, ticks: 0, process: 0, ring: 0, pid: 0, tid: 0, thread, what }
+    }
+
+    fn span(ticks: u64, parent: Option<u64>, name: usize) -> Open {
+        let id = |ticks| Id { process: 0, ring: 0, ticks, nth: 0 };
+        let (time_ns, value) = (None, Value::Number(0));
+        Open { id: id(ticks), parent: parent.map(id), root: id(1), name, time_ns, value }
+    }
+
+    fn nesting() -> Nesting {
+        Nesting::new(&["a", "b", "c"].map(str::to_owned))
+    }
+
+    /// Spans one within the other, the innermost with the last name, and how long each took.
+    fn add(nesting: &mut Nesting, thread: &str, spans: &[(usize, Option<u64>)]) {
+        let parents = [None].into_iter().chain((1..).map(Some));
+        let all: Vec<_> = (1..)
+            .zip(parents)
+            .zip(spans)
+            .map(|((id, parent), (name, duration))| (span(id, parent, *name), *duration))
+            .collect();
+        all.iter().for_each(|(open, _)| nesting.begin(&row(thread), open));
+        all.iter().rev().for_each(|(open, duration)| nesting.end(open, *duration));
+    }
+
+    #[test]
+    fn own_time_is_of_spans_that_ended() {
+        let mut nesting = nesting();
+        add(&mut nesting, "", &[(0, Some(1))]);
+        add(&mut nesting, "", &[(0, None), (1, Some(10))]);
+        add(&mut nesting, "", &[(0, Some(30)), (1, None), (2, Some(20))]);
+        assert_eq!(nesting.own, [1 + 10, 10, 20]);
+        assert_eq!(nesting.widths()[0], 31 + 10);
+    }
+
+    #[test]
+    fn ways_that_are_not_told_apart_are_counted_all_the_same() {
+        let mut nesting = nesting();
+        let threads = MOST as u64 / 2;
+        for thread in 0..threads {
+            // A span within its like is not counted as that.
+            let spans = [(0, Some(10)), (0, Some(6)), (1, Some(5))];
+            add(&mut nesting, &thread.to_string(), &spans);
         }
-        own
+        assert!(nesting.is_cut);
+        assert_eq!(nesting.own, [5 * threads, 5 * threads, 0]);
+        assert_eq!(nesting.widths()[0], 10 * threads);
+        assert!(nesting.nodes.iter().all(|node| node.count <= 1 && node.total <= 10 * threads));
     }
 }

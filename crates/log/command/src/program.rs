@@ -37,6 +37,19 @@ fn monotonic_ns(offsets: &str) -> Option<i64> {
     number()?.checked_mul(1_000_000_000)?.checked_add(number()?)
 }
 
+/// Whether a file of this number is in its memory; `None` where that cannot be seen, as of one
+/// whose first thread has ended.
+pub fn maps(pid: u32, inode: u64) -> Option<bool> {
+    let maps = std::fs::read(format!("/proc/{pid}/maps")).ok().filter(|maps| !maps.is_empty())?;
+    let inode = inode.to_string();
+    let mut lines = maps.split(|byte| *byte == b'\n');
+    // Addresses, rights, offset, device, and this.
+    Some(lines.any(|line| {
+        let mut words = line.split(|byte| *byte == b' ').filter(|word| !word.is_empty());
+        words.nth(4) == Some(inode.as_bytes())
+    }))
+}
+
 /// Whether there is something to read, or the other end is gone.
 pub fn is_readable(fd: RawFd) -> bool {
     let mut poll = libc::pollfd { fd, events: libc::POLLIN, revents: 0 };
@@ -97,6 +110,15 @@ mod tests {
         child.kill().unwrap();
         child.wait().unwrap();
         assert!(!descends(other, own));
+    }
+
+    #[test]
+    fn a_file_in_memory_is_seen() {
+        let file = std::fs::File::open(std::env::current_exe().unwrap()).unwrap();
+        let inode = std::os::unix::fs::MetadataExt::ino(&file.metadata().unwrap());
+        assert_eq!(maps(id(), inode), Some(true));
+        assert_eq!(maps(id(), u64::MAX), Some(false));
+        assert_eq!(maps(u32::MAX, inode), None);
     }
 
     #[test]

@@ -41,7 +41,9 @@ impl Rules {
         let root = document.root();
         root.only(&["rule"])?;
         let mut rules = Vec::new();
-        for node in root.required("rule", "tables [[rule]]")?.list("tables [[rule]]")? {
+        for node in
+            root.required("rule", "tables [[rule]], or rule = []")?.list("tables [[rule]]")?
+        {
             if rules.len() == RULINGS - 1 {
                 return Err(node.refuse(format_args!("{} rules at most", RULINGS - 1)));
             }
@@ -243,6 +245,7 @@ mod tests {
 
     #[test]
     fn names_have_to_match_from_end_to_end() {
+        assert!(parse("rule = []").unwrap().rules.is_empty());
         let rules = parse(
             "[[rule]]\nchannel = 'in|out.*'\nprocess = 'java|77'\nthread = 'w-[0-9]'\n\
              policy = 'drop'",
@@ -261,7 +264,7 @@ mod tests {
     #[test]
     fn errors_name_line_key_found_and_expected() {
         for (text, expected) in [
-            ("", "r.toml:1: rule: found nothing, expected tables [[rule]]"),
+            ("", "r.toml:1: rule: found nothing, expected tables [[rule]], or rule = []"),
             (
                 "[[rule]]\nchannel = 'a('\nhandler = 'ids'",
                 "r.toml:3: rule[1].handler: found \"ids\", expected \"null\", \"buffered\"",

@@ -35,18 +35,26 @@ impl Value {
     }
 }
 
+/// Where a span began: no other does, of any file. Ticks may be long, so that several begin at
+/// one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Id {
+    pub process: usize,
+    pub ring: u32,
+    pub ticks: u64,
+    pub nth: u32,
+}
+
 /// A span that has begun.
 #[derive(Clone, Debug)]
 pub struct Open {
-    /// Counts the spans of a file, from 1.
-    pub id: u64,
+    pub id: Id,
     /// The span it began in, and the outermost of these, which may be itself.
-    pub parent: Option<u64>,
-    pub root: u64,
+    pub parent: Option<Id>,
+    pub root: Id,
     /// Its place in [`Roles::names`].
     pub name: usize,
     pub time_ns: Option<i64>,
-    pub ticks: u64,
     pub value: Value,
 }
 
@@ -110,7 +118,7 @@ pub fn walk<E>(
     mut each: impl FnMut(&Row<'_>, Happening<'_>) -> Result<(), E>,
 ) -> Result<(), Ended<E>> {
     let mut stacks = Stacks::new();
-    let mut spans = 0;
+    let mut last = HashMap::new();
     log.rows(|row| {
         let key = (row.process, row.ring, row.tid);
         let role = match row.what {
@@ -140,15 +148,14 @@ pub fn walk<E>(
                         each(&row, Happening::Cut(&open))?;
                     }
                 }
-                spans += 1;
                 let around = stack.open.last();
+                let id = next(&mut last, &row);
                 let open = Open {
-                    id: spans,
+                    id,
                     parent: around.map(|around| around.id),
-                    root: around.map_or(spans, |around| around.root),
+                    root: around.map_or(id, |around| around.root),
                     name,
                     time_ns: row.time_ns,
-                    ticks: row.ticks,
                     value: payload.into(),
                 };
                 each(&row, Happening::Begin(&open))?;
@@ -169,7 +176,7 @@ pub fn walk<E>(
                     each(&row, Happening::Cut(&cut))?;
                 }
                 if let Some(open) = stack.pop() {
-                    let duration = log.times(row.process).between(open.ticks, row.ticks);
+                    let duration = log.times(row.process).between(open.id.ticks, row.ticks);
                     each(&row, Happening::End(&open, duration))?;
                 }
                 if stack.open.is_empty() {
@@ -180,6 +187,15 @@ pub fn walk<E>(
         }
     })?;
     left(stacks, roles, each).map_err(Ended::Enough)
+}
+
+/// The span that begins with the row, after the `last` of each ring.
+fn next(last: &mut HashMap<(usize, u32), Id>, row: &Row<'_>) -> Id {
+    let Row { process, ring, ticks, .. } = *row;
+    let before = last.get(&(process, ring)).filter(|id| id.ticks == ticks);
+    let id = Id { process, ring, ticks, nth: before.map_or(0, |id| id.nth + 1) };
+    last.insert((process, ring), id);
+    id
 }
 
 fn left<E>(
@@ -198,7 +214,7 @@ fn left<E>(
             };
             let row = Row {
                 time_ns: open.time_ns,
-                ticks: open.ticks,
+                ticks: open.id.ticks,
                 process: *process,
                 ring: *ring,
                 pid: stack.pid,
@@ -268,13 +284,14 @@ mod tests {
         events.flatten().collect()
     }
 
-    /// What happens, in words.
+    /// What happens, in words; spans are named by when they began.
     fn told(log: &Log) -> Vec<String> {
         let roles = Roles::of(log, &[]);
         let mut told = Vec::new();
         let walked = walk(log, &roles, |row, happening| {
-            let named = |open: &Open| format!("{}{}", roles.names()[open.name], open.id);
-            let within = |id: Option<u64>| id.map_or(String::new(), |id| format!(" in {id}"));
+            let named = |open: &Open| format!("{}{}", roles.names()[open.name], open.id.ticks);
+            let within =
+                |id: Option<Id>| id.map_or(String::new(), |id| format!(" in {}", id.ticks));
             let what = match happening {
                 Happening::Begin(open) => format!("begin {}{}", named(open), within(open.parent)),
                 Happening::End(open, time) => format!("end {} {}", named(open), time.unwrap()),
@@ -295,17 +312,17 @@ mod tests {
     fn an_end_belongs_to_the_nearest_beginning_of_its_name() {
         let log = log("nested", &events(&["a>", "c", "a>", "b>", "a<", "b<", "a<", "a<", "b>"]));
         let expected = [
-            "begin a1",
-            "event in 1",
-            "begin a2 in 1",
-            "begin b3 in 2",
-            "cut b3",
-            "end a2 20",
+            "begin a10",
+            "event in 10",
+            "begin a30 in 10",
+            "begin b40 in 30",
+            "cut b40",
+            "end a30 20",
             "unbegun",
-            "end a1 60",
+            "end a10 60",
             "unbegun",
-            "begin b4",
-            "left b4 of 6",
+            "begin b90",
+            "left b90 of 6",
         ];
         assert_eq!(told(&log), expected);
     }
@@ -319,17 +336,33 @@ mod tests {
         words.extend(loss_record(30, 4, 25, 29));
         words.extend(events(&["b<", "a<"]));
         let expected = [
-            "begin a1",
-            "begin b2 in 1",
-            "begin a3",
-            "cut b2",
-            "cut a1",
+            "begin a10",
+            "begin b20 in 10",
+            "begin a10",
+            "cut b20",
+            "cut a10",
             "loss",
             "unbegun",
             "unbegun",
-            "left a3 of 9",
+            "left a10 of 9",
         ];
         assert_eq!(told(&log("loss", &words)), expected);
+    }
+
+    #[test]
+    fn spans_that_begin_at_one_tick_are_told_apart() {
+        let mut words = events(&["a>"]);
+        words.extend(words.clone());
+        let log = log("tick", &words);
+        let mut ids = Vec::new();
+        let walked = walk(&log, &Roles::of(&log, &[]), |_, happening| {
+            if let Happening::Begin(open) = happening {
+                ids.push((open.id.ticks, open.id.nth));
+            }
+            Ok::<_, Infallible>(())
+        });
+        assert!(walked.is_ok());
+        assert_eq!(ids, [(10, 0), (10, 1)]);
     }
 
     #[test]

@@ -4,9 +4,11 @@
 use crate::arguments;
 use crate::flame;
 use crate::human;
+use crate::leaving::Leaving;
 use crate::log::{Ended, Log, Row, What, names};
 use crate::nesting::Nesting;
 use crate::pairs::{Role, Roles};
+use crate::same_file::must_not_be;
 use crate::spans::{Happening, walk};
 use serde_json::{Value as Json, json};
 use std::collections::{BTreeMap, BTreeSet, HashSet};
@@ -17,6 +19,7 @@ use std::io::{BufWriter, Write};
 use std::process::ExitCode;
 use tare_clock::Source;
 use tare_command::{Failure, ResultExt};
+use tare_log_file::How;
 
 const QUANTILES: [(&str, &str, f64); 4] = [
     ("p50", "p50_ns", 0.5),
@@ -71,10 +74,15 @@ struct Stats<'log> {
     channels: BTreeMap<String, u64>,
     threads: HashSet<(usize, u32)>,
     events: u64,
+    /// Round trips without an answer included.
     lost: u64,
 }
 
 pub fn stats(arguments: &arguments::Stats) -> Result<ExitCode, Failure> {
+    let flame = arguments.flame.as_ref().map(|out| (out, format!("--flame {}", out.display())));
+    if let Some((out, what)) = &flame {
+        must_not_be(&arguments.files, out, what)?;
+    }
     let log = Log::open(&arguments.files)?;
     let roles = Roles::of(&log, &arguments.pairs);
     let mut stats = Stats {
@@ -85,7 +93,7 @@ pub fn stats(arguments: &arguments::Stats) -> Result<ExitCode, Failure> {
         channels: BTreeMap::new(),
         threads: HashSet::new(),
         events: 0,
-        lost: 0,
+        lost: log.leavings().unanswered(),
     };
     let walked = walk(&log, &roles, |row, happening| {
         stats.add(row, happening);
@@ -94,12 +102,11 @@ pub fn stats(arguments: &arguments::Stats) -> Result<ExitCode, Failure> {
     if let Err(Ended::Failed(failure)) = walked {
         return Err(failure);
     }
-    if let Some(out) = &arguments.flame {
-        let what = format!("--flame {}", out.display());
-        let mut file = BufWriter::new(File::create(out).or_input(&what)?);
+    if let Some((out, what)) = &flame {
+        let mut file = BufWriter::new(File::create(out).or_input(what)?);
         let title = format!("tare log: {}", names(&arguments.files));
-        flame::write(&stats.nesting, &title, &mut file).or_failed(&what)?;
-        file.flush().or_failed(&what)?;
+        flame::write(&stats.nesting, &title, &mut file).or_failed(what)?;
+        file.flush().or_failed(what)?;
     }
     if arguments.json {
         tare_command::print(format_args!("{}\n", stats.json()))?;
@@ -168,12 +175,11 @@ impl Stats<'_> {
 
     /// Spans, those that took most time themselves first.
     fn by_time(&self) -> Vec<(&str, &Times, u64)> {
-        let own = self.nesting.own(self.spans.len());
         let names = self.roles.names().iter().map(String::as_str);
         let mut all: Vec<_> = names
             .zip(&self.spans)
-            .zip(own)
-            .map(|((name, times), own)| (name, times, own))
+            .zip(&self.nesting.own)
+            .map(|((name, times), own)| (name, times, *own))
             .collect();
         all.retain(|(_, times, _)| times.count + times.unpaired > 0);
         all.sort_by(|one, other| (other.2, one.0).cmp(&(one.2, other.0)));
@@ -184,10 +190,56 @@ impl Stats<'_> {
     fn all_channels(&self) -> BTreeMap<&str, (u64, u64)> {
         let mut all: BTreeMap<&str, (u64, u64)> =
             self.channels.iter().map(|(name, events)| (name.as_str(), (*events, 0))).collect();
-        for (name, lost) in self.log.lost_by_channel() {
+        for (process, id, lost) in self.log.leavings().lost() {
+            let name = self.log.name(process, id);
             all.entry(name).or_default().1 += lost;
         }
         all
+    }
+
+    /// Each process, and how it left.
+    fn ends(&self) -> Json {
+        let all = self.log.processes().iter().zip(&self.log.leavings().0);
+        all.map(|(info, Leaving { how, unserved, deferred, .. })| {
+            json!({
+                "pid": info.pid, "host": info.host, "command": info.command, "how": how,
+                "unserved": unserved, "deferred": deferred,
+            })
+        })
+        .collect()
+    }
+
+    /// What became of processes and events, in words.
+    fn told(&self) -> String {
+        let mut ways = BTreeMap::new();
+        for leaving in &self.log.leavings().0 {
+            let way = match leaving.how {
+                None => "without an end in the file",
+                Some(How::Finished) => "finished",
+                Some(How::Ended) => "ended without a word",
+                Some(How::Left) => "left by the collector",
+                Some(How::Recovered) => "recovered",
+            };
+            *ways.entry(way).or_default() += 1;
+        }
+        let ways: Vec<_> =
+            ways.iter().map(|(way, count): (_, &u64)| format!("{count} {way}")).collect();
+        let mut told = String::new();
+        if !ways.is_empty() {
+            let _ = writeln!(told, "processes: {}", ways.join(", "));
+        }
+        let counts = [
+            (self.log.leavings().unserved(), "events unserved: their threads found no ring"),
+            (
+                self.log.leavings().deferred(),
+                "events deferred: the program did not write them itself",
+            ),
+            (self.log.leavings().unanswered(), "of those lost are round trips without an answer"),
+        ];
+        for (count, what) in counts.iter().filter(|(count, _)| *count > 0) {
+            let _ = writeln!(told, "{count} {what}");
+        }
+        told
     }
 
     fn json(&self) -> Json {
@@ -223,10 +275,15 @@ impl Stats<'_> {
         json!({
             "seconds": self.seconds(),
             "processes": self.log.processes().len(),
+            "ends": self.ends(),
             "clocks": self.clocks(),
             "threads": self.threads.len(),
             "events": self.events,
             "lost": self.lost,
+            "unanswered": self.log.leavings().unanswered(),
+            "unserved": self.log.leavings().unserved(),
+            "deferred": self.log.leavings().deferred(),
+            "is_cut": self.nesting.is_cut,
             "spans": spans,
             "channels": channels,
         })
@@ -243,9 +300,10 @@ impl Stats<'_> {
             human::counted(self.log.processes().len(), "process", "processes"),
             human::counted(self.threads.len(), "thread", "threads"),
         );
+        text.push_str(&self.told());
         let clocks = self.clocks();
         if !clocks.is_empty() {
-            let _ = writeln!(text, "times by {}", clocks.join(", "));
+            let _ = writeln!(text, "times by {}", human::plain(&clocks.join(", ")));
         }
         if clocks.contains(&Source::Fallback.name()) {
             text.push_str("fallback: clock_gettime, where there is no tick counter to rely on\n");
@@ -269,6 +327,7 @@ impl Stats<'_> {
             }
             let _ = write!(text, "\n{}", human::align(&rows));
             for (name, times, _) in spans.iter().filter(|(_, times, _)| times.unpaired > 0) {
+                let name = human::plain(name);
                 let _ = writeln!(text, "{name}: {} without their other end", times.unpaired);
             }
         }
@@ -277,12 +336,6 @@ impl Stats<'_> {
             rows.push(vec![name.to_owned(), events.to_string(), rate(events), lost.to_string()]);
         }
         let _ = write!(text, "\n{}", human::align(&rows));
-        if self.nesting.is_cut {
-            text.push_str(
-                "there are more ways from span to span than are told apart: times of the \
-                           deepest are their callers' own\n",
-            );
-        }
         text
     }
 }

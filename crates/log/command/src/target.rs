@@ -185,13 +185,23 @@ impl Target {
     }
 
     /// Whether no event can follow: the process has ended, or executed another program.
-    pub fn has_ended(&self) -> bool {
+    pub fn has_ended(&mut self) -> bool {
+        let is_over =
+            self.connection.as_ref().is_some_and(|it| program::is_readable(it.as_raw_fd()));
         // A process of a PID namespace that this one does not see has no number here.
-        match (&self.pidfd, &self.connection) {
-            (Some(pidfd), _) => program::is_readable(pidfd.as_raw_fd()),
-            (None, Some(connection)) => program::is_readable(connection.as_raw_fd()),
-            (None, None) => true,
+        let Some(pidfd) = &self.pidfd else { return is_over || self.connection.is_none() };
+        if program::is_readable(pidfd.as_raw_fd()) {
+            return true;
         }
+        if is_over {
+            // A program may have closed all descriptors, and go on.
+            let inode = syscall::fstat(self.fd.as_raw_fd()).map(|status| status.st_ino);
+            if inode.is_ok_and(|inode| program::maps(self.pid, inode) == Some(false)) {
+                return true;
+            }
+            self.connection = None;
+        }
+        false
     }
 
     /// Whether one that has ended may still get answers to what it asked.
@@ -212,6 +222,7 @@ impl Target {
                 self.process().lend(self.number, file);
             }
         }
+        self.foxes.retry(process(&self.segment), self.timer);
         let changes = self.process().changes.load(Acquire);
         if self.changes == Some(changes) {
             return Ok(());
@@ -225,11 +236,13 @@ impl Target {
             }
             let name: Vec<u8> = self.process().name(channel).take(4096).collect();
             known.push((id, configuration));
+            // Who reads the file asks what its events are, also when it takes no more.
+            let handler = self.process().unclosed(id).handler;
             let named = |id, name| OpenedChannel {
                 id,
                 name,
                 tid: channel.tid.load(Relaxed),
-                handler: name_of(Handler::ALL, configuration.handler),
+                handler: name_of(Handler::ALL, handler),
                 policy: name_of(Policy::ALL, configuration.policy),
             };
             let name = String::from_utf8_lossy(&name).into_owned();

@@ -92,15 +92,20 @@ impl Timelines {
         let Some(first) = self.readings.first().map(|clock| clock.boot) else { return Vec::new() };
         let base = Base { boot: first, ahead_ns: Some(0) };
         let times = base.times(&self.readings);
-        let here = self.hosts.get(&first).cloned().unwrap_or_default();
+        let here = self.hosts.get(&first).map(|host| human::plain(host));
+        let here = here.unwrap_or_else(|| "the first file's host".to_owned());
         let mut told = Vec::new();
         for (boot, there) in self.hosts.iter().filter(|(boot, _)| **boot != first) {
+            let there = human::plain(there);
             let Some(bridge) = Bridge::of(*boot, first, &self.relations) else {
-                // Another start of the same machine has the same system clock.
-                if *there != here {
+                // Another start of the same machine has the same system clock; two that run at
+                // once are two machines.
+                let is_same = there == here;
+                if !is_same || self.run_at_once(*boot, first) {
+                    let another = if is_same { "another " } else { "" };
                     told.push(format!(
-                        "times of {there} are by its own clock: nothing relates it to that of \
-                         {here} (tare log sync)"
+                        "times of {another}{there} are by its own clock: nothing relates it to \
+                         that of {here} (tare log sync)"
                     ));
                 }
                 continue;
@@ -119,6 +124,16 @@ impl Timelines {
             *times = base.times(&self.readings);
         }
         told
+    }
+
+    /// By their own system clocks.
+    fn run_at_once(&self, one: Boot, other: Boot) -> bool {
+        let [one, other] = [one, other].map(|boot| {
+            let its = self.readings.iter().filter(move |clock| clock.boot == boot);
+            let times = its.map(|clock| clock.realtime_ns);
+            times.clone().min().zip(times.max())
+        });
+        matches!((one, other), (Some(one), Some(other)) if one.0 <= other.1 && other.0 <= one.1)
     }
 
     pub fn of(&self, process: usize) -> &Times {
@@ -230,6 +245,37 @@ mod tests {
         assert_eq!(timelines.relate().len(), 1);
         assert_eq!(timelines.of(1).at(600), Some(70_550));
         assert_eq!(timelines.error_ns(1), None);
+    }
+
+    #[test]
+    fn names_of_hosts_are_told_plainly() {
+        let process =
+            |boot, host: &str| ProcessInfo { host: host.to_owned(), ..process(boot, "tsc", 0) };
+        let both = [process(ONE, "he\x1bre"), process(OTHER, "the\u{202e}re")];
+        let mut timelines = timelines(&both);
+        let mut told = timelines.relate();
+        timelines.add_relation(related(1_000, 50, 30));
+        told.extend(timelines.relate());
+        assert_eq!(told.len(), 2);
+        for line in told {
+            assert!(line.contains(r"he\u{1b}re") && line.contains(r"the\u{202e}re"), "{line}");
+        }
+    }
+
+    #[test]
+    fn two_machines_of_one_name_are_told_from_one_that_was_started_twice() {
+        for (began_ns, is_told) in [(10_000, true), (70_000, false)] {
+            let mut timelines = Timelines::default();
+            for (boot, began_ns) in [(ONE, 10_000), (OTHER, began_ns)] {
+                timelines.add(reading(boot, 1_000, began_ns));
+                timelines.add(reading(boot, 3_000, began_ns));
+                let host = "localhost".to_owned();
+                timelines.add_process(&ProcessInfo { host, ..process(boot, "tsc", 0) });
+            }
+            let told = timelines.relate();
+            assert_eq!(!told.is_empty(), is_told);
+            assert!(told.iter().all(|line| line.starts_with("times of another localhost are by")));
+        }
     }
 
     #[test]

@@ -4,15 +4,17 @@
 use crate::arguments;
 use crate::human;
 use crate::live_losses::LiveLosses;
-use crate::log::{Log, Tail};
+use crate::log::Log;
 use crate::screen::{Key, Screen};
+use crate::seen::{Ring, Seen};
+use crate::tail::Tail;
 use serde_json::{Value as Json, json};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::io;
 use std::process::ExitCode;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use tare_command::{Failure, ResultExt};
-use tare_log_file::{Block, Event, Events, Item, Kind, Mark, Payload};
+use tare_log_file::{Block, Event, Events, Header, Item, Kind, Mark, Payload};
 
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -32,6 +34,28 @@ struct Flow {
     bytes: f64,
 }
 
+/// What was read of rings.
+#[derive(Default)]
+struct Rings {
+    seen: Seen,
+    /// Of those whose last block was not looked into: the losses that blocks before it tell of.
+    told: HashMap<Ring, u64>,
+}
+
+impl Rings {
+    /// The ring of a block of events; `None` where the same words came before.
+    fn new_of(&mut self, log: &Log, header: &Header) -> Option<Ring> {
+        let ring = (log.place_of(header.process)?, header.ring);
+        (!self.seen.add(ring, header.from, header.to)).then_some(ring)
+    }
+
+    /// Losses in the block before, if that was not looked into.
+    fn lost(&mut self, ring: Ring, told: u64, is_late: bool) -> u64 {
+        let before = if is_late { self.told.insert(ring, told) } else { self.told.remove(&ring) };
+        before.map_or(0, |before| told.saturating_sub(before))
+    }
+}
+
 /// What came since the one before.
 #[derive(Debug, Default)]
 struct Interval {
@@ -45,7 +69,12 @@ struct Interval {
 /// Shows what comes, until q or Ctrl-C.
 pub fn top(arguments: &arguments::Top) -> Result<ExitCode, Failure> {
     let screen = Screen::open(!arguments.json && !arguments.once).or_failed("the terminal")?;
-    let (mut log, mut tail) = Log::open_at_end(&arguments.file)?;
+    let mut rings = Rings::default();
+    let (mut log, mut tail) = Log::open_at_end(&arguments.file, |log, block| {
+        if block.header.kind == Kind::Events {
+            rings.new_of(log, &block.header);
+        }
+    })?;
     let mut losses = LiveLosses::default();
     losses.changes(&log);
     let (mut begin, mut written) = (Instant::now(), Instant::now());
@@ -56,7 +85,7 @@ pub fn top(arguments: &arguments::Top) -> Result<ExitCode, Failure> {
             Key::None => {}
         }
         let mut now = Interval::default();
-        let is_written = now.fill(&mut log, &mut tail)?;
+        let is_written = now.fill(&mut log, &mut rings, &mut tail)?;
         for (name, lost) in losses.changes(&log) {
             now.channels.entry(name).or_default().lost += lost;
         }
@@ -85,7 +114,7 @@ pub fn top(arguments: &arguments::Top) -> Result<ExitCode, Failure> {
 
 impl Interval {
     /// Reads all blocks that are new; whether there were any.
-    fn fill(&mut self, log: &mut Log, tail: &mut Tail) -> Result<bool, Failure> {
+    fn fill(&mut self, log: &mut Log, rings: &mut Rings, tail: &mut Tail) -> Result<bool, Failure> {
         let begin = Instant::now();
         let mut any = false;
         let mut error = None;
@@ -94,16 +123,24 @@ impl Interval {
             log.learn(&block);
             if block.header.kind == Kind::Events && error.is_none() {
                 let is_late = begin.elapsed() > PATIENCE;
-                error = self.add(log, &block, is_late).err();
+                error = self.add(log, rings, &block, is_late).err();
             }
         })?;
         error.map_or(Ok(any), Err)
     }
 
-    fn add(&mut self, log: &Log, block: &Block, is_late: bool) -> Result<(), Failure> {
+    fn add(
+        &mut self,
+        log: &Log,
+        rings: &mut Rings,
+        block: &Block,
+        is_late: bool,
+    ) -> Result<(), Failure> {
         let header = &block.header;
         let stored = block.bytes() as f64;
         self.all.bytes += stored;
+        let Some(ring) = rings.new_of(log, header) else { return Ok(()) };
+        self.all.lost += rings.lost(ring, header.told, is_late);
         if is_late {
             self.all.events += u64::from(header.events);
             self.unseen += u64::from(header.events);
@@ -118,7 +155,7 @@ impl Interval {
             match item {
                 Item::Event(Event { channel, .. }) => {
                     self.all.events += 1;
-                    let name = log.name_in(header.process, *channel);
+                    let name = log.name(ring.0, *channel);
                     let flow = match self.channels.get_mut(name) {
                         Some(flow) => flow,
                         None => self.channels.entry(name.to_owned()).or_default(),
@@ -204,5 +241,45 @@ fn size(item: &Item<'_>) -> usize {
         Item::Event(Event { payload: Payload::Bytes(bytes), .. }) => 16 + bytes.len(),
         Item::Event(_) => 16,
         Item::Mark(_) => 0,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tare_log_file::{Codecs, Encoder};
+    use tare_log_segment::record::{loss_record, short_tag};
+
+    /// An event, and a record after which so many were lost in all.
+    fn block(from: u64, told: u64, lost: u64) -> Block {
+        let mut words = vec![10, short_tag(1, 5).unwrap()];
+        words.extend(loss_record(20, lost, 11, 19));
+        let packed = Encoder::default().pack(&words, &Codecs::default()).unwrap();
+        let header = Header {
+            codec: packed.codec,
+            raw: packed.raw as u32,
+            from,
+            to: from + words.len() as u64,
+            events: packed.summary.events,
+            told,
+            ..Header::of(Kind::Events, 7)
+        };
+        Block { header, content: packed.stored }
+    }
+
+    #[test]
+    fn losses_of_blocks_that_are_not_looked_into_are_told_by_the_next() {
+        let (mut log, mut rings) = (Log::nothing(&[]), Rings::default());
+        let mut now = Interval::default();
+        let blocks = [(0, 0, 4, true), (8, 4, 5, true), (16, 5, 7, false), (24, 7, 8, false)];
+        for (from, told, lost, is_late) in blocks {
+            // The second is what a collector writes that has taken over.
+            for _ in 0..2 {
+                let block = block(from, told, lost);
+                log.learn(&block);
+                now.add(&log, &mut rings, &block, is_late).unwrap();
+            }
+        }
+        assert_eq!((now.all.events, now.unseen, now.all.lost), (4, 2, 8));
     }
 }

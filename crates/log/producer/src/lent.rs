@@ -14,7 +14,8 @@ use tare_shm::syscall;
 pub type Slot = AtomicI32;
 
 /// The descriptor in `slot`, if it is that of `what`, else a new one from the collector; with how
-/// long the file is.
+/// long the file is. The old one stays open: another thread may be about to write through it, and
+/// its number must not become another file's.
 pub fn get(region: &Region, slot: &Slot, what: Identity) -> Option<(c_int, u64)> {
     check(slot, what).or_else(|| {
         if now().wrapping_sub(region.borrow_next.load(Relaxed)) as i32 <= 0

@@ -75,6 +75,13 @@ impl Process {
         })
     }
 
+    /// The same, as long as the channel is not closed.
+    pub fn unclosed(&self, id: ChannelId) -> Configuration {
+        self.ruled.get(usize::from(id)).map_or_else(Configuration::default, |ruled| {
+            self.wished_by(ruled.load(Relaxed), &self.channels[usize::from(id)])
+        })
+    }
+
     /// What is in force for a channel in the thread that writes to the ring of this table.
     pub fn configuration_in(&self, table: &Table, id: ChannelId) -> Configuration {
         table.ruled.get(usize::from(id)).map_or_else(Configuration::default, |ruled| {
@@ -83,10 +90,14 @@ impl Process {
     }
 
     fn ruled_by(&self, ruling: u8, channel: &Channel) -> Configuration {
-        let asked = Configuration::load(&channel.asked).unwrap_or_default();
-        if channel.closed.load(Acquire) != 0 {
-            return Configuration { handler: Handler::Null, ..asked };
+        match self.wished_by(ruling, channel) {
+            wished if channel.closed.load(Acquire) == 0 => wished,
+            wished => Configuration { handler: Handler::Null, ..wished },
         }
+    }
+
+    fn wished_by(&self, ruling: u8, channel: &Channel) -> Configuration {
+        let asked = Configuration::load(&channel.asked).unwrap_or_default();
         match ruling {
             0 => asked,
             ruling => asked.with(Wish::load(&self.rulings[usize::from(ruling)])),

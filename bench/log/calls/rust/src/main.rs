@@ -25,8 +25,10 @@ struct Lines(BufWriter<File>);
 impl Reporter for Lines {
     fn report(&mut self, spans: Vec<SpanRecord>) {
         for span in spans {
-            let _ = writeln!(self.0, "{} {} {}", span.name, span.begin_time_unix_ns, span.duration_ns);
+            let _ =
+                writeln!(self.0, "{} {} {}", span.name, span.begin_time_unix_ns, span.duration_ns);
         }
+        let _ = self.0.flush();
     }
 }
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The Common Trace Format, version 1.8: a folder with `metadata` and a stream a ring, whose
 //! packets are of one thread each. Beginnings and ends of spans are events like all others.
+//! Times within a stream never fall back: where those of a ring do, since a handler has kept an
+//! event back or the clock was set, the ring goes on in another stream.
 
 use super::{Exporter, Source};
 use crate::log::{Row, What};
@@ -25,24 +27,26 @@ pub struct Ctf<'log> {
     folder: PathBuf,
     /// Numbers of event classes by channel name: this one has numbers, the next one bytes.
     classes: HashMap<&'log str, u32>,
-    streams: HashMap<(usize, u32), Stream>,
+    /// By number.
+    streams: Vec<Stream>,
+    /// Numbers of those of each ring.
+    of_rings: HashMap<(usize, u32), Vec<usize>>,
     packet: Option<Packet>,
 }
 
 /// What packets of a stream go on with.
 #[derive(Clone, Copy, Default)]
 struct Stream {
-    number: u32,
     packets: u64,
     /// Events lost since the stream's beginning.
     lost: u64,
-    /// No time in a stream is before one that stands there already.
+    /// The last.
     time: u64,
 }
 
 /// The packet that events are added to.
 struct Packet {
-    key: (usize, u32),
+    stream: usize,
     pid: u32,
     tid: u32,
     thread: [u8; 16],
@@ -62,26 +66,31 @@ impl<'log> Ctf<'log> {
         let classes: HashMap<_, _> = names.into_iter().zip((0..).step_by(2)).collect();
         let metadata = metadata(&source, &classes);
         fs::write(folder.join("metadata"), metadata)?;
-        let (streams, folder) = (HashMap::new(), folder.to_owned());
-        Ok(Self { source, folder, classes, streams, packet: None })
+        let (streams, of_rings) = (Vec::new(), HashMap::new());
+        Ok(Self { source, folder: folder.to_owned(), classes, streams, of_rings, packet: None })
     }
 
-    fn time(&mut self, key: (usize, u32), time_ns: Option<i64>) -> u64 {
-        let number = self.streams.len() as u32;
-        let stream = self.streams.entry(key).or_insert(Stream { number, ..Stream::default() });
-        stream.time = stream.time.max(time_ns.unwrap_or_default().max(0) as u64);
-        stream.time
+    /// Of those of the row's ring, the one that has come nearest to the time without passing it.
+    fn stream(&mut self, row: &Row<'_>, time: u64) -> usize {
+        let of_ring = self.of_rings.entry((row.process, row.ring)).or_default();
+        let before = of_ring.iter().copied().filter(|number| self.streams[*number].time <= time);
+        before.max_by_key(|number| self.streams[*number].time).unwrap_or_else(|| {
+            of_ring.push(self.streams.len());
+            self.streams.push(Stream::default());
+            self.streams.len() - 1
+        })
     }
 
     fn event(&mut self, row: &Row<'_>, channel: &str, payload: Payload<'_>) -> io::Result<()> {
-        let key = (row.process, row.ring);
-        let is_same = |packet: &Packet| packet.key == key && packet.tid == row.tid;
+        let time = nanoseconds(row.time_ns);
+        let stream = self.stream(row, time);
+        let is_same = |packet: &Packet| packet.stream == stream && packet.tid == row.tid;
         if !self.packet.as_ref().is_some_and(is_same) {
             self.flush()?;
         }
-        let time = self.time(key, row.time_ns);
+        self.streams[stream].time = time;
         let class = self.classes.get(channel).copied().unwrap_or_default();
-        let packet = self.packet.get_or_insert_with(|| packet_of(row, time));
+        let packet = self.packet.get_or_insert_with(|| packet_of(row, stream, time));
         let events = &mut packet.events;
         let is_bytes = matches!(payload, Payload::Bytes(_));
         events.extend((class + u32::from(is_bytes)).to_le_bytes());
@@ -99,26 +108,23 @@ impl<'log> Ctf<'log> {
     /// Losses are told by the packet after them: an empty one, so that their time is known.
     fn loss(&mut self, row: &Row<'_>, lost: u64, first: u64, last: u64) -> io::Result<()> {
         self.flush()?;
-        let key = (row.process, row.ring);
         let times = self.source.log.times(row.process);
-        let [first, last] = [first, last].map(|ticks| times.at(ticks));
-        let begin = self.time(key, first);
-        self.time(key, last);
-        if let Some(stream) = self.streams.get_mut(&key) {
-            stream.lost += lost;
-        }
-        self.packet = Some(packet_of(row, begin));
+        let [first, last] = [first, last].map(|ticks| nanoseconds(times.at(ticks)));
+        let stream = self.stream(row, first);
+        self.streams[stream].time = last.max(first);
+        self.streams[stream].lost += lost;
+        self.packet = Some(packet_of(row, stream, first));
         self.flush()
     }
 
     fn flush(&mut self) -> io::Result<()> {
         let Some(packet) = self.packet.take() else { return Ok(()) };
-        let Some(stream) = self.streams.get_mut(&packet.key) else { return Ok(()) };
+        let stream = &mut self.streams[packet.stream];
         let bits = 8 * (HEADER + packet.events.len()) as u64;
         let mut bytes = Vec::with_capacity(HEADER + packet.events.len());
         bytes.extend(MAGIC.to_le_bytes());
         bytes.extend(0u32.to_le_bytes());
-        bytes.extend(u64::from(stream.number).to_le_bytes());
+        bytes.extend((packet.stream as u64).to_le_bytes());
         for number in [packet.begin, stream.time, bits, bits, stream.packets, stream.lost] {
             bytes.extend(number.to_le_bytes());
         }
@@ -128,7 +134,7 @@ impl<'log> Ctf<'log> {
         debug_assert_eq!(bytes.len(), HEADER);
         bytes.extend(&packet.events);
         stream.packets += 1;
-        let path = self.folder.join(format!("stream_{}", stream.number));
+        let path = self.folder.join(format!("stream_{}", packet.stream));
         // Not kept open: there may be more rings than a process may have files.
         let mut file = OpenOptions::new().create(true).append(true).open(path)?;
         file.write_all(&bytes)
@@ -150,13 +156,17 @@ impl Exporter for Ctf<'_> {
     }
 }
 
-fn packet_of(row: &Row<'_>, begin: u64) -> Packet {
+/// Since the Unix epoch.
+fn nanoseconds(time_ns: Option<i64>) -> u64 {
+    time_ns.unwrap_or_default().max(0) as u64
+}
+
+fn packet_of(row: &Row<'_>, stream: usize, begin: u64) -> Packet {
     let mut thread = [0; 16];
     let name = row.thread.as_bytes();
     let length = name.len().min(thread.len() - 1);
     thread[..length].copy_from_slice(&name[..length]);
-    let key = (row.process, row.ring);
-    Packet { key, pid: row.pid, tid: row.tid, thread, begin, events: Vec::new() }
+    Packet { stream, pid: row.pid, tid: row.tid, thread, begin, events: Vec::new() }
 }
 
 /// What the streams are made of, in the format's own language. The context of a packet has the

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 use crate::log::Log;
+use crate::spans::Id;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
-/// Numbers of traces and spans: the same whenever a file is exported, others in other files.
+/// Numbers of traces and spans: the same whenever a span is exported, of whichever file.
 pub struct Ids {
     /// A number for each process.
     processes: Vec<u64>,
@@ -10,21 +11,48 @@ pub struct Ids {
 
 impl Ids {
     pub fn of(log: &Log) -> Self {
-        let processes = log.processes().iter().map(|info| {
-            let mut hasher = DefaultHasher::new();
-            (&info.host, info.pid, info.start, info.began_ticks).hash(&mut hasher);
-            // A trace of zeros is none.
-            hasher.finish().max(1)
-        });
-        Self { processes: processes.collect() }
+        let processes = log.processes().iter();
+        let named = processes.map(|info| (&info.host, info.pid, info.start, info.began_ticks));
+        Self { processes: named.map(number).collect() }
     }
 
     /// Of the trace that this outermost span begins.
-    pub fn trace(&self, process: usize, root: u64) -> String {
-        format!("{:016x}{root:016x}", self.processes[process])
+    pub fn trace(&self, root: Id) -> String {
+        format!("{:016x}{}", self.processes[root.process], self.span(root))
     }
 
-    pub fn span(&self, id: u64) -> String {
-        format!("{id:016x}")
+    pub fn span(&self, Id { process, ring, ticks, nth }: Id) -> String {
+        format!("{:016x}", number((self.processes[process], ring, ticks, nth)))
+    }
+}
+
+fn number(of: impl Hash) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    of.hash(&mut hasher);
+    // One of zeros is none.
+    hasher.finish().max(1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_one_and_the_same_span_has_the_same_ids() {
+        let ids = Ids { processes: vec![7, 8] };
+        let root = Id { process: 0, ring: 1, ticks: 10, nth: 0 };
+        let others = [
+            Id { process: 1, ..root },
+            Id { ring: 2, ..root },
+            Id { ticks: 11, ..root },
+            Id { nth: 1, ..root },
+        ];
+        for other in others {
+            assert_ne!(ids.span(other), ids.span(root));
+            assert_ne!(ids.trace(other), ids.trace(root));
+        }
+        let alone = Ids { processes: vec![7] };
+        assert_eq!((alone.span(root), alone.trace(root)), (ids.span(root), ids.trace(root)));
+        assert_eq!((ids.span(root).len(), ids.trace(root).len()), (16, 32));
     }
 }

@@ -14,13 +14,12 @@ mod protobuf;
 use crate::arguments::{self, Format};
 use crate::log::{Ended, Log, Row, What};
 use crate::pairs::Roles;
+use crate::same_file::{is_same, must_not_be};
 use crate::spans::{Happening, walk};
 use place::{Place, is_special};
 use serde::Serialize;
 use std::collections::HashMap;
-use std::fs;
 use std::io;
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use tare_command::{Failure, ResultExt, Signals};
@@ -76,6 +75,11 @@ struct Written {
     unpaired: u64,
     events: u64,
     lost: u64,
+    /// What is no row: events of threads that found no ring, events that programs were to write
+    /// themselves, and round trips without an answer.
+    unserved: u64,
+    deferred: u64,
+    unanswered: u64,
 }
 
 impl Written {
@@ -103,9 +107,7 @@ pub fn export(arguments: &arguments::Export) -> Result<ExitCode, Failure> {
     let source = Source { log: &log, roles: &roles, counters: &counters, pids: &pids };
     let out = arguments.out.clone().unwrap_or_else(|| beside(&arguments.files[0], arguments.to));
     let what = format!("--out {}", out.display());
-    if arguments.files.iter().any(|file| is_same(file, &out)) {
-        return Err(Failure::input(format_args!("{what}: it is the file to read; name another")));
-    }
+    must_not_be(&arguments.files, &out, &what)?;
     log.must_have_times()?;
     // What is not whole is taken away when somebody ends this; a pipe ends by its reader.
     let signals = (!is_special(&out)).then(|| Signals::take(SIGNALS));
@@ -126,7 +128,12 @@ pub fn export(arguments: &arguments::Export) -> Result<ExitCode, Failure> {
             Box::new(cloudprofiler::Cloudprofiler::new(source, folder).or_failed(&what)?)
         }
     };
-    let mut written = Written::default();
+    let mut written = Written {
+        unserved: log.leavings().unserved(),
+        deferred: log.leavings().deferred(),
+        unanswered: log.leavings().unanswered(),
+        ..Written::default()
+    };
     let mut told = 0u64;
     let walked = walk(&log, &roles, |row, happening| {
         told += 1;
@@ -164,9 +171,10 @@ fn report(out: &Path, written: Written, json: bool) -> Result<(), Failure> {
     if json {
         return tare_command::print(format_args!("{}\n", serde_json::json!(written)));
     }
-    let Written { spans, unpaired, events, lost } = written;
+    let Written { spans, unpaired, events, lost, unserved, .. } = written;
     tare_command::print(format_args!(
-        "{}: {spans} spans, {events} other events, {unpaired} without their other end, {lost} lost\n",
+        "{}: {spans} spans, {events} other events, {unpaired} without their other end, {lost} lost, \
+         {unserved} unserved\n",
         out.display()
     ))
 }
@@ -200,11 +208,6 @@ fn beside(file: &Path, to: Format) -> PathBuf {
         Format::Ctf => "ctf",
         Format::Cloudprofiler => "cloudprofiler",
     })
-}
-
-fn is_same(one: &Path, other: &Path) -> bool {
-    let place = |path| fs::metadata(path).map(|status| (status.dev(), status.ino()));
-    matches!((place(one), place(other)), (Ok(one), Ok(other)) if one == other)
 }
 
 #[cfg(test)]

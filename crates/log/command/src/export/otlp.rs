@@ -179,7 +179,7 @@ impl<'log, Out: Write> Otlp<'log, Out> {
         let begin = open.time_ns.unwrap_or_default();
         let [id, name] = thread(row);
         self.spans.add(&Span {
-            trace_id: self.ids.trace(row.process, open.root),
+            trace_id: self.ids.trace(open.root),
             span_id: self.ids.span(open.id),
             parent_span_id: open.parent.map(|parent| self.ids.span(parent)),
             name: &self.source.roles.names()[open.name],
@@ -206,7 +206,7 @@ impl<'log, Out: Write> Otlp<'log, Out> {
         let time = row.time_ns.unwrap_or_default();
         let [id, name] = thread(row);
         self.records.add(&Record {
-            trace_id: within.map(|open| self.ids.trace(row.process, open.root)),
+            trace_id: within.map(|open| self.ids.trace(open.root)),
             span_id: within.map(|open| self.ids.span(open.id)),
             time_unix_nano: time,
             observed_time_unix_nano: time,

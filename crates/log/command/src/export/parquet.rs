@@ -32,8 +32,9 @@ pub const SAMPLES: &[&str] = &[
     "clock_error_ns",
 ];
 
-/// Rows that are in memory before they are written.
+/// Rows that are in memory before they are written, and bytes of their texts.
 const GROUP: usize = 1 << 17;
+const GROUP_BYTES: usize = 1 << 25;
 
 /// The order is that of the cells of a row.
 const SCHEMA: &str = "message events {
@@ -54,9 +55,12 @@ const SCHEMA: &str = "message events {
     optional int64 payload;
     optional int64 end_payload;
     optional binary text (STRING);
+    optional binary end_text (STRING);
+    optional binary text_bytes;
+    optional binary end_text_bytes;
     optional int64 lost;
 }";
-const COLUMNS: usize = 18;
+const COLUMNS: usize = 21;
 
 /// Texts that come again and again, each in memory once.
 const MOST_WORDS: usize = 1 << 16;
@@ -66,6 +70,8 @@ pub struct Parquet<'log, Out: Write + Send> {
     ids: Ids,
     writer: SerializedFileWriter<Out>,
     columns: Vec<Column>,
+    /// Of payloads in them.
+    bytes: usize,
     words: HashMap<String, ByteArray>,
 }
 
@@ -120,6 +126,7 @@ impl<'log, Out: Write + Send> Parquet<'log, Out> {
             ids: Ids::of(source.log),
             writer: writer.map_err(unpacked)?,
             columns: (0..COLUMNS).map(|_| Column::default()).collect(),
+            bytes: 0,
             words: HashMap::new(),
         })
     }
@@ -136,7 +143,15 @@ impl<'log, Out: Write + Send> Parquet<'log, Out> {
         Cell::Text(text)
     }
 
-    fn row(&mut self, row: &Row<'_>, what: [Cell; COLUMNS - 6]) -> io::Result<()> {
+    /// `what` is one of this row: span to duration, channel, payload of it and of its end, and
+    /// what was lost.
+    fn row(
+        &mut self,
+        row: &Row<'_>,
+        what: [Cell; 8],
+        (begin, end): (Option<Payload<'_>>, Option<Payload<'_>>),
+        lost: Cell,
+    ) -> io::Result<()> {
         let log = self.source.log;
         let host = self.word(&log.processes()[row.process].host);
         let service = self.source.program(row.process);
@@ -144,18 +159,42 @@ impl<'log, Out: Write + Send> Parquet<'log, Out> {
         let [pid, tid] = [row.pid, row.tid].map(|number| Cell::Number(number.into()));
         let thread = self.word(row.thread);
         let error = log.clock_error_ns(row.process).map_or(Cell::None, Cell::Number);
-        let [span, trace, id, parent, source, start, duration, rest @ ..] = what;
-        let cells = [
-            host, service, span, trace, id, parent, source, start, duration, error, pid, tid,
+        let [span, trace, id, parent, source, start, duration, channel] = what;
+        let cells: [Cell; COLUMNS] = [
+            host,
+            service,
+            span,
+            trace,
+            id,
+            parent,
+            source,
+            start,
+            duration,
+            error,
+            pid,
+            tid,
             thread,
+            channel,
+            number(begin),
+            number(end),
+            text(begin),
+            text(end),
+            bytes(begin),
+            bytes(end),
+            lost,
         ];
-        for (column, cell) in self.columns.iter_mut().zip(cells.into_iter().chain(rest)) {
+        for (column, cell) in self.columns.iter_mut().zip(cells) {
             column.push(cell);
         }
-        if self.columns[0].levels.len() < GROUP { Ok(()) } else { self.flush().map_err(unpacked) }
+        for payload in [begin, end].into_iter().flatten() {
+            self.bytes += if let Payload::Bytes(bytes) = payload { bytes.len() } else { 0 };
+        }
+        let is_full = self.columns[0].levels.len() == GROUP || self.bytes >= GROUP_BYTES;
+        if is_full { self.flush().map_err(unpacked) } else { Ok(()) }
     }
 
     fn flush(&mut self) -> Result<()> {
+        self.bytes = 0;
         let mut group = self.writer.next_row_group()?;
         for cells in &mut self.columns {
             if let Some(column) = group.next_column()? {
@@ -170,58 +209,40 @@ impl<'log, Out: Write + Send> Parquet<'log, Out> {
         row: &Row<'_>,
         open: &Open,
         duration: Option<i64>,
-        end: Payload<'_>,
+        end: Option<Payload<'_>>,
     ) -> io::Result<()> {
         let roles = self.source.roles;
-        let begin = open.value.payload();
         let cells = [
             self.word(&roles.names()[open.name]),
-            Cell::Text(self.ids.trace(row.process, open.root).as_str().into()),
+            Cell::Text(self.ids.trace(open.root).as_str().into()),
             Cell::Text(self.ids.span(open.id).as_str().into()),
             open.parent.map_or(Cell::None, |id| Cell::Text(self.ids.span(id).as_str().into())),
             self.word("span"),
             open.time_ns.map_or(Cell::None, Cell::Number),
             duration.map_or(Cell::None, Cell::Number),
             Cell::None,
-            number(begin),
-            number(end),
-            text(begin),
-            Cell::None,
         ];
-        self.row(row, cells)
+        self.row(row, cells, (Some(open.value.payload()), end), Cell::None)
     }
 
     /// What is no span: within `open`, if that is known.
     fn event(&mut self, row: &Row<'_>, open: Option<&Open>) -> io::Result<()> {
-        let [channel, payload, bytes, lost] = match row.what {
-            What::Event { channel, payload, .. } => {
-                [self.word(channel), number(payload), text(payload), Cell::None]
-            }
-            What::Loss { lost, .. } => {
-                [Cell::None, Cell::None, Cell::None, Cell::Number(lost as i64)]
-            }
+        let (channel, payload, lost) = match row.what {
+            What::Event { channel, payload, .. } => (self.word(channel), Some(payload), Cell::None),
+            What::Loss { lost, .. } => (Cell::None, None, Cell::Number(lost as i64)),
         };
         let id = |id: Option<String>| id.map_or(Cell::None, |id| Cell::Text(id.as_str().into()));
         let cells = [
             Cell::None,
-            id(open.map(|open| self.ids.trace(row.process, open.root))),
+            id(open.map(|open| self.ids.trace(open.root))),
             Cell::None,
             id(open.map(|open| self.ids.span(open.id))),
             self.word("event"),
             row.time_ns.map_or(Cell::None, Cell::Number),
             Cell::None,
             channel,
-            payload,
-            Cell::None,
-            bytes,
-            lost,
         ];
-        self.row(row, cells)
-    }
-
-    /// A span whose end is not known: a sample without a duration, which readers count.
-    fn endless(&mut self, row: &Row<'_>, open: &Open) -> io::Result<()> {
-        self.span(row, open, None, open.value.payload())
+        self.row(row, cells, (payload, None), lost)
     }
 }
 
@@ -230,9 +251,10 @@ impl<Out: Write + Send> Exporter for Parquet<'_, Out> {
         match (happening, row.what) {
             (Happening::Begin(_), _) => Ok(()),
             (Happening::End(open, duration), What::Event { payload, .. }) => {
-                self.span(row, open, duration, payload)
+                self.span(row, open, duration, Some(payload))
             }
-            (Happening::Cut(open) | Happening::Left(open), _) => self.endless(row, open),
+            // A sample without a duration, which readers count.
+            (Happening::Cut(open) | Happening::Left(open), _) => self.span(row, open, None, None),
             (Happening::Event(open), _) => self.event(row, open),
             _ => self.event(row, None),
         }
@@ -247,17 +269,27 @@ impl<Out: Write + Send> Exporter for Parquet<'_, Out> {
     }
 }
 
-fn number(payload: Payload<'_>) -> Cell {
+fn number(payload: Option<Payload<'_>>) -> Cell {
     match payload {
-        Payload::Number(number) => Cell::Number(number),
-        Payload::Bytes(_) => Cell::None,
+        Some(Payload::Number(number)) => Cell::Number(number),
+        _ => Cell::None,
     }
 }
 
-fn text(payload: Payload<'_>) -> Cell {
+fn text(payload: Option<Payload<'_>>) -> Cell {
     match payload {
-        Payload::Number(_) => Cell::None,
-        Payload::Bytes(bytes) => Cell::Text(String::from_utf8_lossy(bytes).as_ref().into()),
+        Some(Payload::Bytes(bytes)) => Cell::Text(String::from_utf8_lossy(bytes).as_ref().into()),
+        _ => Cell::None,
+    }
+}
+
+/// Those that no text can give back.
+fn bytes(payload: Option<Payload<'_>>) -> Cell {
+    match payload {
+        Some(Payload::Bytes(bytes)) if str::from_utf8(bytes).is_err() => {
+            Cell::Text(bytes.to_vec().into())
+        }
+        _ => Cell::None,
     }
 }
 

@@ -14,8 +14,10 @@ use crate::output::Output;
 use crate::program;
 use exchange::Exchange;
 use packet::{Answer, BYTES, Refused, VERSION};
+use std::fs;
 use std::io;
 use std::net::{SocketAddr, ToSocketAddrs, UdpSocket};
+use std::path::Path;
 use std::process::ExitCode;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
@@ -55,33 +57,32 @@ struct Best {
     exchange: Exchange,
     answer: Answer,
     round_trip: i64,
+    /// This host's clocks, just after: the system clock runs at another rate than the monotonic.
+    clocks: Snapshot,
 }
 
 fn ask(arguments: &arguments::Sync, host: &str) -> Result<ExitCode, Failure> {
     let addresses = resolved(host, "HOST")?;
-    let open = |file| Output::open("--file", file, Codec::None);
-    let mut output = arguments.file.as_deref().map(open).transpose()?;
+    let file = arguments.file.as_deref();
+    // One that is not there is made when there is something to keep.
+    let output = file.filter(|file| file.exists()).map(open).transpose()?;
     let (best, answers) = first_that_answers(&addresses, host)?;
-    let now = Snapshot::take();
+    let clocks = best.clocks;
     let (here_ns, there_ns) = best.exchange.middles();
     let error_ns = best.exchange.error().unwrap_or(i64::MAX);
+    let system_ns = best
+        .answer
+        .realtime_at(there_ns)
+        .and_then(|then| then.checked_sub(clocks.realtime_ns - (clocks.monotonic_ns - here_ns)))
+        .ok_or_else(|| Failure::work(format_args!("HOST {host}: its clocks say what none can")))?;
     let relation = Relation {
         here: Moment { host: program::host(), boot: program::boot(), monotonic_ns: here_ns },
         there: Moment { host: best.answer.host, boot: best.answer.boot, monotonic_ns: there_ns },
         error_ns,
     };
-    if let Some(output) = &mut output {
-        let text = serde_json::to_vec(&relation).or_failed("the relation")?;
-        // It relates monotonic clocks: of this host's, the system time is read with it.
-        output
-            .clock()
-            .and_then(|()| output.note(Kind::Relation, 0, &text))
-            .or_failed("what was found was not written")?;
+    if let Some(file) = file {
+        keep(&relation, file, output)?;
     }
-    // The system clock of the other, when its monotonic clock said `received`.
-    let then = best.answer.realtime_ns + (there_ns - best.answer.received_ns);
-    let system_ns = then - (now.realtime_ns - (now.monotonic_ns - here_ns));
-    let there = &relation.there.host;
     if arguments.json {
         let told = serde_json::json!({
             "here": relation.here, "there": relation.there, "error_ns": error_ns,
@@ -92,13 +93,31 @@ fn ask(arguments: &arguments::Sync, host: &str) -> Result<ExitCode, Failure> {
     } else {
         let ahead = if system_ns < 0 { "behind" } else { "ahead" };
         tare_command::print(format_args!(
-            "{there}: system clock {} {ahead}, known to within {} (least round trip {} of {answers})\n",
+            "{}: system clock {} {ahead}, known to within {} (least round trip {} of {answers})\n",
+            human::plain(&relation.there.host),
             human::time(Some(system_ns.unsigned_abs() as f64)),
             human::time(Some(error_ns as f64)),
             human::time(Some(best.round_trip as f64)),
         ))?;
     }
     Ok(ExitCode::SUCCESS)
+}
+
+fn open(file: &Path) -> Result<Output, Failure> {
+    Output::open("--file", file, Codec::None)
+}
+
+/// In a file that is there, or is made for it.
+fn keep(relation: &Relation, file: &Path, output: Option<Output>) -> Result<(), Failure> {
+    let is_new = !file.exists();
+    let mut output = output.map_or_else(|| open(file), Ok)?;
+    let text = serde_json::to_vec(relation).or_failed("the relation")?;
+    // It relates monotonic clocks: of this host's, the system time is read with it.
+    let written = output.clock().and_then(|()| output.note(Kind::Relation, 0, &text));
+    if written.is_err() && is_new {
+        let _ = fs::remove_file(file);
+    }
+    written.or_failed("what was found was not written")
 }
 
 /// Takes packets of this address alone.
@@ -139,10 +158,11 @@ fn best(socket: &UdpSocket, host: &str) -> Result<(Best, u64), Failure> {
             break;
         }
         let Some((exchange, answer)) = exchanged(socket, number, host)? else { continue };
+        let clocks = Snapshot::take();
         let Some(round_trip) = exchange.round_trip() else { continue };
         answers += 1;
         if best.as_ref().is_none_or(|best| round_trip < best.round_trip) {
-            best = Some(Best { exchange, answer, round_trip });
+            best = Some(Best { exchange, answer, round_trip, clocks });
         }
         sleep(PAUSE);
     }

@@ -82,6 +82,11 @@ impl Answer {
         packet
     }
 
+    /// CLOCK_REALTIME when CLOCK_MONOTONIC_RAW said this; `None` where nothing can say it.
+    pub fn realtime_at(&self, monotonic_ns: i64) -> Option<i64> {
+        self.realtime_ns.checked_add(monotonic_ns.checked_sub(self.received_ns)?)
+    }
+
     pub fn read(packet: &[u8]) -> Result<Self, Refused> {
         let packet = read(packet, ANSWER)?;
         let time = |at: usize| i64::from_le_bytes(std::array::from_fn(|byte| packet[at + byte]));

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+use std::collections::BTreeMap;
+use tare_log_file::{End, How};
+use tare_log_segment::ChannelId;
+use tare_log_segment::probe::ANSWERS;
+
+/// Of all processes, by their place in the log.
+#[derive(Default)]
+pub struct Leavings(pub Vec<Leaving>);
+
+impl Leavings {
+    /// Events lost, by the place of the process and its number of the channel.
+    pub fn lost(&self) -> impl Iterator<Item = (usize, ChannelId, u64)> {
+        self.0.iter().enumerate().flat_map(|(process, leaving)| {
+            leaving.lost.iter().map(move |(id, lost)| (process, *id, *lost))
+        })
+    }
+
+    /// Events of threads that found no ring.
+    pub fn unserved(&self) -> u64 {
+        self.0.iter().map(|leaving| leaving.unserved).sum()
+    }
+
+    /// Events that programs were to write themselves, and did not.
+    pub fn deferred(&self) -> u64 {
+        self.0.iter().map(|leaving| leaving.deferred).sum()
+    }
+
+    /// Questions of round trips that got no answer in time.
+    pub fn unanswered(&self) -> u64 {
+        self.lost().filter(|(_, id, _)| id & ANSWERS != 0).map(|(_, _, lost)| lost).sum()
+    }
+}
+
+/// How a process left, and what became of its events besides, as far as the file says so.
+#[derive(Clone, Debug, Default)]
+pub struct Leaving {
+    /// `None` where its end is not in the file.
+    pub how: Option<How>,
+    pub unserved: u64,
+    pub deferred: u64,
+    /// By channel.
+    pub lost: BTreeMap<ChannelId, u64>,
+}
+
+impl Leaving {
+    /// Each collector tells of all since the process began.
+    pub fn learn(&mut self, end: End) {
+        self.how = Some(end.how);
+        self.unserved = self.unserved.max(end.unserved);
+        self.deferred = self.deferred.max(end.deferred);
+        for (id, lost) in end.lost_by_channel {
+            let known = self.lost.entry(id).or_default();
+            *known = lost.max(*known);
+        }
+    }
+}
