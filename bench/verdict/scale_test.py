@@ -2,8 +2,11 @@
 """What is measured of few requests is what is measured of many."""
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 from bench.verdict import scale
 from bench.verdict.scale_data import RUNS, as_result, write
@@ -46,3 +49,13 @@ def test_files_that_are_read_ten_times_are_no_new_data(
     note = json.loads(capsys.readouterr().out)["note"]
     assert note.startswith("400,000 requests in 20 runs: slower; the files of 40,000 requests read")
     assert "10 times" in note
+
+
+def test_what_the_bench_held_is_not_what_the_command_holds() -> None:
+    np.ones(2**27).sum()
+    done = subprocess.run(
+        [sys.executable, "-c", scale.TARE, "--version"], check=True, capture_output=True, text=True
+    )
+    assert done.stdout.startswith("tare ")
+    assert 0 < scale.peak(done.stderr) < 0.5
+    assert scale.peak(Path("/proc/self/status").read_text()) >= 1

@@ -50,11 +50,12 @@ def conditions(latencies: Array) -> dict[int, tuple[str, str]]:
 @pytest.mark.parametrize("name", CASES)
 def test_the_readers_find_the_same(name: str) -> None:
     latencies = drawn(CASES[name])
-    conditions, blocks = latencies.shape[:2]
-    names = {run: seen.NAMES[run % conditions] for run in range(conditions * blocks)}
-    places = {run: (seen.PLACE[0], name) for run, name in names.items()}
-    expected = look(requests(latencies), places)
-    found = seen.experiment(latencies, "blocked")
+    design = CASES[name].design
+    count, blocks = latencies.shape[:2]
+    each = [list(range(count * block, count * (block + 1))) for block in range(blocks)]
+    turns = {seen.PLACE[0]: each} if design == "interleaved" else {}
+    expected = look(requests(latencies), conditions(latencies), turns=turns)
+    found = seen.experiment(latencies, design)
 
     assert found.cuts.keys() == expected.others.keys()
     others = [(found.cuts[cut], other) for cut, other in expected.others.items()]

@@ -126,6 +126,10 @@ def finished(tmp_path_factory: pytest.TempPathFactory, busy: Path) -> Finished:
         process.kill()
     assert process.returncode == 130, errors
     kept = one.manifest["runs"]
+    # It goes on as it was begun, whatever the plan asks for by now.
+    asked = {"blocks = 6": "blocks = 9", '"20ms"]': '"1ms"]', "repetitions = 1": "repetitions = 4"}
+    for begun, now in asked.items():
+        one.plan.write_text(one.plan.read_text().replace(begun, now))
     code, out, more = one.run("--resume", str(one.result))
     assert code == 0, more
     return Finished(one, errors, kept, out)
@@ -138,6 +142,16 @@ def test_ctrl_c_says_how_to_go_on_and_nothing_is_measured_twice(finished: Finish
     runs = finished.of.manifest["runs"]
     assert 0 < len(finished.kept) < len(runs) == 6 * 3
     assert runs[: len(finished.kept)] == finished.kept
+
+
+@pytest.mark.parametrize("other", [("blocks", "9"), ("repetitions", "2"), ("delays", "0,1ms")])
+def test_what_was_begun_otherwise_is_not_resumed(
+    finished: Finished, other: tuple[str, str]
+) -> None:
+    name, value = other
+    code, _, errors = finished.of.run("--resume", str(finished.of.result), f"--{name}", value)
+    assert code == 2
+    assert f"was begun with other {name}; leave --{name} out" in errors
 
 
 def test_a_large_delay_is_detected_by_what_looks_at_the_bulk(finished: Finished) -> None:

@@ -70,10 +70,28 @@ def test_a_histogram_keeps_to_its_bounds() -> None:
             assert one.quantiles[at] == pytest.approx(expected.quantiles[at], rel=0.002)
         assert one.quantiles[1.0] <= expected.quantiles[1.0]
     apart, expected_apart = found.distances["a"], exact.distances["a"]
-    assert 0 < found.ks_error < 0.02
-    assert (np.abs(apart.of["ks"] - expected_apart.of["ks"]) <= found.ks_error).all()
+    assert 0 < found.ks_error["a"] < 0.02
+    assert (np.abs(apart.of["ks"] - expected_apart.of["ks"]) <= found.ks_error["a"]).all()
     for kind in ("ad", "cvm", "w1"):
         assert apart.of[kind] == pytest.approx(expected_apart.of[kind], rel=0.02)
+
+
+def test_few_requests_far_apart_keep_to_the_bounds_too() -> None:
+    """A rare span: p99 of 40 requests is between two ranks, and one run has but two."""
+    rare = np.append(np.linspace(1e6, 1.2e6, 38), [3e6, 3e7]).astype(np.int64)
+    many = np.random.default_rng(7).lognormal(14, 0.5, 8_000).astype(np.int64)
+    parts = [("retry", 1, rare), ("retry", 2, rare[-2:]), ("a", 1, many[:4_000]), ("a", 2, many)]
+    tables = [
+        pa.table({"run": [run] * of.size, "span": [span] * of.size, "latency_ns": of})
+        for span, run, of in parts
+    ]
+    table = pa.concat_tables(tables)
+    exact, rows = described(table.append_column("ok", pa.repeat(True, table.num_rows)))
+    found = describe_histogram(rows, AT)
+    for group, expected in exact.groups.items():
+        assert found.groups[group].quantiles == pytest.approx(expected.quantiles, rel=0.002)
+    assert found.ks_error["retry"] == 0.5
+    assert found.ks_error["a"] < 0.02
 
 
 def test_histograms_add_up(tmp_path: Path) -> None:
@@ -92,7 +110,7 @@ def test_runs_without_a_success_have_errors_alone() -> None:
     found = describe_histogram(described(pa.table(columns))[1], AT)
     assert found.groups[1, "a"].errors == 2
     assert found.groups[1, "a"].mean is None
-    assert (found.distances, found.ks_error) == ({}, 0.0)
+    assert (found.distances, found.ks_error) == ({}, {})
 
 
 def test_many_samples_are_binned_unless_said_otherwise(monkeypatch: pytest.MonkeyPatch) -> None:

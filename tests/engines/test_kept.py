@@ -32,8 +32,11 @@ def test_a_histogram_is_counted_once(tmp_path: Path, monkeypatch: pytest.MonkeyP
     one.write_bytes(b"cut off")
     assert read_result(folder).runs == first.runs
     assert len(counted) == looks + 1
+    monkeypatch.setattr(kept, "FORMAT", kept.FORMAT + 1)
+    read_result(folder)
+    assert len(counted) == 2 * looks + 1
     manifest = json.loads((folder / "manifest.json").read_text())
     manifest["runs"].pop()
     (folder / "manifest.json").write_text(json.dumps(manifest))
     assert len(read_result(folder).runs) == len(first.runs) - 1
-    assert len(counted) > looks + 1
+    assert len(counted) > 2 * looks + 1

@@ -2,8 +2,6 @@
 """`tare run` from a plan to verdicts, on a real nginx."""
 
 import json
-import os
-import re
 import shutil
 import sys
 from pathlib import Path
@@ -224,24 +222,6 @@ def test_the_hook_leaves_its_costs(experiment: Experiment) -> None:
     assert set(costs["condition"].to_pylist()) == {"two"}
 
 
-def test_a_foreign_load_generator(experiment: Experiment) -> None:
-    generator = Path(__file__).with_name("foreign_load.py")
-    experiment.write_plan(
-        load=f'type = "command"\ncommand = ["{sys.executable}", "{generator}", "{{url}}",'
-        ' "{output}"]\noutput = "stats.csv"\nformat = "locust"\nduration = "1s"'
-    )
-    done = experiment.measure()
-    assert done.returncode == 0, done.stderr
-    assert experiment.manifest["design"] == "blocks"
-    for run in experiment.manifest["runs"]:
-        assert run["valid"], run
-        assert run["requests"] == 50
-        assert run["cpu"]["generator_ns_per_request"] > 0
-        # Less than a tick is unknown where there are no cgroups, as for an ordinary user.
-        if os.geteuid() == 0 or "service_ns_per_request" in run["cpu"]:
-            assert run["cpu"]["service_ns_per_request"] > 0
-
-
 def test_an_open_loop_opens_a_connection_when_all_are_busy(experiment: Experiment) -> None:
     """A server that takes 100 ms an answer bears 50/s on several connections, 10/s on one."""
     server = experiment.folder / "slow.py"
@@ -273,61 +253,6 @@ class Slow(BaseHTTPRequestHandler):
 
 ThreadingHTTPServer(("127.0.0.1", int(sys.argv[1])), Slow).serve_forever()
 """
-
-WRK2 = """\
-  Value   Percentile   TotalCount 1/(1-Percentile)
-  1.000     0.500000           50         2.00
-  2.000     1.000000          100          inf
-  Non-2xx or 3xx responses: 1
-"""
-
-
-def test_a_foreign_load_generator_that_keeps_a_histogram(experiment: Experiment) -> None:
-    table = experiment.folder / "table"
-    table.write_text(WRK2)
-    experiment.write_plan(
-        load=f'type = "command"\ncommand = ["cp", "{table}", "{{output}}"]\n'
-        'output = "wrk2.txt"\nformat = "wrk2"\nduration = "1s"'
-    )
-    done = experiment.measure(blocks=1)
-    assert done.returncode == 0, done.stderr
-    for run in experiment.manifest["runs"]:
-        assert run["valid"], run
-        assert run["requests"] == 100
-        assert run["errors"] == 1
-        assert run["started_ns"] is None
-    warnings = experiment.manifest["warnings"]
-    assert any("1 answers other than 2xx and 3xx" in warning for warning in warnings), warnings
-
-
-def test_a_foreign_file_of_any_columns(experiment: Experiment) -> None:
-    table = experiment.folder / "table"
-    table.write_text("began;took\n" + "".join(f"{n};{n + 1}\n" for n in range(20)))
-    load = (
-        f'type = "command"\ncommand = ["cp", "{table}", "{{output}}"]\noutput = "a.csv"\n'
-        'format = "locust"\nunit = "us"\ncolumns = { start = "began", duration = "took" }\n'
-    )
-    experiment.write_plan(load=load)
-    assert experiment.measure(blocks=1).returncode == 0
-    assert [run["requests"] for run in experiment.manifest["runs"]] == [20, 20, 20]
-    (found, *_) = experiment.folder.glob("**/samples.parquet")
-    assert pq.read_table(found)["duration_ns"].to_pylist()[:2] == [1_000, 2_000]
-    experiment.write_plan(load=load.replace("duration =", "latency ="))
-    done = experiment.measure(blocks=1)
-    assert done.returncode == 2
-    assert re.search(r"plan.toml:\d+: load.columns: .*expected duration, or start", done.stderr)
-
-
-def test_a_warm_up_needs_times(experiment: Experiment) -> None:
-    table = experiment.folder / "table"
-    table.write_text(WRK2)
-    experiment.write_plan(
-        load=f'type = "command"\ncommand = ["cp", "{table}", "{{output}}"]\n'
-        'output = "wrk2.txt"\nformat = "wrk2"\nduration = "1s"\nwarmup = "1s"'
-    )
-    assert experiment.measure(blocks=1).returncode == 0
-    assert all("no times" in run["reason"] for run in experiment.manifest["runs"])
-
 
 SHARE_OF_CAPACITY = f'{OWN_LOAD}mode = "constant"\nusers = 2\nrate = "10% of capacity"\n'
 

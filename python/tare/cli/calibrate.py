@@ -4,11 +4,11 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -19,7 +19,7 @@ from tare.errors import InputError, InterruptionError
 from tare.files import replace
 
 if TYPE_CHECKING:
-    from tare.lab.calibration import Calibrated
+    from tare.lab.calibration import Calibrated, Extent
     from tare.lab.progress import Progress
     from tare.plan import Plan
     from tare.verdict.calibration import Calibration
@@ -66,34 +66,53 @@ def calibrate(
     as_json: AsJson = False,
 ) -> None:
     """Measure which added delay each statistic detects, and keep it for later verdicts."""
-    from tare.lab.calibration import calibrations, offered
+    from tare.lab.calibration import calibrations
+    from tare.lab.experiment import check
     from tare.plan import load
     from tare.verdict.calibration_runs import check_blocks
 
     if out is not None and resume is not None:
         raise InputError("--out and --resume: choose one of them")
     plan = load(plan_file)
-    offer = offered(plan)
-    steps = offer.delays if delays is None else _delays(delays)
-    each = blocks or plan.blocks
-    check_blocks(each, plan.alpha)
-    parts = calibrations(plan, steps, repetitions or offer.repetitions, each)
+    asked = {
+        "delays": None if delays is None else _delays(delays),
+        "repetitions": repetitions,
+        "blocks": blocks,
+    }
+    extent = _extent(plan, {name: one for name, one in asked.items() if one is not None}, resume)
+    check_blocks(extent.blocks, plan.alpha)
+    parts = calibrations(plan, extent)
     name = f"{plan.name}-calibration-{datetime.now():%Y%m%dT%H%M%S}"
     folder = resume or out or Path("results") / name
+    for part in parts:
+        check(part.plan)
+    if resume is None:
+        extent.begin(folder)
     measure(parts, folder, resume is not None)
-    found = judged(plan, parts, folder, each)
+    found = judged(plan, parts, folder, extent.blocks)
     conclude(found, folder, as_json)
+
+
+def _extent(plan: Plan, asked: Mapping[str, Any], resume: Path | None) -> Extent:
+    """What was asked for, and else what the plan says; of a folder, as it was begun."""
+    from tare.lab.calibration import Extent, offered
+
+    offer = offered(plan)
+    if resume is None:
+        own = {"delays": offer.delays, "repetitions": offer.repetitions, "blocks": plan.blocks}
+        return Extent(**{**own, **asked})
+    begun = Extent.begun(resume)
+    for name, value in asked.items():
+        if value != getattr(begun, name):
+            raise InputError(f"{resume}: was begun with other {name}; leave --{name} out")
+    return begun
 
 
 def measure(parts: Sequence[Calibrated], folder: Path, resume: bool) -> None:
     """Carries out the experiment of each request, in a folder of its own."""
     from tare.lab import carry_out
-    from tare.lab.experiment import check, resumable
+    from tare.lab.experiment import resumable
 
-    if not resume and folder.exists() and any(folder.iterdir()):
-        raise InputError(f"{folder}: is not empty; choose another with --out, or --resume it")
-    for part in parts:
-        check(part.plan)
     if len(parts) > 1 and not resume:
         tell(f"{len(parts)} requests, about {duration(_seconds(parts))} in all")
     for part in parts:

@@ -18,10 +18,9 @@ from tare.lab.processes import Process, Processes, StartError
 from tare.lab.ready import wait_until_ready
 from tare.lab.store import ResultFolder, RunKey, read_stream
 from tare.plan import Condition, Plan, Ready
+from tare.samples.usable import too_many_lost
 
 LOG_TAIL_LINES = 20
-GENERATOR = ""
-"""No condition is called so."""
 
 
 @dataclass(frozen=True)
@@ -62,14 +61,14 @@ class Group:
         with ExitStack() as stack:
             targets = self.start(stack, [condition for _, condition in runs])
             if targets:
-                watches = self.watch(targets)
+                generator, watches = strain.Watch([os.getpid()]), self.watch(targets)
                 try:
                     measured = loads.measure(
                         self.lab.plan.load, asked, seed, targets, self.bench(targets)
                     )
                 except RunError as error:
                     self.reasons |= {t.condition: str(error) for t in targets}
-                self.look_at_strains(watches)
+                self.look_at_strains(watches, generator)
             self.look_for_crashes(targets)
         if asked is not None:
             self.check_rate(asked, measured)
@@ -188,18 +187,18 @@ class Group:
         wait_until_ready(ready, process, self.lab.processes, address=address, port=port, log=log)
 
     def watch(self, targets: Sequence[Target]) -> dict[str, strain.Watch]:
-        """Begins to watch each service with its proxies and, under GENERATOR, what loads them."""
-        found = {GENERATOR: strain.Watch([os.getpid()])}
+        """Begins to watch each service with its proxies."""
+        found = {}
         for target in targets:
             families = map(self.lab.processes.family, target.processes)
             pids = [pid for family in families for pid in family.pids]
             found[target.condition] = strain.Watch(pids)
         return found
 
-    def look_at_strains(self, watches: dict[str, strain.Watch]) -> None:
+    def look_at_strains(self, watches: dict[str, strain.Watch], load: strain.Watch) -> None:
         """Marks the conditions that were held back while they had load."""
         self.strains = {name: watch.strain() for name, watch in watches.items()}
-        generator = strain.throttled(self.strains.pop(GENERATOR), "the load generator")
+        generator = strain.throttled(load.strain(), "the load generator")
         for name, mine in self.strains.items():
             if why := strain.why_not(mine) or generator:
                 self.reasons.setdefault(name, why)
@@ -274,7 +273,7 @@ class Group:
                 self.reasons.setdefault(name, why)
 
     def check_errors(self, name: str, found: Measured) -> None:
-        """Marks a condition with more errors than the plan bears."""
+        """Marks a condition with more errors than the plan bears, or whose times say nothing."""
         limit = self.lab.plan.load.max_errors
         share = found.errors / found.requests if found.requests else 1.0
         if found.requests == 0:
@@ -285,6 +284,8 @@ class Group:
             self.reasons.setdefault(
                 name, f"{share:.2%} of the requests failed, above {limit:.2%}{most}"
             )
+        elif why := found.stepped or too_many_lost(found.lost, limit):
+            self.reasons.setdefault(name, why)
 
     def check_rate(self, asked: float, measured: dict[str, Measured]) -> None:
         """Marks the conditions that had another load than the plan's."""

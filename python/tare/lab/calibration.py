@@ -3,18 +3,57 @@
 
 import json
 import tomllib
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
 import tomli_w
+from pydantic import TypeAdapter, ValidationError
 
 from tare.errors import InputError
+from tare.files import replace
 from tare.plan import Plan, expected, parse, refused
 from tare.plan.calibration import MICROSECOND, Calibration
 
 ONE_REQUEST = "request"
+BEGUN = "begun.json"
+
+
+@dataclass(frozen=True)
+class Extent:
+    """How much a calibration measures."""
+
+    delays: list[int]
+    """In ns, 0 among them."""
+    repetitions: int
+    blocks: int
+    """Of one repetition."""
+
+    @classmethod
+    def begun(cls, folder: Path) -> "Extent":
+        """Of a folder that is to be finished. Raises InputError where none was begun there."""
+        path = folder / BEGUN
+        try:
+            return TypeAdapter(cls).validate_json(path.read_bytes(), strict=True)
+        except (OSError, ValidationError) as error:
+            why = error.strerror if isinstance(error, OSError) else "is no JSON of a calibration"
+            raise InputError(f"{path}: {why}; nothing to resume there") from error
+
+    def begin(self, folder: Path) -> None:
+        """Writes it into a new folder. Raises InputError where that holds anything already."""
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            if any(folder.iterdir()):
+                raise InputError(
+                    f"{folder}: is not empty; choose another with --out, or --resume it"
+                )
+            replace(folder / BEGUN, json.dumps(asdict(self)) + "\n")
+        except OSError as error:
+            raise InputError(
+                f"{error.filename}: {error.strerror}; choose another folder with --out"
+            ) from error
 
 
 @dataclass(frozen=True)
@@ -39,24 +78,22 @@ def offered(plan: Plan) -> Calibration:
     return plan.calibration
 
 
-def calibrations(
-    plan: Plan, delays: Sequence[int], repetitions: int, blocks: int
-) -> list[Calibrated]:
-    """An experiment for each request, with a condition for each delay above 0 (in ns).
+def calibrations(plan: Plan, extent: Extent) -> list[Calibrated]:
+    """An experiment for each request, with a condition for each delay above 0.
 
-    It has `repetitions` times `blocks` blocks. Raises InputError for a plan that offers no
-    busy-wait.
+    It has the blocks of all repetitions. Raises InputError for a plan that offers no busy-wait.
     """
     offer = offered(plan)
     found = []
     requests = offer.requests or {ONE_REQUEST: _own_busy_wait(plan, offer.variable)}
     for name, busy_ns in requests.items():
-        variables = {delay: {offer.variable: _us(busy_ns + delay)} for delay in {0, *delays}}
-        text = tomli_w.dumps(_data(plan, name, variables, repetitions * blocks))
+        variables = {delay: {offer.variable: _us(busy_ns + delay)} for delay in extent.delays}
+        text = tomli_w.dumps(_data(plan, name, variables, extent.repetitions * extent.blocks))
         derived = parse(text, f"{plan.source[0]} ({name})", plan.folder)
         assert derived.control_name is not None
         steps = {
-            delay: condition_name(delay) if delay else derived.control_name for delay in delays
+            delay: condition_name(delay) if delay else derived.control_name
+            for delay in extent.delays
         }
         service = service_text(plan, variables[0] if offer.requests else {})
         found.append(Calibrated(name, derived, steps, service))

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from tare.errors import InputError
-from tare.lab.calibration import Calibrated, calibrations, service_text
+from tare.lab.calibration import BEGUN, Calibrated, Extent, calibrations, service_text
 from tare.plan import Plan, parse
 from tare.plan.layers import EnvLayer
 
@@ -37,7 +37,7 @@ def read(text: str) -> Plan:
 
 
 def calibrated(text: str = PLAN + CALIBRATION) -> list[Calibrated]:
-    return calibrations(read(text), [0, 50_000], repetitions=3, blocks=6)
+    return calibrations(read(text), Extent([0, 50_000], repetitions=3, blocks=6))
 
 
 def variables(plan: Plan) -> dict[str, str]:
@@ -107,3 +107,19 @@ def test_a_plan_without_a_busy_wait_is_refused(text: str, message: str) -> None:
     with pytest.raises(InputError) as caught:
         calibrated(text)
     assert message in str(caught.value)
+
+
+def test_what_was_begun_is_finished_as_it_was_begun(tmp_path: Path) -> None:
+    extent, folder = Extent([0, 70_000], repetitions=3, blocks=10), tmp_path / "new/result"
+    extent.begin(folder)
+    assert Extent.begun(folder) == extent
+    with pytest.raises(InputError, match="is not empty; choose another with --out"):
+        extent.begin(folder)
+
+
+@pytest.mark.parametrize("text", [None, "", "[]", '{"delays": [0], "repetitions": "3"}'])
+def test_where_none_was_begun_nothing_is_resumed(text: str | None, tmp_path: Path) -> None:
+    if text is not None:
+        (tmp_path / BEGUN).write_text(text)
+    with pytest.raises(InputError, match=rf"{BEGUN}: .*; nothing to resume there"):
+        Extent.begun(tmp_path)

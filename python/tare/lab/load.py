@@ -35,6 +35,10 @@ class Measured:
     """`service_ns_per_request`, `generator_ns_per_request` as far as known."""
     oddities: Sequence[str] = ()
     """What was odd about the output of a foreign generator."""
+    lost: float = 0.0
+    """The share of the rows of that output that are no requests."""
+    stepped: str | None = None
+    """How its clock was set back on the way."""
 
     def extent(self) -> tuple[int | None, int | None]:
         """First start and last end in ns; None where nothing has a start, or nothing an end.
@@ -269,7 +273,7 @@ def _measure_with_command(load: CommandLoad, target: Target, bench: Bench) -> di
     sent = samples.num_rows
     if sent == 0:
         raise RunError(f"{load.output} holds no request")
-    oddities = (samples.schema.metadata or {}).get(b"warnings", b"").decode().splitlines()
+    told = {key.decode(): text.decode() for key, text in samples.schema.metadata.items()}
     if load.warmup:
         samples = _without_first(samples, load)
     requests = samples.num_rows
@@ -286,13 +290,16 @@ def _measure_with_command(load: CommandLoad, target: Target, bench: Bench) -> di
                 for who, ns in (("service", used_ns), ("generator", generator.cpu_ns))
                 if ns > 0  # Without cgroups, what is less than a tick of the clock is not known.
             },
-            oddities=oddities,
+            oddities=told["warnings"].splitlines(),
+            lost=float(told.get("lost", 0)),
+            stepped=told.get("stepped"),
         )
     }
 
 
 def _without_first(samples: "pa.Table", load: CommandLoad) -> "pa.Table":
-    """The samples after the warm-up."""
+    """The samples after the warm-up, numbered from 0."""
+    import pyarrow as pa
     import pyarrow.compute as pc
 
     if "start_ns" not in samples.column_names:
@@ -303,4 +310,8 @@ def _without_first(samples: "pa.Table", load: CommandLoad) -> "pa.Table":
     start = samples["start_ns"]
     later = pc.greater_equal(start, pc.add(pc.min(start), load.warmup))
     # What failed without a start stays: it counts as failed, whenever that was.
-    return samples.filter(pc.fill_null(later, True))
+    kept = samples.filter(pc.fill_null(later, True))
+    if "seq" not in kept.column_names:
+        return kept
+    seq = kept.schema.get_field_index("seq")
+    return kept.set_column(seq, kept.schema.field(seq), pa.array(range(kept.num_rows), pa.int64()))

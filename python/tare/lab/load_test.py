@@ -38,3 +38,9 @@ def test_what_failed_without_a_start_is_in_no_warm_up() -> None:
     samples = table([100, 109, 110, None], [1, 1, 1, None])
     assert _without_first(samples, load)["start_ns"].to_pylist() == [110, None]
     assert _without_first(table([None], [None]), load).num_rows == 1
+
+
+def test_what_follows_the_warm_up_is_numbered_from_0() -> None:
+    load: Any = SimpleNamespace(warmup=10, output="out.csv")
+    samples = table([100, 109, 110, 120], [1] * 4).append_column("seq", pa.array([0, 1, 2, 3]))
+    assert _without_first(samples, load)["seq"].to_pylist() == [0, 1]

@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from tare.samples.model import OTHER_LOAD
+
 if TYPE_CHECKING:
     import pyarrow as pa
 
-LIMIT = 0.02
-"""Share of the rate that a run may be off by."""
 PARTS = 20
+"""Stretches of a run of which each has a rate."""
 
 
 def why_not(
@@ -37,7 +38,7 @@ def why_not(
     rates = np.array([sent[part].sum() for part in parts]) / seconds
     found = float(np.median(rates))
     # Where a part begins, one more request is in it or not.
-    if abs(found - asked) <= LIMIT * asked + 1 / float(np.median(seconds)):
+    if abs(found - asked) <= OTHER_LOAD * asked + 1 / float(np.median(seconds)):
         return None
     return (
         f"{found:,.0f} requests a second were sent instead of {asked:,.0f}: ask for fewer, or give"

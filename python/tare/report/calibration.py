@@ -48,9 +48,10 @@ def _card(place: str, detections: "Sequence[Detection]") -> dict[str, str]:
     """The median, which most verdicts rest on."""
     one = next(one for one in detections if one.statistic == "p50")
     reached = one.limit_ns is not None
+    limit = "unknown" if one.undetected_ns is None else duration(one.undetected_ns)
     return {
         "place": safe(place, 60),
-        "limit": duration(one.limit_ns) if reached else f"over {duration(one.steps[-1].delay_ns)}",
+        "limit": limit if reached or one.undetected_ns is None else f"over {limit}",
         "reason": f"detected at p50 in {one.at_limit}" if reached else f"p50: {one.said}",
     }
 
@@ -63,7 +64,7 @@ def _row(one: "Detection") -> tuple[str, ...]:
 
 def _shares(place: str, detections: "Sequence[Detection]") -> Picture:
     shares = {
-        one.statistic: {step.delay_ns: step.share for step in one.steps}
+        one.statistic: {step.delay_ns: step.share for step in one.steps if step.repetitions}
         for one in detections
         if one.statistic in STATISTICS
     }

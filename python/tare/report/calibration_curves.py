@@ -3,6 +3,7 @@
 
 from collections.abc import Iterator, Mapping
 from functools import partial
+from math import nan
 
 from tare.report.figures.calibration import Curve, draw_shares
 from tare.report.figures.canvas import SERIES, inline
@@ -27,7 +28,11 @@ def known(result: Result) -> Iterator[Picture]:
 
 def shares_of(place: str, shares: Mapping[str, Mapping[int, float]]) -> Picture:
     """The share of repetitions in which each statistic detects each delay in ns."""
-    curves = [Curve(_COLOURS[name], [*of], [*of.values()]) for name, of in shares.items()]
+    delays = sorted({delay for of in shares.values() for delay in of})
+    curves = [
+        Curve(_COLOURS[name], delays, [of.get(delay, nan) for delay in delays])
+        for name, of in shares.items()
+    ]
     said = "; ".join(
         f"{NAMES[name]} "
         + ", ".join(

@@ -72,7 +72,7 @@ def kept(result: "Result", runs: Iterable[int], span: str) -> "ir.Table | None":
     # A place is counted among all requests, those that failed or were left out as well.
     placed = with_place(samples.filter(samples.span == span, samples.run.isin(list(runs))))
     chosen: Any = placed.filter(placed.ok, ~placed.left_out)
-    order = chosen.start_ns if "start_ns" in chosen.columns else chosen.seq
+    order = chosen.start_ns if "start_ns" in chosen.columns else chosen.place
     table = chosen.select("run", "latency_ns", "place", start_ns=order)
     stored = result.backend.create_table("report_kept", table, temp=True)
     return stored.mutate(span=ibis.literal(span))

@@ -140,7 +140,7 @@ def limits(result: Result) -> Section:
         heading="What can be detected here",
         how="Known delays were added to this service on this machine, and this is how often each"
         " statistic saw them. What lies below the least delay detected in 80 % of repetitions, as"
-        " all larger ones, is called no difference.",
+        " all larger ones, is called no difference of that metric; KS and AD stand for comparison.",
         figures=[
             Figures(
                 list(calibration_curves.known(result)),

@@ -20,6 +20,8 @@ WORDS = {
     "slice": "A few milliseconds of load on one condition. Slices of the conditions alternate, so "
     "that what disturbs the machine hits all alike. Where something else had the CPU, slices are "
     "left out for all conditions together.",
+    "independent": "How many independent requests would tell a run's level as well as all of its "
+    "own do. Neighbours in time resemble each other, so these are fewer.",
     "effect": "The difference from the baseline in percent, and in time for one request.",
     "interval": "The differences that the runs are compatible with: of many experiments, 95 in 100 "
     "have the true one in it.",

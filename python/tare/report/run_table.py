@@ -23,6 +23,7 @@ COLUMNS = (
     "requests",
     "errors",
     "counted",
+    "independent",
     "left out",
 )
 
@@ -61,6 +62,7 @@ def rows(result: Result) -> tuple[Sequence[Row], int]:
             count(run.requests),
             count(run.errors),
             count(run.answered),
+            count(run.worth),
             percent(run.left_out, signed=False) if run.valid else "–",
         )
         # One log for all spans of a run.

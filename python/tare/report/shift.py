@@ -48,7 +48,7 @@ def _rows(result: Result) -> Iterator[Sequence[str]]:
                 f"p{at.q * 100:g}",
                 percent(at.relative),
                 interval(at.low, at.high),
-                percent(result.threshold(one), signed=False),
+                percent(at.threshold, signed=False),
             )
 
 
@@ -60,7 +60,6 @@ def _pictures(result: Result) -> Iterator[Picture]:
             panel = shift.Panel(
                 one["condition"],
                 colour.get(one["condition"], SERIES[1]),
-                result.threshold(one),
                 one["shape"].shift,
             )
             place = str(one.get("environment") or ""), str(one.get("span") or "")

@@ -19,10 +19,11 @@ if TYPE_CHECKING:
     from ibis.expr.types import Table
 
 PARTS = 20
+"""Stretches of a run without slices of which each has a rate."""
 MOST = 50_000
 """Requests of a run and span whose lag and company are looked at: they have to be sorted."""
 LEAST = 100
-"""Requests that a rate is told of."""
+"""Requests below which nothing is said of a rate."""
 
 
 def conduct(samples: Table, groups: Collection[Group]) -> dict[Group, Conduct]:

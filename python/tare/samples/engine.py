@@ -63,8 +63,9 @@ def quoted(text: object) -> str:
 
 
 def first_line(error: Exception) -> str:
-    """What an engine's error says, without the query that it points at."""
-    return str(error).partition("\n")[0]
+    """What an engine's error says, without the query that it points at, or the call from Python."""
+    text = re.sub(r"^An error occurred while calling .*\n: ", "", str(error))
+    return text.strip().partition("\n")[0]
 
 
 def count_rows(table: Table) -> int:

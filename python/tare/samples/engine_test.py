@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from tare.samples import read_load_output
-from tare.samples.engine import connect
+from tare.samples.engine import connect, first_line
 
 NAMES = ("run1", "run[1]", "a*", "ab", "a?", "[[]", "it's", "{a,b}", "~")
 
@@ -65,3 +65,9 @@ def test_what_a_killed_process_left_on_disk_is_removed_a_day_later(
     assert left == sorted(
         f"tare-spill-{name}" for name in (f"{ended.pid}-new", f"{os.getpid()}-old")
     )
+
+
+def test_an_error_is_told_without_the_call_that_it_came_from() -> None:
+    java = "An error occurred while calling o61.count.\n: java.io.IOException: gone\n\tat a.B.c()"
+    assert first_line(Exception(java)) == "java.io.IOException: gone"
+    assert first_line(Exception("Parser Error: no\nLINE 1")) == "Parser Error: no"

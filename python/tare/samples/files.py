@@ -124,6 +124,7 @@ def experiment_of(
             replace(
                 _run(files.runs[group[0] - 1], group, one, times.get(group, UNTIMED)),
                 steadiness=files.seen.kind(group),
+                worth=files.seen.worth(group),
                 zeros=files.seen.zeros.get(group, 0),
                 far=files.seen.far.get(group, ()),
                 conduct=conducts.get(group, Conduct()),

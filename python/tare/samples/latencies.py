@@ -10,9 +10,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tare.errors import InputError
+from tare.samples.looks import first_settled
 from tare.samples.model import Place
+from tare.samples.places import settled
 from tare.samples.result import open_result, readable
-from tare.samples.steadiness import with_place
+from tare.samples.steadiness import taking_turns, with_place
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -26,6 +28,7 @@ Runs = dict[tuple[str, int], "Array"]
 def latencies(folder: Path) -> dict[Place, Runs]:
     """Of every valid run, without failed requests and slices that are left out, by place.
 
+    The warm-up ends where a verdict on the result takes it to end, for all runs of a place alike.
     All of them are held in memory, 8 bytes each. Raises InputError when the folder is no result.
     """
     with readable(folder):
@@ -33,13 +36,17 @@ def latencies(folder: Path) -> dict[Place, Runs]:
         samples = result.samples()
         if samples is None:
             return {}
-        kept = samples.filter(samples.ok & ~samples.left_out & samples.latency_ns.notnull())
+        entries = {entry["run"]: entry for entry in result.manifest["runs"]}
+        conditions = {run: (one["environment"], one["condition"]) for run, one in entries.items()}
+        placed = with_place(samples.filter(samples.run.isin([*entries])))
+        there = placed.filter(~placed.left_out)
+        first = first_settled(there, conditions, taking_turns(result.manifest))
+        kept = settled(there, first).filter(lambda one: one.ok & one.latency_ns.notnull())
         table = kept.select("run", "span", "latency_ns").order_by("run", "span").to_pyarrow()
     found: dict[Place, Runs] = {}
-    entries = {entry["run"]: entry for entry in result.manifest["runs"] if entry["valid"]}
     for run, span, part in _parts(table):
-        entry = entries.get(run)
-        if entry is not None:
+        entry = entries[run]
+        if entry["valid"]:
             place = entry["environment"], span
             found.setdefault(place, {})[entry["condition"], entry["block"]] = part
     return found

@@ -14,6 +14,7 @@ from tare.samples.latencies import durations_by_run, latencies
 def run(folder: Path, number: int, **columns: list[object]) -> None:
     place = folder / f"samples/condition=one/block={number}/run={number}"
     place.mkdir(parents=True)
+    columns = {"start_ns": [*range(len(columns["ok"]))], **columns}
     pq.write_table(pa.table(columns), place / "samples.parquet")
 
 

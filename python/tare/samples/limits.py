@@ -35,7 +35,8 @@ class Limit:
     statistic: str
     """`p50`, `p95`, `p99`, `mean`, `ks`, `ad`."""
     undetected_ns: int | None
-    """Smaller differences are not detected reliably; None where the statistic raised alarms."""
+    """Smaller differences are not detected reliably; None where no delay at all is detected, too:
+    the statistic raises false alarms."""
     level_ns: float
     """The median latency that this holds for."""
     blocks: int
@@ -78,17 +79,13 @@ def remember(limits: Sequence[Limit]) -> Path:
 def detection_limits(machine: str, service: str) -> tuple[list[Limit], tuple[str, ...]]:
     """What is not detected reliably of a service on a machine, and warnings.
 
-    Without statistics that raised alarms. A damaged file holds no limits, and is warned of.
+    A damaged file holds no limits, and is warned of.
     """
     try:
         limits, damage = _read(state_folder() / NAME)
     except RuntimeError as error:  # a user without a home
         return [], (f"no detection limit is known: {error}",)
-    found = [
-        limit
-        for limit in limits
-        if (limit.machine, limit.service) == (machine, service) and limit.undetected_ns is not None
-    ]
+    found = [limit for limit in limits if (limit.machine, limit.service) == (machine, service)]
     return found, (damage,) if damage else ()
 
 

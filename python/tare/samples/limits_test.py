@@ -33,8 +33,9 @@ def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def test_what_is_remembered_holds_for_that_service_on_that_machine() -> None:
     assert detection_limits("m", "serve 80") == ([], ())
-    remember([ONE, replace(ONE, statistic="ks", undetected_ns=None)])
-    assert detection_limits("m", "serve 80") == ([ONE], ())
+    alarming = replace(ONE, statistic="ks", undetected_ns=None)
+    remember([ONE, alarming])
+    assert detection_limits("m", "serve 80") == ([alarming, ONE], ())
     assert detection_limits("other", "serve 80") == ([], ())
     assert detection_limits("m", "serve 81") == ([], ())
 

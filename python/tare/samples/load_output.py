@@ -27,7 +27,8 @@ def read_load_output(path: Path, format: str | None = None, asked: Asked = NOTHI
 
     `format` is one of `tare.samples.FORMATS`, or None to find out; `asked` is what the file does
     not say of itself. Of a file that only counts, each request has the duration that its bin
-    gives. What was odd about the file is in the schema's metadata under `warnings`, one a line.
+    gives. The schema's metadata have what was odd about the file: under `warnings`, one a line,
+    `lost`, the share of its rows that are no requests, and `stepped`, how its clock was set back.
     Raises InputError for an unreadable file.
     """
     import ibis
@@ -38,7 +39,8 @@ def read_load_output(path: Path, format: str | None = None, asked: Asked = NOTHI
         counted = found.checked(str(path)).samples(str(path))
         one = all(histogram.span == REQUEST for histogram in found.histograms)
         notes = [f"{path}: {note}" for note in found.notes]
-        return _declared(counted.drop_columns(["span"]) if one else counted, "client", notes)
+        table = counted.drop_columns(["span"]) if one else counted
+        return _declared(table, "client", {"warnings": "\n".join(notes)})
     requests = tidy(backend, found, str(path))
     table = requests.table
     spans = "span" in table.columns
@@ -49,11 +51,14 @@ def read_load_output(path: Path, format: str | None = None, asked: Asked = NOTHI
     known = [name for name in KNOWN if name in table.columns]
     source = "span" if "span_id" in known else "client"
     read_in: ibis.Table = table.select(known)
-    return _declared(read_in.to_pyarrow(), source, requests.warnings)
+    told = {"warnings": "\n".join(requests.warnings), "lost": str(requests.lost)}
+    if requests.stepped:
+        told["stepped"] = requests.stepped
+    return _declared(read_in.to_pyarrow(), source, told)
 
 
-def _declared(table: pa.Table, source: str, warnings: list[str] | tuple[str, ...]) -> pa.Table:
-    """The columns in their declared types, and where they are from."""
+def _declared(table: pa.Table, source: str, told: dict[str, str]) -> pa.Table:
+    """The columns in their declared types, where they are from, and what is told of them."""
     import pyarrow as pa
 
     from tare.tables import arrow_schema
@@ -61,4 +66,4 @@ def _declared(table: pa.Table, source: str, warnings: list[str] | tuple[str, ...
     declared = arrow_schema("samples")
     whole = table.add_column(0, "source", pa.repeat(source, table.num_rows))
     schema = pa.schema([declared.field(name) for name in whole.column_names])
-    return whole.cast(schema).replace_schema_metadata({"warnings": "\n".join(warnings)})
+    return whole.cast(schema).replace_schema_metadata(told)

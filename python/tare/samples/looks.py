@@ -42,8 +42,8 @@ class Look:
 
     groups: Mapping[Group, Described]
     distances: Mapping[Place, Distances]
-    ks_error: float = 0.0
-    """How far KS distances may be from the exact ones; 0 where every request counts."""
+    ks_error: Mapping[Place, float] = field(default_factory=dict)
+    """How far KS distances may be from the exact ones; empty where every request counts."""
 
     def summaries(self, group: Group) -> dict[str, float]:
         """`p50`, `p95`, `p99` and `mean` in ns; none where no request succeeded."""
@@ -82,6 +82,11 @@ class Looks:
         found = self.steadiness.get(group)
         return None if found is None else found.kind
 
+    def worth(self, group: Group) -> float | None:
+        """How many independent requests a run is worth; None where it is too short to tell."""
+        found = self.steadiness.get(group)
+        return None if found is None else found.worth
+
     def told(self) -> tuple[str, ...]:
         """What a reader must know of it."""
         found = []
@@ -91,10 +96,12 @@ class Looks:
                 found.append(
                     f"{where}warm-up: the first {cut:,} requests of every run are left out"
                 )
-        if self.at_cut.ks_error:
+        if errors := self.at_cut.ks_error:
+            worst = sorted(errors, key=errors.__getitem__, reverse=True)[:SHOWN]
+            within = ", ".join(f"{errors[one]:.2g}{_named(one)}" for one in worst)
             found.append(
                 "so many requests are counted in bins of 0.14 %: distances between runs (KS) are"
-                f" within {self.at_cut.ks_error:.2g} of the exact ones, quantiles within 0.2 %"
+                f" within {within} of the exact ones, quantiles within 0.2 %"
             )
         kinds = {group: self.kind(group) for group in self.sizes}
         for kind, said in KINDS.items():
@@ -104,6 +111,11 @@ class Looks:
                 more = f" and {len(runs) - SHOWN} more" if len(runs) > SHOWN else ""
                 found.append(f"{said} in {len(runs)} of {len(kinds)} runs (run {shown}{more})")
         return tuple(found)
+
+
+def _named(place: Place) -> str:
+    words = " ".join(one for one in place if one not in ("", REQUEST))
+    return words and f" ({words})"
 
 
 def nothing() -> Looks:
@@ -129,20 +141,14 @@ def look(
     sizes, fine, least = _surveyed(samples)
     steady = steadiness(samples, sizes, turns)
     environments = {run: environment for run, (environment, _) in conditions.items()}
-    places: dict[Place, list[Group]] = {}
-    for group in sizes:
-        places.setdefault((environments[group[0]], group[1]), []).append(group)
-    cuts = {
-        # However long some runs took to settle, half of the shortest is kept.
-        place: min(_settled(groups, steady, conditions), min(sizes[one] for one in groups) // 2)
-        if warm_up is None
-        else warm_up
-        for place, groups in places.items()
-    }
-    first = {group: cuts[place] for place, groups in places.items() for group in groups}
+    cuts = _common_cuts(sizes, steady, conditions)
+    if warm_up is not None:
+        cuts = dict.fromkeys(cuts, warm_up)
+    first = {(run, span): cuts[environments[run], span] for run, span in sizes}
     others = {HALF: {group: size // 2 for group, size in sizes.items()}}
-    if any(first.values()) and all(2 * first[group] < size for group, size in sizes.items()):
-        others = {TWICE: {group: 2 * cut for group, cut in first.items()}} | others
+    if any(first.values()):
+        twice = {group: max(cut, min(2 * cut, sizes[group] // 2)) for group, cut in first.items()}
+        others = {TWICE: twice} | others
     at_cut, *looks = _look(samples, environments, [first, *others.values()], kept)
     middles = {
         group: middle(one.quantiles)
@@ -160,6 +166,33 @@ def look(
         zeros(settled(samples, first)) if 0 in least.values() else {},
         far(settled(samples, first), middles),
     )
+
+
+def first_settled(
+    samples: Table,
+    conditions: Mapping[int, Place],
+    turns: Mapping[str, Sequence[Sequence[int]]] = NOBODY,
+) -> dict[Group, int]:
+    """The first request of each run and span that `look` counts, for `settled`."""
+    sizes, _, _ = _surveyed(samples)
+    cuts = _common_cuts(sizes, steadiness(samples, sizes, turns), conditions)
+    return {(run, span): cuts[conditions[run][0], span] for run, span in sizes}
+
+
+def _common_cuts(
+    sizes: Mapping[Group, int],
+    steady: Mapping[Group, Steadiness],
+    conditions: Mapping[int, Place],
+) -> dict[Place, int]:
+    """How many first requests of each environment and span are left out of all of its runs."""
+    places: dict[Place, list[Group]] = {}
+    for group in sizes:
+        places.setdefault((conditions[group[0]][0], group[1]), []).append(group)
+    return {
+        # However long some runs took to settle, half of the shortest is kept.
+        place: min(_settled(groups, steady, conditions), min(sizes[one] for one in groups) // 2)
+        for place, groups in places.items()
+    }
 
 
 def _spread(quantiles: Mapping[float, float], least: int | None) -> float:
@@ -187,7 +220,7 @@ def _look(
     """From each of the ends of the warm-up on, of which the first is the earliest."""
     groups: list[dict[Group, Described]] = [{} for _ in begins]
     distances: list[dict[Place, Distances]] = [{} for _ in begins]
-    error = [0.0 for _ in begins]
+    errors: list[dict[Place, float]] = [{} for _ in begins]
     for environment in dict.fromkeys(environments.values()):
         here = [run for run, its in environments.items() if its == environment]
         mine = samples
@@ -197,8 +230,8 @@ def _look(
         for cut, found in enumerate(describe_each(mine, begins, SHAPE, count=count)):
             groups[cut] |= found.groups
             distances[cut] |= {(environment, span): one for span, one in found.distances.items()}
-            error[cut] = max(error[cut], found.ks_error)
-    return [Look(*parts) for parts in zip(groups, distances, error, strict=True)]
+            errors[cut] |= {(environment, span): one for span, one in found.ks_error.items()}
+    return [Look(*parts) for parts in zip(groups, distances, errors, strict=True)]
 
 
 def _steps(samples: Table) -> list[dict[str, Any]]:

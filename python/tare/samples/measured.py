@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import inf
 from pathlib import Path
@@ -129,7 +129,7 @@ def read_result(folder: Path, engine: str | None = None) -> Experiment:
 
 def read_with_looks(folder: Path, engine: str | None = None) -> tuple[Experiment, Looks]:
     """`read_result`, and what a report shows of it: how each run went, and where it was cut."""
-    with readable(folder):
+    with readable(folder, engine):
         named = None if engine is None else open_engine(engine)
         part = _Part(open_result(Path(folder), engine=named))
         manifest = part.result.manifest
@@ -141,7 +141,7 @@ def read_both(old: Path, new: Path) -> Experiment:
 
     Conditions are called NAME@old and NAME@new, which none of a plan can be called; the baseline
     is that of `old`. Budget, primary metric and alpha are those of `old`, as they stood before
-    there was anything to like better.
+    there was anything to like better. What neither can detect is the larger limit of the two.
     """
     backend = connect()
     with readable(old):
@@ -172,6 +172,7 @@ def _experiment(
     lost = _lost(parts, seen.at_cut)
     conducts = {group: one for part in parts for group, one in part.conducts(seen.sizes).items()}
     declared = parts[0].result.manifest
+    limits = _limits(part.result.manifest for part in parts)
     around = parents(table for part in parts if (table := part.result.samples()) is not None)
 
     def at(one: Look) -> Experiment:
@@ -184,6 +185,7 @@ def _experiment(
                     zeros=seen.zeros.get((entry["run"], span), 0),
                     far=seen.far.get((entry["run"], span), ()),
                     steadiness=seen.kind((entry["run"], span)),
+                    worth=seen.worth((entry["run"], span)),
                     conduct=conducts.get((entry["run"], span), Conduct()),
                 )
                 for entry in entries
@@ -197,8 +199,9 @@ def _experiment(
             control=control,
             distances=one.distances,
             parents=around,
-            limits=_limits(declared),
+            limits=limits,
             max_errors=(declared.get("load") or {}).get("max_errors", 0.01),
+            one_unit=True,
             resolution_ns=seen.resolution_ns,
         )
 
@@ -207,6 +210,7 @@ def _experiment(
         cuts={name: at(other) for name, other in seen.others.items()},
         warnings=(
             *(line for part in parts for line in part.warnings),
+            *_alarming(declared),
             *seen.told(),
         ),
     )
@@ -225,13 +229,31 @@ def _lost(parts: Sequence[_Part], one: Look) -> dict[int, float]:
     }
 
 
-def _limits(manifest: Mapping[str, Any]) -> dict[tuple[str, str, str], float]:
-    """Detection limits in ns, by environment, span and metric, as they stood when it began."""
-    return {
-        (one["environment"], one["span"], one["statistic"]): one["undetected_ns"]
-        for one in manifest.get("limits") or ()
-        if one["undetected_ns"] is not None
-    }
+def _limits(manifests: Iterable[Mapping[str, Any]]) -> dict[tuple[str, str, str], float]:
+    """Detection limits in ns, by environment, span and metric, as they stood when each began.
+
+    The largest of those that several have.
+    """
+    found: dict[tuple[str, str, str], float] = {}
+    for one in (one for manifest in manifests for one in manifest.get("limits") or ()):
+        if (undetected := one.get("undetected_ns")) is not None:
+            place = one["environment"], one["span"], one["statistic"]
+            found[place] = max(found.get(place, 0.0), undetected)
+    return found
+
+
+def _alarming(manifest: Mapping[str, Any]) -> Iterator[str]:
+    """Of each environment and span, the statistics that calibration cannot vouch for."""
+    places: dict[tuple[str, str, str], list[str]] = {}
+    for one in manifest.get("limits") or ():
+        if one.get("undetected_ns") is None:
+            place = one["environment"], one["span"], one["date"]
+            places.setdefault(place, []).append(one["statistic"])
+    for (environment, span, date), statistics in places.items():
+        yield (
+            f"{environment}, {span}: {', '.join(statistics)} differed without any delay in the"
+            f" calibration of {date}: do not trust what they say here, calibrate anew"
+        )
 
 
 def _spans(entries: Sequence[Mapping[str, Any]], one: Look) -> dict[int, list[str]]:

@@ -15,6 +15,8 @@ Place = tuple[str, str]
 
 REQUEST = "request"
 """The span that is a whole request."""
+OTHER_LOAD = 0.02
+"""Loads whose rates differ by a larger share are not the same load."""
 
 
 @dataclass(frozen=True)
@@ -84,6 +86,8 @@ class Run:
     """Its requests that took more than thirty times as long as the median, or a thirtieth."""
     steadiness: str | None = None
     """How the run went: `flat`, `warm-up`, `slowdown`, `no steady state`; None where not known."""
+    worth: float | None = None
+    """Independent requests that its own are worth; None where it is too short to tell."""
     conduct: Conduct = Conduct()
     gone: bool = False
     """Whether it is said to have been measured, and its requests are not there."""
@@ -126,6 +130,8 @@ class Experiment:
     """
     max_errors: float = 0.01
     """A run with a larger share of rows that are no requests, or took no time, does not count."""
+    one_unit: bool = False
+    """All times were recorded by one program: none can be in another unit."""
     resolution_ns: float = 0.0
     """The step of the clock or of the recorded times."""
     cuts: Mapping[str, Experiment] = field(default_factory=dict)

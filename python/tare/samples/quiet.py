@@ -50,7 +50,7 @@ def find_left_out(backend: Backend, folder: Path, manifest: dict[str, Any]) -> L
     """
     readings = _read(backend, folder)
     if readings is None:
-        return LeftOut(frozenset(), {}, ())
+        return LeftOut(frozenset(), {}, _unseen(manifest))
     waited = _waited(readings, manifest)
     slices: set[tuple[int, int]] = set()
     shares: dict[int, float] = {}
@@ -72,6 +72,14 @@ def find_left_out(backend: Backend, folder: Path, manifest: dict[str, Any]) -> L
             " of the CPU: only the worse half was left out; expect wide intervals",
         )
     return LeftOut(frozenset(slices), shares, warnings)
+
+
+def _unseen(manifest: dict[str, Any]) -> tuple[str, ...]:
+    """What to tell where the lab should have recorded the machine, and nothing is there."""
+    load = manifest.get("load") or {}
+    if load.get("type") != "tare" or not any(run["valid"] for run in manifest["runs"]):
+        return ()
+    return ("no record of the machine (machine/): slices that were disturbed are not left out",)
 
 
 def _read(backend: Backend, folder: Path) -> _Readings | None:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from tare.errors import InputError
 from tare.samples.engine import connect, first_line, latency
 from tare.samples.engines import Engine
+from tare.samples.engines.database import without_password
 from tare.samples.manifest import read_manifest
 from tare.samples.model import REQUEST
 from tare.samples.quiet import LeftOut, find_left_out
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
     from ibis.expr.types import Table
 
 _SLICES = 2**32
+_ENGINES = ("duckdb", "_duckdb", "ibis", "pyspark", "py4j", "clickhouse_connect", "trino")
+"""Whose errors are about what they were asked to read: where their classes are defined."""
 
 
 @dataclass(frozen=True)
@@ -39,7 +42,32 @@ class Result:
     @cached_property
     def _rows(self) -> Table | None:
         engine = self.engine or Engine("duckdb", self.backend)
-        return engine.table(self.folder, "samples")
+        table = engine.table(self.folder, "samples")
+        if table is None or engine.reads_files:
+            return table
+        experiment = self.manifest.get("experiment")
+        if experiment is not None and "experiment" in table.columns:
+            table = table.filter(table.experiment.cast("string") == experiment)
+        return self._checked(table)
+
+    def _checked(self, table: Table) -> Table:
+        """A database's table, which anything may have been loaded into.
+
+        Raises InputError where a valid run has another number of requests than were measured.
+        """
+        counted = table.group_by("run").aggregate(
+            rows=lambda one: one.count(), whole=lambda one: (_span(one) == REQUEST).sum()
+        )
+        found = {row["run"]: row for row in counted.to_pyarrow().to_pylist()}
+        for entry in self.manifest["runs"]:
+            row, requests = found.get(entry["run"]), entry.get("requests")
+            if row and requests and entry["valid"] and requests not in (row["rows"], row["whole"]):
+                raise InputError(
+                    f"{self.folder}: run {entry['run']} has {requests:,} requests, and"
+                    f" {row['whole']:,} in the table; load all of this experiment, once, and with"
+                    " the column experiment where there are others"
+                )
+        return table
 
     @cached_property
     def lost(self) -> dict[int, int]:
@@ -63,11 +91,7 @@ class Result:
             return None
         if self.lost:
             table = table.filter(usable(table, _unanswered(table)))
-        ok = _ok(table)
-        span: Any = ibis.literal(REQUEST)
-        if "span" in table.columns:
-            span = table.span.cast("string").fill_null(REQUEST)
-        table = table.mutate(latency_ns=latency(table), ok=ok, span=span)
+        table = table.mutate(latency_ns=latency(table), ok=_ok(table), span=_span(table))
         if not self.left_out.slices or "slice" not in table.columns:
             return table.mutate(left_out=ibis.literal(False))
         # A set that every engine looks up at once; not all take a table from memory to join with.
@@ -80,6 +104,16 @@ def _ok(rows: Table) -> Any:
     import ibis
 
     return rows.ok.fill_null(False) if "ok" in rows.columns else ibis.literal(True)
+
+
+def _span(rows: Table) -> Any:
+    import ibis
+
+    return (
+        rows.span.cast("string").fill_null(REQUEST)
+        if "span" in rows.columns
+        else ibis.literal(REQUEST)
+    )
 
 
 def _unanswered(rows: Table) -> Any:
@@ -96,16 +130,21 @@ def open_result(
 
 
 @contextmanager
-def readable(folder: Path) -> Iterator[None]:
-    """Turns the engine's errors about tables of a result into one InputError."""
-    import duckdb
+def readable(folder: Path, engine: str | None = None) -> Iterator[None]:
+    """Turns an engine's errors about tables of a result into one InputError.
 
+    `engine` is the one that a person named.
+    """
     try:
         yield
-    except duckdb.Error as error:
+    except Exception as error:
+        if type(error).__module__.partition(".")[0] not in _ENGINES:
+            raise
+        why = f"a table of the result cannot be read: {first_line(error)}"
+        if engine is not None:
+            raise InputError(f"--engine {without_password(engine)}: {folder}: {why}") from error
         raise InputError(
-            f"{folder}: a table of the result cannot be read: {first_line(error)};"
-            " remove a damaged file to go on without its run"
+            f"{folder}: {why}; remove a damaged file to go on without its run"
         ) from error
 
 

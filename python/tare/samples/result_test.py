@@ -4,6 +4,7 @@
 import json
 import re
 from pathlib import Path
+from shutil import rmtree
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from tare.errors import InputError
-from tare.samples import read_result
+from tare.samples import read_both, read_result
 
 SLICES = 40
 """Slices of a block, 20 rounds of two conditions."""
@@ -175,6 +176,17 @@ def test_runs_one_after_the_other_lose_their_own_slices(tmp_path: Path) -> None:
     assert [run.left_out for run in experiment.runs] == [1 / 40, 1 / 40, 0.0, 0.0]
 
 
+def test_a_record_of_the_machine_that_is_gone_is_told(tmp_path: Path) -> None:
+    folder = write_result(tmp_path, steal={(1, 8): 1e6})
+    manifest = folder / "manifest.json"
+    declared = json.loads(manifest.read_text()) | {"load": {"type": "tare"}}
+    manifest.write_text(json.dumps(declared))
+    said = "disturbed are not left out"
+    assert not any(said in line for line in read_result(folder).warnings)
+    rmtree(folder / "machine")
+    assert any(said in line for line in read_result(folder).warnings)
+
+
 def test_no_more_than_half_is_ever_left_out(tmp_path: Path) -> None:
     stolen = {(1, one): 10e6 + one for one in range(SLICES)}
     experiment = read_result(write_result(tmp_path, steal=stolen))
@@ -249,6 +261,21 @@ def test_what_is_no_result_folder_is_named(tmp_path: Path) -> None:
         read_result(tmp_path)
 
 
+def test_two_results_have_the_larger_limit_of_both(tmp_path: Path) -> None:
+    limits = {"old": {"p50": 300.0, "p99": 9.0}, "new": {"p50": 200.0, "p99": 700.0, "mean": 5.0}}
+    for side, of_side in limits.items():
+        path = write_result(tmp_path / side) / "manifest.json"
+        known = {"environment": "host", "span": "request", "shares": {}, "date": "2026-11-21"}
+        listed = [known | {"statistic": m, "undetected_ns": ns} for m, ns in of_side.items()]
+        path.write_text(json.dumps(json.loads(path.read_text()) | {"limits": listed}))
+    found = read_both(tmp_path / "old", tmp_path / "new").limits
+    assert {metric: ns for (_, _, metric), ns in found.items()} == {
+        "p50": 300.0,
+        "p99": 700.0,
+        "mean": 5.0,
+    }
+
+
 def test_a_table_cut_short_is_named(tmp_path: Path) -> None:
     folder = write_result(tmp_path)
     path = folder / "samples/condition=hook/block=1/run=2/samples.parquet"
@@ -282,6 +309,19 @@ def test_manifests_of_other_types_are_named(
     path.write_text(json.dumps(manifest | {"runs": manifest["runs"][:1] * 2}))
     with pytest.raises(InputError, match="run 1 stands there twice"):
         read_result(tmp_path)
+
+
+def test_requests_in_order_need_no_times(tmp_path: Path) -> None:
+    folder = write_result(tmp_path, design="blocks")
+    expected = read_result(folder).runs
+    for path in folder.glob("samples/**/*.parquet"):
+        table = pq.ParquetFile(path).read()
+        seq = pa.array(range(table.num_rows))
+        table = table.drop_columns(["start_ns", "intended_ns", "seq"]).append_column("seq", seq)
+        pq.write_table(table, path)
+    assert [run.summaries for run in read_result(folder).runs] == [
+        run.summaries for run in expected
+    ]
 
 
 def test_samples_of_runs_that_the_manifest_does_not_name_are_in_none(tmp_path: Path) -> None:

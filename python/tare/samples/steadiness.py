@@ -30,10 +30,14 @@ NOBODY: Mapping[str, Sequence[Sequence[int]]] = MappingProxyType({})
 
 @dataclass(frozen=True)
 class Course:
-    """A run's batches: means of log latency (n,), and where they begin and end (n + 1,)."""
+    """A run's batches: means of log latency (n,), and where they begin and end (n + 1,).
+
+    `within` is the variance of log latencies around the means of their batches.
+    """
 
     batches: Array
     edges: npt.NDArray[np.int64]
+    within: float
 
 
 def steadiness(
@@ -51,7 +55,7 @@ def steadiness(
     for blocks in taking_turns.values():
         for span in {span for _, span in courses}:
             _leave_machine_out(courses, [[(run, span) for run in block] for block in blocks])
-    found = {key: classify(one.batches, one.edges) for key, one in courses.items()}
+    found = {key: classify(one.batches, one.edges, one.within) for key, one in courses.items()}
     return {key: one for key, one in found.items() if one is not None}
 
 
@@ -70,14 +74,15 @@ def taking_turns(manifest: Mapping[str, Any]) -> dict[str, list[list[int]]]:
 def read_courses(samples: Table, sizes: Mapping[Group, int]) -> dict[Group, Course]:
     """The batches of each run and span, in time order; see `batch_means`."""
     table = batch_means(samples, sizes).order_by("run", "span", "place").to_pyarrow()
-    run, place, level = (table[name].to_numpy() for name in ("run", "place", "level"))
+    names = ("run", "place", "level", "spread")
+    run, place, level, spread = (table[name].to_numpy() for name in names)
     span = table["span"].to_pylist()
     found = {}
     start = 0
     for key, rows in groupby(zip(run.tolist(), span, strict=True)):
         end = start + len(list(rows))
         edges = np.append(place[start:end], sizes[key])
-        found[key] = Course(level[start:end], edges)
+        found[key] = Course(level[start:end], edges, float(spread[start:end].mean()))
         start = end
     return found
 
@@ -94,7 +99,8 @@ def _leave_machine_out(courses: dict[Group, Course], blocks: Sequence[Sequence[G
 
 
 def batch_means(samples: Table, sizes: Mapping[Group, int]) -> Table:
-    """The mean log latency (`level`, ln ns) of each batch, with its first `place`.
+    """The mean log latency (`level`, ln ns) of each batch, with its first `place` and the variance
+    around it (`spread`).
 
     `samples` has `run`, `span`, `place` (0, 1 ... in time order), `latency_ns` and `ok`; rows may
     be missing. The places of each run and span, of which `sizes` says how many there are, are
@@ -109,13 +115,15 @@ def batch_means(samples: Table, sizes: Mapping[Group, int]) -> Table:
     # The engine may look at rows that the filter leaves out, and a logarithm of 0 is an error.
     level: Any = ibis.greatest(there.latency_ns, 1).ln()
     means = there.group_by([*by, batch.name("batch")]).aggregate(
-        level=level.mean(), there=there.count()
+        level=level.mean(), squares=(level * level).mean(), there=there.count()
     )
     means = means.mutate(places=of_group(means, sizes))
     means = means.mutate(batches=_batches(means.places))
     enough = means.filter(means.there * means.batches * 2 >= means.places)
     first: Any = (enough.batch * enough.places + enough.batches - 1) // enough.batches
-    return enough.select(*by, "level", place=first)
+    # A variance that an engine counts value by value costs a hundred million of them seconds.
+    spread: Any = ibis.greatest(enough.squares - enough.level * enough.level, 0.0)
+    return enough.select(*by, "level", place=first, spread=spread)
 
 
 def _batches(places: Any) -> Any:
@@ -128,12 +136,20 @@ def with_place(samples: Table) -> Table:
     """Samples of a result folder with `place`, 0, 1 ... in time order within a run and span.
 
     The load numbers its requests as they end, so only spans, which have no `seq`, are sorted.
+    Requests that were only counted stand in the order of their bins, which is none of time: they
+    get one by chance.
     """
     import ibis
 
+    if not {"seq", "start_ns"} & set(samples.columns):
+        numbered = samples.mutate(row=ibis.row_number())
+        chance = ibis.window(group_by=["run", "span"], order_by=numbered.row.hash())
+        return numbered.mutate(place=ibis.row_number().over(chance)).drop("row")
     window = ibis.window(group_by=["run", "span"], order_by="start_ns")
     if "seq" not in samples.columns:
         return samples.mutate(place=ibis.row_number().over(window))
+    if "start_ns" not in samples.columns:
+        return samples.mutate(place=samples.seq.cast("int64"))
     numbered = samples.filter(samples.seq.notnull())
     others = samples.filter(samples.seq.isnull())
     return ibis.union(

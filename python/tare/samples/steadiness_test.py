@@ -12,9 +12,11 @@ import ibis
 import numpy as np
 import pyarrow as pa
 import pytest
+from scipy.signal import lfilter
 
 from tare.samples.engine import connect
 from tare.samples.steadiness import batch_means, steadiness, taking_turns, with_place
+from tare.stats.effective_size import effective_size
 
 BESIDE = Path(__file__).parents[4] / "shared" / "data" / "hook-latency"
 DATA = Path(os.environ.get("TARE_PUBLISHED_DATA", BESIDE))
@@ -55,6 +57,8 @@ def test_batches_are_means_of_logs_of_equal_parts(size: int) -> None:
     expected = [logs[a:b].mean() for a, b in pairwise(edges)]
     assert found["place"].to_pylist() == edges[:-1]
     np.testing.assert_allclose(found["level"].to_numpy(), expected, rtol=1e-12)
+    spread = [logs[a:b].var() for a, b in pairwise(edges)]
+    np.testing.assert_allclose(found["spread"].to_numpy(), spread, atol=1e-12)
 
 
 def test_failed_and_missing_requests_are_in_no_mean() -> None:
@@ -70,6 +74,19 @@ def test_failed_and_missing_requests_are_in_no_mean() -> None:
     # The second batch is gone; the third stands on the three requests that have a latency.
     assert rows["place"].to_pylist() == [0, *range(10, 500, 5)]
     np.testing.assert_allclose(rows["level"].to_numpy(), np.log(1_000))
+
+
+@pytest.mark.parametrize("correlation", [0.0, 0.9])
+def test_correlated_requests_are_worth_what_their_autocorrelation_says(correlation: float) -> None:
+    size = 100_000
+    fresh = np.random.default_rng(7).normal(size=size)
+    noise = lfilter([(1 - correlation**2) ** 0.5], [1, -correlation], fresh)
+    columns = one_run(np.exp(11 + 0.1 * noise))
+    samples = table(columns)
+    (found,) = steadiness(samples, sizes(samples)).values()
+    literal = effective_size(np.log(columns["latency_ns"]))
+    assert found.worth == pytest.approx(literal, rel=0.25)
+    assert found.worth == pytest.approx(size * (1 - correlation) / (1 + correlation), rel=0.25)
 
 
 def test_runs_and_spans_go_their_own_ways() -> None:
@@ -164,3 +181,11 @@ def test_only_valid_runs_of_interleaved_blocks_take_turns() -> None:
     manifest = {"design": "interleaved", "runs": runs}
     assert taking_turns(manifest) == {"host": [[1, 2], [3]]}
     assert taking_turns(manifest | {"design": "blocked"}) == {}
+
+
+def test_requests_that_were_only_counted_have_an_order_by_chance() -> None:
+    rising = pa.table({"run": [1] * 1_000, "span": ["a"] * 1_000, "duration_ns": range(1_000)})
+    rows = with_place(connect().create_table("samples", rising)).to_pyarrow()
+    place, duration = rows["place"].to_numpy(), rows["duration_ns"].to_numpy()
+    assert sorted(place.tolist()) == [*range(1_000)]
+    assert abs(np.corrcoef(place, duration)[0, 1]) < 0.1

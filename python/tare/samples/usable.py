@@ -32,6 +32,13 @@ def usable(rows: Table, unanswered: Any) -> Any:
     return good
 
 
+def too_many_lost(lost: float, limit: float) -> str | None:
+    """Why a run does not count of whose source the share `lost` is no requests; None if it does."""
+    return (
+        f"{lost:.2%} of the rows have no usable time, above {limit:.2%}" if lost > limit else None
+    )
+
+
 def lost_share(lost: int, rows: int) -> float:
     """The share of a source's `rows` that are no requests; one alone is where it broke off."""
     return lost / rows if lost > 1 else 0.0

@@ -60,13 +60,18 @@ class Steadiness:
     segments: tuple[Segment, ...]
     noise: float = 0.0
     """n times the variance of the mean log latency of n requests, correlated as they are."""
+    worth: float | None = None
+    """Independent requests that would tell the mean log latency as well; None without noise."""
 
 
-def classify(batches: npt.ArrayLike, edges: npt.ArrayLike) -> Steadiness | None:
+def classify(
+    batches: npt.ArrayLike, edges: npt.ArrayLike, within: float = 0.0
+) -> Steadiness | None:
     """How a run went.
 
     `batches` (n,) are means of the log latency in ns, `edges` (n + 1,) the requests with which
-    each batch begins and, last, the number of requests.
+    each batch begins and, last, the number of requests; `within` is the variance of log latencies
+    around the means of their batches.
 
     Change points and MSER's cut divide the run into segments. Two of them are on one level when
     they differ by less than 5 %, or by less than two standard errors. The steady level is that of
@@ -107,16 +112,18 @@ def classify(batches: npt.ArrayLike, edges: npt.ArrayLike) -> Steadiness | None:
     )
     # Medians of normal batches scatter more than their means do.
     means = values[: count * group].reshape(count, group).mean(axis=1)
-    noise = long_run_variance(means) * float(places[-1]) / count
+    size = float(places[-1])
+    noise = long_run_variance(means) * size / count
+    worth = min(size, size * (within + float(values.var())) / noise) if noise > 0 else None
     settled = on_it[begins] and share[begins] >= 1 - DISTURBED and bounds[begins] <= count / 2
     if not settled:
-        return Steadiness("no steady state", None, segments, noise)
+        return Steadiness("no steady state", None, segments, noise, worth)
     if begins == 0:
-        return Steadiness("flat", 0, segments, noise)
+        return Steadiness("flat", 0, segments, noise, worth)
     before = difference[:begins, steady] * ~on_it[:begins]
     faster = lengths[:begins][before < 0].sum() > DISTURBED * count
     kind: Kind = "slowdown" if faster else "warm-up" if (before > 0).any() else "flat"
-    return Steadiness(kind, segments[begins].start, segments, noise)
+    return Steadiness(kind, segments[begins].start, segments, noise, worth)
 
 
 def common_cut(conditions: Iterable[Iterable[Steadiness]]) -> int:

@@ -57,6 +57,15 @@ def test_the_noise_is_that_of_means_of_many_requests(correlation: float) -> None
     assert np.median(found) == pytest.approx(expected, rel=0.15)
 
 
+@pytest.mark.parametrize("correlation", [0.0, 0.5])
+def test_requests_are_worth_fewer_independent_ones(correlation: float) -> None:
+    # Requests vary by 0.2² within batches of 50; their batches are those of an AR(1).
+    found = [classify(10 + 0.1 * noise(seed, correlation), EDGES, 0.2**2) for seed in range(40)]
+    expected = (0.1**2 + 0.2**2) / (50 * 0.1**2 * (1 + correlation) / (1 - correlation)) * EDGES[-1]
+    worth = [one.worth for one in found if one is not None and one.worth is not None]
+    assert np.median(worth) == pytest.approx(expected, rel=0.15)
+
+
 @pytest.mark.parametrize("until", [100, 200, 400])
 def test_a_slow_start_is_a_warm_up_that_is_cut_where_it_ends(until: int) -> None:
     found = run(steps((until, 1.5), (BATCHES - until, 1)))

@@ -52,7 +52,10 @@ class Step:
     delay_ns: int
     detected: int
     repetitions: int
-    """Those that had enough valid blocks; pairs of runs for a statistic of single pairs."""
+    """Those that had enough valid blocks; pairs of runs for a statistic of single pairs.
+
+    None where the service refused the delay, or a run's summary was 0.
+    """
     p: Range | None
     value: Range | None
     """The statistic itself: ns by which a summary differs, or a distance between two runs."""
@@ -91,13 +94,18 @@ class Detection:
         return self.steps[0].interval[0] > self.alpha
 
     @property
+    def measured(self) -> tuple[Step, ...]:
+        """Of delays above 0, those of which there is a repetition."""
+        return tuple(step for step in self.steps[1:] if step.repetitions)
+
+    @property
     def limit_ns(self) -> int | None:
         """The least delay that it detects in 80 % of repetitions, as all larger ones.
 
-        None where it is none of those that were tried.
+        None where it is none of those that were measured.
         """
         limit = None
-        for step in reversed(self.steps[1:]):
+        for step in reversed(self.measured):
             if step.share < SHARE:
                 break
             limit = step.delay_ns
@@ -105,27 +113,32 @@ class Detection:
 
     @property
     def at_limit(self) -> Step:
-        """The step of the limit; without one, of the largest delay."""
-        return next((one for one in self.steps if one.delay_ns == self.limit_ns), self.steps[-1])
+        """The step of the limit; without one, of the largest delay that was measured."""
+        largest = (self.measured or self.steps)[-1]
+        return next((one for one in self.steps if one.delay_ns == self.limit_ns), largest)
 
     @property
     def undetected_ns(self) -> int | None:
-        """What a later verdict must bear in mind: the limit, or the largest delay that was tried.
+        """What a later verdict must bear in mind: the limit, or the largest delay measured.
 
-        None for a statistic that raises alarms, and for one that Tare does not judge by.
+        None for a statistic that raises alarms or measured no delay, and for one that Tare does
+        not judge by.
         """
-        if self.alarmed or self.statistic not in STATISTICS:
+        if self.alarmed or self.statistic not in STATISTICS or not self.measured:
             return None
-        return self.limit_ns if self.limit_ns is not None else self.steps[-1].delay_ns
+        return self.at_limit.delay_ns
 
     @property
     def said(self) -> str:
         """What it comes to, for a person."""
         if self.alarmed:
             return "false alarms"
-        if self.limit_ns is None:
-            return f"not up to {duration(self.steps[-1].delay_ns)}"
-        return f"from {duration(self.limit_ns)}"
+        if not self.measured:
+            return "not measured"
+        missing = ", ".join(duration(one.delay_ns) for one in self.steps if not one.repetitions)
+        found = "not up to" if self.limit_ns is None else "from"
+        more = f" (not measured: {missing})" if missing else ""
+        return f"{found} {duration(self.at_limit.delay_ns)}{more}"
 
     def to_json(self) -> dict[str, Any]:
         """Stable keys; times in ns."""
@@ -216,11 +229,11 @@ class Calibration:
                 level_ns=one.level_ns,
                 blocks=self.blocks,
                 repetitions=self.repetitions,
-                shares={str(step.delay_ns): step.share for step in one.steps},
+                shares={str(step.delay_ns): step.share for step in one.steps if step.repetitions},
                 date=self.date,
                 version=self.version,
             )
             for name, detections in self.detections.items()
             for one in detections
-            if one.statistic in STATISTICS
+            if one.statistic in STATISTICS and (one.alarmed or one.measured)
         ]

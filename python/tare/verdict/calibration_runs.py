@@ -31,6 +31,8 @@ from tare.verdict.calibration import (
     Range,
     Step,
 )
+from tare.verdict.evidence import LEAST_PAIRED
+from tare.verdict.judgement import LEVEL
 from tare.verdict.words import count, duration
 
 if TYPE_CHECKING:
@@ -63,7 +65,7 @@ class _Outcome:
 
 def check_blocks(blocks: int, alpha: float) -> None:
     """Raises InputError where so few blocks could not detect anything, however large."""
-    least = 2
+    least = LEAST_PAIRED
     while least_p(least, paired=True) > alpha:
         least += 1
     if blocks < least:
@@ -83,30 +85,33 @@ def detect(
     """What each statistic detects in each place.
 
     `steps` maps delays in ns, 0 among them, to their conditions; `blocks` make one repetition.
-    Raises TareError where no repetition has enough valid blocks, or where the service does not
-    follow the delay.
+    Raises TareError where no repetition with a delay has enough valid blocks, or where the service
+    does not follow the largest that was measured.
     """
     found: list[Detection] = []
     for (environment, span), runs in places.items():
         names = (*STATISTICS, *SINGLE_PAIRS)
         taken: dict[str, list[Step]] = {name: [] for name in names}
+        largest: tuple[list[_Pair], int] | None = None
         for delay, condition in sorted(steps.items()):
             pairs = _pairs(runs, baseline, condition)
-            if span == REQUEST and delay == max(steps):
-                _check_that_it_follows(pairs, delay)
             outcomes = _outcomes(pairs, delay, blocks, alpha)
+            if delay and any(outcomes[name] for name in STATISTICS):
+                largest = pairs, delay
             for name in names:
                 taken[name].append(_step(delay, outcomes[name]))
+        if span == REQUEST and largest is not None:
+            _check_that_it_follows(*largest)
         medians = [float(np.median(of)) for (name, _), of in runs.items() if name == baseline]
         found += [
             Detection(environment, span, name, median(medians), alpha, tuple(by_delay))
             for name, by_delay in taken.items()
             if medians
         ]
-    if not any(
-        step.repetitions for one in found if one.statistic in STATISTICS for step in one.steps
-    ):
-        raise TareError("no repetition has enough valid blocks; see the reasons in manifest.json")
+    if not any(one.measured for one in found if one.statistic in STATISTICS):
+        raise TareError(
+            "no repetition with a delay has enough valid blocks; see the reasons in manifest.json"
+        )
     return tuple(found)
 
 
@@ -126,9 +131,14 @@ def _outcomes(
     groups: dict[int, list[_Pair]] = {}
     for pair in pairs:
         groups.setdefault((pair.block - 1) // blocks, []).append(pair)
-    whole = [group for group in groups.values() if least_p(len(group), paired=True) <= alpha]
+    whole = [
+        group
+        for group in groups.values()
+        if len(group) >= LEAST_PAIRED and least_p(len(group), paired=True) <= alpha
+    ]
     found = {
-        name: [_by_summary(name, group, delay, alpha) for group in whole] for name in SUMMARIES
+        name: [one for group in whole if (one := _by_summary(name, group, delay, alpha))]
+        for name in SUMMARIES
     }
     between = [_by_distances(group, alpha) for group in whole]
     single = [_by_pair(pair, alpha) for pair in pairs]
@@ -147,16 +157,24 @@ def _step(delay: int, outcomes: Sequence[_Outcome]) -> Step:
     )
 
 
-def _by_summary(name: str, group: Sequence[_Pair], delay: int, alpha: float) -> _Outcome:
-    """Tare's own test of a summary, by sign flips; what makes a request faster is no delay."""
+def _by_summary(name: str, group: Sequence[_Pair], delay: int, alpha: float) -> _Outcome | None:
+    """Tare's own test of a summary, as a verdict asks: sign flips and an interval without 0.
+
+    What makes a request faster is no delay. None where a run's summary is 0: it has no logarithm.
+    """
     ours, theirs = (
         np.array([_summary(name, values) for values in side])
         for side in ([pair.without for pair in group], [pair.slowed for pair in group])
     )
+    if min(ours.min(), theirs.min()) <= 0:
+        return None
     logs = np.log(theirs) - np.log(ours)
+    difference = paired_difference(logs)
+    assert difference is not None  # there are several blocks
+    low, high = difference.interval(LEVEL)
     p = sign_flip(logs)
-    slower = delay == 0 or bool(logs.mean() > 0)
-    return _Outcome(p, float((theirs - ours).mean()), p <= alpha and slower)
+    apart = low > 0 or (delay == 0 and high < 0)
+    return _Outcome(p, float((theirs - ours).mean()), p <= alpha and apart)
 
 
 def _summary(name: str, latencies: Array) -> float:

@@ -98,10 +98,17 @@ def test_runs_that_all_took_equally_long_are_no_error() -> None:
 
 @pytest.mark.parametrize(
     "runs",
-    [{}, simulated(5), {("plain", 1): np.ones(9)}, {key: np.ones(1) for key in simulated(6)}],
+    [
+        {},
+        simulated(5),
+        {("plain", 1): np.ones(9)},
+        {key: np.ones(1) for key in simulated(6)},
+        # The service refuses every delay.
+        {key: of for key, of in simulated(6).items() if key[0] in ("plain", "again")},
+    ],
 )
 def test_nothing_to_compare_is_an_error(runs: Runs) -> None:
-    with pytest.raises(TareError, match="no repetition has enough valid blocks"):
+    with pytest.raises(TareError, match="no repetition with a delay has enough valid blocks"):
         detected(runs)
 
 
@@ -111,3 +118,50 @@ def test_too_few_blocks_are_refused_before_anything_is_measured() -> None:
         check_blocks(5, 0.05)
     with pytest.raises(InputError, match="give --blocks 8 or more"):
         check_blocks(7, 0.01)
+    # No verdict rests on fewer, whatever alpha is.
+    with pytest.raises(InputError, match="give --blocks 6 or more"):
+        check_blocks(5, 0.1)
+
+
+def test_a_delay_that_the_service_refuses_says_nothing_of_the_smaller_ones() -> None:
+    runs = {key: of for key, of in simulated(30).items() if key[0] != "400us"}
+    runs |= {("20us", block): runs["plain", block] + 20 * US for block in range(1, 31)}
+    found = detected(runs)["p50"]
+    assert [step.repetitions for step in found.steps] == [5, 5, 0]
+    assert (found.limit_ns, found.undetected_ns) == (20 * US, 20 * US)
+
+
+def test_a_service_is_followed_at_the_largest_delay_that_was_measured() -> None:
+    runs = {key: of for key, of in simulated(30, follows=0.0).items() if key[0] != "400us"}
+    runs |= {("20us", block): runs["plain", block] for block in range(1, 31)}
+    with pytest.raises(TareError, match=r"does not follow the delay: 20\.0 µs more"):
+        detected(runs)
+
+
+def test_a_run_whose_median_is_zero_has_no_ratio_and_is_no_error() -> None:
+    runs = simulated(6)
+    runs |= {(n, b): np.where(np.arange(200) < 110, 0.0, of) for (n, b), of in runs.items()}
+    runs |= {("400us", b): runs["400us", b] + 400 * US for b in range(1, 7)}
+    found = detected(runs)
+    assert (found["p50"].said, found["p50"].undetected_ns) == ("not measured", None)
+    assert found["p95"].limit_ns == 400 * US
+
+
+def test_what_is_detected_excludes_zero_as_a_verdict_does() -> None:
+    runs = simulated(6)
+    # By sign flips 2 of 64, but one block is so far off that the interval has zero in it.
+    factors = [1.01, 1.01, 1.01, 1.01, 1.01, 1.5]
+    runs |= {("20us", b): runs["plain", b] * factors[b - 1] for b in range(1, 7)}
+    step = detected(runs)["p50"].steps[1]
+    assert step.p is not None
+    assert (step.p.most <= 0.05, step.detected) == (True, 0)
+
+
+def test_each_environment_has_limits_of_its_own() -> None:
+    here, there = ("host", "request"), ("netns", "request")
+    slow = {key: of * 20 for key, of in simulated(30, follows=0.05, seed=2).items()}
+    found = detect({here: simulated(30), there: slow}, STEPS, "plain", 6, 0.05)
+    p50 = {one.environment: one for one in found if one.statistic == "p50"}
+    assert p50["host"].limit_ns == 400 * US
+    assert p50["netns"].level_ns == pytest.approx(20e6, rel=0.1)
+    assert p50["netns"].limit_ns is None

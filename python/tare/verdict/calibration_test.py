@@ -27,7 +27,7 @@ def detection(*detected: int, of: int = 10, statistic: str = "p50") -> Detection
         ((0, 0, 0), None, "not up to 2.00 µs"),
         # 3 of 10 where there is nothing: more than 5 %, whatever chance did.
         ((3, 10, 10), None, "false alarms"),
-        ((0,), None, "not up to 0 ns"),
+        ((0,), None, "not measured"),
     ],
 )
 def test_the_limit_is_the_least_delay_detected_as_all_larger_ones(
@@ -43,6 +43,37 @@ def test_later_verdicts_bear_in_mind_what_was_not_detected() -> None:
     assert detection(0, 5, 5).undetected_ns == 2000
     assert detection(9, 9, 9).undetected_ns is None
     assert detection(0, 5, 9, statistic="ks-pair").undetected_ns is None
+
+
+def unmeasured(one: Detection, *places: int) -> Detection:
+    steps = [
+        replace(step, detected=0, repetitions=0, p=None) if place in places else step
+        for place, step in enumerate(one.steps)
+    ]
+    return replace(one, steps=tuple(steps))
+
+
+@pytest.mark.parametrize(
+    ("one", "undetected_us", "said"),
+    [
+        (unmeasured(detection(0, 5, 9, 0), 3), 2, "from 2.00 µs (not measured: 3.00 µs)"),
+        (unmeasured(detection(0, 9, 0, 9), 2), 1, "from 1.00 µs (not measured: 2.00 µs)"),
+        (
+            unmeasured(detection(0, 5, 0), 0, 2),
+            1,
+            "not up to 1.00 µs (not measured: 0 ns, 2.00 µs)",
+        ),
+        (unmeasured(detection(0, 0, 0), 1, 2), None, "not measured"),
+    ],
+)
+def test_a_delay_that_was_never_measured_is_not_one_that_is_not_detected(
+    one: Detection, undetected_us: int | None, said: str
+) -> None:
+    assert one.undetected_ns == (None if undetected_us is None else 1000 * undetected_us)
+    assert one.said == said
+    found = replace(calibration(), detections={"short": (one,)}).limits
+    measured = {str(step.delay_ns) for step in one.steps if step.repetitions}
+    assert [set(limit.shares) for limit in found] == ([measured] if undetected_us else [])
 
 
 def test_the_share_at_the_limit_stands_with_its_interval() -> None:
@@ -78,6 +109,11 @@ def test_only_what_verdicts_rest_on_is_kept_each_for_its_service() -> None:
     assert (first.statistic, first.service, first.undetected_ns) == ("p50", "serve", 1000)
     assert first.shares == {"0": 0.0, "1000": 0.8, "2000": 1.0}
     assert (second.service, second.level_ns) == ("serve slowly", 27e6)
+
+
+def test_a_statistic_that_raises_alarms_is_kept_as_one() -> None:
+    (limit,) = replace(calibration(), detections={"short": (detection(9, 9, 9),)}).limits
+    assert limit.undetected_ns is None
 
 
 def test_places_are_called_by_request_and_level_and_where_there_are_several() -> None:

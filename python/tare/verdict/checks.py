@@ -138,12 +138,13 @@ def zeros(runs: Sequence[Run], experiment: Experiment) -> Iterator[str]:
 
 def tail(runs: Sequence[Run], experiment: Experiment) -> Iterator[str]:  # noqa: ARG001
     """A p99 of few requests is one or two of them."""
-    answered = [run.answered for run in runs if run.valid]
-    short = [requests for requests in answered if not supported(requests, TAIL)]
+    valid = [run for run in runs if run.valid]
+    worth = [min(run.answered, int(run.worth or run.answered)) for run in valid]
+    short = [requests for requests in worth if not supported(requests, TAIL)]
     if short:
         yield (
-            f"{count(len(short), 'run')} with too few requests for a p99 (fewest: {min(short):,}):"
-            f" it rests on fewer than {LEAST_BEYOND} of them"
+            f"{count(len(short), 'run')} with too few independent requests for a p99 (fewest:"
+            f" {min(short):,}): it rests on fewer than {LEAST_BEYOND} of them"
         )
 
 

@@ -14,7 +14,8 @@ from tare.verdict.judgement import Cut
 def with_cuts(evidence: Evidence, cuts: Sequence[Cut]) -> Evidence:
     """The evidence with what other cuts say, and the first of them that contradicts it.
 
-    To be only less sure, of fewer requests, is no contradiction.
+    To be only less sure, of fewer requests, is no contradiction; nor is another effect of the same
+    sign that differs by less than the threshold.
     """
     word, _ = rules.apply(evidence)
     others = (cut for cut in cuts if word != "inconclusive" and _contradicts(cut, word, evidence))
@@ -32,5 +33,7 @@ def _contradicts(cut: Cut, word: str, evidence: Evidence) -> bool:
         moved = abs(cut.relative) > evidence.threshold
         return moved or cut.verdict not in ("unchanged", "inconclusive")
     against = {"slower", "faster", "unchanged"} - {word}
-    apart = not evidence.low <= cut.relative <= evidence.high
-    return cut.verdict in against or (apart and not cut.low <= evidence.relative <= cut.high)
+    differ = abs(cut.relative - evidence.relative) > evidence.threshold
+    outside = not evidence.low <= cut.relative <= evidence.high
+    apart = differ and outside and not cut.low <= evidence.relative <= cut.high
+    return cut.verdict in against or apart

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from math import exp, expm1, isfinite, log1p, log10
+from math import exp, expm1, isfinite, log, log1p, log10
 
 import numpy as np
 
@@ -37,8 +37,14 @@ LATENCIES = ("p50", "p95", "p99", "mean")
 CPU = "cpu_service"
 UNSTEADY = "no steady state"
 MANY = 100
-NEAR = 0.05
-"""In powers of ten: 12 %."""
+NEAR = 0.3
+"""In powers of ten, a factor of two: what an effect may add to a step of units."""
+ONE_STEP = 1.001
+"""Of the clock: two values that lie next to each other may stand for the same time."""
+LARGEST = log(1e6)
+"""Changes beyond which no number says more than that nothing can be told."""
+LOPSIDED = 0.25
+"""Share of its runs that one condition may have lost more than the other."""
 MOST = 0.99
 """A threshold is a share of the baseline that can also be taken away from it."""
 
@@ -63,6 +69,8 @@ class Evidence(Measured):
     """A run's value is zero: the source's clock is too coarse for ratios."""
     constant: bool = False
     """All requests of a run took exactly as long as each other; of few, those of all runs."""
+    one_unit: bool = False
+    """All times come from one recorder."""
     mixed_units: int | None = None
     """How many times apart two parts of a run, or two runs of a condition, are: a step of units."""
     outlier: float = 0.0
@@ -73,6 +81,10 @@ class Evidence(Measured):
     """The bound on the error of durations, as a share of the baseline."""
     load: LoadMismatch | None = None
     """Of an inner span that had another load in one condition than in the other."""
+    failed: tuple[int, int] = (0, 0)
+    """Runs of the baseline and of the condition that do not count."""
+    recorded: tuple[int, int] = (0, 0)
+    """Runs of both, valid or not."""
     holes: tuple[str, ...] = ()
     """Blocks and runs of which nothing is there, and nothing says why."""
     unsteady: bool = False
@@ -104,9 +116,17 @@ class Evidence(Measured):
         return self.p is not None and replace(self, p_adjusted=self.p).significant
 
     @property
+    def lopsided(self) -> bool:
+        """Whether one side has lost so many more of its runs that the rest may be the better."""
+        baseline, condition = (
+            failed / max(whole, 1) for failed, whole in zip(self.failed, self.recorded, strict=True)
+        )
+        return abs(baseline - condition) > LOPSIDED
+
+    @property
     def other_unit(self) -> bool:
         """Whether the conditions are apart by the step from one unit of time to another."""
-        if self.relative is None:
+        if self.relative is None or self.one_unit:
             return False
         apart = abs(log10(1 + self.relative))
         return round(apart) in (3, 6, 9) and abs(apart - round(apart)) < NEAR
@@ -155,11 +175,7 @@ class Evidence(Measured):
         """The quantiles that differ by more than the threshold, of distributions that differ."""
         if self.shape is None or self.shape.p_adjusted > self.alpha:
             return ()
-        return tuple(
-            one
-            for one in self.shape.shift
-            if one.low > self.threshold or one.high < -self.threshold
-        )
+        return tuple(one for one in self.shape.shift if one.beyond)
 
 
 def weigh(
@@ -200,6 +216,9 @@ def weigh(
         unsteady=_unsteady([*base, *mine]),
         load=load_mismatch(base, mine) if metric != CPU else None,
         holes=holes(base, mine, experiment.paired),
+        one_unit=experiment.one_unit,
+        failed=(_invalid(base), _invalid(mine)),
+        recorded=(len(base), len(mine)),
         planned=min(len(base), len(mine)),
         runs_baseline=first.size,
         runs_condition=second.size,
@@ -222,15 +241,25 @@ def _limited(
     """With the threshold: the budget, or the least that could be told here if that is more."""
     baseline_ns = float(np.exp(np.log(baseline).mean()))
     clock_error_ns = max(run.conduct.clock_error_ns for run in runs if run.valid)
-    limit = experiment.limits.get((blank.environment, blank.span, blank.metric), 0.0)
-    # A mean of many requests is finer than the clock that each was read from.
-    step = 0.0 if blank.metric == "mean" else experiment.resolution_ns
-    least = max(limit, step) / baseline_ns
     return replace(
         blank,
-        threshold=max(blank.budget, min(least, MOST)),
+        threshold=threshold(blank, experiment, blank.metric, baseline_ns),
         clock_error=clock_error_ns / baseline_ns,
     )
+
+
+def threshold(blank: Evidence, experiment: Experiment, metric: str, baseline_ns: float) -> float:
+    """The budget, or the least that can be told of a metric with this value if that is more.
+
+    What no limit is known of has that of the comparison's own metric.
+    """
+    known = (
+        experiment.limits.get((blank.environment, blank.span, m)) for m in (metric, blank.metric)
+    )
+    limit = next((one for one in known if one is not None), 0.0)
+    # A mean of many requests is finer than the clock that each was read from.
+    step = 0.0 if metric == "mean" else ONE_STEP * experiment.resolution_ns
+    return max(blank.budget, min(max(limit, step) / baseline_ns, MOST))
 
 
 def _measured(blank: Evidence, first: Array, second: Array) -> Evidence:
@@ -252,6 +281,8 @@ def _measured(blank: Evidence, first: Array, second: Array) -> Evidence:
     # Holm holds the smallest of several p-values against this; the others are easier.
     strictest = blank.alpha / blank.comparisons
     least = detectable(spread[0], blank.runs, blank.paired, strictest)
+    # Of fewer runs no p-value is as small as Holm asks for.
+    tells = blank.runs >= _design_minimum(blank)
     needed = runs_for(bounds[1], upper_spread(*spread), blank.paired, strictest)
     return replace(
         measured,
@@ -261,7 +292,7 @@ def _measured(blank: Evidence, first: Array, second: Array) -> Evidence:
         p_t=difference.p,
         effect_sizes=_effect_sizes(one, two, blank.paired),
         p_equivalent=equivalence_p(difference, *bounds),
-        mde=None if least is None else expm1(least),
+        mde=expm1(least) if tells and least is not None and least < LARGEST else None,
         runs_needed=None if needed is None else max(needed, _design_minimum(blank)),
     )
 
@@ -281,6 +312,10 @@ def _design_minimum(blank: Evidence) -> int:
     while least_p(runs, blank.paired) * blank.comparisons > blank.alpha:
         runs += 1
     return runs
+
+
+def _invalid(runs: Sequence[Run]) -> int:
+    return sum(not run.valid for run in runs)
 
 
 def _constant(runs: Sequence[Run]) -> bool:

@@ -7,10 +7,9 @@ from collections.abc import Callable
 from dataclasses import replace
 from statistics import median
 
-from tare.samples.model import REQUEST, Experiment, Run
+from tare.samples.model import OTHER_LOAD, REQUEST, Experiment, Run
+from tare.samples.usable import too_many_lost
 
-BEHIND = 0.02
-"""Share of the intended rate."""
 USUAL = 10
 """Requests of a span: of as many, none is there by chance in one run of 20,000."""
 
@@ -114,13 +113,13 @@ def _failing(run: Run, limit: float) -> str | None:
 
 
 def _odd(run: Run, limit: float) -> str | None:
-    if run.lost > limit:
-        return f"{run.lost:.2%} of the rows have no usable time, above {limit:.2%}"
+    if why := too_many_lost(run.lost, limit):
+        return why
     share = run.zeros / run.answered if run.answered else 0.0
     if share > limit:
         return f"{share:.2%} of the requests took no time, above {limit:.2%}"
     behind, orphans = run.conduct.behind, run.conduct.orphans
-    if behind > BEHIND:
+    if behind > OTHER_LOAD:
         return f"requests were sent at a rate {behind:.1%} below the intended one: lower it"
     if orphans > limit:
         return f"{orphans:.2%} of the spans lack the span around them: record all of every trace"

@@ -36,7 +36,7 @@ def _slower_part(one: Comparison) -> Quantile | None:
     """The quantile that got slower by most, beyond the threshold, of a distribution that moved."""
     if one.verdict != "shape-changed" or one.shape is None:
         return None
-    slower = [part for part in one.shape.shift if part.low > one.threshold]
+    slower = [part for part in one.shape.shift if part.beyond > 0]
     return max(slower, key=lambda part: part.relative, default=None)
 
 

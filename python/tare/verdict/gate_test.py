@@ -47,7 +47,9 @@ def shape_changed(*parts: Quantile) -> Comparison:
 
 
 def test_a_cost_moved_into_the_tail_is_slower() -> None:
-    changed = shape_changed(Quantile(0.5, 0.01, 0.0, 0.02), Quantile(0.99, 0.2, 0.1, 0.3))
+    changed = shape_changed(
+        Quantile(0.5, 0.01, 0.0, 0.02, 0.03), Quantile(0.99, 0.2, 0.1, 0.3, 0.03)
+    )
     said = "'new' against 'old' is shape-changed, p99 +20.0 %"
     assert stopped(changed, by=("slower",)) == [("slower", said)]
     assert stopped(changed, by=("inconclusive", "invalid")) == []
@@ -55,7 +57,7 @@ def test_a_cost_moved_into_the_tail_is_slower() -> None:
 
 @pytest.mark.parametrize(
     "part",
-    [Quantile(0.99, -0.2, -0.3, -0.1), Quantile(0.95, 0.04, 0.02, 0.06)],
+    [Quantile(0.99, -0.2, -0.3, -0.1, 0.03), Quantile(0.95, 0.04, 0.02, 0.06, 0.03)],
     ids=["faster", "perhaps within the threshold"],
 )
 def test_another_change_of_shape_stops_nothing(part: Quantile) -> None:

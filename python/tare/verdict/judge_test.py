@@ -176,7 +176,7 @@ def test_more_comparisons_need_more_blocks() -> None:
 
 def test_more_comparisons_need_more_runs_to_see_the_budget() -> None:
     """The smallest of seven p-values has to be below alpha / 7."""
-    here = blocks(noisy(1.02, scale=12))
+    here = blocks(noisy(1.02, scale=12), 9)
     others = tuple(
         replace(one, environment=f"e{number}") for number in range(6) for one in here.runs
     )
@@ -329,7 +329,9 @@ def test_a_tail_of_few_requests_is_told() -> None:
     whole = blocks(noisy(1.1))
     few = replace(whole.runs[0], requests=1_000, answered=520)
     warnings = judge(replace(whole, runs=(few, *whole.runs[1:]))).warnings
-    assert any("1 run with too few requests for a p99 (fewest: 520)" in one for one in warnings)
+    assert any(
+        "1 run with too few independent requests for a p99 (fewest: 520)" in one for one in warnings
+    )
 
 
 def test_failures_and_left_out_load_are_told() -> None:

@@ -57,6 +57,14 @@ class Quantile:
     relative: float
     low: float
     high: float
+    threshold: float
+    """The budget, or the least that can be told of this quantile where that is more."""
+
+    @property
+    def beyond(self) -> float:
+        """1 where it is surely larger than the baseline's by more than the threshold, -1 where it
+        is smaller, else 0."""
+        return (self.low > self.threshold) - (self.high < -self.threshold)
 
 
 @dataclass(frozen=True)

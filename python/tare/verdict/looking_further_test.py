@@ -109,6 +109,19 @@ def test_a_cut_that_tells_something_else_is_told() -> None:
     assert [one.verdict for one in found.cuts] == ["unchanged"]
 
 
+@pytest.mark.parametrize(("level", "verdict"), [(1.12, "slower"), (1.3, "inconclusive")])
+def test_another_effect_counts_where_it_differs_by_more_than_the_threshold(
+    level: float, verdict: str
+) -> None:
+    # Both cuts say slower, and each effect lies outside of the other's interval.
+    cut = experiment(requests(level=level))
+    found = primary(experiment(requests(level=1.1), cuts={"half of the run": cut}))
+    assert [one.verdict for one in found.cuts] == ["slower"]
+    assert found.high is not None
+    assert level - 1 > found.high
+    assert found.verdict == verdict
+
+
 def test_cuts_that_are_only_less_sure_change_nothing() -> None:
     few = {key: values for key, values in requests(level=1.1).items() if key[1] <= 5}
     cuts = {
@@ -155,6 +168,36 @@ def test_what_cannot_be_detected_is_not_told(key: str) -> None:
     assert "that can be told here" in found.reason
 
 
+@pytest.mark.parametrize("metric", ["p50", "mean"])
+def test_one_step_of_the_clock_is_no_difference(metric: str) -> None:
+    # Whole milliseconds: medians of 2 and 3, from 2.48 and 2.52.
+    generator = np.random.default_rng(3)
+    by_run = {
+        (condition, block): 1e6 * np.round(generator.lognormal(np.log(level), 0.25, 20_000))
+        for condition, level in (("plain", 2.48), ("hook", 2.52))
+        for block in range(1, BLOCKS + 1)
+    }
+    found = primary(experiment(by_run, resolution_ns=1e6, primary=metric))
+    assert found.verdict == "unchanged"
+    assert found.shape is not None
+    (median,) = (one for one in found.shape.shift if one.q == 0.5)
+    assert median.relative == pytest.approx(0.5)
+    assert median.beyond == 0
+
+
+def test_a_quantile_is_held_against_its_own_limit() -> None:
+    found = primary(experiment(requests(tail=1.3)))
+    assert found.verdict == "shape-changed"
+    limits_ns = {"p50": 100.0, "p95": 50_000.0, "p99": 50_000.0}
+    limits = {("host", "request", name): limit for name, limit in limits_ns.items()}
+    found = primary(experiment(requests(tail=1.3), limits=limits))
+    assert found.verdict == "unchanged"
+    assert found.shape is not None
+    thresholds = {one.q: one.threshold for one in found.shape.shift}
+    assert thresholds[0.5] == found.threshold == 0.03
+    assert thresholds[0.99] == pytest.approx(50_000 / 111_000, rel=0.1)
+
+
 def test_runs_that_never_came_to_rest_are_invalid() -> None:
     of = experiment(requests())
     runs = tuple(replace(run, steadiness="no steady state") for run in of.runs)
@@ -193,7 +236,12 @@ def test_a_step_from_unit_to_unit_is_no_effect(level: float, times: str) -> None
     found = primary(experiment(requests(level=level)))
     assert found.verdict == "invalid"
     assert f"are {times} times apart, as if they were recorded in different units" in found.reason
-    assert primary(experiment(requests(level=1.3 * level))).verdict in ("slower", "faster")
+    for more in (1.3, 1.9):
+        assert primary(experiment(requests(level=more * level))).verdict == "invalid"
+    assert primary(experiment(requests(level=2.2 * level))).verdict in ("slower", "faster")
+    # Of one recorder all times have one unit.
+    known = experiment(requests(level=level), one_unit=True)
+    assert primary(known).verdict in ("slower", "faster")
 
 
 def test_a_mean_of_one_request_is_not_believed() -> None:

@@ -7,10 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import fmean
 
-from tare.samples.model import Run
-
-RATE = 0.02
-"""Arrivals a second that differ by less are the same load."""
+from tare.samples.model import OTHER_LOAD, Run
 
 
 @dataclass(frozen=True)
@@ -37,7 +34,7 @@ def load_mismatch(base: Sequence[Run], mine: Sequence[Run]) -> LoadMismatch | No
     arrivals = fmean(rates[1]) / fmean(rates[0]) - 1
     met = [1 + fmean(one.others for one in side) for side in (first, second)]
     others = met[1] / met[0] - 1
-    if abs(arrivals) <= RATE or arrivals * others <= 0:
+    if abs(arrivals) <= OTHER_LOAD or arrivals * others <= 0:
         return None
     return LoadMismatch(arrivals, others)
 

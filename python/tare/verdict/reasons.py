@@ -78,6 +78,23 @@ def holes(evidence: Evidence) -> str:
     )
 
 
+def lopsided(evidence: Evidence) -> str:
+    """That what failed depends on the condition, and so does what is left."""
+    baseline, condition = (
+        f"{failed} of {count(whole, 'run')} of '{name}'"
+        for failed, whole, name in zip(
+            evidence.failed,
+            evidence.recorded,
+            (evidence.baseline, evidence.condition),
+            strict=True,
+        )
+    )
+    return (
+        f"{condition} failed and {baseline}, so those that are left may be the better ones: look"
+        " into why they failed, and run again."
+    )
+
+
 def flipped(evidence: Evidence) -> str:
     """Which other cut tells what else."""
     assert evidence.flipped is not None

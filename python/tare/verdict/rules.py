@@ -44,6 +44,7 @@ RULES = (
     Rule("invalid", lambda e: e.by_clock, reasons.by_clock),
     Rule("invalid", lambda e: e.by_load, reasons.by_load),
     Rule("inconclusive", lambda e: bool(e.holes), reasons.holes),
+    Rule("inconclusive", lambda e: e.lopsided, reasons.lopsided),
     Rule("inconclusive", lambda e: e.constant, reasons.constant),
     Rule("inconclusive", lambda e: e.outlier > HALF, reasons.outlier),
     Rule("inconclusive", lambda e: e.by_slowest, reasons.by_slowest),

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from math import expm1
 
 import numpy as np
 import numpy.typing as npt
@@ -16,7 +15,7 @@ from tare.stats.fan_out import meets_slowest, slower_than
 from tare.stats.multiplicity import holm
 from tare.stats.run_distance import comparable, run_distance_p
 from tare.stats.shift import shift_function
-from tare.verdict.evidence import Evidence
+from tare.verdict.evidence import LATENCIES, Evidence, threshold
 from tare.verdict.judgement import LEVEL, Apart, Page, Quantile, Shape
 
 HIGHEST = 0.99
@@ -59,11 +58,20 @@ def with_shape(evidence: Evidence, experiment: Experiment) -> Evidence:
     shift = shift_function(one, two, paired=evidence.paired, level=LEVEL)
     if ks is None or ad is None or shift is None:
         return evidence
-    bands = zip(probabilities, shift.estimate, shift.low, shift.high, strict=True)
-    moved = tuple(Quantile(q, *(expm1(float(x)) for x in numbers)) for q, *numbers in bands)
+    least = [
+        threshold(evidence, experiment, _metric(q), baseline_ns)
+        for q, baseline_ns in zip(probabilities, np.exp(one.mean(axis=0)).tolist(), strict=True)
+    ]
+    bands = (np.expm1(x).tolist() for x in (shift.estimate, shift.low, shift.high))
+    moved = tuple(Quantile(*one) for one in zip(probabilities, *bands, least, strict=True))
     pages = _pages([*first.values()], [*second.values()])
     apart = tuple(_apart(kind, matrix, is_second) for kind, matrix in known.items())
     return replace(evidence, shape=Shape(ks, ad, ad, moved, pages, apart))
+
+
+def _metric(q: float) -> str:
+    """The metric whose limit holds for a quantile: the next one towards the tail."""
+    return next(name for name in LATENCIES if name.startswith("p") and float(name[1:]) >= 100 * q)
 
 
 def _apart(statistic: str, distances: Array, is_second: npt.NDArray[np.bool_]) -> Apart:

@@ -31,10 +31,10 @@ def values(data: Any) -> list[float]:
 
 @both
 def test_shift_draws_each_quantile_its_band_and_the_threshold(layout: Layout) -> None:
-    moved = [Quantile(0.1, 0.01, -0.02, 0.04), Quantile(0.5, 0.03, 0.01, 0.05)]
+    moved = [Quantile(0.1, 0.01, -0.02, 0.04, 0.03), Quantile(0.5, 0.03, 0.01, 0.05, 0.10)]
     panels = [
-        shift.Panel("hook", SERIES[1], 0.03, moved),
-        shift.Panel("twin", SERIES[2], 0.10, moved[:1]),
+        shift.Panel("hook", SERIES[1], moved),
+        shift.Panel("twin", SERIES[2], moved[:1]),
     ]
     first, second = panels_of(shift.draw(layout, panels))
     _, line = first.lines
@@ -43,9 +43,11 @@ def test_shift_draws_each_quantile_its_band_and_the_threshold(layout: Layout) ->
     (band,) = (one for one in first.collections if isinstance(one, FillBetweenPolyCollection))
     corners = {tuple(corner) for corner in np.asarray(band.get_paths()[0].vertices).tolist()}
     assert {(0, -0.02), (0, 0.04), (1, 0.01), (1, 0.05)} <= corners
-    for axes, threshold in ((first, 0.03), (second, 0.10)):
-        (grey,) = spans(axes)
-        assert (grey.get_y(), grey.get_height()) == (-threshold, 2 * threshold)
+    for axes, thresholds in ((first, [0.03, 0.10]), (second, [0.03])):
+        (grey,) = (one.get_data() for one in axes.patches if isinstance(one, StepPatch))
+        upper, _, lower = grey
+        assert values(upper) == thresholds
+        assert values(lower) == [-own for own in thresholds]
     assert first.get_ylim() == second.get_ylim(), "panels are compared by eye"
 
 

@@ -17,11 +17,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Panel:
-    """One condition; `threshold` is a fraction either way."""
+    """One condition."""
 
     title: str
     colour: str
-    threshold: float
     shift: "Sequence[Quantile]"
 
 
@@ -34,7 +33,10 @@ def draw(layout: Layout, panels: Sequence[Panel]) -> "Figure":
     )
     for axes, panel in zip(grid, panels, strict=False):
         places = range(len(panel.shift))
-        axes.axhspan(-panel.threshold, panel.threshold, color=BAND, linewidth=0, zorder=0)
+        least = [at.threshold for at in panel.shift]
+        edges = [place - 0.5 for place in range(len(least) + 1)]
+        below = [-one for one in least]
+        axes.stairs(least, edges, baseline=below, fill=True, color=BAND, linewidth=0, zorder=0)
         axes.axhline(0, color=SOFT, linewidth=0.9, zorder=1)
         axes.fill_between(
             places,

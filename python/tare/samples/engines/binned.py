@@ -21,14 +21,15 @@ if TYPE_CHECKING:
 def describe_histogram(rows: pa.Table, at: Sequence[float]) -> Description:
     """Describes the rows of one or of several histograms put together, as `describe` does.
 
-    Requests lie evenly in their bin, and within the least and greatest latency of their run.
+    Requests lie evenly between the least and the greatest latency of their bin.
     """
     import pyarrow.compute as pc
 
     table = merged(rows)
     answered = table.filter(pc.field("bin").is_valid())
     groups = _failed(table.filter(pc.field("bin").is_null()))
-    distances, error = {}, 0.0
+    distances: dict[str, Distances] = {}
+    errors_of: dict[str, float] = {}
     for span in pc.unique(answered["span"]).to_pylist():
         of_span = answered.filter(pc.field("span") == span)
         runs = np.unique(of_span["run"].to_numpy())
@@ -37,9 +38,8 @@ def describe_histogram(rows: pa.Table, at: Sequence[float]) -> Description:
             errors = groups[run, span].errors if (run, span) in groups else 0
             groups[run, span] = _described(of_run, errors, at)
         if runs.size > 1:
-            distances[span], most = _distances(of_span, runs)
-            error = max(error, most)
-    return Description(groups, distances, exact=False, ks_error=error)
+            distances[span], errors_of[span] = _distances(of_span, runs)
+    return Description(groups, distances, exact=False, ks_error=errors_of)
 
 
 def _failed(rows: pa.Table) -> dict[Group, Described]:
@@ -55,12 +55,10 @@ def _described(rows: pa.Table, errors: int, at: Sequence[float]) -> Described:
 
     counts = rows["requests"].to_numpy()
     until = np.cumsum(counts)
-    low, high = bounds(rows["bin"].to_numpy())
-    edges = np.stack([low, high], axis=1).ravel()
-    passed = np.stack([until - counts, until], axis=1).ravel()
-    places = np.asarray(at) * (until[-1] - 1) + 0.5
-    least, most = pc.min(rows["least_ns"]).as_py(), pc.max(rows["most_ns"]).as_py()
-    quantiles = np.clip(np.interp(places, passed, edges), least, most)
+    # Type 7 interpolates between two ranks, which may be in bins far apart.
+    ranks = np.stack([until - counts, until - 1], axis=1).ravel()
+    ends = np.stack([rows["least_ns"].to_numpy(), rows["most_ns"].to_numpy()], axis=1).ravel()
+    quantiles = np.interp(np.asarray(at) * (until[-1] - 1), ranks, ends)
     answered = int(until[-1])
     mean = pc.sum(rows["sum_ns"]).as_py() / answered
     return Described(

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from ibis.expr.types import Table
 
 CLIENTS = {"clickhouse": "clickhouse_connect", "trino": "trino"}
+NEEDED = ("condition", "block", "run", "start_ns", "duration_ns")
 
 
 def connect(url: str) -> Any:
@@ -27,7 +28,7 @@ def connect(url: str) -> Any:
 
     import ibis
 
-    name, asked = url.partition(":")[0], _without_password(url)
+    name, asked = url.partition(":")[0], without_password(url)
     if find_spec(CLIENTS[name]) is None:
         raise InputError(f"--engine {asked}: is not installed; pip install 'tare[{name}]'")
     # Its errors are raised, too, and told once.
@@ -39,15 +40,19 @@ def connect(url: str) -> Any:
 def read_table(backend: Any, url: str) -> Table:
     """The table that the url names after `#`, `samples` unless it does.
 
-    Raises InputError where there is none, and where nothing answers.
+    Raises InputError where there is none, where it lacks a column, and where nothing answers.
     """
-    name = urlsplit(url).fragment or "samples"
-    with _answering(_without_password(url)):
-        tables = backend.list_tables()
-        if name in tables:
-            table: Table = backend.table(name)
-            return table
-    raise InputError(f"--engine {_without_password(url)}: no table '{name}'; name one: URL#TABLE")
+    asked, name = without_password(url), urlsplit(url).fragment or "samples"
+    with _answering(asked):
+        table: Table | None = backend.table(name) if name in backend.list_tables() else None
+    if table is None:
+        raise InputError(f"--engine {asked}: no table '{name}'; name one: URL#TABLE")
+    if missing := [column for column in NEEDED if column not in table.columns]:
+        raise InputError(
+            f"--engine {asked}: the table '{name}' has no column {', '.join(missing)};"
+            " load the samples of a result with the names of their folders"
+        )
+    return table
 
 
 @contextmanager
@@ -59,5 +64,6 @@ def _answering(asked: str) -> Iterator[None]:
         raise InputError(f"--engine {asked}: no answer: {reason}") from error
 
 
-def _without_password(url: str) -> str:
+def without_password(url: str) -> str:
+    """The URL as it may be shown."""
     return re.sub(r"//.*@", "//", url)

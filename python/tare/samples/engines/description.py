@@ -31,5 +31,6 @@ class Description:
     """By span, where at least two runs have successful requests."""
     exact: bool = True
     """Computed from every single request; else from bins, which quantiles may miss by 0.2 %."""
-    ks_error: float = 0.0
-    """How far a Kolmogorov-Smirnov statistic may at most be from that of every single request."""
+    ks_error: Mapping[str, float] = field(default_factory=dict)
+    """By span how far a Kolmogorov-Smirnov statistic may at most be from that of every single
+    request; empty where it is that."""

@@ -19,6 +19,9 @@ if TYPE_CHECKING:
     from tare.samples.engines.begins import Begin
 
 HISTOGRAMS = "histograms"
+FORMAT = 1
+"""Another one whenever other rows are requests, or their latency is another: then histograms of
+before are not those of the same samples any more."""
 
 
 @dataclass(frozen=True)
@@ -57,7 +60,7 @@ class Kept:
 
     def _name(self, which: object) -> str:
         """Of the samples' files as they are now, too."""
-        found = [repr((OCTAVE, which, sorted(self.left_out)))]
+        found = [repr((FORMAT, OCTAVE, which, sorted(self.left_out)))]
         for path in sorted((self.folder / "samples").rglob("*.parquet")):
             now = path.stat()
             found.append(f"{path.relative_to(self.folder)} {now.st_size} {now.st_mtime_ns}")

@@ -44,8 +44,9 @@ def read(backend: Backend, path: Path) -> Source:
         source=ibis.literal("span"),
         ok=ibis.literal(True),
     )
-    lost = f"{told['lost']:,} events were lost: spans are missing that they were part of"
-    return Source(samples, rejected=told["unpaired"], notes=(lost,) if told["lost"] else ())
+    lost = told["lost"] + told["unserved"]
+    note = f"{lost:,} events were lost: spans are missing that they were part of"
+    return Source(samples, rejected=told["unpaired"], notes=(note,) if lost else ())
 
 
 def _exported(path: Path, out: Path) -> dict[str, int]:
