@@ -6,6 +6,7 @@ import re
 import sys
 from pathlib import Path
 
+import pyarrow.parquet as pq
 import pytest
 from tests.lab.conftest import Experiment
 

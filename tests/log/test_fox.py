@@ -4,25 +4,22 @@ the start and back, and the start has noted it meanwhile."""
 
 import json
 import os
-import shlex
 import shutil
 import signal
 import socket
 import subprocess
 import sys
 import threading
-import time
-from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
-from tests.log.conftest import TARE_LOG, dump, events, stats
+from tests.log.conftest import TARE_LOG, events, stats
 from tests.log.test_kills import wait_for
-from tests.log.test_recover import segment_of
 
 # A million round trips, one after the other as they have to be where none is to be lost, take
 # minutes: the kernel keeps a few hundred datagrams.
@@ -64,6 +61,16 @@ def collect(folder: Path, name: str, rules: Path, *command: object) -> list[str]
     return [str(word) for word in words]
 
 
+def ask(folder: Path, rules: Path, count: int, apart_s: float) -> dict[str, Any]:
+    """The totals of a program that logs to its end of the round trips."""
+    program = [sys.executable, "-c", SCRIPT, "in", count, apart_s]
+    done = subprocess.run(
+        collect(folder, "end", rules, *program), check=True, capture_output=True, text=True
+    )
+    totals: dict[str, Any] = json.loads(done.stderr)
+    return totals
+
+
 def of(table: pa.Table, channel: str) -> pa.Table:
     return table.filter(pc.equal(table["channel"], channel)).sort_by("ticks")
 
@@ -89,17 +96,11 @@ def test_each_event_has_its_round_trip(tmp_path: Path) -> None:
     )
     try:
         await_bound(port)
-        done = subprocess.run(
-            collect(tmp_path, "end", file, sys.executable, "-c", SCRIPT, "in", PACED, 0.0002),
-            check=True,
-            capture_output=True,
-            text=True,
-        )
+        totals = ask(tmp_path, file, PACED, 0.0002)
     finally:
         answering.send_signal(signal.SIGTERM)
         answering.wait(20)
     asked = [3 * number for number in range(PACED)]
-    totals = json.loads(done.stderr)
     end, start = events(tmp_path / "end.log"), events(tmp_path / "start.log")
     check(end, asked, totals["lost"])
     assert totals["lost"] < PACED / 10
@@ -263,143 +264,6 @@ def test_a_delay_between_two_hosts_is_seen(hosts: list[list[str]], tmp_path: Pat
     assert np.median(trips) < 3 * DELAY_MS * 1_000_000
     answered = of(events(tmp_path / "start.log"), "out answered")
     assert sorted(answered["payload"].to_pylist()) == asked
-
-
-def test_a_start_gets_its_address_later(tmp_path: Path) -> None:
-    """It is somebody else's at first, which is said once, and so is that it no longer is."""
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as other:
-        other.bind(("127.0.0.1", 0))
-        port = other.getsockname()[1]
-        file = rules(tmp_path, f"127.0.0.1:{port}")
-        said = tmp_path / "said"
-        with said.open("w") as stderr:
-            # Two channels of one program.
-            both = f"from tare.log import Channel\nChannel('other').log(1)\n{SCRIPT}"
-            file.write_text(file.read_text().replace("'out'", "'out|other'"))
-            answering = subprocess.Popen(
-                collect(tmp_path, "start", file, sys.executable, "-c", both, "out", 1, 60),
-                stderr=stderr,
-            )
-        try:
-            wait_for(lambda: "no answer until it works" in said.read_text())
-            time.sleep(2.5)
-            other.close()
-            wait_for(lambda: "it works now" in said.read_text())
-            done = subprocess.run(
-                collect(tmp_path, "end", file, sys.executable, "-c", SCRIPT, "in", 100, 0.005),
-                check=True,
-                capture_output=True,
-                text=True,
-            )
-        finally:
-            answering.send_signal(signal.SIGTERM)
-            answering.wait(20)
-    assert json.loads(done.stderr)["lost"] == 0
-    lines = said.read_text().splitlines()
-    assert all(f"address 127.0.0.1:{port} of a fox-start" in line for line in lines[:2])
-    assert len(lines) == 3, lines
-
-
-def test_many_channels_have_one_thread(tmp_path: Path) -> None:
-    """Ends and starts of one collector, and each of them gets its answers."""
-    ports = [free_port() for _ in range(5)]
-    file = tmp_path / "rules"
-    file.write_text(
-        "".join(
-            f"[[rule]]\nchannel = '{side} {port} .*'\nhandler = 'fox-{kind}'\n"
-            f"address = '127.0.0.1:{port}'\n"
-            for port in ports
-            for side, kind in (("out", "start"), ("in", "end"))
-        )
-    )
-    script = f"""
-import os, time
-from tare.log import Channel
-names = [f"{{port}} {{number}}" for port in {ports} for number in range(30)]
-starts = [Channel(f"out {{name}}") for name in names]
-ends = [Channel(f"in {{name}}") for name in names]
-for channels in (starts, ends, ends, ends):
-    for channel in channels:
-        channel.log(7)
-        time.sleep(0.001)
-print(sum(line.startswith("Threads:") and int(line.split()[1])
-          for line in open(f"/proc/{{os.getppid()}}/status")))
-"""
-    done = subprocess.run(
-        collect(tmp_path, "both", file, sys.executable, "-c", script),
-        check=True,
-        capture_output=True,
-        text=True,
-    )
-    assert int(done.stdout) < 10
-    assert json.loads(done.stderr)["lost"] == 0
-    answers = [row.channel for row in dump(tmp_path / "both.log") if row.channel.endswith("rtt")]
-    assert Counter(Counter(answers).values()) == {3: 150}
-
-
-def test_programs_of_one_address_share_it(tmp_path: Path) -> None:
-    """As workers of one server do: while one of them runs, questions are answered."""
-    port = free_port()
-    file = rules(tmp_path, f"127.0.0.1:{port}")
-    file.write_text(file.read_text().replace("'out'", "'out|other'"))
-    both = f"{SCRIPT}\nChannel('other').log(1)"
-    workers = [[sys.executable, "-c", both, "out", str(count), "0.1"] for count in (1, 600)]
-    shell = " & ".join(shlex.join(worker) for worker in workers)
-    shell = f"trap 'kill $(jobs -p)' TERM; {shell} & wait"
-    answering = subprocess.Popen(
-        collect(tmp_path, "start", file, "bash", "-c", shell),
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-    try:
-        wait_for((start := tmp_path / "start.log").exists)
-        wait_for(lambda: start.read_bytes().count(b'"out answered"') == 2)
-        wait_for(lambda: b'"finished"' in start.read_bytes())
-        done = subprocess.run(
-            collect(tmp_path, "end", file, sys.executable, "-c", SCRIPT, "in", 100, 0.005),
-            check=True,
-            capture_output=True,
-            text=True,
-        )
-    finally:
-        answering.send_signal(signal.SIGTERM)
-        _, said = answering.communicate(timeout=20)
-    assert json.loads(done.stderr)["lost"] == 0
-    assert len(said.splitlines()) == 1, said
-    answered = [row for row in dump(start) if row.channel.endswith("answered")]
-    assert len(answered) == 100
-
-
-def test_what_is_recovered_answers_nobody(tmp_path: Path) -> None:
-    """Though the memory says that questions come to an address of this host."""
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as other:
-        other.bind(("127.0.0.1", 0))
-        file = rules(tmp_path, f"127.0.0.1:{other.getsockname()[1]}")
-        door = tmp_path / "socket"
-        command = [TARE_LOG, "collect", "--socket", str(door), "--rules", str(file)]
-        collector = subprocess.Popen(
-            [*command, "--out", str(tmp_path / "first.log")], stderr=subprocess.DEVNULL
-        )
-        wait_for(door.exists)
-        program = subprocess.Popen(
-            [sys.executable, "-c", SCRIPT, "out", "1000", "0.01"],
-            env=os.environ | {"TARE_LOG": str(door)},
-        )
-        try:
-            wait_for((first := tmp_path / "first.log").exists)
-            wait_for(lambda: b"out answered" in first.read_bytes())
-            collector.kill()
-            collector.wait()
-            again = [TARE_LOG, "recover", str(segment_of(program.pid)), "--out"]
-            done = subprocess.run(
-                [*again, tmp_path / "left.log"], check=True, capture_output=True, text=True
-            )
-        finally:
-            program.kill()
-            program.wait()
-            collector.kill()
-            collector.wait()
-    assert done.stderr == ""
 
 
 def test_what_got_no_answer_is_not_said_to_be_lost_to_full_rings(tmp_path: Path) -> None:

@@ -49,7 +49,7 @@ impl Listener {
             Some(socket) => socket,
             None => {
                 let socket = open(is)?;
-                listener.control(libc::EPOLL_CTL_ADD, &socket)?;
+                listener.control(libc::EPOLL_CTL_ADD, socket.as_raw_fd())?;
                 Arc::new(socket)
             }
         };
@@ -68,7 +68,7 @@ impl Listener {
         if sharing.is_empty() {
             foxes.remove(&fd);
             // Closing it is not enough: the program has it, too.
-            let _ = self.control(libc::EPOLL_CTL_DEL, &fox.socket);
+            let _ = self.control(libc::EPOLL_CTL_DEL, fd);
         }
     }
 
@@ -76,9 +76,9 @@ impl Listener {
         self.foxes.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn control(&self, what: i32, socket: &UdpSocket) -> io::Result<()> {
-        let fd = socket.as_raw_fd();
-        let mut event = libc::epoll_event { events: libc::EPOLLIN as u32, u64: fd as u64 };
+    fn control(&self, what: i32, fd: RawFd) -> io::Result<()> {
+        let events = (libc::EPOLLIN | libc::EPOLLRDHUP) as u32;
+        let mut event = libc::epoll_event { events, u64: fd as u64 };
         // SAFETY: the kernel reads one entry.
         checked(unsafe { libc::epoll_ctl(self.epoll.as_raw_fd(), what, fd, &raw mut event) })?;
         Ok(())
@@ -94,8 +94,13 @@ impl Listener {
             let now_ns = Source::Monotonic.now();
             let foxes = self.foxes();
             for event in ready.iter().take(count.max(0) as usize) {
-                if let Some(fox) = foxes.get(&(event.u64 as RawFd)).and_then(|all| all.first()) {
+                let fd = event.u64 as RawFd;
+                if let Some(fox) = foxes.get(&fd).and_then(|all| all.first()) {
                     fox.take(now_ns);
+                }
+                // Its program has shut it down, and it would be ready for ever.
+                if event.events & libc::EPOLLRDHUP as u32 != 0 {
+                    let _ = self.control(libc::EPOLL_CTL_DEL, fd);
                 }
             }
         }
