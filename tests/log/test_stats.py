@@ -68,7 +68,7 @@ def test_times_of_spans(file: Path) -> None:
         assert span["unpaired"] == (2 if name == "request" else 0)
         assert span["total_ns"] == pytest.approx(times.sum(), rel=0.01)
         assert span["mean_ns"] == pytest.approx(times.mean(), rel=0.01)
-        # Ticks are rounded down to nanoseconds, times of the clock are not; bins add 0.1 %.
+        # Either time of the clock is rounded, a length in ticks once; bins add 0.1 %.
         for key, share in (("p50_ns", 0.5), ("p90_ns", 0.9), ("p99_ns", 0.99)):
             exact = np.quantile(times, share, method="inverted_cdf")
             assert span[key] == pytest.approx(exact, rel=0.01, abs=2)

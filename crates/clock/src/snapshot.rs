@@ -71,9 +71,10 @@ impl Rate {
         u64::try_from(ticks).unwrap_or(u64::MAX)
     }
 
-    /// Length of `ticks` in nanoseconds, rounded down.
+    /// Length of `ticks` to the nearest nanosecond: sums of short ones keep their mean.
     pub fn nanoseconds(self, ticks: u64) -> u64 {
-        ((u128::from(ticks) * u128::from(self.0)) >> Self::SHIFT) as u64
+        let half = 1 << (Self::SHIFT - 1);
+        ((u128::from(ticks) * u128::from(self.0) + half) >> Self::SHIFT) as u64
     }
 }
 
@@ -104,6 +105,7 @@ mod tests {
         let first = snapshot(1_000, 0, 5_000_000);
         let rate = Rate::between(&first, &snapshot(3_000, 1_000, 0)).unwrap(); // 2 GHz
         assert_eq!(rate.nanoseconds(2_000_000_000), 1_000_000_000);
+        assert_eq!([2, 3, 4].map(|ticks| rate.nanoseconds(ticks)), [1, 2, 2]);
         assert_eq!(rate.ticks(1_000_000_000), 2_000_000_000);
         assert_eq!(first.realtime_at(3_000, rate), 5_001_000);
         assert_eq!(first.realtime_at(0, rate), 5_000_000 - 500);

@@ -155,7 +155,7 @@ mod tests {
     fn shards_are_summed_and_ticks_become_nanoseconds() {
         let shared = Segments::create().unwrap().0.shared;
         let place = Symbol::read as usize;
-        for (shard, times) in shared.statistics.iter().zip([[100, 101], [103, 4_000]]) {
+        for (shard, times) in shared.statistics.iter().zip([[101, 102], [103, 4_000]]) {
             shard.counters[place].calls_socket.store(1, Relaxed);
             times.iter().for_each(|time| tare_hist::record(&shard.own_time[place], *time));
         }
@@ -163,9 +163,9 @@ mod tests {
         let costs = Costs::read(shared);
         let [read] = costs.functions.as_slice() else { panic!("one function was called") };
         assert_eq!((read.name, read.counter("calls_socket")), ("read", 4));
-        assert_eq!(read.own_time(0.5, two_gigahertz()), Some(50));
+        assert_eq!(read.own_time(0.5, two_gigahertz()), Some(51));
         let bins: Vec<_> = read.bins(two_gigahertz()).into_iter().collect();
-        assert_eq!(bins[..2], [((50, 50), 2), ((51, 51), 1)]);
+        assert_eq!(bins[..2], [((51, 51), 2), ((52, 52), 1)]);
         assert!(bins[2].0.0 <= 2_000 && 2_000 <= bins[2].0.1);
         assert_eq!(costs.unseen[0], ("stdio_sockets", 5));
     }
