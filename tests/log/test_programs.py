@@ -6,6 +6,7 @@ import os
 import signal
 import struct
 import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -180,3 +181,23 @@ def codecs_of(file: bytes) -> Iterator[list[int]]:
             (count,) = struct.unpack_from("<I", file, content)
             yield [struct.unpack_from("<I", file, content + 4 + 12 * n)[0] for n in range(count)]
         place = content + stored
+
+
+def test_a_ring_has_its_memory_before_it_is_written(tmp_path: Path) -> None:
+    """No event waits for the kernel to find a page."""
+    script = """
+import resource
+from tare.log import Channel
+channel = Channel("events")
+channel.log(0)
+def faults():
+    return resource.getrusage(resource.RUSAGE_THREAD).ru_minflt
+before = faults()
+for number in range(200_000):
+    channel.log(number)
+print(faults() - before)
+"""
+    command = [TARE_LOG, "run", "--out", tmp_path / "e.log", "--", sys.executable, "-c", script]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    # The ring has a thousand pages.
+    assert int(done.stdout) < 100
