@@ -99,6 +99,13 @@ soak: native ## the long series: fuzzing, kills, verdicts, A/A; written to docs/
 fuzz: environment ## every fuzz target for a minute, where there is a nightly toolchain and cargo-fuzz
 	@$(PYTHON) -m tests.soak fuzz --file-seconds 60
 
+.PHONY: miri
+miri: ## memory that processes share, under Miri, where a nightly toolchain has it
+	@if cargo +nightly miri --version >/dev/null 2>&1; then \
+	PROPTEST_CASES=4 MIRIFLAGS=-Zmiri-disable-isolation \
+	    cargo +nightly miri test --locked -p tare-shm -p tare-log-segment --lib; \
+	else echo "left out: rustup component add miri rust-src --toolchain nightly" >&2; fi
+
 .PHONY: bench
 bench: PACKAGES := bench
 bench: native java ## every bench, beside its peers; BENCH=quick for fewer repetitions

@@ -69,6 +69,8 @@ impl Last<'_> {
             if before == BUSY || slot[0].compare_exchange(before, BUSY, AcqRel, Relaxed).is_err() {
                 continue;
             }
+            // Who reads a word of what follows sees afterwards that somebody writes.
+            fence(Release);
             let words = [tid.into(), name[0], name[1]].into_iter().chain(record.iter().copied());
             for (place, word) in slot[1..].iter().zip(words) {
                 place.store(word, Relaxed);
@@ -174,7 +176,8 @@ mod tests {
                 scope.spawn(move || {
                     for number in 1..EVENTS {
                         let name = [number, u64::from(thread)];
-                        Last(shared).note(number, thread, name, &record(number));
+                        let count = 4 * number + u64::from(thread);
+                        Last(shared).note(count, thread, name, &record(number));
                         if let Some(newest) = Last(shared).newest() {
                             assert_eq!(u64::from(newest.tid), newest.name[1]);
                             assert_eq!(newest.record(), record(newest.name[0]));
