@@ -3,6 +3,7 @@
 
 import json
 import os
+import platform
 import random
 import re
 import signal
@@ -217,7 +218,8 @@ def test_what_is_chosen_is_said(java: list[str], tmp_path: Path) -> None:
     assert said["library"] == native("lib", "libtare_log.so")
     assert said["memory"] == ("MemorySegment" if is_new else "Unsafe")
     assert said["clock"].startswith("ticks, by ")
-    assert ("native method" in said["clock"]) <= (not is_new)
+    if is_new or (version_of(java) == 17 and platform.machine() == "x86_64"):
+        assert "native method" not in said["clock"]
     assert said["virtual threads"] == ("by critical calls" if is_new else "none in this Java")
     assert said["collector"].startswith("none: events are discarded")
 

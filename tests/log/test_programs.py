@@ -197,7 +197,8 @@ for number in range(200_000):
     channel.log(number)
 print(faults() - before)
 """
-    command = [TARE_LOG, "run", "--out", tmp_path / "e.log", "--", sys.executable, "-c", script]
+    file = str(tmp_path / "e.log")
+    command = [TARE_LOG, "run", "--out", file, "--", sys.executable, "-c", script]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     # The ring has a thousand pages.
     assert int(done.stdout) < 100

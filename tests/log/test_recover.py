@@ -63,6 +63,12 @@ def test_what_is_cut_off_or_damaged_costs_its_own_events(
     assert ends(out) == ["recovered" if seed % 2 else "finished"]
 
 
+def states(pid: int) -> list[str]:
+    """Of its threads, by their letters in proc(5): they stop one after the other."""
+    stats = Path(f"/proc/{pid}/task").glob("*/stat")
+    return [stat.read_text().rpartition(")")[2].split()[0] for stat in stats]
+
+
 def test_a_program_without_a_collector(compiled: Compiled, tmp_path: Path) -> None:
     """Of its own memory, and of a copy of that."""
     page, socket = tmp_path / "page", tmp_path / "socket"
@@ -85,6 +91,7 @@ def test_a_program_without_a_collector(compiled: Compiled, tmp_path: Path) -> No
         assert not (tmp_path / "refused.log").exists()
         # Without a collector it would lose what there is no room for.
         program.send_signal(signal.SIGSTOP)
+        wait_for(lambda: set(states(program.pid)) == {"T"})
         collector.kill()
         collector.wait()
         recover(segment, tmp_path / "of memory.log")

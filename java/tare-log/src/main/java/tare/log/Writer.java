@@ -97,6 +97,11 @@ final class Writer {
 
     /** Writes an event with this tag now; false leaves it to the library. */
     boolean write(long tag) throws Throwable {
+        // Behind a release, the compiler would read the fields again.
+        long address = this.address;
+        long words = this.words;
+        long mask = this.mask;
+        long published = this.published;
         long limit = Memory.getLong(address + LIMIT);
         if (limit == 0) {
             return false; // the end of the stack has broken an event off
