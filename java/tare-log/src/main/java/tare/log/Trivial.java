@@ -20,8 +20,8 @@ final class Trivial {
                     && isHotSpot()
                     && Native.IS_THERE;
 
-    private static final String INVOKE = "jdk.internal.invoke.";
-    private static final String ACCESS = "jdk.internal.access.";
+    private static final String INVOKE = "jdk.internal.invoke";
+    private static final String ACCESS = "jdk.internal.access";
 
     private Trivial() {}
 
@@ -38,9 +38,9 @@ final class Trivial {
     static MethodHandle call(int what, MethodHandle slow) throws Throwable {
         open(INVOKE);
         open(ACCESS);
-        Class<?> register = Class.forName(INVOKE + "VMStorageProxy");
-        Class<?> convention = Class.forName(INVOKE + "ABIDescriptorProxy");
-        Class<?> entry = Class.forName(INVOKE + "NativeEntryPoint");
+        Class<?> register = Class.forName(INVOKE + ".VMStorageProxy");
+        Class<?> convention = Class.forName(INVOKE + ".ABIDescriptorProxy");
+        Class<?> entry = Class.forName(INVOKE + ".NativeEntryPoint");
         Class<?> registers = register.arrayType();
         Object arguments = Array.newInstance(register, 0);
         Object results = Array.newInstance(register, 1);
@@ -58,22 +58,21 @@ final class Trivial {
                                 MethodType.class)
                         .invoke(null, name, ofZeros(convention), arguments, results, false, type);
         Object access =
-                Class.forName(ACCESS + "SharedSecrets")
+                Class.forName(ACCESS + ".SharedSecrets")
                         .getMethod("getJavaLangInvokeAccess")
                         .invoke(null);
         MethodHandle uncompiled = MethodHandles.dropArguments(slow, 0, long.class);
         MethodHandle anywhere =
                 (MethodHandle)
-                        Class.forName(ACCESS + "JavaLangInvokeAccess")
+                        Class.forName(ACCESS + ".JavaLangInvokeAccess")
                                 .getMethod("nativeMethodHandle", entry, MethodHandle.class)
                                 .invoke(access, point, uncompiled);
         return MethodHandles.insertArguments(anywhere, 0, Native.address(what));
     }
 
-    private static void open(String name) {
+    private static void open(String of) {
         Module base = Object.class.getModule();
         Module here = Trivial.class.getModule();
-        String of = name.substring(0, name.length() - 1);
         if (!base.isExported(of, here) && !Native.export(base, of, here)) {
             throw new IllegalStateException(of + " is closed");
         }
