@@ -18,6 +18,12 @@ from tests.log.test_kills import wait_for
 from tests.log.test_recover import segment_of
 
 
+def both(folder: Path, rules: Path, script: str) -> "subprocess.CompletedProcess[str]":
+    """A program that has starts and ends."""
+    command = collect(folder, "both", rules, sys.executable, "-c", script)
+    return subprocess.run(command, check=True, capture_output=True, text=True)
+
+
 def test_a_start_gets_its_address_later(tmp_path: Path) -> None:
     """It is somebody else's at first, which is said once, and so is that it no longer is."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as other:
@@ -27,10 +33,10 @@ def test_a_start_gets_its_address_later(tmp_path: Path) -> None:
         said = tmp_path / "said"
         with said.open("w") as stderr:
             # Two channels of one program.
-            both = f"from tare.log import Channel\nChannel('other').log(1)\n{SCRIPT}"
+            two = f"from tare.log import Channel\nChannel('other').log(1)\n{SCRIPT}"
             file.write_text(file.read_text().replace("'out'", "'out|other'"))
             answering = subprocess.Popen(
-                collect(tmp_path, "start", file, sys.executable, "-c", both, "out", 1, 60),
+                collect(tmp_path, "start", file, sys.executable, "-c", two, "out", 1, 60),
                 stderr=stderr,
             )
         try:
@@ -73,12 +79,7 @@ for channels in (starts, ends, ends, ends):
 print(sum(line.startswith("Threads:") and int(line.split()[1])
           for line in open(f"/proc/{{os.getppid()}}/status")))
 """
-    done = subprocess.run(
-        collect(tmp_path, "both", file, sys.executable, "-c", script),
-        check=True,
-        capture_output=True,
-        text=True,
-    )
+    done = both(tmp_path, file, script)
     assert int(done.stdout) < 10
     assert json.loads(done.stderr)["lost"] == 0
     answers = [row.channel for row in dump(tmp_path / "both.log") if row.channel.endswith("rtt")]
@@ -90,8 +91,8 @@ def test_programs_of_one_address_share_it(tmp_path: Path) -> None:
     port = free_port()
     file = rules(tmp_path, f"127.0.0.1:{port}")
     file.write_text(file.read_text().replace("'out'", "'out|other'"))
-    both = f"{SCRIPT}\nChannel('other').log(1)"
-    workers = [[sys.executable, "-c", both, "out", str(count), "0.1"] for count in (1, 600)]
+    two = f"{SCRIPT}\nChannel('other').log(1)"
+    workers = [[sys.executable, "-c", two, "out", str(count), "0.1"] for count in (1, 600)]
     shell = " & ".join(shlex.join(worker) for worker in workers)
     shell = f"trap 'kill $(jobs -p)' TERM; {shell} & wait"
     answering = subprocess.Popen(
@@ -182,12 +183,7 @@ for _ in range(20):
     time.sleep(0.1)
 print(ran() - before)
 """
-    done = subprocess.run(
-        collect(tmp_path, "both", file, sys.executable, "-c", script),
-        check=True,
-        capture_output=True,
-        text=True,
-    )
+    done = both(tmp_path, file, script)
     assert float(done.stdout) < 0.5
     rows = [row for row in dump(tmp_path / "both.log") if row.channel == "in rtt"]
     assert len(rows) == 20
