@@ -176,7 +176,10 @@ def test_the_limits_hold_for_a_later_plan_of_the_service(
     assert warnings == ()
     by_statistic = {limit.statistic: limit for limit in found}
     assert by_statistic["p50"].undetected_ns == DELAY_NS
-    assert by_statistic["p50"].shares == {"0": 0.0, str(DELAY_NS): 1.0}
+    # The delay 0 is detected now and then, by chance.
+    shares = by_statistic["p50"].shares
+    assert set(shares) == {"0", str(DELAY_NS)}
+    assert shares[str(DELAY_NS)] == 1.0
     assert set(by_statistic) <= {"p50", "p95", "p99", "mean", "ks", "ad"}
 
 

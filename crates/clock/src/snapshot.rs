@@ -71,7 +71,12 @@ impl Rate {
         u64::try_from(ticks).unwrap_or(u64::MAX)
     }
 
-    /// Length of `ticks` to the nearest nanosecond: sums of short ones keep their mean.
+    /// Length of `ticks` in nanoseconds, with what is less than one: for sums of short ones.
+    pub fn length(self, ticks: u64) -> f64 {
+        ticks as f64 * (self.0 as f64 / Self::NANOSECOND.0 as f64)
+    }
+
+    /// Length of `ticks` to the nearest nanosecond.
     pub fn nanoseconds(self, ticks: u64) -> u64 {
         let half = 1 << (Self::SHIFT - 1);
         ((u128::from(ticks) * u128::from(self.0) + half) >> Self::SHIFT) as u64
@@ -106,6 +111,7 @@ mod tests {
         let rate = Rate::between(&first, &snapshot(3_000, 1_000, 0)).unwrap(); // 2 GHz
         assert_eq!(rate.nanoseconds(2_000_000_000), 1_000_000_000);
         assert_eq!([2, 3, 4].map(|ticks| rate.nanoseconds(ticks)), [1, 2, 2]);
+        assert_eq!([2, 3, 4].map(|ticks| rate.length(ticks)), [1.0, 1.5, 2.0]);
         assert_eq!(rate.ticks(1_000_000_000), 2_000_000_000);
         assert_eq!(first.realtime_at(3_000, rate), 5_001_000);
         assert_eq!(first.realtime_at(0, rate), 5_000_000 - 500);

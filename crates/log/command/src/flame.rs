@@ -45,7 +45,7 @@ pub fn write(nesting: &Nesting, title: &str, out: &mut impl Write) -> io::Result
 <text x="{MARGIN}" y="34">width: time in spans, {} in all threads; point at a box for its numbers{}</text>
 "##,
         escaped(title),
-        human::time(Some(whole as f64)),
+        human::time(Some(whole)),
         if nesting.is_cut { CUT } else { "" },
     )?;
     for one in &boxes {
@@ -67,12 +67,12 @@ pub fn write(nesting: &Nesting, title: &str, out: &mut impl Write) -> io::Result
     writeln!(out, "</svg>")
 }
 
-fn layout(nesting: &Nesting, widths: &[u64]) -> Vec<Box> {
-    let scale = (WIDTH - 2.0 * MARGIN) / widths[0].max(1) as f64;
+fn layout(nesting: &Nesting, widths: &[f64]) -> Vec<Box> {
+    let scale = (WIDTH - 2.0 * MARGIN) / widths[0].max(1.0);
     let mut boxes = Vec::new();
     let mut waiting = vec![(0, 0, MARGIN)];
     while let Some((node, depth, x)) = waiting.pop() {
-        let width = widths[node] as f64 * scale;
+        let width = widths[node] * scale;
         if width < NARROWEST || depth > DEEPEST {
             continue;
         }
@@ -82,20 +82,20 @@ fn layout(nesting: &Nesting, widths: &[u64]) -> Vec<Box> {
         let mut at = x;
         for child in children {
             waiting.push((child, depth + 1, at));
-            at += widths[child] as f64 * scale;
+            at += widths[child] * scale;
         }
     }
     boxes
 }
 
 /// What is told of a box that is pointed at.
-fn told(nesting: &Nesting, place: usize, width: u64, whole: u64) -> String {
+fn told(nesting: &Nesting, place: usize, width: f64, whole: f64) -> String {
     let node = &nesting.nodes[place];
-    let share = 100.0 * width as f64 / whole.max(1) as f64;
-    let time = human::time(Some(width as f64));
+    let share = 100.0 * width / whole.max(1.0);
+    let time = human::time(Some(width));
     let mut told = format!("{}: {time}, {share:.1} %", nesting.labels[node.label]);
     if node.count > 0 {
-        let mean = human::time(Some(node.total as f64 / node.count as f64));
+        let mean = human::time(Some(node.total / node.count as f64));
         let _ = write!(told, ", {} times {mean}", node.count);
     }
     told

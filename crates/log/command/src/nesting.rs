@@ -17,10 +17,10 @@ pub struct Node {
     pub children: Vec<usize>,
     pub count: u64,
     /// Nanoseconds of those that ended.
-    pub total: u64,
+    pub total: f64,
     /// Of all; of one that did not end, those of spans within it. The first node has those of
     /// spans that are in no other.
-    width: u64,
+    width: f64,
 }
 
 /// A span that has begun.
@@ -29,7 +29,7 @@ struct Begun {
     /// `None` where its way is not told apart.
     node: Option<usize>,
     /// Nanoseconds of spans within it.
-    within: u64,
+    within: f64,
 }
 
 /// A tree, whose first node is all that was logged and whose second level are threads.
@@ -38,7 +38,7 @@ pub struct Nesting {
     pub labels: Vec<String>,
     pub nodes: Vec<Node>,
     /// By span: nanoseconds that no span within it took, of all ways.
-    pub own: Vec<u64>,
+    pub own: Vec<f64>,
     threads: HashMap<String, usize>,
     places: HashMap<(usize, usize), usize>,
     open: HashMap<Id, Begun>,
@@ -55,7 +55,7 @@ impl Nesting {
         Self {
             labels,
             nodes: vec![root],
-            own: vec![0; names.len()],
+            own: vec![0.0; names.len()],
             threads: HashMap::new(),
             places: HashMap::new(),
             open: HashMap::new(),
@@ -69,11 +69,11 @@ impl Nesting {
             None => self.thread(row.thread),
         };
         let node = around.and_then(|around| self.child(around, open.name));
-        self.open.insert(open.id, Begun { node, within: 0 });
+        self.open.insert(open.id, Begun { node, within: 0.0 });
     }
 
     /// `duration` of those whose end is not known is `None`: they are not counted.
-    pub fn end(&mut self, open: &Open, duration: Option<u64>) {
+    pub fn end(&mut self, open: &Open, duration: Option<f64>) {
         let Some(Begun { node, within }) = self.open.remove(&open.id) else { return };
         let known = duration.unwrap_or(within);
         if let Some(around) = open.parent.and_then(|parent| self.open.get_mut(&parent)) {
@@ -83,7 +83,7 @@ impl Nesting {
             self.nodes[node.unwrap_or(0)].width += known;
         }
         let Some(duration) = duration else { return };
-        self.own[open.name] += duration.saturating_sub(within);
+        self.own[open.name] += (duration - within).max(0.0);
         if let Some(place) = node {
             self.nodes[place].count += 1;
             self.nodes[place].total += duration;
@@ -121,11 +121,12 @@ impl Nesting {
     }
 
     /// The time that each node takes in a picture; that of threads is their children's.
-    pub fn widths(&self) -> Vec<u64> {
-        let mut widths: Vec<u64> = self.nodes.iter().map(|node| node.width).collect();
+    pub fn widths(&self) -> Vec<f64> {
+        let mut widths: Vec<f64> = self.nodes.iter().map(|node| node.width).collect();
         // Children stand behind their parents.
         for place in (0..self.nodes.len()).rev() {
-            let children = self.nodes[place].children.iter().map(|child| widths[*child]).sum();
+            let children =
+                self.nodes[place].children.iter().map(|child| widths[*child]).sum::<f64>();
             widths[place] = match place {
                 0 => widths[0] + children,
                 _ => widths[place].max(children),
@@ -158,7 +159,7 @@ mod tests {
     }
 
     /// Spans one within the other, the innermost with the last name, and how long each took.
-    fn add(nesting: &mut Nesting, thread: &str, spans: &[(usize, Option<u64>)]) {
+    fn add(nesting: &mut Nesting, thread: &str, spans: &[(usize, Option<u32>)]) {
         let parents = [None].into_iter().chain((1..).map(Some));
         let all: Vec<_> = (1..)
             .zip(parents)
@@ -166,7 +167,7 @@ mod tests {
             .map(|((id, parent), (name, duration))| (span(id, parent, *name), *duration))
             .collect();
         all.iter().for_each(|(open, _)| nesting.begin(&row(thread), open));
-        all.iter().rev().for_each(|(open, duration)| nesting.end(open, *duration));
+        all.iter().rev().for_each(|(open, duration)| nesting.end(open, duration.map(f64::from)));
     }
 
     #[test]
@@ -175,8 +176,8 @@ mod tests {
         add(&mut nesting, "", &[(0, Some(1))]);
         add(&mut nesting, "", &[(0, None), (1, Some(10))]);
         add(&mut nesting, "", &[(0, Some(30)), (1, None), (2, Some(20))]);
-        assert_eq!(nesting.own, [1 + 10, 10, 20]);
-        assert_eq!(nesting.widths()[0], 31 + 10);
+        assert_eq!(nesting.own, [11.0, 10.0, 20.0]);
+        assert_eq!(nesting.widths()[0], 41.0);
     }
 
     #[test]
@@ -189,8 +190,9 @@ mod tests {
             add(&mut nesting, &thread.to_string(), &spans);
         }
         assert!(nesting.is_cut);
-        assert_eq!(nesting.own, [5 * threads, 5 * threads, 0]);
-        assert_eq!(nesting.widths()[0], 10 * threads);
-        assert!(nesting.nodes.iter().all(|node| node.count <= 1 && node.total <= 10 * threads));
+        let threads = threads as f64;
+        assert_eq!(nesting.own, [5.0 * threads, 5.0 * threads, 0.0]);
+        assert_eq!(nesting.widths()[0], 10.0 * threads);
+        assert!(nesting.nodes.iter().all(|node| node.count <= 1 && node.total <= 10.0 * threads));
     }
 }

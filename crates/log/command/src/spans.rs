@@ -63,7 +63,7 @@ pub struct Open {
 pub enum Happening<'walk> {
     Begin(&'walk Open),
     /// The span took so many nanoseconds; `None` where the file has no times.
-    End(&'walk Open, Option<i64>),
+    End(&'walk Open, Option<f64>),
     /// Its end is not known: that of a span around it came first, or its own may be among
     /// events that were lost here.
     Cut(&'walk Open),

@@ -34,7 +34,7 @@ struct Times {
     count: u64,
     /// Ends or beginnings without their other.
     unpaired: u64,
-    total: u64,
+    total: f64,
     least: u64,
     greatest: u64,
     /// In the bins of `tare_hist`, as many as are needed.
@@ -42,11 +42,12 @@ struct Times {
 }
 
 impl Times {
-    fn add(&mut self, duration: u64) {
+    fn add(&mut self, duration: f64) {
+        self.total += duration;
+        let duration = duration.round() as u64;
         self.least = if self.count == 0 { duration } else { self.least.min(duration) };
         self.greatest = self.greatest.max(duration);
         self.count += 1;
-        self.total = self.total.saturating_add(duration);
         let bin = tare_hist::index(duration);
         if bin >= self.bins.len() {
             self.bins.resize(bin + 1, 0);
@@ -61,7 +62,7 @@ impl Times {
     }
 
     fn mean(&self) -> Option<f64> {
-        (self.count > 0).then(|| self.total as f64 / self.count as f64)
+        (self.count > 0).then(|| self.total / self.count as f64)
     }
 }
 
@@ -121,7 +122,7 @@ impl Stats<'_> {
         match (happening, row.what) {
             (Happening::Begin(open), _) => self.nesting.begin(row, open),
             (Happening::End(open, duration), _) => {
-                let duration = duration.map(|duration| duration.max(0) as u64);
+                let duration = duration.map(|duration| duration.max(0.0));
                 self.nesting.end(open, duration);
                 if let Some(duration) = duration {
                     self.spans[open.name].add(duration);
@@ -174,7 +175,7 @@ impl Stats<'_> {
     }
 
     /// Spans, those that took most time themselves first.
-    fn by_time(&self) -> Vec<(&str, &Times, u64)> {
+    fn by_time(&self) -> Vec<(&str, &Times, f64)> {
         let names = self.roles.names().iter().map(String::as_str);
         let mut all: Vec<_> = names
             .zip(&self.spans)
@@ -182,7 +183,7 @@ impl Stats<'_> {
             .map(|((name, times), own)| (name, times, *own))
             .collect();
         all.retain(|(_, times, _)| times.count + times.unpaired > 0);
-        all.sort_by(|one, other| (other.2, one.0).cmp(&(one.2, other.0)));
+        all.sort_by(|one, other| other.2.total_cmp(&one.2).then(one.0.cmp(other.0)));
         all
     }
 
@@ -252,8 +253,8 @@ impl Stats<'_> {
                     "span": name,
                     "count": times.count,
                     "unpaired": times.unpaired,
-                    "total_ns": times.total,
-                    "own_ns": own,
+                    "total_ns": times.total.round() as u64,
+                    "own_ns": own.round() as u64,
                     "mean_ns": times.mean(),
                     "min_ns": some(times.least),
                     "max_ns": some(times.greatest),
@@ -315,14 +316,14 @@ impl Stats<'_> {
             let mut rows =
                 vec![head.chain(quantiles).chain(["max"]).map(str::to_owned).collect::<Vec<_>>()];
             for (name, times, own) in &spans {
-                let some = |value: u64| human::time((times.count > 0).then_some(value as f64));
+                let some = |value| human::time((times.count > 0).then_some(value));
                 let mut row = vec![name.to_string(), times.count.to_string()];
                 row.extend([*own, times.total].map(some));
-                row.extend([human::time(times.mean()), some(times.least)]);
+                row.extend([human::time(times.mean()), some(times.least as f64)]);
                 row.extend(QUANTILES.iter().map(|(.., share)| {
                     human::time(times.quantile(*share).map(|value| value as f64))
                 }));
-                row.push(some(times.greatest));
+                row.push(some(times.greatest as f64));
                 rows.push(row);
             }
             let _ = write!(text, "\n{}", human::align(&rows));

@@ -162,7 +162,7 @@ impl Timelines {
         let joined: Vec<_> =
             joined.into_iter().map(|(place, range)| (&self.all[place].1, range)).collect();
         if let [(times, (first, last))] = joined[..] {
-            return times.between(first, last);
+            return times.between(first, last).map(|length| length.round() as i64);
         }
         let begin = joined.iter().filter_map(|(times, (first, _))| times.at(*first)).min()?;
         let end = joined.iter().filter_map(|(times, (_, last))| times.at(*last)).max()?;
@@ -284,7 +284,7 @@ mod tests {
         let timelines = timelines(&all);
         assert_eq!(timelines.of(0).at(1_200), Some(11_200));
         assert_eq!(timelines.of(1).at(5_001_200), Some(11_200));
-        assert_eq!(timelines.of(1).between(5_001_200, 5_001_000), Some(-200));
+        assert_eq!(timelines.of(1).between(5_001_200, 5_001_000), Some(-200.0));
     }
 
     #[test]

@@ -50,8 +50,8 @@ impl Times {
     }
 
     /// Nanoseconds from one moment to another, whatever was done to the clock meanwhile.
-    pub fn between(&self, first: u64, last: u64) -> Option<i64> {
-        let length = self.rate?.nanoseconds(first.abs_diff(last)).min(i64::MAX as u64) as i64;
+    pub fn between(&self, first: u64, last: u64) -> Option<f64> {
+        let length = self.rate?.length(first.abs_diff(last));
         Some(if last < first { -length } else { length })
     }
 }
@@ -102,8 +102,8 @@ mod tests {
         let at = (0..=3 * second).step_by(9_999_999).map(|ticks| times.at(ticks).unwrap());
         assert!(at.is_sorted());
         assert_eq!(times.at(3 * second + 20), Some(3_000_000_010));
-        assert_eq!(times.between(second, 2 * second), Some(1_000_000_000));
-        assert_eq!(times.between(20, 0), Some(-10));
+        assert_eq!(times.between(second, 2 * second), Some(1e9));
+        assert_eq!(times.between(21, 0), Some(-10.5));
     }
 
     #[test]

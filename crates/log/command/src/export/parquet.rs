@@ -251,6 +251,7 @@ impl<Out: Write + Send> Exporter for Parquet<'_, Out> {
         match (happening, row.what) {
             (Happening::Begin(_), _) => Ok(()),
             (Happening::End(open, duration), What::Event { payload, .. }) => {
+                let duration = duration.map(|duration| duration.round() as i64);
                 self.span(row, open, duration, Some(payload))
             }
             // A sample without a duration, which readers count.

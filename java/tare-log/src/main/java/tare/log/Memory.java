@@ -42,6 +42,14 @@ final class Memory {
 
     private Memory() {}
 
+    /**
+     * The same address, of which the compiler now knows that nothing near it is outside of a
+     * MemorySegment.
+     */
+    static long positive(long address) {
+        return address & Long.MAX_VALUE >>> 1;
+    }
+
     static byte getByte(long address) throws Throwable {
         return (byte) GET_BYTE.invokeExact(address);
     }

@@ -98,10 +98,10 @@ final class Writer {
     /** Writes an event with this tag now; false leaves it to the library. */
     boolean write(long tag) throws Throwable {
         // Behind a release, the compiler would read the fields again.
-        long address = this.address;
+        long address = Memory.positive(this.address);
         long words = this.words;
         long mask = this.mask;
-        long published = this.published;
+        long published = Memory.positive(this.published);
         long limit = Memory.getLong(address + LIMIT);
         if (limit == 0) {
             return false; // the end of the stack has broken an event off
@@ -111,7 +111,7 @@ final class Writer {
         long head = Memory.getLong(address + HEAD);
         boolean hasRoom = head + 2 <= limit;
         if (hasRoom) {
-            long place = words + ((head & mask) << 3);
+            long place = Memory.positive(words + ((head & mask) << 3));
             Memory.putLong(place, Clock.ticks());
             Memory.putLong(place + 8, tag);
             Memory.putLongRelease(published, head + 2);
