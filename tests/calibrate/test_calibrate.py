@@ -242,6 +242,19 @@ def test_a_service_that_ignores_the_delay_has_no_limits(tmp_path: Path, busy: Pa
     assert len(one.manifest["runs"]) == 6 * 3
 
 
+def test_a_service_that_never_starts_is_told_with_its_last_words(tmp_path: Path) -> None:
+    program = tmp_path / "broken"
+    program.write_text("#!/bin/sh\necho no such jar >&2\nexit 1\n")
+    program.chmod(0o755)
+    one = calibration(tmp_path, program, "BUSY_WAIT_US")
+    code, out, errors = one.run("--out", str(one.result))
+    assert (code, out) == (1, "")
+    assert errors.splitlines()[-1] == (
+        f"tare: {one.result}/request: no run is valid;"
+        " the first: exited with code 1 before it was ready: no such jar"
+    )
+
+
 @pytest.mark.parametrize("value", ["-1", "1000001", "soon", "", "1 "])
 def test_the_service_refuses_any_other_value_in_one_line(busy: Path, value: str) -> None:
     done = subprocess.run(

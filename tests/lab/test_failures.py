@@ -75,7 +75,7 @@ def test_a_service_that_ends_before_it_is_ready(experiment: Experiment) -> None:
     experiment.write_plan(layers=ENDS_AT_ONCE)
     assert experiment.measure().returncode == 0
     reason = check_one_is_valid_and_two_is_not(experiment)
-    assert reason == "exited with code 3 before it was ready"
+    assert reason == "exited with code 3 before it was ready: broken config"
     assert experiment.runs("two")[0]["log_tail"] == ["broken config"]
 
 

@@ -14,6 +14,9 @@ from tare.plan import Ready
 _POLL_S = 0.02
 _TRY_S = 1.0
 
+_MOST = 200
+"""Letters of a service's last words."""
+
 
 def wait_until_ready(
     ready: Ready, process: Process, processes: Processes, *, address: str, port: int, log: Path
@@ -23,12 +26,20 @@ def wait_until_ready(
     while True:
         why_not = _why_not(ready, address, port, log)
         if process.code is not None:
-            raise RunError(f"{process.ending} before it was ready")
+            raise RunError(f"{process.ending} before it was ready{_last_words(log)}")
         if why_not is None:
             return
         if time.monotonic() > until:
             raise RunError(f"not ready within {ready.timeout / 1e9:g} s: {why_not}")
         processes.wait(_POLL_S)
+
+
+def _last_words(log: Path) -> str:
+    """The last line of a log that says anything, fit for a terminal."""
+    lines = log.read_text(encoding="utf-8", errors="replace").split("\n") if log.exists() else []
+    said = next((line.strip() for line in reversed(lines) if line.strip()), "")
+    shown = "".join(letter if letter.isprintable() else "\ufffd" for letter in said[:_MOST])
+    return f": {shown}" if shown else ""
 
 
 def _why_not(ready: Ready, address: str, port: int, log: Path) -> str | None:
