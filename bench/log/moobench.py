@@ -164,6 +164,7 @@ def about(loops: int) -> str:
         f" order, the second half of its calls counted; JVMs have {' '.join(HEAP)} and all CPUs,"
         " and begin at once (`-q`)."
         " Cloudprofiler-like is ours, from its description."
+        " [How, and why a bar is not reached](decisions/0112-moobenchs-experiment.md)."
     )
 
 
