@@ -111,7 +111,7 @@ def _extent(plan: Plan, asked: Mapping[str, Any], resume: Path | None) -> Extent
 def measure(parts: Sequence[Calibrated], folder: Path, resume: bool) -> None:
     """Carries out the experiment of each request, in a folder of its own.
 
-    Raises TareError behind the first that has no valid run.
+    Raises TareError after the first that has no valid run.
     """
     from tare.lab import carry_out
     from tare.lab.experiment import resumable
