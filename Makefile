@@ -36,16 +36,18 @@ wheel: environment ## build a wheel with the native parts inside into dist/
 
 .PHONY: dist
 dist: PACKAGES := aarch64
-dist: environment ## a wheel for glibc 2.28, its native parts alone, the library for aarch64, sums, in dist/
+dist: environment ## a wheel for glibc 2.28, its native parts alone, libraries for aarch64, sums, in dist/
 	@.venv/bin/uv sync --quiet --locked --group dist
-	@library=$$(setup/build-aarch64) || [ $$? = 3 ]; $(PYTHON) setup/dist.py $$library
+	@folder=$$(setup/build-aarch64) || [ $$? = 3 ]; $(PYTHON) setup/dist.py $$folder
 	@TARE_WHEEL=$$(echo dist/*.whl) .venv/bin/pytest --quiet tests/test_wheel.py
 
 .PHONY: test-aarch64
 test-aarch64: PACKAGES := aarch64
-test-aarch64: native ## the preload library for aarch64, under qemu
-	@library=$$(setup/build-aarch64) || [ $$? = 3 ]; \
-	[[ -z $$library ]] || TARE_AARCH64=$$library .venv/bin/pytest --quiet tests/hook/test_aarch64.py
+test-aarch64: native ## the libraries for aarch64, from C and Java, under qemu
+	@folder=$$(setup/build-aarch64 java) || [ $$? = 3 ]; \
+	[[ -z $$folder ]] || TARE_AARCH64=$$folder TARE_LOG_LIBRARY=$$folder/libtare_log.so \
+	.venv/bin/pytest --quiet tests/hook/test_aarch64.py \
+	tests/log/test_{programs,handlers,id,kills,java}.py
 
 .PHONY: lint
 lint: PACKAGES := test

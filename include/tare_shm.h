@@ -57,7 +57,7 @@ TARE_SHM_AT(tare_shm_ring, tail, 128);
 
 /* --- A program that logs: one tare_log_process, then so many rings. --- */
 
-#define TARE_LOG_VERSION 3
+#define TARE_LOG_VERSION 4
 #define TARE_LOG_CHANNELS 16384
 #define TARE_LOG_NAMES 4194304
 #define TARE_LOG_RULINGS 256
@@ -68,33 +68,34 @@ struct tare_log_process_channel {
     uint32_t opened, tid, name_at, name_length;
     uint64_t asked[2];
     uint32_t closed;
+    uint8_t threads[92];
     uint64_t socket_inode, socket_device, answered;
-    uint8_t collector[64];
+    uint8_t collector[104];
     uint64_t lost, count, seen, last_at, counted, period_began, period_ticks, counter_told;
     uint64_t written, deferred, asked_starts;
     uint8_t counters[40];
 };
-TARE_SHM_SIZE(tare_log_process_channel, 256);
+TARE_SHM_SIZE(tare_log_process_channel, 384);
 TARE_SHM_AT(tare_log_process_channel, opened, 0);
 TARE_SHM_AT(tare_log_process_channel, tid, 4);
 TARE_SHM_AT(tare_log_process_channel, name_at, 8);
 TARE_SHM_AT(tare_log_process_channel, name_length, 12);
 TARE_SHM_AT(tare_log_process_channel, asked, 16);
 TARE_SHM_AT(tare_log_process_channel, closed, 32);
-TARE_SHM_AT(tare_log_process_channel, socket_inode, 40);
-TARE_SHM_AT(tare_log_process_channel, socket_device, 48);
-TARE_SHM_AT(tare_log_process_channel, answered, 56);
-TARE_SHM_AT(tare_log_process_channel, lost, 128);
-TARE_SHM_AT(tare_log_process_channel, count, 136);
-TARE_SHM_AT(tare_log_process_channel, seen, 144);
-TARE_SHM_AT(tare_log_process_channel, last_at, 152);
-TARE_SHM_AT(tare_log_process_channel, counted, 160);
-TARE_SHM_AT(tare_log_process_channel, period_began, 168);
-TARE_SHM_AT(tare_log_process_channel, period_ticks, 176);
-TARE_SHM_AT(tare_log_process_channel, counter_told, 184);
-TARE_SHM_AT(tare_log_process_channel, written, 192);
-TARE_SHM_AT(tare_log_process_channel, deferred, 200);
-TARE_SHM_AT(tare_log_process_channel, asked_starts, 208);
+TARE_SHM_AT(tare_log_process_channel, socket_inode, 128);
+TARE_SHM_AT(tare_log_process_channel, socket_device, 136);
+TARE_SHM_AT(tare_log_process_channel, answered, 144);
+TARE_SHM_AT(tare_log_process_channel, lost, 256);
+TARE_SHM_AT(tare_log_process_channel, count, 264);
+TARE_SHM_AT(tare_log_process_channel, seen, 272);
+TARE_SHM_AT(tare_log_process_channel, last_at, 280);
+TARE_SHM_AT(tare_log_process_channel, counted, 288);
+TARE_SHM_AT(tare_log_process_channel, period_began, 296);
+TARE_SHM_AT(tare_log_process_channel, period_ticks, 304);
+TARE_SHM_AT(tare_log_process_channel, counter_told, 312);
+TARE_SHM_AT(tare_log_process_channel, written, 320);
+TARE_SHM_AT(tare_log_process_channel, deferred, 328);
+TARE_SHM_AT(tare_log_process_channel, asked_starts, 336);
 
 /* What is done with events of the thread that writes to a ring, by channel. */
 struct tare_log_table {
@@ -111,15 +112,16 @@ struct tare_log_process {
     uint32_t rings, clock;
     uint64_t first[4];
     uint8_t owner[16];
-    uint32_t state, rings_used, channels_used, changes, names_used, is_on;
+    uint32_t state, rings_used, channels_used, changes, names_used;
     uint64_t unserved, states_used;
     uint8_t threads[88];
     uint32_t bell; /* 1 while the collector sleeps, see docs/formats/log-segment.md */
-    uint32_t rules, ruled_changes, told_changes, number;
+    uint8_t bells[124];
+    uint32_t is_on, rules, ruled_changes, told_changes, number;
     uint64_t inode, device;
     uint8_t collector[88];
     uint8_t socket[128];
-    uint8_t reserved[3584];
+    uint8_t reserved[3456];
     uint8_t modes[65536];
     struct tare_log_process_channel channels[TARE_LOG_CHANNELS];
     uint8_t names[TARE_LOG_NAMES];
@@ -128,7 +130,7 @@ struct tare_log_process {
     struct tare_log_table tables[TARE_LOG_RINGS];
     uint64_t states[TARE_LOG_STATES];
 };
-TARE_SHM_SIZE(tare_log_process, 125935616);
+TARE_SHM_SIZE(tare_log_process, 128032768);
 TARE_SHM_AT(tare_log_process, ring_words, 64);
 TARE_SHM_AT(tare_log_process, rings, 72);
 TARE_SHM_AT(tare_log_process, clock, 76);
@@ -138,52 +140,51 @@ TARE_SHM_AT(tare_log_process, rings_used, 132);
 TARE_SHM_AT(tare_log_process, channels_used, 136);
 TARE_SHM_AT(tare_log_process, changes, 140);
 TARE_SHM_AT(tare_log_process, names_used, 144);
-TARE_SHM_AT(tare_log_process, is_on, 148);
 TARE_SHM_AT(tare_log_process, unserved, 152);
 TARE_SHM_AT(tare_log_process, states_used, 160);
 TARE_SHM_AT(tare_log_process, bell, 256);
-TARE_SHM_AT(tare_log_process, rules, 260);
-TARE_SHM_AT(tare_log_process, ruled_changes, 264);
-TARE_SHM_AT(tare_log_process, told_changes, 268);
-TARE_SHM_AT(tare_log_process, number, 272);
-TARE_SHM_AT(tare_log_process, inode, 280);
-TARE_SHM_AT(tare_log_process, device, 288);
-TARE_SHM_AT(tare_log_process, socket, 384);
+TARE_SHM_AT(tare_log_process, is_on, 384);
+TARE_SHM_AT(tare_log_process, rules, 388);
+TARE_SHM_AT(tare_log_process, ruled_changes, 392);
+TARE_SHM_AT(tare_log_process, told_changes, 396);
+TARE_SHM_AT(tare_log_process, number, 400);
+TARE_SHM_AT(tare_log_process, inode, 408);
+TARE_SHM_AT(tare_log_process, device, 416);
+TARE_SHM_AT(tare_log_process, socket, 512);
 TARE_SHM_AT(tare_log_process, modes, 4096);
 TARE_SHM_AT(tare_log_process, channels, 69632);
-TARE_SHM_AT(tare_log_process, names, 4263936);
-TARE_SHM_AT(tare_log_process, rulings, 8458240);
-TARE_SHM_AT(tare_log_process, ruled, 8462336);
-TARE_SHM_AT(tare_log_process, threaded, 8478720);
-TARE_SHM_AT(tare_log_process, tables, 8495104);
-TARE_SHM_AT(tare_log_process, states, 92381184);
+TARE_SHM_AT(tare_log_process, names, 6361088);
+TARE_SHM_AT(tare_log_process, rulings, 10555392);
+TARE_SHM_AT(tare_log_process, ruled, 10559488);
+TARE_SHM_AT(tare_log_process, threaded, 10575872);
+TARE_SHM_AT(tare_log_process, tables, 10592256);
+TARE_SHM_AT(tare_log_process, states, 94478336);
 
 /* What stands before the words of each ring. */
 struct tare_log_ring {
     struct tare_shm_ring indices;
-    uint32_t owner, oldest_tid;
-    uint64_t oldest_name[2];
+    uint32_t owner, begun;
     uint64_t lost_first, lost_last;
     uint64_t owner_name[2];
-    uint32_t begun;
-    uint8_t threads[68];
+    uint8_t threads[88];
+    uint32_t oldest_tid, ruled_thread;
+    uint64_t oldest_name[2];
     uint64_t told, writing_to, writing_told;
-    uint32_t ruled_thread;
-    uint8_t reserved[3684];
+    uint8_t reserved[3664];
 };
 TARE_SHM_SIZE(tare_log_ring, 4096);
 TARE_SHM_AT(tare_log_ring, indices, 0);
 TARE_SHM_AT(tare_log_ring, owner, 256);
-TARE_SHM_AT(tare_log_ring, oldest_tid, 260);
-TARE_SHM_AT(tare_log_ring, oldest_name, 264);
-TARE_SHM_AT(tare_log_ring, lost_first, 280);
-TARE_SHM_AT(tare_log_ring, lost_last, 288);
-TARE_SHM_AT(tare_log_ring, owner_name, 296);
-TARE_SHM_AT(tare_log_ring, begun, 312);
-TARE_SHM_AT(tare_log_ring, told, 384);
-TARE_SHM_AT(tare_log_ring, writing_to, 392);
-TARE_SHM_AT(tare_log_ring, writing_told, 400);
-TARE_SHM_AT(tare_log_ring, ruled_thread, 408);
+TARE_SHM_AT(tare_log_ring, begun, 260);
+TARE_SHM_AT(tare_log_ring, lost_first, 264);
+TARE_SHM_AT(tare_log_ring, lost_last, 272);
+TARE_SHM_AT(tare_log_ring, owner_name, 280);
+TARE_SHM_AT(tare_log_ring, oldest_tid, 384);
+TARE_SHM_AT(tare_log_ring, ruled_thread, 388);
+TARE_SHM_AT(tare_log_ring, oldest_name, 392);
+TARE_SHM_AT(tare_log_ring, told, 408);
+TARE_SHM_AT(tare_log_ring, writing_to, 416);
+TARE_SHM_AT(tare_log_ring, writing_told, 424);
 
 /* Records: a word of ticks, a word of kind, channel and payload, and of some kinds more. */
 enum tare_log_record {

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is handed out, in dist/: a wheel, its native parts alone, the library for aarch64, sums.
+"""What is handed out, in dist/: a wheel, its native parts alone, libraries for aarch64, sums.
 
-`make dist` runs it: python setup/dist.py [LIBRARY-FOR-AARCH64]
+`make dist` runs it: python setup/dist.py [FOLDER-OF-LIBRARIES-FOR-AARCH64]
 """
 
 import hashlib
@@ -31,8 +31,7 @@ def main(aarch64: Path | None) -> None:
     version = wheel.name.split("-")[1]
     packs = {f"tare-native-{version}-linux-{platform.machine()}": native_parts(wheel)}
     if aarch64:
-        library = {"lib/libtare_hook.so": aarch64.read_bytes()}
-        packs[f"tare-hook-preload-{version}-linux-aarch64"] = library
+        packs[f"tare-libraries-{version}-linux-aarch64"] = libraries(wheel, aarch64)
     for name, parts in packs.items():
         for path, content in parts.items():
             if not path.startswith(("include/", "java/", "lib/pkgconfig/")):
@@ -66,6 +65,20 @@ def native_parts(wheel: Path) -> dict[str, bytes]:
     with zipfile.ZipFile(wheel) as archive:
         names = [name for name in archive.namelist() if name.startswith(folder)]
         return {name.removeprefix(folder): archive.read(name) for name in sorted(names)}
+
+
+def libraries(wheel: Path, folder: Path) -> dict[str, bytes]:
+    """Those of programs, built for another machine, and the wheel's headers."""
+    headers = {
+        path: content
+        for path, content in native_parts(wheel).items()
+        if path.startswith(("include/", "lib/pkgconfig/"))
+    }
+    built = {
+        f"lib/{name}": (folder / name).read_bytes()
+        for name in ("libtare_hook.so", "libtare_log.so", "libtare_log.a")
+    }
+    return headers | built | {"lib/libtare_log.so.1": built["lib/libtare_log.so"]}
 
 
 def check(name: str, content: bytes) -> None:

@@ -111,7 +111,7 @@ _SOCKET = "writer.tcp.SingleSocketTcpWriter"
 
 
 def _opentelemetry(
-    name: str, *options: str, events: int = 0, sink: Sinks = sinks.nowhere, calls: int = FEWER
+    name: str, *options: str, events: int = 0, sink: Sinks = sinks.nowhere, calls: int = CALLS
 ) -> Configuration:
     return Configuration(
         f"opentelemetry, {name}",

@@ -206,7 +206,7 @@ def _in_turn(machine: Machine, loops: int, quick: bool) -> Taken:
         for place in order.sample(range(len(CONFIGURATIONS)), len(CONFIGURATIONS)):
             one = CONFIGURATIONS[place]
             file = f"java-{machine.version}/raw-{number}-{DEPTH}-{place}.csv"
-            load = Load(one.calls // 4 if quick and one.family != "tare" else one.calls)
+            load = Load(one.calls // 4 if quick else one.calls)
             loop = machine.loop(one, load, Path(keep) / file if keep else None)
             if loop is not None:
                 taken[one.name].append(loop)

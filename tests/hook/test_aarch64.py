@@ -1,37 +1,29 @@
 # SPDX-License-Identifier: Apache-2.0
 """The library for aarch64, under qemu: `make test-aarch64` builds it and runs this file."""
 
-import os
 import re
-import shutil
-import subprocess
 from pathlib import Path
 
 import pytest
+from tests import aarch64
 from tests.hook.conftest import CASES
 from tests.hook.hooked import Seen, hooked, plain, rules
 from tests.hook.test_conformance import RULES
 
-LIBRARY = os.environ.get("TARE_AARCH64", "")
-SYSTEM = "/usr/aarch64-linux-gnu"
-COMPILER, QEMU = "aarch64-linux-gnu-gcc", "qemu-aarch64"
+LIBRARY = f"{aarch64.FOLDER}/libtare_hook.so"
 # They execute programs, which would be this machine's.
 LEFT_OUT = {"execs", "vforks"}
 
-if not LIBRARY:
-    pytest.skip("no library for aarch64: make test-aarch64 builds one", allow_module_level=True)
-for tool in (COMPILER, QEMU):
-    if shutil.which(tool) is None:
-        pytest.skip(f"{tool} is not installed", allow_module_level=True)
+if why := aarch64.missing():
+    pytest.skip(why, allow_module_level=True)
 
 
 def alone(name: str, folder: Path) -> list[str | Path]:
     """A case compiled for aarch64, and what runs it."""
-    source, program = CASES / f"{name}.c", folder / name
+    source = CASES / f"{name}.c"
     flags = re.findall(r"^// cc: (.*)", source.read_text(), re.M)
     options = ["-O1", "-pthread", *" ".join(flags).split(), "-w"]
-    subprocess.run([COMPILER, *options, "-o", program, source], check=True)
-    return [QEMU, "-L", SYSTEM, program]
+    return aarch64.compiled(folder / name, *options, source)
 
 
 def under_the_hook(command: list[str | Path], folder: Path, text: str) -> Seen:

@@ -15,6 +15,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from pyarrow.csv import ConvertOptions, read_csv
+from tests import aarch64
 from tests.log import jvm
 
 from tare.native import native
@@ -97,6 +98,8 @@ def ran(file: Path, program: Path, *arguments: object, **variables: str) -> dict
 @pytest.fixture(scope="session")
 def compiled(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
     """Compiles one of the programs against the library, once."""
+    if aarch64.FOLDER and (why := aarch64.missing()):
+        pytest.skip(why)
     if shutil.which("cc") is None:
         pytest.skip("there is no C compiler")
     folder = tmp_path_factory.mktemp("programs")
@@ -108,11 +111,14 @@ def compile_program(name: str, folder: Path) -> Path:
     """One of the programs, unless the folder has it already."""
     program = folder / name
     if not program.exists():
-        library = Path(native("lib", "libtare_log.a"))
         include = Path(native("include", "tare_log.h")).parent
         flags = ["-O2", "-Wall", "-Wextra", "-Werror", "-pthread", f"-I{include}"]
-        source = PROGRAMS / f"{name}.c"
-        subprocess.run(["cc", *flags, source, library, "-o", program], check=True)
+        words = [*flags, PROGRAMS / f"{name}.c"]
+        if aarch64.FOLDER:
+            aarch64.alone(program, *words, f"{aarch64.FOLDER}/libtare_log.a")
+        else:
+            words.append(Path(native("lib", "libtare_log.a")))
+            subprocess.run(["cc", *words, "-o", program], check=True)
     return program
 
 
@@ -124,3 +130,13 @@ def java(request: pytest.FixtureRequest) -> list[str]:
     if request.param not in jvm.FOUND:
         pytest.skip("there is no JDK that is new enough")
     return jvm.command(request.param)
+
+
+@pytest.fixture(scope="session")
+def acme(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The classes of java/Acme.java, compiled by the oldest JDK."""
+    if not jvm.FOUND:
+        pytest.skip("there is no JDK from 17 on")
+    folder = tmp_path_factory.mktemp("acme")
+    subprocess.run([jvm.javac(), "-d", folder, jvm.PROGRAMS / "Acme.java"], check=True)
+    return folder

@@ -3,6 +3,8 @@
 
 from pathlib import Path
 
+from tests import aarch64
+
 from tare.lab.doctor.jdks import jdks
 from tare.native import native
 
@@ -14,16 +16,26 @@ def version(jdk: str) -> int:
     return int(jdk.split(".", maxsplit=1)[0])
 
 
-FOUND = {
-    jdk["version"]: jdk["home"]
-    for jdk in jdks().details["jdks"]
-    if jdk["kind"] == "JDK" and version(jdk["version"]) >= 17
-}
+def found() -> dict[str, str]:
+    """Homes of JDKs by version; for aarch64 what `make test-aarch64` has brought."""
+    if aarch64.FOLDER:
+        return {"17": f"{aarch64.FOLDER}/java"} if Path(aarch64.FOLDER, "java").exists() else {}
+    all_ = jdks().details["jdks"]
+    usable = [one for one in all_ if one["kind"] == "JDK" and version(one["version"]) >= 17]
+    return {one["version"]: one["home"] for one in usable}
+
+
+FOUND = found()
 
 
 def those_from(oldest: int) -> list[str]:
     """Versions for the fixture `java`, which skips "none"."""
     return sorted(found for found in FOUND if version(found) >= oldest) or ["none"]
+
+
+def javac() -> str:
+    """The oldest compiler."""
+    return f"{FOUND[min(FOUND, key=version)]}/bin/javac"
 
 
 def command(jdk: str) -> list[str]:

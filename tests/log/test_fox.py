@@ -10,6 +10,7 @@ import socket
 import subprocess
 import sys
 import threading
+from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 from tests.log.conftest import TARE_LOG, events, stats
+from tests.log.test_handlers import logged
 from tests.log.test_kills import wait_for
 
 # A million round trips, one after the other as they have to be where none is to be lost, take
@@ -139,10 +141,15 @@ def test_a_million_events_in_a_hurry(compiled: Callable[[str], Path], tmp_path: 
     )
     totals = json.loads(done.stderr)
     table = events(tmp_path / "both.log")
-    asked = of(table, "out")["payload"].to_pylist()
-    assert len(asked) == HURRIED
-    assert len(check(table, asked, totals["lost"])) > 100
+    asked = logged(HURRIED, 1)
+    assert of(table, "out")["payload"].to_pylist() == asked
+    trips = check(table, asked, totals["lost"])
+    assert len(trips) > 100
     assert totals["events"] == len(table)
+    # What was asked of each trip's event, the start has answered.
+    tuples = by(of(table, "in"), "ticks", "payload")
+    answered = Counter(of(table, "out answered")["payload"].to_pylist())
+    assert Counter(tuples[ticks] for ticks in trips["ticks"].to_pylist()) <= answered
 
 
 @pytest.mark.parametrize("kind", ["nobody", "late", "stranger"])

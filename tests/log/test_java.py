@@ -17,7 +17,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow.compute as pc
 import pytest
-from tests.log.conftest import TARE_LOG, Row, dump, events
+from tests.log.conftest import TARE_LOG, Row, dump, ends, events
 from tests.log.jvm import JAR, PROGRAMS, those_from, version_of
 from tests.log.test_fox import free_port
 from tests.log.test_kills import THREADS, TRIES, committed, wait_for
@@ -233,6 +233,17 @@ def test_a_program_goes_on_without_the_library(java: list[str], tmp_path: Path) 
     said = subprocess.check_output([*program, "diagnose"], text=True)
     assert "library: events are discarded: " in said
     assert "/nowhere/libtare_log.so" in said
+
+
+@pytest.mark.parametrize("how", ["exit", "halt"])
+def test_a_program_that_ends_itself(java: list[str], tmp_path: Path, how: str) -> None:
+    """In the middle of it all, without what else would be done in the end."""
+    file = tmp_path / "events.log"
+    program = [*java, str(PROGRAMS / "Logging.java"), "leave", how]
+    command = [TARE_LOG, "run", "--out", str(file), "--", *program]
+    assert subprocess.run(command, check=False).returncode == 3
+    assert payloads(dump(file), "leave") == ["1"]
+    assert ends(file) == ["finished"]
 
 
 def test_the_same_words_as_other_languages_write(java: list[str], tmp_path: Path) -> None:

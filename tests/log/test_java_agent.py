@@ -11,24 +11,13 @@ from pathlib import Path
 
 import pytest
 from tests.log.conftest import TARE_LOG, Row, dump
-from tests.log.jvm import FOUND, PROGRAMS, version_of
+from tests.log.jvm import version_of
 
 from tare.native import native
 
 AGENT = native("java", "tare-log-agent.jar")
 
 Java = list[str]
-
-
-@pytest.fixture(scope="session")
-def acme(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The program's classes, compiled by the oldest JDK."""
-    if not FOUND:
-        pytest.skip("there is no JDK from 17 on")
-    folder = tmp_path_factory.mktemp("acme")
-    javac = f"{FOUND[min(FOUND)]}/bin/javac"
-    subprocess.run([javac, "-d", folder, PROGRAMS / "Acme.java"], check=True)
-    return folder
 
 
 def command(java: Java, acme: Path, options: str | None, *arguments: object) -> list[str]:

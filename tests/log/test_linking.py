@@ -64,6 +64,24 @@ def test_a_program_is_linked(
     ]
 
 
+def test_files_of_cpp_share_one_writer(tmp_path: Path) -> None:
+    """A library that is loaded late has little room for variables of threads."""
+    needs("g++")
+    path = subprocess.check_output([TARE_LOG, "path"], text=True).strip()
+    library = tmp_path / "many.so"
+    sources = [tmp_path / f"part{number}.cpp" for number in range(3)]
+    for number, source in enumerate(sources):
+        channel = "static tare_log_channel channel;"
+        function = f"void part{number}(void) {{ tare_log(channel, {number}); }}"
+        source.write_text(f"#include <tare_log.h>\n{channel}\n{function}\n")
+    flags = ["-std=c++17", "-O2", "-fPIC", "-shared", f"-I{path}/include", *map(str, sources)]
+    linked = [f"-L{path}/lib", "-ltare_log", "-o", str(library)]
+    subprocess.run(["g++", *flags, *linked], check=True)
+    parts = subprocess.check_output(["readelf", "--wide", "--segments", library], text=True)
+    (line,) = [line for line in parts.splitlines() if line.strip().startswith("TLS")]
+    assert int(line.split()[5], 16) == 8
+
+
 def test_the_folder_can_be_moved(tmp_path: Path) -> None:
     moved = tmp_path / "moved"
     for folder in ("lib", "include"):

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 from tests.lab.conftest import wait_until
 from tests.log.conftest import TARE_LOG, Row, dump
+from tests.rights import may_make_namespaces
 
 Compiled = Callable[[str], Path]
 
@@ -111,6 +112,16 @@ def test_a_signal_handler_interrupts_its_own_thread(compiled: Compiled, tmp_path
     inside = sorted(int(number) for number in payloads(rows, "inside"))
     assert inside == list(range(1, int(out) + 1))
     assert len(inside) > 100
+
+
+@pytest.mark.skipif(not may_make_namespaces(), reason="namespaces cannot be made")
+def test_a_thread_with_the_number_of_one_that_ended(compiled: Compiled, tmp_path: Path) -> None:
+    """In a namespace of its own, where it is the program that says which number comes next."""
+    file = tmp_path / "events.log"
+    alone = ["unshare", "--pid", "--fork", "--mount-proc"]
+    command = [*alone, TARE_LOG, "run", "--out", file, "--", compiled("namesake")]
+    subprocess.run([str(word) for word in command], check=True, timeout=60)
+    assert [(row.thread, row.payload) for row in dump(file)] == [("first", "1"), ("second", "2")]
 
 
 def test_short_threads_share_rings(compiled: Compiled, tmp_path: Path) -> None:

@@ -9,7 +9,10 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from tests.lab.conftest import wait_until
 from tests.log.conftest import TARE_LOG, dump
+from tests.log.jvm import PROGRAMS as JAVA
+from tests.log.languages import command
 
 COUNT = 1000
 NULL = "handler = 'null'"
@@ -131,3 +134,38 @@ def test_bad_rules_leave_those_before_in_force(compiled: Compiled, tmp_path: Pat
     (line,) = program.errors.read_text().splitlines()
     assert f"{program.rules}:3: rule[1].handler: found " in line
     assert line.endswith("; the rules before stay in force")
+
+
+def test_a_loop_in_python_sees_new_rules(tmp_path: Path) -> None:
+    sees_new_rules(command("Python", "restless", tmp_path), tmp_path)
+
+
+def test_a_compiled_loop_in_java_sees_new_rules(java: list[str], tmp_path: Path) -> None:
+    sees_new_rules([*java, str(JAVA / "Logging.java"), "restless"], tmp_path)
+
+
+def sees_new_rules(program: list[str], folder: Path) -> None:
+    """One that logs without a pause, all of which is discarded, kept and discarded again."""
+    rules, file = folder / "rules.toml", folder / "events"
+    silent = f"[[rule]]\nchannel = 'restless'\n{NULL}\n"
+    rules.write_text(silent)
+    run = [TARE_LOG, "run", "--rules", str(rules), "--out", str(file), "--", *program]
+    with subprocess.Popen(run, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == b"ready\n"
+        time.sleep(1)
+        before = file.stat().st_size
+        assert before < 10_000
+        rules.write_text(WAIT)
+        wait_until(lambda: file.stat().st_size > before + 10_000, 20)
+        rules.write_text(silent)
+        sizes = [-2, -1]
+
+        def stays() -> bool:
+            time.sleep(0.3)
+            sizes.append(file.stat().st_size)
+            return sizes[-1] == sizes[-2] == sizes[-3]
+
+        wait_until(stays, 20)
+        process.communicate(b"\n", timeout=20)
+    assert process.returncode == 0

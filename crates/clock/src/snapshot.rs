@@ -61,14 +61,27 @@ impl Rate {
         let ticks = second.ticks.checked_sub(first.ticks).filter(|ticks| *ticks > 0)?;
         let nanoseconds = second.monotonic_ns.checked_sub(first.monotonic_ns)?;
         let nanoseconds = u64::try_from(nanoseconds).ok()?;
-        let length = (u128::from(nanoseconds) << Self::SHIFT) / u128::from(ticks);
-        u64::try_from(length).ok().filter(|length| *length > 0).map(Self)
+        Self::shifted_quotient(nanoseconds, ticks).filter(|length| *length > 0).map(Self)
     }
 
     /// Ticks in so many nanoseconds, rounded down.
     pub fn ticks(self, nanoseconds: u64) -> u64 {
-        let ticks = (u128::from(nanoseconds) << Self::SHIFT) / u128::from(self.0);
-        u64::try_from(ticks).unwrap_or(u64::MAX)
+        Self::shifted_quotient(nanoseconds, self.0).unwrap_or(u64::MAX)
+    }
+
+    /// `(dividend << SHIFT) / divisor`, unless that is too large. By hand: the compiler's division
+    /// of 128 bits needs what a library without Rust's runtime does not have on every machine.
+    fn shifted_quotient(dividend: u64, divisor: u64) -> Option<u64> {
+        let (mut quotient, mut rest) = (dividend / divisor, dividend % divisor);
+        if quotient >> (u64::BITS - Self::SHIFT) != 0 {
+            return None;
+        }
+        for _ in 0..Self::SHIFT {
+            let is_above = rest >> (u64::BITS - 1) != 0 || rest << 1 >= divisor;
+            rest = (rest << 1).wrapping_sub(if is_above { divisor } else { 0 });
+            quotient = quotient << 1 | u64::from(is_above);
+        }
+        Some(quotient)
     }
 
     /// Length of `ticks` in nanoseconds, with what is less than one: for sums of short ones.
@@ -115,6 +128,24 @@ mod tests {
         assert_eq!(rate.ticks(1_000_000_000), 2_000_000_000);
         assert_eq!(first.realtime_at(3_000, rate), 5_001_000);
         assert_eq!(first.realtime_at(0, rate), 5_000_000 - 500);
+    }
+
+    #[test]
+    fn quotients_are_those_of_128_bits() {
+        let numbers = [1, 2, 3, 7, 10, 1 << 31, 1 << 32, u64::MAX / 2, u64::MAX / 2 + 1, u64::MAX];
+        let random = core::iter::successors(Some(88_172_645_463_325_252), |state: &u64| {
+            let state = state ^ state << 13;
+            let state = state ^ state >> 7;
+            Some(state ^ state << 17)
+        });
+        let all: std::vec::Vec<_> = numbers.into_iter().chain(random.take(200)).collect();
+        for dividend in all.iter().copied().chain([0]) {
+            for divisor in all.iter().flat_map(|one| [*one, one >> 20]).filter(|one| *one > 0) {
+                let wide = (u128::from(dividend) << Rate::SHIFT) / u128::from(divisor);
+                let ours = Rate::shifted_quotient(dividend, divisor);
+                assert_eq!(ours, u64::try_from(wide).ok(), "{dividend} {divisor}");
+            }
+        }
     }
 
     #[test]

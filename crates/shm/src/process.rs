@@ -6,8 +6,16 @@ use core::ffi::CStr;
 
 /// Start time of process or thread `id` in clock ticks after boot, `None` when there is none.
 pub fn start_time(id: u32) -> Option<u64> {
-    let mut path = [0; 24];
-    let fd = syscall::open(stat_path(id, &mut path), libc::O_RDONLY).ok()?;
+    read_start_time(stat_path(id, &mut [0; 24]))
+}
+
+/// That of the calling thread.
+pub fn own_start_time() -> Option<u64> {
+    read_start_time(c"/proc/thread-self/stat")
+}
+
+fn read_start_time(path: &CStr) -> Option<u64> {
+    let fd = syscall::open(path, libc::O_RDONLY).ok()?;
     // The name in parentheses has at most 64 bytes; the start time stands within 400.
     let mut text = [0; 512];
     let length = syscall::read(fd, &mut text);

@@ -31,8 +31,31 @@ public class Logging {
             case "stack" -> stack(Integer.parseInt(rest[0]));
             case "vector" -> vector();
             case "cloudprofiler" -> cloudprofiler();
+            case "restless" -> restless();
+            case "leave" -> leave(rest[0]);
             case "diagnose" -> System.out.print(TareLog.diagnose());
             default -> throw new IllegalArgumentException(arguments[0]);
+        }
+    }
+
+    /** As tests/log/programs/restless.py. */
+    static void restless() throws Exception {
+        Channel channel = TareLog.open("restless");
+        System.out.println("ready");
+        while (System.in.available() == 0) {
+            for (int number = 0; number < 1000; number++) {
+                channel.log(number);
+            }
+        }
+    }
+
+    /** Logs an event, and ends with code 3. */
+    static void leave(String how) {
+        TareLog.open("leave").log(1);
+        switch (how) {
+            case "exit" -> System.exit(3);
+            case "halt" -> Runtime.getRuntime().halt(3);
+            default -> throw new IllegalArgumentException(how);
         }
     }
 

@@ -94,8 +94,15 @@ const struct tare_log_writer *tare_log_slow_bytes(const struct tare_log_writer *
                                                   tare_log_channel channel, const void *bytes,
                                                   size_t length);
 
-/* The writer that this thread used last, 0 at first. */
-static __thread struct tare_log_writer *tare_log_this __attribute__((tls_model("initial-exec"), unused));
+/* The writer that this thread used last, 0 at first. In C every file has one, since C has no word for
+ * one of all files of a program or library. */
+#if defined(__cplusplus) && __cplusplus >= 201703L
+__attribute__((visibility("hidden"))) inline
+#else
+static
+#endif
+__thread struct tare_log_writer *tare_log_this
+    __attribute__((tls_model("initial-exec"), unused));
 
 static inline uint64_t tare_log_ticks(void) {
 #if defined(__x86_64__)

@@ -14,12 +14,10 @@ use environment::{Array, Class, Environment, Object};
 use tare_clock::ticks;
 use tare_log_producer::{Author, Payload, close, log, log_as, open, status};
 use tare_log_segment::Writer;
+use tare_log_segment::layout::LONGEST_NAME;
 use tare_log_segment::record::LONGEST;
 
-/// Longer names of channels are cut off.
-const LONGEST_NAME: usize = 1024;
-
-/// `options` are those of C, byte by byte, or null.
+/// `name` has `LONGEST_NAME` bytes at most; `options` are those of C, byte by byte, or null.
 #[unsafe(no_mangle)]
 extern "C" fn Java_tare_log_Native_open(
     environment: Environment<'_>,

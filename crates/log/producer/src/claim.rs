@@ -9,20 +9,40 @@ use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 use tare_log_segment::layout::rules;
 use tare_log_segment::record::thread_record;
 use tare_log_segment::{Process, RingHead, Writer};
-use tare_shm::{Word, syscall};
+use tare_shm::{Word, process, syscall};
 
 /// In an owner: a signal handler has the ring, for one event.
 const BORROWED: u32 = 1 << 31;
 
+#[derive(Clone, Copy)]
+struct Thread {
+    tid: u32,
+    /// In clock ticks after boot; 0 where the kernel does not say.
+    started: u64,
+}
+
+impl Thread {
+    fn this() -> Self {
+        Self { tid: syscall::gettid(), started: process::own_start_time().unwrap_or(0) }
+    }
+
+    /// Whether the ring's thread, which has this one's number, was another.
+    fn is_namesake(self, region: &Region, place: usize) -> bool {
+        region.started[place].load(Relaxed) != self.started
+    }
+}
+
 /// The writer of the calling thread; a new one for a thread that has none.
 pub fn claim(region: &'static Region, process: &Process) -> Option<&'static Writer> {
-    let tid = syscall::gettid();
+    let thread = Thread::this();
     let used = process.rings_used.load(Acquire) as usize;
     let own = (0..used).find(|place| {
-        region.writers[*place].ring().is_some_and(|ring| ring.owner.load(Relaxed) == tid)
+        let ring = region.writers[*place].ring();
+        ring.is_some_and(|ring| ring.owner.load(Relaxed) == thread.tid)
+            && !thread.is_namesake(region, *place)
     });
     own.map(|place| &region.writers[place]).or_else(|| {
-        let writer = take(region, process, tid, tid)?;
+        let writer = take(region, process, thread, thread.tid)?;
         if let Some(ring) = writer.ring() {
             ring.begun.fetch_add(1, Release);
             await_rules(process, rules::OF_THREADS, || {
@@ -55,8 +75,8 @@ pub fn await_collector(most_ms: u32, is_done: impl Fn() -> bool) {
 
 /// A ring for a signal handler that has interrupted its thread in the middle of an event.
 pub fn borrow(region: &'static Region, process: &Process) -> Option<&'static Writer> {
-    let tid = syscall::gettid();
-    take(region, process, tid, tid | BORROWED)
+    let thread = Thread::this();
+    take(region, process, thread, thread.tid | BORROWED)
 }
 
 /// The end of what `borrow` began.
@@ -69,20 +89,24 @@ pub fn give_back(writer: &Writer) {
 fn take(
     region: &'static Region,
     process: &Process,
-    thread: u32,
+    thread: Thread,
     owner: u32,
 ) -> Option<&'static Writer> {
     let rings = process.rings.load(Relaxed) as usize;
     (0..rings.min(region.writers.len())).find_map(|place| {
         let ring = attach::ring(process, place)?;
         let before = ring.owner.load(Acquire);
-        if before != 0 && is_alive(tid(before)) {
+        let is_free = before == 0
+            || before == thread.tid && thread.is_namesake(region, place)
+            || !is_alive(tid(before));
+        if !is_free {
             return None;
         }
         ring.owner.compare_exchange(before, owner, AcqRel, Relaxed).ok()?;
+        region.started[place].store(thread.started, Relaxed);
         process.rings_used.fetch_max(place as u32 + 1, AcqRel);
         let writer = &region.writers[place];
-        begin(writer, ring, process, place, thread).or_else(|| {
+        begin(writer, ring, process, place, thread.tid).or_else(|| {
             ring.owner.store(0, Relaxed);
             None
         })?;

@@ -6,7 +6,7 @@ use crate::lent::Slot;
 use crate::median::Window;
 use core::ptr;
 use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
-use core::sync::atomic::{AtomicPtr, AtomicU32};
+use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64};
 use tare_log_segment::Writer;
 use tare_log_segment::layout::{CHANNELS, MOST_RINGS};
 use tare_shm::syscall::{self, Errno};
@@ -28,6 +28,8 @@ pub struct Region {
     pub sockets: [Slot; CHANNELS],
     /// By ring.
     pub writers: [Writer; MOST_RINGS],
+    /// By ring: when its thread was started, since the kernel gives numbers of threads again.
+    pub started: [AtomicU64; MOST_RINGS],
     /// By channel.
     pub medians: [AtomicPtr<Window>; CHANNELS],
 }

@@ -41,6 +41,7 @@ impl Channel {
     #[new]
     #[pyo3(signature = (name, /, *, handler=None, policy=None, codec=None, a=0, b=0))]
     fn new(
+        python: Python<'_>,
         name: &str,
         handler: Option<&str>,
         policy: Option<&str>,
@@ -49,19 +50,19 @@ impl Channel {
         b: u32,
     ) -> PyResult<Self> {
         if (handler, policy, codec, a, b) == (None, None, None, 0, 0) {
-            return Ok(Self(tare_log::Channel::open(name)));
+            return Ok(Self(python.detach(|| tare_log::Channel::open(name))));
         }
         let handler = named(Handler::ALL, handler, "handler")?;
         let policy = named(Policy::ALL, policy, "policy")?;
         let codec = codec.map(|codec| named(Codec::ALL, Some(codec), "codec")).transpose()?;
         let options = Options { handler, policy, codec, a, b };
-        Ok(Self(tare_log::Channel::open_with(name, options)))
+        Ok(Self(python.detach(|| tare_log::Channel::open_with(name, options))))
     }
 
     /// Logs a number of 64 bits now.
     #[pyo3(signature = (number, /))]
     fn log(&self, python: Python<'_>, number: i64) {
-        log(python, || self.0.log(number));
+        log(python, self.0, |channel| channel.log(number));
     }
 
     /// Logs bytes now, of which the first 4096 are kept.
@@ -69,17 +70,17 @@ impl Channel {
     fn bytes(&self, python: Python<'_>, data: &Bound<'_, PyAny>) -> PyResult<()> {
         if let Ok(bytes) = data.cast::<PyBytes>() {
             let bytes = bytes.as_bytes();
-            log(python, || self.0.bytes(bytes));
+            log(python, self.0, |channel| channel.bytes(bytes));
         } else {
             let bytes = PyBuffer::<u8>::get(data)?.to_vec(python)?;
-            log(python, || self.0.bytes(&bytes));
+            log(python, self.0, |channel| channel.bytes(&bytes));
         }
         Ok(())
     }
 
     /// Discards the channel's events until it is opened again.
-    fn close(&self) {
-        self.0.close();
+    fn close(&self, python: Python<'_>) {
+        python.detach(|| self.0.close());
     }
 }
 
@@ -94,14 +95,18 @@ struct Span {
 impl Span {
     #[new]
     #[pyo3(signature = (name, /, *, policy=None))]
-    fn new(name: &str, policy: Option<&str>) -> PyResult<Self> {
-        let span = match policy {
-            None => tare_log::Span::open(name),
+    fn new(python: Python<'_>, name: &str, policy: Option<&str>) -> PyResult<Self> {
+        let options = match policy {
+            None => None,
             Some(_) => {
                 let policy = named(Policy::ALL, policy, "policy")?;
-                tare_log::Span::open_with(name, Options { policy, ..Options::default() })
+                Some(Options { policy, ..Options::default() })
             }
         };
+        let span = python.detach(|| match options {
+            None => tare_log::Span::open(name),
+            Some(options) => tare_log::Span::open_with(name, options),
+        });
         Ok(Self { span, number: 0 })
     }
 
@@ -112,12 +117,12 @@ impl Span {
     }
 
     fn __enter__(&self, python: Python<'_>) {
-        log(python, || self.span.begin(self.number));
+        log(python, self.span.channels()[0], |begin| begin.log(self.number));
     }
 
     #[pyo3(signature = (*_raised))]
     fn __exit__(&self, python: Python<'_>, _raised: &Bound<'_, PyTuple>) {
-        log(python, || self.span.end(self.number));
+        log(python, self.span.channels()[1], |end| end.log(self.number));
     }
 
     #[pyo3(signature = (function, /))]
@@ -129,10 +134,14 @@ impl Span {
     }
 }
 
-/// Logs, and lets other threads of Python run while this one may have to wait for room.
+/// Logs, and lets other threads of Python run while this one may have to wait.
 #[inline]
-fn log(python: Python<'_>, event: impl Send + FnOnce()) {
-    if tare_log::may_wait() { python.detach(event) } else { event() }
+fn log(
+    python: Python<'_>,
+    channel: tare_log::Channel,
+    event: impl Send + FnOnce(tare_log::Channel),
+) {
+    if channel.may_wait() { python.detach(|| event(channel)) } else { event(channel) }
 }
 
 fn named<T: Copy + Default>(all: &[(&str, T)], name: Option<&str>, what: &str) -> PyResult<T> {

@@ -59,15 +59,15 @@ impl Channel {
         });
     }
 
+    /// Whether the next event of this thread may have to wait, for room or for what a handler
+    /// does: a language whose threads take turns lets go of its turn before.
+    #[doc(hidden)]
+    pub fn may_wait(self) -> bool {
+        WRITER.get().is_none_or(|writer| writer.may_wait(self.0))
+    }
+
     /// Discards the channel's events, those of its copies too, until it is opened again.
     pub fn close(self) {
         tare_log_producer::close(self.0);
     }
-}
-
-/// Whether the next event of this thread may have to wait for room: a language whose threads
-/// take turns lets go of its turn before.
-#[doc(hidden)]
-pub fn may_wait() -> bool {
-    WRITER.get().is_some_and(Writer::is_nearly_full)
 }

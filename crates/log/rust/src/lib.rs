@@ -26,8 +26,6 @@ mod process;
 mod span;
 
 pub use channel::Channel;
-#[doc(hidden)]
-pub use channel::may_wait;
 pub use span::{Scope, Span};
 pub use tare_log_segment::{Codec, Configuration as Options, Handler, Policy};
 

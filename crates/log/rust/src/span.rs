@@ -20,6 +20,12 @@ impl Span {
         Self::of(name, |name| Channel::open_with(name, options))
     }
 
+    /// Of its beginning and of its end.
+    #[doc(hidden)]
+    pub fn channels(self) -> [Channel; 2] {
+        [self.begin, self.end]
+    }
+
     fn of(name: &str, open: impl Fn(&str) -> Channel) -> Self {
         Self { begin: open(&format!("{name}>")), end: open(&format!("{name}<")) }
     }

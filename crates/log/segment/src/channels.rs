@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-use crate::layout::{CHANNELS, Channel, MOST_RINGS, NAMES, Process, Table, mode};
+use crate::layout::{CHANNELS, Channel, LONGEST_NAME, MOST_RINGS, NAMES, Process, Table, mode};
 use crate::record::ChannelId;
 use crate::{Configuration, Handler, Wish};
 use core::ops::Range;
@@ -21,13 +21,21 @@ impl Process {
         self.names[start..end].iter().map(|byte| byte.load(Relaxed))
     }
 
-    /// The channel of this name, a new one if there is none; `None` where there is no place.
+    /// The channel of this name, a new one if there is none; `None` where there is no place. Of
+    /// a name that is too long the last byte stays, in which both channels of a span differ.
     /// For one thread of the owner at a time.
     pub fn open(&self, name: &[u8], tid: u32, asked: Option<Configuration>) -> Option<ChannelId> {
-        let known = self.opened().find(|(_, known)| self.name(known).eq(name.iter().copied()));
+        let (start, end) = match name.split_last() {
+            Some((last, before)) if name.len() > LONGEST_NAME => {
+                (&before[..LONGEST_NAME - 1], core::slice::from_ref(last))
+            }
+            _ => (name, &[][..]),
+        };
+        let name = start.iter().chain(end).copied();
+        let known = self.opened().find(|(_, known)| self.name(known).eq(name.clone()));
         let (id, channel) = match known {
             Some(known) => known,
-            None => self.add(name, tid)?,
+            None => self.add(name, start.len() + end.len(), tid)?,
         };
         if let Some(asked) = asked {
             asked.store(&channel.asked);
@@ -39,15 +47,20 @@ impl Process {
         Some(id)
     }
 
-    fn add(&self, name: &[u8], tid: u32) -> Option<(ChannelId, &Channel)> {
+    fn add(
+        &self,
+        name: impl Iterator<Item = u8>,
+        length: usize,
+        tid: u32,
+    ) -> Option<(ChannelId, &Channel)> {
         let id = self.channels_used.load(Relaxed);
         let channel = self.channels.get(id as usize)?;
-        let place = self.reserve(name.len())?;
+        let place = self.reserve(length)?;
         for (byte, letter) in self.names[place.clone()].iter().zip(name) {
-            byte.store(*letter, Relaxed);
+            byte.store(letter, Relaxed);
         }
         channel.name_at.store(place.start as u32, Relaxed);
-        channel.name_length.store(name.len() as u32, Relaxed);
+        channel.name_length.store(length as u32, Relaxed);
         channel.tid.store(tid, Relaxed);
         channel.opened.store(1, Release);
         self.channels_used.store(id + 1, Release);
@@ -177,7 +190,7 @@ impl Process {
     /// For the child of a fork: the channels of its parent, under the same numbers.
     pub fn inherit(&self, parents: &Self) {
         for (id, channel) in parents.opened() {
-            let mut name = [0; 1024];
+            let mut name = [0; LONGEST_NAME];
             let bytes = parents.name(channel);
             let length = bytes.zip(&mut name).map(|(byte, place)| *place = byte).count();
             self.channels_used.store(u32::from(id), Relaxed);

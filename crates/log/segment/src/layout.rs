@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+use crate::Writer;
 use crate::record::ChannelId;
 use core::mem::offset_of;
 use core::sync::atomic::{AtomicU8, AtomicU32, AtomicU64};
@@ -7,13 +8,14 @@ use tare_shm::{Bell, Indices, header};
 pub const KIND: u32 = header::kind::LOG;
 
 /// To be raised with any change of what follows, in `include/tare_log.h` too.
-pub const VERSION: u32 = 3;
+pub const VERSION: u32 = 4;
 
 /// Channels of one process. Nearly all of their memory is never touched.
 pub const CHANNELS: usize = 1 << 14;
 
-/// Bytes for all names of channels together.
+/// Bytes for all names of channels together, and for one.
 pub const NAMES: usize = 1 << 22;
+pub const LONGEST_NAME: usize = 1024;
 
 /// What rules from outside can ask for at the same time; the first is for nothing.
 pub const RULINGS: usize = 256;
@@ -46,8 +48,6 @@ pub struct Process {
     /// Changes of channels.
     pub changes: AtomicU32,
     pub names_used: AtomicU32,
-    /// 1 where events are kept, 0 where all are discarded because nobody asked for them.
-    pub is_on: AtomicU32,
     /// Events that found no free ring.
     pub unserved: AtomicU64,
     /// Words of `states` in use.
@@ -55,7 +55,11 @@ pub struct Process {
     _threads: [AtomicU64; 11],
     /// Rung by threads when a ring is filled so far that it should be emptied.
     pub bell: Bell,
-    /// Written by the collector: see `rules`.
+    _bell: [AtomicU32; 31],
+    /// Written by the collector: 1 where events are kept, 0 where all are discarded because
+    /// nobody asked for them; a process that asks writes it before anyone else sees the segment.
+    pub is_on: AtomicU32,
+    /// See `rules`.
     pub rules: AtomicU32,
     /// The changes of channels that rules were applied after.
     pub ruled_changes: AtomicU32,
@@ -71,7 +75,7 @@ pub struct Process {
     /// The collector's socket that the program was told of, ended with 0; empty for none.
     /// Written before anyone else sees the segment.
     pub socket: [AtomicU8; 128],
-    _reserved: [AtomicU64; 448],
+    _reserved: [AtomicU64; 432],
     /// By channel: what the fast path does with an event, in threads of which no rule speaks.
     pub modes: [AtomicU8; 1 << ChannelId::BITS],
     pub channels: [Channel; CHANNELS],
@@ -141,12 +145,13 @@ pub struct Channel {
     pub asked: [AtomicU64; 2],
     /// 1 while the program has closed it.
     pub closed: AtomicU32,
+    _threads: [AtomicU64; 11],
     /// Written by the collector: its socket that asks for this channel, as `fstat` has it, inode
     /// 0 for none; and the answers that came in time.
     pub socket_inode: AtomicU64,
     pub socket_device: AtomicU64,
     pub answered: AtomicU64,
-    _padding: [AtomicU64; 8],
+    _collector: [AtomicU64; 13],
     /// Events lost to a full ring, and by handlers.
     pub lost: AtomicU64,
     /// Events that downsampling has counted.
@@ -175,27 +180,27 @@ pub struct RingHead {
     pub indices: Indices,
     /// The thread that writes, 0 for none.
     pub owner: AtomicU32,
-    /// The thread whose events are the oldest in the ring, where a thread that overwrites has
-    /// lost the record that says so; and its name.
-    pub oldest_tid: AtomicU32,
-    pub oldest_name: [AtomicU64; 2],
+    /// Threads that have begun to write to the ring.
+    pub begun: AtomicU32,
     /// Times of the first and the last event lost since the newest record of a loss.
     pub lost_first: AtomicU64,
     pub lost_last: AtomicU64,
     /// The name of the thread that writes.
     pub owner_name: [AtomicU64; 2],
-    /// Threads that have begun to write to the ring.
-    pub begun: AtomicU32,
-    _threads: [AtomicU32; 17],
-    /// Written by the collector: events lost that it has told of, with those that it had read
+    _threads: [AtomicU64; 11],
+    /// The thread whose events are the oldest in the ring, and its name. Written by the collector
+    /// like all that follows; by a thread in its place that overwrites the record that says so.
+    pub oldest_tid: AtomicU32,
+    /// The number of the thread, as `begun` counts, that rules were applied to.
+    pub ruled_thread: AtomicU32,
+    pub oldest_name: [AtomicU64; 2],
+    /// Events lost that it has told of, with those that it had read
     /// already when a thread overwrote them.
     pub told: AtomicU64,
     /// Before a block is written: the place behind its last word, and what `told` is to be
     /// then. Who takes over makes a block that ends there, too, so that readers know it again.
     pub writing_to: AtomicU64,
     pub writing_told: AtomicU64,
-    /// The number of the thread, as `begun` counts, that rules were applied to.
-    pub ruled_thread: AtomicU32,
 }
 
 /// Where ring `place` begins in a segment whose rings have so many words.
@@ -208,23 +213,26 @@ pub const fn ring_size(ring_words: usize) -> usize {
     size_of::<RingHead>() + 8 * ring_words
 }
 
+/// Fields that have another writer than those before them: 128 bytes never have two, since
+/// processors fetch lines of 64 bytes in pairs.
+macro_rules! apart {
+    ($($type:ty: $($first:ident)*;)*) => {
+        $($(assert!(offset_of!($type, $first).is_multiple_of(128));)*)*
+    };
+}
+
 const _: () = {
-    assert!(offset_of!(Process, ring_words) == 64);
-    assert!(offset_of!(Process, state) == 128);
-    assert!(offset_of!(Process, bell) == 256);
-    assert!(offset_of!(Process, rules) == 260);
-    assert!(offset_of!(Process, inode) == 280);
-    assert!(offset_of!(Process, socket) == 384);
-    assert!(offset_of!(Process, modes) == 4096);
-    assert!(offset_of!(Process, channels) == 4096 + (1 << 16));
+    apart! {
+        Process: state bell is_on socket modes channels names rulings tables states;
+        Channel: socket_inode lost;
+        RingHead: owner oldest_tid;
+    }
+    assert!(size_of::<Channel>().is_multiple_of(128));
+    assert!(size_of::<Writer>().is_multiple_of(128));
     assert!(size_of::<Process>().is_multiple_of(4096));
-    assert!(size_of::<Channel>() == 256);
-    assert!(offset_of!(Channel, lost) == 128);
+    assert!(offset_of!(Process, modes).is_multiple_of(4096));
     assert!(offset_of!(Process, rulings).is_multiple_of(4096));
     assert!(offset_of!(Process, tables).is_multiple_of(4096));
-    assert!(offset_of!(RingHead, owner) == 256);
-    assert!(offset_of!(RingHead, told) == 384);
-    assert!(offset_of!(RingHead, writing_to) == 392);
     assert!(size_of::<RingHead>() == 4096);
 };
 
@@ -261,10 +269,10 @@ mod tests {
                 asked_starts,
             "tare_log_table" Table: modes ruled,
             "tare_log_process" Process: ring_words rings clock first state rings_used
-                channels_used changes names_used is_on unserved states_used bell rules ruled_changes
+                channels_used changes names_used unserved states_used bell is_on rules ruled_changes
                 told_changes number inode device socket modes channels names rulings ruled threaded tables states,
-            "tare_log_ring" RingHead: indices owner oldest_tid oldest_name lost_first lost_last
-                owner_name begun told writing_to writing_told ruled_thread
+            "tare_log_ring" RingHead: indices owner begun lost_first lost_last owner_name oldest_tid
+                ruled_thread oldest_name told writing_to writing_told
         };
         let theirs = lines("TARE_SHM_AT(");
         let theirs = theirs.iter().filter(|words| words[0] != "tare_shm_ring").map(|words| {

@@ -10,7 +10,7 @@ use tare_shm::Word;
 /// What one thread writes its events with. It stands in memory that the kernel wipes in the
 /// child of a fork: all zero is a writer without a ring, which leaves every event to the
 /// library. `include/tare_log.h` has the same fields.
-#[repr(C, align(64))]
+#[repr(C, align(128))]
 #[derive(Debug)]
 pub struct Writer {
     /// How far `head` may go before the library looks at the ring again. 0 while an event is
@@ -59,6 +59,9 @@ impl Writer {
         if !words.len().is_power_of_two() {
             return None;
         }
+        // A signal handler that comes in between finds it busy.
+        self.limit.set(0);
+        compiler_fence(AcqRel);
         // SAFETY: the caller's word.
         let published = unsafe { (*ring).indices.head() };
         self.head.set(published.load(Relaxed));
@@ -68,6 +71,7 @@ impl Writer {
         self.modes.set(modes);
         self.ring.set(ring);
         self.has_lost.set(0);
+        compiler_fence(AcqRel);
         self.limit.set(UNKNOWN);
         Some(())
     }
@@ -191,9 +195,13 @@ impl Writer {
         self.ring().map_or(0, |ring| self.head.get().wrapping_sub(ring.indices.tail()))
     }
 
-    /// Whether the longest record might find no room.
-    pub fn is_nearly_full(&self) -> bool {
-        !self.has_room(MARK_WORDS + record::wide_words(record::LONGEST))
+    /// Whether an event of the channel may take more than a few stores: the longest record might
+    /// find no room, or the library does something else with it.
+    pub fn may_wait(&self, channel: ChannelId) -> bool {
+        let longest = MARK_WORDS + record::wide_words(record::LONGEST);
+        // SAFETY: with a ring there is what `begin` was given with it.
+        let mode = || unsafe { (*self.modes.get().add(channel as usize)).load(Relaxed) };
+        self.ring().is_none() || mode() == mode::OUT_OF_LINE || !self.has_room(longest)
     }
 
     /// Whether the collector should be woken: from the first eighth of the ring on.

@@ -23,27 +23,31 @@ final class Clock {
 
     static {
         String found;
-        MethodHandle counter;
+        MethodHandle counter = null;
         long offset = 0;
-        try {
-            counter = intrinsic();
-            long[] bounds = bounds(counter);
-            offset = bounds[0] + (bounds[1] - bounds[0]) / 2;
-            long error = (bounds[1] - bounds[0] + 1) / 2;
-            found = "ticks, by the intrinsic of the flight recorder, to within " + error;
-        } catch (Throwable e) {
-            counter = null;
-            found = e.getMessage();
-        }
-        if (counter == null && (Critical.IS_THERE || Trivial.IS_THERE)) {
+        if (System.getProperty("tare.log.clock", "").equals("native")) {
+            found = "-Dtare.log.clock=native";
+        } else {
             try {
-                counter =
-                        Critical.IS_THERE
-                                ? Critical.call(1, long.class)
-                                : Trivial.call(1, nativeMethod());
-                found = "ticks, by a critical call: " + found;
+                MethodHandle intrinsic = intrinsic();
+                long[] bounds = bounds(intrinsic);
+                offset = bounds[0] + (bounds[1] - bounds[0]) / 2;
+                long error = (bounds[1] - bounds[0] + 1) / 2;
+                counter = intrinsic;
+                found = "ticks, by the intrinsic of the flight recorder, to within " + error;
             } catch (Throwable e) {
-                found += "; " + e;
+                found = e.getMessage();
+            }
+            if (counter == null && (Critical.IS_THERE || Trivial.IS_THERE)) {
+                try {
+                    counter =
+                            Critical.IS_THERE
+                                    ? Critical.call(1, long.class)
+                                    : Trivial.call(1, nativeMethod());
+                    found = "ticks, by a critical call: " + found;
+                } catch (Throwable e) {
+                    found += "; " + e;
+                }
             }
         }
         if (counter == null) {

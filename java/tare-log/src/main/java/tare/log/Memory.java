@@ -50,6 +50,7 @@ final class Memory {
         return address & Long.MAX_VALUE >>> 1;
     }
 
+    /** What another process may have just changed: not what an earlier reading of it was. */
     static byte getByte(long address) throws Throwable {
         return (byte) GET_BYTE.invokeExact(address);
     }
@@ -77,9 +78,13 @@ final class Memory {
                         type,
                         "putOrderedLong",
                         MethodType.methodType(void.class, Object.class, long.class, long.class));
+        MethodHandle current =
+                lookup.findVirtual(
+                        type,
+                        "getByteVolatile",
+                        MethodType.methodType(byte.class, Object.class, long.class));
         return new MethodHandle[] {
-            lookup.findVirtual(type, "getByte", MethodType.methodType(byte.class, long.class))
-                    .bindTo(unsafe),
+            MethodHandles.insertArguments(current.bindTo(unsafe), 0, (Object) null),
             lookup.findVirtual(type, "getLong", MethodType.methodType(long.class, long.class))
                     .bindTo(unsafe),
             lookup.findVirtual(
@@ -104,7 +109,7 @@ final class Memory {
         // Every address is a multiple of eight, and this does not look.
         VarHandle plain = layout("JAVA_LONG_UNALIGNED");
         return new MethodHandle[] {
-            access(bytes, VarHandle.AccessMode.GET, all),
+            access(bytes, VarHandle.AccessMode.GET_OPAQUE, all),
             access(plain, VarHandle.AccessMode.GET, all),
             access(plain, VarHandle.AccessMode.SET, all),
             access(longs, VarHandle.AccessMode.SET_RELEASE, all),

@@ -1,15 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 package tare.log;
 
-import java.nio.charset.StandardCharsets;
-
 /** Channels by their numbers, as the agent weaves them into methods; not for programs. */
 public final class Probe {
     /** Whether events can be logged at all. */
     public static final boolean IS_THERE;
 
-    /** Calls by method, where they are counted; a few of several threads at once may be missed. */
-    public static final int[] CALLS = new int[1 << 13];
+    /** Calls by the number of a channel, where they are counted; a few of several threads at once may be missed. */
+    public static final int[] CALLS = new int[1 << 16];
 
     private static final long MODES;
 
@@ -33,8 +31,7 @@ public final class Probe {
 
     /** As above; {@code options} may be null. */
     public static int open(String name, Options options) {
-        byte[] letters = name.getBytes(StandardCharsets.UTF_8);
-        return TareLog.isUsable() ? Native.open(letters, options == null ? null : options.bytes()) : 0;
+        return TareLog.isUsable() ? Native.open(name, options) : 0;
     }
 
     public static void close(int channel) {
@@ -45,7 +42,7 @@ public final class Probe {
 
     /** Logs an event with nothing to say. */
     public static void log(int channel) {
-        Channel.log(MODES + (channel >>> 2), channel, 0);
+        log(channel, 0);
     }
 
     /** Logs an event, where events can be logged. */
@@ -55,8 +52,8 @@ public final class Probe {
         }
     }
 
-    /** One more call of the method at this place. */
-    public static void count(int place) {
-        CALLS[place]++;
+    /** One more call of the method that has this channel. */
+    public static void count(int channel) {
+        CALLS[channel >>> 2]++;
     }
 }

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 package tare.log;
 
-import java.nio.charset.StandardCharsets;
 import java.util.Objects;
 
 /**
@@ -22,12 +21,12 @@ public final class TareLog {
 
     /** The channel of this name; made if there is none. */
     public static Channel open(String name) {
-        return open(name, (byte[]) null);
+        return channel(name, null);
     }
 
     /** The channel of this name, whose events are from now on treated so. */
     public static Channel open(String name, Options options) {
-        return open(name, options.bytes());
+        return channel(name, Objects.requireNonNull(options, "options"));
     }
 
     /** A span of this name, on the channels NAME&gt; and NAME&lt;. */
@@ -40,18 +39,19 @@ public final class TareLog {
         return new Span(open(name + ">", options), open(name + "<", options));
     }
 
-    private static Channel open(String name, byte[] options) {
+    private static Channel channel(String name, Options options) {
         Objects.requireNonNull(name, "name");
         if (!isUsable()) {
             return new Channel(name, 0, 0);
         }
-        int tag = Native.open(name.getBytes(StandardCharsets.UTF_8), options);
+        int tag = Native.open(name, options);
         long modes = tag >>> 2 == 0 ? 0 : Native.status(Native.MODES);
         return new Channel(name, tag, modes);
     }
 
+    /** Chooses all that a first event needs, which must not be in the middle of one. */
     static boolean isUsable() {
-        return Native.IS_THERE && Memory.IS_THERE;
+        return Native.IS_THERE && Memory.IS_THERE && Clock.FOUND != null;
     }
 
     /** What was found on this machine and chosen, a line each. */

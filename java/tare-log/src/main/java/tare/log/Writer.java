@@ -2,6 +2,8 @@
 package tare.log;
 
 import java.lang.ref.WeakReference;
+import java.util.Map;
+import java.util.concurrent.ConcurrentHashMap;
 
 /**
  * Writes the events of one platform thread into its ring: the fast path of tare_log.h, with the
@@ -19,7 +21,11 @@ final class Writer {
     /** The place of the payload in a record's tag. */
     static final int PAYLOAD_SHIFT = 18;
 
-    private static final ThreadLocal<Writer> MINE = new ThreadLocal<>();
+    /** Weak: a thread must not keep this class, and its loader with it. */
+    private static final ThreadLocal<WeakReference<Writer>> MINE = new ThreadLocal<>();
+
+    /** Keeps those that threads have, by their addresses; those of ended threads are reused. */
+    private static final Map<Long, Writer> ALL = new ConcurrentHashMap<>();
 
     /**
      * What is looked at before the ThreadLocal, which takes 5 ns: the writer of whoever last came
@@ -58,7 +64,8 @@ final class Writer {
 
     /** That of the calling platform thread; null before its first event. */
     static Writer mine() {
-        return MINE.get();
+        WeakReference<Writer> mine = MINE.get();
+        return mine == null ? null : mine.get();
     }
 
     /** Leaves the event to the library. */
@@ -71,19 +78,20 @@ final class Writer {
     }
 
     private static long before() {
-        Writer mine = MINE.get();
+        Writer mine = mine();
         return mine == null ? 0 : mine.address;
     }
 
     private static void keep(long address) throws Throwable {
-        Writer mine = MINE.get();
+        Writer mine = mine();
         if (address == 0) {
             MINE.remove();
             return;
         }
         if (mine == null || mine.address != address) {
             mine = new Writer(address);
-            MINE.set(mine);
+            ALL.put(address, mine);
+            MINE.set(new WeakReference<>(mine));
         }
         KNOWN[place(Thread.currentThread())] = mine;
         latest = mine;

@@ -32,7 +32,13 @@ final class Ancestors {
         while (!open.isEmpty()) {
             String name = open.pop();
             if (found.add(name.replace('/', '.'))) {
-                open.addAll(known.computeIfAbsent(name, any -> read(name, loader)));
+                List<String> above = known.get(name);
+                if (above == null) {
+                    // Without a lock: a loader may have locks of its own, and load classes.
+                    above = read(name, loader);
+                    known.put(name, above);
+                }
+                open.addAll(above);
             }
         }
         return found;

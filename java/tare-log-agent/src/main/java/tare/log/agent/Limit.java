@@ -35,9 +35,10 @@ final class Limit extends Thread {
                 return;
             }
             long now = System.nanoTime();
+            int[] after = Probe.CALLS.clone();
             for (Methods.Method method : methods.all()) {
-                int calls = Probe.CALLS[method.place] - before[method.place];
-                before[method.place] += calls;
+                int place = method.begin >>> 2;
+                int calls = after[place] - before[place];
                 double inSecond = Integer.toUnsignedLong(calls) * 1e9 / (now - then);
                 if (inSecond > limit && !method.isOff) {
                     method.isOff = true;
@@ -47,6 +48,7 @@ final class Limit extends Thread {
                 }
             }
             then = now;
+            before = after;
         }
     }
 

@@ -23,16 +23,12 @@ final class Methods {
 
         final int end;
 
-        /** Its place in {@link Probe#CALLS}. */
-        final int place;
-
         final WeakReference<ClassLoader> loader;
         final String type;
         volatile boolean isOff;
 
-        Method(String name, int place, ClassLoader loader, String type, Options options) {
+        Method(String name, ClassLoader loader, String type, Options options) {
             this.name = name;
-            this.place = place;
             this.loader = new WeakReference<>(loader);
             this.type = type;
             begin = Probe.open(name + ">", options);
@@ -73,8 +69,7 @@ final class Methods {
     }
 
     private synchronized Method add(String label, ClassLoader loader, String type) {
-        int place = Math.min(all.size(), Probe.CALLS.length - 1);
-        Method method = new Method(label, place, loader, type, options);
+        Method method = new Method(label, loader, type, options);
         if (!method.hasChannels() && hasAll) {
             hasAll = false;
             Start.say("no channels are left for " + label + " and the methods after it");
@@ -83,7 +78,9 @@ final class Methods {
         return method;
     }
 
+    /** Those whose classes may still be there. */
     synchronized List<Method> all() {
+        all.removeIf(method -> method.loader.refersTo(null));
         return List.copyOf(all);
     }
 }

@@ -3,9 +3,11 @@ package tare.log.agent;
 
 import java.lang.instrument.ClassFileTransformer;
 import java.security.ProtectionDomain;
+import java.util.Collections;
 import java.util.HashMap;
 import java.util.Map;
 import java.util.StringJoiner;
+import java.util.WeakHashMap;
 import java.util.function.Predicate;
 import org.objectweb.asm.ClassReader;
 import org.objectweb.asm.ClassVisitor;
@@ -13,6 +15,7 @@ import org.objectweb.asm.ClassWriter;
 import org.objectweb.asm.MethodVisitor;
 import org.objectweb.asm.Opcodes;
 import org.objectweb.asm.Type;
+import tare.log.Probe;
 
 /** Puts the logging into classes as they are loaded; those of Java itself stay as they are. */
 final class Weaver implements ClassFileTransformer {
@@ -22,6 +25,8 @@ final class Weaver implements ClassFileTransformer {
     private final Methods methods;
     private final boolean isCounted;
     private final Ancestors ancestors = new Ancestors();
+    private final Map<ClassLoader, Boolean> hasProbe =
+            Collections.synchronizedMap(new WeakHashMap<>());
 
     Weaver(Filter filter, Methods methods, boolean isCounted) {
         this.filter = filter;
@@ -47,11 +52,35 @@ final class Weaver implements ClassFileTransformer {
             ClassReader reader = new ClassReader(bytes);
             Predicate<String> wanted =
                     filter.methods(name, () -> ancestors.of(reader, loader));
-            return wanted == null ? null : weave(reader, loader, name, wanted);
+            boolean isWanted = wanted != null && hasProbe(loader);
+            return isWanted ? weave(reader, loader, name, wanted) : null;
         } catch (RuntimeException | LinkageError e) {
             Start.say(name + " is not logged: " + e);
             return null;
         }
+    }
+
+    /**
+     * Whether code of this loader finds the Probe that is woven in: some ask the bootstrap class
+     * loader for nothing but Java's own packages, and some look at home first.
+     */
+    private boolean hasProbe(ClassLoader loader) {
+        Boolean known = hasProbe.get(loader);
+        if (known != null) {
+            return known;
+        }
+        boolean has;
+        try {
+            has = Class.forName(Probe.class.getName(), false, loader) == Probe.class;
+        } catch (ClassNotFoundException | LinkageError e) {
+            has = false;
+        }
+        if (hasProbe.put(loader, has) == null && !has) {
+            Start.say("classes of a " + loader.getClass().getName() + " are not logged: it does not"
+                    + " find the agent's package tare.log (OSGi: org.osgi.framework.bootdelegation,"
+                    + " JBoss: jboss.modules.system.pkgs), or has one of its own");
+        }
+        return has;
     }
 
     /** Null where nothing is woven in. */

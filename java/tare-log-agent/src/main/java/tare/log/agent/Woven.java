@@ -44,7 +44,7 @@ final class Woven extends AdviceAdapter {
     @Override
     protected void onMethodEnter() {
         if (isCounted) {
-            push(method.place);
+            mv.visitLdcInsn(method.begin);
             mv.visitMethodInsn(Opcodes.INVOKESTATIC, PROBE, "count", "(I)V", false);
         }
         log(method.begin);
