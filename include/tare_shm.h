@@ -160,6 +160,21 @@ TARE_SHM_AT(tare_log_process, threaded, 10575872);
 TARE_SHM_AT(tare_log_process, tables, 10592256);
 TARE_SHM_AT(tare_log_process, states, 94478336);
 
+/* What is known of a ring where its tail is `tail`. */
+struct tare_log_oldest {
+    uint64_t tail, lost, lost_first, lost_last;
+    uint32_t tid;
+    uint8_t padding[4];
+    uint64_t name[2];
+};
+TARE_SHM_SIZE(tare_log_oldest, 56);
+TARE_SHM_AT(tare_log_oldest, tail, 0);
+TARE_SHM_AT(tare_log_oldest, lost, 8);
+TARE_SHM_AT(tare_log_oldest, lost_first, 16);
+TARE_SHM_AT(tare_log_oldest, lost_last, 24);
+TARE_SHM_AT(tare_log_oldest, tid, 32);
+TARE_SHM_AT(tare_log_oldest, name, 40);
+
 /* What stands before the words of each ring. */
 struct tare_log_ring {
     struct tare_shm_ring indices;
@@ -167,10 +182,12 @@ struct tare_log_ring {
     uint64_t lost_first, lost_last;
     uint64_t owner_name[2];
     uint8_t threads[88];
-    uint32_t oldest_tid, ruled_thread;
-    uint64_t oldest_name[2];
+    struct tare_log_oldest overwritten[2];
+    uint8_t overwriter[16];
+    struct tare_log_oldest freed[2];
     uint64_t told, writing_to, writing_told;
-    uint8_t reserved[3664];
+    uint32_t ruled_thread;
+    uint8_t reserved[3444];
 };
 TARE_SHM_SIZE(tare_log_ring, 4096);
 TARE_SHM_AT(tare_log_ring, indices, 0);
@@ -179,12 +196,12 @@ TARE_SHM_AT(tare_log_ring, begun, 260);
 TARE_SHM_AT(tare_log_ring, lost_first, 264);
 TARE_SHM_AT(tare_log_ring, lost_last, 272);
 TARE_SHM_AT(tare_log_ring, owner_name, 280);
-TARE_SHM_AT(tare_log_ring, oldest_tid, 384);
-TARE_SHM_AT(tare_log_ring, ruled_thread, 388);
-TARE_SHM_AT(tare_log_ring, oldest_name, 392);
-TARE_SHM_AT(tare_log_ring, told, 408);
-TARE_SHM_AT(tare_log_ring, writing_to, 416);
-TARE_SHM_AT(tare_log_ring, writing_told, 424);
+TARE_SHM_AT(tare_log_ring, overwritten, 384);
+TARE_SHM_AT(tare_log_ring, freed, 512);
+TARE_SHM_AT(tare_log_ring, told, 624);
+TARE_SHM_AT(tare_log_ring, writing_to, 632);
+TARE_SHM_AT(tare_log_ring, writing_told, 640);
+TARE_SHM_AT(tare_log_ring, ruled_thread, 648);
 
 /* Records: a word of ticks, a word of kind, channel and payload, and of some kinds more. */
 enum tare_log_record {

@@ -113,7 +113,7 @@ def compile_program(name: str, folder: Path) -> Path:
     if not program.exists():
         include = Path(native("include", "tare_log.h")).parent
         flags = ["-O2", "-Wall", "-Wextra", "-Werror", "-pthread", f"-I{include}"]
-        words = [*flags, PROGRAMS / f"{name}.c"]
+        words: list[str | Path] = [*flags, PROGRAMS / f"{name}.c"]
         if aarch64.FOLDER:
             aarch64.alone(program, *words, f"{aarch64.FOLDER}/libtare_log.a")
         else:

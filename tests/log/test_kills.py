@@ -31,6 +31,13 @@ def test_all_that_was_logged_before_kill_9(
     assert kill_target(compiled("counting"), tmp_path, random.Random(seed)) > 0
 
 
+@pytest.mark.parametrize("seed", range(5 * TRIES))
+def test_what_a_killed_program_has_overwritten_is_counted(
+    seed: int, compiled: Callable[[str], Path], tmp_path: Path
+) -> None:
+    assert kill_overwriting(compiled("counting"), tmp_path, random.Random(seed)) > 0
+
+
 @pytest.mark.parametrize("seed", range(TRIES))
 def test_another_collector_takes_over(
     seed: int, compiled: Callable[[str], Path], tmp_path: Path
@@ -51,6 +58,25 @@ def kill_target(counting: Path, folder: Path, chance: random.Random) -> int:
     kept, lost = agree(file, page)
     assert lost == 0
     return kept
+
+
+def kill_overwriting(counting: Path, folder: Path, chance: random.Random) -> int:
+    """Kills the program while its collector is stopped; says how many events were lost. The file
+    has what was not overwritten, and counts all the rest."""
+    page, file = folder / "page", folder / "events.log"
+    program = [str(counting), str(page), str(THREADS), "overwrite"]
+    run = [TARE_LOG, "run", "--out", str(file), "--", *program]
+    variables = os.environ | {"TARE_LOG_RING": "64K"}
+    with subprocess.Popen(run, env=variables) as process:
+        wait_for(lambda: page.exists() and page.stat().st_size and all(committed(page)))
+        (child,) = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
+        process.send_signal(signal.SIGSTOP)
+        time.sleep(chance.uniform(0, 0.1))
+        os.kill(int(child), signal.SIGKILL)
+        wait_for(lambda: Path(f"/proc/{child}/stat").read_text().split()[2] == "Z")
+        process.send_signal(signal.SIGCONT)
+        assert process.wait(60) == 128 + signal.SIGKILL
+    return agree(file, page)[1]
 
 
 def kill_collector(counting: Path, folder: Path, chance: random.Random) -> tuple[int, int]:

@@ -55,6 +55,11 @@ impl Indices {
         lost.store(lost.load(Relaxed).wrapping_add(1), Relaxed);
     }
 
+    /// For the producer: so many records were lost since the beginning.
+    pub fn lose_until(&self, lost: u64) {
+        self.producer.lost.store(lost, Relaxed);
+    }
+
     /// Records lost since the beginning.
     pub fn lost(&self) -> u64 {
         self.producer.lost.load(Relaxed)

@@ -32,6 +32,7 @@ public class Logging {
             case "vector" -> vector();
             case "cloudprofiler" -> cloudprofiler();
             case "restless" -> restless();
+            case "carried" -> carried();
             case "leave" -> leave(rest[0]);
             case "diagnose" -> System.out.print(TareLog.diagnose());
             default -> throw new IllegalArgumentException(arguments[0]);
@@ -47,6 +48,47 @@ public class Logging {
                 channel.log(number);
             }
         }
+    }
+
+    /**
+     * On one thread of the kernel "first" fills the ring and more, then "second" loses an event
+     * and, behind a line on stdin, logs 100.
+     */
+    static void carried() throws Exception {
+        Channel channel = TareLog.open("carried");
+        var start = Class.forName("java.lang.Thread$Builder").getMethod("start", Runnable.class);
+        virtual("first", start, () -> {
+            for (int number = 0; number < 5000; number++) {
+                channel.log(number);
+            }
+        }).join();
+        var line = new java.util.concurrent.CountDownLatch(1);
+        var lost = new java.util.concurrent.CountDownLatch(1);
+        Thread second = virtual("second", start, () -> {
+            channel.log(9000);
+            lost.countDown();
+            try {
+                line.await();
+            } catch (InterruptedException e) {
+                throw new IllegalStateException(e);
+            }
+            for (int number = 0; number < 100; number++) {
+                channel.log(10_000 + number);
+            }
+        });
+        lost.await();
+        System.out.println("full");
+        System.in.read();
+        line.countDown();
+        second.join();
+    }
+
+    private static Thread virtual(String name, java.lang.reflect.Method start, Runnable what)
+            throws Exception {
+        Object builder = Thread.class.getMethod("ofVirtual").invoke(null);
+        Class<?> type = Class.forName("java.lang.Thread$Builder$OfVirtual");
+        builder = type.getMethod("name", String.class).invoke(builder, name);
+        return (Thread) start.invoke(builder, what);
     }
 
     /** Logs an event, and ends with code 3. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* counting FILE THREADS [wait|drop]: every thread logs 1, 2, 3 ... on a channel of its own and
+/* counting FILE THREADS [wait|drop|overwrite]: every thread logs 1, 2, 3 ... on a channel of its own and
  * writes the number that was logged last to its place in FILE, which is shared memory, until it
  * is killed. */
 #include <fcntl.h>
@@ -33,6 +33,8 @@ int main(int argc, char **argv) {
     int threads = atoi(argv[2]);
     if (argc > 3 && !strcmp(argv[3], "drop"))
         options.policy = TARE_LOG_DROP;
+    if (argc > 3 && !strcmp(argv[3], "overwrite"))
+        options.policy = TARE_LOG_OVERWRITE;
     if (file < 0 || ftruncate(file, 4096))
         return 1;
     committed = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);

@@ -9,6 +9,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use tare_log_file::{Codecs, Encoder, Packed};
 
+/// A thread's number and name.
+pub type Thread = (u32, [u8; 16]);
+
 /// Words of a ring on their way into the file.
 pub struct Batch {
     /// The target's number in the file, and the ring's place in it.
@@ -16,6 +19,8 @@ pub struct Batch {
     pub ring: usize,
     /// The place of the first word, counted since the ring was made.
     pub from: u64,
+    /// Whose they are until a record says otherwise, unless they follow the batch before.
+    pub thread: Option<Thread>,
     pub words: Vec<u64>,
     pub codecs: Arc<Codecs>,
 }
@@ -177,7 +182,8 @@ mod tests {
         let events = if number.is_multiple_of(3) { 30_000 } else { 1 };
         let tag = short_tag(1, number as i64).unwrap();
         let words = (0..events).flat_map(|ticks| [ticks, tag]).collect();
-        Batch { target: 1, ring: 0, from: number, words, codecs: Arc::default() }
+        let codecs = Arc::default();
+        Batch { target: 1, ring: 0, from: number, thread: None, words, codecs }
     }
 
     #[test]

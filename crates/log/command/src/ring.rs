@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+use crate::press::Thread;
 use std::os::fd::RawFd;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::sync::atomic::fence;
@@ -6,6 +7,7 @@ use std::time::{Duration, Instant};
 use tare_log_file::{Header, Kind, Packed, Summary};
 use tare_log_segment::layout::{RingHead, ring_at, ring_size};
 use tare_log_segment::record::{Records, loss_record, whole};
+use tare_log_segment::{Known, Oldest};
 use tare_shm::{Access, Fill, Segment, Word};
 
 /// Words that become one block: 64 Ki events.
@@ -25,9 +27,10 @@ pub struct Ring {
     until: Option<u64>,
     /// When something was first seen in it.
     since: Option<Instant>,
-    /// The thread whose events are the oldest.
-    tid: u32,
-    thread: [u8; 16],
+    /// The place behind what was copied last.
+    next: u64,
+    /// Whose events follow those that are in the file.
+    thread: Thread,
 }
 
 impl Ring {
@@ -35,8 +38,8 @@ impl Ring {
     pub fn map(fd: RawFd, place: usize, words: usize) -> Option<Self> {
         let (offset, size) = (ring_at(place, words), ring_size(words));
         let part = Segment::part(fd, offset, size, Access::ReadWrite, Fill::Later).ok()?;
-        let mut ring =
-            Self { part, words, read: 0, until: None, since: None, tid: 0, thread: [0; 16] };
+        let thread = Thread::default();
+        let mut ring = Self { part, words, read: 0, until: None, since: None, next: 0, thread };
         ring.take_over();
         Some(ring)
     }
@@ -44,17 +47,19 @@ impl Ring {
     /// Goes on where another collector has ended.
     fn take_over(&mut self) {
         let (head, words) = self.parts();
-        let tid = head.oldest_tid.load(Relaxed);
-        let name = head.oldest_name.each_ref().map(|half| half.load(Relaxed).to_le_bytes());
-        let tail = head.indices.tail();
+        let (tail, thread) = settled(head, head.indices.tail());
         let ahead = head.writing_to.load(Acquire).wrapping_sub(tail);
         let until = (1..=words.len() as u64).contains(&ahead).then(|| tail.wrapping_add(ahead));
         if ahead == 0 {
             // It was freed, and the other died before it could say what that told of.
             head.told.fetch_max(head.writing_told.load(Relaxed), Relaxed);
         }
-        self.thread.copy_from_slice(name.as_flattened());
-        (self.tid, self.read, self.until) = (tid, tail, until);
+        (self.thread, self.next, self.read, self.until) = (thread, tail, tail, until);
+    }
+
+    /// A block is about to be made whose first events are this thread's, unless it follows.
+    pub fn begin(&mut self, thread: Option<Thread>) {
+        self.thread = thread.unwrap_or(self.thread);
     }
 
     /// What a block of events of it says of them, where it is ring `place` of a process.
@@ -64,8 +69,8 @@ impl Ring {
             codec: *codec,
             raw: *raw as u32,
             ring: place as u32,
-            tid: self.tid,
-            thread: self.thread,
+            tid: self.thread.0,
+            thread: self.thread.1,
             events: summary.events,
             first_ticks: summary.first_ticks,
             last_ticks: summary.last_ticks,
@@ -101,8 +106,9 @@ impl Ring {
         if used > size {
             // A thread has overwritten between the two looks: then the tail is another by now.
             // Else no writer does so, and what is there is given up.
-            let _ = head.indices.free(tail, tail.wrapping_add(used));
-            self.read = tail.wrapping_add(used);
+            if head.indices.free(tail, tail.wrapping_add(used)).is_ok() {
+                self.read = tail.wrapping_add(used);
+            }
             return 0;
         }
         // A thread that overwrites may be ahead of this end; no other way leads out of here.
@@ -133,8 +139,9 @@ impl Ring {
     }
 
     /// Copies the next words, up to a batch of whole records, to `out`, which is cleared; says
-    /// the place of the first. They stay in the ring.
-    pub fn copy(&mut self, out: &mut Vec<u64>) -> u64 {
+    /// the place of the first, and whose they are where they do not follow those before. They
+    /// stay in the ring.
+    pub fn copy(&mut self, out: &mut Vec<u64>) -> (u64, Option<Thread>) {
         self.since = None;
         let ready = self.ready();
         let from = self.read;
@@ -149,8 +156,14 @@ impl Ring {
         }
         // Behind the tail as it is after the copying no thread has written meanwhile.
         fence(Acquire);
-        let passed = head.indices.tail().wrapping_sub(from);
-        let overtaken = if (passed as i64) < 0 { 0 } else { passed };
+        let tail = head.indices.tail();
+        let follows = from == self.next && tail.wrapping_sub(from) as i64 <= 0;
+        let (overtaken, thread) = if follows {
+            (0, None)
+        } else {
+            let (tail, thread) = settled(head, tail);
+            (tail.wrapping_sub(from), Some(thread))
+        };
         out.drain(..(overtaken as usize).min(out.len()));
         if count < ready {
             let whole = whole(out);
@@ -158,7 +171,8 @@ impl Ring {
         }
         let from = from.wrapping_add(overtaken);
         self.read = from.wrapping_add(out.len() as u64);
-        from
+        self.next = self.read;
+        (from, thread)
     }
 
     /// Events lost that the file tells of.
@@ -177,15 +191,13 @@ impl Ring {
     /// The words from `from` on, a copy of which is `words`, are in the file, which now tells of
     /// `told` losses.
     pub fn free(&mut self, from: u64, words: &[u64], mut told: u64, summary: &Summary) {
-        (self.tid, self.thread) = summary.thread.unwrap_or((self.tid, self.thread));
-        let (head, _) = self.parts();
-        if let Some((tid, name)) = summary.thread {
-            head.oldest_tid.store(tid, Relaxed);
-            for (place, half) in head.oldest_name.iter().zip(name.chunks_exact(8)) {
-                place.store(u64::from_le_bytes(half.try_into().unwrap_or_default()), Relaxed);
-            }
-        }
+        self.begin(summary.thread);
         let to = from.wrapping_add(words.len() as u64);
+        let (tid, name) = self.thread;
+        let (head, _) = self.parts();
+        let name =
+            [&name[..8], &name[8..]].map(|half| half.try_into().map_or(0, u64::from_le_bytes));
+        Oldest::note(&head.freed, &Known { tail: to, tid, name, ..Known::default() });
         let mut at = from;
         while let Err(now) = head.indices.free(at, to) {
             // A thread that overwrites has freed some of them, and counted as lost what is in
@@ -205,9 +217,14 @@ impl Ring {
     /// A record of the events lost after the last that was written, with its place.
     pub fn last_loss(&self) -> Option<(u64, [u64; 6])> {
         let (head, _) = self.parts();
-        let lost = head.indices.lost();
-        let (first, last) = (head.lost_first.load(Relaxed), head.lost_last.load(Relaxed));
-        let record = (head.indices.tail(), loss_record(last, lost, first, last));
+        let tail = head.indices.tail();
+        let mut lost = head.indices.lost();
+        let (mut first, mut last) = (head.lost_first.load(Relaxed), head.lost_last.load(Relaxed));
+        if let Some(known) = head.oldest(tail).filter(|known| known.lost > lost) {
+            // The thread was killed between freeing what it overwrites and counting it.
+            (lost, first, last) = (known.lost, known.lost_first, known.lost_last);
+        }
+        let record = (tail, loss_record(last, lost, first, last));
         (lost > head.told.load(Relaxed)).then_some(record)
     }
 
@@ -216,4 +233,23 @@ impl Ring {
         // SAFETY: references into it last no longer than the ring.
         unsafe { self.part.unmap() };
     }
+}
+
+/// The tail, as last seen at `tail` or where it is by now, and whose the record is that stands
+/// there.
+fn settled(head: &RingHead, mut tail: u64) -> (u64, Thread) {
+    // A thread that overwrites moves it by a sixteenth of the ring each time.
+    for _ in 0..32 {
+        let known = head.oldest(tail);
+        fence(Acquire);
+        let now = head.indices.tail();
+        if now == tail {
+            let Known { tid, name, .. } = known.unwrap_or_default();
+            let mut letters = [0; 16];
+            letters.copy_from_slice(name.map(u64::to_le_bytes).as_flattened());
+            return (tail, (tid, letters));
+        }
+        tail = now;
+    }
+    (tail, Thread::default())
 }

@@ -309,13 +309,13 @@ impl Target {
             return Ok(false);
         }
         let mut words = press.memory();
-        let from = ring.copy(&mut words);
+        let (from, thread) = ring.copy(&mut words);
         if words.is_empty() {
             press.give_back(words);
             return Ok(false);
         }
         let codecs = self.codecs.clone();
-        press.add(Batch { target: self.number, ring: place, from, words, codecs })?;
+        press.add(Batch { target: self.number, ring: place, from, thread, words, codecs })?;
         Ok(true)
     }
 

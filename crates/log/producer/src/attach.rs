@@ -4,7 +4,7 @@ use crate::{clock, handover, settings};
 use core::ffi::c_int;
 use core::ptr;
 use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
-use core::sync::atomic::{AtomicI32, AtomicPtr, AtomicU64};
+use core::sync::atomic::{AtomicI32, AtomicPtr, AtomicU64, AtomicUsize};
 use tare_clock::Snapshot;
 use tare_log_segment::Identity;
 use tare_log_segment::layout::{self, KIND, MOST_RINGS, Process, RingHead, VERSION, state};
@@ -16,6 +16,8 @@ static PROCESS: AtomicPtr<Process> = AtomicPtr::new(ptr::null_mut());
 static DESCRIPTOR: AtomicI32 = AtomicI32::new(-1);
 /// Which file that is: inode and device.
 static FILE: [AtomicU64; 2] = [const { AtomicU64::new(0) }; 2];
+/// Words of a ring: what stands in the segment others could change.
+static RING_WORDS: AtomicUsize = AtomicUsize::new(0);
 pub static RINGS: [AtomicPtr<RingHead>; MOST_RINGS] =
     [const { AtomicPtr::new(ptr::null_mut()) }; MOST_RINGS];
 
@@ -34,8 +36,8 @@ pub fn attached_or_forked() -> Option<(&'static Region, &'static Process)> {
     if let Some(both) = attached() {
         return Some(both);
     }
-    let is_forked = Region::get().is_none() && !PROCESS.load(Relaxed).is_null();
-    if is_forked { attach() } else { None }
+    let has_channels = !PROCESS.load(Relaxed).is_null();
+    if has_channels { attach() } else { None }
 }
 
 /// The segment's. A program may have closed it, and something of its own is there now.
@@ -45,19 +47,31 @@ pub fn descriptor() -> Option<c_int> {
     (Identity::of(fd) == Ok(Identity { device, inode })).then_some(fd)
 }
 
-/// Makes the segment, if this process has none; `None` where that fails, once and for all.
+/// Makes the segment, if this process has none; `None` where that fails, once and for all, and for
+/// a signal handler that interrupts it, whose event is counted.
 pub fn attach() -> Option<(&'static Region, &'static Process)> {
     let region = Region::get_or_make().ok()?;
-    let begin = region.stage.compare_exchange(stage::NEW, stage::ATTACHING, AcqRel, Acquire);
-    if begin.is_ok() {
+    let tid = syscall::gettid();
+    if region.attacher.load(Relaxed) == tid {
+        region.early.fetch_add(1, Relaxed);
+        return None;
+    }
+    if region.attacher.compare_exchange(0, tid, AcqRel, Acquire).is_ok() {
         let done = make().is_ok();
         region.stage.store(if done { stage::READY } else { stage::FAILED }, Release);
+        region.attacher.store(NOBODY, Relaxed);
+        if let Some((_, process)) = attached() {
+            process.unserved.fetch_add(region.early.load(Relaxed), Relaxed);
+        }
     }
-    while region.stage.load(Acquire) == stage::ATTACHING {
+    while region.stage.load(Acquire) == stage::NEW {
         pause();
     }
     attached()
 }
+
+/// In `Region::attacher`, when the segment is there or cannot be made.
+const NOBODY: u32 = u32::MAX;
 
 /// Lets another thread go on.
 pub fn pause() {
@@ -98,6 +112,7 @@ fn make() -> Result<(), Refusal> {
     }
     process.state.store(state::RUNNING, Release);
     leave_parents(process);
+    RING_WORDS.store(ring_words, Relaxed);
     PROCESS.store(ptr::from_ref(process).cast_mut(), Relaxed);
     let Identity { device, inode } = Identity::of(fd)?;
     FILE[0].store(inode, Relaxed);
@@ -165,7 +180,7 @@ fn leave_parents(process: &Process) {
     // SAFETY: null, or mapped until below.
     let Some(parents) = (unsafe { PROCESS.load(Relaxed).as_ref() }) else { return };
     process.inherit(parents);
-    let ring_words = parents.ring_words.load(Relaxed) as usize;
+    let ring_words = ring_words();
     for ring in &RINGS {
         let ring = ring.swap(ptr::null_mut(), Relaxed);
         if !ring.is_null() {
@@ -191,14 +206,19 @@ pub extern "C" fn finish() {
     }
 }
 
+/// Words of each ring of this process.
+pub fn ring_words() -> usize {
+    RING_WORDS.load(Relaxed)
+}
+
 /// The ring at `place`, mapped.
-pub fn ring(process: &Process, place: usize) -> Option<&'static RingHead> {
+pub fn ring(place: usize) -> Option<&'static RingHead> {
     let known = RINGS[place].load(Acquire);
     // SAFETY: null, or mapped as long as the process has this segment.
     if let Some(ring) = unsafe { known.as_ref() } {
         return Some(ring);
     }
-    let ring_words = process.ring_words.load(Relaxed) as usize;
+    let ring_words = ring_words();
     let size = layout::ring_size(ring_words);
     let offset = layout::ring_at(place, ring_words);
     let fill = tare_shm::Fill::Now;

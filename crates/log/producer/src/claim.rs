@@ -94,7 +94,7 @@ fn take(
 ) -> Option<&'static Writer> {
     let rings = process.rings.load(Relaxed) as usize;
     (0..rings.min(region.writers.len())).find_map(|place| {
-        let ring = attach::ring(process, place)?;
+        let ring = attach::ring(place)?;
         let before = ring.owner.load(Acquire);
         let is_free = before == 0
             || before == thread.tid && thread.is_namesake(region, place)
@@ -103,6 +103,7 @@ fn take(
             return None;
         }
         ring.owner.compare_exchange(before, owner, AcqRel, Relaxed).ok()?;
+        region.writers[place].suspend();
         region.started[place].store(thread.started, Relaxed);
         process.rings_used.fetch_max(place as u32 + 1, AcqRel);
         let writer = &region.writers[place];
@@ -122,7 +123,7 @@ fn begin(
     place: usize,
     tid: u32,
 ) -> Option<()> {
-    let ring_words = process.ring_words.load(Relaxed) as usize;
+    let ring_words = attach::ring_words();
     let first = ptr::from_ref(ring).wrapping_add(1).cast::<Word>();
     let words = ptr::slice_from_raw_parts(first, ring_words);
     let modes = process.begin_table(place).modes.as_ptr();

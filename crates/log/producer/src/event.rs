@@ -4,6 +4,7 @@ use crate::region::Region;
 use crate::{claim, clock, handlers, handover};
 use core::cell::Cell;
 use core::sync::atomic::Ordering::Relaxed;
+use tare_log_segment::layout::mode;
 use tare_log_segment::record::{
     LONGEST, number_tag, short_tag, thread_record, wide_tag, wide_words,
 };
@@ -73,14 +74,16 @@ pub fn log_as(
 ) -> Option<&'static Writer> {
     let (region, process) = attached_or_forked()?;
     let channel = process.channels.get(id as usize)?;
-    let writer = match writer.filter(|writer| writer.ring().is_some()) {
-        Some(writer) => writer,
-        None => claim::claim(region, process).or_else(|| {
-            process.unserved.fetch_add(1, Relaxed);
-            None
-        })?,
+    let is_kept = id != 0 && process.modes[id as usize].load(Relaxed) != mode::NULL;
+    let no_ring = || {
+        process.unserved.fetch_add(is_kept.into(), Relaxed);
     };
-    if process.is_on.load(Relaxed) == 0 || id == 0 {
+    let known = writer.filter(|writer| writer.ring().is_some());
+    let Some(writer) = known.or_else(|| claim::claim(region, process)) else {
+        no_ring();
+        return None;
+    };
+    if !is_kept {
         return Some(writer);
     }
     let table = &process.tables[region.place(writer)];
@@ -91,6 +94,8 @@ pub fn log_as(
         if let Some(other) = claim::borrow(region, process) {
             handlers::handle(Scene { writer: other, ..scene }, payload);
             claim::give_back(other);
+        } else {
+            no_ring();
         }
     } else {
         handlers::handle(scene, payload);
@@ -154,10 +159,17 @@ impl Scene<'_> {
 
     /// The same with an event as it stands in a ring.
     pub fn push(&self, record: &[u64]) {
-        let author = self.author.get();
-        let thread = author.map(|author| thread_record(record[0], author.number, author.name));
-        let thread = thread.as_ref().map_or(&[][..], |thread| thread);
-        while !self.writer.push_after(thread, record) {
+        let Some(author) = self.author.get() else { return self.push_all(&[record]) };
+        self.push_all(&[&thread_record(record[0], author.number, author.name), record]);
+    }
+
+    /// The same with an event and what has to stand before and behind it.
+    pub fn push_all(&self, records: &[&[u64]]) {
+        loop {
+            if self.writer.push_all(records) {
+                self.author.set(None);
+                break;
+            }
             match self.configuration.policy {
                 Policy::Wait if handover::is_served() => {
                     handover::wake();
@@ -165,7 +177,7 @@ impl Scene<'_> {
                 }
                 Policy::Overwrite if self.writer.overwrite() => {}
                 _ => {
-                    self.lose(record[0]);
+                    self.lose(records[0][0]);
                     break;
                 }
             }
@@ -173,7 +185,6 @@ impl Scene<'_> {
         if self.writer.is_filling() {
             handover::wake();
         }
-        self.author.set(None);
     }
 
     /// Counts an event that is lost.

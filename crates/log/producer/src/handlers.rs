@@ -110,13 +110,12 @@ pub fn close(scene: &Scene<'_>) {
     }
     if let Some(noted) = scene.process.noted(scene.channel) {
         let (tid, name) = whose(scene);
-        let is_others = tid != noted.tid;
-        if is_others {
-            scene.push(&thread_record(scene.now(), noted.tid, noted.name));
-        }
-        scene.push(noted.record());
-        if is_others {
-            scene.push(&thread_record(scene.now(), tid, name));
+        if tid == noted.tid {
+            scene.push(noted.record());
+        } else {
+            let [before, behind] = [(noted.tid, noted.name), (tid, name)]
+                .map(|(tid, name)| thread_record(scene.now(), tid, name));
+            scene.push_all(&[&before, noted.record(), &behind]);
         }
         if let Some(last) = scene.process.last(scene.channel) {
             last.clear();

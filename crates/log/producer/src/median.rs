@@ -32,7 +32,7 @@ pub enum Step {
     Waits,
     /// Of the last `n` events, this is the median.
     Complete(Event),
-    /// There is no memory, or a signal handler has interrupted another event of the channel.
+    /// There is no memory, or a signal handler has interrupted an event that it would wait for.
     Lost,
 }
 
@@ -68,21 +68,22 @@ fn put(events: &mut [Event], filled: &mut u64, n: usize, event: Event) -> Step {
 }
 
 /// Takes a lock in which the thread's number then stands; `false` where the own thread is at it
-/// already, which a signal handler has interrupted.
+/// already, which a signal handler has interrupted, or another one will not let go: two threads,
+/// each interrupted by a handler that wants the other's, would wait for each other for ever.
 pub fn hold(holder: &AtomicU32, tid: u32) -> bool {
     const PATIENCE: u32 = 1000;
-    let mut tries = 0;
-    while let Err(other) = holder.compare_exchange(0, tid, AcqRel, Acquire) {
-        tries += 1;
-        if other == tid {
-            return false;
+    const MOST: u32 = 100 * PATIENCE;
+    for tries in 1..=MOST {
+        match holder.compare_exchange(0, tid, AcqRel, Acquire) {
+            Ok(_) => return true,
+            Err(other) if other == tid => return false,
+            Err(other) if tries % PATIENCE == 0 && !is_alive(other) => {
+                let _ = holder.compare_exchange(other, 0, AcqRel, Acquire);
+            }
+            Err(_) => pause(),
         }
-        if tries % PATIENCE == 0 && !is_alive(other) {
-            let _ = holder.compare_exchange(other, 0, AcqRel, Acquire);
-        }
-        pause();
     }
-    true
+    false
 }
 
 /// That of the channel, with room for `n` events.
@@ -137,5 +138,7 @@ mod tests {
         let holder = AtomicU32::new(0);
         assert!(hold(&holder, 7));
         assert!(!hold(&holder, 7));
+        let alive = AtomicU32::new(tare_shm::syscall::gettid());
+        assert!(!hold(&alive, 7), "not for ever");
     }
 }

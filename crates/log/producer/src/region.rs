@@ -19,6 +19,9 @@ const MADV_WIPEONFORK: usize = 18;
 pub struct Region {
     is_alive: AtomicU32,
     pub stage: AtomicU32,
+    /// The thread that makes the segment; and events of signal handlers that came meanwhile.
+    pub attacher: AtomicU32,
+    pub early: AtomicU64,
     pub opening: AtomicU32,
     /// The thread that asks the collector for a descriptor; and when, in seconds of
     /// CLOCK_MONOTONIC, the next may after one that got none.
@@ -37,9 +40,8 @@ pub struct Region {
 /// How far the process has come.
 pub mod stage {
     pub const NEW: u32 = 0;
-    pub const ATTACHING: u32 = 1;
-    pub const READY: u32 = 2;
-    pub const FAILED: u32 = 3;
+    pub const READY: u32 = 1;
+    pub const FAILED: u32 = 2;
 }
 
 // SAFETY: a writer is used by the one thread that owns its ring; the rest is atomics.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-use crate::Writer;
 use crate::record::ChannelId;
+use crate::{Oldest, Writer};
 use core::mem::offset_of;
 use core::sync::atomic::{AtomicU8, AtomicU32, AtomicU64};
 use tare_shm::{Bell, Indices, header};
@@ -188,12 +188,11 @@ pub struct RingHead {
     /// The name of the thread that writes.
     pub owner_name: [AtomicU64; 2],
     _threads: [AtomicU64; 11],
-    /// The thread whose events are the oldest in the ring, and its name. Written by the collector
-    /// like all that follows; by a thread in its place that overwrites the record that says so.
-    pub oldest_tid: AtomicU32,
-    /// The number of the thread, as `begun` counts, that rules were applied to.
-    pub ruled_thread: AtomicU32,
-    pub oldest_name: [AtomicU64; 2],
+    /// Written by a thread that overwrites.
+    pub overwritten: [Oldest; 2],
+    _overwritten: [AtomicU64; 2],
+    /// Written by the collector, like all that follows.
+    pub freed: [Oldest; 2],
     /// Events lost that it has told of, with those that it had read
     /// already when a thread overwrote them.
     pub told: AtomicU64,
@@ -201,6 +200,8 @@ pub struct RingHead {
     /// then. Who takes over makes a block that ends there, too, so that readers know it again.
     pub writing_to: AtomicU64,
     pub writing_told: AtomicU64,
+    /// The number of the thread, as `begun` counts, that rules were applied to.
+    pub ruled_thread: AtomicU32,
 }
 
 /// Where ring `place` begins in a segment whose rings have so many words.
@@ -225,7 +226,7 @@ const _: () = {
     apart! {
         Process: state bell is_on socket modes channels names rulings tables states;
         Channel: socket_inode lost;
-        RingHead: owner oldest_tid;
+        RingHead: owner overwritten freed;
     }
     assert!(size_of::<Channel>().is_multiple_of(128));
     assert!(size_of::<Writer>().is_multiple_of(128));
@@ -271,8 +272,9 @@ mod tests {
             "tare_log_process" Process: ring_words rings clock first state rings_used
                 channels_used changes names_used unserved states_used bell is_on rules ruled_changes
                 told_changes number inode device socket modes channels names rulings ruled threaded tables states,
-            "tare_log_ring" RingHead: indices owner begun lost_first lost_last owner_name oldest_tid
-                ruled_thread oldest_name told writing_to writing_told
+            "tare_log_oldest" Oldest: tail lost lost_first lost_last tid name,
+            "tare_log_ring" RingHead: indices owner begun lost_first lost_last owner_name
+                overwritten freed told writing_to writing_told ruled_thread
         };
         let theirs = lines("TARE_SHM_AT(");
         let theirs = theirs.iter().filter(|words| words[0] != "tare_shm_ring").map(|words| {
@@ -290,6 +292,7 @@ mod tests {
             ("tare_log_process_channel", size_of::<Channel>()),
             ("tare_log_table", size_of::<Table>()),
             ("tare_log_process", size_of::<Process>()),
+            ("tare_log_oldest", size_of::<Oldest>()),
             ("tare_log_ring", size_of::<RingHead>()),
         ];
         let theirs = lines("TARE_SHM_SIZE(");

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 use crate::layout::{RingHead, mode};
+use crate::oldest::{Known, Oldest};
 use crate::record::{self, ChannelId, MARK_WORDS, SHORT_WORDS, short_tag};
 use core::cell::Cell;
 use core::ptr;
@@ -44,8 +45,14 @@ impl Writer {
         }
     }
 
-    /// Begins to write where the ring's last thread has ended. `None` unless the number of
-    /// words is a power of two.
+    /// Leaves to the library what signal handlers of a new thread log, until it has begun.
+    pub fn suspend(&self) {
+        self.limit.set(0);
+        compiler_fence(AcqRel);
+    }
+
+    /// Begins to write where the ring's last thread has ended; it is busy until a first record
+    /// was pushed. `None` unless the number of words is a power of two.
     ///
     /// # Safety
     /// All three stay mapped as long as this is used, which one thread does; `modes` has a
@@ -59,9 +66,6 @@ impl Writer {
         if !words.len().is_power_of_two() {
             return None;
         }
-        // A signal handler that comes in between finds it busy.
-        self.limit.set(0);
-        compiler_fence(AcqRel);
         // SAFETY: the caller's word.
         let published = unsafe { (*ring).indices.head() };
         self.head.set(published.load(Relaxed));
@@ -70,9 +74,10 @@ impl Writer {
         self.published.set(published);
         self.modes.set(modes);
         self.ring.set(ring);
-        self.has_lost.set(0);
-        compiler_fence(AcqRel);
-        self.limit.set(UNKNOWN);
+        // What the last thread has lost stands before what this one writes.
+        // SAFETY: as above.
+        let has_lost = unsafe { (*ring).indices.lost() > (*ring).told.load(Relaxed) };
+        self.has_lost.set(has_lost.into());
         Some(())
     }
 
@@ -130,27 +135,25 @@ impl Writer {
     /// Appends a record, after one that tells of the events lost before it, if there is room
     /// for both. For the thread alone, with a ring, and not while it is busy.
     pub fn push(&self, record: &[u64]) -> bool {
-        self.push_after(&[], record)
+        self.push_all(&[record])
     }
 
-    /// Appends two records, of which the first may be none, or neither.
-    pub fn push_after(&self, first: &[u64], record: &[u64]) -> bool {
+    /// The same with several records, all of them or none.
+    pub fn push_all(&self, records: &[&[u64]]) -> bool {
         self.within(|| {
             let has_lost = self.has_lost.get() != 0;
-            let needed = first.len() + record.len() + if has_lost { MARK_WORDS } else { 0 };
-            if !self.has_room(needed) {
+            let length: usize = records.iter().map(|record| record.len()).sum();
+            if !self.has_room(length + if has_lost { MARK_WORDS } else { 0 }) {
                 return false;
             }
-            if has_lost && let Some(ring) = self.ring() {
+            let ticks = records.first().and_then(|first| first.first());
+            if has_lost && let (Some(ring), Some(ticks)) = (self.ring(), ticks) {
                 self.has_lost.set(0);
                 let first_lost = ring.lost_first.load(Relaxed);
                 let last = ring.lost_last.load(Relaxed);
-                self.write(&record::loss_record(record[0], ring.indices.lost(), first_lost, last));
+                self.write(&record::loss_record(*ticks, ring.indices.lost(), first_lost, last));
             }
-            if !first.is_empty() {
-                self.write(first);
-            }
-            self.write(record);
+            records.iter().for_each(|record| self.write(record));
             true
         })
     }
@@ -249,22 +252,30 @@ impl Writer {
         if at == from {
             return head == from;
         }
+        let before = ring.oldest(from).unwrap_or_default();
+        let [tid, name @ ..] =
+            thread.unwrap_or([before.tid.into(), before.name[0], before.name[1]]);
+        let untold = [&ring.lost_first, &ring.lost_last].map(|time| time.load(Relaxed));
+        let [lost_first, lost_last] = match times {
+            Some((_, last)) if self.has_lost.get() != 0 => [untold[0], last],
+            Some((first, last)) => [first, last],
+            None => untold,
+        };
+        let lost = ring.indices.lost() + lost;
+        let known = Known { tail: at, lost, lost_first, lost_last, tid: tid as u32, name };
+        Oldest::note(&ring.overwritten, &known);
         // Where the collector was faster, there is room as well.
-        if ring.indices.free(from, at).is_ok() {
-            // Who reads what is written there now sees where the tail is.
-            fence(Release);
-            if let Some([tid, name @ ..]) = thread {
-                ring.oldest_tid.store(tid as u32, Relaxed);
-                ring.oldest_name[0].store(name[0], Relaxed);
-                ring.oldest_name[1].store(name[1], Relaxed);
-            }
-            if let Some((first, last)) = times {
-                if self.has_lost.replace(1) == 0 {
-                    ring.lost_first.store(first, Relaxed);
-                }
-                ring.lost_last.store(last, Relaxed);
-            }
-            (0..lost).for_each(|_| ring.indices.lose());
+        if ring.indices.free(from, at).is_err() {
+            Oldest::forget(&ring.overwritten, at);
+            return true;
+        }
+        // Who reads what is written there now sees where the tail is.
+        fence(Release);
+        if times.is_some() {
+            self.has_lost.set(1);
+            ring.lost_first.store(lost_first, Relaxed);
+            ring.lost_last.store(lost_last, Relaxed);
+            ring.indices.lose_until(lost);
         }
         true
     }

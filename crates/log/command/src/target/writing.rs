@@ -24,6 +24,7 @@ impl Target {
         let told = packed.summary.lost.map_or(before, |lost| lost.max(before));
         let to = batch.from.wrapping_add(batch.words.len() as u64);
         ring.writing(to, told);
+        ring.begin(batch.thread);
         let header = ring.header(number, batch.ring, packed);
         output.block(Header { from: batch.from, to, ..header }, &packed.stored)?;
         ring.free(batch.from, &batch.words, told, &packed.summary);
