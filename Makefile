@@ -41,13 +41,18 @@ dist: environment ## a wheel for glibc 2.28, its native parts alone, libraries f
 	@folder=$$(setup/build-aarch64) || [ $$? = 3 ]; $(PYTHON) setup/dist.py $$folder
 	@TARE_WHEEL=$$(echo dist/*.whl) .venv/bin/pytest --quiet tests/test_wheel.py
 
+# qemu's counter is not the one that the collector reads, and it knows nothing of memory that is
+# wiped in the child of a fork: what tests of times and of forks are about.
+NOT_IN_QEMU := fork or closes or child or rights or median or counter
+
 .PHONY: test-aarch64
 test-aarch64: PACKAGES := aarch64
 test-aarch64: native ## the libraries for aarch64, from C and Java, under qemu
-	@folder=$$(setup/build-aarch64 java) || [ $$? = 3 ]; \
-	[[ -z $$folder ]] || TARE_AARCH64=$$folder TARE_LOG_LIBRARY=$$folder/libtare_log.so \
-	.venv/bin/pytest --quiet tests/hook/test_aarch64.py \
-	tests/log/test_{programs,handlers,id,kills,java}.py
+	@folder=$$(setup/build-aarch64 java) || [ $$? = 3 ]; [[ $$folder ]] || exit 0; \
+	export TARE_AARCH64=$$folder TARE_LOG_LIBRARY=$$folder/libtare_log.so; \
+	.venv/bin/pytest --quiet tests/hook/test_aarch64.py; \
+	.venv/bin/pytest --quiet -k "not ($(NOT_IN_QEMU))" tests/log/test_{programs,threads,handlers,kills}.py; \
+	.venv/bin/pytest --quiet -k "payloads or same_words" tests/log/test_java.py
 
 .PHONY: lint
 lint: PACKAGES := test

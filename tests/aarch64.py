@@ -8,7 +8,7 @@ import subprocess
 from pathlib import Path
 
 FOLDER = os.environ.get("TARE_AARCH64", "")
-SYSTEM = "/usr/aarch64-linux-gnu"
+SYSTEM = f"{FOLDER}/system"
 COMPILER, QEMU = "aarch64-linux-gnu-gcc", "qemu-aarch64"
 
 
