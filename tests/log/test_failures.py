@@ -5,6 +5,7 @@ import os
 import random
 import shutil
 import signal
+import socket
 import subprocess
 import time
 from collections.abc import Callable, Iterator
@@ -156,6 +157,19 @@ def test_a_program_of_another_user_is_refused(compiled: Compiled, open_folder: P
         told = ended(collector)
     assert told.startswith(f"tare-log: process {program.pid} of user 0 is refused\n")
     assert dump(open_folder / "events.log") == []
+
+
+def test_who_is_refused_is_not_listened_to(open_folder: Path) -> None:
+    copied(open_folder, Path(TARE_LOG))
+    command = [*NOBODY, open_folder / "tare-log", "collect", "--socket", open_folder / "socket"]
+    with started(*command, "--out", open_folder / "events.log") as collector:
+        wait_for((open_folder / "socket").exists)
+        with socket.socket(socket.AF_UNIX) as one:
+            one.settimeout(5)
+            one.connect(str(open_folder / "socket"))
+            assert one.recv(1) == b""
+        told = ended(collector)
+    assert told == f"tare-log: process {os.getpid()} of user 0 is refused\n"
 
 
 @pytest.fixture

@@ -147,11 +147,8 @@ impl Collector {
 
     /// Whoever has come is let in, whether or not the file can be written.
     fn open_door(&mut self) {
-        while let Some(guest) = self.door.next() {
-            match guest {
-                Ok(guest) => self.receive(guest),
-                Err(error) => say(format_args!("a program could not be received: {error}")),
-            }
+        for guest in self.door.guests() {
+            self.receive(guest);
         }
     }
 
@@ -222,10 +219,6 @@ impl Collector {
     }
 
     fn receive(&mut self, guest: Guest) {
-        if !self.door.admits(&guest) {
-            say(format_args!("process {} of user {} is refused", guest.pid, guest.user));
-            return;
-        }
         match guest.wish {
             Wish::Serve(segment) => self.adopt(segment, guest.pid, Some(guest.connection)),
             // A file of this user is nobody else's to write into.

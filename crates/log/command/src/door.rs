@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Where programs come to hand their segments over.
 
+use crate::epoll::Epoll;
+use crate::limit::Limit;
 use crate::program;
+use std::collections::VecDeque;
 use std::fs;
 use std::io;
 use std::mem::{MaybeUninit, offset_of};
@@ -9,17 +12,39 @@ use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
-use std::time::Duration;
-use tare_command::{Failure, ResultExt};
+use std::time::{Duration, Instant};
+use tare_command::{Failure, ResultExt, say};
 use tare_log_segment::Identity;
 
 const ROOT: u32 = 0;
+
+/// Who comes is let in so many at a time.
+const AT_ONCE: usize = 64;
+
+/// Programs say at once what they want. Who does not is waited for so long, among so many.
+const PATIENCE: Duration = Duration::from_secs(10);
+const WAITING: usize = 256;
+
+/// Descriptors that are left for what is opened for a moment, and for what a program hands over.
+const RESERVE: u64 = 16;
 
 /// The socket, which is taken away at the end.
 pub struct Door {
     listener: UnixListener,
     path: PathBuf,
     open_for: OpenFor,
+    /// Somebody comes, or one of those who wait says something.
+    epoll: Epoll,
+    /// Those who have said nothing yet, in the order in which they came.
+    waiting: VecDeque<Waiting>,
+    /// Nobody can be let in.
+    is_shut: bool,
+}
+
+struct Waiting {
+    since: Instant,
+    connection: UnixStream,
+    peer: libc::ucred,
 }
 
 /// Whose programs are let in, besides those of the same user, by a collector that runs as root:
@@ -59,7 +84,16 @@ impl Door {
             let _ = fs::remove_file(path);
         }
         let listener = UnixListener::bind(path).or_input(what())?;
-        let door = Self { listener, path: path.to_owned(), open_for };
+        let epoll = Epoll::new().or_failed(what())?;
+        epoll.add(listener.as_raw_fd()).or_failed(what())?;
+        let door = Self {
+            listener,
+            path: path.to_owned(),
+            open_for,
+            epoll,
+            waiting: VecDeque::new(),
+            is_shut: false,
+        };
         let mode = if program::user() == ROOT { 0o666 } else { 0o600 };
         fs::set_permissions(path, fs::Permissions::from_mode(mode)).or_failed(what())?;
         door.listener.set_nonblocking(true).or_failed(what())?;
@@ -71,30 +105,113 @@ impl Door {
         &self.path
     }
 
+    /// Becomes readable when somebody comes, or says something.
+    pub fn fd(&self) -> RawFd {
+        self.epoll.as_raw_fd()
+    }
+
+    /// Those who have said what they want.
+    pub fn guests(&mut self) -> Vec<Guest> {
+        let mut guests = Vec::new();
+        let mut has_come = self.is_shut;
+        for ready in self.epoll.ready(0) {
+            if ready.fd == self.listener.as_raw_fd() {
+                has_come = true;
+            } else {
+                guests.extend(self.heard(ready.fd));
+            }
+        }
+        if has_come {
+            self.let_in(&mut guests);
+        }
+        let is_late = |one: &Waiting| one.since.elapsed() > PATIENCE;
+        while self.waiting.len() > WAITING || self.waiting.front().is_some_and(is_late) {
+            self.waiting.pop_front();
+        }
+        guests
+    }
+
+    /// What one says who has waited.
+    fn heard(&mut self, fd: RawFd) -> Option<Guest> {
+        let place = self.waiting.iter().position(|one| one.connection.as_raw_fd() == fd)?;
+        let Waiting { connection, peer, .. } = self.waiting.remove(place)?;
+        let _ = self.epoll.remove(fd);
+        self.greet(connection, peer)
+    }
+
+    fn let_in(&mut self, guests: &mut Vec<Guest>) {
+        for _ in 0..AT_ONCE {
+            match self.accept() {
+                Ok(None) => return self.shut(false),
+                Ok(Some((connection, peer))) if self.admits(&peer) => {
+                    guests.extend(self.greet(connection, peer));
+                }
+                Ok(Some((_, peer))) => {
+                    say(format_args!("process {} of user {} is refused", peer.pid, peer.uid));
+                }
+                // Who says nothing takes nobody else's place.
+                Err(_) if self.waiting.pop_front().is_some() => {}
+                Err(error) => {
+                    if !self.is_shut {
+                        say(format_args!(
+                            "no more programs can be received: {error}; those that are here are \
+                             served"
+                        ));
+                    }
+                    return self.shut(true);
+                }
+            }
+        }
+    }
+
+    /// The next who has come. Nobody is taken in whose descriptors would find no room.
+    fn accept(&self) -> io::Result<Option<(UnixStream, libc::ucred)>> {
+        if !program::is_readable(self.listener.as_raw_fd()) {
+            return Ok(None);
+        }
+        let lowest = self.listener.try_clone()?.as_raw_fd() as u64;
+        if lowest + RESERVE > Limit::get()?.end() {
+            return Err(io::Error::from_raw_os_error(libc::EMFILE));
+        }
+        let (connection, _) = self.listener.accept()?;
+        let peer = credentials(&connection)?;
+        Ok(Some((connection, peer)))
+    }
+
+    /// A listener that nobody can be let in from would be readable all the time.
+    fn shut(&mut self, is_shut: bool) {
+        if is_shut != self.is_shut {
+            let fd = self.listener.as_raw_fd();
+            let _ = if is_shut { self.epoll.remove(fd) } else { self.epoll.add(fd) };
+            self.is_shut = is_shut;
+        }
+    }
+
     /// Whether this program is let in.
-    pub fn admits(&self, guest: &Guest) -> bool {
+    fn admits(&self, peer: &libc::ucred) -> bool {
         let own = program::user();
         let is_open = || match self.open_for {
-            OpenFor::Descendants => program::descends(guest.pid, std::process::id()),
+            OpenFor::Descendants => program::descends(peer.pid as u32, std::process::id()),
             OpenFor::Everyone => true,
         };
-        guest.user == own || own == ROOT && is_open()
+        peer.uid == own || own == ROOT && is_open()
     }
 
-    /// Becomes readable when somebody comes.
-    pub fn fd(&self) -> RawFd {
-        self.listener.as_raw_fd()
-    }
-
-    /// The next program, if there is one.
-    pub fn next(&self) -> Option<io::Result<Guest>> {
-        loop {
-            match self.listener.accept().and_then(|(connection, _)| greet(connection)) {
-                // Somebody has only looked whether we are here.
-                Ok(None) => {}
-                Ok(Some(guest)) => return Some(Ok(guest)),
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return None,
-                Err(error) => return Some(Err(error)),
+    /// Who has not said yet what it wants waits.
+    fn greet(&mut self, connection: UnixStream, peer: libc::ucred) -> Option<Guest> {
+        match received(&connection) {
+            Ok(wish) => Some(Guest { wish, pid: peer.pid as u32, user: peer.uid, connection }),
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                if self.epoll.add(connection.as_raw_fd()).is_ok() {
+                    self.waiting.push_back(Waiting { since: Instant::now(), connection, peer });
+                }
+                None
+            }
+            // It has only looked whether we are here.
+            Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => None,
+            Err(error) => {
+                say(format_args!("process {} could not be received: {error}", peer.pid));
+                None
             }
         }
     }
@@ -104,14 +221,6 @@ impl Drop for Door {
     fn drop(&mut self) {
         let _ = fs::remove_file(&self.path);
     }
-}
-
-fn greet(connection: UnixStream) -> io::Result<Option<Guest>> {
-    // Programs send at once; who does not keeps nobody else waiting for long.
-    connection.set_read_timeout(Some(Duration::from_millis(100)))?;
-    let Some(wish) = received(&connection)? else { return Ok(None) };
-    let peer = credentials(&connection)?;
-    Ok(Some(Guest { wish, pid: peer.pid as u32, user: peer.uid, connection }))
 }
 
 fn credentials(connection: &UnixStream) -> io::Result<libc::ucred> {
@@ -128,14 +237,15 @@ fn credentials(connection: &UnixStream) -> io::Result<libc::ucred> {
     }
 }
 
-/// A descriptor beside a message.
+/// Descriptors beside a message. Its length is rounded up, and a second one finds room.
 #[repr(C)]
 struct Rights {
     header: libc::cmsghdr,
-    fd: libc::c_int,
+    fds: [libc::c_int; 2],
 }
 
-const RIGHTS: usize = offset_of!(Rights, fd) + size_of::<libc::c_int>();
+/// Bytes of one with its header.
+const RIGHTS: usize = offset_of!(Rights, fds) + size_of::<libc::c_int>();
 
 /// Answers a program with a descriptor of its own.
 pub fn lend(connection: &UnixStream, fd: BorrowedFd<'_>) -> io::Result<()> {
@@ -147,7 +257,7 @@ pub fn lend(connection: &UnixStream, fd: BorrowedFd<'_>) -> io::Result<()> {
     rights.header.cmsg_len = RIGHTS;
     rights.header.cmsg_level = libc::SOL_SOCKET;
     rights.header.cmsg_type = libc::SCM_RIGHTS;
-    rights.fd = fd.as_raw_fd();
+    rights.fds[0] = fd.as_raw_fd();
     message.msg_iov = &raw mut part;
     message.msg_iovlen = 1;
     message.msg_control = (&raw mut rights).cast();
@@ -160,8 +270,9 @@ pub fn lend(connection: &UnixStream, fd: BorrowedFd<'_>) -> io::Result<()> {
     }
 }
 
-/// The segment that comes with the first byte, or the name of a file; `None` where nothing comes.
-fn received(connection: &UnixStream) -> io::Result<Option<Wish>> {
+/// The segment that comes with the first byte, or the name of a file; an error of the kind
+/// `WouldBlock` where nothing has come yet.
+fn received(connection: &UnixStream) -> io::Result<Wish> {
     let mut bytes = [0; 16];
     let mut part = libc::iovec { iov_base: bytes.as_mut_ptr().cast(), iov_len: bytes.len() };
     // SAFETY: zeros are both.
@@ -171,25 +282,32 @@ fn received(connection: &UnixStream) -> io::Result<Option<Wish>> {
     message.msg_iovlen = 1;
     message.msg_control = (&raw mut rights).cast();
     message.msg_controllen = size_of::<Rights>() as _;
+    let flags = libc::MSG_CMSG_CLOEXEC | libc::MSG_DONTWAIT;
     // SAFETY: all parts of the message live as long as the call.
-    let length =
-        unsafe { libc::recvmsg(connection.as_raw_fd(), &raw mut message, libc::MSG_CMSG_CLOEXEC) };
-    match (length, io::Error::last_os_error()) {
-        (1.., _) => {}
-        (0, _) => return Ok(None),
-        (_, error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(None),
-        (_, error) => return Err(error),
+    let length = unsafe { libc::recvmsg(connection.as_raw_fd(), &raw mut message, flags) };
+    match length {
+        1.. => {}
+        0 => return Err(io::ErrorKind::UnexpectedEof.into()),
+        _ => return Err(io::Error::last_os_error()),
     }
-    if message.msg_controllen == 0 && length as usize == bytes.len() {
-        return Ok(Some(Wish::Borrow(Identity::from_bytes(bytes))));
+    let mut descriptors = taken(&rights, message.msg_controllen);
+    if descriptors.is_empty() && length as usize == bytes.len() {
+        return Ok(Wish::Borrow(Identity::from_bytes(bytes)));
     }
-    let has_one = message.msg_controllen >= RIGHTS
+    let is_cut = message.msg_flags & libc::MSG_CTRUNC != 0;
+    match descriptors.pop() {
+        Some(segment) if descriptors.is_empty() && !is_cut => Ok(Wish::Serve(segment)),
+        _ => Err(io::Error::other("it came without its segment, or with more")),
+    }
+}
+
+/// All descriptors that have come, `length` bytes with their header.
+fn taken(rights: &Rights, length: usize) -> Vec<OwnedFd> {
+    let is_some = length >= RIGHTS
         && rights.header.cmsg_level == libc::SOL_SOCKET
-        && rights.header.cmsg_type == libc::SCM_RIGHTS
-        && rights.header.cmsg_len == RIGHTS;
-    if !has_one {
-        return Err(io::Error::other("a program came without its segment"));
-    }
-    // SAFETY: the kernel has just made it, for us alone.
-    Ok(Some(Wish::Serve(unsafe { OwnedFd::from_raw_fd(rights.fd) })))
+        && rights.header.cmsg_type == libc::SCM_RIGHTS;
+    let bytes = rights.header.cmsg_len.saturating_sub(offset_of!(Rights, fds));
+    let count = if is_some { bytes / size_of::<libc::c_int>() } else { 0 };
+    // SAFETY: the kernel has just made them, for us alone.
+    rights.fds.iter().take(count).map(|fd| unsafe { OwnedFd::from_raw_fd(*fd) }).collect()
 }

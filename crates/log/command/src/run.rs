@@ -2,6 +2,7 @@
 use crate::arguments;
 use crate::collect::Collector;
 use crate::door::{Door, OpenFor};
+use crate::limit::Limit;
 use crate::output::Output;
 use crate::porter::Porter;
 use crate::press::Press;
@@ -19,15 +20,19 @@ const VARIABLE: &str = "TARE_LOG";
 /// Says what they read times from.
 const CLOCK: &str = "TARE_LOG_CLOCK";
 
+const LIMIT: &str = "the limit of open files";
+
 const SIGNALS: &[i32] = &[libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGQUIT, libc::SIGCHLD];
 
 /// A program, and the collector beside it.
 pub fn run(arguments: &arguments::Run) -> Result<ExitCode, Failure> {
     let signals = Signals::take(SIGNALS).or_failed("signals")?;
+    let limit = Limit::raise().or_failed(LIMIT)?;
     let door = Door::open(&own_socket(), OpenFor::Descendants)?;
     let mut collector = collector(&arguments.collecting, door)?;
     let mut command = Command::new(&arguments.command[0]);
     command.args(&arguments.command[1..]).env(VARIABLE, collector.door().path());
+    limit.give(&mut command);
     if let Some(clock) = arguments.clock {
         command.env(CLOCK, Source::from(clock).name());
     }
@@ -57,6 +62,7 @@ pub fn run(arguments: &arguments::Run) -> Result<ExitCode, Failure> {
 /// A collector for whoever comes.
 pub fn collect(arguments: &arguments::Collect) -> Result<ExitCode, Failure> {
     let signals = Signals::take(SIGNALS).or_failed("signals")?;
+    Limit::raise().or_failed(LIMIT)?;
     let door = Door::open(&arguments.socket, OpenFor::Everyone)?;
     let mut collector = collector(&arguments.collecting, door)?;
     let porter = porter(&collector, &signals)?;

@@ -1,0 +1,123 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Who comes to a collector's socket, and what they can do to it."""
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+import pytest
+from tests.log.conftest import TARE_LOG, dump
+from tests.log.test_failures import collecting, ended
+from tests.log.test_kills import wait_for
+
+FEW = ["sh", "-c", 'ulimit -n 64 && exec "$@"', "few"]
+# More programs than find room under a limit of 64 descriptors; until their input ends.
+MANY = 24
+SCRIPT = f"""
+import os, sys
+from tare.log import Channel
+channel = Channel("numbers")
+for number in range({MANY}):
+    if os.fork() == 0:
+        channel.log(number)
+        break
+sys.stdin.read()
+"""
+
+
+@contextmanager
+def crowd(folder: Path) -> Iterator[subprocess.Popen[str]]:
+    """Programs that each have logged one event, and wait."""
+    command = [sys.executable, "-c", SCRIPT]
+    variables = os.environ | {"TARE_LOG": str(folder / "socket"), "TARE_LOG_RING": "64K"}
+    with subprocess.Popen(command, env=variables, stdin=subprocess.PIPE, text=True) as programs:
+        yield programs
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_more_programs_than_descriptors(number: signal.Signals, tmp_path: Path) -> None:
+    """Those that are there are served, and signals are heard."""
+    with collecting(tmp_path, "events.log", *FEW) as collector:
+        assert collector.stderr is not None
+        with crowd(tmp_path):
+            first = collector.stderr.readline()
+            wait_for(lambda: len(dump(tmp_path / "events.log")) > 5)
+            time.sleep(0.2)
+            collector.send_signal(number)
+            _, told = collector.communicate(timeout=10)
+    assert (collector.returncode, told) == (0, "")
+    assert first == (
+        "tare-log: no more programs can be received: Too many open files (os error 24); those that"
+        " are here are served\n"
+    )
+    assert 5 < len(dump(tmp_path / "events.log")) < MANY
+
+
+def test_programs_come_in_when_others_have_gone(tmp_path: Path) -> None:
+    with collecting(tmp_path, "events.log", *FEW) as collector:
+        with crowd(tmp_path):
+            wait_for(lambda: len(dump(tmp_path / "events.log")) > 5)
+        wait_for(lambda: len(dump(tmp_path / "events.log")) == MANY)
+        ended(collector)
+
+
+def test_a_command_keeps_its_limit_of_descriptors(tmp_path: Path) -> None:
+    run = [TARE_LOG, "run", "--out", tmp_path / "events.log", "--", "sh", "-c", "ulimit -n"]
+    limited = ["sh", "-c", 'ulimit -S -n 100 && exec "$@"', "limited"]
+    done = subprocess.run([*limited, *run], check=True, capture_output=True, text=True)
+    assert done.stdout == "100\n"
+
+
+@contextmanager
+def silent(folder: Path, count: int) -> Iterator[None]:
+    """Connections over which nothing is said."""
+    with ExitStack() as stack:
+        for _ in range(count):
+            one = stack.enter_context(socket.socket(socket.AF_UNIX))
+            one.connect(str(folder / "socket"))
+        yield
+
+
+def test_who_says_nothing_keeps_nobody_waiting(
+    compiled: Callable[[str], Path], tmp_path: Path
+) -> None:
+    """A rule holds from the first event on where the collector answers in time."""
+    (tmp_path / "rules").write_text("[[rule]]\nchannel = 'numbers'\nhandler = 'null'\n")
+    command = [TARE_LOG, "collect", "--socket", tmp_path / "socket"]
+    command += ["--out", tmp_path / "events.log", "--rules", tmp_path / "rules"]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as collector:
+        wait_for((tmp_path / "socket").exists)
+        with silent(tmp_path, 30):
+            variables = os.environ | {"TARE_LOG": str(tmp_path / "socket")}
+            subprocess.run([compiled("linked")], check=True, env=variables)
+            assert ended(collector) == ""
+    assert {row.channel for row in dump(tmp_path / "events.log")} == {"texts", "work>", "work<"}
+
+
+def test_who_says_nothing_takes_nobodys_place(tmp_path: Path) -> None:
+    with collecting(tmp_path, "events.log", *FEW) as collector:
+        with silent(tmp_path, 100), crowd(tmp_path):
+            wait_for(lambda: len(dump(tmp_path / "events.log")) > 5)
+        ended(collector)
+
+
+def test_descriptors_that_are_not_asked_for_are_closed(tmp_path: Path) -> None:
+    before = 0
+    with collecting(tmp_path) as collector:
+        folder = Path(f"/proc/{collector.pid}/fd")
+        for count in [0, 2, 3] * 4:
+            with socket.socket(socket.AF_UNIX) as one:
+                one.connect(str(tmp_path / "socket"))
+                socket.send_fds(one, [b"x"], [0] * count)
+                assert one.recv(1) == b""
+            before = before or len(list(folder.iterdir()))
+        assert len(list(folder.iterdir())) == before
+        told = ended(collector)
+    reason = "could not be received: it came without its segment, or with more"
+    assert told == f"tare-log: process {os.getpid()} {reason}\n" * 12
