@@ -268,6 +268,24 @@ def test_a_collector_killed_in_its_first_moments(
     agree(out, tmp_path / "page")
 
 
+def test_a_program_in_a_pid_namespace_is_taken_over(compiled: Compiled, tmp_path: Path) -> None:
+    """Its segment has the number that it knows itself by, which is another outside."""
+    if not may_make_namespaces():
+        pytest.skip("only root can make a PID namespace")
+    page, out = tmp_path / "page", tmp_path / "events.log"
+    inside = ["unshare", "--pid", "--fork", "--kill-child", "--mount-proc"]
+    with ExitStack() as stack:
+        with collecting(tmp_path):
+            stack.enter_context(counting(compiled, tmp_path, "page", "drop", *inside))
+        size = out.stat().st_size
+        with collecting(tmp_path) as second:
+            wait_for(lambda: out.stat().st_size > size + 1000)
+            stack.close()
+            time.sleep(0.1)
+            ended(second)
+    agree(out, page)
+
+
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_to_run_ends_the_program_and_the_file(
     number: signal.Signals, compiled: Compiled, tmp_path: Path

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 use crate::log::Log;
 use crate::orphans;
+use crate::program;
 use std::collections::{BTreeMap, HashMap};
+use std::iter;
 use std::os::fd::AsRawFd;
 use std::sync::atomic::Ordering::Relaxed;
 use tare_log_segment::layout::{KIND, Process, VERSION};
@@ -43,7 +45,10 @@ impl LiveLosses {
 
 impl Watched {
     fn open(pid: u32, began_ticks: u64) -> Option<Self> {
-        orphans::segments(pid).into_iter().find_map(|fd| {
+        // One in another PID namespace has another number here.
+        let others = program::all().filter(|other| program::own_pid(*other) == Some(pid));
+        let mut segments = iter::once(pid).chain(others).flat_map(orphans::segments);
+        segments.find_map(|fd| {
             let mapped = size_of::<Process>();
             let fd = fd.as_raw_fd();
             let segment = Segment::open_begun(fd, KIND, VERSION, Access::ReadOnly, mapped).ok()?;

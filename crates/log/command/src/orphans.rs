@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Programs whose collector has died: their segments are still open under their descriptors.
 
+use crate::program;
 use std::collections::HashSet;
 use std::fs::{self, OpenOptions};
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -23,9 +24,7 @@ const LINK: &[u8] = b"/memfd:tare-log (deleted)";
 
 /// Those that were told of the collector at this socket.
 pub fn find(socket: &Path) -> Vec<Orphan> {
-    let numbers = fs::read_dir("/proc").into_iter().flatten().flatten();
-    let pids = numbers.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
-    pids.flat_map(|pid| of(pid, socket)).collect()
+    program::all().flat_map(|pid| of(pid, socket)).collect()
 }
 
 /// One for each copy of the library in the program.
@@ -74,5 +73,5 @@ fn belongs(segment: &OwnedFd, pid: u32, socket: &Path) -> bool {
     });
     // SAFETY: what it gave out is used no more.
     unsafe { segment.unmap() };
-    told && header.owner_pid == pid
+    told && program::own_pid(pid) == Some(header.owner_pid)
 }

@@ -4,6 +4,20 @@
 use std::os::fd::{FromRawFd, OwnedFd, RawFd};
 use tare_log_file::Boot;
 
+/// The processes that are seen here.
+pub fn all() -> impl Iterator<Item = u32> {
+    let entries = std::fs::read_dir("/proc").into_iter().flatten().flatten();
+    entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok())
+}
+
+/// The number by which a process knows itself: that of the innermost of its PID namespaces.
+pub fn own_pid(pid: u32) -> Option<u32> {
+    let status = std::fs::read(format!("/proc/{pid}/status")).ok()?;
+    let status = String::from_utf8_lossy(&status);
+    let numbers = status.lines().find_map(|line| line.strip_prefix("NSpid:"))?;
+    numbers.split_whitespace().last()?.parse().ok()
+}
+
 /// Its words, as it was started.
 pub fn command(pid: u32) -> String {
     let command = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
@@ -110,6 +124,13 @@ mod tests {
         child.kill().unwrap();
         child.wait().unwrap();
         assert!(!descends(other, own));
+    }
+
+    #[test]
+    fn a_process_of_this_namespace_has_one_number() {
+        assert!(all().any(|pid| pid == id()));
+        assert_eq!(own_pid(id()), Some(id()));
+        assert_eq!(own_pid(u32::MAX), None);
     }
 
     #[test]
