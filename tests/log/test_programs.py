@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 from tests.lab.conftest import wait_until
-from tests.log.conftest import TARE_LOG, Row, dump
+from tests.log.conftest import TARE_LOG, Row, dump, ends
 from tests.rights import may_make_namespaces
 
 Compiled = Callable[[str], Path]
@@ -103,6 +103,29 @@ def test_a_program_that_becomes_another_leaves_no_memory_behind(
     finally:
         running.send_signal(signal.SIGINT)
         running.wait(10)
+
+
+REPLACED = """
+import os, sys
+from tare.log import Channel
+channel = Channel("numbers", handler="first-last")
+for number in range(10):
+    channel.log(number)
+if os.fork() == 0:
+    sys.stdin.read()
+else:
+    os.execvp("cat", ["cat"])
+"""
+
+
+def test_a_program_that_becomes_another_while_a_child_goes_on(tmp_path: Path) -> None:
+    """The child, which logs nothing, holds the connection of its parent."""
+    file = tmp_path / "events.log"
+    command = [TARE_LOG, "run", "--out", str(file), "--", sys.executable, "-c", REPLACED]
+    with subprocess.Popen(command, stdin=subprocess.PIPE) as running:
+        wait_until(lambda: file.exists() and file.stat().st_size and ends(file) == ["ended"], 20)
+        assert payloads(dump(file), "numbers") == ["0", "9"]
+        assert running.poll() is None
 
 
 def test_a_signal_handler_interrupts_its_own_thread(compiled: Compiled, tmp_path: Path) -> None:

@@ -41,6 +41,11 @@ const CLOCKS: Duration = Duration::from_secs(1);
 const FALLBACK: &str = "this machine has no tick counter to rely on: times are read by \
                         clock_gettime, which takes longer";
 
+/// A program that logs nothing is looked at so often whether it is still the same; all together
+/// take one part in so many of the time.
+const LOOKS: Duration = Duration::from_secs(1);
+const LOOKING: u32 = 500;
+
 /// After the disk was full.
 const RETRY: Duration = Duration::from_millis(500);
 
@@ -53,6 +58,8 @@ pub struct Collector {
     targets: Vec<Target>,
     /// When the clocks are to be read next, and how long after that again.
     clocks: (Instant, Duration),
+    /// When a program is to be looked at next, and the place of the one before.
+    looks: (Instant, usize),
     has_told_of_fallback: bool,
     stuck: Option<Instant>,
     ended: Totals,
@@ -69,6 +76,7 @@ impl Collector {
             rules,
             targets: Vec::new(),
             clocks: (Instant::now(), FIRST_CLOCKS),
+            looks: (Instant::now(), 0),
             has_told_of_fallback: false,
             stuck: None,
             ended: Totals::default(),
@@ -155,6 +163,7 @@ impl Collector {
     /// Says how many batches it has taken.
     fn move_events(&mut self) -> io::Result<usize> {
         self.read_clocks()?;
+        self.look();
         let mut batches = 0;
         let mut place = 0;
         while place < self.targets.len() {
@@ -173,6 +182,20 @@ impl Collector {
         }
         self.write(false)?;
         Ok(batches)
+    }
+
+    /// At one program, by turns.
+    fn look(&mut self) {
+        let begin = Instant::now();
+        let (due, before) = self.looks;
+        let count = self.targets.len();
+        if begin < due || count == 0 {
+            return;
+        }
+        let place = (before + 1) % count;
+        self.targets[place].look();
+        let gap = (LOOKS / count as u32).max(begin.elapsed() * LOOKING);
+        self.looks = (begin + gap, place);
     }
 
     fn read_clocks(&mut self) -> io::Result<()> {

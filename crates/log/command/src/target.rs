@@ -14,6 +14,7 @@ use crate::timer::Timer;
 use crate::totals::Totals;
 use std::collections::HashMap;
 use std::io;
+use std::mem;
 use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
@@ -58,6 +59,10 @@ pub struct Target {
     is_silent: bool,
     /// Whether it is a program of this user.
     is_own: bool,
+    /// Another program has its place.
+    is_replaced: bool,
+    /// Events that there were when it was last looked at.
+    events_seen: u64,
     ended: Option<Instant>,
     /// Without what the program writes and counts itself.
     totals: Totals,
@@ -112,6 +117,8 @@ impl Target {
             foxes: Foxes::default(),
             is_silent: false,
             is_own: syscall::fstat(raw).is_ok_and(|status| status.st_uid == program::user()),
+            is_replaced: false,
+            events_seen: 0,
             ended: None,
             totals: Totals::default(),
             written_before: sum(process, |channel| &channel.written),
@@ -184,8 +191,24 @@ impl Target {
         }
     }
 
+    /// Looks whether one that logs nothing has executed another program: where a child of it
+    /// holds the connection, that says nothing.
+    pub fn look(&mut self) {
+        let events = self.totals().events;
+        let is_quiet = mem::replace(&mut self.events_seen, events) == events;
+        self.is_replaced |= is_quiet && self.has_left_memory();
+    }
+
+    fn has_left_memory(&self) -> bool {
+        let inode = syscall::fstat(self.fd.as_raw_fd()).map(|status| status.st_ino);
+        inode.is_ok_and(|inode| program::maps(self.pid, inode) == Some(false))
+    }
+
     /// Whether no event can follow: the process has ended, or executed another program.
     pub fn has_ended(&mut self) -> bool {
+        if self.is_replaced {
+            return true;
+        }
         let is_over =
             self.connection.as_ref().is_some_and(|it| program::is_readable(it.as_raw_fd()));
         // A process of a PID namespace that this one does not see has no number here.
@@ -195,8 +218,7 @@ impl Target {
         }
         if is_over {
             // A program may have closed all descriptors, and go on.
-            let inode = syscall::fstat(self.fd.as_raw_fd()).map(|status| status.st_ino);
-            if inode.is_ok_and(|inode| program::maps(self.pid, inode) == Some(false)) {
+            if self.has_left_memory() {
                 return true;
             }
             self.connection = None;
