@@ -7,6 +7,7 @@ import random
 import signal
 import subprocess
 from collections.abc import Callable
+from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,7 +15,8 @@ import numpy as np
 import pyarrow.compute as pc
 import pytest
 from tests.log.conftest import TARE_LOG, Row, dump, ends, events
-from tests.log.test_kills import committed, wait_for
+from tests.log.test_failures import collecting, counting, ended
+from tests.log.test_kills import agree, committed, wait_for
 
 Compiled = Callable[[str], Path]
 
@@ -61,6 +63,28 @@ def test_what_is_cut_off_or_damaged_costs_its_own_events(
     assert found["damaged"] > 0
     assert recover(out, tmp_path / "once more.log")["damaged"] == 0
     assert ends(out) == ["recovered" if seed % 2 else "finished"]
+
+
+def test_a_program_that_was_taken_over_is_one(compiled: Compiled, tmp_path: Path) -> None:
+    """It has a number with each collector, and an end with the last; some of its blocks may be
+    there twice."""
+    page, file, out = tmp_path / "page", tmp_path / "events.log", tmp_path / "out.log"
+    with ExitStack() as stack:
+        with collecting(tmp_path) as first:
+            program = stack.enter_context(counting(compiled, tmp_path))
+            first.kill()
+            first.wait()
+        size = file.stat().st_size
+        with collecting(tmp_path) as second:
+            wait_for(lambda: file.stat().st_size > size)
+            program.kill()
+            program.wait()
+            ended(second)
+    agree(file, page)
+    found = recover(file, out)
+    logged = events(file)["payload"].drop_null()
+    assert (found["programs"], found["events"]) == (1, len(logged))
+    assert ends(out) == ["ended"]
 
 
 def states(pid: int) -> list[str]:

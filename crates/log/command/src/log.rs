@@ -375,9 +375,9 @@ pub fn names(paths: &[PathBuf]) -> String {
 }
 
 /// What names a segment, whichever collector has served it.
-type Segment = (u32, u64, u64, String);
+pub type Segment = (u32, u64, u64, String);
 
-fn segment(info: &ProcessInfo) -> Segment {
+pub fn segment(info: &ProcessInfo) -> Segment {
     (info.pid, info.start, info.began_ticks, info.host.clone())
 }
 

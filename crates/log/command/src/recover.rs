@@ -3,10 +3,12 @@
 //! of a program whose collector has died.
 
 use crate::arguments;
+use crate::log::{Segment, segment as named};
 use crate::obstacle::Obstacle;
 use crate::output::Output;
 use crate::press::Press;
 use crate::salvage;
+use crate::seen::Seen;
 use crate::target::Target;
 use std::collections::{BTreeMap, HashMap};
 use std::fs::File;
@@ -85,17 +87,46 @@ fn has_block(path: &Path) -> Result<bool, Failure> {
 /// A process of the file.
 #[derive(Default)]
 struct Process {
+    /// Its number with the collector that has served it last.
+    number: u32,
     has_ended: bool,
     events: u64,
     lost: u64,
+}
+
+/// The processes of a file.
+#[derive(Default)]
+struct Processes {
+    all: Vec<Process>,
+    known: HashMap<Segment, usize>,
+    /// The place of a process, by the numbers that collectors have given it.
+    places: HashMap<u32, usize>,
+}
+
+impl Processes {
+    /// Whose block this is.
+    fn of(&mut self, block: &Block) -> usize {
+        let (number, end) = (block.header.process, self.all.len());
+        let about = (block.header.kind == Kind::Process).then_some(&block.content);
+        let place = match about.and_then(|about| serde_json::from_slice(about).ok()) {
+            Some(about) => *self.known.entry(named(&about)).or_insert(end),
+            None => *self.places.entry(number).or_insert(end),
+        };
+        if place == end {
+            self.all.push(Process::default());
+        }
+        self.places.insert(number, place);
+        self.all[place].number = number;
+        place
+    }
 }
 
 /// Copies the blocks that can be read, and says of the processes without an end that they have
 /// none.
 fn blocks(path: &Path, output: &mut Output) -> io::Result<Found> {
     let mut found = Found::default();
-    let mut processes: BTreeMap<u32, Process> = BTreeMap::new();
-    let mut seen: HashMap<(u32, u32), u64> = HashMap::new();
+    let mut processes = Processes::default();
+    let mut seen = Seen::default();
     let mut reader = Reader::new(File::open(path)?);
     for block in reader.by_ref() {
         let block = block?;
@@ -105,11 +136,10 @@ fn blocks(path: &Path, output: &mut Output) -> io::Result<Found> {
         };
         let header = &block.header;
         if !matches!(header.kind, Kind::Clock | Kind::Relation) {
-            let process = processes.entry(header.process).or_default();
+            let place = processes.of(&block);
+            let process = &mut processes.all[place];
             process.has_ended = header.kind == Kind::End;
-            let known = seen.entry((header.process, header.ring)).or_insert(0);
-            if header.from == header.to || header.to > *known {
-                *known = header.to.max(*known);
+            if !seen.add((place, header.ring), header.from, header.to) {
                 process.events += events;
                 process.lost += lost;
             }
@@ -117,12 +147,12 @@ fn blocks(path: &Path, output: &mut Output) -> io::Result<Found> {
         output.block(Header { ..*header }, &block.content)?;
     }
     found.damaged += reader.damaged;
-    for (number, process) in processes {
+    for process in processes.all {
         found.programs += 1;
         found.events += process.events;
         found.lost += process.lost;
         if !process.has_ended {
-            let Process { events, lost, .. } = process;
+            let Process { number, events, lost, .. } = process;
             let lost_by_channel = BTreeMap::new();
             let end = End {
                 how: How::Recovered,
