@@ -88,8 +88,8 @@ impl Told {
         while file.len() + ".txt".len() > LONGEST_NAME {
             file.pop();
         }
-        // The one letter that no name of a file can have.
-        file.replace('/', "_") + ".txt"
+        // The letters that no name of a file can have.
+        file.replace(['/', '\0'], "_") + ".txt"
     }
 }
 
@@ -278,6 +278,8 @@ mod tests {
     #[test]
     fn names_have_address_process_thread_number_and_letter() {
         assert_eq!(told("b", 1).file_name(17), ":10.0.0.1:17:42:ch2:b:a_b  tin.txt");
+        let odd = Told { name: "a\0b".to_owned(), ..told("b", 1) };
+        assert_eq!(odd.file_name(17), ":10.0.0.1:17:42:ch2:b:a_b.txt");
         let long = Told { name: "é".repeat(300), ..told("b", 1) };
         let name = long.file_name(17);
         assert!((LONGEST_NAME - 1..=LONGEST_NAME).contains(&name.len()));
