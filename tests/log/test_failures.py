@@ -7,15 +7,18 @@ import shutil
 import signal
 import socket
 import subprocess
+import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
-from tests.log.conftest import TARE_LOG, dump, ends, events
+from tests.log.conftest import TARE_LOG, dump, ends, events, stats
+from tests.log.test_fox import free_port
 from tests.log.test_kills import THREADS, agree, committed, wait_for
 from tests.rights import may_make_namespaces
 
@@ -222,6 +225,62 @@ def test_a_full_disk(
     kept = tmp_path / "kept.log"
     shutil.copy(out, kept)
     assert (agree(kept, tmp_path / "page")[1] > 0) == (policy == "drop")
+
+
+TRIPS = 3_000
+ROUND_TRIPS = f"""
+import random, sys, time
+from tare.log import Channel
+start, end = Channel("out"), Channel("in", policy="wait")
+end.log(0)
+sys.stdin.readline()
+for _ in range({TRIPS}):
+    end.log(random.getrandbits(45))
+    time.sleep(0.0003)
+sys.stdin.readline()
+"""
+
+
+def test_round_trips_at_a_full_disk(small_disk: tuple[Path, list[str]], tmp_path: Path) -> None:
+    """Answers stay where they are as events do, at both ends."""
+    disk, inside = small_disk
+    out, rules = disk / "events.log", tmp_path / "rules"
+    address = f"127.0.0.1:{free_port()}"
+    rules.write_text(
+        f"[[rule]]\nchannel = 'out'\nhandler = 'fox-start'\naddress = '{address}'\n"
+        f"[[rule]]\nchannel = 'in'\nhandler = 'fox-end'\naddress = '{address}'\n"
+    )
+    command = [*inside, TARE_LOG, "collect", "--socket", tmp_path / "socket", "--rules", rules]
+    program = [sys.executable, "-c", ROUND_TRIPS]
+    variables = os.environ | {"TARE_LOG": str(tmp_path / "socket")}
+    with started(*command, "--out", "events.log") as collector:
+        wait_for((tmp_path / "socket").exists)
+        with started(*program, env=variables, stdin=subprocess.PIPE) as asking:
+            wait_for(
+                lambda: out.exists() and out.stat().st_size and len(channel(out, "in rtt")) == 1
+            )
+            subprocess.run(
+                ["dd", "if=/dev/zero", f"of={disk / 'more'}"], capture_output=True, check=False
+            )
+            assert asking.stdin is not None
+            asking.stdin.write("\n")
+            asking.stdin.flush()
+            assert collector.stderr is not None
+            assert "cannot be written" in collector.stderr.readline()
+            time.sleep(1.5)
+            (disk / "filler").unlink()
+            assert "can be written again" in collector.stderr.readline()
+            asking.communicate("\n", timeout=20)
+        ended(collector)
+    trips, lost = channel(out, "in rtt"), stats(out)["lost"]
+    assert len(trips) + lost == TRIPS + 1
+    assert lost < TRIPS / 10
+    assert len(channel(out, "out answered")) >= len(trips)
+
+
+def channel(file: Path, name: str) -> pa.Table:
+    table = events(file)
+    return table.filter(pc.equal(table["channel"], name))
 
 
 def stands_still(page: Path) -> bool:

@@ -117,22 +117,32 @@ impl Foxes {
         Some(fox.socket.as_fd())
     }
 
-    /// Appends to `words` what has come; says how many answers those are, by channel. They count
-    /// once the words are in the file, see `tell`.
-    pub fn read(&self, words: &mut Vec<u64>) -> Vec<(ChannelId, u64)> {
+    /// Appends to `words` what has come; says how many answers those are, by channel. They count,
+    /// and are here no longer, once the words are in the file, see `tell`.
+    pub fn read(&self, words: &mut Vec<u64>) -> Vec<(ChannelId, usize)> {
         let read = self.all.iter().map(|fox| {
-            let mut count = 0;
-            for Seen { ticks, number } in mem::take(&mut fox.got().seen) {
-                words.push(ticks);
-                match short_tag(fox.id | ANSWERS, number) {
+            let got = fox.got();
+            for Seen { ticks, number } in &got.seen {
+                words.push(*ticks);
+                match short_tag(fox.id | ANSWERS, *number) {
                     Some(tag) => words.push(tag),
-                    None => words.extend([number_tag(fox.id | ANSWERS), number as u64, 0]),
+                    None => words.extend([number_tag(fox.id | ANSWERS), *number as u64, 0]),
                 }
-                count += 1;
             }
-            (fox.id, count)
+            (fox.id, got.seen.len())
         });
         read.filter(|(_, count)| *count > 0).collect()
+    }
+
+    /// The answers are in the file.
+    pub fn tell(&self, process: &Process, told: &[(ChannelId, usize)]) {
+        for (id, count) in told {
+            let fox = self.all.iter().find(|fox| fox.id == *id);
+            if let Some(fox) = fox {
+                fox.got().seen.drain(..count);
+            }
+            process.channels[usize::from(*id)].answered.fetch_add(*count as u64, Relaxed);
+        }
     }
 
     /// Nobody asks or answers here any more; what has come is still to be read.
@@ -145,13 +155,6 @@ impl Foxes {
     pub fn patience(&self, process: &Process) -> Option<Duration> {
         let open = self.all.iter().filter(|fox| unanswered(process, fox.id) > 0);
         open.map(|fox| timeout(fox.configuration)).max()
-    }
-}
-
-/// The answers are in the file.
-pub fn tell(process: &Process, told: &[(ChannelId, u64)]) {
-    for (id, count) in told {
-        process.channels[usize::from(*id)].answered.fetch_add(*count, Relaxed);
     }
 }
 

@@ -63,6 +63,8 @@ pub struct Target {
     is_replaced: bool,
     /// Events that there were when it was last looked at.
     events_seen: u64,
+    /// Whether the file has what handlers kept until the end.
+    has_rest: bool,
     ended: Option<Instant>,
     /// Without what the program writes and counts itself.
     totals: Totals,
@@ -119,6 +121,7 @@ impl Target {
             is_own: syscall::fstat(raw).is_ok_and(|status| status.st_uid == program::user()),
             is_replaced: false,
             events_seen: 0,
+            has_rest: false,
             ended: None,
             totals: Totals::default(),
             written_before: sum(process, |channel| &channel.written),

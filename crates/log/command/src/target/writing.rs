@@ -40,7 +40,7 @@ impl Target {
         let answers = self.foxes.read(&mut words);
         self.write_kept(output, press, &words)?;
         kept::tell(self.process(), &told);
-        fox::tell(self.process(), &answers);
+        self.foxes.tell(self.process(), &answers);
         Ok(())
     }
 
@@ -100,10 +100,11 @@ impl Target {
         self.foxes.end();
         self.count(output, press)?;
         self.last_losses(output, press)?;
-        if how != Some(How::Left) {
+        if how != Some(How::Left) && !self.has_rest {
             let mut words = Vec::new();
             kept::rest(self.process(), self.timer, &mut words);
             self.write_kept(output, press, &words)?;
+            self.has_rest = true;
         }
         let process = self.process();
         let how = how.unwrap_or(match process.state.load(Acquire) {
@@ -117,6 +118,8 @@ impl Target {
         let unanswered: Vec<_> = unanswered.filter(|(_, count)| *count > 0).collect();
         let lost_by_channel: BTreeMap<_, _> =
             of_channels.filter(|(_, lost)| *lost > 0).chain(unanswered.iter().copied()).collect();
+        // Where the disk is full this comes once more.
+        self.totals.lost -= self.totals.unanswered;
         self.totals.unanswered = unanswered.iter().map(|(_, count)| count).sum();
         self.totals.lost += self.totals.unanswered;
         let Totals { events, lost, unserved, deferred, .. } = self.totals();
