@@ -320,8 +320,11 @@ impl Collector {
             }
         }
         while let Some(place) = self.targets.len().checked_sub(1) {
-            self.copy(place, true)?;
-            self.targets[place].end(&mut self.output, &mut self.press, Some(How::Left))?;
+            // One that has ended meanwhile has left nothing to others.
+            let has_ended = self.targets[place].has_ended();
+            while self.copy(place, true)? > 0 && has_ended {}
+            let how = (!has_ended).then_some(How::Left);
+            self.targets[place].end(&mut self.output, &mut self.press, how)?;
             self.add_up(place);
         }
         self.output.clock()?;
