@@ -209,6 +209,6 @@ pub fn mark_of(bytes: &[u8]) -> Result<Mark, Invalid> {
     }
 }
 
-fn unzigzag(number: u64) -> i64 {
+pub fn unzigzag(number: u64) -> i64 {
     (number >> 1) as i64 ^ -((number & 1) as i64)
 }

@@ -4,7 +4,7 @@
 //! repeats stands together.
 
 use crate::codec::Packer;
-use crate::columns::{Layout, MARK};
+use crate::columns::{Layout, MARK, unzigzag};
 use crate::parts;
 use std::io;
 use tare_log_segment::record::{SHORT_WORDS, short};
@@ -71,6 +71,7 @@ struct Group {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Summary {
     pub events: u32,
+    /// The least, and the greatest: medians stand behind events that were later.
     pub first_ticks: u64,
     pub last_ticks: u64,
     /// Words that were whole records.
@@ -180,8 +181,8 @@ impl Encoder {
         let groups = || self.groups.iter().filter(|group| group.rows > 0);
         summary.words = words.len() - rest.len();
         summary.events = self.rows() as u32;
-        summary.first_ticks = groups().map(|group| group.first_ticks).min().unwrap_or(0);
-        summary.last_ticks = groups().map(|group| group.before).max().unwrap_or(0);
+        summary.first_ticks = groups().map(|group| group.bounds().0).min().unwrap_or(0);
+        summary.last_ticks = groups().map(|group| group.bounds().1).max().unwrap_or(0);
         summary
     }
 
@@ -329,6 +330,19 @@ impl Group {
         self.all_values |= all_values;
         self.rows += taken;
         &words[taken * SHORT_WORDS..]
+    }
+
+    /// The least and the greatest ticks. Where no difference is negative, and so none is odd, they
+    /// are the first and the last.
+    fn bounds(&self) -> (u64, u64) {
+        if self.all_ticks & 1 == 0 {
+            return (self.first_ticks, self.before);
+        }
+        let mut ticks = self.first_ticks;
+        self.ticks[..self.rows].iter().fold((ticks, ticks), |(least, greatest), later| {
+            ticks = ticks.wrapping_add_signed(unzigzag(*later));
+            (least.min(ticks), greatest.max(ticks))
+        })
     }
 
     fn write(&self, marks: &[u8], out: &mut Vec<u8>) {

@@ -99,6 +99,23 @@ proptest! {
     }
 
     #[test]
+    fn a_block_tells_of_its_least_and_its_greatest_ticks(
+        ticks in proptest::collection::vec(0..1u64 << 62, 1..40),
+        is_sorted in any::<bool>(),
+        codecs in any_codecs(),
+    ) {
+        let mut ticks = ticks;
+        if is_sorted {
+            ticks.sort_unstable();
+        }
+        let records = ticks.iter().zip(0..).map(|(ticks, n)| One::Number(*ticks, n % 6, n.into()));
+        let words: Vec<u64> = records.flat_map(|one| one.words()).collect();
+        let summary = Encoder::default().pack(&words, &codecs).unwrap().summary;
+        let both = (*ticks.iter().min().unwrap(), *ticks.iter().max().unwrap());
+        prop_assert_eq!((summary.first_ticks, summary.last_ticks), both);
+    }
+
+    #[test]
     fn any_content_is_refused_or_read(
         content in proptest::collection::vec(any::<u8>(), 0..200),
         codec in proptest::option::of(Just(Codec::None)),
