@@ -1,19 +1,24 @@
 # SPDX-License-Identifier: Apache-2.0
 """Events without a pause, many times what a ring holds: kept, lost, compressed, at what rate."""
 
+import signal
+import subprocess
+import time
 from contextlib import ExitStack
 from pathlib import Path
 
 from bench.cases import Case
 from bench.log.built import built
 from bench.log.calls_in_bursts import COLLECTOR_CPU, PROGRAM_CPU
-from bench.log.collected import Collected
+from bench.log.collected import LOG, Collected
 from bench.log.moobench_tables import share
 from bench.turns import Turner, on_cpu
 
 EVENTS = 40_000_000
 MILLION = 1_000_000
 WORKERS = (0, 1, 2)
+BLOCK, SETTLED = 4096, 1.0
+"""Bytes that are more than a reading of the clocks, and seconds without any."""
 
 
 def cases(folder: Path, repetitions: int) -> list[Case]:
@@ -38,7 +43,51 @@ def cases(folder: Path, repetitions: int) -> list[Case]:
             ]
             suffix = f"-workers-{workers}" if workers else ""
             found += _drained(kind, suffix, runs)
+        found += _recorded(folder, [trace, kind], repetitions)
     return found
+
+
+def _recorded(folder: Path, command: list[str], repetitions: int) -> list[Case]:
+    """The curve over workers where they have all CPUs, since the program has logged before: what
+    a collector makes of a ring that has all events."""
+    rates: dict[int, list[float]] = {workers: [] for workers in WORKERS}
+    for run in range(repetitions):
+        for workers in WORKERS:
+            name = folder / f"recorded-{command[-1]}-{workers}-{run}"
+            rates[workers].append(EVENTS / MILLION / _late(name, command, workers))
+    return [
+        Case(
+            f"recorded-{command[-1]}-workers-{workers}",
+            f"collector, {command[-1]}, recorded, workers {workers}",
+            "collector alone" if workers else "",
+            "million events/s",
+            values,
+            rates[0] if workers else (),
+        )
+        for workers, values in rates.items()
+    ]
+
+
+def _late(name: Path, command: list[str], workers: int) -> float:
+    """Seconds until a collector that comes late has written what the program has logged."""
+    socket, file = name.with_suffix(".socket"), name.with_suffix(".log")
+    variables = {"TARE_LOG": str(socket), "TARE_LOG_RING": "1G"}
+    with ExitStack() as stack:
+        Turner(command, variables, None, stack).turn(EVENTS)
+        collect = [LOG, "collect", "--socket", socket, "--out", file, "--workers", str(workers)]
+        begin = time.monotonic()
+        with subprocess.Popen([str(word) for word in collect]) as collector:
+            end, size = begin, 0
+            while not size or time.monotonic() - end < SETTLED:
+                time.sleep(0.002)
+                now = file.stat().st_size if file.exists() else 0
+                if now - size > BLOCK:
+                    end, size = time.monotonic(), now
+            collector.send_signal(signal.SIGINT)
+    found = Collected(name).kept(EVENTS)
+    if found != EVENTS:
+        raise SystemExit(f"{name}: {EVENTS} logged, {found} kept")
+    return end - begin
 
 
 def _drained(kind: str, suffix: str, runs: list[tuple[float, dict[str, int]]]) -> list[Case]:
