@@ -6,6 +6,7 @@ import os
 import random
 import signal
 import subprocess
+import sys
 from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import replace
@@ -134,6 +135,34 @@ def test_a_program_without_a_collector(compiled: Compiled, tmp_path: Path) -> No
             assert np.array_equal(its, np.arange(its[0], its[-1] + 1))
         if name == "of copy.log":
             assert len(table) == found["events"]
+
+
+COUNTING = """
+import sys
+from tare.log import Channel
+count, numbers = Channel("count", handler="fast-periodic-counter"), Channel("numbers")
+for number in range(100):
+    count.log(number)
+    numbers.log(number)
+print("done", flush=True)
+sys.stdin.read()
+"""
+
+
+def test_a_copy_has_no_times_of_the_machine_that_reads_it(tmp_path: Path) -> None:
+    """What a counter has come to in the end is told at the last time that the copy has."""
+    command = [sys.executable, "-c", COUNTING]
+    variables = os.environ | {"TARE_LOG": str(tmp_path / "nobody")}
+    pipe = subprocess.PIPE
+    with subprocess.Popen(command, stdin=pipe, stdout=pipe, env=variables) as program:
+        assert program.stdout is not None
+        assert program.stdout.readline() == b"done\n"
+        copy_sparse(segment_of(program.pid), tmp_path / "copy")
+    recover(tmp_path / "copy", tmp_path / "out.log")
+    rows = rows_of(tmp_path / "out.log")
+    (count,) = [row for row in rows if row.channel == "count"]
+    assert count.payload == "100"
+    assert count.ticks == max(row.ticks for row in rows if row.channel == "numbers")
 
 
 def rows_of(file: Path) -> list[Row]:

@@ -106,7 +106,7 @@ impl Target {
             rings: (0..MOST_RINGS).map(|_| None).collect(),
             ring_words,
             looked_at: 0,
-            timer: Timer::of(process, pid),
+            timer: Timer::of(process, pid, is_copy),
             boot: if is_copy { Boot::default() } else { program::boot() },
             pidfd: program::pidfd(pid),
             connection,

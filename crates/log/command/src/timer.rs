@@ -10,16 +10,28 @@ pub struct Timer {
     pub source: Source,
     /// How far the clocks of its time namespace are ahead of those here.
     pub ahead_ns: i64,
+    /// The newest that is known of a clock that is not here: of memory that was copied, nobody
+    /// knows where.
+    pub newest: Option<u64>,
 }
 
 impl Timer {
-    pub fn of(process: &Process, pid: u32) -> Self {
+    pub fn of(process: &Process, pid: u32, is_copy: bool) -> Self {
         let source = Source::numbered(process.clock.load(Relaxed));
-        Self { source, ahead_ns: program::ahead_ns(pid) }
+        let newest = is_copy.then(|| process.first.ticks.load(Relaxed));
+        Self { source, ahead_ns: program::ahead_ns(pid), newest }
+    }
+
+    /// Something was at this time.
+    pub fn learn(&mut self, ticks: u64) {
+        self.newest = self.newest.map(|newest| newest.max(ticks));
     }
 
     /// The time of an event that comes now, after all that was read before.
     pub fn now(self) -> u64 {
+        if let Some(newest) = self.newest {
+            return newest;
+        }
         if self.source.counts_ticks() {
             return ordered_ticks();
         }

@@ -30,6 +30,7 @@ impl Target {
         ring.free(batch.from, &batch.words, told, &packed.summary);
         self.totals.events += u64::from(packed.summary.events);
         self.totals.lost += told - before;
+        self.timer.learn(packed.summary.last_ticks);
         Ok(())
     }
 
