@@ -68,7 +68,8 @@ def test_programs_come_in_when_others_have_gone(tmp_path: Path) -> None:
 
 
 def test_a_command_keeps_its_limit_of_descriptors(tmp_path: Path) -> None:
-    run = [TARE_LOG, "run", "--out", tmp_path / "events.log", "--", "sh", "-c", "ulimit -n"]
+    out = str(tmp_path / "events.log")
+    run = [TARE_LOG, "run", "--out", out, "--", "sh", "-c", "ulimit -n"]
     limited = ["sh", "-c", 'ulimit -S -n 100 && exec "$@"', "limited"]
     done = subprocess.run([*limited, *run], check=True, capture_output=True, text=True)
     assert done.stdout == "100\n"
@@ -89,8 +90,9 @@ def test_who_says_nothing_keeps_nobody_waiting(
 ) -> None:
     """A rule holds from the first event on where the collector answers in time."""
     (tmp_path / "rules").write_text("[[rule]]\nchannel = 'numbers'\nhandler = 'null'\n")
-    command = [TARE_LOG, "collect", "--socket", tmp_path / "socket"]
-    command += ["--out", tmp_path / "events.log", "--rules", tmp_path / "rules"]
+    options = {"--socket": "socket", "--out": "events.log", "--rules": "rules"}
+    words = [word for option, name in options.items() for word in (option, str(tmp_path / name))]
+    command = [TARE_LOG, "collect", *words]
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as collector:
         wait_for((tmp_path / "socket").exists)
         with silent(tmp_path, 30):

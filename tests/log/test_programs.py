@@ -123,7 +123,9 @@ def test_a_program_that_becomes_another_while_a_child_goes_on(tmp_path: Path) ->
     file = tmp_path / "events.log"
     command = [TARE_LOG, "run", "--out", str(file), "--", sys.executable, "-c", REPLACED]
     with subprocess.Popen(command, stdin=subprocess.PIPE) as running:
-        wait_until(lambda: file.exists() and file.stat().st_size and ends(file) == ["ended"], 20)
+        wait_until(
+            lambda: file.exists() and file.stat().st_size > 0 and ends(file) == ["ended"], 20
+        )
         assert payloads(dump(file), "numbers") == ["0", "9"]
         assert running.poll() is None
 
