@@ -48,7 +48,7 @@ class Library:
 def declared() -> frozenset[str]:
     """The functions of the header that are not there inline."""
     declarations = re.findall(
-        r"^(?!static|typedef|#| ).*?(\w+)\(", HEADER.read_text(), re.MULTILINE
+        r"^(?!static|typedef|__|#| ).*?(\w+)\(", HEADER.read_text(), re.MULTILINE
     )
     return frozenset(declarations)
 
