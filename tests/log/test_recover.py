@@ -7,6 +7,7 @@ import random
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import replace
@@ -114,6 +115,10 @@ def test_a_program_without_a_collector(compiled: Compiled, tmp_path: Path) -> No
         assert refused.returncode == 2
         assert f"collector {collector.pid} has it" in refused.stderr
         assert not (tmp_path / "refused.log").exists()
+        # Else it may have collected all by the time that it is killed.
+        collector.send_signal(signal.SIGSTOP)
+        wait_for(lambda: set(states(collector.pid)) == {"T"})
+        time.sleep(0.1)
         # Without a collector it would lose what there is no room for.
         program.send_signal(signal.SIGSTOP)
         wait_for(lambda: set(states(program.pid)) == {"T"})
