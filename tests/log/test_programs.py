@@ -18,6 +18,12 @@ from tests.rights import may_make_namespaces
 Compiled = Callable[[str], Path]
 
 
+def memory() -> dict[str, int]:
+    """What /proc/meminfo says, in KiB."""
+    lines = Path("/proc/meminfo").read_text().splitlines()
+    return {line.split(":")[0]: int(line.split()[1]) for line in lines}
+
+
 def logged(
     compiled: Compiled,
     folder: Path,
@@ -137,6 +143,23 @@ def test_a_signal_handler_interrupts_its_own_thread(compiled: Compiled, tmp_path
     inside = sorted(int(number) for number in payloads(rows, "inside"))
     assert inside == list(range(1, int(out) + 1))
     assert len(inside) > 100
+
+
+@pytest.mark.skipif(memory()["MemAvailable"] < 4 << 20, reason="less than 4 GiB are free")
+@pytest.mark.parametrize(("wanted", "bytes_"), [("1", 1 << 16), ("1G", 1 << 30), ("9G", 1 << 30)])
+def test_rings_of_all_sizes(wanted: str, bytes_: int, compiled: Compiled, tmp_path: Path) -> None:
+    """The ring of the one thread is mapped whole, with its head."""
+    variables = os.environ | {"TARE_LOG_RING": wanted, "TARE_LOG": str(tmp_path / "nobody")}
+    command = [compiled("vector")]
+    with subprocess.Popen(
+        command, env=variables, stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as program:
+        assert program.stdout is not None
+        assert program.stdout.readline() == b"ready\n"
+        maps = Path(f"/proc/{program.pid}/maps").read_text().splitlines()
+        program.communicate(b"\n")
+    ends = [line.split()[0].split("-") for line in maps if "memfd:tare-log" in line]
+    assert bytes_ + 4096 in [int(end, 16) - int(begin, 16) for begin, end in ends]
 
 
 @pytest.mark.skipif(not may_make_namespaces(), reason="namespaces cannot be made")

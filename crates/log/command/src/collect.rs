@@ -149,7 +149,7 @@ impl Collector {
         let due = due.filter(|_| !is_stuck);
         let due = due.map_or(LONGEST, |due| due.saturating_duration_since(Instant::now()));
         let bells: Vec<_> = self.targets.iter().map(Target::bell).collect();
-        let is_full = || self.targets.iter().any(|target| target.fullness() >= URGENT);
+        let is_full = || self.targets.iter().any(|one| one.fullness() >= URGENT || one.has_batch());
         porter.sleep(&bells, busy.min(due), || !is_stuck && is_full());
     }
 

@@ -97,6 +97,14 @@ impl Ring {
         used.min(words.len() as u64) as f64 / words.len() as f64
     }
 
+    /// Whether there is a batch that was not copied yet. Of a large ring that is less than what
+    /// its thread says something of.
+    pub fn has_batch(&self) -> bool {
+        let (head, words) = self.parts();
+        let ready = head.indices.head().load(Acquire).wrapping_sub(self.read);
+        (BATCH as u64..=words.len() as u64).contains(&ready)
+    }
+
     /// Words that were not copied yet.
     fn ready(&mut self) -> usize {
         let (head, words) = self.parts();

@@ -375,6 +375,11 @@ impl Target {
         self.rings.iter().flatten().map(Ring::fullness).fold(0.0, f64::max)
     }
 
+    /// Whether a ring has a whole batch that was not copied yet.
+    pub fn has_batch(&self) -> bool {
+        self.rings.iter().flatten().any(Ring::has_batch)
+    }
+
     /// When the first of what is in its rings has waited enough, if anything is there, or a
     /// counter is to be read.
     pub fn due(&self) -> Option<Instant> {
