@@ -137,7 +137,8 @@ fn collect(ring: &mut Ring, all: bool, batch: &mut Vec<u64>, encoder: &mut Encod
         if !ring.is_time(all) {
             return;
         }
-        let from = ring.copy(batch);
+        let (from, thread) = ring.copy(batch);
+        ring.begin(thread);
         assert!(batch.len() <= WORDS);
         readable(batch, encoder);
         let packed = encoder.pack(batch, &Codecs::default()).expect("memory is there");
@@ -157,7 +158,7 @@ fuzz_target!(|data: &[u8]| {
     let (process, head): (&Process, &RingHead) =
         unsafe { (whole.at(0).expect("it is there"), part.at(0).expect("it is there")) };
     let ring_words = part.words(size_of::<RingHead>(), WORDS).expect("they are there");
-    let heads = &words(head)[..64];
+    let heads = &words(head)[..96];
     heads.iter().chain(ring_words).for_each(|word| word.store(0, Relaxed));
     let channels = &process.channels[..8];
     channels.iter().flat_map(words).for_each(|word| word.store(0, Relaxed));
@@ -199,7 +200,9 @@ fuzz_target!(|data: &[u8]| {
             }
             Step::Kept => {
                 let mut words = Vec::new();
-                kept::rest(process, Timer::of(process, 0), &mut words);
+                for is_copy in [false, true] {
+                    kept::rest(process, Timer::of(process, 0, is_copy), &mut words);
+                }
                 readable(&words, &mut encoder);
                 for (id, channel) in process.opened().take(16) {
                     let _ = (process.name(channel).count(), process.configuration(id));

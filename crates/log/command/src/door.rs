@@ -25,6 +25,8 @@ const AT_ONCE: usize = 64;
 const PATIENCE: Duration = Duration::from_secs(10);
 const WAITING: usize = 256;
 
+const BETWEEN_REFUSALS: Duration = Duration::from_secs(1);
+
 /// Descriptors that are left for what is opened for a moment, and for what a program hands over.
 const RESERVE: u64 = 16;
 
@@ -39,6 +41,8 @@ pub struct Door {
     waiting: VecDeque<Waiting>,
     /// Nobody can be let in.
     is_shut: bool,
+    /// When this was last said of somebody.
+    refused: Option<Instant>,
 }
 
 struct Waiting {
@@ -93,6 +97,7 @@ impl Door {
             epoll,
             waiting: VecDeque::new(),
             is_shut: false,
+            refused: None,
         };
         let mode = if program::user() == ROOT { 0o666 } else { 0o600 };
         fs::set_permissions(path, fs::Permissions::from_mode(mode)).or_failed(what())?;
@@ -146,9 +151,7 @@ impl Door {
                 Ok(Some((connection, peer))) if self.admits(&peer) => {
                     guests.extend(self.greet(connection, peer));
                 }
-                Ok(Some((_, peer))) => {
-                    say(format_args!("process {} of user {} is refused", peer.pid, peer.uid));
-                }
+                Ok(Some((_, peer))) => self.refuse(&peer),
                 // Who says nothing takes nobody else's place.
                 Err(_) if self.waiting.pop_front().is_some() => {}
                 Err(error) => {
@@ -161,6 +164,14 @@ impl Door {
                     return self.shut(true);
                 }
             }
+        }
+    }
+
+    /// Says so, but not as often as somebody may come.
+    fn refuse(&mut self, peer: &libc::ucred) {
+        if self.refused.is_none_or(|before| before.elapsed() > BETWEEN_REFUSALS) {
+            say(format_args!("process {} of user {} is refused", peer.pid, peer.uid));
+            self.refused = Some(Instant::now());
         }
     }
 

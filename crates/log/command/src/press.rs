@@ -2,15 +2,13 @@
 //! Compresses what was copied out of rings, in other threads where there are any, and gives it
 //! back in the order in which it came.
 
+use crate::ring::Thread;
 use std::collections::{BTreeMap, VecDeque};
 use std::io;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use tare_log_file::{Codecs, Encoder, Packed};
-
-/// A thread's number and name.
-pub type Thread = (u32, [u8; 16]);
 
 /// Words of a ring on their way into the file.
 pub struct Batch {

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-use crate::press::Thread;
 use std::os::fd::RawFd;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::sync::atomic::fence;
@@ -16,6 +15,9 @@ const BATCH: usize = 1 << 17;
 const SHARE: usize = 8;
 /// Events wait no longer for others to be compressed with.
 const PATIENCE: Duration = Duration::from_millis(50);
+
+/// A thread's number and name.
+pub type Thread = (u32, [u8; 16]);
 
 /// A ring of a program that logs.
 pub struct Ring {
