@@ -26,7 +26,8 @@ def run(quick: bool) -> bool:
         f"Calls: {turns} bursts of {calls_in_bursts.BURST:,} events, unless a row says otherwise,"
         " in random order; what logs has a CPU, collectors have the other one, and threads of a"
         f" peer's own process may use both. Sustained: {sustained.EVENTS:,} events in one go;"
-        " workers that compress share the collector's CPU, since there is no third."
+        " workers that compress share the collector's CPU, since there is no third. Recorded: the"
+        " program has logged them before the collector comes, which then has all CPUs."
         f" {moobench.about(loops)}"
     )
     met = publish(

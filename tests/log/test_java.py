@@ -224,6 +224,15 @@ def test_what_is_chosen_is_said(java: list[str], tmp_path: Path) -> None:
     assert said["collector"].startswith("none: events are discarded")
 
 
+def test_the_native_method_can_be_chosen(java: list[str], tmp_path: Path) -> None:
+    chosen = [java[0], "-Dtare.log.clock=native", *java[1:]]
+    _, totals = logged(chosen, tmp_path, "threads", 1, 1000)
+    assert (totals["events"], totals["lost"]) == (2000, 0)
+    program = [*chosen, str(PROGRAMS / "Logging.java"), "diagnose"]
+    said = subprocess.check_output(program, text=True)
+    assert "\nclock: ticks, by a native method: -Dtare.log.clock=native\n" in said
+
+
 def test_a_program_goes_on_without_the_library(java: list[str], tmp_path: Path) -> None:
     without = [*java, "-Dtare.log.library=/nowhere/libtare_log.so"]
     program = [*without, str(PROGRAMS / "Logging.java")]

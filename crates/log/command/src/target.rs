@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+mod ending;
 mod writing;
 
 use crate::fox::{self, Foxes};
@@ -14,7 +15,6 @@ use crate::timer::Timer;
 use crate::totals::Totals;
 use std::collections::HashMap;
 use std::io;
-use std::mem;
 use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
@@ -192,47 +192,6 @@ impl Target {
         if let Some(connection) = &mut self.connection {
             let _ = io::Write::write_all(connection, &[1]);
         }
-    }
-
-    /// Looks whether one that logs nothing has executed another program: where a child of it
-    /// holds the connection, that says nothing.
-    pub fn look(&mut self) {
-        let events = self.totals().events;
-        let is_quiet = mem::replace(&mut self.events_seen, events) == events;
-        self.is_replaced |= is_quiet && self.has_left_memory();
-    }
-
-    fn has_left_memory(&self) -> bool {
-        let inode = syscall::fstat(self.fd.as_raw_fd()).map(|status| status.st_ino);
-        inode.is_ok_and(|inode| program::maps(self.pid, inode) == Some(false))
-    }
-
-    /// Whether no event can follow: the process has ended, or executed another program.
-    pub fn has_ended(&mut self) -> bool {
-        if self.is_replaced {
-            return true;
-        }
-        let is_over =
-            self.connection.as_ref().is_some_and(|it| program::is_readable(it.as_raw_fd()));
-        // A process of a PID namespace that this one does not see has no number here.
-        let Some(pidfd) = &self.pidfd else { return is_over || self.connection.is_none() };
-        if program::is_readable(pidfd.as_raw_fd()) {
-            return true;
-        }
-        if is_over {
-            // A program may have closed all descriptors, and go on.
-            if self.has_left_memory() {
-                return true;
-            }
-            self.connection = None;
-        }
-        false
-    }
-
-    /// Whether one that has ended may still get answers to what it asked.
-    pub fn is_answered(&mut self) -> bool {
-        let ended = *self.ended.get_or_insert_with(Instant::now);
-        self.foxes.patience(self.process()).is_none_or(|patience| ended.elapsed() > patience)
     }
 
     /// Writes what the process is, once, and the channels that were opened or changed.

@@ -73,9 +73,15 @@ pub fn await_collector(most_ms: u32, is_done: impl Fn() -> bool) {
     }
 }
 
-/// A ring for a signal handler that has interrupted its thread in the middle of an event.
-pub fn borrow(region: &'static Region, process: &Process) -> Option<&'static Writer> {
-    let thread = Thread::this();
+/// A ring for a signal handler that has interrupted its thread in the middle of an event, which it
+/// writes with `busy`.
+pub fn borrow(
+    region: &'static Region,
+    process: &Process,
+    busy: &Writer,
+) -> Option<&'static Writer> {
+    let started = region.started[region.place(busy)].load(Relaxed);
+    let thread = Thread { tid: syscall::gettid(), started };
     take(region, process, thread, thread.tid | BORROWED)
 }
 

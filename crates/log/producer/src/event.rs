@@ -91,7 +91,7 @@ pub fn log_as(
     let author = Cell::from_mut(author);
     let scene = Scene { region, process, writer, id, channel, configuration, author };
     if writer.is_busy() {
-        if let Some(other) = claim::borrow(region, process) {
+        if let Some(other) = claim::borrow(region, process, writer) {
             handlers::handle(Scene { writer: other, ..scene }, payload);
             claim::give_back(other);
         } else {

@@ -193,8 +193,8 @@ pub struct RingHead {
     _overwritten: [AtomicU64; 2],
     /// Written by the collector, like all that follows.
     pub freed: [Oldest; 2],
-    /// Events lost that it has told of, with those that it had read
-    /// already when a thread overwrote them.
+    /// Events lost that it has told of, with those that it had read already when a thread
+    /// overwrote them.
     pub told: AtomicU64,
     /// Before a block is written: the place behind its last word, and what `told` is to be
     /// then. Who takes over makes a block that ends there, too, so that readers know it again.

@@ -25,29 +25,29 @@ final class Clock {
         String found;
         MethodHandle counter = null;
         long offset = 0;
-        if (System.getProperty("tare.log.clock", "").equals("native")) {
-            found = "-Dtare.log.clock=native";
-        } else {
-            try {
-                MethodHandle intrinsic = intrinsic();
-                long[] bounds = bounds(intrinsic);
-                offset = bounds[0] + (bounds[1] - bounds[0]) / 2;
-                long error = (bounds[1] - bounds[0] + 1) / 2;
-                counter = intrinsic;
-                found = "ticks, by the intrinsic of the flight recorder, to within " + error;
-            } catch (Throwable e) {
-                found = e.getMessage();
+        boolean isChosen = System.getProperty("tare.log.clock", "").equals("native");
+        try {
+            if (isChosen) {
+                throw new IllegalStateException("-Dtare.log.clock=native");
             }
-            if (counter == null && (Critical.IS_THERE || Trivial.IS_THERE)) {
-                try {
-                    counter =
-                            Critical.IS_THERE
-                                    ? Critical.call(1, long.class)
-                                    : Trivial.call(1, nativeMethod());
-                    found = "ticks, by a critical call: " + found;
-                } catch (Throwable e) {
-                    found += "; " + e;
-                }
+            MethodHandle intrinsic = intrinsic();
+            long[] bounds = bounds(intrinsic);
+            offset = bounds[0] + (bounds[1] - bounds[0]) / 2;
+            long error = (bounds[1] - bounds[0] + 1) / 2;
+            counter = intrinsic;
+            found = "ticks, by the intrinsic of the flight recorder, to within " + error;
+        } catch (Throwable e) {
+            found = e.getMessage();
+        }
+        if (counter == null && !isChosen && (Critical.IS_THERE || Trivial.IS_THERE)) {
+            try {
+                counter =
+                        Critical.IS_THERE
+                                ? Critical.call(1, long.class)
+                                : Trivial.call(1, nativeMethod());
+                found = "ticks, by a critical call: " + found;
+            } catch (Throwable e) {
+                found += "; " + e;
             }
         }
         if (counter == null) {

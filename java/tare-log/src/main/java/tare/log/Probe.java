@@ -6,7 +6,10 @@ public final class Probe {
     /** Whether events can be logged at all. */
     public static final boolean IS_THERE;
 
-    /** Calls by the number of a channel, where they are counted; a few of several threads at once may be missed. */
+    /**
+     * Calls by the number of a channel, where they are counted; a few of several threads at once
+     * may be missed.
+     */
     public static final int[] CALLS = new int[1 << 16];
 
     private static final long MODES;
