@@ -1,16 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 """Whatever a file has, readers of it end, with one line at most for each thing that is wrong."""
 
+import os
 import random
 import shutil
 import struct
 import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from itertools import cycle
 from pathlib import Path
 
 import pytest
-from tests.log.conftest import TARE_LOG, ran
+from tests.log.conftest import TARE_LOG, dump, ran
 
 LENGTHS = 300
 EXPORTS = ["perfetto", "chrome", "otlp", "parquet", "ctf", "cloudprofiler"]
@@ -90,6 +91,44 @@ def test_a_file_without_events(command: list[str], tmp_path: Path) -> None:
     file.unlink()
     ran(file, Path("/bin/true"))
     assert read(command, file).returncode == 0
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
+def test_what_is_no_ordinary_file_is_refused(command: list[str], tmp_path: Path) -> None:
+    """It is read more than once: a pipe would look empty, and a device has no end."""
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    for file in (pipe, Path("/dev/zero"), tmp_path):
+        words = [str(tmp_path / "out") if word == "OUT" else word for word in command]
+        told = refused([words[0], file, *words[1:]])
+        why = "no ordinary file, and it is read more than once; save it as one"
+        assert told == f"tare-log: {file}: {why}\n"
+    assert list(tmp_path.iterdir()) == [pipe]
+
+
+def test_pipes_keep_nobody(compiled: Callable[[str], Path], tmp_path: Path) -> None:
+    """Not as a file of rules, nor one to write to that nobody reads; who reads it gets all."""
+    pipe, file = tmp_path / "pipe", tmp_path / "events.log"
+    os.mkfifo(pipe)
+    for words in ([pipe], [file, "--rules", pipe], [file, "--rules", "/dev/zero"]):
+        assert refused(["run", "--out", *words, "--", "true"]).count("\n") == 1
+    both = os.open(pipe, os.O_RDWR)
+    with (
+        pipe.open("rb") as end,
+        subprocess.Popen(["cat"], stdin=end, stdout=subprocess.PIPE) as reader,
+    ):
+        totals = ran(pipe, compiled("nested"), 2, 3_000)
+        os.close(both)
+        file.write_bytes(reader.communicate(timeout=20)[0])
+    assert totals["events"] == len(dump(file)) > 0
+
+
+def refused(words: Sequence[str | Path]) -> str:
+    done = subprocess.run(
+        [TARE_LOG, *words], capture_output=True, text=True, timeout=20, check=False
+    )
+    assert done.returncode == 2
+    return done.stderr
 
 
 @pytest.mark.parametrize("seed", range(len(COMMANDS)))

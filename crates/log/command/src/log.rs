@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 use crate::leaving::{Leaving, Leavings};
+use crate::ordinary;
 use crate::seen::Seen;
 use crate::tail::Tail;
 use crate::timelines::Timelines;
 use crate::times::Times;
 use std::collections::{BTreeSet, HashMap};
-use std::fs::File;
 use std::path::{Path, PathBuf};
 use tare_clock::Snapshot;
 use tare_command::{Failure, ResultExt, say};
@@ -76,7 +76,7 @@ impl Log {
     }
 
     fn read(&mut self, file: usize, path: &Path) -> Result<(), Failure> {
-        let mut reader = Reader::new(File::open(path).or_input(path.display())?);
+        let mut reader = Reader::new(ordinary::open(path).or_input(path.display())?);
         let mut is_log = false;
         for block in reader.by_ref() {
             is_log = true;
@@ -288,7 +288,7 @@ impl Log {
     ) -> Result<(), Ended<E>> {
         let failed = |error| Ended::Failed(Failure::work(format_args!("{error}")));
         let mut unread = 0;
-        for block in Reader::new(File::open(path).map_err(failed)?) {
+        for block in Reader::new(ordinary::open(path).map_err(failed)?) {
             let block = block.map_err(failed)?;
             let header = &block.header;
             if header.kind != Kind::Events {

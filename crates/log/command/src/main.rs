@@ -19,6 +19,7 @@ mod live_losses;
 mod log;
 mod nesting;
 mod obstacle;
+mod ordinary;
 mod orphans;
 mod output;
 mod pairs;

@@ -3,18 +3,32 @@ use crate::program;
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::Path;
 use tare_clock::Snapshot;
 use tare_command::{Failure, ResultExt};
 use tare_log_file::{Boot, Clock, Codec, Header, Kind, MAGIC, block};
 use tare_log_segment::Identity;
 use tare_shm::service;
+use tare_shm::syscall::{self, Errno};
 
 /// Whether the file begins as one of tare log's.
 fn is_log(path: &Path) -> bool {
     let mut begin = [0; MAGIC.len()];
     File::open(path).and_then(|mut file| file.read_exact(&mut begin)).is_ok() && begin == MAGIC
+}
+
+/// The file, or a pipe; one that nobody reads would keep its writer.
+fn open(path: &Path) -> io::Result<File> {
+    let mut options = OpenOptions::new();
+    options.create(true).append(true).custom_flags(libc::O_NONBLOCK);
+    let file = options.open(path).map_err(|error| match error.raw_os_error() {
+        Some(libc::ENXIO) => io::Error::other("nobody reads from it; start its reader first"),
+        _ => error,
+    })?;
+    syscall::fcntl(file.as_raw_fd(), libc::F_SETFL, libc::O_APPEND as usize)
+        .map_err(|Errno(number)| io::Error::from_raw_os_error(number))?;
+    Ok(file)
 }
 
 /// The file that blocks are added to. A block is there whole or not at all, unless this
@@ -38,8 +52,7 @@ impl Output {
     /// What the file has is kept.
     pub fn open(option: &str, path: &Path, codec: Codec) -> Result<Self, Failure> {
         let what = format!("{option} {}", path.display());
-        let open = OpenOptions::new().create(true).append(true).open(path);
-        let file = open.or_input(&what)?;
+        let file = open(path).or_input(&what)?;
         let status = file.metadata().or_failed(&what)?;
         let length = status.len();
         if status.is_file() && length > 0 && !is_log(path) {

@@ -5,6 +5,7 @@
 use crate::arguments;
 use crate::log::{Segment, segment as named};
 use crate::obstacle::Obstacle;
+use crate::ordinary;
 use crate::output::Output;
 use crate::press::Press;
 use crate::salvage;
@@ -35,7 +36,7 @@ pub fn recover(arguments: &arguments::Recover) -> Result<ExitCode, Failure> {
     let from = &arguments.from;
     let out = arguments.out.clone().unwrap_or_else(|| beside(from));
     let what = || format!("--out {}", out.display());
-    let mut source = File::open(from).or_input(from.display())?;
+    let mut source = ordinary::open(from).or_input(from.display())?;
     let mut begin = [0; size_of::<u64>()];
     let is_segment = source.read_exact(&mut begin).is_ok() && u64::from_ne_bytes(begin) == MAGIC;
     if !is_segment && !has_block(from)? {
@@ -80,7 +81,7 @@ fn beside(from: &Path) -> PathBuf {
 }
 
 fn has_block(path: &Path) -> Result<bool, Failure> {
-    let mut reader = Reader::new(File::open(path).or_input(path.display())?);
+    let mut reader = Reader::new(ordinary::open(path).or_input(path.display())?);
     Ok(reader.next().transpose().or_failed(path.display())?.is_some())
 }
 
@@ -127,7 +128,7 @@ fn blocks(path: &Path, output: &mut Output) -> io::Result<Found> {
     let mut found = Found::default();
     let mut processes = Processes::default();
     let mut seen = Seen::default();
-    let mut reader = Reader::new(File::open(path)?);
+    let mut reader = Reader::new(ordinary::open(path)?);
     for block in reader.by_ref() {
         let block = block?;
         let Some((events, lost)) = checked(&block) else {

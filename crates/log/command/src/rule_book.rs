@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+use crate::ordinary;
 use crate::rules::Rules;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, RawFd};
@@ -31,7 +32,7 @@ impl RuleBook {
         let named = format!("--rules {}", path.display());
         // Before the file is read: what is written later is seen.
         let watch = Watch::new(path).or_input(named)?;
-        let last = std::fs::read_to_string(path).map_err(|error| error.to_string());
+        let last = ordinary::text(path).map_err(|error| error.to_string());
         let rules = parse(path, &last)?;
         Ok(Self { file: Some(File { path: path.into(), watch, last }), rules, generation: 1 })
     }
@@ -46,7 +47,7 @@ impl RuleBook {
     pub fn renew(&mut self) {
         let Some(file) = self.file.as_mut().filter(|file| file.watch.clear()) else { return };
         // Between an editor's two renames there is no file: the second one is seen, too.
-        let reading = match std::fs::read_to_string(&file.path) {
+        let reading = match ordinary::text(&file.path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return,
             other => other.map_err(|error| error.to_string()),
         };

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+use crate::ordinary;
 use std::fs::File;
 use std::io::{Seek, SeekFrom};
 use std::path::{Path, PathBuf};
@@ -16,7 +17,7 @@ pub struct Tail {
 impl Tail {
     /// Of which everything is new.
     pub fn open(path: &Path) -> Result<Self, Failure> {
-        let file = File::open(path).or_input(path.display())?;
+        let file = ordinary::open(path).or_input(path.display())?;
         Ok(Self { path: path.to_owned(), file, at: 0 })
     }
 

@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
+
+/// A file that is read more than once, now or later: of a pipe nothing would be left, and a device
+/// has no end.
+pub fn open(path: &Path) -> io::Result<File> {
+    // A pipe that nobody writes to would keep its reader.
+    let file = OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK).open(path)?;
+    if file.metadata()?.is_file() {
+        Ok(file)
+    } else {
+        Err(io::Error::other("no ordinary file, and it is read more than once; save it as one"))
+    }
+}
+
+/// The same, as a text.
+pub fn text(path: &Path) -> io::Result<String> {
+    io::read_to_string(open(path)?)
+}
