@@ -1,12 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 use crate::{Failure, say};
-use std::io;
+use std::fs::File;
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 use tare_tables::Vacant;
 
 /// The kernel follows so many symbolic links in a path (path_resolution(7)).
 const LINKS: usize = 40;
+
+/// How an Arrow stream begins.
+const STREAM: [u8; 4] = [0xff; 4];
 
 /// How often costs are written.
 const TURN: Duration = Duration::from_secs(1);
@@ -36,6 +40,9 @@ impl CostsFile {
             return Err(refuse(
                 "not a regular file; costs need one, which they replace every second".to_owned(),
             ));
+        }
+        if has_something_else(&file.path) {
+            return Err(refuse("it has something else than costs; name another file".to_owned()));
         }
         let written = file.replace(write);
         written.map_err(|error| refuse(format!("{error}; name a file that can be written")))?;
@@ -71,6 +78,14 @@ impl CostsFile {
             // What did not fit takes no room from others.
             .inspect_err(|_| drop(std::fs::remove_file(&fresh)))
     }
+}
+
+fn has_something_else(path: &Path) -> bool {
+    let mut begin = Vec::new();
+    let file = File::open(path);
+    file.and_then(|file| file.take(STREAM.len() as u64).read_to_end(&mut begin)).is_ok()
+        && !begin.is_empty()
+        && begin != STREAM
 }
 
 /// The file at the end of a chain of links, also where there is none yet.

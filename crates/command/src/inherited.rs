@@ -1,12 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Signals that this process was started with as ignored. A program that it runs should
-//! find them so, too, but both change on the way: Rust's runtime ignores SIGPIPE before
-//! `main`, and gives a child the default; SIGCHLD has to be heard to learn of a child's end.
+//! find them so, too, but all change on the way: Rust's runtime ignores SIGPIPE before
+//! `main`, and gives a child the default; SIGCHLD has to be heard to learn of a child's end; of
+//! a file that grows too large (`ulimit -f`) an error says more than SIGXFSZ.
 
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
-static IGNORED: [(i32, AtomicBool); 2] =
-    [(libc::SIGPIPE, AtomicBool::new(false)), (libc::SIGCHLD, AtomicBool::new(false))];
+static IGNORED: [(i32, AtomicBool); 3] = [
+    (libc::SIGPIPE, AtomicBool::new(false)),
+    (libc::SIGCHLD, AtomicBool::new(false)),
+    (libc::SIGXFSZ, AtomicBool::new(false)),
+];
 
 /// Called by libc before `main`, and so before Rust's runtime.
 #[used]
@@ -23,6 +27,8 @@ extern "C" fn note() {
         };
         ignored.store(action == libc::SIG_IGN, Relaxed);
     }
+    // SAFETY: no handler is installed.
+    unsafe { libc::signal(libc::SIGXFSZ, libc::SIG_IGN) };
 }
 
 /// Ignores again what was ignored at the start, and nothing else of them; for a child

@@ -64,7 +64,12 @@ pub struct Collector {
     stuck: Option<Instant>,
     ended: Totals,
     costs: Option<CostsFile>,
+    has_told_of_socket: bool,
     pub programs: u64,
+    /// Those that went on when this collector ended.
+    pub left: u64,
+    /// Events of programs that have ended, which are in no file.
+    pub unwritten: u64,
 }
 
 impl Collector {
@@ -81,7 +86,10 @@ impl Collector {
             stuck: None,
             ended: Totals::default(),
             costs: None,
+            has_told_of_socket: false,
             programs: 0,
+            left: 0,
+            unwritten: 0,
         }
     }
 
@@ -95,7 +103,8 @@ impl Collector {
 
     /// Of all programs, also of those that go on.
     pub fn totals(&self) -> Totals {
-        self.targets.iter().fold(self.ended, |sum, target| sum.with(&target.totals()))
+        let all = self.targets.iter().fold(self.ended, |sum, target| sum.with(&target.totals()));
+        Totals { events: all.events - self.unwritten, ..all }
     }
 
     /// Says from now on in `file` what collecting costs.
@@ -201,10 +210,22 @@ impl Collector {
     fn read_clocks(&mut self) -> io::Result<()> {
         let (due, gap) = self.clocks;
         if Instant::now() >= due {
+            self.output.look();
+            self.look_at_socket();
             self.output.clock()?;
             self.clocks = (Instant::now() + gap, (2 * gap).min(CLOCKS));
         }
         Ok(())
+    }
+
+    fn look_at_socket(&mut self) {
+        if !self.has_told_of_socket && !self.door.path().exists() {
+            self.has_told_of_socket = true;
+            say(format_args!(
+                "{}: the socket was deleted; programs that start now are not collected from",
+                self.door.path().display()
+            ));
+        }
     }
 
     /// Copies what one target has, a batch of each ring, and writes what is compressed; all of
@@ -304,8 +325,29 @@ impl Collector {
         self.ended = self.ended.with(&ended);
     }
 
-    /// Takes what is there, and leaves programs that go on to who comes next.
+    /// Takes what is there, and leaves programs that go on to who comes next. Where it cannot be
+    /// written, what those have that ended is counted.
     pub fn finish(&mut self) -> io::Result<()> {
+        let written = self.write_rest();
+        if written.is_err() {
+            self.count_rest();
+        }
+        self.costs(|file, collector| file.renew(|vacant| costs::write(collector, vacant)));
+        written
+    }
+
+    fn count_rest(&mut self) {
+        while let Some(place) = self.targets.iter_mut().position(|one| !one.has_ended()) {
+            self.left += 1;
+            self.add_up(place);
+        }
+        let written = self.totals().events;
+        self.output.give_up();
+        let _ = self.write_rest();
+        self.unwritten = self.totals().events - written;
+    }
+
+    fn write_rest(&mut self) -> io::Result<()> {
         let begin = Instant::now();
         loop {
             self.open_door();
@@ -324,11 +366,10 @@ impl Collector {
             let has_ended = self.targets[place].has_ended();
             while self.copy(place, true)? > 0 && has_ended {}
             let how = (!has_ended).then_some(How::Left);
+            self.left += u64::from(!has_ended);
             self.targets[place].end(&mut self.output, &mut self.press, how)?;
             self.add_up(place);
         }
-        self.output.clock()?;
-        self.costs(|file, collector| file.renew(|vacant| costs::write(collector, vacant)));
-        Ok(())
+        self.output.clock()
     }
 }

@@ -2,12 +2,14 @@
 //! Programs whose collector has died: their segments are still open under their descriptors.
 
 use crate::program;
+use crate::same_file::is_same;
 use std::collections::HashSet;
+use std::ffi::OsStr;
 use std::fs::{self, OpenOptions};
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering::Relaxed;
 use tare_log_segment::Process;
 use tare_log_segment::layout::{KIND, VERSION};
@@ -69,7 +71,9 @@ fn belongs(segment: &OwnedFd, pid: u32, socket: &Path) -> bool {
     let process: Option<&Process> = unsafe { segment.at(0) };
     let told = process.is_some_and(|process| {
         let path = process.socket.iter().map(|byte| byte.load(Relaxed));
-        path.take_while(|byte| *byte != 0).eq(socket.as_os_str().as_bytes().iter().copied())
+        let path: Vec<_> = path.take_while(|byte| *byte != 0).collect();
+        let path = Path::new(OsStr::from_bytes(&path));
+        path == socket || is_same(&PathBuf::from(format!("/proc/{pid}/cwd")).join(path), socket)
     });
     // SAFETY: what it gave out is used no more.
     unsafe { segment.unmap() };

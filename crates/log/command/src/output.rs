@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 use crate::program;
-use std::fs::{File, OpenOptions};
+use std::fs::{self, File, Metadata, OpenOptions};
 use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use tare_clock::Snapshot;
-use tare_command::{Failure, ResultExt};
+use tare_command::{Failure, ResultExt, say};
 use tare_log_file::{Boot, Clock, Codec, Header, Kind, MAGIC, block};
 use tare_log_segment::Identity;
 use tare_shm::service;
@@ -16,6 +16,10 @@ use tare_shm::syscall::{self, Errno};
 fn is_log(path: &Path) -> bool {
     let mut begin = [0; MAGIC.len()];
     File::open(path).and_then(|mut file| file.read_exact(&mut begin)).is_ok() && begin == MAGIC
+}
+
+fn identity(status: &Metadata) -> Identity {
+    Identity { device: status.dev(), inode: status.ino() }
 }
 
 /// The file, or a pipe; one that nobody reads would keep its writer.
@@ -36,6 +40,11 @@ fn open(path: &Path) -> io::Result<File> {
 /// out what there is.
 pub struct Output {
     file: File,
+    path: PathBuf,
+    /// It was told that another file, or none, is at the path.
+    is_missed: bool,
+    /// Nothing is written any more, only counted.
+    is_given_up: bool,
     /// `None` of a pipe and the like.
     identity: Option<Identity>,
     /// Programs may write into it: what was there already, a collector before may have lent.
@@ -62,10 +71,20 @@ impl Output {
         }
         // Numbers of processes only have to differ within a file, whoever wrote what it has.
         let next_process = Snapshot::take().realtime_ns as u32;
-        let identity = Identity { device: status.dev(), inode: status.ino() };
-        let identity = status.is_file().then_some(identity);
+        let identity = status.is_file().then(|| identity(&status));
         let boot = program::boot();
-        Ok(Self { file, identity, is_lent: length > 0, length, next_process, boot, codec })
+        Ok(Self {
+            file,
+            path: path.to_owned(),
+            is_missed: false,
+            is_given_up: false,
+            identity,
+            is_lent: length > 0,
+            length,
+            next_process,
+            boot,
+            codec,
+        })
     }
 
     /// What programs know the file by; `None` where they cannot write into it.
@@ -98,8 +117,16 @@ impl Output {
         self.next_process
     }
 
+    /// What is added from now on is in no file.
+    pub fn give_up(&mut self) {
+        self.is_given_up = true;
+    }
+
     /// Adds a block.
     pub fn block(&mut self, header: Header, content: &[u8]) -> io::Result<()> {
+        if self.is_given_up {
+            return Ok(());
+        }
         let block = block(header, content)?;
         // Another may have added something since (`tare log sync --file`).
         let end = self.file.metadata()?.len();
@@ -121,7 +148,11 @@ impl Output {
         loop {
             match self.file.write(block) {
                 Ok(length) if length == block.len() => return Ok(()),
-                Ok(_) => return Err(io::Error::from_raw_os_error(libc::ENOSPC)),
+                // What is in the way is said of the rest.
+                Ok(length) => match self.file.write(&block[length..]) {
+                    Ok(_) => return Err(io::Error::from_raw_os_error(libc::ENOSPC)),
+                    Err(error) => return Err(error),
+                },
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) => return Err(error),
             }
@@ -131,6 +162,19 @@ impl Output {
     /// What has no columns.
     pub fn note(&mut self, kind: Kind, process: u32, content: &[u8]) -> io::Result<()> {
         self.block(Header { raw: content.len() as u32, ..Header::of(kind, process) }, content)
+    }
+
+    /// Says once if the file is no longer where it was: it was deleted, renamed or replaced.
+    pub fn look(&mut self) {
+        let Some(own) = self.identity.filter(|_| !self.is_missed) else { return };
+        let there = fs::metadata(&self.path).map(|status| identity(&status));
+        if !there.is_ok_and(|there| there == own) {
+            self.is_missed = true;
+            say(format_args!(
+                "--out {}: the file was deleted or has another name; events go on into that one",
+                self.path.display()
+            ));
+        }
     }
 
     /// The clocks now.

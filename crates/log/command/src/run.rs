@@ -8,9 +8,15 @@ use crate::porter::Porter;
 use crate::press::Press;
 use crate::program;
 use crate::rule_book::RuleBook;
+use crate::same_file::is_same;
+use std::fs::{self, Metadata};
+use std::io;
 use std::os::fd::{AsFd, AsRawFd};
-use std::path::PathBuf;
+use std::os::unix::fs::FileTypeExt;
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, ExitStatus};
+use std::time::Duration;
 use tare_clock::Source;
 use tare_command::{Child, Failure, ResultExt, Signals, exit_code, say};
 
@@ -19,6 +25,9 @@ const VARIABLE: &str = "TARE_LOG";
 
 /// Says what they read times from.
 const CLOCK: &str = "TARE_LOG_CLOCK";
+
+/// A collector listens at its socket long before it is so old.
+const SETTLED: Duration = Duration::from_secs(60);
 
 const LIMIT: &str = "the limit of open files";
 
@@ -52,11 +61,23 @@ pub fn run(arguments: &arguments::Run) -> Result<ExitCode, Failure> {
         }
         status = child.ended().or_failed("the program cannot be waited for")?;
     }
-    end(&mut collector, arguments.collecting.json)?;
-    if collector.programs == 0 && !arguments.collecting.json {
-        say(format_args!("no program that logs with libtare_log has come"));
+    let code = status.map_or(1, exit_code);
+    match end(&mut collector, arguments.collecting.json) {
+        Err(failure) if code != 0 => say(failure),
+        ended => ended?,
     }
-    Ok(ExitCode::from(status.map_or(1, exit_code)))
+    if !arguments.collecting.json {
+        if collector.programs == 0 {
+            say("no program that logs with libtare_log has come");
+        }
+        if collector.left > 0 {
+            say(format_args!(
+                "{} programs that it started go on, and nobody collects from them any more",
+                collector.left
+            ));
+        }
+    }
+    Ok(ExitCode::from(code))
 }
 
 /// A collector for whoever comes.
@@ -84,7 +105,15 @@ fn collector(arguments: &arguments::Collecting, door: Door) -> Result<Collector,
     output.claim().or_input(format_args!("--out {}", arguments.out.display()))?;
     let press = Press::new(arguments.workers.into()).or_failed("--workers")?;
     let mut collector = Collector::new(door, output, press, rules);
-    arguments.costs.as_deref().map(|file| collector.write_costs(file)).transpose()?;
+    if let Some(file) = &arguments.costs {
+        if is_same(&arguments.out, file) {
+            let what = file.display();
+            return Err(Failure::input(format_args!(
+                "--costs {what}: it is the file of events; name another"
+            )));
+        }
+        collector.write_costs(file)?;
+    }
     Ok(collector)
 }
 
@@ -96,7 +125,10 @@ fn porter(collector: &Collector, signals: &Signals) -> Result<Porter, Failure> {
 }
 
 fn end(collector: &mut Collector, json: bool) -> Result<(), Failure> {
-    collector.finish().or_failed("what is left was not written")?;
+    let finished = collector.finish();
+    let unwritten = collector.unwritten;
+    let finished =
+        finished.or_failed(format_args!("what was left, {unwritten} events, could not be written"));
     let totals = collector.totals();
     if json {
         let told = serde_json::json!({
@@ -105,10 +137,12 @@ fn end(collector: &mut Collector, json: bool) -> Result<(), Failure> {
             "lost": totals.lost,
             "unserved": totals.unserved,
             "deferred": totals.deferred,
+            "unwritten": unwritten,
+            "left": collector.left,
             "bytes": collector.bytes(),
         });
         eprintln!("{told}");
-        return Ok(());
+        return finished;
     }
     let overrun = totals.lost - totals.unanswered;
     if overrun + totals.unserved > 0 {
@@ -128,7 +162,7 @@ fn end(collector: &mut Collector, json: bool) -> Result<(), Failure> {
             totals.deferred
         ));
     }
-    Ok(())
+    finished
 }
 
 /// A place for a socket that nobody else has, and that programs can reach which act as another
@@ -137,5 +171,33 @@ fn own_socket() -> PathBuf {
     let name = format!("tare-log-{}.sock", std::process::id());
     let own = std::env::var_os("XDG_RUNTIME_DIR").filter(|_| program::user() != 0);
     let folder = own.map(PathBuf::from).filter(|folder| folder.is_dir());
-    folder.unwrap_or_else(std::env::temp_dir).join(name)
+    let folder = folder.unwrap_or_else(std::env::temp_dir);
+    sweep(&folder);
+    folder.join(name)
+}
+
+/// Takes away the sockets of those that were killed.
+fn sweep(folder: &Path) {
+    for entry in folder.read_dir().into_iter().flatten().flatten() {
+        let name = entry.file_name();
+        let is_ours = name.to_str().is_some_and(|name| {
+            name.strip_prefix("tare-log-").is_some_and(|rest| rest.ends_with(".sock"))
+        });
+        // One that has just come may not listen yet.
+        let is_old_socket = || {
+            let status = entry.metadata();
+            status.is_ok_and(|status| status.file_type().is_socket() && age(&status) > SETTLED)
+        };
+        let is_refused = || {
+            UnixStream::connect(entry.path())
+                .is_err_and(|error| error.kind() == io::ErrorKind::ConnectionRefused)
+        };
+        if is_ours && is_old_socket() && is_refused() {
+            let _ = fs::remove_file(entry.path());
+        }
+    }
+}
+
+fn age(status: &Metadata) -> Duration {
+    status.modified().ok().and_then(|since| since.elapsed().ok()).unwrap_or_default()
 }

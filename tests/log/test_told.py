@@ -1,0 +1,176 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What cannot be kept is said and counted, and nothing else is damaged for it."""
+
+import json
+import os
+import resource
+import socket
+import subprocess
+import sys
+from collections.abc import Callable
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+from tests.log.conftest import TARE_LOG, dump, ran
+from tests.log.test_failures import collecting, ended, has_begun, small_disk, started
+from tests.log.test_kills import THREADS, wait_for
+
+__all__ = ["small_disk"]
+
+Compiled = Callable[[str], Path]
+EVENTS = 600_000
+LOGS = f"""
+import sys
+from tare.log import Channel
+channel = Channel("numbers")
+for number in range({EVENTS}):
+    channel.log(number)
+sys.exit(int(sys.argv[1]))
+"""
+# It has begun, and goes on until it is told to end.
+GOES_ON = """
+import pathlib, sys, time
+from tare.log import Channel
+folder, channel = pathlib.Path(sys.argv[1]), Channel("beat")
+channel.log(1)
+(folder / "begun").touch()
+for _ in range(2_000):
+    if (folder / "end").exists():
+        break
+    time.sleep(0.01)
+"""
+
+
+@pytest.mark.parametrize(("code", "expected"), [(0, 1), (7, 7)])
+def test_what_a_full_disk_did_not_take_is_counted(
+    code: int, expected: int, small_disk: tuple[Path, list[str]]
+) -> None:
+    disk, inside = small_disk
+    command = [*inside, TARE_LOG, "run", "--json", "--codec", "none", "--out", "events.log"]
+    done = subprocess.run(
+        [*command, "--", sys.executable, "-c", LOGS, str(code)],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode == expected
+    *_, counts, last = done.stderr.splitlines()
+    totals = json.loads(counts)
+    rows = dump(disk / "events.log")
+    assert totals["events"] == sum(row.channel == "numbers" and not row.lost for row in rows)
+    assert totals["events"] + totals["lost"] + totals["unwritten"] == EVENTS
+    assert totals["unwritten"] > 0
+    assert f"what was left, {totals['unwritten']} events, could not be written" in last
+
+
+def test_costs_take_no_files_place(tmp_path: Path) -> None:
+    """Neither that of the events nor another's."""
+    out, other = tmp_path / "events.log", tmp_path / "notes"
+    other.write_text("notes\n")
+    for file, why in ((out, "the file of events"), (other, "something else than costs")):
+        done = subprocess.run(
+            [TARE_LOG, "run", "--out", out, "--costs", file, "--", "true"],
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == 2
+        assert why in done.stderr
+        assert done.stderr.count("\n") == 1
+    assert other.read_text() == "notes\n"
+
+
+def test_programs_that_go_on_are_told(tmp_path: Path) -> None:
+    command = '"$0" -c "$1" "$2" & while [ ! -e "$2/begun" ]; do sleep 0.01; done'
+    run = [TARE_LOG, "run", "--out", tmp_path / "events.log"]
+    with started(*run, "--", "sh", "-c", command, sys.executable, GOES_ON, tmp_path) as process:
+        assert process.stderr is not None
+        assert process.stderr.readline() == (
+            "tare-log: 1 programs that it started go on, and nobody collects from them any more\n"
+        )
+        assert process.wait(20) == 0
+        (tmp_path / "end").touch()
+    assert len(dump(tmp_path / "events.log")) == 1
+
+
+def test_a_file_that_is_gone_is_told(tmp_path: Path) -> None:
+    out = tmp_path / "events.log"
+    run = [TARE_LOG, "run", "--out", out, "--", "sh", "-c", 'rm "$0"; cat', out]
+    with started(*run, stdin=subprocess.PIPE) as process:
+        assert process.stderr is not None
+        assert process.stdin is not None
+        assert process.stderr.readline() == (
+            f"tare-log: --out {out}: the file was deleted or has another name; events go on into"
+            " that one\n"
+        )
+        process.stdin.close()
+        assert process.wait(20) == 0
+
+
+def test_a_socket_that_is_gone_is_told(tmp_path: Path) -> None:
+    with collecting(tmp_path) as collector:
+        (tmp_path / "socket").unlink()
+        told = "the socket was deleted; programs that start now are not collected from\n"
+        assert collector.stderr is not None
+        assert collector.stderr.readline() == f"tare-log: {tmp_path}/socket: {told}"
+        ended(collector)
+
+
+@pytest.mark.parametrize(("program", "collector"), [("socket", ""), ("", "socket")])
+def test_sockets_are_the_same_under_any_name(
+    program: str, collector: str, compiled: Compiled, tmp_path: Path
+) -> None:
+    """One of both names it by the folder that it is in."""
+    whole, out, page = str(tmp_path / "socket"), tmp_path / "events.log", tmp_path / "page"
+    variables = os.environ | {"TARE_LOG": program or whole}
+    counting = [compiled("counting"), page, THREADS, "drop"]
+    with started(*counting, env=variables, cwd=tmp_path):
+        wait_for(lambda: has_begun(page))
+        collect = [TARE_LOG, "collect", "--socket", collector or whole, "--out", out]
+        with started(*collect, cwd=tmp_path) as process:
+            wait_for(lambda: out.exists() and out.stat().st_size > 1000)
+            ended(process)
+
+
+def test_sockets_of_killed_collectors_are_taken_away(tmp_path: Path) -> None:
+    """Not one that listens, nor one that has just come; nor what is none."""
+    kept = {"tare-log-1.sock", "tare-log-3.sock", "other.sock", "tare-log-4.sock"}
+    with ExitStack() as stack:
+        for name in sorted(kept | {"tare-log-2.sock"}):
+            if name == "tare-log-4.sock":
+                (tmp_path / name).touch()
+                continue
+            listener = stack.enter_context(socket.socket(socket.AF_UNIX))
+            listener.bind(str(tmp_path / name))
+            if name == "tare-log-1.sock":
+                listener.listen()
+        for file in tmp_path.iterdir():
+            if file.name != "tare-log-3.sock":
+                os.utime(file, (0, 0))
+        variables = os.environ | {"XDG_RUNTIME_DIR": str(tmp_path), "TMPDIR": str(tmp_path)}
+        run = [TARE_LOG, "run", "--out", "/dev/null", "--", "true"]
+        subprocess.run(run, check=True, env=variables)
+    assert {file.name for file in tmp_path.iterdir()} == kept
+
+
+def test_a_limit_of_file_sizes_is_an_error(compiled: Compiled, tmp_path: Path) -> None:
+    """What the kernel sends beside it would end this program, and does end what it starts."""
+    file = tmp_path / "events.log"
+    ran(file, compiled("nested"), 2, 3_000)
+    for words in (["export", "--to", "chrome"], ["export", "--to", "ctf"], ["recover"]):
+        out = tmp_path / "out"
+        done = subprocess.run(
+            [TARE_LOG, *words, "--out", out, file],
+            capture_output=True,
+            text=True,
+            check=False,
+            preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (1_000, 1_000)),
+        )
+        assert done.returncode == 1
+        assert "File too large" in done.stderr
+        assert list(tmp_path.iterdir()) == [file]
+    look = f"{TARE_LOG} run --out {file} -- grep SigIgn /proc/self/status"
+    ignored = subprocess.check_output(look.split(), text=True).split()[1]
+    assert int(ignored, 16) >> 24 & 1 == 0
