@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 use crate::region::{Region, stage};
-use crate::{clock, handover, settings};
+use crate::{clock, complaint, handover, settings};
 use core::ffi::c_int;
 use core::ptr;
 use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
@@ -50,15 +50,19 @@ pub fn descriptor() -> Option<c_int> {
 /// Makes the segment, if this process has none; `None` where that fails, once and for all, and for
 /// a signal handler that interrupts it, whose event is counted.
 pub fn attach() -> Option<(&'static Region, &'static Process)> {
-    let region = Region::get_or_make().ok()?;
+    settings::read_environment();
+    let region = Region::get_or_make().inspect_err(|why| complaint::lacking(*why)).ok()?;
     let tid = syscall::gettid();
     if region.attacher.load(Relaxed) == tid {
         region.early.fetch_add(1, Relaxed);
         return None;
     }
     if region.attacher.compare_exchange(0, tid, AcqRel, Acquire).is_ok() {
-        let done = make().is_ok();
-        region.stage.store(if done { stage::READY } else { stage::FAILED }, Release);
+        let made = make();
+        if let Err(Refusal::Failed(why)) = made {
+            complaint::lacking(why);
+        }
+        region.stage.store(if made.is_ok() { stage::READY } else { stage::FAILED }, Release);
         region.attacher.store(NOBODY, Relaxed);
         if let Some((_, process)) = attached() {
             process.unserved.fetch_add(region.early.load(Relaxed), Relaxed);
@@ -88,7 +92,6 @@ pub fn sleep(nanoseconds: i64) {
 }
 
 fn make() -> Result<(), Refusal> {
-    settings::read_environment();
     let ring_words = fitting(settings::ring_bytes() / 8)?;
     let (fd, segment) = create(ring_words)?;
     let fd = move_up(fd);
@@ -137,11 +140,7 @@ fn fitting(wanted: usize) -> Result<usize, Refusal> {
     let smaller = core::iter::successors(Some(wanted), |words| Some(words / 2));
     let mut possible = smaller.take_while(|words| 8 * words >= layout::SMALLEST_RING);
     possible.find(fits).ok_or_else(|| {
-        if settings::socket().is_some() {
-            complain(
-                "tare-log: no events are kept: they need a larger limit of files (ulimit -f)\n",
-            );
-        }
+        complaint::FILES.say();
         Refusal::TooSmall
     })
 }
@@ -153,13 +152,6 @@ pub fn largest_file() -> u64 {
     // SAFETY: the kernel writes the limit.
     let _ = unsafe { syscall::call(libc::SYS_prlimit64, arguments) };
     limit.rlim_cur
-}
-
-/// Tells the user, on stderr.
-fn complain(what: &str) {
-    let arguments = [2, what.as_ptr().addr(), what.len(), 0, 0, 0];
-    // SAFETY: the kernel reads the text.
-    let _ = unsafe { syscall::call(libc::SYS_write, arguments) };
 }
 
 /// Away from the numbers that programs count on.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 use crate::attach::{attach, attached, pause};
 use crate::event::Scene;
-use crate::{claim, handlers};
+use crate::{claim, complaint, handlers};
 use core::cell::Cell;
 use core::sync::atomic::AtomicU32;
 use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
@@ -9,13 +9,16 @@ use tare_log_segment::layout::rules;
 use tare_log_segment::{ChannelId, Configuration, Handler};
 use tare_shm::syscall;
 
-/// The channel of this name, made if there is none; 0, where every event is discarded, if
-/// none can be. `asked` is what the program wants done with its events.
+/// The channel of this name, made if there is none; 0, which has no name, if none can be.
+/// `asked` is what the program wants done with its events.
 pub fn open(name: &[u8], asked: Option<Configuration>) -> ChannelId {
     let Some((region, process)) = attach() else { return 0 };
     let only_one = Lock::take(&region.opening);
-    let channel =
-        process.open(name, syscall::gettid(), asked.map(Configuration::or_defaults)).unwrap_or(0);
+    let asked = asked.map(Configuration::or_defaults);
+    let channel = process.open(name, syscall::gettid(), asked).unwrap_or_else(|| {
+        complaint::CHANNELS.say();
+        0
+    });
     let changes = process.changes.load(Relaxed);
     drop(only_one);
     // Rules hold from the first event on.

@@ -2,6 +2,7 @@
 //! Hands the segment to a collector, by its socket; and asks the kernel whether one has it.
 
 use crate::attach::{descriptor, move_up};
+use crate::complaint;
 use crate::settings::PATH;
 use core::ffi::c_int;
 use core::mem::{MaybeUninit, offset_of};
@@ -18,7 +19,7 @@ const PATIENCE_MS: usize = 500;
 /// later, by the descriptors of this process. The connection stays: its end tells the
 /// collector that this program has ended, or another has taken its place.
 pub fn offer(path: &[u8; PATH], segment: c_int) {
-    let _ = try_offer(path, segment);
+    let _ = try_offer(path, segment).inspect_err(|why| complaint::lacking(*why));
 }
 
 fn try_offer(path: &[u8; PATH], segment: c_int) -> Result<(), Errno> {

@@ -10,6 +10,7 @@ mod attach;
 mod channels;
 mod claim;
 mod clock;
+mod complaint;
 mod direct;
 mod event;
 mod fox;

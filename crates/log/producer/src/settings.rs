@@ -2,6 +2,7 @@
 //! What a user says from outside: environment variables, read once before the program's own
 //! code can change them.
 
+use crate::complaint;
 use core::ffi::{CStr, c_char};
 use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use core::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicUsize};
@@ -55,16 +56,7 @@ pub extern "C" fn read_environment() {
     if IS_READ.swap(true, Relaxed) || has_more_rights {
         return;
     }
-    if let Some(bytes) = variable(RING).and_then(size) {
-        RING_BYTES.store(bytes.clamp(SMALLEST_RING, LARGEST_RING).next_power_of_two(), Relaxed);
-    }
-    if let Some(source) = variable(CLOCK).and_then(Source::named)
-        && source != Source::Fallback
-    {
-        CLOCK_NUMBER.store(source as u32, Relaxed);
-    }
     if let Some(path) = variable(SOCKET)
-        && !path.is_empty()
         && path.len() < PATH
     {
         for (place, byte) in PATH_TEXT.iter().zip(path) {
@@ -72,8 +64,24 @@ pub extern "C" fn read_environment() {
         }
         IS_TOLD.store(true, Release);
     }
+    if let Some(text) = variable(RING) {
+        match size(text) {
+            Some(bytes) => {
+                let bytes = bytes.clamp(SMALLEST_RING, LARGEST_RING).next_power_of_two();
+                RING_BYTES.store(bytes, Relaxed);
+            }
+            None => complaint::RING.say(),
+        }
+    }
+    if let Some(text) = variable(CLOCK) {
+        match Source::named(text).filter(|source| *source != Source::Fallback) {
+            Some(source) => CLOCK_NUMBER.store(source as u32, Relaxed),
+            None => complaint::CLOCK.say(),
+        }
+    }
 }
 
+/// `None` where it is empty.
 fn variable(name: &[u8]) -> Option<&'static [u8]> {
     // SAFETY: at the start of the program nothing else changes the environment; libc has set
     // the pointer up (null where there is none), and the list ends with null.
@@ -82,7 +90,7 @@ fn variable(name: &[u8]) -> Option<&'static [u8]> {
         while !place.is_null() && !(*place).is_null() {
             let text = CStr::from_ptr(*place).to_bytes();
             if let Some([b'=', value @ ..]) = text.strip_prefix(name) {
-                return Some(value);
+                return Some(value).filter(|value| !value.is_empty());
             }
             place = place.add(1);
         }

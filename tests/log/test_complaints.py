@@ -1,0 +1,52 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a program's user is told on stderr when its events are not kept as he wants it."""
+
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+from tests.log.conftest import TARE_LOG, dump
+from tests.log.test_programs import Compiled
+
+
+def told(file: Path, script: str, **variables: str) -> list[str]:
+    """What the library says of a program that runs beside a collector."""
+    done = subprocess.run(
+        [TARE_LOG, "run", "--out", file, "--json", "--", "sh", "-c", script],
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=100,
+        env=os.environ | variables,
+    )
+    return [line for line in done.stderr.splitlines() if line.startswith("tare-log: ")]
+
+
+@pytest.mark.parametrize(("limit", "lacks"), [("-v 100000", "memory"), ("-n 4", "descriptors")])
+def test_limits(limit: str, lacks: str, compiled: Compiled, tmp_path: Path) -> None:
+    script = f"ulimit {limit} && exec {compiled('many')} 3"
+    [line] = told(tmp_path / "events.log", script)
+    assert f"they need more {lacks} (ulimit {limit[:2]})" in line
+    alone = subprocess.run(["sh", "-c", script], check=True, capture_output=True)
+    assert alone.stderr == b"", "nobody is told where no collector is named"
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [*(("RING", text) for text in ("abc", "-1", "8M0")), ("CLOCK", "foo"), ("CLOCK", "fallback")],
+)
+def test_variables(name: str, value: str, compiled: Compiled, tmp_path: Path) -> None:
+    file, variable = tmp_path / "events.log", f"TARE_LOG_{name}"
+    [line] = told(file, f"exec {compiled('many')} 3", **{variable: value})
+    assert f"{variable} is not understood" in line
+    assert len(dump(file)) == 3
+    assert told(file, f"exec {compiled('many')} 3", **{variable: ""}) == []
+
+
+def test_channels(compiled: Compiled, tmp_path: Path) -> None:
+    file, most = tmp_path / "events.log", (1 << 14) - 1
+    assert told(file, f"exec {compiled('many')} {most}") == []
+    [line] = told(file, f"exec {compiled('many')} {most + 5}")
+    assert "no room for more channels (16,383" in line
+    assert {row.channel for row in dump(file)} - {""} == {str(number) for number in range(most)}
