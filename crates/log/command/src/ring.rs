@@ -33,6 +33,10 @@ pub struct Ring {
     next: u64,
     /// Whose events follow those that are in the file.
     thread: Thread,
+    /// The tail as this end has seen or moved it last.
+    tail: Option<u64>,
+    /// What a thread has noted that has moved the tail last.
+    overwritten: Known,
 }
 
 impl Ring {
@@ -41,7 +45,9 @@ impl Ring {
         let (offset, size) = (ring_at(place, words), ring_size(words));
         let part = Segment::part(fd, offset, size, Access::ReadWrite, Fill::Later).ok()?;
         let thread = Thread::default();
-        let mut ring = Self { part, words, read: 0, until: None, since: None, next: 0, thread };
+        let (tail, overwritten) = (None, Known::default());
+        let (read, until, since, next) = (0, None, None, 0);
+        let mut ring = Self { part, words, read, until, since, next, thread, tail, overwritten };
         ring.take_over();
         Some(ring)
     }
@@ -49,7 +55,8 @@ impl Ring {
     /// Goes on where another collector has ended.
     fn take_over(&mut self) {
         let (head, words) = self.parts();
-        let (tail, thread) = settled(head, head.indices.tail());
+        let known = settled(head, head.indices.tail());
+        let (tail, thread) = (known.tail, thread_of(&known));
         let ahead = head.writing_to.load(Acquire).wrapping_sub(tail);
         let until = (1..=words.len() as u64).contains(&ahead).then(|| tail.wrapping_add(ahead));
         if ahead == 0 {
@@ -171,8 +178,8 @@ impl Ring {
         let (overtaken, thread) = if follows {
             (0, None)
         } else {
-            let (tail, thread) = settled(head, tail);
-            (tail.wrapping_sub(from), Some(thread))
+            let known = settled(head, tail);
+            (known.tail.wrapping_sub(from), Some(thread_of(&known)))
         };
         out.drain(..(overtaken as usize).min(out.len()));
         if count < ready {
@@ -204,12 +211,16 @@ impl Ring {
         self.begin(summary.thread);
         let to = from.wrapping_add(words.len() as u64);
         let (tid, name) = self.thread;
-        let (head, _) = self.parts();
         let name =
             [&name[..8], &name[8..]].map(|half| half.try_into().map_or(0, u64::from_le_bytes));
-        Oldest::note(&head.freed, &Known { tail: to, tid, name, ..Known::default() });
+        Oldest::note(&self.head().freed, &Known { tail: to, tid, name, ..Known::default() });
         let mut at = from;
-        while let Err(now) = head.indices.free(at, to) {
+        loop {
+            self.look_at_tail();
+            let Err(now) = self.head().indices.free(at, to) else {
+                self.tail = Some(to);
+                break;
+            };
             // A thread that overwrites has freed some of them, and counted as lost what is in
             // the file.
             let end = (now.wrapping_sub(from) as usize).min(words.len());
@@ -221,18 +232,33 @@ impl Ring {
             }
             at = now;
         }
-        head.told.store(told, Relaxed);
+        self.head().told.store(told, Relaxed);
+    }
+
+    /// A thread that overwrites may be killed before it counts what it has noted. That holds if
+    /// it, and not this end, has moved the tail there.
+    fn look_at_tail(&mut self) {
+        let (head, _) = self.parts();
+        let tail = head.indices.tail();
+        if self.tail != Some(tail) {
+            let known = settled(head, tail);
+            self.tail = Some(known.tail);
+            if known.lost > self.overwritten.lost {
+                self.overwritten = known;
+            }
+        }
     }
 
     /// A record of the events lost after the last that was written, with its place.
-    pub fn last_loss(&self) -> Option<(u64, [u64; 6])> {
+    pub fn last_loss(&mut self) -> Option<(u64, [u64; 6])> {
+        self.look_at_tail();
         let (head, _) = self.parts();
         let tail = head.indices.tail();
         let mut lost = head.indices.lost();
         let (mut first, mut last) = (head.lost_first.load(Relaxed), head.lost_last.load(Relaxed));
-        if let Some(known) = head.oldest(tail).filter(|known| known.lost > lost) {
-            // The thread was killed between freeing what it overwrites and counting it.
-            (lost, first, last) = (known.lost, known.lost_first, known.lost_last);
+        let noted = self.overwritten;
+        if noted.lost > lost {
+            (lost, first, last) = (noted.lost, noted.lost_first, noted.lost_last);
         }
         let record = (tail, loss_record(last, lost, first, last));
         (lost > head.told.load(Relaxed)).then_some(record)
@@ -245,21 +271,64 @@ impl Ring {
     }
 }
 
-/// The tail, as last seen at `tail` or where it is by now, and whose the record is that stands
-/// there.
-fn settled(head: &RingHead, mut tail: u64) -> (u64, Thread) {
+/// What is known of the tail, as last seen at `tail` or where it is by now.
+fn settled(head: &RingHead, mut tail: u64) -> Known {
     // A thread that overwrites moves it by a sixteenth of the ring each time.
     for _ in 0..32 {
         let known = head.oldest(tail);
         fence(Acquire);
         let now = head.indices.tail();
         if now == tail {
-            let Known { tid, name, .. } = known.unwrap_or_default();
-            let mut letters = [0; 16];
-            letters.copy_from_slice(name.map(u64::to_le_bytes).as_flattened());
-            return (tail, (tid, letters));
+            return known.unwrap_or(Known { tail, ..Known::default() });
         }
         tail = now;
     }
-    (tail, Thread::default())
+    Known { tail, ..Known::default() }
+}
+
+/// Whose the record is that stands there.
+fn thread_of(known: &Known) -> Thread {
+    let mut letters = [0; 16];
+    letters.copy_from_slice(known.name.map(u64::to_le_bytes).as_flattened());
+    (known.tid, letters)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs::File;
+    use std::os::fd::AsRawFd;
+
+    const WORDS: usize = 1 << 13;
+
+    /// Of a ring of four events, the first two of which a thread was to overwrite when it was
+    /// killed: before or after it moved the tail.
+    fn told(has_moved: bool) -> Option<u64> {
+        let path =
+            std::env::temp_dir().join(format!("tare-ring-{}-{has_moved}", std::process::id()));
+        let file = File::options().read(true).write(true).create_new(true).open(&path).unwrap();
+        std::fs::remove_file(&path).unwrap();
+        file.set_len((ring_at(0, WORDS) + ring_size(WORDS)) as u64).unwrap();
+        let mut ring = Ring::map(file.as_raw_fd(), 0, WORDS).unwrap();
+        let mut words = Vec::new();
+        assert!(!ring.is_time(true));
+        ring.head().indices.head().store(8, Release);
+        assert!(ring.is_time(true));
+        Oldest::note(&ring.head().overwritten, &Known { tail: 4, lost: 2, ..Known::default() });
+        if has_moved {
+            ring.head().indices.free(0, 4).unwrap();
+        }
+        let (from, _) = ring.copy(&mut words);
+        ring.free(from, &words, 0, &Summary::default());
+        assert_eq!(ring.head().indices.tail(), 8);
+        let lost = ring.last_loss().map(|(_, record)| record[2]);
+        ring.unmap();
+        lost
+    }
+
+    #[test]
+    fn a_thread_killed_while_it_overwrites_has_lost_what_it_freed() {
+        assert_eq!(told(true), Some(2));
+        assert_eq!(told(false), None);
+    }
 }
