@@ -62,7 +62,7 @@ def test_what_a_full_disk_did_not_take_is_counted(
     assert totals["events"] == sum(row.channel == "numbers" and not row.lost for row in rows)
     assert totals["events"] + totals["lost"] + totals["unwritten"] == EVENTS
     assert totals["unwritten"] > 0
-    assert f"what was left, {totals['unwritten']} events, could not be written" in last
+    assert f"what is left, {totals['unwritten']} events, was not written: No space" in last
 
 
 def test_costs_take_no_files_place(tmp_path: Path) -> None:

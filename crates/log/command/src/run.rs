@@ -127,8 +127,10 @@ fn porter(collector: &Collector, signals: &Signals) -> Result<Porter, Failure> {
 fn end(collector: &mut Collector, json: bool) -> Result<(), Failure> {
     let finished = collector.finish();
     let unwritten = collector.unwritten;
-    let finished =
-        finished.or_failed(format_args!("what was left, {unwritten} events, could not be written"));
+    let finished = finished.or_failed(match unwritten {
+        0 => "what is left was not written".to_owned(),
+        events => format!("what is left, {events} events, was not written"),
+    });
     let totals = collector.totals();
     if json {
         let told = serde_json::json!({
