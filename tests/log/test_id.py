@@ -214,7 +214,8 @@ def test_a_full_disk(compiled: Compiled, tmp_path: Path) -> None:
             totals = ended(collecting)
         assert sorted(steps(file)) == list(range(300))
         assert (totals["events"], totals["lost"]) == (300, 0), totals
-        assert 0 < totals["deferred"] <= 100
+        # Those behind wait for their turn, until the collector tries again.
+        assert 0 < totals["deferred"] <= 200
     finally:
         holder.kill()
         holder.wait()
