@@ -366,8 +366,8 @@ impl Collector {
             let has_ended = self.targets[place].has_ended();
             while self.copy(place, true)? > 0 && has_ended {}
             let how = (!has_ended).then_some(How::Left);
-            self.left += u64::from(!has_ended);
             self.targets[place].end(&mut self.output, &mut self.press, how)?;
+            self.left += u64::from(!has_ended);
             self.add_up(place);
         }
         self.output.clock()
