@@ -73,6 +73,7 @@ lint: native ## formatters, linters, types, import layers, rules of the native p
 test: PACKAGES := test
 test: native hello busy ## every test that needs no server beyond Debian's packages
 	@cargo test --locked $(REST)
+	@cargo test --locked --profile preload -p tare-hook-preload
 	@RUSTFLAGS='--cfg loom' CARGO_TARGET_DIR=target/loom cargo test --locked --release -p tare-shm loom
 	@.venv/bin/pytest -n 3 --dist worksteal
 

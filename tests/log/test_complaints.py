@@ -3,6 +3,7 @@
 
 import os
 import subprocess
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -50,3 +51,30 @@ def test_channels(compiled: Compiled, tmp_path: Path) -> None:
     [line] = told(file, f"exec {compiled('many')} {most + 5}")
     assert "no room for more channels (16,383" in line
     assert {row.channel for row in dump(file)} - {""} == {str(number) for number in range(most)}
+
+
+@pytest.mark.parametrize("stderr", ["closed", "full", "limited"])
+def test_nobody_hears_it(stderr: str, compiled: Compiled, tmp_path: Path) -> None:
+    """A program neither waits for who reads its stderr nor gets a signal for it."""
+    heard, told = os.pipe()
+    if stderr == "closed":
+        os.close(heard)
+    elif stderr == "full":
+        os.set_blocking(told, False)
+        with suppress(BlockingIOError):
+            while True:
+                os.write(told, bytes(4096))
+        os.set_blocking(told, True)
+    else:
+        os.dup2(os.open(tmp_path / "stderr", os.O_CREAT | os.O_WRONLY), told)
+    limits = "ulimit -f 0 && " if stderr == "limited" else ""
+    script = f"{limits}exec {compiled('many')} 3 2>&{told}"
+    done = subprocess.run(
+        [TARE_LOG, "run", "--out", tmp_path / "events.log", "--", "bash", "-c", script],
+        env=os.environ | {"TARE_LOG_RING": "abc"},
+        pass_fds=[told],
+        timeout=20,
+        check=False,
+    )
+    os.close(told)
+    assert done.returncode == 0

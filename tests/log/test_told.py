@@ -88,11 +88,28 @@ def test_programs_that_go_on_are_told(tmp_path: Path) -> None:
     with started(*run, "--", "sh", "-c", command, sys.executable, GOES_ON, tmp_path) as process:
         assert process.stderr is not None
         assert process.stderr.readline() == (
-            "tare-log: 1 programs that it started go on, and nobody collects from them any more\n"
+            "tare-log: programs that it started go on, and nobody collects from them any more: 1\n"
         )
         assert process.wait(20) == 0
         (tmp_path / "end").touch()
     assert len(dump(tmp_path / "events.log")) == 1
+
+
+def test_programs_that_go_on_are_counted_where_their_end_is_not_written(tmp_path: Path) -> None:
+    """The file may not grow any more when COMMAND ends."""
+    out = tmp_path / "events.log"
+    begun = 'while [ ! -e "$2/begun" ]; do sleep 0.01; done; sleep 0.5'
+    limit = 'prlimit --fsize="$(stat --format %s "$3")" --pid $PPID'
+    run = [TARE_LOG, "run", "--json", "--out", out, "--", "sh", "-c"]
+    script = f'"$0" -c "$1" "$2" & {begun}; {limit}'
+    with started(*run, script, sys.executable, GOES_ON, tmp_path, out) as process:
+        assert process.wait(20) == 1
+        assert process.stderr is not None
+        *_, counts, last = process.stderr.read().splitlines()
+        (tmp_path / "end").touch()
+    assert "File too large" in last
+    assert json.loads(counts)["left"] == 1
+    assert len(dump(out)) == 1
 
 
 def test_a_file_that_is_gone_is_told(tmp_path: Path) -> None:
@@ -102,8 +119,8 @@ def test_a_file_that_is_gone_is_told(tmp_path: Path) -> None:
         assert process.stderr is not None
         assert process.stdin is not None
         assert process.stderr.readline() == (
-            f"tare-log: --out {out}: the file was deleted or has another name; events go on into"
-            " that one\n"
+            f"tare-log: --out {out}: the file was deleted or renamed; events go into it as before,"
+            " until the collector is started again\n"
         )
         process.stdin.close()
         assert process.wait(20) == 0

@@ -1,16 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 use crate::{Failure, say};
-use std::fs::File;
-use std::io::{self, Read};
+use std::io;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
-use tare_tables::Vacant;
+use tare_tables::{COSTS, Vacant};
 
 /// The kernel follows so many symbolic links in a path (path_resolution(7)).
 const LINKS: usize = 40;
-
-/// How an Arrow stream begins.
-const STREAM: [u8; 4] = [0xff; 4];
 
 /// How often costs are written.
 const TURN: Duration = Duration::from_secs(1);
@@ -81,11 +77,7 @@ impl CostsFile {
 }
 
 fn has_something_else(path: &Path) -> bool {
-    let mut begin = Vec::new();
-    let file = File::open(path);
-    file.and_then(|file| file.take(STREAM.len() as u64).read_to_end(&mut begin)).is_ok()
-        && !begin.is_empty()
-        && begin != STREAM
+    path.metadata().is_ok_and(|status| status.len() > 0) && !COSTS.is_in(path)
 }
 
 /// The file at the end of a chain of links, also where there is none yet.
@@ -102,7 +94,7 @@ fn target(path: &Path) -> PathBuf {
 mod tests {
     use super::*;
     use std::os::unix::fs::symlink;
-    use tare_tables::COSTS;
+    use tare_tables::SAMPLES;
 
     #[test]
     fn a_link_stays_and_its_target_is_replaced() {
@@ -119,5 +111,16 @@ mod tests {
         assert_eq!(names.len(), 1);
         assert!(folder.join("there/costs").metadata().unwrap().len() > 0);
         std::fs::remove_dir_all(folder).unwrap();
+    }
+
+    #[test]
+    fn another_table_stays() {
+        let file = std::env::temp_dir().join(format!("tare-table-{}", std::process::id()));
+        Vacant::open(&file).unwrap().begin(&SAMPLES, &["seq"]).unwrap().finish().unwrap();
+        let before = std::fs::read(&file).unwrap();
+        let created = CostsFile::create(&file, |_| unreachable!());
+        assert!(created.unwrap_err().to_string().contains("something else than costs"));
+        assert_eq!(std::fs::read(&file).unwrap(), before);
+        std::fs::remove_file(file).unwrap();
     }
 }

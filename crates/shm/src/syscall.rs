@@ -139,6 +139,15 @@ pub fn close(fd: c_int) {
     let _ = unsafe { call(libc::SYS_close, [fd as usize, 0, 0, 0, 0, 0]) };
 }
 
+/// Changes the thread's mask, the kernel's set of a bit a signal, and says what it was.
+pub fn sigprocmask(how: c_int, set: u64) -> Result<u64, Errno> {
+    let mut before = 0u64;
+    let (new, old) = ((&raw const set).addr(), (&raw mut before).addr());
+    // SAFETY: the kernel reads one set and writes the other.
+    unsafe { call(libc::SYS_rt_sigprocmask, [how as usize, new, old, size_of::<u64>(), 0, 0]) }?;
+    Ok(before)
+}
+
 pub fn getpid() -> u32 {
     // SAFETY: no memory is touched; it cannot fail.
     unsafe { call(libc::SYS_getpid, [0; 6]) }.map_or(0, |pid| pid as u32)

@@ -1,8 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-use arrow_schema::{DataType, Field, Schema};
+use arrow_ipc::reader::StreamReader;
+use arrow_schema::{ArrowError, DataType, Field, FieldRef, Schema};
 use serde::Deserialize;
 use serde_json::{Value, json};
+use std::fs::File;
+use std::io::Read;
+use std::path::Path;
 use std::sync::LazyLock;
+
+/// A table's schema has fewer bytes.
+const MOST: u64 = 1 << 16;
 
 /// One table of `tables/*.toml`.
 #[derive(Debug, Deserialize)]
@@ -74,6 +81,14 @@ impl Table {
                 .map(|column| Field::new(&column.name, column.kind.arrow(), true))
                 .collect::<Vec<_>>(),
         )
+    }
+
+    /// Whether the file is an Arrow IPC stream of columns of this table and no others.
+    pub fn is_in(&self, path: &Path) -> bool {
+        let opened = File::open(path).map_err(ArrowError::from);
+        let read = opened.and_then(|file| StreamReader::try_new(file.take(MOST), None));
+        let is_own = |field: &FieldRef| self.columns.iter().any(|own| own.name == *field.name());
+        read.is_ok_and(|stream| stream.schema().fields().iter().all(is_own))
     }
 }
 

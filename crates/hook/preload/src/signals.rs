@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-use tare_shm::syscall;
+use tare_shm::syscall::sigprocmask;
 
 /// Signals that a thread brings upon itself. One that is blocked then ends the program; SIGSYS
 /// is how a sandbox answers our system calls.
@@ -20,21 +20,11 @@ const OTHERS: u64 = {
 /// same work, and it need not return (siglongjmp, exit, a cancellation), so what says that the
 /// work is half done would say so for ever.
 pub fn held(work: impl FnOnce()) {
-    let before = change(libc::SIG_BLOCK, OTHERS);
+    let before = sigprocmask(libc::SIG_BLOCK, OTHERS);
     work();
     if let Ok(before) = before {
-        let _ = change(libc::SIG_SETMASK, before);
+        let _ = sigprocmask(libc::SIG_SETMASK, before);
     }
-}
-
-/// Changes the thread's mask, and says what it was.
-fn change(how: i32, set: u64) -> Result<u64, syscall::Errno> {
-    let mut before = 0u64;
-    let (new, old) = ((&raw const set).addr(), (&raw mut before).addr());
-    let arguments = [how as usize, new, old, size_of::<u64>(), 0, 0];
-    // SAFETY: the kernel reads one set and writes the other.
-    unsafe { syscall::call(libc::SYS_rt_sigprocmask, arguments) }?;
-    Ok(before)
 }
 
 #[cfg(test)]
@@ -60,12 +50,12 @@ mod tests {
             // SAFETY: the handler only counts.
             unsafe { libc::signal(signal, handle as *const () as libc::sighandler_t) };
         }
-        let mask = change(libc::SIG_BLOCK, 0).unwrap();
+        let mask = sigprocmask(libc::SIG_BLOCK, 0).unwrap();
         held(|| {
             assert_eq!(raise(libc::SIGUSR1), 0);
             assert_eq!(raise(libc::SIGSEGV), 1);
         });
         assert_eq!(HANDLED.load(Relaxed), 2);
-        assert_eq!(change(libc::SIG_BLOCK, 0), Ok(mask));
+        assert_eq!(sigprocmask(libc::SIG_BLOCK, 0), Ok(mask));
     }
 }

@@ -4,6 +4,7 @@
 use crate::epoll::Epoll;
 use crate::limit::Limit;
 use crate::program;
+use crate::socket;
 use std::collections::VecDeque;
 use std::fs;
 use std::io;
@@ -79,13 +80,8 @@ impl Door {
     /// A socket that a dead collector has left is replaced.
     pub fn open(path: &Path, open_for: OpenFor) -> Result<Self, Failure> {
         let what = || format!("--socket {}", path.display());
-        if UnixStream::connect(path).is_ok() {
+        if socket::clear(path) {
             return Err(Failure::input(format_args!("{}: another collector is there", what())));
-        }
-        let is_socket = fs::symlink_metadata(path)
-            .is_ok_and(|status| std::os::unix::fs::FileTypeExt::is_socket(&status.file_type()));
-        if is_socket {
-            let _ = fs::remove_file(path);
         }
         let listener = UnixListener::bind(path).or_input(what())?;
         let epoll = Epoll::new().or_failed(what())?;

@@ -36,6 +36,7 @@ mod salvage;
 mod same_file;
 mod screen;
 mod seen;
+mod socket;
 mod spans;
 mod stats;
 mod sync;

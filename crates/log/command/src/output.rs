@@ -171,7 +171,8 @@ impl Output {
         if !there.is_ok_and(|there| there == own) {
             self.is_missed = true;
             say(format_args!(
-                "--out {}: the file was deleted or has another name; events go on into that one",
+                "--out {}: the file was deleted or renamed; events go into it as before, until the \
+                 collector is started again",
                 self.path.display()
             ));
         }

@@ -6,17 +6,11 @@ use crate::limit::Limit;
 use crate::output::Output;
 use crate::porter::Porter;
 use crate::press::Press;
-use crate::program;
 use crate::rule_book::RuleBook;
 use crate::same_file::is_same;
-use std::fs::{self, Metadata};
-use std::io;
+use crate::socket;
 use std::os::fd::{AsFd, AsRawFd};
-use std::os::unix::fs::FileTypeExt;
-use std::os::unix::net::UnixStream;
-use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, ExitStatus};
-use std::time::Duration;
 use tare_clock::Source;
 use tare_command::{Child, Failure, ResultExt, Signals, exit_code, say};
 
@@ -26,9 +20,6 @@ const VARIABLE: &str = "TARE_LOG";
 /// Says what they read times from.
 const CLOCK: &str = "TARE_LOG_CLOCK";
 
-/// A collector listens at its socket long before it is so old.
-const SETTLED: Duration = Duration::from_secs(60);
-
 const LIMIT: &str = "the limit of open files";
 
 const SIGNALS: &[i32] = &[libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGQUIT, libc::SIGCHLD];
@@ -37,7 +28,7 @@ const SIGNALS: &[i32] = &[libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGQU
 pub fn run(arguments: &arguments::Run) -> Result<ExitCode, Failure> {
     let signals = Signals::take(SIGNALS).or_failed("signals")?;
     let limit = Limit::raise().or_failed(LIMIT)?;
-    let door = Door::open(&own_socket(), OpenFor::Descendants)?;
+    let door = Door::open(&socket::of_ones_own(), OpenFor::Descendants)?;
     let mut collector = collector(&arguments.collecting, door)?;
     let mut command = Command::new(&arguments.command[0]);
     command.args(&arguments.command[1..]).env(VARIABLE, collector.door().path());
@@ -72,7 +63,7 @@ pub fn run(arguments: &arguments::Run) -> Result<ExitCode, Failure> {
         }
         if collector.left > 0 {
             say(format_args!(
-                "{} programs that it started go on, and nobody collects from them any more",
+                "programs that it started go on, and nobody collects from them any more: {}",
                 collector.left
             ));
         }
@@ -165,41 +156,4 @@ fn end(collector: &mut Collector, json: bool) -> Result<(), Failure> {
         ));
     }
     finished
-}
-
-/// A place for a socket that nobody else has, and that programs can reach which act as another
-/// user in the end.
-fn own_socket() -> PathBuf {
-    let name = format!("tare-log-{}.sock", std::process::id());
-    let own = std::env::var_os("XDG_RUNTIME_DIR").filter(|_| program::user() != 0);
-    let folder = own.map(PathBuf::from).filter(|folder| folder.is_dir());
-    let folder = folder.unwrap_or_else(std::env::temp_dir);
-    sweep(&folder);
-    folder.join(name)
-}
-
-/// Takes away the sockets of those that were killed.
-fn sweep(folder: &Path) {
-    for entry in folder.read_dir().into_iter().flatten().flatten() {
-        let name = entry.file_name();
-        let is_ours = name.to_str().is_some_and(|name| {
-            name.strip_prefix("tare-log-").is_some_and(|rest| rest.ends_with(".sock"))
-        });
-        // One that has just come may not listen yet.
-        let is_old_socket = || {
-            let status = entry.metadata();
-            status.is_ok_and(|status| status.file_type().is_socket() && age(&status) > SETTLED)
-        };
-        let is_refused = || {
-            UnixStream::connect(entry.path())
-                .is_err_and(|error| error.kind() == io::ErrorKind::ConnectionRefused)
-        };
-        if is_ours && is_old_socket() && is_refused() {
-            let _ = fs::remove_file(entry.path());
-        }
-    }
-}
-
-fn age(status: &Metadata) -> Duration {
-    status.modified().ok().and_then(|since| since.elapsed().ok()).unwrap_or_default()
 }

@@ -2,9 +2,15 @@
 //! What the user is told on stderr, where he names a collector.
 
 use crate::settings;
+use core::ptr;
 use core::sync::atomic::AtomicBool;
 use core::sync::atomic::Ordering::Relaxed;
-use tare_shm::syscall::{self, Errno};
+use tare_shm::syscall::{self, Errno, sigprocmask};
+
+const STDERR: i32 = 2;
+
+/// What a thread gets that writes into a pipe that nobody reads, or a file at its limit.
+const OF_WRITES: u64 = 1 << (libc::SIGPIPE - 1) | 1 << (libc::SIGXFSZ - 1);
 
 /// Said once; the child of a fork does not say it again.
 pub struct Complaint {
@@ -20,13 +26,16 @@ static DESCRIPTORS: Complaint = Complaint::new(
     "tare-log: no events reach the collector: they need more descriptors (ulimit -n)\n",
 );
 pub static CHANNELS: Complaint = Complaint::new(
-    "tare-log: no room for more channels (16,383, with names of 4 MiB): their events have no name or are discarded\n",
+    "tare-log: no room for more channels (16,383, with names of 4 MiB): their events have no \
+     name or are discarded\n",
 );
 pub static RING: Complaint = Complaint::new(
-    "tare-log: TARE_LOG_RING is not understood, rings have 4M: expected bytes, as 65536, 512K, 4M or 1G\n",
+    "tare-log: TARE_LOG_RING is not understood, rings have 4M: expected bytes, as 65536, 512K, \
+     4M or 1G\n",
 );
 pub static CLOCK: Complaint = Complaint::new(
-    "tare-log: TARE_LOG_CLOCK is not understood, times are of tsc: expected tsc, tscp or monotonic\n",
+    "tare-log: TARE_LOG_CLOCK is not understood, times are of tsc: expected tsc, tscp or \
+     monotonic\n",
 );
 
 impl Complaint {
@@ -35,12 +44,16 @@ impl Complaint {
     }
 
     pub fn say(&self) {
-        if settings::socket().is_none() || self.is_said.swap(true, Relaxed) {
+        if settings::socket().is_none() || self.is_said.swap(true, Relaxed) || !is_writable() {
             return;
         }
-        let arguments = [2, self.text.as_ptr().addr(), self.text.len(), 0, 0, 0];
+        let Ok(mask) = sigprocmask(libc::SIG_BLOCK, OF_WRITES) else { return };
+        let before = pending();
+        let arguments = [STDERR as usize, self.text.as_ptr().addr(), self.text.len(), 0, 0, 0];
         // SAFETY: the kernel reads the text.
         let _ = unsafe { syscall::call(libc::SYS_write, arguments) };
+        take(OF_WRITES & !before);
+        let _ = sigprocmask(libc::SIG_SETMASK, mask);
     }
 }
 
@@ -51,4 +64,34 @@ pub fn lacking(why: Errno) {
         libc::EMFILE | libc::ENFILE => DESCRIPTORS.say(),
         _ => {}
     }
+}
+
+/// Whether stderr takes something now: a program does not wait for who reads it.
+fn is_writable() -> bool {
+    let mut stderr = libc::pollfd { fd: STDERR, events: libc::POLLOUT, revents: 0 };
+    let now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    let arguments = [(&raw mut stderr).addr(), 1, (&raw const now).addr(), 0, 0, 0];
+    // SAFETY: the kernel reads and writes the struct, and reads the time.
+    let ready = unsafe { syscall::call(libc::SYS_ppoll, arguments) };
+    ready == Ok(1) && stderr.revents & libc::POLLOUT != 0
+}
+
+/// The signals that wait until the thread no longer blocks them.
+fn pending() -> u64 {
+    let mut set = 0u64;
+    // SAFETY: the kernel writes the set.
+    let _ = unsafe {
+        let arguments = [(&raw mut set).addr(), size_of::<u64>(), 0, 0, 0, 0];
+        syscall::call(libc::SYS_rt_sigpending, arguments)
+    };
+    set
+}
+
+/// Takes back those of these signals that wait.
+fn take(set: u64) {
+    let now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    let arguments =
+        [(&raw const set).addr(), ptr::null::<()>().addr(), (&raw const now).addr(), 8, 0, 0];
+    // SAFETY: the kernel reads the set and the time.
+    while unsafe { syscall::call(libc::SYS_rt_sigtimedwait, arguments) }.is_ok() {}
 }
