@@ -44,7 +44,7 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> Files:
     needs("c++")
     folder = tmp_path_factory.mktemp("compat")
     program, log = folder / "compat", folder / "events.log"
-    flags = ["c++", "-std=c++17", *STRICT, f"-I{INCLUDE}/compat", f"-I{INCLUDE}"]
+    flags = ["c++", "-std=c++17", *STRICT, f"-I{INCLUDE}/compat"]
     libraries = [f"{LIBRARIES}/libtare_log.a", "-o", str(program)]
     subprocess.run([*flags, str(PROGRAMS / "compat.cpp"), *libraries], check=True)
     run = [TARE_LOG, "run", "--out", str(log), "--", str(program), str(EVENTS)]

@@ -111,9 +111,13 @@ def test_each_event_has_its_round_trip(tmp_path: Path) -> None:
     assert len(answered) >= PACED - totals["lost"]
     assert of(start, "out")["payload"].to_pylist() == [0]
     # The start noted each between its sending and its answer: they share a tick counter here.
-    trips, tuples = of(end, "in rtt"), by(of(end, "in"), "ticks", "payload")
+    trips, tuples = by(of(end, "in rtt"), "ticks", "payload"), by(of(end, "in"), "ticks", "payload")
     seen = by(answered, "payload", "ticks")
-    assert all(seen[tuples[ticks]] > ticks for ticks in trips["ticks"].to_pylist())
+    ticks, times = (np.sort(end[column].to_numpy()) for column in ("ticks", "time_ns"))
+    ns_a_tick = (times[-1] - times[0]) / (ticks[-1] - ticks[0])
+    for asked_at, rtt in trips.items():
+        until_seen = (seen[tuples[asked_at]] - asked_at) * ns_a_tick
+        assert 0 < until_seen < 1.001 * rtt + 200
 
 
 def by(table: pa.Table, key: str, value: str) -> dict[int, int]:

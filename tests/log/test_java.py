@@ -17,7 +17,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow.compute as pc
 import pytest
-from tests.log.conftest import TARE_LOG, Row, dump, ends, events
+from tests.log.conftest import TARE_LOG, Row, dump, ends, events, stats
 from tests.log.jvm import JAR, PROGRAMS, those_from, version_of
 from tests.log.test_fox import free_port
 from tests.log.test_kills import THREADS, TRIES, committed, wait_for
@@ -190,6 +190,34 @@ def test_ten_thousand_virtual_threads(java: list[str], tmp_path: Path) -> None:
     assert all(tid >= VIRTUAL for tid in by_thread)
     for its in by_thread.values():
         assert its == list(range(its[0], its[0] + each))
+
+
+@pytest.mark.parametrize("policy", ["WAIT", "DROP"])
+@pytest.mark.parametrize("java", those_from(21), indirect=True)
+def test_spans_of_virtual_threads(java: list[str], policy: str, tmp_path: Path) -> None:
+    """Beginning and end are in different rings as a rule, and belong together all the same; none
+    is given to another where events were lost."""
+    threads, each = 500, 400
+    file, totals = logged(java, tmp_path, "moved", threads, each, policy, TARE_LOG_RING="64K")
+    out = tmp_path / "trace.json"
+    export = [TARE_LOG, "export", str(file), "--to", "chrome", "--out", str(out)]
+    subprocess.run(export, check=True, stdout=subprocess.DEVNULL)
+    trace = json.loads(out.read_text())["traceEvents"]
+    ended = [event["args"] for event in trace if "end payload" in event.get("args", ())]
+    assert ended
+    assert all(args["payload"] == args["end payload"] for args in ended)
+    (span,) = stats(file)["spans"]
+    assert span["count"] == len(ended)
+    if policy == "WAIT":
+        assert totals["lost"] == 0
+        assert (len(ended), span["unpaired"]) == (2 * threads * each, 0)
+    else:
+        assert totals["lost"] > 0
+    times: dict[int, int] = {}
+    for row in dump(file):
+        if row.tid >= VIRTUAL and not row.lost:
+            assert times.get(row.tid, 0) <= row.ticks
+            times[row.tid] = row.ticks
 
 
 def test_the_end_of_the_stack_breaks_one_event_off(java: list[str], tmp_path: Path) -> None:

@@ -64,6 +64,16 @@ def test_payloads_and_handlers(compiled: Compiled, tmp_path: Path) -> None:
     assert [row.ticks for row in rows] == sorted(row.ticks for row in rows)
 
 
+def test_channels_that_were_never_opened_cost_others_nothing(
+    compiled: Compiled, tmp_path: Path
+) -> None:
+    count = 300_000
+    rows, _, totals = logged(compiled, tmp_path, "unopened", count)
+    assert (totals["events"], totals["lost"]) == (count, 0)
+    assert [row.channel for row in rows] == ["numbers"] * count
+    assert payloads(rows, "numbers") == [str(number) for number in range(count)]
+
+
 def test_children_of_a_fork(compiled: Compiled, tmp_path: Path) -> None:
     rows, _, totals = logged(compiled, tmp_path, "forking")
     by_process: dict[int, list[str]] = {}

@@ -163,7 +163,9 @@ def test_a_copy_has_no_times_of_the_machine_that_reads_it(tmp_path: Path) -> Non
         assert program.stdout is not None
         assert program.stdout.readline() == b"done\n"
         copy_sparse(segment_of(program.pid), tmp_path / "copy")
-    recover(tmp_path / "copy", tmp_path / "out.log")
+    command = [TARE_LOG, "recover", str(tmp_path / "copy"), "--out", str(tmp_path / "out.log")]
+    done = subprocess.run(command, check=True, capture_output=True, text=True)
+    assert "its events have ticks, and no times" in done.stderr
     rows = rows_of(tmp_path / "out.log")
     (count,) = [row for row in rows if row.channel == "count"]
     assert count.payload == "100"

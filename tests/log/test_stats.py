@@ -38,6 +38,22 @@ def stats(file: Path, *more: str) -> dict[str, Any]:
     return conftest.stats(file, *PAIR, *more)
 
 
+def test_names_that_nothing_has_are_told(file: Path, tmp_path: Path) -> None:
+    words = ["--pair", "go=nowhere", "--pair", "*->=*-<", *PAIR]
+    counters = ["--to", "chrome", "--out", str(tmp_path / "out"), "--counter", "no *"]
+    for command, more in (("stats", list[str]()), ("export", counters)):
+        done = subprocess.run(
+            [TARE_LOG, command, file, *words, *more], check=True, capture_output=True, text=True
+        )
+        expected = [
+            "tare-log: --pair go=nowhere: no process has opened two such channels",
+            "tare-log: --pair *->=*-<: no process has opened two such channels",
+        ]
+        if more:
+            expected.append("tare-log: --counter no *: no process has opened such a channel")
+        assert done.stderr.splitlines() == expected
+
+
 def durations(file: Path) -> tuple[dict[str, list[int]], dict[str, int]]:
     """By span that ended: all durations in nanoseconds, and the sum without what was within."""
     all_: dict[str, list[int]] = defaultdict(list)

@@ -13,6 +13,7 @@ import java.nio.file.StandardOpenOption;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
 import java.util.concurrent.TimeUnit;
+import java.util.function.IntConsumer;
 import tare.log.Channel;
 import tare.log.Options;
 import tare.log.Span;
@@ -28,6 +29,10 @@ public class Logging {
             case "burst" -> burst(Long.parseLong(rest[0]), Options.Policy.valueOf(rest[1]));
             case "endless" -> endless(Path.of(rest[0]), Integer.parseInt(rest[1]));
             case "virtual" -> virtual(Integer.parseInt(rest[0]), Integer.parseInt(rest[1]));
+            case "moved" -> {
+                Options.Policy policy = Options.Policy.valueOf(rest[2]);
+                moved(Integer.parseInt(rest[0]), Integer.parseInt(rest[1]), policy);
+            }
             case "stack" -> stack(Integer.parseInt(rest[0]));
             case "vector" -> vector();
             case "cloudprofiler" -> cloudprofiler();
@@ -263,28 +268,57 @@ public class Logging {
         Options wait = Options.DEFAULT.withPolicy(Options.Policy.WAIT);
         Channel channel = TareLog.open("virtual", wait);
         Channel texts = TareLog.open("texts", wait);
+        virtually(threads, thread -> {
+            long first = (long) thread * events;
+            Thread.currentThread().setName("v" + first);
+            for (int event = 0; event < events; event++) {
+                channel.log(first + event);
+                if (event % 7 == 3) {
+                    Thread.yield();
+                } else if (event % 16 == 5) {
+                    pause();
+                }
+            }
+            texts.log(Long.toString(first).getBytes(StandardCharsets.UTF_8));
+        });
+    }
+
+    /** Each number in a virtual thread of its own. */
+    private static void virtually(int threads, IntConsumer work) throws Exception {
         ExecutorService executor =
                 (ExecutorService)
                         Executors.class.getMethod("newVirtualThreadPerTaskExecutor").invoke(null);
         for (int thread = 0; thread < threads; thread++) {
-            long first = (long) thread * events;
-            executor.execute(() -> {
-                Thread.currentThread().setName("v" + first);
-                for (int event = 0; event < events; event++) {
-                    channel.log(first + event);
-                    if (event % 7 == 3) {
-                        Thread.yield();
-                    } else if (event % 16 == 5) {
-                        pause();
-                    }
-                }
-                texts.log(Long.toString(first).getBytes(StandardCharsets.UTF_8));
-            });
+            int number = thread;
+            executor.execute(() -> work.accept(number));
         }
         executor.shutdown();
         if (!executor.awaitTermination(90, TimeUnit.SECONDS)) {
             throw new IllegalStateException("virtual threads do not come to an end");
         }
+    }
+
+    /**
+     * Each of so many virtual threads is so often in a span within another of its name, both ends
+     * of which have one number; and is on another carrier, as a rule, when it leaves them.
+     */
+    static void moved(int threads, int spans, Options.Policy policy) throws Exception {
+        Channel begin = TareLog.open("moved>", Options.DEFAULT.withPolicy(policy));
+        Channel end = TareLog.open("moved<", Options.DEFAULT.withPolicy(policy));
+        virtually(threads, thread -> {
+            long first = 2L * thread * spans;
+            for (long number = first; number < first + 2L * spans; number += 2) {
+                begin.log(number);
+                Thread.yield();
+                begin.log(number + 1);
+                if (number % 64 == 0) {
+                    pause();
+                }
+                end.log(number + 1);
+                Thread.yield();
+                end.log(number);
+            }
+        });
     }
 
     private static void pause() {

@@ -40,7 +40,7 @@ pub enum Command {
     Sync(Sync),
     /// Show what comes into a file at the moment: rates, losses and bytes by channel
     Top(Top),
-    /// Print the folder of header and libraries
+    /// Print the folder of headers, libraries and jars
     Path,
     /// Show the tables that this program writes
     Schema {

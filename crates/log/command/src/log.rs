@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 use crate::leaving::{Leaving, Leavings};
 use crate::ordinary;
-use crate::seen::Seen;
+use crate::seen::{Ring, Seen};
 use crate::tail::Tail;
 use crate::timelines::Timelines;
 use crate::times::Times;
-use std::collections::{BTreeSet, HashMap};
+use crate::virtual_threads::{Coming, Said, Waiting, is_virtual};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::path::{Path, PathBuf};
 use tare_clock::Snapshot;
 use tare_command::{Failure, ResultExt, say};
@@ -28,6 +29,8 @@ pub struct Log {
     /// All that each channel has had.
     handlers: HashMap<(usize, ChannelId), BTreeSet<String>>,
     leavings: Leavings,
+    /// Processes with virtual threads, as far as headers of blocks tell.
+    carrying: HashSet<usize>,
     /// Of the first and the last event, by the place of the process.
     ticks: Vec<Option<(u64, u64)>>,
 }
@@ -42,6 +45,9 @@ pub struct Row<'log> {
     pub process: usize,
     /// Rows of one ring come in the order in which they were written.
     pub ring: u32,
+    /// It is a virtual thread's, which may be in any ring next time; or a loss, and may be of
+    /// any virtual thread of the process. These rows come in the order of their times.
+    pub is_carried: bool,
     pub pid: u32,
     pub tid: u32,
     pub thread: &'log str,
@@ -102,6 +108,7 @@ impl Log {
             channels: HashMap::new(),
             handlers: HashMap::new(),
             leavings: Leavings::default(),
+            carrying: HashSet::new(),
             ticks: Vec::new(),
         }
     }
@@ -158,7 +165,10 @@ impl Log {
             }
             Kind::Events => {
                 let place = self.place(process);
-                let Header { events, first_ticks, last_ticks, .. } = block.header;
+                let Header { tid, events, first_ticks, last_ticks, .. } = block.header;
+                if is_virtual(tid) {
+                    self.carrying.insert(place);
+                }
                 if events > 0 {
                     let known = &mut self.ticks[place];
                     let (first, last) = known.unwrap_or((first_ticks, last_ticks));
@@ -271,19 +281,50 @@ impl Log {
     }
 
     /// Calls `each` with every row, in the order of the file: block by block, each of one ring.
-    /// Ends early when `each` says so by an error.
+    /// Rows of virtual threads wait until all of their process from before have come. Ends early
+    /// when `each` says so by an error.
     pub fn rows<E>(&self, mut each: impl FnMut(Row<'_>) -> Result<(), E>) -> Result<(), Ended<E>> {
         let mut seen = Seen::default();
+        let mut waiting = Waiting::new(self.coming().map_err(Ended::Failed)?);
         for (file, path) in self.paths.iter().enumerate() {
-            self.rows_of((file, path), &mut seen, &mut each)?;
+            self.rows_of((file, path), &mut seen, &mut waiting, &mut each)?;
+        }
+        for process in waiting.end() {
+            self.release(&mut waiting, process, &mut each)?;
         }
         Ok(())
+    }
+
+    /// When blocks begin of processes with virtual threads.
+    fn coming(&self) -> Result<Coming, Failure> {
+        let mut coming = Coming::default();
+        let files = self.paths.iter().enumerate().filter(|_| !self.carrying.is_empty());
+        for (file, path) in files {
+            for block in Reader::new(ordinary::open(path).or_failed(path.display())?) {
+                let block = block.or_failed(path.display())?;
+                if let Some(ring) = self.ring_of(file, &block.header)
+                    && self.carrying.contains(&ring.0)
+                {
+                    let events = Events::of(&block);
+                    let items = events.as_ref().ok().and_then(|events| events.items().ok());
+                    coming.add(ring, &items.unwrap_or_default());
+                }
+            }
+        }
+        Ok(coming)
+    }
+
+    /// Of a block of events.
+    fn ring_of(&self, file: usize, header: &Header) -> Option<Ring> {
+        let process = self.places.get(&(file, header.process))?;
+        (header.kind == Kind::Events).then_some((*process, header.ring))
     }
 
     fn rows_of<E>(
         &self,
         (file, path): (usize, &Path),
         seen: &mut Seen,
+        waiting: &mut Waiting,
         each: &mut impl FnMut(Row<'_>) -> Result<(), E>,
     ) -> Result<(), Ended<E>> {
         let failed = |error| Ended::Failed(Failure::work(format_args!("{error}")));
@@ -291,12 +332,8 @@ impl Log {
         for block in Reader::new(ordinary::open(path).map_err(failed)?) {
             let block = block.map_err(failed)?;
             let header = &block.header;
-            if header.kind != Kind::Events {
-                continue;
-            }
-            let Some(process) = self.places.get(&(file, header.process)).copied() else { continue };
-            let ring = header.ring;
-            if seen.add((process, ring), header.from, header.to) {
+            let Some(ring) = self.ring_of(file, header) else { continue };
+            if !waiting.read(ring) || seen.add(ring, header.from, header.to) {
                 continue;
             }
             let events = Events::of(&block);
@@ -306,23 +343,32 @@ impl Log {
                 continue;
             };
             let (mut tid, mut name) = (header.tid, header.thread);
+            let mut has_to_wait = None;
             for item in items {
                 let (ticks, what) = match item {
-                    Item::Event(Event { ticks, channel, payload }) => {
-                        let name = self.name(process, channel);
-                        (ticks, What::Event { id: channel, channel: name, payload })
+                    Item::Event(Event { ticks, channel: id, payload }) => {
+                        if *has_to_wait.get_or_insert_with(|| waiting.is_for(ring, tid)) {
+                            let said = Said::Event { id, value: payload.into() };
+                            waiting.hold(ring, ticks, tid, name, said);
+                            continue;
+                        }
+                        (ticks, What::Event { id, channel: self.name(ring.0, id), payload })
                     }
                     Item::Mark(Mark::Loss { ticks, lost, first, last }) => {
+                        if waiting.may_have_lost(ring) {
+                            waiting.hold(ring, ticks, tid, name, Said::Loss { lost, first, last });
+                            continue;
+                        }
                         (ticks, What::Loss { lost, first, last })
                     }
                     Item::Mark(Mark::Thread { tid: next, name: text, .. }) => {
-                        (tid, name) = (next, text);
+                        (tid, name, has_to_wait) = (next, text, None);
                         continue;
                     }
                 };
-                let row = self.row((process, ring), (tid, &name), ticks, what);
-                each(row).map_err(Ended::Enough)?;
+                each(self.row(ring, (tid, &name), ticks, what)).map_err(Ended::Enough)?;
             }
+            self.release(waiting, ring.0, each)?;
         }
         if unread > 0 {
             say(format_args!(
@@ -333,9 +379,33 @@ impl Log {
         Ok(())
     }
 
+    /// Calls `each` with the rows that have waited long enough.
+    fn release<E>(
+        &self,
+        waiting: &mut Waiting,
+        process: usize,
+        each: &mut impl FnMut(Row<'_>) -> Result<(), E>,
+    ) -> Result<(), Ended<E>> {
+        let until = waiting.until(process);
+        while let Some(held) = waiting.next(process, until) {
+            let what = match &held.what {
+                Said::Event { id, value } => {
+                    let channel = self.name(process, *id);
+                    What::Event { id: *id, channel, payload: value.payload() }
+                }
+                Said::Loss { lost, first, last } => {
+                    What::Loss { lost: *lost, first: *first, last: *last }
+                }
+            };
+            let row = self.row(held.ring, (held.tid, &held.thread), held.ticks, what);
+            each(Row { is_carried: true, ..row }).map_err(Ended::Enough)?;
+        }
+        Ok(())
+    }
+
     fn row<'log>(
         &'log self,
-        (process, ring): (usize, u32),
+        (process, ring): Ring,
         (tid, name): (u32, &'log [u8; 16]),
         ticks: u64,
         what: What<'log>,
@@ -345,6 +415,7 @@ impl Log {
             ticks,
             process,
             ring,
+            is_carried: false,
             pid: self.processes[process].pid,
             tid,
             thread: text(name),

@@ -47,7 +47,9 @@ mod timer;
 mod times;
 mod top;
 mod totals;
+mod value;
 mod values;
+mod virtual_threads;
 
 use arguments::Command;
 use std::path::Path;

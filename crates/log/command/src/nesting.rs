@@ -140,12 +140,22 @@ impl Nesting {
 mod tests {
     use super::*;
     use crate::log::What;
-    use crate::spans::Value;
+    use crate::value::Value;
     use tare_log_file::Payload;
 
     fn row(thread: &str) -> Row<'_> {
         let what = What::Event { id: 0, channel: "", payload: Payload::Number(0) };
-        Row { time_ns: None, ticks: 0, process: 0, ring: 0, pid: 0, tid: 0, thread, what }
+        Row {
+            time_ns: None,
+            ticks: 0,
+            process: 0,
+            ring: 0,
+            is_carried: false,
+            pid: 0,
+            tid: 0,
+            thread,
+            what,
+        }
     }
 
     fn span(ticks: u64, parent: Option<u64>, name: usize) -> Open {

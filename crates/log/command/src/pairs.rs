@@ -4,6 +4,7 @@
 use crate::human::plain;
 use crate::log::Log;
 use std::collections::{BTreeSet, HashMap};
+use std::fmt;
 use std::str::FromStr;
 use tare_command::say;
 use tare_log_segment::ChannelId;
@@ -42,6 +43,13 @@ impl From<&str> for Pattern {
     }
 }
 
+impl fmt::Display for Pattern {
+    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let after = self.after.as_ref().map_or(String::new(), |after| format!("*{after}"));
+        write!(to, "{}{after}", self.before)
+    }
+}
+
 impl Pattern {
     /// What `*` stands for in `name`, empty where there is none; `None` if it is another name.
     pub fn part<'name>(&self, name: &'name str) -> Option<&'name str> {
@@ -77,6 +85,15 @@ impl FromStr for Pair {
 }
 
 impl Pair {
+    /// Whether a process has both.
+    fn is_among(&self, channels: &[(usize, ChannelId, &str)]) -> bool {
+        let parts = |pattern: &Pattern| -> BTreeSet<_> {
+            let parts = channels.iter().map(|(process, _, name)| (*process, pattern.part(name)));
+            parts.filter(|(_, part)| part.is_some()).collect()
+        };
+        !parts(&self.begin).is_disjoint(&parts(&self.end))
+    }
+
     /// What the span is called: what `*` stands for, else the name of its beginning.
     fn name(&self, part: &str) -> String {
         let name = if self.begin.after.is_some() { part.trim() } else { &self.begin.before };
@@ -102,10 +119,14 @@ impl Roles {
     /// By the pairs that are named, then the usual ones. Two channels are a pair only where one
     /// process has both: `check in` alone begins nothing.
     pub fn of(log: &Log, named: &[Pair]) -> Self {
-        let channels =
-            log.channels().map(|(process, channel)| (process, channel.id, &*channel.name));
-        let (all, unfit) =
-            Self::among(channels.collect(), named, |process, ends| unfit(log, process, ends));
+        let channels: Vec<_> = log
+            .channels()
+            .map(|(process, channel)| (process, channel.id, &*channel.name))
+            .collect();
+        for Pair { begin, end } in named.iter().filter(|pair| !pair.is_among(&channels)) {
+            say(format_args!("--pair {begin}={end}: no process has opened two such channels"));
+        }
+        let (all, unfit) = Self::among(channels, named, |process, ends| unfit(log, process, ends));
         if !unfit.is_empty() {
             let more = unfit.len().saturating_sub(NAMED);
             let more = if more > 0 { format!(", and {more} more") } else { String::new() };

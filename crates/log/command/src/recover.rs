@@ -16,7 +16,7 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use tare_command::{Failure, ResultExt};
+use tare_command::{Failure, ResultExt, say};
 use tare_log_file::{
     Block, Clock, Codec, End, Events, Header, How, Item, Kind, Mark, ProcessInfo, Reader, Relation,
 };
@@ -209,6 +209,13 @@ fn segment(path: &Path, source: &File, output: &mut Output) -> Result<Found, Fai
         Obstacle::Served(_) => refused("it is in use"),
     })?;
     target.silence();
+    if pid == 0 {
+        say(format_args!(
+            "{}: a copy of a segment has one reading of the clocks: its events have ticks, and no \
+             times",
+            path.display()
+        ));
+    }
     write(&mut target, output, pid != 0).or_failed("what is left was not written")?;
     let totals = target.totals();
     Ok(Found { programs: 1, events: totals.events, lost: totals.lost, damaged: 0 })

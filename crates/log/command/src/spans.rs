@@ -3,37 +3,13 @@
 
 use crate::log::{Ended, Log, Row, What};
 use crate::pairs::{Role, Roles};
+use crate::value::Value;
+use crate::virtual_threads::is_virtual;
 use std::collections::HashMap;
-use tare_log_file::Payload;
 
 /// Spans of one thread that have begun and not ended: more are beginnings without ends, and
 /// would take memory without end.
 const DEEPEST: usize = 1 << 14;
-
-/// A payload that outlives its block.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Value {
-    Number(i64),
-    Bytes(Vec<u8>),
-}
-
-impl From<Payload<'_>> for Value {
-    fn from(payload: Payload<'_>) -> Self {
-        match payload {
-            Payload::Number(number) => Self::Number(number),
-            Payload::Bytes(bytes) => Self::Bytes(bytes.to_vec()),
-        }
-    }
-}
-
-impl Value {
-    pub fn payload(&self) -> Payload<'_> {
-        match self {
-            Self::Number(number) => Payload::Number(*number),
-            Self::Bytes(bytes) => Payload::Bytes(bytes),
-        }
-    }
-}
 
 /// Where a span began: no other does, of any file. Ticks may be long, so that several begin at
 /// one.
@@ -76,9 +52,11 @@ pub enum Happening<'walk> {
     Loss,
 }
 
-/// Spans that are open on a thread. Where a signal handler has interrupted an event, its own are
-/// in another ring, and have a stack of their own.
-type Stacks = HashMap<(usize, u32, u32), Stack>;
+/// Spans that are open on a thread, by its process, ring and number. Where a signal handler has
+/// interrupted an event, its own are in another ring, and have a stack of their own. A virtual
+/// thread has one for all rings.
+type Stacks = HashMap<Key, Stack>;
+type Key = (usize, Option<u32>, u32);
 
 #[derive(Default)]
 struct Stack {
@@ -119,17 +97,39 @@ pub fn walk<E>(
 ) -> Result<(), Ended<E>> {
     let mut stacks = Stacks::new();
     let mut last = HashMap::new();
+    // By process: until when virtual threads may have lost something.
+    let mut lossy = HashMap::new();
     log.rows(|row| {
-        let key = (row.process, row.ring, row.tid);
+        let key = (row.process, stack_of(&row), row.tid);
         let role = match row.what {
             What::Event { id, payload, .. } => Some((roles.get(row.process, id), payload)),
             What::Loss { .. } => None,
         };
+        // Their ends may belong to beginnings that were lost.
+        if row.is_carried
+            && role.is_some()
+            && let Some(until) = lossy.get(&row.process)
+            && let Some(stack) = stacks.get_mut(&key)
+            && stack.open.last().is_some_and(|open| open.id.ticks <= *until)
+        {
+            while let Some(open) = stack.pop() {
+                each(&row, Happening::Cut(&open))?;
+            }
+        }
         match role {
             // After a loss nothing says which beginning an end belongs to.
             None => {
-                for open in stacks.remove(&key).unwrap_or_default().open.iter().rev() {
-                    each(&row, Happening::Cut(open))?;
+                if let What::Loss { last, .. } = row.what
+                    && row.is_carried
+                {
+                    let until: &mut u64 = lossy.entry(row.process).or_default();
+                    *until = last.max(*until);
+                }
+                for ((_, _, tid), stack) in taken(&mut stacks, &row) {
+                    let row = Row { tid, thread: &stack.thread, ..row };
+                    for open in stack.open.iter().rev() {
+                        each(&row, Happening::Cut(open))?;
+                    }
                 }
                 each(&row, Happening::Loss)
             }
@@ -189,6 +189,26 @@ pub fn walk<E>(
     left(stacks, roles, each).map_err(Ended::Enough)
 }
 
+fn stack_of(row: &Row<'_>) -> Option<u32> {
+    match row.is_carried {
+        true => None,
+        // The program has written it itself, in the order of its times, but not in that of others.
+        false if is_virtual(row.tid) => Some(u32::MAX),
+        false => Some(row.ring),
+    }
+}
+
+/// Those that a loss ends: its thread's, or those of all virtual threads of its process.
+fn taken(stacks: &mut Stacks, row: &Row<'_>) -> Vec<(Key, Stack)> {
+    let is_its = |(process, ring, tid): &Key| {
+        let is_carried = row.is_carried && ring.is_none();
+        *process == row.process && (is_carried || *ring == Some(row.ring) && *tid == row.tid)
+    };
+    let mut taken: Vec<_> = stacks.extract_if(|key, _| is_its(key)).collect();
+    taken.sort_unstable_by_key(|(key, _)| *key);
+    taken
+}
+
 /// The span that begins with the row, after the `last` of each ring.
 fn next(last: &mut HashMap<(usize, u32), Id>, row: &Row<'_>) -> Id {
     let Row { process, ring, ticks, .. } = *row;
@@ -206,6 +226,7 @@ fn left<E>(
     let mut stacks: Vec<_> = stacks.into_iter().collect();
     stacks.sort_unstable_by_key(|(key, _)| *key);
     for ((process, ring, tid), stack) in &stacks {
+        let is_carried = ring.is_none();
         for open in stack.open.iter().rev() {
             let what = What::Event {
                 id: 0,
@@ -216,7 +237,8 @@ fn left<E>(
                 time_ns: open.time_ns,
                 ticks: open.id.ticks,
                 process: *process,
-                ring: *ring,
+                ring: open.id.ring,
+                is_carried,
                 pid: stack.pid,
                 tid: *tid,
                 thread: &stack.thread,
@@ -248,6 +270,11 @@ mod tests {
 
     /// A file with these words of one ring, at one tick a nanosecond.
     fn log(name: &str, words: &[u64]) -> Log {
+        log_of_blocks(name, &[(0, 6, words)])
+    }
+
+    /// One with such blocks, each of a ring and a thread.
+    fn log_of_blocks(name: &str, blocks: &[(u32, u32, &[u64])]) -> Log {
         let info = serde_json::to_vec(&ProcessInfo { pid: 5, ..ProcessInfo::default() }).unwrap();
         let channels = NAMES.iter().zip(1..).map(|(name, id)| OpenedChannel {
             id,
@@ -261,16 +288,24 @@ mod tests {
             let clock = Clock { ticks, monotonic_ns: ns, realtime_ns: ns, ..Clock::default() };
             bytes.extend(note(Kind::Clock, &clock.bytes()));
         }
-        let packed = Encoder::default().pack(words, &Codecs::default()).unwrap();
-        let header = Header {
-            codec: packed.codec,
-            raw: packed.raw as u32,
-            tid: 6,
-            to: words.len() as u64,
-            events: packed.summary.events,
-            ..Header::of(Kind::Events, 7)
-        };
-        bytes.extend(tare_log_file::block(header, &packed.stored).unwrap());
+        let mut ends = HashMap::new();
+        for (ring, tid, words) in blocks {
+            let packed = Encoder::default().pack(words, &Codecs::default()).unwrap();
+            let end = ends.entry(ring).or_insert(0);
+            let from = *end;
+            *end += words.len() as u64;
+            let header = Header {
+                codec: packed.codec,
+                raw: packed.raw as u32,
+                ring: *ring,
+                tid: *tid,
+                from,
+                to: *end,
+                events: packed.summary.events,
+                ..Header::of(Kind::Events, 7)
+            };
+            bytes.extend(tare_log_file::block(header, &packed.stored).unwrap());
+        }
         let path = std::env::temp_dir().join(format!("tare-spans-{}-{name}", std::process::id()));
         fs::write(&path, bytes).unwrap();
         Log::open(&[path]).unwrap()
@@ -347,6 +382,95 @@ mod tests {
             "left a10 of 9",
         ];
         assert_eq!(told(&log("loss", &words)), expected);
+    }
+
+    const ONE: u32 = 1 << 31;
+    const OTHER: u32 = ONE + 1;
+
+    fn event(ticks: u64, name: &str) -> [u64; 2] {
+        let id = NAMES.iter().position(|one| *one == name).unwrap() + 1;
+        [ticks, short_tag(id as ChannelId, 0).unwrap()]
+    }
+
+    fn switch(tid: u32) -> [u64; 6] {
+        thread_record(0, tid, [0, 0])
+    }
+
+    /// Without the span of an ordinary thread, which ends whatever becomes of theirs.
+    fn of_virtual(log: &Log) -> Vec<String> {
+        let mut told = told(log);
+        told.retain(|what| what != "begin b12");
+        let end = told.iter().position(|what| what == "end b12 58").unwrap();
+        told.remove(end);
+        told
+    }
+
+    #[test]
+    fn spans_of_virtual_threads_go_on_in_other_rings() {
+        let first = [&switch(ONE)[..], &event(10, "a>"), &switch(OTHER), &event(20, "a>")].concat();
+        let ordinary = [event(12, "b>"), event(70, "b<")].concat();
+        let later = [&event(60, "b<")[..], &switch(ONE), &event(80, "a<")].concat();
+        let second = [&event(30, "b>")[..], &event(40, "a<"), &switch(OTHER), &event(50, "b>")];
+        let second = second.concat();
+        // In the second file no header says that there are virtual threads.
+        let untold = [(OTHER, &later), (ONE, &second)].map(|(tid, words)| {
+            let words = [&switch(tid), &words[..]].concat();
+            (5, words)
+        });
+        let told = [(OTHER, later), (ONE, second)];
+        for (name, [(third, later), (fourth, second)]) in [("carried", told), ("untold", untold)] {
+            let blocks: [(u32, u32, &[u64]); 4] =
+                [(1, 5, &first), (3, 6, &ordinary), (1, third, &later), (2, fourth, &second)];
+            let expected = [
+                "begin a10",
+                "begin a20",
+                "begin b30 in 10",
+                "cut b30",
+                "end a10 30",
+                "begin b50 in 20",
+                "end b50 10",
+                "unbegun",
+                "left a20 of 2147483649",
+            ];
+            assert_eq!(of_virtual(&log_of_blocks(name, &blocks)), expected, "{name}");
+        }
+    }
+
+    #[test]
+    fn a_loss_of_a_carrier_may_be_of_any_virtual_thread() {
+        let first = [&switch(ONE)[..], &event(10, "a>"), &switch(OTHER), &event(20, "b>")].concat();
+        let ordinary = [event(12, "b>"), event(70, "b<")].concat();
+        let lossy = [&loss_record(60, 4, 30, 60)[..], &event(65, "c")].concat();
+        let second = [
+            &switch(OTHER)[..],
+            &event(25, "b<"),
+            &event(26, "b>"),
+            &switch(ONE),
+            &event(40, "a<"),
+            &event(50, "b>"),
+            &event(70, "b<"),
+            &event(71, "a>"),
+            &event(72, "a<"),
+        ];
+        let blocks: [(u32, u32, &[u64]); 4] =
+            [(1, 5, &first), (3, 6, &ordinary), (2, 5, &second.concat()), (1, OTHER, &lossy)];
+        let expected = [
+            "begin a10",
+            "begin b20",
+            "end b20 5",
+            "begin b26",
+            "cut a10",
+            "cut b26",
+            "loss",
+            "unbegun",
+            "begin b50",
+            "event",
+            "cut b50",
+            "unbegun",
+            "begin a71",
+            "end a71 1",
+        ];
+        assert_eq!(of_virtual(&log_of_blocks("carriers", &blocks)), expected);
     }
 
     #[test]

@@ -16,7 +16,7 @@
 #include <mutex>
 #include <net/if.h>
 #include <string>
-#include <tare_log.h>
+#include "tare_log.h"
 #include <vector>
 
 /* How a channel's file is written. */

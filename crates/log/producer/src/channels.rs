@@ -9,7 +9,7 @@ use tare_log_segment::layout::rules;
 use tare_log_segment::{ChannelId, Configuration, Handler};
 use tare_shm::syscall;
 
-/// The channel of this name, made if there is none; 0, which has no name, if none can be.
+/// The channel of this name, made if there is none; 0, whose events are discarded, if none can be.
 /// `asked` is what the program wants done with its events.
 pub fn open(name: &[u8], asked: Option<Configuration>) -> ChannelId {
     let Some((region, process)) = attach() else { return 0 };

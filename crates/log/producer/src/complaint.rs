@@ -26,8 +26,8 @@ static DESCRIPTORS: Complaint = Complaint::new(
     "tare-log: no events reach the collector: they need more descriptors (ulimit -n)\n",
 );
 pub static CHANNELS: Complaint = Complaint::new(
-    "tare-log: no room for more channels (16,383, with names of 4 MiB): their events have no \
-     name or are discarded\n",
+    "tare-log: no room for more channels (16,383, with names of 4 MiB): their events are \
+     discarded\n",
 );
 pub static RING: Complaint = Complaint::new(
     "tare-log: TARE_LOG_RING is not understood, rings have 4M: expected bytes, as 65536, 512K, \

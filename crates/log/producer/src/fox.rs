@@ -4,24 +4,36 @@
 
 use crate::event::{Payload, Scene};
 use crate::lent;
+use core::ffi::c_int;
 use core::sync::atomic::Ordering::Relaxed;
 use tare_clock::Source;
 use tare_log_segment::probe::Probe;
 use tare_shm::syscall::{self, Errno};
 
+/// The event's time is that of the question, which may have waited for its socket.
 pub fn end(scene: &Scene<'_>, payload: Payload<'_>) {
-    let ticks = scene.now();
     let number = scene.channel.asked_starts.fetch_add(1, Relaxed);
-    // What cannot be sent is as good as lost on the way.
-    let _ = scene.writer.within(|| ask(scene, number, ticks, payload.number()));
+    let ticks = scene.writer.within(|| {
+        let socket = socket(scene);
+        // The other's clock says when in between: so what the answer takes is counted from before.
+        let sent_ns = Source::Monotonic.now();
+        let ticks = scene.now();
+        let payload = payload.number();
+        let probe = Probe { is_answer: false, number, ticks, sent_ns, payload };
+        // What cannot be sent is as good as lost on the way.
+        let _ = socket.map(|fd| send(fd, &probe));
+        ticks
+    });
     scene.put(ticks, payload);
 }
 
-fn ask(scene: &Scene<'_>, number: u64, ticks: u64, payload: i64) -> Option<()> {
+fn socket(scene: &Scene<'_>) -> Option<c_int> {
     let slot = scene.region.sockets.get(usize::from(scene.id))?;
     let (fd, _) = lent::get(scene.region, slot, scene.channel.lent()?)?;
-    let probe =
-        Probe { is_answer: false, number, ticks, sent_ns: Source::Monotonic.now(), payload };
+    Some(fd)
+}
+
+fn send(fd: c_int, probe: &Probe) -> Result<usize, Errno> {
     let bytes = probe.bytes();
     let flags = libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL;
     let send = || {
@@ -31,7 +43,7 @@ fn ask(scene: &Scene<'_>, number: u64, ticks: u64, payload: i64) -> Option<()> {
     };
     // An error of the datagram before is told once, in the place of sending.
     match send() {
-        Err(Errno(libc::ECONNREFUSED)) => send().ok().map(drop),
-        other => other.ok().map(drop),
+        Err(Errno(libc::ECONNREFUSED)) => send(),
+        other => other,
     }
 }

@@ -168,7 +168,8 @@ impl Process {
         let table = &self.tables[place];
         fence(SeqCst);
         let used = (self.channels_used.load(Acquire) as usize).min(CHANNELS);
-        for id in 0..used {
+        // Events of channel 0, which is none, are discarded.
+        for id in 1..used {
             loop {
                 let ruling = self.ruled[id].load(Relaxed);
                 table.ruled[id].store(ruling, SeqCst);

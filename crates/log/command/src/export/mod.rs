@@ -13,7 +13,7 @@ mod protobuf;
 
 use crate::arguments::{self, Format};
 use crate::log::{Ended, Log, Row, What};
-use crate::pairs::Roles;
+use crate::pairs::{Pattern, Roles};
 use crate::same_file::{is_same, must_not_be};
 use crate::spans::{Happening, walk};
 use place::{Place, is_special};
@@ -22,7 +22,7 @@ use std::collections::HashMap;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use tare_command::{Failure, ResultExt, Signals};
+use tare_command::{Failure, ResultExt, Signals, say};
 use tare_log_file::ProcessInfo;
 
 const SIGNALS: &[i32] = &[libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGQUIT];
@@ -44,7 +44,7 @@ pub struct Source<'log> {
     pub log: &'log Log,
     pub roles: &'log Roles,
     /// Channels whose numbers are states that go up and down, see [`is_counter`].
-    pub counters: &'log [crate::pairs::Pattern],
+    pub counters: &'log [Pattern],
     /// Numbers that viewers tell processes apart by, see [`distinct`].
     pub pids: &'log [u32],
 }
@@ -102,7 +102,12 @@ impl Written {
 pub fn export(arguments: &arguments::Export) -> Result<ExitCode, Failure> {
     let log = Log::open(&arguments.files)?;
     let roles = Roles::of(&log, &arguments.pairs);
-    let counters: Vec<_> = arguments.counters.iter().map(|name| name.as_str().into()).collect();
+    let counters: Vec<Pattern> =
+        arguments.counters.iter().map(|name| name.as_str().into()).collect();
+    let has = |counter: &Pattern| log.channels().any(|(_, one)| counter.part(&one.name).is_some());
+    for counter in counters.iter().filter(|counter| !has(counter)) {
+        say(format_args!("--counter {counter}: no process has opened such a channel"));
+    }
     let pids = distinct(log.processes());
     let source = Source { log: &log, roles: &roles, counters: &counters, pids: &pids };
     let out = arguments.out.clone().unwrap_or_else(|| beside(&arguments.files[0], arguments.to));
