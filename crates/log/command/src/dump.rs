@@ -74,6 +74,7 @@ impl<'arguments> Filter<'arguments> {
                 self.channel.is_none_or(|wanted| wanted.is_match(channel))
             }
             What::Loss { .. } => true,
+            What::Gap { .. } => return false,
         };
         let is_its_thread = self.thread.is_none_or(|wanted| {
             wanted.is_match(row.thread) || wanted.is_match(&row.tid.to_string())
@@ -99,6 +100,7 @@ fn csv(row: &Row<'_>, line: &mut String) {
         What::Loss { lost, .. } => {
             writeln!(line, "{time},{ticks},{pid},{tid},{thread},,,{lost}")
         }
+        What::Gap { .. } => Ok(()),
     };
 }
 
@@ -144,6 +146,7 @@ fn jsonl(row: &Row<'_>, line: &mut String) {
             object["first_ticks"] = (*first).into();
             object["last_ticks"] = (*last).into();
         }
+        What::Gap { .. } => return,
     }
     let _ = writeln!(line, "{object}");
 }

@@ -5,7 +5,7 @@ use crate::seen::{Ring, Seen};
 use crate::tail::Tail;
 use crate::timelines::Timelines;
 use crate::times::Times;
-use crate::virtual_threads::{Coming, Said, Waiting, is_virtual};
+use crate::virtual_threads::{Next, Outlook, Waiting, has_to_wait};
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::path::{Path, PathBuf};
 use tare_clock::Snapshot;
@@ -29,7 +29,7 @@ pub struct Log {
     /// All that each channel has had.
     handlers: HashMap<(usize, ChannelId), BTreeSet<String>>,
     leavings: Leavings,
-    /// Processes with virtual threads, as far as headers of blocks tell.
+    /// Processes with virtual threads.
     carrying: HashSet<usize>,
     /// Of the first and the last event, by the place of the process.
     ticks: Vec<Option<(u64, u64)>>,
@@ -45,8 +45,8 @@ pub struct Row<'log> {
     pub process: usize,
     /// Rows of one ring come in the order in which they were written.
     pub ring: u32,
-    /// It is a virtual thread's, which may be in any ring next time; or a loss, and may be of
-    /// any virtual thread of the process. These rows come in the order of their times.
+    /// It is a virtual thread's, or of all of the process, which may be in any ring next time.
+    /// These rows come in the order of their times.
     pub is_carried: bool,
     pub pid: u32,
     pub tid: u32,
@@ -65,6 +65,11 @@ pub enum What<'log> {
     Loss {
         lost: u64,
         first: u64,
+        last: u64,
+    },
+    /// Events are missing here, and after it until these ticks: a loss says how many, or another
+    /// file has them.
+    Gap {
         last: u64,
     },
 }
@@ -165,8 +170,8 @@ impl Log {
             }
             Kind::Events => {
                 let place = self.place(process);
-                let Header { tid, events, first_ticks, last_ticks, .. } = block.header;
-                if is_virtual(tid) {
+                let Header { is_carried, events, first_ticks, last_ticks, .. } = block.header;
+                if is_carried {
                     self.carrying.insert(place);
                 }
                 if events > 0 {
@@ -285,7 +290,7 @@ impl Log {
     /// when `each` says so by an error.
     pub fn rows<E>(&self, mut each: impl FnMut(Row<'_>) -> Result<(), E>) -> Result<(), Ended<E>> {
         let mut seen = Seen::default();
-        let mut waiting = Waiting::new(self.coming().map_err(Ended::Failed)?);
+        let mut waiting = Waiting::new(self.outlook().map_err(Ended::Failed)?);
         for (file, path) in self.paths.iter().enumerate() {
             self.rows_of((file, path), &mut seen, &mut waiting, &mut each)?;
         }
@@ -295,23 +300,22 @@ impl Log {
         Ok(())
     }
 
-    /// When blocks begin of processes with virtual threads.
-    fn coming(&self) -> Result<Coming, Failure> {
-        let mut coming = Coming::default();
+    /// Of processes with virtual threads.
+    fn outlook(&self) -> Result<Outlook, Failure> {
+        let mut outlook = Outlook::default();
         let files = self.paths.iter().enumerate().filter(|_| !self.carrying.is_empty());
         for (file, path) in files {
             for block in Reader::new(ordinary::open(path).or_failed(path.display())?) {
                 let block = block.or_failed(path.display())?;
-                if let Some(ring) = self.ring_of(file, &block.header)
-                    && self.carrying.contains(&ring.0)
-                {
+                let ring = self.ring_of(file, &block.header);
+                if let Some(ring) = ring.filter(|ring| self.carrying.contains(&ring.0)) {
                     let events = Events::of(&block);
                     let items = events.as_ref().ok().and_then(|events| events.items().ok());
-                    coming.add(ring, &items.unwrap_or_default());
+                    outlook.add(ring, &block.header, &items.unwrap_or_default());
                 }
             }
         }
-        Ok(coming)
+        Ok(outlook)
     }
 
     /// Of a block of events.
@@ -333,6 +337,7 @@ impl Log {
             let block = block.map_err(failed)?;
             let header = &block.header;
             let Some(ring) = self.ring_of(file, header) else { continue };
+            let has_gap = header.events > 0 && seen.lacks(ring, header.from);
             if !waiting.read(ring) || seen.add(ring, header.from, header.to) {
                 continue;
             }
@@ -343,26 +348,25 @@ impl Log {
                 continue;
             };
             let (mut tid, mut name) = (header.tid, header.thread);
-            let mut has_to_wait = None;
+            if has_gap {
+                let what = What::Gap { last: header.first_ticks };
+                let row = self.row(ring, (tid, &name), header.first_ticks, what);
+                each(row).map_err(Ended::Enough)?;
+            }
             for item in items {
                 let (ticks, what) = match item {
+                    Item::Event(Event { ticks, channel, payload }) if has_to_wait(ring, tid) => {
+                        waiting.hold((ring, ticks), (tid, name), (channel, payload.into()));
+                        continue;
+                    }
                     Item::Event(Event { ticks, channel: id, payload }) => {
-                        if *has_to_wait.get_or_insert_with(|| waiting.is_for(ring, tid)) {
-                            let said = Said::Event { id, value: payload.into() };
-                            waiting.hold(ring, ticks, tid, name, said);
-                            continue;
-                        }
                         (ticks, What::Event { id, channel: self.name(ring.0, id), payload })
                     }
                     Item::Mark(Mark::Loss { ticks, lost, first, last }) => {
-                        if waiting.may_have_lost(ring) {
-                            waiting.hold(ring, ticks, tid, name, Said::Loss { lost, first, last });
-                            continue;
-                        }
                         (ticks, What::Loss { lost, first, last })
                     }
                     Item::Mark(Mark::Thread { tid: next, name: text, .. }) => {
-                        (tid, name, has_to_wait) = (next, text, None);
+                        (tid, name) = (next, text);
                         continue;
                     }
                 };
@@ -387,17 +391,18 @@ impl Log {
         each: &mut impl FnMut(Row<'_>) -> Result<(), E>,
     ) -> Result<(), Ended<E>> {
         let until = waiting.until(process);
-        while let Some(held) = waiting.next(process, until) {
-            let what = match &held.what {
-                Said::Event { id, value } => {
-                    let channel = self.name(process, *id);
-                    What::Event { id: *id, channel, payload: value.payload() }
+        while let Some(next) = waiting.next(process, until) {
+            let row = match &next {
+                Next::Event(held) => {
+                    let (id, channel) = (held.id, self.name(process, held.id));
+                    let what = What::Event { id, channel, payload: held.value.payload() };
+                    self.row(held.ring, (held.tid, &held.thread), held.ticks, what)
                 }
-                Said::Loss { lost, first, last } => {
-                    What::Loss { lost: *lost, first: *first, last: *last }
+                Next::Gap(first, last) => {
+                    let what = What::Gap { last: *last };
+                    self.row((process, 0), (0, &[0; 16]), *first, what)
                 }
             };
-            let row = self.row(held.ring, (held.tid, &held.thread), held.ticks, what);
             each(Row { is_carried: true, ..row }).map_err(Ended::Enough)?;
         }
         Ok(())

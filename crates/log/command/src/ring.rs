@@ -5,7 +5,7 @@ use std::sync::atomic::fence;
 use std::time::{Duration, Instant};
 use tare_log_file::{Header, Kind, Packed, Summary};
 use tare_log_segment::layout::{RingHead, ring_at, ring_size};
-use tare_log_segment::record::{Records, loss_record, whole};
+use tare_log_segment::record::{Records, is_virtual, loss_record, whole};
 use tare_log_segment::{Known, Oldest};
 use tare_shm::{Access, Fill, Segment, Word};
 
@@ -81,6 +81,7 @@ impl Ring {
             tid: self.thread.0,
             thread: self.thread.1,
             events: summary.events,
+            is_carried: summary.is_carried || is_virtual(self.thread.0),
             first_ticks: summary.first_ticks,
             last_ticks: summary.last_ticks,
             told: self.told(),

@@ -12,6 +12,12 @@ pub type Ring = (usize, u32);
 pub struct Seen(HashMap<Ring, BTreeMap<u64, u64>>);
 
 impl Seen {
+    /// Whether words before this one of a ring, and behind all that have come, have not.
+    pub fn lacks(&self, ring: Ring, from: u64) -> bool {
+        let last = self.0.get(&ring).and_then(BTreeMap::last_key_value);
+        last.is_some_and(|(_, end)| *end < from)
+    }
+
     /// Whether the words have all come before; from now on they have. What stood in no ring has
     /// no words, and comes once.
     pub fn add(&mut self, ring: Ring, from: u64, to: u64) -> bool {

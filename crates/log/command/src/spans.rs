@@ -4,8 +4,9 @@
 use crate::log::{Ended, Log, Row, What};
 use crate::pairs::{Role, Roles};
 use crate::value::Value;
-use crate::virtual_threads::is_virtual;
 use std::collections::HashMap;
+use tare_log_segment::layout::MOST_RINGS;
+use tare_log_segment::record::is_virtual;
 
 /// Spans of one thread that have begun and not ended: more are beginnings without ends, and
 /// would take memory without end.
@@ -52,11 +53,57 @@ pub enum Happening<'walk> {
     Loss,
 }
 
-/// Spans that are open on a thread, by its process, ring and number. Where a signal handler has
-/// interrupted an event, its own are in another ring, and have a stack of their own. A virtual
-/// thread has one for all rings.
-type Stacks = HashMap<Key, Stack>;
-type Key = (usize, Option<u32>, u32);
+/// Spans that are open.
+#[derive(Default)]
+struct Stacks {
+    /// By process, ring and thread: where a signal handler has interrupted an event, its own are
+    /// in another ring, and have a stack of their own.
+    own: HashMap<(usize, u32, u32), Stack>,
+    /// Of virtual threads, by process and thread: they have one for all rings.
+    carried: HashMap<usize, HashMap<u32, Stack>>,
+}
+
+impl Stacks {
+    fn get(&mut self, row: &Row<'_>) -> Option<&mut Stack> {
+        match row.is_carried {
+            true => self.carried.get_mut(&row.process)?.get_mut(&row.tid),
+            false => self.own.get_mut(&own(row)),
+        }
+    }
+
+    fn get_or_new(&mut self, row: &Row<'_>) -> &mut Stack {
+        match row.is_carried {
+            true => self.carried.entry(row.process).or_default().entry(row.tid).or_default(),
+            false => self.own.entry(own(row)).or_default(),
+        }
+    }
+
+    fn remove(&mut self, row: &Row<'_>) -> Option<Stack> {
+        match row.is_carried {
+            true => self.carried.get_mut(&row.process)?.remove(&row.tid),
+            false => self.own.remove(&own(row)),
+        }
+    }
+
+    /// Those that end where events are missing, with their threads: one, or all virtual ones.
+    fn missing(&mut self, row: &Row<'_>) -> Vec<(u32, Stack)> {
+        if !row.is_carried {
+            return self.remove(row).map(|stack| (row.tid, stack)).into_iter().collect();
+        }
+        let all = self.carried.remove(&row.process).unwrap_or_default();
+        let mut all: Vec<_> = all.into_iter().collect();
+        all.sort_unstable_by_key(|(tid, _)| *tid);
+        all
+    }
+}
+
+/// What a program has written itself comes in the order of its times, whatever ring its thread
+/// would have been in, but not in that of others.
+fn own(row: &Row<'_>) -> (usize, u32, u32) {
+    let is_written = row.ring as usize > MOST_RINGS;
+    let ring = if is_written && is_virtual(row.tid) { u32::MAX } else { row.ring };
+    (row.process, ring, row.tid)
+}
 
 #[derive(Default)]
 struct Stack {
@@ -95,50 +142,50 @@ pub fn walk<E>(
     roles: &Roles,
     mut each: impl FnMut(&Row<'_>, Happening<'_>) -> Result<(), E>,
 ) -> Result<(), Ended<E>> {
-    let mut stacks = Stacks::new();
+    let mut stacks = Stacks::default();
     let mut last = HashMap::new();
-    // By process: until when virtual threads may have lost something.
-    let mut lossy = HashMap::new();
+    // By process: until when events of virtual threads are missing.
+    let mut missing: HashMap<usize, u64> = HashMap::new();
     log.rows(|row| {
-        let key = (row.process, stack_of(&row), row.tid);
         let role = match row.what {
             What::Event { id, payload, .. } => Some((roles.get(row.process, id), payload)),
-            What::Loss { .. } => None,
+            What::Loss { .. } | What::Gap { .. } => None,
         };
-        // Their ends may belong to beginnings that were lost.
+        // What began meanwhile may have ended meanwhile.
         if row.is_carried
             && role.is_some()
-            && let Some(until) = lossy.get(&row.process)
-            && let Some(stack) = stacks.get_mut(&key)
+            && let Some(until) = missing.get(&row.process)
+            && let Some(stack) = stacks.get(&row)
             && stack.open.last().is_some_and(|open| open.id.ticks <= *until)
         {
-            while let Some(open) = stack.pop() {
-                each(&row, Happening::Cut(&open))?;
+            for open in stacks.remove(&row).unwrap_or_default().open.iter().rev() {
+                each(&row, Happening::Cut(open))?;
             }
         }
         match role {
-            // After a loss nothing says which beginning an end belongs to.
+            // Nothing says which beginning an end belongs to.
             None => {
-                if let What::Loss { last, .. } = row.what
-                    && row.is_carried
-                {
-                    let until: &mut u64 = lossy.entry(row.process).or_default();
-                    *until = last.max(*until);
-                }
-                for ((_, _, tid), stack) in taken(&mut stacks, &row) {
-                    let row = Row { tid, thread: &stack.thread, ..row };
+                for (tid, stack) in stacks.missing(&row) {
+                    let row = Row { tid, thread: &stack.thread, pid: stack.pid, ..row };
                     for open in stack.open.iter().rev() {
                         each(&row, Happening::Cut(open))?;
                     }
                 }
-                each(&row, Happening::Loss)
+                match row.what {
+                    What::Gap { last } if row.is_carried => {
+                        missing.insert(row.process, last);
+                        Ok(())
+                    }
+                    What::Gap { .. } => Ok(()),
+                    _ => each(&row, Happening::Loss),
+                }
             }
             Some((None, _)) => {
-                let within = stacks.get(&key).and_then(|stack| stack.open.last());
+                let within = stacks.get(&row).and_then(|stack| stack.open.last());
                 each(&row, Happening::Event(within))
             }
             Some((Some(Role::Begin(name)), payload)) => {
-                let stack = stacks.entry(key).or_default();
+                let stack = stacks.get_or_new(&row);
                 if stack.open.is_empty() {
                     stack.pid = row.pid;
                     row.thread.clone_into(&mut stack.thread);
@@ -163,7 +210,7 @@ pub fn walk<E>(
                 Ok(())
             }
             Some((Some(Role::End(name)), _)) => {
-                let stack = stacks.get_mut(&key);
+                let stack = stacks.get(&row);
                 let Some((stack, place)) = stack.and_then(|stack| {
                     let place = stack.place(name)?;
                     Some((stack, place))
@@ -180,33 +227,13 @@ pub fn walk<E>(
                     each(&row, Happening::End(&open, duration))?;
                 }
                 if stack.open.is_empty() {
-                    stacks.remove(&key);
+                    stacks.remove(&row);
                 }
                 Ok(())
             }
         }
     })?;
     left(stacks, roles, each).map_err(Ended::Enough)
-}
-
-fn stack_of(row: &Row<'_>) -> Option<u32> {
-    match row.is_carried {
-        true => None,
-        // The program has written it itself, in the order of its times, but not in that of others.
-        false if is_virtual(row.tid) => Some(u32::MAX),
-        false => Some(row.ring),
-    }
-}
-
-/// Those that a loss ends: its thread's, or those of all virtual threads of its process.
-fn taken(stacks: &mut Stacks, row: &Row<'_>) -> Vec<(Key, Stack)> {
-    let is_its = |(process, ring, tid): &Key| {
-        let is_carried = row.is_carried && ring.is_none();
-        *process == row.process && (is_carried || *ring == Some(row.ring) && *tid == row.tid)
-    };
-    let mut taken: Vec<_> = stacks.extract_if(|key, _| is_its(key)).collect();
-    taken.sort_unstable_by_key(|(key, _)| *key);
-    taken
 }
 
 /// The span that begins with the row, after the `last` of each ring.
@@ -223,10 +250,17 @@ fn left<E>(
     roles: &Roles,
     mut each: impl FnMut(&Row<'_>, Happening<'_>) -> Result<(), E>,
 ) -> Result<(), E> {
-    let mut stacks: Vec<_> = stacks.into_iter().collect();
-    stacks.sort_unstable_by_key(|(key, _)| *key);
-    for ((process, ring, tid), stack) in &stacks {
-        let is_carried = ring.is_none();
+    let own = stacks.own.into_iter().map(|((process, _, tid), stack)| (process, tid, stack));
+    let carried = stacks
+        .carried
+        .into_iter()
+        .flat_map(|(process, all)| all.into_iter().map(move |(tid, stack)| (process, tid, stack)));
+    let all = own.map(|one| (one, false)).chain(carried.map(|one| (one, true)));
+    let mut all: Vec<_> = all.collect();
+    all.sort_unstable_by_key(|((process, tid, stack), _)| {
+        (*process, stack.open.first().map(|open| open.id.ring), *tid)
+    });
+    for ((process, tid, stack), is_carried) in &all {
         for open in stack.open.iter().rev() {
             let what = What::Event {
                 id: 0,
@@ -238,7 +272,7 @@ fn left<E>(
                 ticks: open.id.ticks,
                 process: *process,
                 ring: open.id.ring,
-                is_carried,
+                is_carried: *is_carried,
                 pid: stack.pid,
                 tid: *tid,
                 thread: &stack.thread,
@@ -273,6 +307,13 @@ mod tests {
         log_of_blocks(name, &[(0, 6, words)])
     }
 
+    /// In the place of the thread of a block that does not come into the file.
+    const MISSING: u32 = u32::MAX;
+
+    fn told_of(name: &str, blocks: &[(u32, u32, &[u64])]) -> Vec<String> {
+        told(&log_of_blocks(name, blocks))
+    }
+
     /// One with such blocks, each of a ring and a thread.
     fn log_of_blocks(name: &str, blocks: &[(u32, u32, &[u64])]) -> Log {
         let info = serde_json::to_vec(&ProcessInfo { pid: 5, ..ProcessInfo::default() }).unwrap();
@@ -294,6 +335,9 @@ mod tests {
             let end = ends.entry(ring).or_insert(0);
             let from = *end;
             *end += words.len() as u64;
+            if *tid == MISSING {
+                continue;
+            }
             let header = Header {
                 codec: packed.codec,
                 raw: packed.raw as u32,
@@ -302,6 +346,8 @@ mod tests {
                 from,
                 to: *end,
                 events: packed.summary.events,
+                is_carried: packed.summary.is_carried || is_virtual(*tid),
+                first_ticks: packed.summary.first_ticks,
                 ..Header::of(Kind::Events, 7)
             };
             bytes.extend(tare_log_file::block(header, &packed.stored).unwrap());
@@ -412,28 +458,20 @@ mod tests {
         let later = [&event(60, "b<")[..], &switch(ONE), &event(80, "a<")].concat();
         let second = [&event(30, "b>")[..], &event(40, "a<"), &switch(OTHER), &event(50, "b>")];
         let second = second.concat();
-        // In the second file no header says that there are virtual threads.
-        let untold = [(OTHER, &later), (ONE, &second)].map(|(tid, words)| {
-            let words = [&switch(tid), &words[..]].concat();
-            (5, words)
-        });
-        let told = [(OTHER, later), (ONE, second)];
-        for (name, [(third, later), (fourth, second)]) in [("carried", told), ("untold", untold)] {
-            let blocks: [(u32, u32, &[u64]); 4] =
-                [(1, 5, &first), (3, 6, &ordinary), (1, third, &later), (2, fourth, &second)];
-            let expected = [
-                "begin a10",
-                "begin a20",
-                "begin b30 in 10",
-                "cut b30",
-                "end a10 30",
-                "begin b50 in 20",
-                "end b50 10",
-                "unbegun",
-                "left a20 of 2147483649",
-            ];
-            assert_eq!(of_virtual(&log_of_blocks(name, &blocks)), expected, "{name}");
-        }
+        let blocks: [(u32, u32, &[u64]); 4] =
+            [(1, 5, &first), (3, 6, &ordinary), (1, OTHER, &later), (2, ONE, &second)];
+        let expected = [
+            "begin a10",
+            "begin a20",
+            "begin b30 in 10",
+            "cut b30",
+            "end a10 30",
+            "begin b50 in 20",
+            "end b50 10",
+            "unbegun",
+            "left a20 of 2147483649",
+        ];
+        assert_eq!(of_virtual(&log_of_blocks("carried", &blocks)), expected);
     }
 
     #[test]
@@ -461,9 +499,9 @@ mod tests {
             "begin b26",
             "cut a10",
             "cut b26",
-            "loss",
             "unbegun",
             "begin b50",
+            "loss",
             "event",
             "cut b50",
             "unbegun",
@@ -471,6 +509,50 @@ mod tests {
             "end a71 1",
         ];
         assert_eq!(of_virtual(&log_of_blocks("carriers", &blocks)), expected);
+    }
+
+    #[test]
+    fn a_loss_of_a_carrier_counts_from_the_first_wherever_it_is_told() {
+        // What was overwritten is told behind what follows it; the ring was another thread's.
+        let one = [&switch(ONE)[..], &event(10, "a>"), &event(20, "a>")].concat();
+        let before = event(5, "c");
+        let one_again = event(50, "a<");
+        let told = [&switch(7)[..], &switch(OTHER), &event(100, "c"), &loss_record(201, 1, 30, 30)];
+        let told = [&told.concat()[..], &event(201, "c")].concat();
+        let blocks: [(u32, u32, &[u64]); 4] =
+            [(1, 5, &one), (2, 6, &before), (1, ONE, &one_again), (2, 6, &told)];
+        let expected =
+            ["event", "begin a10", "begin a20 in 10", "cut a20", "cut a10", "unbegun", "loss"];
+        assert_eq!(told_of("overwritten", &blocks)[..7], expected);
+    }
+
+    #[test]
+    fn a_loss_of_an_ordinary_thread_is_none_of_a_virtual_one() {
+        let one = [&switch(ONE)[..], &event(10, "a>")].concat();
+        let lossy = [&loss_record(59, 4, 30, 59)[..], &event(65, "b>"), &event(70, "b<")].concat();
+        let one_again = event(80, "a<");
+        let blocks: [(u32, u32, &[u64]); 3] = [(1, 5, &one), (3, 6, &lossy), (1, ONE, &one_again)];
+        let expected = ["begin a10", "loss", "begin b65", "end b65 5", "end a10 70"];
+        assert_eq!(told_of("ordinary", &blocks), expected);
+    }
+
+    #[test]
+    fn words_that_are_missing_cut_what_is_open_on_their_thread() {
+        let blocks: [(u32, u32, &[u64]); 3] = [
+            (1, 6, &[event(10, "a>"), event(20, "b>")].concat()),
+            (1, MISSING, &[event(30, "a<"), event(40, "c")].concat()),
+            (1, 6, &[event(50, "a<"), event(60, "b>"), event(70, "b<")].concat()),
+        ];
+        let expected = [
+            "begin a10",
+            "begin b20 in 10",
+            "cut b20",
+            "cut a10",
+            "unbegun",
+            "begin b60",
+            "end b60 10",
+        ];
+        assert_eq!(told_of("missing", &blocks), expected);
     }
 
     #[test]

@@ -146,6 +146,7 @@ impl Stats<'_> {
         self.threads.insert((row.process, row.tid));
         match row.what {
             What::Loss { lost, .. } => self.lost += lost,
+            What::Gap { .. } => {}
             What::Event { channel, .. } => {
                 self.events += 1;
                 match self.channels.get_mut(channel) {

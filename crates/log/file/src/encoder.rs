@@ -7,7 +7,7 @@ use crate::codec::Packer;
 use crate::columns::{Layout, MARK, unzigzag};
 use crate::parts;
 use std::io;
-use tare_log_segment::record::{SHORT_WORDS, short};
+use tare_log_segment::record::{SHORT_WORDS, is_virtual, short};
 use tare_log_segment::{ChannelId, Codec, Record, Records};
 
 /// Which codec the events of a channel get.
@@ -78,6 +78,8 @@ pub struct Summary {
     pub words: usize,
     /// The thread at the end, if a record named one.
     pub thread: Option<(u32, [u8; 16])>,
+    /// A record named a virtual thread.
+    pub is_carried: bool,
     /// Events lost since the ring was made, if a record said so.
     pub lost: Option<u64>,
 }
@@ -171,6 +173,7 @@ impl Encoder {
                     text[..8].copy_from_slice(&name[0].to_le_bytes());
                     text[8..].copy_from_slice(&name[1].to_le_bytes());
                     summary.thread = Some((tid, text));
+                    summary.is_carried |= is_virtual(tid);
                 }
                 Record::Loss { ticks, lost, first, last } => {
                     self.mark(MARK.loss, [ticks, lost, first, last, 0]);

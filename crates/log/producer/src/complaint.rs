@@ -9,8 +9,10 @@ use tare_shm::syscall::{self, Errno, sigprocmask};
 
 const STDERR: i32 = 2;
 
-/// What a thread gets that writes into a pipe that nobody reads, or a file at its limit.
-const OF_WRITES: u64 = 1 << (libc::SIGPIPE - 1) | 1 << (libc::SIGXFSZ - 1);
+/// What a thread gets that writes into a pipe that nobody reads, into a file at its limit, or to
+/// a terminal from the background.
+const OF_WRITES: u64 =
+    1 << (libc::SIGPIPE - 1) | 1 << (libc::SIGXFSZ - 1) | 1 << (libc::SIGTTOU - 1);
 
 /// Said once; the child of a fork does not say it again.
 pub struct Complaint {

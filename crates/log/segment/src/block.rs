@@ -57,6 +57,8 @@ pub struct Header {
     pub from: u64,
     pub to: u64,
     pub events: u32,
+    /// Virtual threads are among those whose they are.
+    pub is_carried: bool,
     pub first_ticks: u64,
     pub last_ticks: u64,
     pub thread: [u8; 16],
@@ -78,6 +80,7 @@ impl Header {
             from: 0,
             to: 0,
             events: 0,
+            is_carried: false,
             first_ticks: 0,
             last_ticks: 0,
             thread: [0; 16],
@@ -100,7 +103,7 @@ impl Header {
         for (at, number) in [
             (32, self.from),
             (40, self.to),
-            (48, u64::from(self.events)),
+            (48, u64::from(self.is_carried) << 32 | u64::from(self.events)),
             (56, self.first_ticks),
             (64, self.last_ticks),
             (88, self.told),
@@ -133,6 +136,7 @@ impl Header {
             from: u64_at(32),
             to: u64_at(40),
             events: u32_at(48),
+            is_carried: u32_at(52) & 1 != 0,
             first_ticks: u64_at(56),
             last_ticks: u64_at(64),
             thread: core::array::from_fn(|byte| bytes[72 + byte]),

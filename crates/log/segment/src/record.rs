@@ -104,6 +104,11 @@ pub fn is_thread(tag: u64) -> bool {
     tag == control_tag(control::THREAD, 4)
 }
 
+/// Whether a thread of this number is one that the kernel does not know.
+pub fn is_virtual(tid: u32) -> bool {
+    tid >> 31 != 0
+}
+
 /// Of words that begin with a record, those that are whole records.
 pub fn whole(all: &[u64]) -> usize {
     /// Short records that are looked at together.

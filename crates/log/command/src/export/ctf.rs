@@ -7,7 +7,7 @@
 use super::{Exporter, Source};
 use crate::log::{Row, What};
 use crate::spans::Happening;
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::fmt::Write as _;
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write};
@@ -19,8 +19,9 @@ const MAGIC: u32 = 0xc1fc_1fc1;
 /// Bytes of a packet before its events.
 const HEADER: usize = 88;
 
-/// A packet is written when it is as large.
+/// A packet is written when it is as large; all are when they are together.
 const LARGEST: usize = 1 << 20;
+const TOGETHER: usize = 1 << 26;
 
 pub struct Ctf<'log> {
     source: Source<'log>,
@@ -31,7 +32,10 @@ pub struct Ctf<'log> {
     streams: Vec<Stream>,
     /// Numbers of those of each ring.
     of_rings: HashMap<(usize, u32), Vec<usize>>,
-    packet: Option<Packet>,
+    /// That events are added to, by stream: what virtual threads log goes from ring to ring.
+    packets: BTreeMap<usize, Packet>,
+    /// Bytes of their events.
+    waiting: usize,
 }
 
 /// What packets of a stream go on with.
@@ -44,9 +48,7 @@ struct Stream {
     time: u64,
 }
 
-/// The packet that events are added to.
 struct Packet {
-    stream: usize,
     pid: u32,
     tid: u32,
     thread: [u8; 16],
@@ -67,7 +69,8 @@ impl<'log> Ctf<'log> {
         let metadata = metadata(&source, &classes);
         fs::write(folder.join("metadata"), metadata)?;
         let (streams, of_rings) = (Vec::new(), HashMap::new());
-        Ok(Self { source, folder: folder.to_owned(), classes, streams, of_rings, packet: None })
+        let (folder, packets, waiting) = (folder.to_owned(), BTreeMap::new(), 0);
+        Ok(Self { source, folder, classes, streams, of_rings, packets, waiting })
     }
 
     /// Of those of the row's ring, the one that has come nearest to the time without passing it.
@@ -84,14 +87,14 @@ impl<'log> Ctf<'log> {
     fn event(&mut self, row: &Row<'_>, channel: &str, payload: Payload<'_>) -> io::Result<()> {
         let time = nanoseconds(row.time_ns);
         let stream = self.stream(row, time);
-        let is_same = |packet: &Packet| packet.stream == stream && packet.tid == row.tid;
-        if !self.packet.as_ref().is_some_and(is_same) {
-            self.flush()?;
+        if self.packets.get(&stream).is_some_and(|packet| packet.tid != row.tid) {
+            self.flush(stream)?;
         }
         self.streams[stream].time = time;
         let class = self.classes.get(channel).copied().unwrap_or_default();
-        let packet = self.packet.get_or_insert_with(|| packet_of(row, stream, time));
+        let packet = self.packets.entry(stream).or_insert_with(|| packet_of(row, time));
         let events = &mut packet.events;
+        let before = events.len();
         let is_bytes = matches!(payload, Payload::Bytes(_));
         events.extend((class + u32::from(is_bytes)).to_le_bytes());
         events.extend(time.to_le_bytes());
@@ -102,29 +105,45 @@ impl<'log> Ctf<'log> {
                 events.extend(bytes);
             }
         }
-        if events.len() < LARGEST { Ok(()) } else { self.flush() }
+        let length = events.len();
+        self.waiting += length - before;
+        if self.waiting >= TOGETHER {
+            self.flush_all()
+        } else if length >= LARGEST {
+            self.flush(stream)
+        } else {
+            Ok(())
+        }
     }
 
     /// Losses are told by the packet after them: an empty one, so that their time is known.
     fn loss(&mut self, row: &Row<'_>, lost: u64, first: u64, last: u64) -> io::Result<()> {
-        self.flush()?;
         let times = self.source.log.times(row.process);
         let [first, last] = [first, last].map(|ticks| nanoseconds(times.at(ticks)));
         let stream = self.stream(row, first);
+        self.flush(stream)?;
         self.streams[stream].time = last.max(first);
         self.streams[stream].lost += lost;
-        self.packet = Some(packet_of(row, stream, first));
-        self.flush()
+        self.packets.insert(stream, packet_of(row, first));
+        self.flush(stream)
     }
 
-    fn flush(&mut self) -> io::Result<()> {
-        let Some(packet) = self.packet.take() else { return Ok(()) };
-        let stream = &mut self.streams[packet.stream];
+    fn flush_all(&mut self) -> io::Result<()> {
+        while let Some(stream) = self.packets.keys().next() {
+            self.flush(*stream)?;
+        }
+        Ok(())
+    }
+
+    fn flush(&mut self, number: usize) -> io::Result<()> {
+        let Some(packet) = self.packets.remove(&number) else { return Ok(()) };
+        self.waiting -= packet.events.len();
+        let stream = &mut self.streams[number];
         let bits = 8 * (HEADER + packet.events.len()) as u64;
         let mut bytes = Vec::with_capacity(HEADER + packet.events.len());
         bytes.extend(MAGIC.to_le_bytes());
         bytes.extend(0u32.to_le_bytes());
-        bytes.extend((packet.stream as u64).to_le_bytes());
+        bytes.extend((number as u64).to_le_bytes());
         for number in [packet.begin, stream.time, bits, bits, stream.packets, stream.lost] {
             bytes.extend(number.to_le_bytes());
         }
@@ -134,7 +153,7 @@ impl<'log> Ctf<'log> {
         debug_assert_eq!(bytes.len(), HEADER);
         bytes.extend(&packet.events);
         stream.packets += 1;
-        let path = self.folder.join(format!("stream_{}", packet.stream));
+        let path = self.folder.join(format!("stream_{number}"));
         // Not kept open: there may be more rings than a process may have files.
         let mut file = OpenOptions::new().create(true).append(true).open(path)?;
         file.write_all(&bytes)
@@ -145,14 +164,14 @@ impl Exporter for Ctf<'_> {
     fn add(&mut self, row: &Row<'_>, happening: Happening<'_>) -> io::Result<()> {
         match (happening, row.what) {
             // Not of rows of their own.
-            (Happening::Cut(_) | Happening::Left(_), _) => Ok(()),
+            (Happening::Cut(_) | Happening::Left(_), _) | (_, What::Gap { .. }) => Ok(()),
             (_, What::Event { channel, payload, .. }) => self.event(row, channel, payload),
             (_, What::Loss { lost, first, last }) => self.loss(row, lost, first, last),
         }
     }
 
     fn finish(&mut self) -> io::Result<()> {
-        self.flush()
+        self.flush_all()
     }
 }
 
@@ -161,12 +180,12 @@ fn nanoseconds(time_ns: Option<i64>) -> u64 {
     time_ns.unwrap_or_default().max(0) as u64
 }
 
-fn packet_of(row: &Row<'_>, stream: usize, begin: u64) -> Packet {
+fn packet_of(row: &Row<'_>, begin: u64) -> Packet {
     let mut thread = [0; 16];
     let name = row.thread.as_bytes();
     let length = name.len().min(thread.len() - 1);
     thread[..length].copy_from_slice(&name[..length]);
-    Packet { stream, pid: row.pid, tid: row.tid, thread, begin, events: Vec::new() }
+    Packet { pid: row.pid, tid: row.tid, thread, begin, events: Vec::new() }
 }
 
 /// What the streams are made of, in the format's own language. The context of a packet has the

@@ -230,6 +230,7 @@ impl<'log, Out: Write + Send> Parquet<'log, Out> {
         let (channel, payload, lost) = match row.what {
             What::Event { channel, payload, .. } => (self.word(channel), Some(payload), Cell::None),
             What::Loss { lost, .. } => (Cell::None, None, Cell::Number(lost as i64)),
+            What::Gap { .. } => return Ok(()),
         };
         let id = |id: Option<String>| id.map_or(Cell::None, |id| Cell::Text(id.as_str().into()));
         let cells = [
