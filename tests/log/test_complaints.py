@@ -66,7 +66,8 @@ def test_nobody_hears_it(stderr: str, compiled: Compiled, tmp_path: Path) -> Non
                 os.write(told, bytes(4096))
         os.set_blocking(told, True)
     else:
-        os.dup2(os.open(tmp_path / "stderr", os.O_CREAT | os.O_WRONLY), told)
+        with (tmp_path / "stderr").open("wb") as file:
+            os.dup2(file.fileno(), told)
     limits = "ulimit -f 0 && " if stderr == "limited" else ""
     script = f"{limits}exec {compiled('many')} 3 2>&{told}"
     done = subprocess.run(
@@ -77,4 +78,6 @@ def test_nobody_hears_it(stderr: str, compiled: Compiled, tmp_path: Path) -> Non
         check=False,
     )
     os.close(told)
+    if stderr != "closed":
+        os.close(heard)
     assert done.returncode == 0

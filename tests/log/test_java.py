@@ -10,15 +10,15 @@ import signal
 import struct
 import subprocess
 import time
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
 import pyarrow.compute as pc
 import pytest
-from tests.log.conftest import TARE_LOG, Row, dump, ends, events, stats
-from tests.log.jvm import JAR, PROGRAMS, those_from, version_of
+from tests.log.conftest import TARE_LOG, Row, dump, ends, events
+from tests.log.jvm import JAR, PROGRAMS, version_of
 from tests.log.test_fox import free_port
 from tests.log.test_kills import THREADS, TRIES, committed, wait_for
 from tests.log.test_vector import NAMES, Memory, vector
@@ -26,7 +26,6 @@ from tests.log.test_vector import NAMES, Memory, vector
 from tare.native import native
 
 HEADER = Path(native("include", "tare_log.h"))
-VIRTUAL = 1 << 31
 ROOT = Path(__file__).parents[2]
 MOOBENCH = ROOT / "java" / "moobench" / "target" / "moobench.jar"
 
@@ -167,57 +166,6 @@ def test_all_that_was_logged_before_kill_9(java: list[str], tmp_path: Path, seed
         # The event stands in the ring a moment before its number stands in the page.
         assert len(numbers) - last[place] in (0, 1)
         assert np.array_equal(numbers, np.arange(1, len(numbers) + 1))
-
-
-@pytest.mark.parametrize("java", those_from(21), indirect=True)
-def test_ten_thousand_virtual_threads(java: list[str], tmp_path: Path) -> None:
-    threads, each = 10_000, 50
-    file, totals = logged(java, tmp_path, "virtual", threads, each, TARE_LOG_RING="256K")
-    assert (totals["lost"], totals["unserved"]) == (0, 0)
-    table = events(file).sort_by("ticks")
-    numbers = table.filter(pc.equal(table["channel"], "virtual"))
-    assert np.array_equal(np.sort(numbers["payload"].to_numpy()), np.arange(threads * each))
-    by_thread: dict[int, list[int]] = defaultdict(list)
-    for tid, payload, name in zip(
-        numbers["tid"].to_pylist(),
-        numbers["payload"].to_pylist(),
-        numbers["thread"].to_pylist(),
-        strict=True,
-    ):
-        assert name == f"v{payload // each * each}"
-        by_thread[tid].append(payload)
-    assert len(by_thread) == threads
-    assert all(tid >= VIRTUAL for tid in by_thread)
-    for its in by_thread.values():
-        assert its == list(range(its[0], its[0] + each))
-
-
-@pytest.mark.parametrize("policy", ["WAIT", "DROP", "OVERWRITE"])
-@pytest.mark.parametrize("java", those_from(21), indirect=True)
-def test_spans_of_virtual_threads(java: list[str], policy: str, tmp_path: Path) -> None:
-    """Beginning and end are in different rings as a rule, and belong together all the same; none
-    is given to another where events were lost."""
-    threads, each = 500, 400
-    file, totals = logged(java, tmp_path, "moved", threads, each, policy, TARE_LOG_RING="64K")
-    out = tmp_path / "trace.json"
-    export = [TARE_LOG, "export", str(file), "--to", "chrome", "--out", str(out)]
-    subprocess.run(export, check=True, stdout=subprocess.DEVNULL)
-    trace = json.loads(out.read_text())["traceEvents"]
-    ended = [event["args"] for event in trace if "end payload" in event.get("args", ())]
-    assert ended
-    assert all(args["payload"] == args["end payload"] for args in ended)
-    (span,) = stats(file)["spans"]
-    assert span["count"] == len(ended)
-    if policy == "WAIT":
-        assert totals["lost"] == 0
-        assert (len(ended), span["unpaired"]) == (2 * threads * each, 0)
-    else:
-        assert totals["lost"] > 0
-    times: dict[int, int] = {}
-    for row in dump(file):
-        if row.tid >= VIRTUAL and row.channel:
-            assert times.get(row.tid, 0) <= row.ticks
-            times[row.tid] = row.ticks
 
 
 def test_the_end_of_the_stack_breaks_one_event_off(java: list[str], tmp_path: Path) -> None:

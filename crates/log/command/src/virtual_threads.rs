@@ -4,8 +4,7 @@
 
 use crate::seen::Ring;
 use crate::value::Value;
-use std::cmp::Reverse;
-use std::collections::{BinaryHeap, HashMap, VecDeque};
+use std::collections::{BTreeMap, HashMap, VecDeque};
 use tare_log_file::{Header, Item, Mark};
 use tare_log_segment::ChannelId;
 use tare_log_segment::layout::MOST_RINGS;
@@ -117,29 +116,7 @@ pub struct Held {
     pub thread: [u8; 16],
     pub id: ChannelId,
     pub value: Value,
-    /// Of those at one time, which came first.
-    nth: u64,
 }
-
-impl Ord for Held {
-    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
-        (self.ticks, self.nth).cmp(&(other.ticks, other.nth))
-    }
-}
-
-impl PartialOrd for Held {
-    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-impl PartialEq for Held {
-    fn eq(&self, other: &Self) -> bool {
-        self.cmp(other).is_eq()
-    }
-}
-
-impl Eq for Held {}
 
 /// What is told next of a process.
 pub enum Next {
@@ -158,7 +135,8 @@ pub struct Waiting {
 /// Of a process.
 #[derive(Default)]
 struct Line {
-    held: BinaryHeap<Reverse<Held>>,
+    /// By ticks; of those at one time, the first that came comes first.
+    held: BTreeMap<(u64, u64), Held>,
     /// When blocks begin that are still to be read, by ring that carries virtual threads.
     begins: HashMap<u32, VecDeque<u64>>,
     /// In the order of their times, none within another.
@@ -184,9 +162,9 @@ impl Waiting {
         (tid, thread): (u32, [u8; 16]),
         (id, value): (ChannelId, Value),
     ) {
-        let held = Held { ring, ticks, tid, thread, id, value, nth: self.count };
+        let held = Held { ring, ticks, tid, thread, id, value };
+        self.all.entry(ring.0).or_default().held.insert((ticks, self.count), held);
         self.count += 1;
-        self.all.entry(ring.0).or_default().held.push(Reverse(held));
     }
 
     /// Before when nothing of the process comes any more.
@@ -199,14 +177,14 @@ impl Waiting {
     /// What is next of the process before then.
     pub fn next(&mut self, process: usize, until: u64) -> Option<Next> {
         let line = self.all.get_mut(&process)?;
-        let next = line.held.peek().map(|Reverse(held)| held.ticks);
+        let next = line.held.first_key_value().map(|((ticks, _), _)| *ticks);
         let next = next.filter(|ticks| self.is_over || *ticks < until);
         let is_gap = |gap: &Gap| next.map_or(self.is_over, |ticks| gap.0 <= ticks);
         if let Some((first, last)) = line.gaps.pop_front_if(|gap| is_gap(gap)) {
             return Some(Next::Gap(first, last));
         }
         next?;
-        line.held.pop().map(|Reverse(held)| Next::Event(held))
+        line.held.pop_first().map(|(_, held)| Next::Event(held))
     }
 
     /// Nothing comes any more: the processes of which something is left.
@@ -232,6 +210,6 @@ impl Line {
         let carries = |ring: &Carrier| ring.owners.values().any(|owner| owner.has_carried);
         let begins = rings.into_iter().filter(|(_, ring)| carries(ring));
         let begins = begins.map(|(place, ring)| (place, ring.begins)).collect();
-        Self { held: BinaryHeap::new(), begins, gaps: gaps.into() }
+        Self { held: BTreeMap::new(), begins, gaps: gaps.into() }
     }
 }

@@ -2,7 +2,6 @@
 //! What the user is told on stderr, where he names a collector.
 
 use crate::settings;
-use core::ptr;
 use core::sync::atomic::AtomicBool;
 use core::sync::atomic::Ordering::Relaxed;
 use tare_shm::syscall::{self, Errno, sigprocmask};
@@ -92,8 +91,7 @@ fn pending() -> u64 {
 /// Takes back those of these signals that wait.
 fn take(set: u64) {
     let now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    let arguments =
-        [(&raw const set).addr(), ptr::null::<()>().addr(), (&raw const now).addr(), 8, 0, 0];
+    let arguments = [(&raw const set).addr(), 0, (&raw const now).addr(), size_of::<u64>(), 0, 0];
     // SAFETY: the kernel reads the set and the time.
     while unsafe { syscall::call(libc::SYS_rt_sigtimedwait, arguments) }.is_ok() {}
 }
