@@ -74,6 +74,11 @@ static inline void settle(int fd, ssize_t count) {
   while (recv(fd, buffer, sizeof buffer, MSG_PEEK | MSG_DONTWAIT) < count) usleep(1000);
 }
 
+// Until the peer's end or refusal is known: `events`, or an error or a hang-up.
+static inline void arrives(int fd, short events) {
+  NEED(poll(&(struct pollfd){.fd = fd, .events = events}, 1, 10000) == 1);
+}
+
 static inline void on_signal(int number, void (*handler)(int), int flags) {
   struct sigaction action = {.sa_handler = handler, .sa_flags = flags};
   NEED(!sigaction(number, &action, NULL));

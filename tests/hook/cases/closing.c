@@ -42,10 +42,31 @@ static void *writer(void *nothing) {
   return NULL;
 }
 
-static pthread_t in_a_call(void *(*body)(void *)) {
+static pid_t number;
+static void *(*body)(void *);
+
+static void *numbered(void *nothing) {
+  __atomic_store_n(&number, gettid(), __ATOMIC_RELEASE);
+  return body(nothing);
+}
+
+// Whether the kernel holds the thread until something happens.
+static int sleeps(pid_t of) {
+  char path[64], line[256];
+  snprintf(path, sizeof path, "/proc/self/task/%d/stat", of);
+  FILE *file = fopen(path, "re");
+  NEED(file && fgets(line, sizeof line, file));
+  fclose(file);
+  return !strncmp(strrchr(line, ')'), ") S", 3);
+}
+
+static pthread_t in_a_call(void *(*what)(void *)) {
   pthread_t thread;
-  NEED(!pthread_create(&thread, NULL, body, NULL));
-  usleep(60000);
+  number = 0;
+  body = what;
+  NEED(!pthread_create(&thread, NULL, numbered, NULL));
+  while (!__atomic_load_n(&number, __ATOMIC_ACQUIRE)) usleep(1000);
+  while (!sleeps(number)) usleep(1000);
   return thread;
 }
 

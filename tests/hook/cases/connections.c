@@ -21,7 +21,7 @@ int main(void) {
   SHOW(read(other, buffer, sizeof buffer));
   SHOW(connect(fd, &nowhere, sizeof nowhere));
   SHOW(read(fd, buffer, sizeof buffer));
-  usleep(10000);
+  arrives(other, 0);
   SHOW(read(other, buffer, sizeof buffer));
   SHOW(fcntl(fd, F_SETFL, 0));
   SHOW(connect(fd, (struct sockaddr *)&address, sizeof address));
@@ -37,9 +37,9 @@ int main(void) {
   SHOW(state);
   on_signal(SIGPIPE, SIG_IGN, 0);
   SHOW(close(third));
-  usleep(10000);
+  arrives(fd, POLLRDHUP);
   SHOW(write(fd, "into the void", 13));
-  usleep(10000);
+  arrives(fd, 0);
   SHOW(write(fd, "into the void", 13));
   SHOW(read(fd, buffer, sizeof buffer));
 }

@@ -21,7 +21,7 @@ int main(void) {
   SHOW(recvfrom(two, buffer, sizeof buffer, 0, NULL, NULL));
   SHOW(close(two));
   SHOW(write(one, "refused", 7));
-  usleep(10000);
+  arrives(one, 0);
   SHOW(write(one, "refused", 7));
   int pair[2];
   NEED(!socketpair(AF_UNIX, SOCK_SEQPACKET, 0, pair));

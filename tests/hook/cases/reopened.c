@@ -18,7 +18,7 @@ static void reopen(FILE *(*how)(const char *, const char *, FILE *), const char 
   SHOW(recv(pair[1], buffer, sizeof buffer, 0));
   SHOW(how("/absent", "r", stream) == NULL);
   SHOW(read(pair[1], buffer, sizeof buffer));
-  usleep(10000);
+  arrives(pair[0], POLLIN);
   SHOW(recv(pair[0], buffer, sizeof buffer, 0));
 }
 
