@@ -61,6 +61,16 @@ def test_times_are_since_the_epoch_or_since_the_first_event(file: Path) -> None:
     assert filtered(file, "--from", str(begin)) == ticks(rows, lambda row: row.time_ns >= begin)
 
 
+def test_filters_that_no_event_fits_are_told(file: Path) -> None:
+    def told(*options: str) -> str:
+        command = [str(TARE_LOG), "dump", str(file), *options]
+        return subprocess.run(command, check=True, capture_output=True, text=True).stderr
+
+    nothing = "tare-log: no event fits --channel, --from and --to\n"
+    assert told("--channel", "abs.nt", "--from", "1s") == nothing
+    assert told("--channel", "go") == told() == ""
+
+
 def test_losses_stand_between_what_was_logged_before_and_after(file: Path) -> None:
     """Each with the times of its first and its last event."""
     out = subprocess.run(

@@ -69,7 +69,7 @@ def test_every_method_begins_and_ends(java: Java, acme: Path, tmp_path: Path) ->
     options = "include=com.acme.*,exclude=com.acme.Acme#endless"
     rows, out, err = woven(java, acme, tmp_path, options)
     assert out == plain
-    assert "not logged" not in err
+    assert "logged" not in err
     found = spans(rows)
     literal = {
         "com.acme.Acme.main": 1,
@@ -123,6 +123,12 @@ def test_filters_reach_what_stands_below(java: Java, acme: Path, tmp_path: Path)
         "com.acme.Worker.serve": 2,
         "com.acme.Worker.compareTo": 1,
     }
+
+
+def test_a_filter_that_no_method_fits_is_told(java: Java, acme: Path, tmp_path: Path) -> None:
+    rows, _, err = woven(java, acme, tmp_path, "include=com.acne.*")
+    assert not rows
+    assert "tare-log-agent: the program has no method that could be logged with include=com" in err
 
 
 def test_a_method_called_too_often_is_left_alone(java: Java, acme: Path, tmp_path: Path) -> None:

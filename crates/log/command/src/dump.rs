@@ -24,10 +24,12 @@ pub fn dump(arguments: &arguments::Dump) -> Result<ExitCode, Failure> {
         Lines::Jsonl => "",
     };
     let mut text = header.to_owned();
+    let mut has_events = false;
     let printed = log.rows(|row| {
         if !filter.has(&row) {
             return Ok(());
         }
+        has_events |= matches!(row.what, What::Event { .. });
         line(&row, &mut text);
         out.write_all(text.as_bytes())?;
         text.clear();
@@ -42,7 +44,12 @@ pub fn dump(arguments: &arguments::Dump) -> Result<ExitCode, Failure> {
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
             Err(Failure::work(format_args!("the events were not printed: {error}")))
         }
-        _ => Ok(ExitCode::SUCCESS),
+        _ => {
+            if !has_events {
+                filter.say_that_nothing_fits();
+            }
+            Ok(ExitCode::SUCCESS)
+        }
     }
 }
 
@@ -66,6 +73,20 @@ impl<'arguments> Filter<'arguments> {
             Some(or(from, i64::MIN)..or(to, i64::MAX))
         };
         Ok(Self { channel: channel.as_ref(), thread: thread.as_ref(), times })
+    }
+
+    fn say_that_nothing_fits(&self) {
+        let asked_for: Vec<_> = [
+            self.channel.map(|_| "--channel"),
+            self.thread.map(|_| "--thread"),
+            self.times.as_ref().map(|_| "--from and --to"),
+        ]
+        .into_iter()
+        .flatten()
+        .collect();
+        if !asked_for.is_empty() {
+            tare_command::say(format_args!("no event fits {}", asked_for.join(", ")));
+        }
     }
 
     fn has(&self, row: &Row<'_>) -> bool {

@@ -30,6 +30,8 @@ pub static CHANNELS: Complaint = Complaint::new(
     "tare-log: no room for more channels (16,383, with names of 4 MiB): their events are \
      discarded\n",
 );
+pub static SOCKET: Complaint =
+    Complaint::new("tare-log: TARE_LOG is not used: the path of a socket has at most 107 bytes\n");
 pub static RING: Complaint = Complaint::new(
     "tare-log: TARE_LOG_RING is not understood, rings have 4M: expected bytes, as 65536, 512K, \
      4M or 1G\n",
@@ -44,8 +46,15 @@ impl Complaint {
         Self { text, is_said: AtomicBool::new(false) }
     }
 
+    /// Where no collector is named, nobody asked for events.
     pub fn say(&self) {
-        if settings::socket().is_none() || self.is_said.swap(true, Relaxed) || !is_writable() {
+        if settings::socket().is_some() {
+            self.say_to_anyone();
+        }
+    }
+
+    pub fn say_to_anyone(&self) {
+        if self.is_said.swap(true, Relaxed) || !is_writable() {
             return;
         }
         let Ok(mask) = sigprocmask(libc::SIG_BLOCK, OF_WRITES) else { return };

@@ -56,13 +56,15 @@ pub extern "C" fn read_environment() {
     if IS_READ.swap(true, Relaxed) || has_more_rights {
         return;
     }
-    if let Some(path) = variable(SOCKET)
-        && path.len() < PATH
-    {
-        for (place, byte) in PATH_TEXT.iter().zip(path) {
-            place.store(*byte, Relaxed);
+    match variable(SOCKET) {
+        Some(path) if path.len() < PATH => {
+            for (place, byte) in PATH_TEXT.iter().zip(path) {
+                place.store(*byte, Relaxed);
+            }
+            IS_TOLD.store(true, Release);
         }
-        IS_TOLD.store(true, Release);
+        Some(_) => complaint::SOCKET.say_to_anyone(),
+        None => {}
     }
     if let Some(text) = variable(RING) {
         match size(text) {

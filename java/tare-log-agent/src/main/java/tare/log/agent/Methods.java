@@ -48,6 +48,7 @@ final class Methods {
     private final List<Method> all = new ArrayList<>();
     private final Options options;
     private boolean hasAll = true;
+    private boolean hadAny;
 
     /** With options for the channels of all. */
     Methods(Options options) {
@@ -75,7 +76,12 @@ final class Methods {
             Start.say("no channels are left for " + label + " and the methods after it");
         }
         all.add(method);
+        hadAny = true;
         return method;
+    }
+
+    synchronized boolean hadAny() {
+        return hadAny;
     }
 
     /** Those whose classes may still be there. */

@@ -25,8 +25,15 @@ public final class Start {
         Methods methods = new Methods(arguments.options());
         Weaver weaver = new Weaver(arguments.filter(), methods, arguments.limit() > 0);
         instrumentation.addTransformer(weaver, true);
+        Runtime.getRuntime().addShutdownHook(new Thread(() -> sayIfNone(methods, text)));
         if (arguments.limit() > 0) {
             new Limit(arguments.limit(), methods, instrumentation).start();
+        }
+    }
+
+    private static void sayIfNone(Methods methods, String text) {
+        if (!methods.hadAny()) {
+            say("the program has no method that could be logged with " + text);
         }
     }
 
