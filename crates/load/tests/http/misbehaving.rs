@@ -2,7 +2,9 @@
 //! Servers that misbehave: what they do is recorded, and the load goes on. Each test
 //! is run by one user, who blocks, and by several, who are polled.
 
-use crate::server::{HELLO, Server, answer_all, measure, read_request, reset, tare_load};
+use crate::server::{
+    HELLO, Server, answer_all, measure, read_request, reset, stop_listening, tare_load,
+};
 use serde_json::{Value, json};
 use std::io::Write;
 use std::net::TcpListener;
@@ -170,7 +172,7 @@ fn a_service_that_goes_away_leaves_errors_of_connecting() {
         let server = std::thread::spawn(move || {
             // The first one looks whether it is there, and sends nothing.
             let streams: Vec<_> = (0..=answered).map(|_| listener.accept().unwrap().0).collect();
-            drop(listener);
+            stop_listening(listener);
             for mut stream in streams {
                 if read_request(&mut stream) {
                     stream.write_all(LAST).unwrap();
@@ -186,7 +188,9 @@ fn a_service_that_goes_away_leaves_errors_of_connecting() {
 
 #[test]
 fn a_service_that_is_not_there_ends_the_work() {
-    let address = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    stop_listening(listener);
     let output = tare_load(&["http", &format!("http://{address}/")]);
     assert_eq!(output.status.code(), Some(1));
     let errors = String::from_utf8(output.stderr).unwrap();

@@ -3,7 +3,8 @@
 
 use serde_json::Value;
 use std::io::{Read, Write};
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::os::fd::OwnedFd;
 use std::process::{Command, Output, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -54,6 +55,12 @@ pub fn read_request(stream: &mut TcpStream) -> bool {
 /// Answers requests with the same bytes until the client goes.
 pub fn answer_all(stream: &mut TcpStream, answer: &[u8]) {
     while read_request(stream) && stream.write_all(answer).is_ok() {}
+}
+
+/// From now on connections are refused. To drop it would not do: a child that another test is
+/// starting has the socket, too, until it runs its own program.
+pub fn stop_listening(listener: TcpListener) {
+    TcpStream::from(OwnedFd::from(listener)).shutdown(Shutdown::Both).unwrap();
 }
 
 /// Closes a connection by a reset.
