@@ -42,14 +42,24 @@ pub fn dump(arguments: &arguments::Dump) -> Result<ExitCode, Failure> {
     };
     match printed {
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
-            Err(Failure::work(format_args!("the events were not printed: {error}")))
+            return Err(Failure::work(format_args!("the events were not printed: {error}")));
         }
-        _ => {
-            if !has_events {
-                filter.say_that_nothing_fits();
-            }
-            Ok(ExitCode::SUCCESS)
-        }
+        Ok(()) if !has_events => say_that_nothing_fits(arguments),
+        _ => {}
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn say_that_nothing_fits(arguments::Dump { channel, thread, from, to, .. }: &arguments::Dump) {
+    let filters = [
+        ("--channel", channel.is_some()),
+        ("--thread", thread.is_some()),
+        ("--from", from.is_some()),
+        ("--to", to.is_some()),
+    ];
+    let given: Vec<_> = filters.iter().filter(|(_, is_given)| *is_given).map(|one| one.0).collect();
+    if !given.is_empty() {
+        tare_command::say(format_args!("no event fits {}", given.join(", ")));
     }
 }
 
@@ -73,20 +83,6 @@ impl<'arguments> Filter<'arguments> {
             Some(or(from, i64::MIN)..or(to, i64::MAX))
         };
         Ok(Self { channel: channel.as_ref(), thread: thread.as_ref(), times })
-    }
-
-    fn say_that_nothing_fits(&self) {
-        let asked_for: Vec<_> = [
-            self.channel.map(|_| "--channel"),
-            self.thread.map(|_| "--thread"),
-            self.times.as_ref().map(|_| "--from and --to"),
-        ]
-        .into_iter()
-        .flatten()
-        .collect();
-        if !asked_for.is_empty() {
-            tare_command::say(format_args!("no event fits {}", asked_for.join(", ")));
-        }
     }
 
     fn has(&self, row: &Row<'_>) -> bool {

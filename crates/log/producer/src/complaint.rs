@@ -46,13 +46,14 @@ impl Complaint {
         Self { text, is_said: AtomicBool::new(false) }
     }
 
-    /// Where no collector is named, nobody asked for events.
+    /// Only where a collector is named: else nobody asked for events.
     pub fn say(&self) {
         if settings::socket().is_some() {
             self.say_to_anyone();
         }
     }
 
+    /// Also where the collector's name is what is wrong.
     pub fn say_to_anyone(&self) {
         if self.is_said.swap(true, Relaxed) || !is_writable() {
             return;
