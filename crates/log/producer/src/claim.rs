@@ -56,7 +56,7 @@ pub fn claim(region: &'static Region, process: &Process) -> Option<&'static Writ
 /// Until the collector has applied its rules, where it has such ones; not for ever.
 pub fn await_rules(process: &Process, which: u32, are_applied: impl Fn() -> bool) {
     if process.rules.load(Acquire) & which != 0 {
-        await_collector(50, are_applied);
+        await_collector(250, are_applied);
     }
 }
 
