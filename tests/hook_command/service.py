@@ -6,11 +6,11 @@ import socket
 import subprocess
 import time
 from collections.abc import Callable
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from tests.nginx import configuration
+from tests.waiting import wait_for
 
 from tare.lab.ports import free_port
 from tare.native import native
@@ -34,13 +34,11 @@ class Nginx:
         return socket.create_connection(("127.0.0.1", self.port), timeout=10)
 
     def wait(self) -> None:
-        deadline = time.monotonic() + 10
-        while time.monotonic() < deadline:
-            with suppress(ConnectionRefusedError), self.connect() as connection:
-                exchange(connection, request())
-                return
-            time.sleep(0.02)
-        raise AssertionError("nginx did not become ready")
+        def answers() -> bytes:
+            with self.connect() as connection:
+                return exchange(connection, request())
+
+        wait_for(answers, "nginx")
 
 
 class Hooked:
@@ -107,11 +105,3 @@ def child_of(process: subprocess.Popen[str]) -> int:
     children = Path(f"/proc/{process.pid}/task/{process.pid}/children")
     wait_for(lambda: children.read_text() != "")
     return int(children.read_text())
-
-
-def wait_for(condition: Callable[[], bool], seconds: float = 10) -> None:
-    """Waits until `condition` holds, and fails if it does not in time."""
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, "it did not happen in time"
-        time.sleep(0.01)

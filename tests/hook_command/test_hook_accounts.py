@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.hook_command.service import HOOK, Start, child_of, rules, wait_for
+from tests.hook_command.service import HOOK, Start, child_of, rules
+from tests.waiting import wait_for
 
 SOURCE = Path(__file__).parents[2] / "bench" / "hook" / "matches.c"
 JUMPS = Path(__file__).parents[1] / "hook" / "cases" / "jumps.c"
@@ -66,7 +67,7 @@ def test_who_takes_over_under_load_accounts_for_every_match(
     own = ["--events", str(events)]
     hook = start(HOOK, "--rules", str(tmp_path / "rules.toml"), *own, "--", *matches)
     pid = child_of(hook)
-    wait_for(lambda: events.exists() and events.stat().st_size > 1 << 20)
+    wait_for(lambda: events.stat().st_size > 1 << 20)
     hook.kill()
     hook.wait(10)
     other = start(HOOK, "--attach", str(pid), *own, "--json")

@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.hook_command.service import HOOK, Start, child_of, rules, wait_for
+from tests.hook_command.service import HOOK, Start, child_of, rules
+from tests.waiting import wait_for
 
 # Sends itself what it reads from standard input, N times, and says what came back.
 ECHO = """

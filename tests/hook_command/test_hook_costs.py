@@ -8,7 +8,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from tests.hook_command.service import HOOK, Nginx, Start, exchange, request, rules, wait_for
+from tests.hook_command.service import HOOK, Nginx, Start, exchange, request, rules
+from tests.waiting import wait_for
 
 
 def test_statistics_count_calls_bytes_and_time(nginx: Nginx, start: Start) -> None:

@@ -10,7 +10,8 @@ import time
 from pathlib import Path
 
 import pytest
-from tests.hook_command.service import HOOK, MANY, Nginx, Start, exchange, request, rules, wait_for
+from tests.hook_command.service import HOOK, MANY, Nginx, Start, exchange, request, rules
+from tests.waiting import wait_for
 
 
 @pytest.mark.parametrize(

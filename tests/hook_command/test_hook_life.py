@@ -23,8 +23,8 @@ from tests.hook_command.service import (
     exchange,
     request,
     rules,
-    wait_for,
 )
+from tests.waiting import wait_for
 
 
 @pytest.mark.parametrize(

@@ -13,8 +13,8 @@ from tests.hook_command.service import (
     exchange,
     request,
     rules,
-    wait_for,
 )
+from tests.waiting import wait_for
 
 CLIENTS = 4
 RELOADS = 30

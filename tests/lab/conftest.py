@@ -5,14 +5,14 @@ import json
 import shutil
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import pytest
 from tests.nginx import configuration
+from tests.waiting import wait_for
 
 from tare.lab.supervisor import descendants
 from tare.native import native
@@ -142,15 +142,7 @@ class Experiment:
             assert process.poll() is None, process.communicate()
             return len((self.folder / "starts").read_text()) > allowed
 
-        wait_until(held, 60)
-
-
-def wait_until(condition: Callable[[], bool], seconds: float) -> None:
-    """Waits until a condition holds; fails after so many seconds."""
-    until = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < until, "it did not come true in time"
-        time.sleep(0.02)
+        wait_for(held)
 
 
 def family(process: "subprocess.Popen[str]") -> dict[int, str]:

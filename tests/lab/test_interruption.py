@@ -11,7 +11,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import pytest
-from tests.lab.conftest import HELD, HOLD, Experiment, born, family, none_left, wait_until
+from tests.lab.conftest import HELD, HOLD, Experiment, born, family, none_left
+from tests.waiting import wait_for
 
 LOAD = 'warmup = "50ms"\nduration = "500ms"\n'
 # A daemon that leaves its parent, its session and its group, and does not mind SIGTERM.
@@ -95,7 +96,7 @@ def test_kill_9_of_tare_leaves_no_process_and_whole_files(experiment: Experiment
     started = family(process)
     assert len(started) >= 5  # supervisor, nginx of two processes, the stray one, the load
     process.kill()
-    wait_until(lambda: none_left(started), 20)
+    wait_for(lambda: none_left(started))
     process.communicate()
     assert len(experiment.manifest["runs"]) == 2
     check_resume(experiment, contents(experiment.result))
@@ -116,7 +117,7 @@ def test_when_the_supervisor_is_killed_tare_stops_all_that_it_started(
     _, errors = process.communicate(timeout=20)
     assert process.returncode == 1
     assert "the supervisor died" in errors.splitlines()[-1]
-    wait_until(lambda: none_left(started), 20)
+    wait_for(lambda: none_left(started))
     check_resume(experiment, contents(experiment.result))
     assert not list(Path("/sys/fs/cgroup").glob(f"**/tare-{supervisor}-*"))
 

@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 from tests.load import tls
 from tests.nginx import configuration
+from tests.waiting import wait_for
 
 from tare.native import native
 
@@ -35,11 +36,8 @@ class Nginx:
     def worker(self) -> int:
         """The process that answers requests; nginx listens before it has made it."""
         children = Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children")
-        until = time.monotonic() + 20
-        while not (found := children.read_text()):
-            assert time.monotonic() < until
-            time.sleep(0.01)
-        return int(found)
+        wait_for(children.read_text)
+        return int(children.read_text())
 
     def logged(self) -> tuple[int, int]:
         """Requests in the access logs, once nginx has stopped by itself."""
@@ -85,7 +83,7 @@ def serving(folder: Path, ports: tuple[int, int], *lines: str) -> Iterator[Nginx
     with subprocess.Popen(command) as process:
         try:
             for port in ports:
-                wait_for(port)
+                wait_for_port(port)
             yield Nginx(folder, ports, process)
         finally:
             process.terminate()
@@ -168,13 +166,9 @@ def free_ports() -> tuple[int, int]:
         return one.getsockname()[1], two.getsockname()[1]
 
 
-def wait_for(port: int) -> None:
-    deadline = time.monotonic() + 10
-    while time.monotonic() < deadline:
-        try:
-            socket.create_connection(("127.0.0.1", port)).close()
-        except ConnectionRefusedError:
-            time.sleep(0.02)
-        else:
-            return
-    pytest.fail(f"nobody listens on port {port}")
+def wait_for_port(port: int) -> None:
+    def connected() -> bool:
+        socket.create_connection(("127.0.0.1", port)).close()
+        return True
+
+    wait_for(connected, f"who listens on port {port}")

@@ -17,6 +17,7 @@ from pathlib import Path
 import pytest
 from tests.load.conftest import TARE_LOAD, Measure, Nginx, rows, rows_of_a_part
 from tests.rights import may_make_namespaces
+from tests.waiting import wait_for
 
 
 def _start(nginx: Nginx, out: Path) -> subprocess.Popen[str]:
@@ -30,10 +31,7 @@ def _start(nginx: Nginx, out: Path) -> subprocess.Popen[str]:
 
 
 def _wait_for_batches(out: Path) -> None:
-    deadline = time.monotonic() + 20
-    while not (out.exists() and out.stat().st_size and len(rows_of_a_part(out)) > 1000):
-        assert time.monotonic() < deadline, "nothing was written"
-        time.sleep(0.1)
+    wait_for(lambda: out.stat().st_size and len(rows_of_a_part(out)) > 1000)
 
 
 def test_after_kill_9_the_file_is_readable(nginx: Nginx, tmp_path: Path) -> None:

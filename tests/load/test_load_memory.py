@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.load.conftest import TARE_LOAD, most_kib, wait_for
+from tests.load.conftest import TARE_LOAD, most_kib, wait_for_port
 
 from tare.lab.ports import free_port
 
@@ -32,7 +32,7 @@ def url(tmp_path: Path) -> Iterator[str]:
     port = free_port("127.0.0.1")
     with subprocess.Popen([program, str(port)]) as process:
         try:
-            wait_for(port)
+            wait_for_port(port)
             yield f"http://127.0.0.1:{port}/"
         finally:
             process.kill()

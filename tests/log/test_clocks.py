@@ -12,8 +12,8 @@ import pytest
 from tests.log.conftest import TARE_LOG, Row, dump, events, ran
 from tests.log.languages import command
 from tests.log.test_java import logged
-from tests.log.test_kills import wait_for
 from tests.rights import may_make_namespaces
+from tests.waiting import wait_for
 
 CLOCKS = ["tsc", "tscp", "monotonic"]
 LISTED = "/sys/devices/system/clocksource/clocksource0/available_clocksource"

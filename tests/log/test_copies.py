@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 from tests.log.conftest import TARE_LOG, dump
 from tests.log.languages import INCLUDE, LIBRARIES, PROGRAMS, STRICT, needs
+from tests.waiting import wait_for
 
 COPIES, EVENTS = 3, 1_000
 # Python has one that is written in Rust; one plugin brings its own, one uses the shared one.
@@ -94,9 +95,7 @@ def test_a_collector_that_comes_later_finds_them(plugins: list[str], tmp_path: P
         collect = [TARE_LOG, "collect", "--socket", str(socket), "--out", str(file)]
         with subprocess.Popen(collect) as collector:
             try:
-                limit = time.monotonic() + 20
-                while not socket.exists() and time.monotonic() < limit:
-                    time.sleep(0.01)
+                wait_for(socket.exists)
                 time.sleep(0.5)
             finally:
                 collector.send_signal(signal.SIGINT)

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from tests.log.conftest import TARE_LOG, dump
 from tests.log.test_failures import collecting, ended
-from tests.log.test_kills import wait_for
+from tests.waiting import wait_for
 
 FEW = ["sh", "-c", 'ulimit -n 64 && exec "$@"', "few"]
 # More programs than find room under a limit of 64 descriptors; until their input ends.

@@ -15,7 +15,7 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 from tests.log.conftest import TARE_LOG, Row, dump, ran
-from tests.log.test_kills import wait_for
+from tests.waiting import wait_for
 
 PAIRS = {
     "request>": ("request", "request<"),

@@ -19,8 +19,9 @@ import pyarrow.compute as pc
 import pytest
 from tests.log.conftest import TARE_LOG, dump, ends, events, stats
 from tests.log.test_fox import free_port
-from tests.log.test_kills import THREADS, agree, committed, wait_for
+from tests.log.test_kills import THREADS, agree, committed
 from tests.rights import may_make_namespaces
+from tests.waiting import wait_for
 
 Compiled = Callable[[str], Path]
 NOBODY = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "--"]
@@ -256,9 +257,7 @@ def test_round_trips_at_a_full_disk(small_disk: tuple[Path, list[str]], tmp_path
     with started(*command, "--out", "events.log") as collector:
         wait_for((tmp_path / "socket").exists)
         with started(*program, env=variables, stdin=subprocess.PIPE) as asking:
-            wait_for(
-                lambda: out.exists() and out.stat().st_size and len(channel(out, "in rtt")) == 1
-            )
+            wait_for(lambda: out.stat().st_size and len(channel(out, "in rtt")) == 1)
             subprocess.run(
                 ["dd", "if=/dev/zero", f"of={disk / 'more'}"], capture_output=True, check=False
             )

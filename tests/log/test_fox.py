@@ -21,7 +21,7 @@ import pyarrow.compute as pc
 import pytest
 from tests.log.conftest import TARE_LOG, events, stats
 from tests.log.test_handlers import logged
-from tests.log.test_kills import wait_for
+from tests.waiting import wait_for
 
 # A million round trips, one after the other as they have to be where none is to be lost, take
 # minutes: the kernel keeps a few hundred datagrams.
@@ -272,7 +272,7 @@ def test_a_delay_between_two_hosts_is_seen(hosts: list[list[str]], tmp_path: Pat
     asked = [3 * number for number in range(count)]
     trips = check(events(tmp_path / "end.log"), asked, 0)["payload"].to_numpy()
     assert (trips >= DELAY_MS * 1_000_000).all()
-    assert np.median(trips) < 3 * DELAY_MS * 1_000_000
+    assert trips.min() < 3 * DELAY_MS * 1_000_000
     answered = of(events(tmp_path / "start.log"), "out answered")
     assert sorted(answered["payload"].to_pylist()) == asked
 

@@ -14,8 +14,8 @@ from pathlib import Path
 
 from tests.log.conftest import TARE_LOG, dump
 from tests.log.test_fox import SCRIPT, ask, collect, free_port, rules
-from tests.log.test_kills import wait_for
 from tests.log.test_recover import segment_of
+from tests.waiting import wait_for
 
 
 def both(folder: Path, rules: Path, script: str) -> "subprocess.CompletedProcess[str]":

@@ -18,7 +18,8 @@ import numpy as np
 import pyarrow.compute as pc
 import pytest
 from tests.log.conftest import TARE_LOG, dump, events, stats
-from tests.log.test_kills import THREADS, TRIES, committed, wait_for
+from tests.log.test_kills import THREADS, TRIES, committed
+from tests.waiting import wait_for
 
 Compiled = Callable[[str], Path]
 RULES = "[[rule]]\nhandler = 'id'\n"
@@ -89,7 +90,7 @@ def test_what_was_logged_is_in_the_file_whoever_is_killed(
     with collector(socket, file, "--rules", rules) as collecting:
         counting = [str(compiled("counting")), str(page), str(THREADS)]
         program = subprocess.Popen(counting, env=os.environ | {"TARE_LOG": str(socket)})
-        wait_for(lambda: page.exists() and page.stat().st_size and all(committed(page)))
+        wait_for(lambda: page.stat().st_size and all(committed(page)))
         time.sleep(generator.uniform(0, 0.1))
         if victim != "program":
             collecting.kill()
@@ -154,7 +155,7 @@ def test_another_collector_with_another_file(compiled: Compiled, tmp_path: Path)
         collecting.wait()
         program.log(10)
     with collector(socket, second) as collecting:
-        wait_for(lambda: second.exists() and b"steps" in second.read_bytes())
+        wait_for(lambda: b"steps" in second.read_bytes())
         program.log(10)
         assert steps(second) == list(range(20, 30))
         totals = ended(collecting)
@@ -282,7 +283,7 @@ def test_a_program_of_another_user_gets_no_file(compiled: Compiled) -> None:
         program = Steps(folder / "stepping", socket, user=NOBODY)
         program.log(10)
         with collector(socket, file) as collecting:
-            wait_for(lambda: file.exists() and b"steps" in file.read_bytes())
+            wait_for(lambda: b"steps" in file.read_bytes())
             program.log(10)
             program.end()
             totals = ended(collecting)

@@ -20,8 +20,9 @@ import pytest
 from tests.log.conftest import TARE_LOG, Row, dump, ends, events
 from tests.log.jvm import JAR, PROGRAMS, version_of
 from tests.log.test_fox import free_port
-from tests.log.test_kills import THREADS, TRIES, committed, wait_for
+from tests.log.test_kills import THREADS, TRIES, committed
 from tests.log.test_vector import NAMES, Memory, vector
+from tests.waiting import wait_for
 
 from tare.native import native
 
@@ -153,7 +154,7 @@ def test_all_that_was_logged_before_kill_9(java: list[str], tmp_path: Path, seed
     page, file = tmp_path / "page", tmp_path / "events.log"
     program = [*java, str(PROGRAMS / "Logging.java"), "endless", str(page), str(THREADS)]
     with subprocess.Popen([TARE_LOG, "run", "--out", file, "--json", "--", *program]) as process:
-        wait_for(lambda: page.exists() and page.stat().st_size and all(committed(page)))
+        wait_for(lambda: page.stat().st_size and all(committed(page)))
         time.sleep(random.Random(seed).uniform(0, 0.5))
         (child,) = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
         os.kill(int(child), signal.SIGKILL)

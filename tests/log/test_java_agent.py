@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 from tests.log.conftest import TARE_LOG, Row, dump
 from tests.log.jvm import version_of
+from tests.waiting import wait_for
 
 from tare.native import native
 
@@ -163,9 +164,8 @@ def test_the_policy_holds_where_the_ring_is_full(
         env=os.environ | {"TARE_LOG_RING": "64K"},
     )
     try:
-        while not file.exists() or file.stat().st_size < 20_000:
-            assert run.poll() is None
-            time.sleep(0.01)
+        wait_for(lambda: run.poll() is not None or file.stat().st_size >= 20_000)
+        assert run.poll() is None
         run.send_signal(signal.SIGSTOP)
         time.sleep(2)
         run.send_signal(signal.SIGCONT)

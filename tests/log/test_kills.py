@@ -14,6 +14,7 @@ import numpy as np
 import pyarrow.compute as pc
 import pytest
 from tests.log.conftest import TARE_LOG, events
+from tests.waiting import wait_for
 
 TRIES = int(os.environ.get("TARE_KILLS", "2"))
 THREADS = 2
@@ -50,7 +51,7 @@ def kill_target(counting: Path, folder: Path, chance: random.Random) -> int:
     page, file = folder / "page", folder / "events.log"
     program = [str(counting), str(page), str(THREADS)]
     with subprocess.Popen([TARE_LOG, "run", "--out", file, "--json", "--", *program]) as process:
-        wait_for(lambda: page.exists() and page.stat().st_size and all(committed(page)))
+        wait_for(lambda: page.stat().st_size and all(committed(page)))
         time.sleep(chance.uniform(0, 0.1))
         (child,) = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
         os.kill(int(child), signal.SIGKILL)
@@ -68,7 +69,7 @@ def kill_overwriting(counting: Path, folder: Path, chance: random.Random) -> int
     run = [TARE_LOG, "run", "--out", str(file), "--", *program]
     variables = os.environ | {"TARE_LOG_RING": "64K"}
     with subprocess.Popen(run, env=variables) as process:
-        wait_for(lambda: page.exists() and page.stat().st_size and all(committed(page)))
+        wait_for(lambda: page.stat().st_size and all(committed(page)))
         (child,) = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
         process.send_signal(signal.SIGSTOP)
         time.sleep(chance.uniform(0, 0.1))
@@ -89,7 +90,7 @@ def kill_collector(counting: Path, folder: Path, chance: random.Random) -> tuple
     command = [str(counting), str(page), str(THREADS)]
     program = subprocess.Popen(command, env=os.environ | {"TARE_LOG": str(socket)})
     try:
-        wait_for(lambda: page.exists() and page.stat().st_size and all(committed(page)))
+        wait_for(lambda: page.stat().st_size and all(committed(page)))
         time.sleep(chance.uniform(0, 0.1))
         first.kill()
         first.wait()
@@ -123,10 +124,3 @@ def agree(file: Path, page: Path) -> tuple[int, int]:
         assert len(numbers) + lost - last[place] in (0, 1)
         all_kept, all_lost = all_kept + len(numbers), all_lost + lost
     return all_kept, all_lost
-
-
-def wait_for(come: Callable[[], object]) -> None:
-    limit = time.monotonic() + 20
-    while not come():
-        assert time.monotonic() < limit
-        time.sleep(0.002)

@@ -11,9 +11,9 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from tests.lab.conftest import wait_until
 from tests.log.conftest import TARE_LOG, Row, dump, ends
 from tests.rights import may_make_namespaces
+from tests.waiting import wait_for
 
 Compiled = Callable[[str], Path]
 
@@ -110,10 +110,10 @@ def test_a_program_that_becomes_another_leaves_no_memory_behind(
     assert running.stdin is not None
     try:
         maps = Path(f"/proc/{running.pid}/maps")
-        wait_until(lambda: "memfd:tare-log" in maps.read_text(), 20)
+        wait_for(lambda: "memfd:tare-log" in maps.read_text())
         running.stdin.write("\n")
         running.stdin.close()
-        wait_until(lambda: "memfd:tare-log" not in maps.read_text(), 20)
+        wait_for(lambda: "memfd:tare-log" not in maps.read_text())
         assert payloads(dump(file), "replaced") == [str(number) for number in range(100)]
         assert running.poll() is None
     finally:
@@ -139,9 +139,7 @@ def test_a_program_that_becomes_another_while_a_child_goes_on(tmp_path: Path) ->
     file = tmp_path / "events.log"
     command = [TARE_LOG, "run", "--out", str(file), "--", sys.executable, "-c", REPLACED]
     with subprocess.Popen(command, stdin=subprocess.PIPE) as running:
-        wait_until(
-            lambda: file.exists() and file.stat().st_size > 0 and ends(file) == ["ended"], 20
-        )
+        wait_for(lambda: file.stat().st_size > 0 and ends(file) == ["ended"])
         assert payloads(dump(file), "numbers") == ["0", "9"]
         assert running.poll() is None
 

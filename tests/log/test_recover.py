@@ -18,7 +18,8 @@ import pyarrow.compute as pc
 import pytest
 from tests.log.conftest import TARE_LOG, Row, dump, ends, events
 from tests.log.test_failures import collecting, counting, ended
-from tests.log.test_kills import agree, committed, wait_for
+from tests.log.test_kills import agree, committed
+from tests.waiting import wait_for
 
 Compiled = Callable[[str], Path]
 
@@ -104,7 +105,7 @@ def test_a_program_without_a_collector(compiled: Compiled, tmp_path: Path) -> No
     counting = [str(compiled("counting")), str(page), "2"]
     program = subprocess.Popen(counting, env=os.environ | {"TARE_LOG": str(socket)})
     try:
-        wait_for(lambda: page.exists() and page.stat().st_size and all(committed(page)))
+        wait_for(lambda: page.stat().st_size and all(committed(page)))
         segment = segment_of(program.pid)
         refused = subprocess.run(
             [TARE_LOG, "recover", segment, "--out", tmp_path / "refused.log"],

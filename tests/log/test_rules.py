@@ -9,12 +9,13 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from tests.lab.conftest import wait_until
 from tests.log.conftest import TARE_LOG, dump
 from tests.log.jvm import PROGRAMS as JAVA
 from tests.log.languages import command
+from tests.waiting import wait_for
 
 COUNT = 1000
+REREAD_S = 2  # rules are read again several times a second
 NULL = "handler = 'null'"
 WAIT = "[[rule]]\npolicy = 'wait'\n"
 
@@ -98,7 +99,7 @@ def test_a_rule_names_a_process_by_its_number(compiled: Compiled, tmp_path: Path
         children = Path(f"/proc/{program.process.pid}/task/{program.process.pid}/children")
         (child,) = children.read_text().split()
         program.rules.write_text(f"[[rule]]\nprocess = '{child}'\n{NULL}\n{WAIT}")
-        time.sleep(0.5)
+        time.sleep(REREAD_S)
         program.log()
     assert kept(tmp_path) == ALL
 
@@ -107,13 +108,13 @@ def test_rules_are_read_again(compiled: Compiled, tmp_path: Path) -> None:
     with running(compiled, tmp_path, WAIT) as program:
         program.log()
         program.rules.write_text(f"[[rule]]\nchannel = 'left'\n{NULL}\n{WAIT}")
-        time.sleep(0.5)
+        time.sleep(REREAD_S)
         program.log()
         # An editor's way.
         other = program.rules.with_suffix(".new")
         other.write_text(f"[[rule]]\nthread = 'worker-0'\n{NULL}\n{WAIT}")
         other.rename(program.rules)
-        time.sleep(0.5)
+        time.sleep(REREAD_S)
         program.log()
     times = {
         ("worker-0", "left"): 1,
@@ -128,7 +129,7 @@ def test_bad_rules_leave_those_before_in_force(compiled: Compiled, tmp_path: Pat
     with running(compiled, tmp_path, f"[[rule]]\nchannel = 'left'\n{NULL}\n{WAIT}") as program:
         program.log()
         program.rules.write_text("[[rule]]\nchannel = 'right'\nhandler = 'nul'\n")
-        time.sleep(0.5)
+        wait_for(program.errors.read_text)
         program.log()
     assert kept(tmp_path) == {key: 2 * n for key, n in ALL.items() if key[1] == "right"}
     (line,) = program.errors.read_text().splitlines()
@@ -157,7 +158,7 @@ def sees_new_rules(program: list[str], folder: Path) -> None:
         before = file.stat().st_size
         assert before < 10_000
         rules.write_text(WAIT)
-        wait_until(lambda: file.stat().st_size > before + 10_000, 20)
+        wait_for(lambda: file.stat().st_size > before + 10_000)
         rules.write_text(silent)
         sizes = [-2, -1]
 
@@ -166,6 +167,6 @@ def sees_new_rules(program: list[str], folder: Path) -> None:
             sizes.append(file.stat().st_size)
             return sizes[-1] == sizes[-2] == sizes[-3]
 
-        wait_until(stays, 20)
+        wait_for(stays)
         process.communicate(b"\n", timeout=20)
     assert process.returncode == 0

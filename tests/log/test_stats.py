@@ -5,7 +5,6 @@ import json
 import re
 import subprocess
 import sys
-import time
 import xml.etree.ElementTree as ET
 from collections import Counter, defaultdict
 from collections.abc import Callable
@@ -18,6 +17,7 @@ import pytest
 from tests.log import conftest
 from tests.log.conftest import TARE_LOG, dump, ran
 from tests.log.test_id import Steps, collector, ended
+from tests.waiting import wait_for
 
 from tare.samples.formats import tare_log
 
@@ -226,6 +226,11 @@ for line in sys.stdin:
 """
 
 
+def taken_over(file: Path, times: int) -> Callable[[], bool]:
+    """Whether its collector has taken the program over so often: each time its channel is named."""
+    return lambda: file.read_bytes().count(b'"steps"') >= times
+
+
 def test_a_process_in_several_files_is_read_whole_in_any_order(tmp_path: Path) -> None:
     """Two collectors by turns, each with a file of its own."""
     files, socket = [tmp_path / "1.log", tmp_path / "2.log"], tmp_path / "socket"
@@ -235,9 +240,7 @@ def test_a_process_in_several_files_is_read_whole_in_any_order(tmp_path: Path) -
         with collector(socket, file) as collecting:
             program = program or Steps(Path(sys.executable), socket, "-c", STEPS)
             assert program.log(100) == 100 * (turn + 1)
-            # Each time it is taken over, its channel is named.
-            while file.read_bytes().count(b'"steps"') <= turn // 2:
-                time.sleep(0.01)
+            wait_for(taken_over(file, turn // 2 + 1))
             if turn == 3:
                 program.end()
             ended(collecting)

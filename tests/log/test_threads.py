@@ -12,7 +12,7 @@ import pytest
 from tests.log.conftest import TARE_LOG, Row, dump, ran, stats
 from tests.log.jvm import PROGRAMS, those_from
 from tests.log.test_failures import collecting, ended, started
-from tests.log.test_kills import wait_for
+from tests.waiting import wait_for
 
 Compiled = Callable[[str], Path]
 SMALL = {"TARE_LOG_RING": "64K"}

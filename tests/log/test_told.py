@@ -14,7 +14,8 @@ from pathlib import Path
 import pytest
 from tests.log.conftest import TARE_LOG, dump, ran
 from tests.log.test_failures import collecting, ended, has_begun, small_disk, started
-from tests.log.test_kills import THREADS, wait_for
+from tests.log.test_kills import THREADS
+from tests.waiting import wait_for
 
 __all__ = ["small_disk"]
 
@@ -147,7 +148,7 @@ def test_sockets_are_the_same_under_any_name(
         wait_for(lambda: has_begun(page))
         collect = [TARE_LOG, "collect", "--socket", collector or whole, "--out", out]
         with started(*collect, cwd=tmp_path) as process:
-            wait_for(lambda: out.exists() and out.stat().st_size > 1000)
+            wait_for(lambda: out.stat().st_size > 1000)
             ended(process)
 
 

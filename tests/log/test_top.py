@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 from tests.log.conftest import TARE_LOG
+from tests.waiting import wait_for
 
 FOREVER = 1 << 40
 
@@ -32,10 +33,7 @@ def growing(compiled: Callable[[str], Path], tmp_path: Path) -> Iterator[Growing
     command = [TARE_LOG, "run", "--out", str(file), "--", *program]
     process = subprocess.Popen(command, env=os.environ | {"TARE_LOG_RING": "64K"})
     try:
-        limit = time.monotonic() + 20
-        while not file.exists() or file.stat().st_size < 10_000:
-            assert time.monotonic() < limit
-            time.sleep(0.01)
+        wait_for(lambda: file.stat().st_size >= 10_000)
         yield Growing(file, process)
     finally:
         process.send_signal(signal.SIGTERM)
@@ -117,10 +115,7 @@ while True:
 """
     command = [TARE_LOG, "run", "--out", str(file), "--", sys.executable, "-c", script]
     with subprocess.Popen(command) as process:
-        limit = time.monotonic() + 20
-        while not file.exists() or b"ostile" not in file.read_bytes():
-            assert time.monotonic() < limit
-            time.sleep(0.01)
+        wait_for(lambda: b"ostile" in file.read_bytes())
         top = [TARE_LOG, "top", str(file), "--once"]
         shown = subprocess.run(top, check=True, capture_output=True, text=True).stdout
         process.terminate()

@@ -5,12 +5,12 @@ import os
 import shutil
 import socket
 import subprocess
-import time
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from tests.log.conftest import TARE_LOG, dump
+from tests.waiting import wait_for
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
 AS_ANOTHER = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "--"]
@@ -34,10 +34,7 @@ def test_a_stranger_of_another_user_is_refused(program: Path, tmp_path: Path) ->
     command = [TARE_LOG, "run", "--out", str(file), "--", "sh", "-c", script]
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as collector:
         try:
-            until = time.monotonic() + 20
-            while not told.exists():
-                assert time.monotonic() < until
-                time.sleep(0.02)
+            wait_for(told.exists)
             variables = os.environ | {"TARE_LOG": told.read_text()}
             subprocess.run([*AS_ANOTHER, program], check=True, env=variables)
         finally:

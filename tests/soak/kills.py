@@ -18,9 +18,10 @@ from tempfile import TemporaryDirectory
 
 from bench.results import renew
 from tests.hook_command.service import HOOK, Nginx, rules
-from tests.lab.conftest import Experiment, family, none_left, wait_until
+from tests.lab.conftest import Experiment, family, none_left
 from tests.lab.test_interruption import LOAD, contents
 from tests.load.conftest import TARE_LOAD, rows
+from tests.waiting import wait_for
 
 BLOCKS = 3
 RUNS = 3 * BLOCKS  # one, two and the control
@@ -79,7 +80,7 @@ def _kill_run(folder: Path, after_s: float) -> dict[str, int]:
     started = family(process)
     process.kill()
     process.communicate()
-    wait_until(lambda: none_left(started), 10)
+    wait_for(lambda: none_left(started))
     if not (experiment.result / "manifest.json").exists():
         return {"before": 1, "processes": len(started)}
     finished, kept = experiment.manifest["runs"], contents(experiment.result)

@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 from tests.hook.hooked import Behaviour, plain
-from tests.hook.programs.ways import Command, Wrap, both, free_port, serving, until
+from tests.hook.programs.ways import Command, Wrap, both, free_port, serving
+from tests.waiting import wait_for
 
 QUERIES = r"""
 \set VERBOSITY terse
@@ -68,7 +69,7 @@ def test_postgresql(readable: Path) -> None:
         server = wrap([*drop, bin_ / "postgres", *settings, "-h", "127.0.0.1"])
         ready: Command = [bin_ / "pg_isready", "-q", *tcp]
         with serving(server, port):
-            until(lambda: plain(ready, readable).code == 0, "the database")
+            wait_for(lambda: plain(ready, readable).code == 0, "the database")
             database = "postgres"
             queries = run("psql", "-X", *tcp, database, stdin=QUERIES)
             transcript = [created, replace(queries, out=re.sub(r"PID \d+", "PID", queries.out))]

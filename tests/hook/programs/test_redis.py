@@ -6,7 +6,8 @@ import socket
 from pathlib import Path
 
 from tests.hook.hooked import Behaviour, plain
-from tests.hook.programs.ways import Command, Wrap, both, free_port, need, serving, until
+from tests.hook.programs.ways import Command, Wrap, both, free_port, need, serving
+from tests.waiting import wait_for
 
 OPTIONS = """
 bind 127.0.0.1
@@ -62,11 +63,11 @@ def test_redis(tmp_path: Path) -> None:
             pipe = wrap(["redis-cli", "-p", str(port), "--pipe"])
             transcript.append(plain(pipe, tmp_path, stdin=pipelined))
             transcript += [said(port, "BGSAVE"), said(port, "BGREWRITEAOF")]
-            until(lambda: saved(port), "the snapshots")
+            wait_for(lambda: saved(port), "the snapshots")
             errors = said(port, "INFO persistence")
             transcript += re.findall(r"(?:rdb_last_bgsave|aof_last_\w+)_status:\w+", errors)
         with serving(server, port):  # what it wrote under the hook
-            until(lambda: "LOADING" not in said(port, "DBSIZE"), "the data")
+            wait_for(lambda: "LOADING" not in said(port, "DBSIZE"), "the data")
             transcript += [said(port, "DBSIZE"), said(port, "GET count")]
         return transcript
 

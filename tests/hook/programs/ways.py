@@ -4,7 +4,6 @@
 import shutil
 import socket
 import subprocess
-import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -12,6 +11,7 @@ from typing import TypeVar
 
 import pytest
 from tests.hook.hooked import COMMAND, Behaviour, plain, rules
+from tests.waiting import wait_for
 
 from tare.lab import ports
 
@@ -60,14 +60,6 @@ def same(command: Command, folder: Path, env: Mapping[str, str] | None = None) -
     return both(lambda wrap: plain(wrap(command), folder, env), folder)
 
 
-def until(true: Callable[[], bool], what: str) -> None:
-    """Waits for something that another process does."""
-    deadline = time.monotonic() + SECONDS
-    while not true():
-        assert time.monotonic() < deadline, f"waited {SECONDS} s for {what}"
-        time.sleep(0.02)
-
-
 @contextmanager
 def serving(command: Command, port: int, code: int = 0) -> Iterator[None]:
     """A server that listens on 127.0.0.1, and ends with `code` after SIGTERM."""
@@ -86,7 +78,7 @@ def serving(command: Command, port: int, code: int = 0) -> Iterator[None]:
         errors="replace",
     )
     try:
-        until(ended_or_listening, "the server")
+        wait_for(ended_or_listening, "the server")
         yield
     finally:
         process.terminate()

@@ -1,0 +1,26 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Waiting for what another process does."""
+
+import time
+from collections.abc import Callable
+
+SECONDS = 60
+
+
+def wait_for(come: Callable[[], object], what: str = "it") -> None:
+    """Waits until something has come true, and fails where that takes longer than any machine.
+
+    A file that it looks at and that is not there yet, or a port where nobody listens yet, has not
+    come either.
+    """
+    limit = time.monotonic() + SECONDS
+    while not _has(come):
+        assert time.monotonic() < limit, f"{what} has not come in {SECONDS} s"
+        time.sleep(0.005)
+
+
+def _has(come: Callable[[], object]) -> bool:
+    try:
+        return bool(come())
+    except (FileNotFoundError, ConnectionRefusedError):
+        return False
