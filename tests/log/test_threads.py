@@ -67,6 +67,14 @@ def test_a_last_event_without_room_takes_no_thread_with_it(
     assert len([row for row in rows if row.channel == "events"]) == 4_097
 
 
+def test_threads_that_begin_together_have_one_segment(compiled: Compiled, tmp_path: Path) -> None:
+    file, processes, threads = tmp_path / "events.log", 50, 8
+    again = f'for n in $(seq {processes}); do "$0" {threads}; done'
+    totals = ran(file, Path("sh"), "-c", again, compiled("together"))
+    assert (totals["events"], totals["lost"]) == (processes * threads, 0)
+    assert stats(file)["processes"] == processes
+
+
 def test_threads_of_a_new_child_wait_for_its_segment(compiled: Compiled, tmp_path: Path) -> None:
     file = tmp_path / "events.log"
     totals = ran(file, compiled("whose"), "crowd")

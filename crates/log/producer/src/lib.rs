@@ -6,6 +6,7 @@
 //! anywhere, a signal handler included.
 #![no_std]
 
+mod agreed;
 mod attach;
 mod channels;
 mod claim;

@@ -2,14 +2,15 @@
 //! The events of a channel among which the median is looked for. They are this process's alone:
 //! what is not complete when it ends is no median.
 
+use crate::agreed::agreed;
 use crate::attach::pause;
 use crate::claim::is_alive;
 use crate::region::{Region, map_private, unmap};
-use core::ptr;
 use core::slice;
 use core::sync::atomic::AtomicU32;
 use core::sync::atomic::Ordering::{AcqRel, Acquire, Release};
 use tare_log_segment::ChannelId;
+use tare_shm::syscall::Errno;
 
 /// Of so many events at most.
 const MOST: usize = 1 << 16;
@@ -89,24 +90,18 @@ pub fn hold(holder: &AtomicU32, tid: u32) -> bool {
 /// That of the channel, with room for `n` events.
 fn window(region: &Region, channel: ChannelId, n: usize) -> Option<*mut Window> {
     let place = region.medians.get(usize::from(channel))?;
-    let known = place.load(Acquire);
-    // SAFETY: null, or mapped for ever; the capacity is never changed.
-    if !known.is_null() && unsafe { (*known).capacity } as usize >= n {
-        return Some(known);
-    }
     let length = size_of::<Window>() + n * size_of::<Event>();
-    let fresh: *mut Window = map_private(length).ok()?.cast();
-    // SAFETY: just mapped, for us alone, and aligned to a page.
-    unsafe { (*fresh).capacity = n as u32 };
-    match place.compare_exchange(known, fresh, AcqRel, Acquire) {
-        // The smaller one stays mapped: another thread may be at it.
-        Ok(_) => Some(fresh),
-        Err(other) => {
-            // SAFETY: nobody else ever had it.
-            unsafe { unmap(fresh.cast(), length) };
-            ptr::NonNull::new(other).map(ptr::NonNull::as_ptr)
-        }
-    }
+    // The smaller one stays mapped: another thread may be at it.
+    // SAFETY: mapped for ever, and the capacity is never changed.
+    let fits = |window: *mut Window| unsafe { (*window).capacity } as usize >= n;
+    let make = || {
+        let window: *mut Window = map_private(length)?.cast();
+        // SAFETY: just mapped, for us alone, and aligned to a page.
+        unsafe { (*window).capacity = n as u32 };
+        Ok::<_, Errno>(window)
+    };
+    // SAFETY: nobody else ever had it.
+    agreed(place, fits, make, |window| unsafe { unmap(window.cast(), length) }).ok()
 }
 
 #[cfg(test)]

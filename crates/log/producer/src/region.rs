@@ -2,10 +2,11 @@
 //! What belongs to one process and must not survive a fork: memory that the kernel wipes in
 //! the child, however the child was made.
 
+use crate::agreed::agreed;
 use crate::lent::Slot;
 use crate::median::Window;
 use core::ptr;
-use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
+use core::sync::atomic::Ordering::{Acquire, Relaxed};
 use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64};
 use tare_log_segment::Writer;
 use tare_log_segment::layout::{CHANNELS, MOST_RINGS};
@@ -53,33 +54,36 @@ impl Region {
     /// That of this process, once it has one.
     pub fn get() -> Option<&'static Self> {
         // SAFETY: null, or a region that is never unmapped.
-        let region = unsafe { REGION.load(Acquire).as_ref() }?;
-        (region.is_alive.load(Relaxed) != 0).then_some(region)
+        unsafe { REGION.load(Acquire).as_ref() }.filter(|region| region.is_this_process())
     }
 
     pub fn get_or_make() -> Result<&'static Self, Errno> {
-        loop {
-            if let Some(region) = Self::get() {
-                return Ok(region);
-            }
-            let old = REGION.load(Acquire);
-            let fresh = Self::map()?;
-            // SAFETY: zeros are a region; nobody else has it yet.
-            unsafe { (*fresh).is_alive.store(1, Release) };
-            if REGION.compare_exchange(old, fresh, AcqRel, Relaxed).is_ok() {
-                continue;
-            }
-            // SAFETY: nobody else ever had it.
-            unsafe { unmap(fresh.cast(), size_of::<Self>()) };
-        }
+        // SAFETY: a region that is never unmapped.
+        let serves = |region: *mut Self| unsafe { (*region).is_this_process() };
+        // SAFETY: nobody else ever had it.
+        let discard = |region: *mut Self| unsafe { unmap(region.cast(), size_of::<Self>()) };
+        let region = agreed(&REGION, serves, Self::make, discard)?;
+        // SAFETY: as above, and not null.
+        Ok(unsafe { &*region })
     }
 
-    fn map() -> Result<*mut Self, Errno> {
+    fn is_this_process(&self) -> bool {
+        self.is_alive.load(Relaxed) != 0
+    }
+
+    fn make() -> Result<*mut Self, Errno> {
         let address = map_private(size_of::<Self>())?;
         let arguments = [address.addr(), size_of::<Self>(), MADV_WIPEONFORK, 0, 0, 0];
         // SAFETY: the advice is for the new mapping alone.
-        unsafe { syscall::call(libc::SYS_madvise, arguments) }?;
-        Ok(address.cast())
+        if let Err(why) = unsafe { syscall::call(libc::SYS_madvise, arguments) } {
+            // SAFETY: nobody else ever had it.
+            unsafe { unmap(address, size_of::<Self>()) };
+            return Err(why);
+        }
+        let region: *mut Self = address.cast();
+        // SAFETY: zeros are a region; nobody else has it yet.
+        unsafe { (*region).is_alive.store(1, Relaxed) };
+        Ok(region)
     }
 
     /// Which ring the writer writes to.
