@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Who comes to a collector's socket, and what they can do to it."""
 
+import fcntl
 import os
 import signal
 import socket
+import struct
 import subprocess
 import sys
 import time
@@ -130,3 +132,46 @@ def test_descriptors_that_are_not_asked_for_are_closed(tmp_path: Path) -> None:
         told = ended(collector)
     reason = "could not be received: it came without its segment, or with more"
     assert told == f"tare-log: process {os.getpid()} {reason}\n" * 12
+
+
+SIZE = 1 << 30  # bytes of a segment that holds nothing
+
+
+def sealed(magic: bytes = b"TAREshm1", version: int = 4, kind: int = 3, size: int = SIZE) -> int:
+    """Begins as a segment does (docs/formats/shm.md), and holds nothing."""
+    fd = os.memfd_create("segment", os.MFD_ALLOW_SEALING)
+    os.pwrite(fd, magic + struct.pack("=IIQ", version, kind, size), 0)
+    os.ftruncate(fd, SIZE)
+    fcntl.fcntl(fd, fcntl.F_ADD_SEALS, fcntl.F_SEAL_SEAL | fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW)
+    return fd
+
+
+STRANGE: dict[str, Callable[[], int]] = {
+    "Invalid argument (os error 22)": lambda: os.open("/dev/null", os.O_RDWR),
+    "it could be cut short at any time": lambda: os.memfd_create("segment"),
+    "it is of the wrong size": lambda: sealed(size=SIZE // 2),
+    "it is no segment of Tare's": lambda: sealed(magic=b"TAREshm0"),
+    "it is a segment of another tool of Tare's": lambda: sealed(kind=1),
+    "it is damaged": sealed,
+}
+
+
+@pytest.mark.parametrize("reason", STRANGE)
+def test_what_is_no_segment_is_refused_in_words(reason: str, tmp_path: Path) -> None:
+    told = f"the segment of process {os.getpid()} is refused: {reason}"
+    assert told_of(STRANGE[reason](), tmp_path) == f"tare-log: {told}\n"
+
+
+def test_a_segment_of_another_version(tmp_path: Path) -> None:
+    told = f"process {os.getpid()} has another version of libtare_log"
+    assert told_of(sealed(version=3), tmp_path) == f"tare-log: {told}\n"
+
+
+def told_of(fd: int, folder: Path) -> str:
+    """By the collector, of what this descriptor stands for."""
+    with os.fdopen(fd, "rb"), collecting(folder) as collector:
+        with socket.socket(socket.AF_UNIX) as one:
+            one.connect(str(folder / "socket"))
+            socket.send_fds(one, [b"x"], [fd])
+            assert one.recv(1) == b""
+        return ended(collector)

@@ -6,6 +6,7 @@ mod child;
 mod costs_file;
 mod failure;
 mod inherited;
+mod obstacle;
 pub mod reading;
 mod signals;
 mod watch;
@@ -14,6 +15,7 @@ pub use child::{Child, exit_code};
 pub use costs_file::CostsFile;
 use failure::one_line;
 pub use failure::{Failure, ResultExt};
+pub use obstacle::{Obstacle, said};
 pub use signals::{Signal, Signals};
 pub use watch::Watch;
 

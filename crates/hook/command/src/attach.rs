@@ -2,14 +2,14 @@
 //! Programs that run under the hook already, whose tare-hook has died.
 
 use crate::followed::Followed;
-use crate::segments::{Obstacle, Segments, said};
+use crate::segments::Segments;
 use std::fs::{self, File};
 use std::io::{self, ErrorKind};
 use std::os::fd::{AsRawFd, FromRawFd, IntoRawFd, OwnedFd, RawFd};
 use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
-use tare_command::{Failure, Signal};
+use tare_command::{Failure, Obstacle, Signal, said};
 use tare_shm::Refusal;
 
 const CONTROL: &str = "/memfd:tare-hook-control";

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 use crate::pace::Pace;
-use std::io;
 use std::os::fd::RawFd;
-use tare_command::Failure;
+use tare_command::{Failure, Obstacle, said};
 use tare_hook_segment::{Control, Handover, Shared, VERSION};
 use tare_shm::{Access, Errno, Refusal, Segment, service, syscall};
 
@@ -10,19 +9,6 @@ use tare_shm::{Access, Errno, Refusal, Segment, service, syscall};
 pub struct Segments {
     pub control: &'static Control,
     pub shared: &'static Shared,
-}
-
-/// Why segments that are there cannot be served.
-pub enum Obstacle {
-    Refused(Refusal),
-    /// By this process, 0 where it is in another PID namespace.
-    Served(u32),
-}
-
-impl<E: Into<Refusal>> From<E> for Obstacle {
-    fn from(error: E) -> Self {
-        Self::Refused(error.into())
-    }
 }
 
 impl Segments {
@@ -76,14 +62,6 @@ impl Segments {
             None => Ok(Self { control, shared }),
             Some(other) => Err(Obstacle::Served(other)),
         }
-    }
-}
-
-/// In words.
-pub fn said(refusal: Refusal) -> String {
-    match refusal {
-        Refusal::Failed(Errno(number)) => io::Error::from_raw_os_error(number).to_string(),
-        other => format!("{other:?}"),
     }
 }
 

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 use crate::costs;
 use crate::door::{self, Door, Guest, Wish};
-use crate::obstacle::Obstacle;
 use crate::orphans;
 use crate::output::Output;
 use crate::porter::Porter;
@@ -16,7 +15,7 @@ use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::thread;
 use std::time::{Duration, Instant};
-use tare_command::{CostsFile, Failure, say};
+use tare_command::{CostsFile, Failure, Obstacle, said, say};
 use tare_log_file::How;
 use tare_log_segment::Identity;
 use tare_shm::Refusal;
@@ -301,6 +300,9 @@ impl Collector {
                 self.targets.push(target);
                 self.programs += 1;
             }
+            Err(Obstacle::Served(0)) => {
+                say(format_args!("process {pid}: another collector has it already"));
+            }
             Err(Obstacle::Served(other)) => {
                 say(format_args!("process {pid}: collector {other} has it already"));
             }
@@ -308,7 +310,7 @@ impl Collector {
                 say(format_args!("process {pid} has another version of libtare_log"));
             }
             Err(Obstacle::Refused(refusal)) => {
-                say(format_args!("process {pid} is refused: {refusal:?}"));
+                say(format_args!("the segment of process {pid} is refused: {}", said(refusal)));
             }
         }
     }

@@ -18,7 +18,6 @@ mod limit;
 mod live_losses;
 mod log;
 mod nesting;
-mod obstacle;
 mod ordinary;
 mod orphans;
 mod output;

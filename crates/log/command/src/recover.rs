@@ -4,7 +4,6 @@
 
 use crate::arguments;
 use crate::log::{Segment, segment as named};
-use crate::obstacle::Obstacle;
 use crate::ordinary;
 use crate::output::Output;
 use crate::press::Press;
@@ -16,7 +15,7 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use tare_command::{Failure, ResultExt, say};
+use tare_command::{Failure, Obstacle, ResultExt, said, say};
 use tare_log_file::{
     Block, Clock, Codec, End, Events, Header, How, Item, Kind, Mark, ProcessInfo, Reader, Relation,
 };
@@ -205,7 +204,7 @@ fn segment(path: &Path, source: &File, output: &mut Output) -> Result<Found, Fai
     let (copy, pid) = salvage::copy(path, source).map_err(|why| refused(&why))?;
     let adopted = Target::adopt(copy, pid, None, output.next_process(), output.codec);
     let mut target = adopted.map_err(|obstacle| match obstacle {
-        Obstacle::Refused(refusal) => refused(&format!("{refusal:?}")),
+        Obstacle::Refused(refusal) => refused(&said(refusal)),
         Obstacle::Served(_) => refused("it is in use"),
     })?;
     target.silence();

@@ -10,7 +10,7 @@ use std::path::Path;
 use tare_log_segment::layout::{
     KIND, LARGEST_RING, MOST_RINGS, Process, RingHead, SMALLEST_RING, VERSION, ring_at,
 };
-use tare_shm::{Header, service, syscall};
+use tare_shm::{Errno, Header, service, syscall};
 
 const CHUNK: usize = 1 << 20;
 
@@ -44,12 +44,15 @@ pub fn copy(path: &Path, source: &File) -> Result<(OwnedFd, u32), String> {
     move_all(source, &copy, ring_words, used.min(MOST_RINGS)).map_err(|error| error.to_string())?;
     let seals = libc::F_SEAL_SHRINK | libc::F_SEAL_GROW | libc::F_SEAL_SEAL;
     syscall::fcntl(copy.as_raw_fd(), libc::F_ADD_SEALS, seals as usize)
-        .map_err(|error| format!("{error:?}"))?;
+        .map_err(|error| failed(error).to_string())?;
     Ok((copy.into(), owner(path)))
 }
 
+fn failed(Errno(number): Errno) -> io::Error {
+    io::Error::from_raw_os_error(number)
+}
+
 fn memory(size: usize) -> io::Result<File> {
-    let failed = |error: tare_shm::Errno| io::Error::from_raw_os_error(error.0);
     let fd = syscall::memfd_create(c"tare-log-recovered", libc::MFD_CLOEXEC).map_err(failed)?;
     // SAFETY: it is new, and nobody else's.
     let file = unsafe { OwnedFd::from_raw_fd(fd) };

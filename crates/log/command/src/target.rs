@@ -4,7 +4,6 @@ mod writing;
 
 use crate::fox::{self, Foxes};
 use crate::kept::Counters;
-use crate::obstacle::Obstacle;
 use crate::output::Output;
 use crate::press::{Batch, Press};
 use crate::program;
@@ -22,6 +21,7 @@ use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::time::Instant;
 use tare_clock::Source;
+use tare_command::Obstacle;
 use tare_log_file::{Boot, Channels, Clock, Codec, Codecs, Kind, OpenedChannel, ProcessInfo};
 use tare_log_segment::layout::{KIND, LARGEST_RING, MOST_RINGS, Process, SMALLEST_RING, VERSION};
 use tare_log_segment::probe::ANSWERS;
@@ -92,7 +92,7 @@ impl Target {
         if !is_ring {
             return Err(Refusal::Damaged.into());
         }
-        if let Some(other) = service::serve(raw).map_err(Refusal::Failed)? {
+        if let Some(other) = service::serve(raw)? {
             return Err(Obstacle::Served(other));
         }
         // Of a copy nobody knows where, or since what start of the machine, its ticks were counted.

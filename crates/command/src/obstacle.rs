@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+use std::io;
+use tare_shm::{Errno, Refusal};
+
+/// Why the segment of a program cannot be served.
+pub enum Obstacle {
+    Refused(Refusal),
+    /// By this process, 0 where it is in another PID namespace.
+    Served(u32),
+}
+
+impl<E: Into<Refusal>> From<E> for Obstacle {
+    fn from(error: E) -> Self {
+        Self::Refused(error.into())
+    }
+}
+
+/// What is wrong with a segment, in words.
+pub fn said(refusal: Refusal) -> String {
+    match refusal {
+        Refusal::Failed(Errno(number)) => return io::Error::from_raw_os_error(number).to_string(),
+        Refusal::NotSealed => "it could be cut short at any time",
+        Refusal::TooSmall => "it is of the wrong size",
+        Refusal::NotOurs => "it is no segment of Tare's",
+        Refusal::OtherKind(_) => "it is a segment of another tool of Tare's",
+        Refusal::OtherVersion(_) => "it is of another version",
+        Refusal::Damaged => "it is damaged",
+    }
+    .to_owned()
+}
