@@ -73,6 +73,24 @@ def test_the_first_commands_of_compare(tmp_path: Path) -> None:
     )
 
 
+def test_the_commands_on_published_data() -> None:
+    section = (DOCS / "compare.md").read_text().split("\n## Published data\n")[1]
+    block = re.search(r"```sh\n(.*?)```", section, re.DOTALL)
+    assert block
+    path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
+    done = subprocess.run(
+        ["bash", "-c", block[1]],
+        cwd=ROOT,
+        env=os.environ | {"PATH": path},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert re.search("inconclusive +hook +p50", done.stdout)
+    assert "the published t-test is significant" in " ".join(done.stdout.split())
+
+
 def test_the_first_commands_of_log(tmp_path: Path) -> None:
     if shutil.which("cc") is None:
         pytest.skip("there is no C compiler")

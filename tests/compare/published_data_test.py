@@ -2,19 +2,16 @@
 """`tare compare` on the published function hook latencies, 4,000 requests a file dropped."""
 
 import json
-import os
+import re
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
+import pyarrow.parquet as pq
 import pytest
 from tests.in_process import tare
 
-BESIDE = Path(__file__).parents[3] / "shared" / "data" / "hook-latency"
-DATA = Path(os.environ.get("TARE_PUBLISHED_DATA", BESIDE))
-pytestmark = pytest.mark.skipif(
-    not DATA.is_dir(),
-    reason="the published measurements are not beside this clone; name them: TARE_PUBLISHED_DATA",
-)
+DATA = Path(__file__).parents[1] / "data" / "hook-latency"
 
 # environment: pooled sd, mean and median of hook - plain in ms, as published.
 PUBLISHED = {
@@ -29,7 +26,7 @@ STATISTIC = {"docker": 87.5, "kind": 22.4, "eks-pod": -10.7, "eks-nodes": 1.10}
 
 def compare(environment: str, *more: str) -> dict[str, Any]:
     """The JSON of one comparison."""
-    files = [f"{name}={DATA}/{environment}.{name}.csv.gz" for name in ("plain", "hook")]
+    files = [f"{name}={DATA}/{environment}.{name}.parquet" for name in ("plain", "hook")]
     done = tare("compare", "--baseline", *files, "--json", *more)
     assert done.returncode == 0, done.stderr
     result: dict[str, Any] = json.loads(done.stdout)
@@ -80,12 +77,23 @@ def test_sign_order_and_defects_are_pointed_out(compared: tuple[str, dict[str, A
     assert ("mean and median disagree about the sign" in warnings) == (environment == "eks-pod")
     defective = environment in ("docker", "eks-nodes")
     displaced = "9 rows out of time order (place 1, 5001, 10001 …, every 5000th)"
-    assert (f"{environment}.hook.csv.gz: {displaced}" in warnings) == defective
+    assert (f"{environment}.hook.parquet: {displaced}" in warnings) == defective
     assert ("1 row equal to an earlier one in every field: kept" in warnings) == defective
-    assert f"{environment}.plain.csv.gz" not in warnings
+    assert f"{environment}.plain.parquet" not in warnings
 
 
 def test_without_the_method_there_is_no_published_result() -> None:
     result = compare("kind", "--warmup", "auto")
     assert set(result) == {"comparisons", "controls", "warnings"}
     assert any("of every run are left out" in warning for warning in result["warnings"])
+
+
+def test_the_committed_columns_are_those_that_were_published() -> None:
+    row = re.compile(r"^\| ([\w.-]+) \| `[0-9a-f]{64}` \| `([0-9a-f]{64})` \|$", re.MULTILINE)
+    stated = dict(row.findall((DATA / "README.md").read_text()))
+    assert sorted(stated) == sorted(path.stem for path in DATA.glob("*.parquet"))
+    assert len(stated) == 2 * len(PUBLISHED)
+    for name, checksum in stated.items():
+        table = pq.read_table(DATA / f"{name}.parquet")
+        columns = [table[one].to_numpy().astype("<i8") for one in ("start_ns", "duration_ns")]
+        assert sha256(b"".join(column.tobytes() for column in columns)).hexdigest() == checksum

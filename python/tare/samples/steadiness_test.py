@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import os
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -18,8 +17,7 @@ from tare.samples.engine import connect
 from tare.samples.steadiness import batch_means, steadiness, taking_turns, with_place
 from tare.stats.effective_size import effective_size
 
-BESIDE = Path(__file__).parents[4] / "shared" / "data" / "hook-latency"
-DATA = Path(os.environ.get("TARE_PUBLISHED_DATA", BESIDE))
+DATA = Path(__file__).parents[3] / "tests" / "data" / "hook-latency"
 
 
 def table(columns: dict[str, Any]) -> Any:
@@ -121,10 +119,6 @@ def test_places_are_the_load_s_numbers_or_the_order_of_starts() -> None:
     assert rows["place"].to_pylist() == [0, 1, 0, 1, 2]
 
 
-@pytest.mark.skipif(
-    not DATA.is_dir(),
-    reason="the published measurements are not beside this clone; name them: TARE_PUBLISHED_DATA",
-)
 @pytest.mark.parametrize(
     ("name", "kind", "cut"),
     [
@@ -135,13 +129,12 @@ def test_places_are_the_load_s_numbers_or_the_order_of_starts() -> None:
     ],
 )
 def test_published_runs_are_told_apart(name: str, kind: str, cut: int | None) -> None:
-    raw = connect().read_csv(DATA / f"{name}.csv.gz")
-    latency: Any = raw.response_time * 1e6
+    raw = connect().read_parquet(DATA / f"{name}.parquet")
     samples = raw.select(
         run=ibis.literal(1),
         span=ibis.literal("request"),
-        place=ibis.row_number().over(order_by="start_time"),
-        latency_ns=latency.cast("int64"),
+        place=ibis.row_number().over(order_by="start_ns"),
+        latency_ns=raw.duration_ns,
         ok=ibis.literal(True),
     )
     found = steadiness(samples, sizes(samples))[1, "request"]
