@@ -41,7 +41,7 @@ def run(seconds: int, file_seconds: int) -> None:
         print(rows[-1], flush=True)
     renew(
         "fuzz",
-        f"Fuzzing: {seconds} s a target, {file_seconds} s that of log files; AddressSanitizer",
+        "Fuzzing with AddressSanitizer",
         f"python -m tests.soak fuzz --seconds {seconds} --file-seconds {file_seconds}",
         "\n".join(rows),
     )
