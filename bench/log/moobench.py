@@ -36,7 +36,7 @@ OLDEST = 17
 NATIVE_ACCESS = 22
 TIMEOUT, GRACE = 300, 20
 GITHUB = FOLDER / "log" / "moobench.json"
-BASELINE, OURS = "no instrumentation", "tare, zstd"
+BASELINE, OURS, OURS_DROPPING = "no instrumentation", "tare, zstd", "tare, zstd, drop"
 DEPTH, DEPTHS, THREADS = 10, (2, 4, 8, 16, 32, 64, 128), (1, 2, 4)
 SCALED = (
     BASELINE,
@@ -169,7 +169,7 @@ def about(loops: int) -> str:
 
 
 def measure(folder: Path, loops: int, *, quick: bool) -> Measured:
-    """All configurations on all JDKs."""
+    """All configurations on all JDKs, or those that bars compare if `quick`."""
     measured = Measured()
     github = []
     for version, home in _jdks().items():
@@ -195,16 +195,17 @@ def _jdks() -> dict[int, Path]:
 
 def _in_turn(machine: Machine, loops: int, quick: bool) -> Taken:
     """Loops of all that did not fail, in another order each time."""
-    taken: dict[str, list[Loop]] = {one.name: [] for one in CONFIGURATIONS}
+    configurations = [one for one in CONFIGURATIONS if _is_barred(one) or not quick]
+    taken: dict[str, list[Loop]] = {one.name: [] for one in configurations}
     order = random.Random(machine.version)
     keep = os.environ.get("MOOBENCH")
     if keep:
         Path(keep).mkdir(parents=True, exist_ok=True)
-        places = "".join(f"{place};{one.name}\n" for place, one in enumerate(CONFIGURATIONS))
+        places = "".join(f"{place};{one.name}\n" for place, one in enumerate(configurations))
         (Path(keep) / "configurations.csv").write_text(places)
     for number in range(1, loops + 1):
-        for place in order.sample(range(len(CONFIGURATIONS)), len(CONFIGURATIONS)):
-            one = CONFIGURATIONS[place]
+        for place in order.sample(range(len(configurations)), len(configurations)):
+            one = configurations[place]
             file = f"java-{machine.version}/raw-{number}-{DEPTH}-{place}.csv"
             load = Load(one.calls // 4 if quick else one.calls)
             loop = machine.loop(one, load, Path(keep) / file if keep else None)
@@ -243,7 +244,7 @@ def _cases(version: int, taken: Taken) -> Iterator[Case]:
     for statistic in ("median", "least", "mean"):
         values = [getattr(loop, statistic) for loop in ours]
         yield Case(f"{prefix}-tare-zstd-{statistic}", OURS, "", "µs", values)
-    for name in (OURS, f"{OURS}, drop"):
+    for name in (OURS, OURS_DROPPING):
         if name in taken:
             complete = [loop.complete or 0.0 for loop in taken[name]]
             case = f"{prefix}-{name.replace(', ', '-')}-complete"
@@ -261,6 +262,10 @@ def _cases(version: int, taken: Taken) -> Iterator[Case]:
                 [getattr(loop, statistic) for loop in taken[best]],
                 _note(taken[best]),
             )
+
+
+def _is_barred(one: Configuration) -> bool:
+    return one.is_peer or one.name in (OURS, OURS_DROPPING)
 
 
 def _level(loops: Sequence[Loop], statistic: str) -> float:

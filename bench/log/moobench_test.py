@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 import subprocess
 import time
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -8,10 +9,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from bench.cases import read_bars
 from bench.log import moobench
 from bench.log.built import has_header
 from bench.log.configurations import BY_NAME, CONFIGURATIONS, PEERS, Configuration
 from bench.log.loops import Loop
+from bench.log.measure import QUICK_LOOPS
 from bench.log.moobench import JARS, Load, Machine
 from bench.log.moobench_tables import main, share
 from bench.log.sinks import Program, Sink
@@ -143,6 +146,31 @@ def test_depths_and_threads_are_measured_in_turn(
     assert "| tare, zstd | 2.000 | 4.000 | 8.000 | 16.000 | 32.000 | 64.000 | 128.000 |" in depths
     assert "| kieker, binary file | 10.000 | 20.000 | 40.000 |" in threads
     assert "cloudprofiler" not in threads
+
+
+def test_one_disturbed_loop_of_the_quick_bench_misses_no_bar(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    loops: Counter[tuple[int, str]] = Counter()
+
+    def loop(machine: Machine, one: Configuration, *_: object) -> Loop:
+        loops[machine.version, one.name] += 1
+        level = 250 if one.family == "tare" else 4_000
+        is_disturbed = one.family == "tare" and loops[machine.version, one.name] == 1
+        nanoseconds = np.full(4, 10 * level if is_disturbed else level)
+        return Loop(nanoseconds, np.ones(4, np.int64), 0, 1.0)
+
+    monkeypatch.setattr(Machine, "loop", loop)
+    monkeypatch.setattr(moobench, "_jdks", lambda: {17: tmp_path, 25: tmp_path})
+    monkeypatch.setattr(moobench, "GITHUB", tmp_path / "moobench.json")
+    found = moobench.measure(tmp_path, QUICK_LOOPS, quick=True)
+    cases = {case.name: case for case in found.cases}
+    bars = {name: bar for name, bar in read_bars("log").items() if name.startswith("java-")}
+    assert bars.keys() <= cases.keys()
+    assert [name for name, bar in bars.items() if not bar.met(cases[name])] == []
+    assert {name for _, name in loops} == {
+        one.name for one in CONFIGURATIONS if one.is_peer or one.name.startswith("tare, zstd")
+    }
 
 
 def test_only_all_are_a_hundred_percent() -> None:

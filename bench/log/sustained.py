@@ -21,8 +21,8 @@ BLOCK, SETTLED = 4096, 1.0
 """Bytes that are more than a reading of the clocks, and seconds without any."""
 
 
-def cases(folder: Path, repetitions: int) -> list[Case]:
-    """Both policies, both traces, and the curve over workers."""
+def cases(folder: Path, repetitions: int, *, quick: bool) -> list[Case]:
+    """Both policies, both traces, and, unless `quick`, the curve over workers."""
     calls, trace = str(built(folder, "calls.c")), str(built(folder, "trace.c"))
     found = []
     for policy, words in (("wait", [calls, "tare", "wait"]), ("drop", [calls, "tare"])):
@@ -35,7 +35,7 @@ def cases(folder: Path, repetitions: int) -> list[Case]:
             Case(f"sustained-{policy}-kept", f"tare, {policy}", "", "of all", kept, note=note),
         ]
     for kind in ("calls", "random"):
-        for workers in WORKERS:
+        for workers in WORKERS[:1] if quick else WORKERS:
             options = ("--workers", str(workers))
             runs = [
                 _run(folder / f"{kind}-{workers}-{run}", [trace, kind], options)
@@ -43,7 +43,8 @@ def cases(folder: Path, repetitions: int) -> list[Case]:
             ]
             suffix = f"-workers-{workers}" if workers else ""
             found += _drained(kind, suffix, runs)
-        found += _recorded(folder, [trace, kind], repetitions)
+        if not quick:
+            found += _recorded(folder, [trace, kind], repetitions)
     return found
 
 
