@@ -12,6 +12,7 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
+from tests.waiting import SECONDS
 
 from tare.lab.ports import free_port
 from tare.native import native
@@ -50,7 +51,7 @@ def run(commands: str, port: str, folder: Path) -> subprocess.CompletedProcess[s
         start_new_session=True,
     )
     try:
-        out, err = process.communicate(timeout=100)
+        out, err = process.communicate(timeout=SECONDS)
     finally:
         with suppress(ProcessLookupError):  # the server, where a command before `kill` failed
             os.killpg(process.pid, signal.SIGKILL)
@@ -102,7 +103,7 @@ def test_the_first_commands_of_log(tmp_path: Path) -> None:
         capture_output=True,
         text=True,
         check=False,
-        timeout=60,
+        timeout=SECONDS,
     )
     assert done.returncode == 0, done.stderr
     payloads = [line.split(",")[6] for line in done.stdout.splitlines()]

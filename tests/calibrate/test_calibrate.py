@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 from tests.report.page import Page
+from tests.waiting import SECONDS
 
 from tare.lab.calibration import service_text
 from tare.native import native
@@ -66,7 +67,7 @@ class Calibration:
 
     def run(self, *arguments: str) -> tuple[int, str, str]:
         process = self.start(*arguments)
-        out, errors = process.communicate(timeout=100)
+        out, errors = process.communicate(timeout=SECONDS)
         return process.returncode, out, errors
 
     @property
@@ -121,7 +122,7 @@ def finished(tmp_path_factory: pytest.TempPathFactory, busy: Path) -> Finished:
             assert time.monotonic() < limit
             time.sleep(0.02)
         os.killpg(process.pid, signal.SIGINT)  # what a terminal does
-        _, errors = process.communicate(timeout=20)
+        _, errors = process.communicate(timeout=SECONDS)
     finally:
         process.kill()
     assert process.returncode == 130, errors
@@ -191,7 +192,7 @@ def test_a_later_run_of_the_service_carries_its_limits(finished: Finished, tmp_p
         env=os.environ | {"XDG_STATE_HOME": str(finished.of.state)},
         capture_output=True,
         text=True,
-        timeout=100,
+        timeout=SECONDS,
         check=False,
     )
     assert done.returncode == 0, done.stderr
@@ -262,7 +263,7 @@ def test_the_service_refuses_any_other_value_in_one_line(busy: Path, value: str)
         env={"BUSY_WAIT_US": value},
         capture_output=True,
         text=True,
-        timeout=10,
+        timeout=SECONDS,
         check=False,
     )
     assert done.returncode == 2

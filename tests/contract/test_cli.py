@@ -20,6 +20,7 @@ from typing import Any
 
 import pytest
 from tests.rights import may_make_namespaces
+from tests.waiting import SECONDS
 
 CONTRACT = tomllib.loads((Path(__file__).parent / "cli.toml").read_text())
 BIN = Path(sys.executable).parent
@@ -111,7 +112,7 @@ def test_contract(
         if "interrupt" in case:
             _wait_until(case["interrupt"], process, tmp_path)
             process.send_signal(signal.SIGINT)
-        out, err = process.communicate(timeout=10 if "interrupt" in case else 60)
+        out, err = process.communicate(timeout=SECONDS)
     finally:
         process.kill()
 

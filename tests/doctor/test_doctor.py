@@ -11,6 +11,7 @@ import time
 from pathlib import Path
 
 import pytest
+from tests.waiting import SECONDS
 
 KEYS = ["group", "name", "state", "found", "switches_off", "get", "details"]
 GROUPS = ["rights", "kernel", "environments", "time", "programs"]
@@ -35,7 +36,8 @@ print(json.dumps([finding.to_json() for finding in examine(PROBES)]))
 def doctor(*options: str, **variables: str) -> str:
     done = subprocess.run(
         [sys.executable, "-m", "tare", "doctor", *options],
-        capture_output=True, text=True, check=False, timeout=60, env={**os.environ, **variables},
+        capture_output=True, text=True, check=False, timeout=SECONDS,
+        env={**os.environ, **variables},
     )  # fmt: skip
     assert (done.returncode, done.stderr) == (0, "")
     return done.stdout
@@ -85,7 +87,7 @@ def test_nobody_gets_answers_too() -> None:
         Path(folder).chmod(0o777)
         done = subprocess.run(
             [sys.executable, "-c", AS_NOBODY],
-            capture_output=True, text=True, check=False, timeout=60,
+            capture_output=True, text=True, check=False, timeout=SECONDS,
             env={**os.environ, "TMPDIR": folder, "HOME": "/nonexistent"},
         )  # fmt: skip
         assert list(Path(folder).iterdir()) == []

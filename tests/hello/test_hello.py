@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from tests.waiting import SECONDS
 
 from tare.plan import load
 
@@ -24,7 +25,7 @@ USUAL_US = 5000
 def request(
     port: int, method: str, path: str, headers: dict[str, str] | None = None
 ) -> tuple[int, bytes]:
-    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=30)
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=SECONDS)
     try:
         connection.request(method, path, headers=headers or {})
         answer = connection.getresponse()
@@ -102,7 +103,7 @@ def test_any_other_value_is_refused_in_one_line(service: Service, value: str) ->
 
 
 def test_a_connection_lasts_for_a_whole_run(service: Service) -> None:
-    connection = http.client.HTTPConnection("127.0.0.1", service[0], timeout=30)
+    connection = http.client.HTTPConnection("127.0.0.1", service[0], timeout=SECONDS)
     connection.connect()
     first = connection.sock
     for _ in range(250):
@@ -115,7 +116,7 @@ def test_a_connection_lasts_for_a_whole_run(service: Service) -> None:
 def test_the_service_ends_when_it_is_told(service: Service) -> None:
     _, process = service
     process.send_signal(signal.SIGTERM)
-    assert process.wait(timeout=30) == 128 + signal.SIGTERM
+    assert process.wait(timeout=SECONDS) == 128 + signal.SIGTERM
 
 
 def test_the_plan_starts_this_service() -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from tests.hook.hooked import COMMAND, LIBRARY
+from tests.waiting import SECONDS
 
 # Runs `true` with copies of the segments of tare-hook (bare ones: header and size), whose
 # version is their own or the one given; prints how many programs attached.
@@ -52,6 +53,6 @@ def test_a_pipe_under_the_number_of_the_segment_is_not_waited_for(tmp_path: Path
         # The child finds its parent, and by its number a pipe that nobody writes to.
         hook = f"{os.getpid()}:1:{pipe}:{pipe}"
         env = os.environ | {"LD_PRELOAD": LIBRARY, "TARE_HOOK": hook}
-        subprocess.run(["true"], env=env, timeout=10, check=True)
+        subprocess.run(["true"], env=env, timeout=SECONDS, check=True)
     finally:
         os.close(pipe)

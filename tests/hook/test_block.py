@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from tests.hook.conftest import Compile
 from tests.hook.hooked import COMMAND, hooked, rules
+from tests.waiting import SECONDS
 
 SCRIPT = """
 import errno, socket, sys
@@ -29,7 +30,7 @@ Client = Callable[[str, str], tuple[subprocess.Popen[str], socket.socket]]
 def server() -> Iterator[socket.socket]:
     """A listening socket outside the hook."""
     with socket.create_server(("127.0.0.1", 0)) as listening:
-        listening.settimeout(20)
+        listening.settimeout(SECONDS)
         yield listening
 
 
@@ -51,7 +52,7 @@ def client(server: socket.socket, tmp_path: Path) -> Iterator[Client]:
             started.callback(process.terminate)
             connection, _ = server.accept()
             started.enter_context(connection)
-            connection.settimeout(20)
+            connection.settimeout(SECONDS)
             return process, connection
 
         yield start
@@ -68,7 +69,7 @@ said(connection.close)
     peer.sendall(b"an attack")
     with pytest.raises(ConnectionResetError):
         peer.recv(1)
-    out, _ = process.communicate(timeout=20)
+    out, _ = process.communicate(timeout=SECONDS)
     reset = ["recv ECONNRESET", "recv ECONNRESET", "send ECONNRESET", "True", "close None"]
     assert out.splitlines() == ["recv b'an '", *reset]
 
@@ -84,7 +85,7 @@ said(connection.send, b"fine, att"); said(connection.send, b"ack"); said(connect
         while part := peer.recv(99):
             received += part
         pytest.fail("the connection ended without a reset")
-    out, _ = process.communicate(timeout=20)
+    out, _ = process.communicate(timeout=SECONDS)
     assert received in (b"", b"fine, att")
     assert out.splitlines() == ["send 9", "send ECONNRESET", "recv ECONNRESET"]
 
@@ -105,7 +106,7 @@ said(connection.recv, 99)
     again, _ = server.accept()
     with again:
         again.sendall(b"hello")
-        out, _ = process.communicate(timeout=20)
+        out, _ = process.communicate(timeout=SECONDS)
     assert out.splitlines() == ["recv ECONNRESET", "True", "recv b'hello'"]
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.nginx import configuration
-from tests.waiting import wait_for
+from tests.waiting import SECONDS, wait_for
 
 from tare.lab.ports import free_port
 from tare.native import native
@@ -31,7 +31,7 @@ class Nginx:
         self.command = ["nginx", "-p", str(folder), "-c", "nginx.conf", "-e", "stderr"]
 
     def connect(self) -> socket.socket:
-        return socket.create_connection(("127.0.0.1", self.port), timeout=10)
+        return socket.create_connection(("127.0.0.1", self.port), timeout=SECONDS)
 
     def wait(self) -> None:
         def answers() -> bytes:
@@ -63,7 +63,7 @@ class Hooked:
     def stop(self) -> dict[str, Any]:
         """Ends the server; returns what the hook says at its end."""
         self.process.terminate()
-        _, err = self.process.communicate(timeout=10)
+        _, err = self.process.communicate(timeout=SECONDS)
         assert self.process.returncode == 0
         stats: dict[str, Any] = json.loads(err.splitlines()[-1])
         return stats

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from tests.hook_command.service import HOOK, Start, child_of, rules
-from tests.waiting import wait_for
+from tests.waiting import SECONDS, wait_for
 
 SOURCE = Path(__file__).parents[2] / "bench" / "hook" / "matches.c"
 JUMPS = Path(__file__).parents[1] / "hook" / "cases" / "jumps.c"
@@ -40,7 +40,11 @@ def test_matches_of_many_threads_are_written_or_lost(
     events = tmp_path / file
     options = ["--rules", str(tmp_path / "rules.toml"), "--events", str(events), "--json"]
     done = subprocess.run(
-        [HOOK, *options, "--", *matches], capture_output=True, text=True, timeout=60, check=True
+        [HOOK, *options, "--", *matches],
+        capture_output=True,
+        text=True,
+        timeout=SECONDS,
+        check=True,
     )
     made = int(done.stdout.split()[0])
     counted, fates = read(done.stderr)
@@ -69,9 +73,9 @@ def test_who_takes_over_under_load_accounts_for_every_match(
     pid = child_of(hook)
     wait_for(lambda: events.stat().st_size > 1 << 20)
     hook.kill()
-    hook.wait(10)
+    hook.wait(SECONDS)
     other = start(HOOK, "--attach", str(pid), *own, "--json")
-    _, said = other.communicate(timeout=60)
+    _, said = other.communicate(timeout=SECONDS)
     assert other.returncode == 0
     assert hook.stdout
     made = int(hook.stdout.readline().split()[0])
@@ -93,7 +97,7 @@ def test_a_handler_that_jumps_away_ends_nothing(tmp_path: Path) -> None:
     (tmp_path / "rules.toml").write_text(rules("needle", "after"))
     options = ["--rules", str(tmp_path / "rules.toml"), "--events", str(events), "--json"]
     done = subprocess.run(
-        [HOOK, *options, "--", program], capture_output=True, text=True, timeout=60, check=True
+        [HOOK, *options, "--", program], capture_output=True, text=True, timeout=SECONDS, check=True
     )
     counted, fates = read(done.stderr)
     lines = events.read_text().splitlines()

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 from tests.hook_command.service import HOOK, Start, child_of, rules
-from tests.waiting import wait_for
+from tests.waiting import SECONDS, wait_for
 
 # Sends itself what it reads from standard input, N times, and says what came back.
 ECHO = """
@@ -69,7 +69,7 @@ class Program:
 
     def kill_hook(self) -> None:
         self.hook.kill()
-        self.hook.wait(10)
+        self.hook.wait(SECONDS)
 
     def attach(self, *options: str) -> str:
         """A tare-hook takes over and writes events; returns what it says of that."""
@@ -92,7 +92,7 @@ class Program:
         return self.ended()
 
     def ended(self) -> dict[str, Any]:
-        _, err = self.hook.communicate(timeout=10)
+        _, err = self.hook.communicate(timeout=SECONDS)
         assert self.hook.returncode == 0, err
         stats: dict[str, Any] = json.loads(err.splitlines()[-1])
         return stats
@@ -236,7 +236,7 @@ def test_of_many_at_once_one_takes_over(program: Program) -> None:
     [program.hook] = [one for one in many if one.poll() is None]
     for other in many:
         if other is not program.hook:
-            assert "serves it; end that first" in other.communicate(timeout=10)[1]
+            assert "serves it; end that first" in other.communicate(timeout=SECONDS)[1]
             assert other.returncode == 2
     program.wait_written(101)
     assert program.finish()["events"] == {"written": 101, "lost": 0, "unwanted": 0}
@@ -249,7 +249,7 @@ def test_a_file_that_can_only_be_written_is_refused(start: Start) -> None:
     hook = start(*other, "--", "sleep", "60")
     pid = child_of(hook)
     hook.kill()
-    hook.wait(10)
+    hook.wait(SECONDS)
     # A folder that nobody may enter is on the way to those of pytest.
     with tempfile.TemporaryDirectory() as folder:
         Path(folder).chmod(0o755)

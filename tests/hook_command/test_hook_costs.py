@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from tests.hook_command.service import HOOK, Nginx, Start, exchange, request, rules
-from tests.waiting import wait_for
+from tests.waiting import SECONDS, wait_for
 
 
 def test_statistics_count_calls_bytes_and_time(nginx: Nginx, start: Start) -> None:
@@ -22,7 +22,7 @@ def test_statistics_count_calls_bytes_and_time(nginx: Nginx, start: Start) -> No
         for _ in range(10):
             exchange(connection, sent)
     process.terminate()
-    stats = json.loads(process.communicate(timeout=10)[1].splitlines()[-1])
+    stats = json.loads(process.communicate(timeout=SECONDS)[1].splitlines()[-1])
     recv = next(one for one in stats["functions"] if one["function"] == "recv")
     assert recv["matches"] == 10
     # What nginx was asked while the test waited for it is searched as well.
@@ -40,7 +40,7 @@ def test_the_table_of_statistics_is_for_people(tmp_path: Path, start: Start) -> 
     script = "import socket; a, b = socket.socketpair(); a.send(b'x'); b.recv(1)"
     options = ["--rules", str(tmp_path / "rules.toml"), "--stats"]
     process = start(HOOK, *options, "--", sys.executable, "-c", script)
-    _, err = process.communicate(timeout=20)
+    _, err = process.communicate(timeout=SECONDS)
     lines = err[err.index("tare-hook: calls by function") :].splitlines()
     assert lines[1].split()[:3] == ["function", "sockets", "other"]
     place = lines[1].replace("other files", "other").replace("searched B", "bytes").split()
@@ -54,7 +54,7 @@ def test_the_costs_have_the_declared_columns(tmp_path: Path, start: Start) -> No
 
     costs = tmp_path / "costs.arrow"
     script = "import socket; a, b = socket.socketpair(); a.send(b'x'); b.recv(1)"
-    assert start(HOOK, "--costs", str(costs), "--", sys.executable, "-c", script).wait(20) == 0
+    assert start(HOOK, "--costs", str(costs), "--", sys.executable, "-c", script).wait(SECONDS) == 0
     table = pyarrow.ipc.open_stream(costs.read_bytes()).read_all()
     declared = json.loads(subprocess.check_output([HOOK, "schema", "--json"]))["tables"]
     columns = next(one["columns"] for one in declared if one["name"] == "costs")
@@ -82,7 +82,7 @@ def test_costs_are_a_whole_stream_after_a_kill(nginx: Nginx, start: Start) -> No
 
     wait_for(lambda: requests() > 0)
     process.kill()
-    process.wait(10)
+    process.wait(SECONDS)
     assert requests() > 0
 
 
@@ -97,14 +97,14 @@ echo $?; ls {tmp_path}
 """
     out, err = start(
         "unshare", "--mount", "sh", "-ec", script.replace("\necho", " ||\necho")
-    ).communicate(timeout=10)
+    ).communicate(timeout=SECONDS)
     assert "--costs" in err
     assert out.split() == ["2", "filling"]
 
 
 def test_costs_replace_files_only(start: Start) -> None:
     process = start(HOOK, "--costs", "/dev/full", "--", "true")
-    _, err = process.communicate(timeout=10)
+    _, err = process.communicate(timeout=SECONDS)
     assert process.returncode == 2
     assert err.startswith("tare-hook: --costs /dev/full: not a regular file")
     assert Path("/dev/full").is_char_device()

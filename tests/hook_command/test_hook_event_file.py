@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 from tests.hook_command.service import HOOK, MANY, Nginx, Start, exchange, request, rules
-from tests.waiting import wait_for
+from tests.waiting import SECONDS, wait_for
 
 
 @pytest.mark.parametrize(
@@ -43,7 +43,7 @@ def test_ctrl_c_ends_the_wait_for_a_reader_of_the_events(tmp_path: Path, start: 
     process = start(HOOK, "--events", str(pipe), "--", "touch", str(tmp_path / "ran"))
     time.sleep(0.2)
     process.send_signal(signal.SIGINT)
-    assert process.wait(10) == -signal.SIGINT
+    assert process.wait(SECONDS) == -signal.SIGINT
     assert not (tmp_path / "ran").exists()
 
 
@@ -68,7 +68,7 @@ def test_a_reader_that_stops_holds_nothing_up(nginx: Nginx, start: Start) -> Non
 
         wait_for(is_whole)
         process.terminate()
-        _, err = process.communicate(timeout=10)
+        _, err = process.communicate(timeout=SECONDS)
     assert process.returncode == 0
     assert err.count("its reader does not keep up") == 1
     events = json.loads(err.splitlines()[-1])["events"]
@@ -88,7 +88,7 @@ def test_a_full_disk_is_said_once_and_costs_only_the_events(nginx: Nginx, start:
         for _ in range(20):
             exchange(connection, request(b"needle"))
     process.terminate()
-    _, err = process.communicate(timeout=10)
+    _, err = process.communicate(timeout=SECONDS)
     assert process.returncode == 0
     assert err.count("No space left on device") == 1
     assert json.loads(err.splitlines()[-1])["events"] == {"written": 0, "lost": 20, "unwanted": 0}

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from tests.hook_command.service import HOOK, Hooked, Nginx, Start, exchange, request, rules
+from tests.waiting import SECONDS
 
 
 def test_an_event_says_who_where_and_when(nginx: Nginx, start: Start) -> None:
@@ -108,7 +109,7 @@ other.recv(10)
     (tmp_path / "rules.toml").write_text(rules("needle"))
     events = tmp_path / "events.jsonl"
     options = ["--rules", str(tmp_path / "rules.toml"), "--events", str(events)]
-    assert start(HOOK, *options, "--", sys.executable, "-c", script).wait(10) == 0
+    assert start(HOOK, *options, "--", sys.executable, "-c", script).wait(SECONDS) == 0
     [event] = [json.loads(line) for line in events.read_text().splitlines()]
     assert event["local"].startswith("[::1]:")
     assert event["remote"].startswith("[::1]:")

@@ -24,14 +24,14 @@ from tests.hook_command.service import (
     request,
     rules,
 )
-from tests.waiting import wait_for
+from tests.waiting import SECONDS, wait_for
 
 
 @pytest.mark.parametrize(
     ("script", "code"), [("exit 0", 0), ("exit 7", 7), ("kill -9 $$", 137), ("kill -15 $$", 143)]
 )
 def test_the_exit_code_is_the_programs(script: str, code: int, start: Start) -> None:
-    assert start(HOOK, "--", "sh", "-c", script).wait(10) == code
+    assert start(HOOK, "--", "sh", "-c", script).wait(SECONDS) == code
 
 
 def test_output_and_input_pass_untouched() -> None:
@@ -53,7 +53,7 @@ def test_a_signal_reaches_the_program(number: signal.Signals, start: Start) -> N
     assert process.stdout
     process.stdout.readline()
     process.send_signal(number)
-    assert process.wait(10) == 9
+    assert process.wait(SECONDS) == 9
 
 
 def test_what_a_program_inherits_cannot_write_the_rules() -> None:
@@ -121,7 +121,7 @@ def test_the_server_survives_the_death_of_tare_hook(nginx: Nginx, start: Start) 
     nginx.wait()
     with nginx.connect() as connection:
         process.kill()
-        assert process.wait(10) == -signal.SIGKILL
+        assert process.wait(SECONDS) == -signal.SIGKILL
         for _ in range(10):  # more events than a ring holds
             exchange(connection, request(MANY))
     nginx.wait()
@@ -161,7 +161,7 @@ for number in range(600):
     (tmp_path / "rules.toml").write_text(rules("needle"))
     options = ["--rules", str(tmp_path / "rules.toml"), "--events", str(tmp_path / "e"), "--json"]
     process = start(HOOK, *options, "--", sys.executable, "-c", script)
-    _, err = process.communicate(timeout=60)
+    _, err = process.communicate(timeout=SECONDS)
     assert json.loads(err)["events"] == {"written": 600, "lost": 0, "unwanted": 0}
 
 
@@ -204,7 +204,7 @@ def test_a_program_that_the_hook_cannot_see_is_not_run(
     make: Callable[[Path], Path], reason: str, tmp_path: Path, start: Start
 ) -> None:
     process = start(HOOK, "--", str(make(tmp_path)))
-    _, err = process.communicate(timeout=10)
+    _, err = process.communicate(timeout=SECONDS)
     assert process.returncode == 2
     [line] = err.splitlines()
     assert line.startswith("tare-hook: ")
@@ -236,14 +236,14 @@ def test_errors_say_what_to_do(start: Start, tmp_path: Path) -> None:
         (["--rules", "/no/file", "--", "true"], "--rules /no/file: No such file or directory; nam"),
     ):
         process = start(HOOK, *arguments)
-        _, err = process.communicate(timeout=10)
+        _, err = process.communicate(timeout=SECONDS)
         assert process.returncode == 2
         assert err.startswith(f"tare-hook: {said}")
 
 
 def test_a_limit_of_file_sizes_is_an_error_and_no_signal(start: Start) -> None:
     process = start("bash", "-c", f"ulimit -f 1000; exec {HOOK} -- true")
-    _, err = process.communicate(timeout=10)
+    _, err = process.communicate(timeout=SECONDS)
     assert process.returncode == 1
     [line] = err.splitlines()
     assert line.startswith("tare-hook: shared memory could not be made: raise the limit")
@@ -257,7 +257,7 @@ def test_a_library_that_did_not_work_is_said(tmp_path: Path, start: Start) -> No
     shutil.copy2(HOOK, command)
     library.touch()  # the loader says so, and goes on without it
     process = start(str(command), "--", "true")
-    _, err = process.communicate(timeout=10)
+    _, err = process.communicate(timeout=SECONDS)
     assert process.returncode == 0
     said = [line for line in err.splitlines() if line.startswith("tare-hook: ")]
     assert len(said) == 1

@@ -14,7 +14,7 @@ from tests.hook_command.service import (
     request,
     rules,
 )
-from tests.waiting import wait_for
+from tests.waiting import SECONDS, wait_for
 
 CLIENTS = 4
 RELOADS = 30
@@ -121,7 +121,7 @@ def test_broken_rules_keep_the_old_ones_and_say_why_once(nginx: Nginx, start: St
         exchange(connection, request(b"kept new"))
     wait_for(lambda: found(hooked) == ["kept"])
     hooked.process.terminate()
-    assert hooked.process.wait(10) == 0
+    assert hooked.process.wait(SECONDS) == 0
     assert "htp" not in hooked.process.stderr.read()
 
 
@@ -141,7 +141,7 @@ def test_rules_that_are_broken_at_the_start_run_nothing(tmp_path: Path, start: S
     broken = tmp_path / "rules.toml"
     broken.write_text("[[rule]]\nkeywords = 'one'\n")
     process = start(HOOK, "--rules", str(broken), "--", "touch", str(tmp_path / "ran"))
-    _, err = process.communicate(timeout=10)
+    _, err = process.communicate(timeout=SECONDS)
     assert process.returncode == 2
     assert f'{broken}:2: rule[1].keywords: found "one", expected a list of strings' in err
     assert not (tmp_path / "ran").exists()

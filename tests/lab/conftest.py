@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 from tests.nginx import configuration
-from tests.waiting import wait_for
+from tests.waiting import SECONDS, wait_for
 
 from tare.lab.supervisor import descendants
 from tare.native import native
@@ -107,7 +107,7 @@ class Experiment:
     def run(self, *words: str) -> "subprocess.CompletedProcess[str]":
         """Runs `tare run` on the plan to its end."""
         process = self.start("--out", str(self.result), *words)
-        out, err = process.communicate(timeout=90)
+        out, err = process.communicate(timeout=SECONDS)
         return subprocess.CompletedProcess(process.args, process.returncode, out, err)
 
     def measure(self, blocks: int | None = None) -> "subprocess.CompletedProcess[str]":
@@ -115,7 +115,7 @@ class Experiment:
         script = Path(__file__).with_name("only_lab.py")
         command = [sys.executable, str(script), str(self.plan), str(self.result)]
         command += [] if blocks is None else [str(blocks)]
-        return subprocess.run(command, capture_output=True, text=True, check=False, timeout=90)
+        return subprocess.run(command, capture_output=True, text=True, check=False, timeout=SECONDS)
 
     @property
     def manifest(self) -> dict[str, Any]:

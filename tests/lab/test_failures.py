@@ -12,6 +12,7 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 from tests.lab.conftest import Experiment
+from tests.waiting import SECONDS
 
 from tare.native import native
 
@@ -185,7 +186,7 @@ def test_two_runs_at_once_work_and_say_that_they_disturb_each_other(
     experiment.write_plan(load='warmup = "50ms"\nduration = "1s"')
     first = experiment.start("--out", str(experiment.folder / "first"))
     second = experiment.start("--out", str(experiment.result))
-    errors = [process.communicate(timeout=60)[1] for process in (first, second)]
+    errors = [process.communicate(timeout=SECONDS)[1] for process in (first, second)]
     assert (first.returncode, second.returncode) == (0, 0), errors
     assert any("another tare run is under way" in error for error in errors)
     assert all(run["valid"] for run in experiment.manifest["runs"])

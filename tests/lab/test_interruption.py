@@ -12,7 +12,7 @@ from tempfile import TemporaryDirectory
 
 import pytest
 from tests.lab.conftest import HELD, HOLD, Experiment, born, family, none_left
-from tests.waiting import wait_for
+from tests.waiting import SECONDS, wait_for
 
 LOAD = 'warmup = "50ms"\nduration = "500ms"\n'
 # A daemon that leaves its parent, its session and its group, and does not mind SIGTERM.
@@ -32,7 +32,7 @@ def check_resume(experiment: Experiment, kept: dict[str, bytes]) -> None:
     before = experiment.manifest["runs"]
     experiment.release()
     process = experiment.start("--resume", str(experiment.result))
-    _, errors = process.communicate(timeout=60)
+    _, errors = process.communicate(timeout=SECONDS)
     assert process.returncode == 0, errors
     manifest = experiment.manifest
     assert [run["run"] for run in manifest["runs"]] == list(range(1, 10))
@@ -52,7 +52,7 @@ def test_ctrl_c_stops_everything_and_resume_goes_on(experiment: Experiment) -> N
     experiment.wait_until_held(process)
     started = family(process)
     os.killpg(process.pid, signal.SIGINT)  # what a terminal does
-    _, errors = process.communicate(timeout=20)
+    _, errors = process.communicate(timeout=SECONDS)
     assert process.returncode == 130
     assert none_left(started)
     last = errors.splitlines()[-1]
@@ -73,7 +73,7 @@ def test_what_was_begun_without_a_control_goes_on_without(experiment: Experiment
     for plan in (experiment.plan, experiment.result / "plan.toml"):
         plan.write_text(plan.read_text().replace("control = false", ""))
     process = experiment.start("--resume", str(experiment.result))
-    _, errors = process.communicate(timeout=60)
+    _, errors = process.communicate(timeout=SECONDS)
     assert process.returncode == 0, errors
     manifest = experiment.manifest
     assert manifest["control"] is None
@@ -114,7 +114,7 @@ def test_when_the_supervisor_is_killed_tare_stops_all_that_it_started(
     named = (pid for pid in started if "supervisor.py" in command_line(pid))
     supervisor = min(named, key=lambda pid: int(started[pid]))
     os.kill(supervisor, signal.SIGKILL)
-    _, errors = process.communicate(timeout=20)
+    _, errors = process.communicate(timeout=SECONDS)
     assert process.returncode == 1
     assert "the supervisor died" in errors.splitlines()[-1]
     wait_for(lambda: none_left(started))
@@ -127,7 +127,7 @@ def test_resume_refuses_a_plan_that_is_not_text(experiment: Experiment) -> None:
     experiment.result.mkdir()
     (experiment.result / "plan.toml").write_bytes(b"\xff")
     process = experiment.start("--resume", str(experiment.result))
-    _, errors = process.communicate(timeout=30)
+    _, errors = process.communicate(timeout=SECONDS)
     file = experiment.result / "plan.toml"
     assert (process.returncode, errors) == (
         2,
@@ -140,7 +140,7 @@ def test_resume_refuses_another_plan(experiment: Experiment) -> None:
     assert experiment.measure(blocks=1).returncode == 0
     experiment.write_plan(top='primary = "p99"')
     process = experiment.start("--resume", str(experiment.result))
-    _, errors = process.communicate(timeout=30)
+    _, errors = process.communicate(timeout=SECONDS)
     assert process.returncode == 2
     assert "was run with another primary" in errors
 
@@ -159,11 +159,11 @@ def test_two_do_not_resume_one_result(experiment: Experiment) -> None:
     first = experiment.start("--out", str(experiment.result), "--blocks", "3")
     experiment.wait_until_held(first)
     second = experiment.start("--resume", str(experiment.result))
-    _, refusal = second.communicate(timeout=30)
+    _, refusal = second.communicate(timeout=SECONDS)
     assert second.returncode == 2
     assert "another tare run is at work on it" in refusal
     experiment.release()
-    _, errors = first.communicate(timeout=60)
+    _, errors = first.communicate(timeout=SECONDS)
     assert first.returncode == 0, errors
     assert all(run["valid"] for run in experiment.manifest["runs"])
 
@@ -176,7 +176,7 @@ def test_resume_refuses_another_machine_and_other_cpus(experiment: Experiment) -
         changed = {**begun, table: {**begun[table], key: value}}
         (experiment.result / "manifest.json").write_text(json.dumps(changed))
         process = experiment.start("--resume", str(experiment.result))
-        _, errors = process.communicate(timeout=30)
+        _, errors = process.communicate(timeout=SECONDS)
         assert process.returncode == 2
         assert f"{experiment.result}: was begun " in errors
 
@@ -202,7 +202,7 @@ def test_as_an_ordinary_user(experiment: Experiment) -> None:
         experiment.write_plan()
         command = [*nobody, python, "-m", "tare", "run", str(experiment.plan), "--blocks", "1"]
         command += ["--out", str(experiment.result)]
-        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=SECONDS)
         assert done.returncode == 0, done.stderr
         assert all(run["valid"] for run in experiment.manifest["runs"])
         assert (experiment.result / "manifest.json").stat().st_uid == 65534

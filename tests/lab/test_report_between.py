@@ -8,6 +8,7 @@ from pathlib import Path
 
 from tests.in_process import tare
 from tests.lab.conftest import HOLD, Experiment
+from tests.waiting import SECONDS
 
 LOAD = 'warmup = "50ms"\nduration = "500ms"\n'
 
@@ -27,7 +28,7 @@ def test_verdicts_on_fewer_runs_do_not_outlive_a_resume(experiment: Experiment) 
         process = experiment.start(*arguments)
         experiment.wait_until_held(process)
         os.killpg(process.pid, signal.SIGINT)
-        process.communicate(timeout=20)
+        process.communicate(timeout=SECONDS)
         assert process.returncode == 130
         assert judged_blocks(experiment.result) == {blocks}
         arguments = ["--resume", str(experiment.result)]

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from tests.load import tls
 from tests.nginx import configuration
-from tests.waiting import wait_for
+from tests.waiting import SECONDS, wait_for
 
 from tare.native import native
 
@@ -42,7 +42,7 @@ class Nginx:
     def logged(self) -> tuple[int, int]:
         """Requests in the access logs, once nginx has stopped by itself."""
         subprocess.run(["nginx", "-p", self.folder, "-c", "nginx.conf", "-s", "quit"], check=True)
-        self.process.wait(10)
+        self.process.wait(SECONDS)
         one, two = (
             len((self.folder / name).read_text().splitlines()) for name in ("one.log", "two.log")
         )
@@ -107,7 +107,7 @@ def measure(tmp_path: Path) -> Measure:
         files = tmp_path / "samples.arrow", tmp_path / "machine.arrow"
         command = [TARE_LOAD, "http", "--json", "--warmup", "0s", *arguments]
         command += ["--out", str(files[0]), "--machine", str(files[1])]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+        done = subprocess.run(command, capture_output=True, text=True, timeout=SECONDS, check=False)
         assert done.returncode == 0, done.stderr
         return Measurement(json.loads(done.stdout), rows(files[0]), rows(files[1]))
 

@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 from tests.load.conftest import TARE_LOAD, Measure, Nginx, rows, rows_of_a_part
 from tests.rights import may_make_namespaces
-from tests.waiting import wait_for
+from tests.waiting import SECONDS, wait_for
 
 
 def _start(nginx: Nginx, out: Path) -> subprocess.Popen[str]:
@@ -53,7 +53,7 @@ def test_a_signal_ends_the_measurement_and_keeps_it(
     with _start(nginx, out) as process:
         _wait_for_batches(out)
         process.send_signal(number)
-        stdout, stderr = process.communicate(timeout=10)
+        stdout, stderr = process.communicate(timeout=SECONDS)
     assert process.returncode == 128 + number, stderr
     assert stderr == ""
     assert json.loads(stdout)["targets"][0]["requests"] == len(rows(out))
@@ -85,7 +85,7 @@ def test_a_terminal_sees_the_warm_up_and_an_error_on_a_line_of_its_own(
         with contextlib.suppress(OSError):
             while more := os.read(terminal, 4096):
                 seen += more
-        assert process.wait(10) == 1
+        assert process.wait(SECONDS) == 1
     os.close(terminal)
     assert b"0 s  warm-up" in seen
     assert b"\r\x1b[Ktare-load: --out" in seen
@@ -99,7 +99,7 @@ def test_a_full_disk_is_one_line_and_keeps_what_was_written(nginx: Nginx, tmp_pa
         preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (500_000, 500_000)),
         capture_output=True,
         text=True,
-        timeout=50,
+        timeout=SECONDS,
         check=False,
     )
     assert done.returncode == 1
@@ -122,7 +122,7 @@ def test_a_file_that_fails_takes_no_row_from_the_other(nginx: Nginx, tmp_path: P
     ) as process:
         _wait_for_batches(out)
         os.close(reader)
-        _, errors = process.communicate(timeout=20)
+        _, errors = process.communicate(timeout=SECONDS)
     assert process.returncode == 1
     assert len(errors.splitlines()) == 1
     assert str(machine) in errors
@@ -149,7 +149,7 @@ def test_no_port_left_is_no_error_of_the_service(load: list[str]) -> None:
         ["unshare", "--net", sys.executable, "-c", TEN_PORTS, TARE_LOAD, *load],
         capture_output=True,
         text=True,
-        timeout=50,
+        timeout=SECONDS,
         check=False,
     )
     assert done.returncode == 1
@@ -169,7 +169,7 @@ def test_no_further_thread_is_one_line(silent: str) -> None:
             user=54321 if os.geteuid() == 0 else None,
             capture_output=True,
             text=True,
-            timeout=50,
+            timeout=SECONDS,
             check=False,
         )
     assert done.returncode == 1

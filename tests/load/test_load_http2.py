@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 from tests.load import tls
 from tests.load.conftest import TARE_LOAD, Measure, Nginx, most_kib, rows, two_servers
+from tests.waiting import SECONDS
 
 SERVER = Path(__file__).parent / "h2_server.js"
 
@@ -210,7 +211,7 @@ def test_a_server_of_http_1_is_told_apart(
 
     with tls.server(pair, answer) as url:
         command = [TARE_LOAD, "http", url, "--insecure", "--http", "2"]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+        done = subprocess.run(command, capture_output=True, text=True, timeout=SECONDS, check=False)
     assert done.returncode == 1
     assert "does not speak HTTP/2" in done.stderr
     measured = measure(nginx.url(), "--http", "2", "--requests", "5", "--timeout", "500ms")

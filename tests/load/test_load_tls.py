@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 from tests.load import tls
 from tests.load.conftest import TARE_LOAD, Measure, Nginx, two_servers
+from tests.waiting import SECONDS
 
 
 @pytest.fixture
@@ -262,4 +263,4 @@ def _answer(stream: ssl.SSLSocket) -> None:
 
 def _tare_load(*arguments: str) -> subprocess.CompletedProcess[str]:
     command = [TARE_LOAD, "http", "--warmup", "0s", *arguments]
-    return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    return subprocess.run(command, capture_output=True, text=True, timeout=SECONDS, check=False)

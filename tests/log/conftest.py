@@ -17,6 +17,7 @@ import pytest
 from pyarrow.csv import ConvertOptions, read_csv
 from tests import aarch64
 from tests.log import jvm
+from tests.waiting import SECONDS
 
 from tare.native import native
 
@@ -88,7 +89,7 @@ def ran(file: Path, program: Path, *arguments: object, **variables: str) -> dict
         capture_output=True,
         text=True,
         check=True,
-        timeout=100,
+        timeout=SECONDS,
         env=os.environ | variables,
     )
     totals: dict[str, int] = json.loads(done.stderr)

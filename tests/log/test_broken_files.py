@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 from tests.log.conftest import TARE_LOG, dump, ran
+from tests.waiting import SECONDS
 
 LENGTHS = 300
 EXPORTS = ["perfetto", "chrome", "otlp", "parquet", "ctf", "cloudprofiler"]
@@ -41,7 +42,10 @@ def read(command: list[str], file: Path) -> subprocess.CompletedProcess[bytes]:
     out = file.with_name("out")
     words = [str(out) if word == "OUT" else word for word in command]
     done = subprocess.run(
-        [TARE_LOG, words[0], str(file), *words[1:]], capture_output=True, timeout=60, check=False
+        [TARE_LOG, words[0], str(file), *words[1:]],
+        capture_output=True,
+        timeout=SECONDS,
+        check=False,
     )
     told = done.stderr.decode()
     assert done.returncode in (0, 2), (command, told)
@@ -119,13 +123,13 @@ def test_pipes_keep_nobody(compiled: Callable[[str], Path], tmp_path: Path) -> N
     ):
         totals = ran(pipe, compiled("nested"), 2, 3_000)
         os.close(both)
-        file.write_bytes(reader.communicate(timeout=20)[0])
+        file.write_bytes(reader.communicate(timeout=SECONDS)[0])
     assert totals["events"] == len(dump(file)) > 0
 
 
 def refused(words: Sequence[str | Path]) -> str:
     done = subprocess.run(
-        [TARE_LOG, *words], capture_output=True, text=True, timeout=20, check=False
+        [TARE_LOG, *words], capture_output=True, text=True, timeout=SECONDS, check=False
     )
     assert done.returncode == 2
     return done.stderr

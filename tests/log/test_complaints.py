@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from tests.log.conftest import TARE_LOG, dump
 from tests.log.test_programs import Compiled
+from tests.waiting import SECONDS
 
 
 def told(file: Path, script: str, **variables: str) -> list[str]:
@@ -18,7 +19,7 @@ def told(file: Path, script: str, **variables: str) -> list[str]:
         capture_output=True,
         text=True,
         check=True,
-        timeout=100,
+        timeout=SECONDS,
         env=os.environ | variables,
     )
     return [line for line in done.stderr.splitlines() if line.startswith("tare-log: ")]
@@ -83,7 +84,7 @@ def test_nobody_hears_it(stderr: str, compiled: Compiled, tmp_path: Path) -> Non
         [TARE_LOG, "run", "--out", tmp_path / "events.log", "--", "bash", "-c", script],
         env=os.environ | {"TARE_LOG_RING": "abc"},
         pass_fds=[told],
-        timeout=20,
+        timeout=SECONDS,
         check=False,
     )
     os.close(told)

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from tests.log.conftest import TARE_LOG, dump
 from tests.log.languages import INCLUDE, LIBRARIES, PROGRAMS, STRICT, needs
-from tests.waiting import wait_for
+from tests.waiting import SECONDS, wait_for
 
 COPIES, EVENTS = 3, 1_000
 # Python has one that is written in Rust; one plugin brings its own, one uses the shared one.
@@ -99,7 +99,7 @@ def test_a_collector_that_comes_later_finds_them(plugins: list[str], tmp_path: P
                 time.sleep(0.5)
             finally:
                 collector.send_signal(signal.SIGINT)
-            assert collector.wait(20) == 0
+            assert collector.wait(SECONDS) == 0
         process.communicate(b"")
     check(file)
 

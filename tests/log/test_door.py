@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 from tests.log.conftest import TARE_LOG, dump
 from tests.log.test_failures import collecting, ended
-from tests.waiting import wait_for
+from tests.waiting import SECONDS, wait_for
 
 FEW = ["sh", "-c", 'ulimit -n 64 && exec "$@"', "few"]
 # More programs than find room under a limit of 64 descriptors; until their input ends.
@@ -59,7 +59,7 @@ def test_more_programs_than_descriptors(number: signal.Signals, tmp_path: Path) 
             wait_for(lambda: count(tmp_path / "events.log") > 5)
             time.sleep(0.2)
             collector.send_signal(number)
-            _, told = collector.communicate(timeout=10)
+            _, told = collector.communicate(timeout=SECONDS)
     assert (collector.returncode, told) == (0, "")
     assert first == (
         "tare-log: no more programs can be received: Too many open files (os error 24); those that"

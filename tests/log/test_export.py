@@ -15,7 +15,7 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 from tests.log.conftest import TARE_LOG, Row, dump, ran
-from tests.waiting import wait_for
+from tests.waiting import SECONDS, wait_for
 
 PAIRS = {
     "request>": ("request", "request<"),
@@ -353,7 +353,7 @@ def test_what_is_stopped_leaves_what_was_there(
     with subprocess.Popen(command, stdout=subprocess.PIPE) as stopped:
         wait_for(lambda: list(tmp_path.glob(".tare-export-*")))
         stopped.send_signal(signal.SIGINT)
-        assert stopped.wait(20) == 128 + signal.SIGINT
+        assert stopped.wait(SECONDS) == 128 + signal.SIGINT
     limited = ["bash", "-c", 'trap "" XFSZ; ulimit -f 100; exec "$@"', "bash", *command]
     failed = subprocess.run(limited, capture_output=True, text=True, check=False)
     assert failed.returncode == 1

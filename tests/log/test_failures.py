@@ -21,7 +21,7 @@ from tests.log.conftest import TARE_LOG, dump, ends, events, stats
 from tests.log.test_fox import free_port
 from tests.log.test_kills import THREADS, agree, committed
 from tests.rights import may_make_namespaces
-from tests.waiting import wait_for
+from tests.waiting import SECONDS, wait_for
 
 Compiled = Callable[[str], Path]
 NOBODY = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "--"]
@@ -53,7 +53,7 @@ def collecting(
 def ended(collector: subprocess.Popen[str]) -> str:
     """What a collector has said until its end."""
     collector.send_signal(signal.SIGINT)
-    _, told = collector.communicate(timeout=30)
+    _, told = collector.communicate(timeout=SECONDS)
     assert collector.returncode == 0, told
     return told
 
@@ -169,7 +169,7 @@ def test_who_is_refused_is_not_listened_to(open_folder: Path) -> None:
     with started(*command, "--out", open_folder / "events.log") as collector:
         wait_for((open_folder / "socket").exists)
         with socket.socket(socket.AF_UNIX) as one:
-            one.settimeout(5)
+            one.settimeout(SECONDS)
             one.connect(str(open_folder / "socket"))
             assert one.recv(1) == b""
         told = ended(collector)
@@ -269,7 +269,7 @@ def test_round_trips_at_a_full_disk(small_disk: tuple[Path, list[str]], tmp_path
             time.sleep(1.5)
             (disk / "filler").unlink()
             assert "can be written again" in collector.stderr.readline()
-            asking.communicate("\n", timeout=20)
+            asking.communicate("\n", timeout=SECONDS)
         ended(collector)
     trips, lost = channel(out, "in rtt"), stats(out)["lost"]
     assert len(trips) + lost == TRIPS + 1
@@ -355,7 +355,7 @@ def test_a_signal_to_run_ends_the_program_and_the_file(
         wait_for(lambda: has_begun(page))
         (child,) = Path(f"/proc/{run.pid}/task/{run.pid}/children").read_text().split()
         run.send_signal(number)
-        assert run.wait(30) == 128 + number
+        assert run.wait(SECONDS) == 128 + number
     assert not Path(f"/proc/{child}").exists()
     agree(out, page)
     assert ends(out) == ["ended"]

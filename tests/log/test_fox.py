@@ -21,7 +21,7 @@ import pyarrow.compute as pc
 import pytest
 from tests.log.conftest import TARE_LOG, events, stats
 from tests.log.test_handlers import logged
-from tests.waiting import wait_for
+from tests.waiting import SECONDS, wait_for
 
 # A million round trips, one after the other as they have to be where none is to be lost, take
 # minutes: the kernel keeps a few hundred datagrams.
@@ -101,7 +101,7 @@ def test_each_event_has_its_round_trip(tmp_path: Path) -> None:
         totals = ask(tmp_path, file, PACED, 0.0002)
     finally:
         answering.send_signal(signal.SIGTERM)
-        answering.wait(20)
+        answering.wait(SECONDS)
     asked = [3 * number for number in range(PACED)]
     end, start = events(tmp_path / "end.log"), events(tmp_path / "start.log")
     check(end, asked, totals["lost"])
@@ -166,7 +166,7 @@ def test_what_is_not_answered_in_time_is_counted(kind: str, tmp_path: Path) -> N
         if kind == "nobody":
             peer.close()
         else:
-            peer.settimeout(20)
+            peer.settimeout(SECONDS)
             answering.start()
         file = rules(tmp_path, f"127.0.0.1:{port}", "timeout = '100ms'")
         program = [sys.executable, "-c", SCRIPT, "in", count, 0.01]
@@ -265,7 +265,7 @@ def test_a_delay_between_two_hosts_is_seen(hosts: list[list[str]], tmp_path: Pat
         )
     finally:
         answering.send_signal(signal.SIGTERM)
-        answering.wait(20)
+        answering.wait(SECONDS)
         relaying.kill()
         relaying.wait()
     assert json.loads(done.stderr)["lost"] == 0

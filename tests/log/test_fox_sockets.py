@@ -15,7 +15,7 @@ from pathlib import Path
 from tests.log.conftest import TARE_LOG, dump
 from tests.log.test_fox import SCRIPT, ask, collect, free_port, rules
 from tests.log.test_recover import segment_of
-from tests.waiting import wait_for
+from tests.waiting import SECONDS, wait_for
 
 
 def both(folder: Path, rules: Path, script: str) -> "subprocess.CompletedProcess[str]":
@@ -47,7 +47,7 @@ def test_a_start_gets_its_address_later(tmp_path: Path) -> None:
             totals = ask(tmp_path, file, 100, 0.005)
         finally:
             answering.send_signal(signal.SIGTERM)
-            answering.wait(20)
+            answering.wait(SECONDS)
     assert totals["lost"] == 0
     lines = said.read_text().splitlines()
     assert all(f"address 127.0.0.1:{port} of a fox-start" in line for line in lines[:2])
@@ -107,7 +107,7 @@ def test_programs_of_one_address_share_it(tmp_path: Path) -> None:
         totals = ask(tmp_path, file, 100, 0.005)
     finally:
         answering.send_signal(signal.SIGTERM)
-        _, said = answering.communicate(timeout=20)
+        _, said = answering.communicate(timeout=SECONDS)
     assert totals["lost"] == 0
     assert len(said.splitlines()) == 1, said
     answered = [row for row in dump(start) if row.channel.endswith("answered")]

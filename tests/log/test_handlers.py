@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 import pytest
 from tests.log.conftest import TARE_LOG, events
 from tests.log.test_programs import codecs_of
+from tests.waiting import SECONDS
 
 EVENTS = 1_000_000
 MASK = 2**64 - 1
@@ -51,7 +52,11 @@ def run(
     words = [compiled("handled"), count, SEED, threads, ending, *channels]
     command = [TARE_LOG, "run", "--rules", rules_file, "--out", file, "--json", "--", *words]
     done = subprocess.run(
-        [str(word) for word in command], capture_output=True, text=True, check=False, timeout=100
+        [str(word) for word in command],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=SECONDS,
     )
     assert done.returncode == (128 + signal.SIGKILL if ending == "kill" else 0), done.stderr
     table = events(file)

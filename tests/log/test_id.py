@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 import pytest
 from tests.log.conftest import TARE_LOG, dump, events, stats
 from tests.log.test_kills import THREADS, TRIES, committed
-from tests.waiting import wait_for
+from tests.waiting import SECONDS, wait_for
 
 Compiled = Callable[[str], Path]
 RULES = "[[rule]]\nhandler = 'id'\n"
@@ -68,7 +68,7 @@ def collector(socket: Path, file: Path, *options: object) -> Iterator[subprocess
 def ended(process: subprocess.Popen[str]) -> dict[str, int]:
     """What a collector counts that is told to end."""
     process.send_signal(signal.SIGINT)
-    _, told = process.communicate(timeout=20)
+    _, told = process.communicate(timeout=SECONDS)
     assert process.returncode == 0
     totals: dict[str, int] = json.loads(told.splitlines()[-1])
     return totals

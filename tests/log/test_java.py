@@ -22,7 +22,7 @@ from tests.log.jvm import JAR, PROGRAMS, version_of
 from tests.log.test_fox import free_port
 from tests.log.test_kills import THREADS, TRIES, committed
 from tests.log.test_vector import NAMES, Memory, vector
-from tests.waiting import wait_for
+from tests.waiting import SECONDS, wait_for
 
 from tare.native import native
 
@@ -46,7 +46,7 @@ def logged(
         capture_output=True,
         text=True,
         check=False,
-        timeout=110,
+        timeout=SECONDS,
         env=os.environ | variables,
     )
     assert done.returncode == 0, done.stderr
@@ -79,7 +79,7 @@ def test_the_program_on_the_page(java: list[str], tmp_path: Path) -> None:
     source, file = tmp_path / "Program.java", tmp_path / "events.log"
     source.write_text(block, encoding="utf-8")
     command = [TARE_LOG, "run", "--out", str(file), "--", *java, str(source)]
-    subprocess.run(command, check=True, timeout=60)
+    subprocess.run(command, check=True, timeout=SECONDS)
     rows = dump(file)
     expected = {"requests": 1000, "texts": 1, "work>": 1000, "work<": 1000}
     assert Counter(row.channel for row in rows) == expected
@@ -158,7 +158,7 @@ def test_all_that_was_logged_before_kill_9(java: list[str], tmp_path: Path, seed
         time.sleep(random.Random(seed).uniform(0, 0.5))
         (child,) = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
         os.kill(int(child), signal.SIGKILL)
-        assert process.wait(60) == 128 + signal.SIGKILL
+        assert process.wait(SECONDS) == 128 + signal.SIGKILL
     last = committed(page)
     table = events(file)
     for place in range(THREADS):
@@ -344,7 +344,7 @@ def test_moobenchs_experiment(
     program += ["-a", f"tare.moobench.MonitoredClass{application}"]
     file = tmp_path / "events.log"
     command = [TARE_LOG, "run", "--out", str(file), "--json", "--", *program]
-    done = subprocess.run(command, check=True, capture_output=True, text=True, timeout=100)
+    done = subprocess.run(command, check=True, capture_output=True, text=True, timeout=SECONDS)
     lines = (tmp_path / "raw.csv").read_text().splitlines()
     rows = [line.split(";") for line in lines]
     assert [row[0] for row in rows] == ["thread0"] * calls + ["thread1"] * calls

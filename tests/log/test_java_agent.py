@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from tests.log.conftest import TARE_LOG, Row, dump
 from tests.log.jvm import version_of
-from tests.waiting import wait_for
+from tests.waiting import SECONDS, wait_for
 
 from tare.native import native
 
@@ -44,7 +44,7 @@ def woven(
         check=False,
         capture_output=True,
         text=True,
-        timeout=100,
+        timeout=SECONDS,
     )
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stderr.splitlines()[-1])["lost"] == 0
@@ -169,7 +169,7 @@ def test_the_policy_holds_where_the_ring_is_full(
         run.send_signal(signal.SIGSTOP)
         time.sleep(2)
         run.send_signal(signal.SIGCONT)
-        _, err = run.communicate(timeout=60)
+        _, err = run.communicate(timeout=SECONDS)
     finally:
         run.kill()
     totals = json.loads(err.splitlines()[-1])
@@ -206,7 +206,7 @@ def test_what_is_not_understood_is_said(
     said: str,
 ) -> None:
     done = subprocess.run(
-        command(java, acme, options), capture_output=True, text=True, check=False, timeout=60
+        command(java, acme, options), capture_output=True, text=True, check=False, timeout=SECONDS
     )
     assert done.returncode == 2
     # New JVMs say themselves, in a line before, that an agent adds to the bootstrap class path.
@@ -222,7 +222,7 @@ def test_a_program_goes_on_without_the_library(java: Java, acme: Path) -> None:
         capture_output=True,
         text=True,
         check=True,
-        timeout=60,
+        timeout=SECONDS,
     )
     assert done.stdout == plain
     assert "tare-log-agent: methods are not logged; events are discarded: " in done.stderr

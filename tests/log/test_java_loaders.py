@@ -8,6 +8,7 @@ from pathlib import Path
 from tests.log.conftest import TARE_LOG, dump
 from tests.log.jvm import JAR, PROGRAMS, javac
 from tests.log.test_java_agent import AGENT
+from tests.waiting import SECONDS
 
 
 def run(file: Path, program: list[str]) -> tuple[str, str]:
@@ -17,7 +18,7 @@ def run(file: Path, program: list[str]) -> tuple[str, str]:
         capture_output=True,
         text=True,
         check=False,
-        timeout=100,
+        timeout=SECONDS,
     )
     assert done.returncode == 0, done.stderr
     return done.stdout, done.stderr

@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow.compute as pc
 import pytest
 from tests.log.conftest import TARE_LOG, events
-from tests.waiting import wait_for
+from tests.waiting import SECONDS, wait_for
 
 TRIES = int(os.environ.get("TARE_KILLS", "2"))
 THREADS = 2
@@ -55,7 +55,7 @@ def kill_target(counting: Path, folder: Path, chance: random.Random) -> int:
         time.sleep(chance.uniform(0, 0.1))
         (child,) = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
         os.kill(int(child), signal.SIGKILL)
-        assert process.wait(60) == 128 + signal.SIGKILL
+        assert process.wait(SECONDS) == 128 + signal.SIGKILL
     kept, lost = agree(file, page)
     assert lost == 0
     return kept
@@ -76,7 +76,7 @@ def kill_overwriting(counting: Path, folder: Path, chance: random.Random) -> int
         os.kill(int(child), signal.SIGKILL)
         wait_for(lambda: Path(f"/proc/{child}/stat").read_text().split()[2] == "Z")
         process.send_signal(signal.SIGCONT)
-        assert process.wait(60) == 128 + signal.SIGKILL
+        assert process.wait(SECONDS) == 128 + signal.SIGKILL
     return agree(file, page)[1]
 
 
@@ -105,7 +105,7 @@ def kill_collector(counting: Path, folder: Path, chance: random.Random) -> tuple
         program.wait()
     time.sleep(0.1)
     second.send_signal(signal.SIGINT)
-    assert second.wait(20) == 0
+    assert second.wait(SECONDS) == 0
     return agree(file, page)
 
 

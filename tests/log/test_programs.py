@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from tests.log.conftest import TARE_LOG, Row, dump, ends
 from tests.rights import may_make_namespaces
-from tests.waiting import wait_for
+from tests.waiting import SECONDS, wait_for
 
 Compiled = Callable[[str], Path]
 
@@ -40,7 +40,7 @@ def logged(
         capture_output=True,
         text=True,
         check=False,
-        timeout=100,
+        timeout=SECONDS,
         env=os.environ | variables,
     )
     assert done.returncode == 0, done.stderr
@@ -118,7 +118,7 @@ def test_a_program_that_becomes_another_leaves_no_memory_behind(
         assert running.poll() is None
     finally:
         running.send_signal(signal.SIGINT)
-        running.wait(10)
+        running.wait(SECONDS)
 
 
 REPLACED = """
@@ -176,7 +176,7 @@ def test_a_thread_with_the_number_of_one_that_ended(compiled: Compiled, tmp_path
     file = tmp_path / "events.log"
     alone = ["unshare", "--pid", "--fork", "--mount-proc"]
     command = [*alone, TARE_LOG, "run", "--out", file, "--", compiled("namesake")]
-    subprocess.run([str(word) for word in command], check=True, timeout=60)
+    subprocess.run([str(word) for word in command], check=True, timeout=SECONDS)
     assert [(row.thread, row.payload) for row in dump(file)] == [("first", "1"), ("second", "2")]
 
 

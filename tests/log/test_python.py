@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from tests.log.conftest import TARE_LOG, Row, dump
+from tests.waiting import SECONDS
 
 from tare.native import native
 
@@ -26,7 +27,7 @@ def logged(tmp_path: Path, program: str, **variables: str) -> tuple[list[Row], d
         capture_output=True,
         text=True,
         check=False,
-        timeout=100,
+        timeout=SECONDS,
         env=os.environ | variables,
     )
     assert done.returncode == 0, done.stderr

@@ -12,7 +12,7 @@ import pytest
 from tests.log.conftest import TARE_LOG, dump
 from tests.log.jvm import PROGRAMS as JAVA
 from tests.log.languages import command
-from tests.waiting import wait_for
+from tests.waiting import SECONDS, wait_for
 
 COUNT = 1000
 REREAD_S = 2  # rules are read again several times a second
@@ -56,7 +56,7 @@ def running(compiled: Compiled, folder: Path, rules: str) -> Iterator[Running]:
         yield Running(process, file, errors)
         assert process.stdin is not None
         process.stdin.close()
-        assert process.wait(60) == 0
+        assert process.wait(SECONDS) == 0
 
 
 def kept(folder: Path) -> Counter[tuple[str, str]]:
@@ -168,5 +168,5 @@ def sees_new_rules(program: list[str], folder: Path) -> None:
             return sizes[-1] == sizes[-2] == sizes[-3]
 
         wait_for(stays)
-        process.communicate(b"\n", timeout=20)
+        process.communicate(b"\n", timeout=SECONDS)
     assert process.returncode == 0

@@ -21,6 +21,7 @@ import pyarrow.parquet as pq
 import pytest
 from tests.log.conftest import TARE_LOG, Row, dump, ran
 from tests.rights import may_make_namespaces
+from tests.waiting import SECONDS
 
 BOOT = "00112233-4455-6677-8899-aabbccddeeff"
 AHEAD_NS = 5_000 * 10**9
@@ -86,14 +87,14 @@ def relay(to: tuple[str, int], forth_ms: float, back_ms: float) -> Iterator[str]
             last.sendto(b"", (host, port))
         behind.shutdown(socket.SHUT_RDWR)
         for thread in threads:
-            thread.join(10)
+            thread.join(SECONDS)
         front.close()
         behind.close()
 
 
 def sync(host: str, *more: object) -> dict[str, Any]:
     command = [TARE_LOG, "sync", host, "--json", *map(str, more)]
-    done = subprocess.run(command, check=True, capture_output=True, text=True, timeout=60)
+    done = subprocess.run(command, check=True, capture_output=True, text=True, timeout=SECONDS)
     told: dict[str, Any] = json.loads(done.stdout)
     return told
 
@@ -216,7 +217,7 @@ def test_a_server_answers_questions_alone() -> None:
         socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as asking,
     ):
         asking.connect(address)
-        asking.settimeout(10)
+        asking.settimeout(SECONDS)
         for packet in noise:
             asking.send(packet)
         asking.send(question)
@@ -258,12 +259,12 @@ def lying(folder: Path, realtime_ns: int, *more: object) -> subprocess.Completed
             capture_output=True,
             text=True,
             cwd=folder,
-            timeout=60,
+            timeout=SECONDS,
             # SIGXFSZ stays ignored.
             restore_signals=False,
         )
         other.sendto(b"", other.getsockname())
-        answering.join(10)
+        answering.join(SECONDS)
     return done
 
 
@@ -295,7 +296,7 @@ def test_a_file_that_could_not_be_written_is_not_left(tmp_path: Path) -> None:
 def test_a_server_that_is_none(says: str) -> None:
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as other:
         other.bind(("127.0.0.1", 0))
-        other.settimeout(10)
+        other.settimeout(SECONDS)
         host = f"127.0.0.1:{other.getsockname()[1]}"
         command = [TARE_LOG, "sync", host]
         with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
@@ -304,7 +305,7 @@ def test_a_server_that_is_none(says: str) -> None:
             if says != "nothing":
                 other.sendto(b"late", client)
                 other.sendto(packet[:4] + b"\x09\x00\x02\x00" + packet[8:], client)
-            _, error = process.communicate(timeout=30)
+            _, error = process.communicate(timeout=SECONDS)
         assert process.returncode == 1
         assert len(error.splitlines()) == 1
         assert ("version 9" if says != "nothing" else "nobody answers") in error

@@ -12,7 +12,7 @@ import pytest
 from tests.log.conftest import TARE_LOG, Row, dump, ran, stats
 from tests.log.jvm import PROGRAMS, those_from
 from tests.log.test_failures import collecting, ended, started
-from tests.waiting import wait_for
+from tests.waiting import SECONDS, wait_for
 
 Compiled = Callable[[str], Path]
 SMALL = {"TARE_LOG_RING": "64K"}
@@ -28,7 +28,7 @@ def drained_later(folder: Path, *program: object) -> list[Row]:
         assert running.stdout.readline() == "full\n"
         with collecting(folder, "events.log") as collector:
             wait_for(lambda: file.stat().st_size > 2_000)
-            running.communicate("\n", timeout=20)
+            running.communicate("\n", timeout=SECONDS)
             assert running.returncode == 0
             ended(collector)
             return dump(file)

@@ -15,7 +15,7 @@ import pytest
 from tests.log.conftest import TARE_LOG, dump, ran
 from tests.log.test_failures import collecting, ended, has_begun, small_disk, started
 from tests.log.test_kills import THREADS
-from tests.waiting import wait_for
+from tests.waiting import SECONDS, wait_for
 
 __all__ = ["small_disk"]
 
@@ -53,7 +53,7 @@ def test_what_a_full_disk_did_not_take_is_counted(
         [*command, "--", sys.executable, "-c", LOGS, str(code)],
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=SECONDS,
         check=False,
     )
     assert done.returncode == expected
@@ -91,7 +91,7 @@ def test_programs_that_go_on_are_told(tmp_path: Path) -> None:
         assert process.stderr.readline() == (
             "tare-log: programs that it started go on, and nobody collects from them any more: 1\n"
         )
-        assert process.wait(20) == 0
+        assert process.wait(SECONDS) == 0
         (tmp_path / "end").touch()
     assert len(dump(tmp_path / "events.log")) == 1
 
@@ -104,7 +104,7 @@ def test_programs_that_go_on_are_counted_where_their_end_is_not_written(tmp_path
     run = [TARE_LOG, "run", "--json", "--out", out, "--", "sh", "-c"]
     script = f'"$0" -c "$1" "$2" & {begun}; {limit}'
     with started(*run, script, sys.executable, GOES_ON, tmp_path, out) as process:
-        assert process.wait(20) == 1
+        assert process.wait(SECONDS) == 1
         assert process.stderr is not None
         *_, counts, last = process.stderr.read().splitlines()
         (tmp_path / "end").touch()
@@ -124,7 +124,7 @@ def test_a_file_that_is_gone_is_told(tmp_path: Path) -> None:
             " until the collector is started again\n"
         )
         process.stdin.close()
-        assert process.wait(20) == 0
+        assert process.wait(SECONDS) == 0
 
 
 def test_a_socket_that_is_gone_is_told(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 from tests.log.conftest import TARE_LOG
-from tests.waiting import wait_for
+from tests.waiting import SECONDS, wait_for
 
 FOREVER = 1 << 40
 
@@ -37,7 +37,7 @@ def growing(compiled: Callable[[str], Path], tmp_path: Path) -> Iterator[Growing
         yield Growing(file, process)
     finally:
         process.send_signal(signal.SIGTERM)
-        process.wait(20)
+        process.wait(SECONDS)
 
 
 def test_a_line_a_second_until_ctrl_c(growing: Growing) -> None:
@@ -46,7 +46,7 @@ def test_a_line_a_second_until_ctrl_c(growing: Growing) -> None:
         assert top.stdout is not None
         told = [json.loads(top.stdout.readline()) for _ in range(2)]
         top.send_signal(signal.SIGINT)
-        assert top.wait(20) == 0
+        assert top.wait(SECONDS) == 0
     for one in told:
         assert one["seconds"] == pytest.approx(1, abs=0.9)
         assert one["programs"] == 1
@@ -94,7 +94,7 @@ def test_a_page_on_a_terminal(growing: Growing) -> None:
         while shown.count(b"events/s") < 3:
             shown += os.read(main, 1 << 16)
         os.write(main, b"q")
-        assert top.wait(20) == 0
+        assert top.wait(SECONDS) == 0
         while not shown.endswith(b"\x1b[?1049l"):
             shown += os.read(main, 1 << 16)
     os.close(main)
@@ -131,7 +131,7 @@ def test_a_file_that_nobody_writes_to(compiled: Callable[[str], Path], tmp_path:
         assert top.stdout is not None
         lines = [top.stdout.readline() for _ in range(15)]
         top.terminate()
-        assert top.wait(20) == 0
+        assert top.wait(SECONDS) == 0
     heads = [line for line in lines if "program" in line]
     assert heads[0].startswith("0 programs  0 events/s")
     assert "no collector writes to it" not in heads[0]

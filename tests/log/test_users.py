@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from tests.log.conftest import TARE_LOG, dump
-from tests.waiting import wait_for
+from tests.waiting import SECONDS, wait_for
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
 AS_ANOTHER = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "--"]
@@ -39,7 +39,7 @@ def test_a_stranger_of_another_user_is_refused(program: Path, tmp_path: Path) ->
             subprocess.run([*AS_ANOTHER, program], check=True, env=variables)
         finally:
             collector.terminate()
-        _, said = collector.communicate(timeout=20)
+        _, said = collector.communicate(timeout=SECONDS)
     assert "of user 65534 is refused" in said
     assert dump(file) == []
 

@@ -5,6 +5,8 @@ import shutil
 import subprocess
 from pathlib import Path
 
+from tests.waiting import SECONDS
+
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 FLAGS = (
     "--headless",
@@ -34,6 +36,6 @@ def browse(page: Path, *flags: str, dark: bool = False) -> str:
         ],
         capture_output=True,
         text=True,
-        timeout=100,
+        timeout=SECONDS,
         check=True,
     ).stdout

@@ -8,17 +8,21 @@ take DELAY_NS more, 5 % of the p50 that was measured first. Both conditions have
 import json
 import subprocess
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from math import log
 from pathlib import Path
-from statistics import median
+from statistics import median, stdev
 from typing import Any
 
 from bench.results import ROOT, renew
 
-from tare.samples import read_result
+from tare.samples import Run, read_result
 
 PLAN = ROOT / "plans" / "null-nginx.toml"
+CONDITIONS = {"one", "two"}
+"""Beside these a block has the control."""
 DELAY = 0.05
 WANTED = {"null": ("unchanged", 0.8), "delay": ("slower", 0.9)}
 
@@ -31,8 +35,8 @@ class Try:
     number: int
     seed: int
     comparison: dict[str, Any]
-    block_sd: float
-    """Standard deviation over blocks of the log difference of p50."""
+    block_sd: float | None
+    """Standard deviation over blocks of the log difference of p50; None below two blocks."""
     left_out: float
 
     @property
@@ -44,9 +48,10 @@ class Try:
             if effect is not None and interval["low"] is not None
             else "- | -"
         )
+        spread = "-" if self.block_sd is None else f"{self.block_sd:.2%}"
         return (
             f"| {self.series} {self.number} | {found['verdict']} | {numbers} |"
-            f" {self.block_sd:.2%} | {self.left_out:.0%} |"
+            f" {spread} | {self.left_out:.0%} |"
         )
 
 
@@ -75,7 +80,7 @@ def _try(series: str, number: int, plan: Path, folder: Path) -> Try:
         number=number,
         seed=seed,
         comparison=primary,
-        block_sd=_block_sd(out),
+        block_sd=block_sd(experiment.runs),
         left_out=sum(run.left_out for run in experiment.runs) / len(experiment.runs),
     )
     print(result.row, flush=True)
@@ -102,15 +107,15 @@ def _p50_ns(folder: Path) -> float:
     return median(run.summaries["p50"] for run in read_result(folder).runs if run.valid)
 
 
-def _block_sd(folder: Path) -> float:
-    import numpy as np
-
+def block_sd(runs: Sequence[Run]) -> float | None:
+    """Standard deviation of the log difference of p50 over the blocks that have both conditions."""
     blocks: dict[int, dict[str, float]] = {}
-    for run in read_result(folder).runs:
+    for run in runs:
         if run.valid:
             blocks.setdefault(run.block, {})[run.condition] = run.summaries["p50"]
-    pairs = [np.log(p50["two"] / p50["one"]) for p50 in blocks.values() if len(p50) == 2]
-    return float(np.std(pairs, ddof=1)) if len(pairs) > 1 else float("nan")
+    whole = [p50 for p50 in blocks.values() if p50.keys() >= CONDITIONS]
+    differences = [log(p50["two"] / p50["one"]) for p50 in whole]
+    return stdev(differences) if len(differences) > 1 else None
 
 
 def _write(done: list[Try], delay_ns: int, tries: int) -> None:

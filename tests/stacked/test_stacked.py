@@ -16,6 +16,7 @@ from tests.hook.programs.ways import free_port, need, serving
 from tests.hook.programs.web import web
 from tests.log.conftest import TARE_LOG, dump
 from tests.log.languages import INCLUDE, LIBRARIES
+from tests.waiting import SECONDS
 
 ORDERS = [order for size in (1, 2) for order in permutations(("hook", "log"), size)]
 WORD = "greeting"
@@ -39,7 +40,7 @@ def exchanged(port: int, *requests: bytes) -> list[bytes]:
     """What a server answers to requests, each in a connection of its own."""
     answers = []
     for request in requests:
-        with socket.create_connection(("127.0.0.1", port), timeout=20) as connection:
+        with socket.create_connection(("127.0.0.1", port), timeout=SECONDS) as connection:
             connection.sendall(request)
             connection.shutdown(socket.SHUT_WR)
             answers.append(b"".join(iter(lambda: connection.recv(65536), b"")))
