@@ -11,8 +11,8 @@ SECONDS = 300
 def wait_for(come: Callable[[], object], what: str = "it") -> None:
     """Waits until something has come true, and fails where that takes longer than any machine.
 
-    A file that it looks at and that is not there yet, or a port where nobody listens yet, has not
-    come either.
+    A file that it looks at and that is not there yet, or a port where nobody listens or answers
+    yet, has not come either.
     """
     limit = time.monotonic() + SECONDS
     while not _has(come):
@@ -23,5 +23,5 @@ def wait_for(come: Callable[[], object], what: str = "it") -> None:
 def _has(come: Callable[[], object]) -> bool:
     try:
         return bool(come())
-    except (FileNotFoundError, ConnectionRefusedError):
+    except (FileNotFoundError, ConnectionError):
         return False

@@ -7,14 +7,13 @@ import re
 import signal
 import subprocess
 import sys
-import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
 from tests.report.page import Page
-from tests.waiting import SECONDS
+from tests.waiting import SECONDS, wait_for
 
 from tare.lab.calibration import service_text
 from tare.native import native
@@ -116,11 +115,12 @@ def finished(tmp_path_factory: pytest.TempPathFactory, busy: Path) -> Finished:
     one = calibration(tmp_path_factory.mktemp("calibration"), busy, "BUSY_WAIT_US")
     process = one.start("--out", str(one.result))
     try:
-        limit = time.monotonic() + 60
-        while not (one.result / "request/samples").is_dir() or not one.manifest["runs"]:
+
+        def has_a_run() -> bool:
             assert process.poll() is None, process.communicate()
-            assert time.monotonic() < limit
-            time.sleep(0.02)
+            return (one.result / "request/samples").is_dir() and bool(one.manifest["runs"])
+
+        wait_for(has_a_run, "the first run")
         os.killpg(process.pid, signal.SIGINT)  # what a terminal does
         _, errors = process.communicate(timeout=SECONDS)
     finally:

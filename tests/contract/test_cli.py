@@ -146,7 +146,7 @@ def _wait_until(
 
 
 def _wait_for(come: Callable[[], bool], process: subprocess.Popen[str], otherwise: str) -> None:
-    limit = time.monotonic() + 30
+    limit = time.monotonic() + SECONDS
     while not come():
         assert process.poll() is None, "it ended before it was interrupted"
         assert time.monotonic() < limit, otherwise

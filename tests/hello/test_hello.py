@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.waiting import SECONDS
+from tests.waiting import SECONDS, wait_for
 
 from tare.plan import load
 
@@ -57,16 +57,12 @@ def service() -> Iterator[tuple[int, "subprocess.Popen[bytes]"]]:
 
 
 def wait_until_ready(process: "subprocess.Popen[bytes]", port: int) -> None:
-    deadline = time.monotonic() + 90
-    while time.monotonic() < deadline:
+    def answers() -> bool:
         assert process.poll() is None, f"hello ended with exit code {process.returncode}"
-        try:
-            request(port, "GET", "/")
-        except OSError:
-            time.sleep(0.1)
-        else:
-            return
-    pytest.fail("hello was not ready within 90 s")
+        request(port, "GET", "/")
+        return True
+
+    wait_for(answers, "hello")
 
 
 Service = tuple[int, "subprocess.Popen[bytes]"]

@@ -123,7 +123,7 @@ def test_too_many_errors(experiment: Experiment) -> None:
     reason = check_one_is_valid_and_two_is_not(experiment)
     assert "% of the requests failed, above 1.00%" in reason
     two = experiment.runs("two")[0]
-    assert 0.3 < two["errors"] / two["requests"] < 0.7
+    assert 0 < two["errors"] < two["requests"]
 
 
 def test_a_hook_that_does_not_reach_the_service(experiment: Experiment) -> None:

@@ -110,7 +110,8 @@ def test_an_answer_without_end_fills_no_memory_and_is_given_up_in_time(
         (row,) = rows(out)
         assert row["error"] == "timeout"
         lasted.append(row["duration_ns"])
-    assert 0.5e9 <= min(lasted) < 0.6e9
+    # The least of them: a machine that is busy wakes some of them late.
+    assert 0.5e9 <= min(lasted) < 1e9
 
 
 @pytest.mark.parametrize("users", ["1", "5"])

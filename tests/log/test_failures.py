@@ -24,6 +24,8 @@ from tests.rights import may_make_namespaces
 from tests.waiting import SECONDS, wait_for
 
 Compiled = Callable[[str], Path]
+RING_EVENTS = (4 << 20) // 8
+"""More than the ring of a thread holds, unless TARE_LOG_RING says another size."""
 NOBODY = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "--"]
 
 
@@ -210,7 +212,8 @@ def test_a_full_disk(
             first = collector.stderr.readline()
             if policy == "wait":
                 wait_for(lambda: stands_still(tmp_path / "page"))
-            time.sleep(0.7)
+            else:
+                wait_for_events(tmp_path / "page", 2 * RING_EVENTS)
             # Blocks are there whole, as far as there was room.
             full = events(out)
             assert len(full) > 0
@@ -273,13 +276,20 @@ def test_round_trips_at_a_full_disk(small_disk: tuple[Path, list[str]], tmp_path
         ended(collector)
     trips, lost = channel(out, "in rtt"), stats(out)["lost"]
     assert len(trips) + lost == TRIPS + 1
-    assert lost < TRIPS / 2  # a collector that is held up misses some
+    # The one before the disk was full, and others: a collector that is held up misses some.
+    assert len(trips) > 1
     assert len(channel(out, "out answered")) >= len(trips)
 
 
 def channel(file: Path, name: str) -> pa.Table:
     table = events(file)
     return table.filter(pc.equal(table["channel"], name))
+
+
+def wait_for_events(page: Path, count: int) -> None:
+    """Until each thread has logged so many more."""
+    before = committed(page)
+    wait_for(lambda: all(b - a >= count for a, b in zip(before, committed(page), strict=True)))
 
 
 def stands_still(page: Path) -> bool:
@@ -294,8 +304,8 @@ def test_bursts_for_a_collector_that_is_held_up(compiled: Compiled, tmp_path: Pa
         with counting(compiled, tmp_path, "page", "drop") as program:
             for turn in range(20):
                 collector.send_signal(signal.SIGSTOP)
-                time.sleep(0.02)
                 # By turns: the ring is full when the collector goes on, and is not.
+                wait_for_events(tmp_path / "page", 1 if turn % 2 else RING_EVENTS)
                 program.send_signal(signal.SIGSTOP if turn % 2 else signal.SIGCONT)
                 collector.send_signal(signal.SIGCONT)
                 time.sleep(0.02)

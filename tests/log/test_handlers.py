@@ -159,7 +159,8 @@ def test_periodic_counter(compiled: Compiled, tmp_path: Path, ending: str) -> No
     # The event before was still within the period.
     before = (every[told - 2][1:] - at[:-1]) * tick
     assert (before < 1.001 * period_ns).all()
-    assert len(counts) > 50
+    # Nor was there a whole period behind the last.
+    assert (every[-1] - at[-1]) * tick < 1.001 * period_ns
 
 
 @pytest.mark.parametrize("ending", ["end", "kill"])
@@ -172,7 +173,6 @@ def test_fast_periodic_counter(compiled: Compiled, tmp_path: Path, ending: str) 
     assert (np.diff(told) > 0).all()
     # Who read the number came after the event on "all" before the last that it counts.
     assert (every[told - 1] <= ticks(counts)).all()
-    assert len(told) > 5
 
 
 def test_handlers_count_all_threads_together(compiled: Compiled, tmp_path: Path) -> None:

@@ -215,9 +215,9 @@ def test_a_full_disk(compiled: Compiled, tmp_path: Path) -> None:
             totals = ended(collecting)
         assert sorted(steps(file)) == list(range(300))
         assert (totals["events"], totals["lost"]) == (300, 0), totals
-        # On a busy machine those before it as well: the file is asked for once a second, and the
-        # answer waited for half of one.
-        assert 0 < totals["deferred"] <= 200
+        # At least those that had no room. A busy machine defers others as well: the file is asked
+        # for once a second, and the answer waited for half of one.
+        assert totals["deferred"] > 0
     finally:
         holder.kill()
         holder.wait()
@@ -328,20 +328,18 @@ def test_events_of_a_channel_that_the_file_does_not_name(
 def test_children_and_signal_handlers(compiled: Compiled, tmp_path: Path) -> None:
     rules = tmp_path / "rules"
     rules.write_text(RULES)
-    events = 100_000
-    for name, words in (("forking", []), ("interrupted", [str(events)])):
+    for name, words in (("forking", []), ("interrupted", ["50000", "100"])):
         file = tmp_path / name
         run = [TARE_LOG, "run", "--rules", str(rules), "--json", "--out", str(file), "--"]
         run += [str(compiled(name)), *words]
         done = subprocess.run(run, check=True, capture_output=True, text=True)
         rows = dump(file)
-        # A machine with much else to do may let a child wait too long for the file.
-        assert json.loads(done.stderr)["deferred"] < len(rows) / 2
+        # A child that has no file in time has its events in the ring; one that has it logs there.
+        assert json.loads(done.stderr)["deferred"] < len(rows)
         if name == "forking":
             assert sorted(int(row.payload) for row in rows) == [1, 2, 3, 4, 5]
             assert len({row.pid for row in rows}) == 3
             continue
-        for channel, count in (("outside", events), ("inside", int(done.stdout))):
+        for channel, count in zip(("outside", "inside"), done.stdout.split(), strict=True):
             numbers = [int(row.payload) for row in rows if row.channel == channel]
-            assert numbers == list(range(1, count + 1))
-        assert len(rows) > events + 100
+            assert numbers == list(range(1, int(count) + 1))

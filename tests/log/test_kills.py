@@ -72,6 +72,9 @@ def kill_overwriting(counting: Path, folder: Path, chance: random.Random) -> int
         wait_for(lambda: page.stat().st_size and all(committed(page)))
         (child,) = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
         process.send_signal(signal.SIGSTOP)
+        before = committed(page)
+        # More than a ring of 64 KiB holds.
+        wait_for(lambda: all(b - a > 8192 for a, b in zip(before, committed(page), strict=True)))
         time.sleep(chance.uniform(0, 0.1))
         os.kill(int(child), signal.SIGKILL)
         wait_for(lambda: Path(f"/proc/{child}/stat").read_text().split()[2] == "Z")

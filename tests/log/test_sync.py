@@ -151,8 +151,8 @@ def displaced(here: Path, other: Path, difference_ms: float, bounds: list[int]) 
     )
     assert told
     within = float(told[1]) * {"ns": 1, "µs": 1e3, "ms": 1e6, "s": 1e9}[told[2]] * 1.01
-    # The bound grows by 200 millionths of the time since: not beyond a minute's.
-    assert max(bounds) * 0.99 <= within <= max(bounds) + 60 * 200_000
+    # The bound grows by 200 millionths of the time since: not beyond a whole test's.
+    assert max(bounds) * 0.99 <= within <= max(bounds) + SECONDS * 200_000
     rows = [json.loads(line) for line in done.stdout.splitlines()]
     pids = list(dict.fromkeys(row["pid"] for row in rows))
     assert len(rows) == 600

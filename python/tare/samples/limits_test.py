@@ -85,7 +85,7 @@ def test_two_at_once_lose_nothing() -> None:
     for writer in writers:
         writer.start()
     for writer in writers:
-        writer.join(60)
+        writer.join()
     assert [writer.exitcode for writer in writers] == [0, 0]
     assert len(detection_limits("m", "serve 80")[0]) == 20
 

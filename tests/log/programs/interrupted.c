@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* interrupted EVENTS: logs so many events while a timer interrupts, whose handler logs too;
- * prints how many the handler has logged. */
+/* interrupted EVENTS SIGNALS: logs at least so many events, until a timer has interrupted it so
+ * many times, whose handler logs too; prints how many each has logged. */
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,7 +17,9 @@ static void handle(int number) {
 }
 
 int main(int argc, char **argv) {
-    int64_t events = argc > 1 ? atol(argv[1]) : 0;
+    if (argc < 3)
+        return 2;
+    int64_t events = atol(argv[1]), signals = atol(argv[2]), logged = 0;
     struct tare_log_options options = {.policy = TARE_LOG_WAIT};
     inside = tare_log_open_with("inside", &options);
     tare_log_channel outside = tare_log_open_with("outside", &options);
@@ -27,8 +29,8 @@ int main(int argc, char **argv) {
     sigaction(SIGALRM, &action, NULL);
     struct itimerval often = {{0, 50}, {0, 50}}, never = {{0, 0}, {0, 0}};
     setitimer(ITIMER_REAL, &often, NULL);
-    for (int64_t event = 1; event <= events; event++)
-        tare_log(outside, event);
+    while (logged < events || handled < signals)
+        tare_log(outside, ++logged);
     setitimer(ITIMER_REAL, &never, NULL);
-    printf("%ld\n", (long)handled);
+    printf("%ld %ld\n", (long)logged, (long)handled);
 }
