@@ -101,7 +101,7 @@ busy: native ## compile services/busy, a service with a known busy-wait and a kn
 	    -o services/busy/target/busy services/busy/busy.c python/tare/_native/lib/libtare_log.a
 
 .PHONY: soak
-soak: native ## the long series: fuzzing, kills, verdicts, A/A; written to docs/results.md
+soak: native ## the long series: fuzzing, kills, verdicts, A/A, the tests on a busy machine; written to docs/results.md
 	@$(PYTHON) -m tests.soak
 
 .PHONY: fuzz

@@ -130,18 +130,14 @@ def test_contract(
         assert set(case["json_on_stderr"]) <= set(json.loads(err))
 
 
-def _wait_until(
-    moment: float | str | dict[str, str], process: subprocess.Popen[str], folder: Path
-) -> None:
-    """Until so many seconds have passed, a file has something in it, or it is being read."""
+def _wait_until(moment: str | dict[str, str], process: subprocess.Popen[str], folder: Path) -> None:
+    """Until a file has something in it, or is being read."""
     if isinstance(moment, dict):
         read = (folder / moment["reads"]).resolve()
         _wait_for(lambda: read in _open_files(process.pid), process, f"{read} was not read")
-    elif isinstance(moment, str):
+    else:
         written = folder / moment
         _wait_for(lambda: _size(written) > 0, process, f"nothing was written to {moment}")
-    else:
-        time.sleep(moment)
     assert process.poll() is None, "it ended before it was interrupted"
 
 

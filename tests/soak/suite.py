@@ -1,0 +1,108 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The whole suite of tests, again and again, beside none, two and four CPU-bound processes."""
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from itertools import cycle, islice
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from xml.etree import ElementTree
+
+from bench.results import ROOT, renew
+
+HOGS = (0, 2, 4)
+LIMIT_S = 3600
+"""Of one run. `make test` takes under 600 s; beside four others on two CPUs three times as long."""
+HOG = [sys.executable, "-c", "while True: pass"]
+PYTEST = [sys.executable, "-m", "pytest", "-q", "-n", "3", "--dist", "worksteal"]
+
+
+@dataclass(frozen=True)
+class Run:
+    """What became of the tests of one run."""
+
+    hogs: int
+    code: int
+    """pytest's exit code; negative if it was ended."""
+    tests: int = 0
+    skipped: int = 0
+    seconds: float = 0.0
+    failed: tuple[str, ...] = ()
+
+    @property
+    def row(self) -> str:
+        verdict = "yes" if self.code == 0 else f"NO ({self.code})"
+        cells = (self.hogs, verdict, self.tests, len(self.failed), self.skipped)
+        return f"| {' | '.join(map(str, cells))} | {self.seconds:.0f} s |"
+
+
+def run(runs: int, tests: Sequence[str] = ()) -> None:
+    """Runs the suite, or the named part of it, `runs` times and renews the section; raises
+    SystemExit if a run failed."""
+    done = []
+    for hogs in islice(cycle(HOGS), runs):
+        done.append(run_once(hogs, tests))
+        print(done[-1].row, flush=True)
+    words = ["python -m tests.soak suite --runs", str(runs), *(f"--tests {one}" for one in tests)]
+    renew("suite", "The suite beside CPU-bound processes", " ".join(words), summary(done))
+    if any(one.code for one in done):
+        raise SystemExit("suite: a run failed; docs/results.md names its tests")
+
+
+def run_once(hogs: int, tests: Sequence[str]) -> Run:
+    """One run beside so many busy processes; it is ended after LIMIT_S."""
+    with TemporaryDirectory() as folder, busy(hogs):
+        report = Path(folder) / "report.xml"
+        command = [*PYTEST, f"--junitxml={report}", *tests]
+        with subprocess.Popen(
+            command, cwd=ROOT, stdout=subprocess.DEVNULL, start_new_session=True
+        ) as process:
+            try:
+                code = process.wait(LIMIT_S)
+            except subprocess.TimeoutExpired:
+                os.killpg(process.pid, signal.SIGKILL)
+                code = process.wait()
+        return read(report, hogs, code) if report.exists() else Run(hogs, code)
+
+
+@contextmanager
+def busy(count: int) -> Iterator[list[subprocess.Popen[bytes]]]:
+    """So many processes that each take all of a CPU that they can get."""
+    with ExitStack() as stack:
+        processes = []
+        for _ in range(count):
+            processes.append(stack.enter_context(subprocess.Popen(HOG)))
+            stack.callback(processes[-1].kill)
+        yield processes
+
+
+def read(report: Path, hogs: int, code: int) -> Run:
+    """What pytest's report in JUnit's XML says."""
+    (suite,) = ElementTree.parse(report).getroot().iter("testsuite")
+    failed = [
+        f"{case.get('classname')}::{case.get('name')}"
+        for case in suite.iter("testcase")
+        if case.find("failure") is not None or case.find("error") is not None
+    ]
+    tests, skipped = int(suite.get("tests", 0)), int(suite.get("skipped", 0))
+    return Run(hogs, code, tests, skipped, float(suite.get("time", 0)), tuple(failed))
+
+
+def summary(done: Sequence[Run]) -> str:
+    """The section: a row per run, and what failed."""
+    passed = sum(one.code == 0 for one in done)
+    return "\n".join(
+        [
+            "| CPU-bound processes | passed | tests | failed | skipped | time |",
+            "|---|---|---|---|---|---|",
+            *(one.row for one in done),
+            "",
+            f"Passed: {passed} of {len(done)} (wanted: all).",
+            *(f"- {one.hogs} processes: {name} failed" for one in done for name in one.failed),
+        ]
+    )
