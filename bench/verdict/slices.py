@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from bench.cases import Case
 from bench.plans import changed
-from bench.results import ROOT, renew
+from bench.results import ROOT, machine, renew
 
 from tare.samples.result import open_result
 from tare.stats.arrays import Array
@@ -44,6 +44,16 @@ class Length:
     spread_of_all: float
     """The same when slices that were hit are not left out."""
     left_out: float
+    freedom: int
+    """Degrees of freedom of `spread`."""
+
+    @property
+    def interval(self) -> tuple[float, float]:
+        """95 % of `spread`, by chi-squared."""
+        from scipy.stats import chi2
+
+        low, high = self.spread * np.sqrt(self.freedom / chi2.ppf((0.975, 0.025), self.freedom))
+        return float(low), float(high)
 
     def case(self) -> Case:
         return Case(
@@ -62,7 +72,7 @@ def measured(blocks: int) -> list[Length]:
     """Runs an experiment for every length, and renews figure and section."""
     with TemporaryDirectory() as name:
         lengths = [_length(Path(name), length, blocks) for length in LENGTHS]
-    _draw(lengths)
+    draw(lengths, machine())
     command = f"python -m bench.verdict.slices --blocks {blocks}"
     renew("slices", "What interleaving buys", command, told(lengths, blocks))
     return lengths
@@ -105,14 +115,18 @@ def _found(length: str, folder: Path) -> Length:
         np.log([row[name] for row in rows]).reshape(-1, conditions) for name in ("kept", "every")
     )
     share = float(np.mean([*result.left_out.shares.values()]))
-    return Length(length, spread(kept), spread(every), share)
+    return Length(length, spread(kept), spread(every), share, freedom(kept))
 
 
 def spread(values: Array) -> float:
     """Of the difference of two conditions, from (blocks, conditions) without what either adds."""
     rest = values - values.mean(axis=0) - values.mean(axis=1, keepdims=True) + values.mean()
-    freedom = (values.shape[0] - 1) * (values.shape[1] - 1)
-    return float(np.sqrt(2 * (rest**2).sum() / freedom))
+    return float(np.sqrt(2 * (rest**2).sum() / freedom(values)))
+
+
+def freedom(values: Array) -> int:
+    """Degrees of freedom of the spread of (blocks, conditions)."""
+    return int((values.shape[0] - 1) * (values.shape[1] - 1))
 
 
 def _mde(spread: float) -> float:
@@ -127,21 +141,24 @@ def told(lengths: Sequence[Length], blocks: int) -> str:
         f"Three equal nginx, {blocks} blocks of {DURATION} a server in slices of one length."
         " Standard deviation of the difference of two servers' p50 in a block, and the least"
         f" difference that {JUDGED} such blocks find with probability 0.8; without the slices that"
-        " were hit by steal or waiting, and with them.",
+        " were hit by steal or waiting, and with them. Two equal servers differ by their starts,"
+        " too, which no slicing removes. [What follows](run.md#two-designs).",
         "",
-        "![Spread and least detectable difference against slice length](images/slices.svg)",
-        "",
-        "| slice | spread | detectable | spread, all slices | detectable, all slices | left out |",
-        "|---|---|---|---|---|---|",
+        "| slice | spread | 95 % interval | detectable | spread, all slices"
+        " | detectable, all slices | left out |",
+        "|---|---|---|---|---|---|---|",
     ]
     for one in lengths:
         numbers = (one.spread, _mde(one.spread), one.spread_of_all, _mde(one.spread_of_all))
-        shares = " | ".join(f"{100 * number:.2f} %" for number in numbers)
-        lines.append(f"| {one.name} | {shares} | {100 * one.left_out:.0f} % |")
+        first, *rest = (f"{100 * number:.2f} %" for number in numbers)
+        low, high = one.interval
+        cells = [one.name, first, f"{100 * low:.2f} to {100 * high:.2f} %", *rest]
+        lines.append(f"| {' | '.join(cells)} | {100 * one.left_out:.0f} % |")
     return "\n".join(lines)
 
 
-def _draw(lengths: Sequence[Length]) -> None:
+def draw(lengths: Sequence[Length], machine: str) -> None:
+    """The figure of docs/run.md; bars are 95 % intervals."""
     import matplotlib as mpl
     from matplotlib.figure import Figure
     from matplotlib.ticker import LogLocator
@@ -152,11 +169,15 @@ def _draw(lengths: Sequence[Length]) -> None:
         "all slices": [one.spread_of_all for one in lengths],
     }
     with mpl.rc_context({"svg.hashsalt": "tare", "svg.fonttype": "none", "font.size": 9}):
-        figure = Figure(figsize=(7.5, 3), layout="constrained")
-        spread, least = figure.subplots(1, 2, sharex=True)
+        figure = Figure(figsize=(7.5, 3.2), layout="constrained")
+        spread, least = figure.subplots(1, 2, sharex=True, sharey=True)
+        figure.suptitle(f"Two equal servers, {machine}")
         for name, values in kinds.items():
             spread.plot(seconds, [100 * one for one in values], marker="o", label=name)
             least.plot(seconds, [100 * _mde(one) for one in values], marker="o")
+        middle = np.array([one.spread for one in lengths])
+        ends = abs(np.array([one.interval for one in lengths]).T - middle)
+        spread.errorbar(seconds, 100 * middle, 100 * ends, fmt="none", ecolor="C0", capsize=3)
         spread.set_title("standard deviation of the difference, %")
         least.set_title(f"least difference that {JUDGED} blocks detect, %")
         for axes in (spread, least):

@@ -3,7 +3,7 @@
 
 import numpy as np
 import pytest
-from bench.verdict.slices import Length, spread, told
+from bench.verdict.slices import Length, freedom, spread, told
 
 
 def test_of_two_conditions_it_is_that_of_their_differences() -> None:
@@ -21,5 +21,15 @@ def test_neither_blocks_nor_conditions_count() -> None:
 
 
 def test_every_length_has_a_row() -> None:
-    text = told([Length("1ms", 0.004, 0.005, 0.03)], 6)
-    assert "| 1ms | 0.40 % | 0.46 % | 0.50 % | 0.58 % | 3 % |" in text
+    text = told([Length("1ms", 0.004, 0.005, 0.03, 10)], 6)
+    assert "| 1ms | 0.40 % | 0.28 to 0.70 % | 0.46 % | 0.50 % | 0.58 % | 3 % |" in text
+
+
+def test_the_interval_of_a_spread_covers_it() -> None:
+    generator = np.random.default_rng(1)
+    covered = 0
+    for _ in range(400):
+        values = generator.normal(size=(6, 3))
+        low, high = Length("", spread(values), 0, 0, freedom(values)).interval
+        covered += low < np.sqrt(2) < high
+    assert 0.92 < covered / 400 < 0.98
