@@ -85,9 +85,11 @@ def server(
 
         thread = threading.Thread(target=accept)
         thread.start()
-        yield f"https://127.0.0.1:{listener.getsockname()[1]}/"
-        listener.shutdown(socket.SHUT_RDWR)
-        thread.join()
+        try:
+            yield f"https://127.0.0.1:{listener.getsockname()[1]}/"
+        finally:
+            listener.shutdown(socket.SHUT_RDWR)
+            thread.join()
 
 
 def requests(stream: ssl.SSLSocket) -> Iterator[bytes]:
