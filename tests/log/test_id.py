@@ -137,7 +137,7 @@ def test_signals_do_not_keep_the_file_from_a_program(compiled: Compiled, tmp_pat
         file = tmp_path / f"{turn}.log"
         command = [TARE_LOG, "run", "--rules", str(rules), "--out", str(file), "--json", "--"]
         done = subprocess.run(
-            [*command, str(compiled("interrupted")), str(count)],
+            [*command, str(compiled("interrupted")), str(count), "0"],
             check=True,
             capture_output=True,
             text=True,

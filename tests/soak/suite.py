@@ -63,10 +63,13 @@ def run_once(hogs: int, tests: Sequence[str]) -> Run:
             command, cwd=ROOT, stdout=subprocess.DEVNULL, start_new_session=True
         ) as process:
             try:
-                code = process.wait(LIMIT_S)
+                process.wait(LIMIT_S)
             except subprocess.TimeoutExpired:
-                os.killpg(process.pid, signal.SIGKILL)
-                code = process.wait()
+                print(f"a run beside {hogs} is ended after {LIMIT_S} s", file=sys.stderr)
+            finally:
+                if process.poll() is None:
+                    os.killpg(process.pid, signal.SIGKILL)
+        code = process.returncode
         return read(report, hogs, code) if report.exists() else Run(hogs, code)
 
 
