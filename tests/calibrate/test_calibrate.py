@@ -250,10 +250,11 @@ def test_a_service_that_never_starts_is_told_with_its_last_words(tmp_path: Path)
     one = calibration(tmp_path, program, "BUSY_WAIT_US")
     code, out, errors = one.run("--out", str(one.result))
     assert (code, out) == (1, "")
-    assert errors.splitlines()[-1] == (
-        f"tare: {one.result}/request: no run is valid;"
-        " the first: exited with code 1 before it was ready: no such jar"
+    assert errors.splitlines()[-1].startswith(
+        "tare: the baseline '0us' failed in the first block: exited with code 1 before it was"
+        f" ready: no such jar; {one.result}/request/logs/block=1/0us.log ends with: no such jar; "
     )
+    assert len(one.manifest["runs"]) == 3
 
 
 @pytest.mark.parametrize("value", ["-1", "1000001", "soon", "", "1 "])

@@ -100,5 +100,5 @@ def test_a_warm_up_needs_times(experiment: Experiment) -> None:
         load=f'type = "command"\ncommand = ["cp", "{table}", "{{output}}"]\n'
         'output = "wrk2.txt"\nformat = "wrk2"\nduration = "1s"\nwarmup = "1s"'
     )
-    assert experiment.measure(blocks=1).returncode == 0
+    assert experiment.measure(blocks=1).returncode == 1
     assert all("no times" in run["reason"] for run in experiment.manifest["runs"])

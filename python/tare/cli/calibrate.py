@@ -15,7 +15,7 @@ import typer
 from tare.cli.outcome import AsJson
 from tare.cli.run import Bar, Lines, duration
 from tare.cli.streams import tell
-from tare.errors import InputError, InterruptionError, TareError
+from tare.errors import InputError, InterruptionError
 from tare.files import replace
 
 if TYPE_CHECKING:
@@ -111,11 +111,10 @@ def _extent(plan: Plan, asked: Mapping[str, Any], resume: Path | None) -> Extent
 def measure(parts: Sequence[Calibrated], folder: Path, resume: bool) -> None:
     """Carries out the experiment of each request, in a folder of its own.
 
-    Raises TareError after the first that has no valid run.
+    Raises TareError where a condition of one fails from its start.
     """
     from tare.lab import carry_out
     from tare.lab.experiment import resumable
-    from tare.samples.manifest import read_manifest
 
     if len(parts) > 1 and not resume:
         tell(f"{len(parts)} requests, about {duration(_seconds(parts))} in all")
@@ -136,9 +135,6 @@ def measure(parts: Sequence[Calibrated], folder: Path, resume: bool) -> None:
                     "interrupted; every finished block is kept, go on with the same command and"
                     f" --resume {folder}"
                 ) from None
-        runs = read_manifest(here)["runs"]
-        if not any(run["valid"] for run in runs):
-            raise TareError(f"{here}: no run is valid; the first: {runs[0]['reason']}")
 
 
 def judged(plan: Plan, parts: Sequence[Calibrated], folder: Path, blocks: int) -> Calibration:

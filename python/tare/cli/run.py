@@ -11,7 +11,7 @@ import typer
 
 from tare.cli.outcome import AsJson, AsMarkdown, FailOn, History, Labels, Outcome
 from tare.cli.streams import tell
-from tare.errors import InputError, InterruptionError, TareError
+from tare.errors import InputError, InterruptionError
 from tare.files import replace
 
 if TYPE_CHECKING:
@@ -91,8 +91,7 @@ def measure(plan: "Plan", plan_file: Path, folder: Path, resume: bool) -> None:
 def conclude(folder: Path, outcome: Outcome) -> None:
     """Judges what was measured, writes the report, prints the verdicts.
 
-    Raises GateError, after all that, where a verdict is one that was asked to fail, and TareError
-    when no run is valid.
+    Raises GateError, after all that, where a verdict is one that was asked to fail.
     """
     import json
 
@@ -111,8 +110,6 @@ def conclude(folder: Path, outcome: Outcome) -> None:
     lines = told(judgement.controls, *controls.standing())
     outcome.tell(judgement, after="\n".join([*lines, f"report: {report}"]))
     outcome.gate(judgement)
-    if not any(run.valid for run in experiment.runs):
-        raise TareError(f"{folder}: no run is valid; the first: {experiment.runs[0].reason}")
 
 
 def print_order(plan: "Plan", as_json: bool) -> None:

@@ -239,6 +239,7 @@ class Group:
             "valid": reason is None,
             "reason": reason,
             "log_tail": self.log_tail(name) if reason else [],
+            "logs": [str(log.relative_to(self.lab.folder.path)) for log in self.logs.get(name, ())],
             "started_ns": started,
             "duration_ns": duration,
             "requests": found.requests if found else 0,

@@ -16,6 +16,7 @@ from tare.lab import commands, environments, layers
 from tare.lab.block import Group, Laboratory
 from tare.lab.calibration import service_text
 from tare.lab.continuity import changes, file_hashes
+from tare.lab.early_stop import failed_early, stop_if_failed_early
 from tare.lab.load import require_own_generator
 from tare.lab.neighbours import announced, others
 from tare.lab.placement import Placement, out_of_the_way, place
@@ -165,6 +166,7 @@ def _carry_out_group(
     # A verdict on the runs so far, as `tare report` writes one, is none on these.
     (lab.folder.path / "verdicts.json").unlink(missing_ok=True)
     lab.folder.save()
+    stop_if_failed_early(manifest, again, lab.folder.path)
     for entry in entries:
         if not entry["valid"]:
             progress.note(f"invalid: {called(entry['condition'], control)}: {entry['reason']}")
@@ -237,7 +239,11 @@ def _missing(plan: Plan, manifest: dict[str, Any]) -> list[Together]:
         BlockPart(part["block"], part["environment"], tuple(part["conditions"]))
         for part in manifest["order"]
     ]
-    done = {entry["run"] for entry in manifest["runs"]}
+    # What stopped an experiment is to be mended, and carried out again.
+    again = {
+        run["run"] for one in failed_early(manifest["runs"], plan.baseline_name) for run in one
+    }
+    done = {entry["run"] for entry in manifest["runs"]} - again
     return list(groups(order, plan.design_used == "interleaved", done))
 
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from tare.errors import InputError, TareError
 from tare.lab.cpu_time import per_request, spent, watched_all
 from tare.lab.launch import Launch, RunError
+from tare.lab.logs import last_lines
 from tare.lab.processes import Process, Processes, StartError
 from tare.lab.store import of_condition, read_stream
 from tare.native import native
@@ -234,8 +235,7 @@ def run_generator(
 
 def last_line(log: Path) -> str:
     """The last line of a log, or where to look."""
-    lines = log.read_text(encoding="utf-8", errors="replace").split("\n") if log.exists() else []
-    return next((line.strip() for line in reversed(lines) if line.strip()), f"see {log}")
+    return next(iter(last_lines(log, 1)), f"see {log}")
 
 
 def _report(printed: str) -> dict[str, Any]:

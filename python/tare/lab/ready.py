@@ -8,14 +8,12 @@ import time
 from pathlib import Path
 
 from tare.lab.launch import RunError
+from tare.lab.logs import last_lines
 from tare.lab.processes import Process, Processes
 from tare.plan import Ready
 
 _POLL_S = 0.02
 _TRY_S = 1.0
-
-_MOST = 200
-"""Letters of a service's last words."""
 
 
 def wait_until_ready(
@@ -26,20 +24,13 @@ def wait_until_ready(
     while True:
         why_not = _why_not(ready, address, port, log)
         if process.code is not None:
-            raise RunError(f"{process.ending} before it was ready{_last_words(log)}")
+            said = "".join(f": {line}" for line in last_lines(log, 1))
+            raise RunError(f"{process.ending} before it was ready{said}")
         if why_not is None:
             return
         if time.monotonic() > until:
             raise RunError(f"not ready within {ready.timeout / 1e9:g} s: {why_not}")
         processes.wait(_POLL_S)
-
-
-def _last_words(log: Path) -> str:
-    """The last line of a log that says anything, fit for a terminal."""
-    lines = log.read_text(encoding="utf-8", errors="replace").split("\n") if log.exists() else []
-    said = next((line.strip() for line in reversed(lines) if line.strip()), "")
-    shown = "".join(letter if letter.isprintable() else "\ufffd" for letter in said[:_MOST])
-    return f": {shown}" if shown else ""
 
 
 def _why_not(ready: Ready, address: str, port: int, log: Path) -> str | None:
