@@ -186,7 +186,7 @@ def test_the_limits_hold_for_a_later_plan_of_the_service(
 
 def test_a_later_run_of_the_service_carries_its_limits(finished: Finished, tmp_path: Path) -> None:
     later = tmp_path / "later"
-    options = ["--blocks", "1", "--out", str(later), "--json"]
+    options = ["--smoke", "--blocks", "1", "--out", str(later), "--json"]
     done = subprocess.run(
         [sys.executable, "-m", "tare", "run", str(finished.of.plan), *options],
         env=os.environ | {"XDG_STATE_HOME": str(finished.of.state)},

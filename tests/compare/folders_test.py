@@ -227,6 +227,21 @@ def test_a_gate_ends_with_3_after_everything_was_printed(folders: tuple[Path, Pa
     assert answer(*folders, "--fail-on", "slower", code=3)["comparisons"]
 
 
+def test_a_smoke_run_fails_no_gate_and_says_so(results: tuple[Path, Path], tmp_path: Path) -> None:
+    old, new = results
+    tried = tmp_path / "tried"
+    shutil.copytree(new, tried)
+    manifest = json.loads((tried / "manifest.json").read_text()) | {"budget": 0.03}
+    said = "--fail-on: ignored, because this is a smoke run\n"
+    for smoke, code in ((False, 3), (True, 0)):
+        (tried / "manifest.json").write_text(json.dumps(manifest | {"smoke": smoke}))
+        for folders in ((tried,), (old, tried)):
+            done = tare(*folders, "--json", "--fail-on", "slower")
+            assert done.returncode == code, done.stderr
+            assert (done.stderr == said) == smoke
+            assert json.loads(done.stdout)["smoke"] is smoke
+
+
 def test_markdown_for_a_pull_request(folders: tuple[Path, Path]) -> None:
     done = tare(*folders, "--markdown", "--fail-on", "slower")
     assert done.returncode == 3

@@ -84,7 +84,7 @@ def test_sign_order_and_defects_are_pointed_out(compared: tuple[str, dict[str, A
 
 def test_without_the_method_there_is_no_published_result() -> None:
     result = compare("kind", "--warmup", "auto")
-    assert set(result) == {"comparisons", "controls", "warnings"}
+    assert set(result) == {"comparisons", "controls", "smoke", "warnings"}
     assert any("of every run are left out" in warning for warning in result["warnings"])
 
 

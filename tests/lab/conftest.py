@@ -24,6 +24,7 @@ PLAN = """\
 name = "short"
 budget = "5%"
 blocks = 2
+smoke = true
 seed = 1
 {top}
 

@@ -45,6 +45,36 @@ def test_a_null_experiment_from_plan_to_verdict(experiment: Experiment) -> None:
     assert json.loads((experiment.result / "verdicts.json").read_text()) == json.loads(done.stdout)
 
 
+def test_too_few_blocks_for_a_verdict_do_not_start(experiment: Experiment) -> None:
+    experiment.write_plan()
+    text = experiment.plan.read_text().replace("smoke = true\n", "")
+    experiment.plan.write_text(text.replace("blocks = 2", "blocks = 8"))
+    for words in ((), ("--dry-run",)):
+        done = experiment.run("--blocks", "5", *words)
+        assert done.returncode == 2
+        assert done.stderr.startswith(
+            f"tare: {experiment.plan}:3: blocks: found 5, expected at least 6: fewer blocks"
+        )
+        assert not experiment.result.exists()
+    done = experiment.run("--dry-run", "--blocks", "5", "--smoke")
+    assert done.returncode == 0
+    assert "at least 6 blocks; this plan has 5, a smoke run" in done.stdout
+    done = experiment.run("--dry-run")
+    assert "a verdict takes at least 6 blocks; this plan has 8\n" in done.stdout
+
+
+def test_a_smoke_run_fails_no_gate_and_says_so(experiment: Experiment) -> None:
+    experiment.write_plan()
+    done = experiment.run("--json", "--fail-on", "inconclusive,invalid")
+    assert done.returncode == 0, done.stderr
+    assert done.stderr.splitlines()[-1] == "--fail-on: ignored, because this is a smoke run"
+    assert experiment.manifest["smoke"] is True
+    judged = json.loads(done.stdout)
+    assert judged["smoke"] is True
+    assert any(line.startswith("this is a smoke run") for line in judged["warnings"])
+    assert "this is a smoke run" in (experiment.result / "report.md").read_text()
+
+
 def test_samples_are_complete_and_slices_of_both_conditions_alternate(
     experiment: Experiment,
 ) -> None:
@@ -92,10 +122,15 @@ def test_a_dry_run_prints_the_order_and_starts_nothing(experiment: Experiment) -
     ] * 3
     done = experiment.run("--dry-run", "--blocks", "3", "--seed", "9")
     assert done.returncode == 0
-    *blocks, control, _ = done.stdout.splitlines()[1:]
+    *blocks, control, least, _ = done.stdout.splitlines()[1:]
     names = [line.partition(": ")[2].split(", ") for line in blocks]
     assert [sorted(of_block) for of_block in names] == [["one", "the control", "two"]] * 3
     assert control == "the control: one once more in every block, to be no different"
+    assert least == (
+        "a verdict takes at least 6 blocks; this plan has 3, a smoke run: its verdicts are no"
+        " evidence"
+    )
+    assert (order["blocks_for_verdict"], order["blocks"], order["smoke"]) == (6, 3, True)
     assert "about " in done.stdout
     assert not experiment.result.exists()
 

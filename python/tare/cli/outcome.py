@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from tare.cli.streams import silence
+from tare.cli.streams import silence, tell
 from tare.errors import GateError, InputError
 
 if TYPE_CHECKING:
@@ -126,9 +126,11 @@ class Outcome:
         return f"{table}{after}" if after else table.removesuffix("\n")
 
     def gate(self, judgement: Judgement) -> None:
-        """Raises GateError where a primary verdict is one of `--fail-on`."""
+        """Raises GateError where a primary verdict is one of `--fail-on`; never for a smoke run."""
         from tare.verdict.gate import hits
 
+        if self.fail_on and judgement.smoke:
+            tell("--fail-on: ignored, because this is a smoke run")
         if found := hits(judgement, self.fail_on):
             word, comparison = found[0]
             more = f", and {len(found) - 1} more" if len(found) > 1 else ""

@@ -41,6 +41,13 @@ def run(
     ] = False,
     blocks: Annotated[int | None, typer.Option(min=1, help="Blocks instead of the plan's.")] = None,
     seed: Annotated[int | None, typer.Option(min=0, help="Seed instead of the plan's.")] = None,
+    smoke: Annotated[
+        bool,
+        typer.Option(
+            "--smoke",
+            help="Only try the plan out: any number of blocks, and no verdict fails a gate.",
+        ),
+    ] = False,
     as_json: AsJson = False,
     as_markdown: AsMarkdown = False,
     fail_on: FailOn = None,
@@ -50,10 +57,10 @@ def run(
     """Carry a plan out: every block starts every condition fresh, in random order."""
     from tare.plan import load
 
-    given = {"blocks": blocks, "seed": seed}
+    given = {"blocks": blocks, "seed": seed, "smoke": smoke or None}
     settings = {key: value for key, value in given.items() if value is not None}
     if resume is not None and (out is not None or settings or dry_run):
-        others = "--out, --blocks, --seed and --dry-run"
+        others = "--out, --blocks, --seed, --smoke and --dry-run"
         raise InputError(f"--resume goes on as it was begun; leave out {others}")
     plan = load(plan_file, settings)
     if dry_run:
@@ -101,8 +108,7 @@ def conclude(folder: Path, outcome: Outcome) -> None:
     from tare.samples.manifest import read_manifest
     from tare.verdict import judge
 
-    experiment = read_result(folder)
-    judgement = judge(experiment)
+    judgement = judge(read_result(folder))
     if unwritten := controls.remember(read_manifest(folder)["experiment"], judgement.controls):
         judgement = judgement.warned(unwritten)
     replace(folder / "verdicts.json", json.dumps(judgement.to_json(), indent=2) + "\n")
@@ -113,7 +119,7 @@ def conclude(folder: Path, outcome: Outcome) -> None:
 
 
 def print_order(plan: "Plan", as_json: bool) -> None:
-    """Prints the order of runs and the time they will take; starts nothing.
+    """Prints the order of runs, their time, and the blocks that a verdict takes; starts nothing.
 
     Raises TareError for a plan that cannot be carried out here.
     """
@@ -121,7 +127,7 @@ def print_order(plan: "Plan", as_json: bool) -> None:
     import secrets
     from dataclasses import asdict
 
-    from tare.lab.experiment import called, check, schedule
+    from tare.lab.experiment import blocks_for_verdict, called, check, schedule
     from tare.lab.progress import plan_seconds
     from tare.lab.schedule import groups
 
@@ -136,6 +142,9 @@ def print_order(plan: "Plan", as_json: bool) -> None:
             "control": plan.control_name,
             "order": [asdict(part) for part in order],
             "seconds": seconds,
+            "blocks": plan.blocks,
+            "blocks_for_verdict": blocks_for_verdict(plan),
+            "smoke": plan.smoke,
         }
         print(json.dumps(answer))
         return
@@ -148,6 +157,9 @@ def print_order(plan: "Plan", as_json: bool) -> None:
         print(f"block {part.block}{where}: {names}")
     if plan.control:
         print(f"the control: {plan.baseline_name} once more in every block, to be no different")
+    least = f"a verdict takes at least {blocks_for_verdict(plan)} blocks"
+    verdicts = ", a smoke run: its verdicts are no evidence" if plan.smoke else ""
+    print(f"{least}; this plan has {plan.blocks}{verdicts}")
     print(f"about {duration(seconds)}")
 
 

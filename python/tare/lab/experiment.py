@@ -27,6 +27,10 @@ from tare.lab.store import FORMAT, ResultFolder
 from tare.plan import Plan, TareLoad, expected, parse, refused
 
 CAPACITY_BLOCK = 0
+SMOKE = (
+    "this is a smoke run (smoke = true): it shows that the plan works, its verdicts are no"
+    " evidence, and --fail-on ignores them"
+)
 NO_CONTROL = (
     "the plan does without a control (control = false): nothing shows whether this experiment"
     " finds differences where there are none"
@@ -93,6 +97,11 @@ def _carry_out(plan: Plan, placement: Placement, result: ResultFolder, progress:
 
 def check(plan: Plan) -> None:
     """Raises InputError or TareError for what can be known before anything is started."""
+    least = blocks_for_verdict(plan)
+    if plan.blocks < least and not plan.smoke:
+        wanted = f"at least {least}: fewer blocks cannot reach a verdict at alpha {plan.alpha:g}"
+        remedy = "add blocks, or set smoke = true (--smoke) to only try the plan out"
+        raise refused(plan, ("blocks",), expected(f"{wanted}; {remedy}"))
     environments.check(plan)
     layers.check(plan)
     commands.check(plan)
@@ -112,8 +121,15 @@ def check(plan: Plan) -> None:
             raise refused(plan, ("load", "columns"), expected(wanted)) from error
 
 
+def blocks_for_verdict(plan: Plan) -> int:
+    """The fewest blocks with which the plan can reach any verdict."""
+    from tare.stats.fewest_runs import fewest_runs
+
+    return fewest_runs(plan.alpha, paired=True)
+
+
 def resumable(plan: Plan, folder: Path) -> Plan:
-    """The plan of a result folder, if it is `plan` but for seed and blocks.
+    """The plan of a result folder, if it is `plan` but for seed, blocks and smoke.
 
     Raises InputError where the folder holds no result, or that of another plan.
     """
@@ -124,7 +140,8 @@ def resumable(plan: Plan, folder: Path) -> Plan:
         why = error.strerror if isinstance(error, OSError) else "not UTF-8"
         raise InputError(f"{file}: {why}; nothing to resume there") from error
     mine, its = plan.model_dump(), stored.model_dump()
-    changed = [key for key in mine if key not in ("blocks", "seed") and mine[key] != its[key]]
+    free = ("blocks", "seed", "smoke")
+    changed = [key for key in mine if key not in free and mine[key] != its[key]]
     if changed:
         raise InputError(
             f"{folder}: was run with another {changed[0]}; resume with the plan it was begun with"
@@ -220,6 +237,7 @@ def _manifest(plan: Plan, placement: Placement) -> dict[str, Any]:
         "environments": plan.environments,
         "seed": seed,
         "blocks": plan.blocks,
+        "smoke": plan.smoke,
         "started": _now(),
         "finished": None,
         "tare": version("tare"),
@@ -229,7 +247,11 @@ def _manifest(plan: Plan, placement: Placement) -> dict[str, Any]:
         "machine": machine,
         "limits": [asdict(limit) for limit in limits],
         "files": file_hashes(plan),
-        "warnings": [*([] if plan.control else [NO_CONTROL]), *damage],
+        "warnings": [
+            *([] if plan.control else [NO_CONTROL]),
+            *([SMOKE] if plan.smoke else []),
+            *damage,
+        ],
         "runs": [],
     }
 

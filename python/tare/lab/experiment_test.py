@@ -110,7 +110,7 @@ def test_what_cannot_be_carried_out_here_is_refused_with_its_place(
     check(parse(PLAN, "try.toml", tmp_path))
     assert old in PLAN
     with pytest.raises(InputError) as caught:
-        check(parse(PLAN.replace(old, new), "try.toml", tmp_path, {"blocks": 2}))
+        check(parse(PLAN.replace(old, new), "try.toml", tmp_path, {"blocks": 9}))
     assert message in str(caught.value)
 
 
@@ -127,3 +127,25 @@ def test_authorities_that_are_not_there_are_said_before_anything_starts(tmp_path
     text = f'{PLAN[:a]}https = true\nca = "no.pem"\n{PLAN[b:]}'
     with pytest.raises(InputError, match=r'try.toml:7: load.ca: found "no.pem", expected a file:'):
         check(parse(text, "try.toml", tmp_path))
+
+
+@pytest.mark.parametrize(
+    ("keys", "settings", "message"),
+    [
+        ("blocks = 5", {}, "try.toml:1: blocks: found 5, expected at least 6: "),
+        ("blocks = 8", {"blocks": 2}, "try.toml:1: blocks: found 2, expected at least 6: "),
+        ("alpha = 0.001", {}, "try.toml:1: blocks: found 8, expected at least 11: fewer blocks"),
+        ("alpha = 0.001\nblocks = 10", {}, "try.toml:2: blocks: found 10, expected at least 11"),
+    ],
+)
+def test_too_few_blocks_for_a_verdict_do_not_start_unless_the_run_is_a_smoke_run(
+    keys: str, settings: dict[str, int], message: str, tmp_path: Path
+) -> None:
+    text = f"{keys}\n{PLAN}"
+    with pytest.raises(InputError) as caught:
+        check(parse(text, "try.toml", tmp_path, settings))
+    assert str(caught.value).startswith(message)
+    assert str(caught.value).endswith("set smoke = true (--smoke) to only try the plan out")
+    check(parse(f"smoke = true\n{text}", "try.toml", tmp_path, settings))
+    check(parse(text, "try.toml", tmp_path, {**settings, "smoke": True}))
+    check(parse(text, "try.toml", tmp_path, {**settings, "blocks": 11}))

@@ -78,8 +78,8 @@ class ResultFolder:
             raise InputError(f"{self.path}: not a result folder to resume: {why}") from error
         if not isinstance(manifest, dict) or manifest.get("format") != FORMAT:
             raise InputError(f"{self.path}: manifest.json is not of format {FORMAT}; begin anew")
-        # What was begun before there were controls and limits goes on without them.
-        self.manifest = {"control": None, "limits": [], **manifest}
+        # What was begun before there were these keys goes on with what they meant then.
+        self.manifest = {"control": None, "limits": [], "smoke": False, **manifest}
 
     def _hold(self) -> None:
         """Locks the result; the kernel lets go of it when this process ends, however it does."""

@@ -91,7 +91,9 @@ def test_a_result_is_held_by_one_at_a_time(tmp_path: Path) -> None:
             second.open()
     with closing(ResultFolder(first.path)) as third:
         third.open()
-        assert third.manifest == {"control": None, "limits": [], "format": 1, "runs": []}
+        assert third.manifest == {
+            "control": None, "limits": [], "smoke": False, "format": 1, "runs": [],
+        }  # fmt: skip
 
 
 @pytest.mark.parametrize("manifest", ["{}", "[]", '{"format": 2}', "\udcff"])

@@ -16,7 +16,7 @@ from tare.plan.schema import Plan
 
 
 def load(path: Path, settings: Mapping[str, int] | None = None) -> Plan:
-    """The plan in a TOML file, with whole numbers of its top level (`blocks`, `seed`) set anew.
+    """The plan in a TOML file; `settings` replace keys of its top level (`blocks`, `smoke`).
 
     Raises InputError for a file that cannot be read or is not a plan.
     """
@@ -46,13 +46,15 @@ def refused(plan: Plan, place: Place, error: PydanticCustomError) -> InputError:
     """The error of a plan that is well written but cannot be followed on this machine.
 
     `place` leads to the value, or to the table whose keys the error names (see `expected`); as in
-    Pydantic's own, the name of a table's type may follow the table.
+    Pydantic's own, the name of a table's type may follow the table. The error shows the value as it
+    is carried out, the default too, and the line where the user wrote its key.
     """
     file, text = plan.source
     details = ErrorDetails(
         type=error.type, loc=place, msg=error.message(), input=None, ctx=error.context or {}
     )
-    return InputError(explain(file, text, tomllib.loads(text), [details]))
+    data = {**plan.model_dump(mode="json"), **tomllib.loads(plan.text)}
+    return InputError(explain(file, text, data, [details]))
 
 
 def _validated(text: str, file: str) -> Plan:
@@ -69,8 +71,10 @@ def _validated(text: str, file: str) -> Plan:
 
 
 def _with_setting(text: str, key: str, value: int) -> str:
-    """`text` with a whole number of its top level replaced, or put before everything else."""
+    """`text` with a number or truth value of its top level replaced, or put before all else."""
     head = re.match(r"(?:(?!\s*\[).*\n?)*", text)
     top = head.group() if head else ""
-    changed, count = re.subn(rf"(?m)^(\s*{key}\s*=\s*)\d[\d_]*", rf"\g<1>{value}", top, count=1)
-    return (changed if count else f"{key} = {value}\n{top}") + text[len(top) :]
+    written = str(value).lower()
+    old = r"(?:\d[\d_]*|true|false)"
+    changed, count = re.subn(rf"(?m)^(\s*{key}\s*=\s*){old}", rf"\g<1>{written}", top, count=1)
+    return (changed if count else f"{key} = {written}\n{top}") + text[len(top) :]

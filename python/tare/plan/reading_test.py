@@ -294,5 +294,9 @@ def test_settings_are_in_the_text_as_it_was_run() -> None:
     plan = parse(PLAN, "try.toml", Path("/plans"), {"seed": 1234, "blocks": 2})
     assert (plan.seed, plan.blocks) == (1234, 2)
     assert read(plan.text).model_dump() == plan.model_dump()
+    for text in (PLAN, PLAN.replace("seed = 7", "smoke = false")):
+        plan = parse(text, "try.toml", Path("/plans"), {"smoke": True})
+        assert plan.smoke
+        assert read(plan.text).smoke
     with pytest.raises(InputError, match="blocks: found 0"):
         parse(PLAN, "try.toml", Path("/plans"), {"blocks": 0})

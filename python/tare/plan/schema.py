@@ -206,6 +206,8 @@ class Plan(Strict):
     baseline: Name | None = None
     """Name of a condition; the first one unless said."""
     blocks: Positive = 8
+    smoke: bool = False
+    """Whether the plan is only tried out: its verdicts are no evidence and fail no gate."""
     seed: int | None = Field(None, ge=0)
     design: Literal["interleaved", "blocks"] | None = None
     control: bool = True

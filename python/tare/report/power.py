@@ -15,7 +15,7 @@ from tare.report.result import Result
 from tare.report.sections import Figures, Section, Table
 from tare.report.tables import whose
 from tare.report.words import both_ends, count, percent, plural, safe
-from tare.verdict.evidence import LEAST_PAIRED
+from tare.stats.fewest_runs import LEAST_PAIRED
 
 SHARE = 0.8
 FARTHEST = 8

@@ -12,7 +12,7 @@ from tare.report.result import Result
 from tare.report.tables import whose
 from tare.report.words import count, duration, percent
 from tare.stats.budget_split import Components, best_split, components
-from tare.verdict.evidence import LEAST_PAIRED
+from tare.stats.fewest_runs import LEAST_PAIRED
 
 if TYPE_CHECKING:
     from tare.samples.model import Run

@@ -28,6 +28,7 @@ _EXPECTED: dict[str, Any] = {
     "primary": str,
     "alpha": _NUMBER,
     "blocks": int,
+    "smoke": bool,
     "conditions": list,
     "environments": list,
     "warnings": list,

@@ -196,6 +196,7 @@ def _experiment(
             budget=declared["budget"],
             primary=declared.get("primary", "p50"),
             alpha=declared.get("alpha", 0.05),
+            smoke=any(part.result.manifest.get("smoke", False) for part in parts),
             control=control,
             distances=one.distances,
             parents=around,

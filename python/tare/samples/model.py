@@ -117,6 +117,8 @@ class Experiment:
     primary: str = "p50"
     alpha: float = 0.05
     warnings: tuple[str, ...] = field(default=())
+    smoke: bool = False
+    """Its author only tried it out: its verdicts are no evidence."""
     control: str | None = None
     """The condition that is the baseline once more, unknown to its author; None without one."""
     distances: Mapping[Place, Distances] = field(default_factory=dict)

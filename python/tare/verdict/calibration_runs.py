@@ -18,8 +18,9 @@ import numpy as np
 from tare.errors import InputError, TareError
 from tare.samples.model import REQUEST, Place
 from tare.stats.distances import between
+from tare.stats.fewest_runs import fewest_runs
 from tare.stats.interval import paired_difference
-from tare.stats.permutation import least_p, sign_flip
+from tare.stats.permutation import sign_flip
 from tare.stats.run_distance import comparable, run_distance_p
 from tare.stats.two_samples import anderson_darling, kolmogorov_smirnov
 from tare.verdict.calibration import (
@@ -31,7 +32,6 @@ from tare.verdict.calibration import (
     Range,
     Step,
 )
-from tare.verdict.evidence import LEAST_PAIRED
 from tare.verdict.judgement import LEVEL
 from tare.verdict.words import count, duration
 
@@ -65,9 +65,7 @@ class _Outcome:
 
 def check_blocks(blocks: int, alpha: float) -> None:
     """Raises InputError where so few blocks could not detect anything, however large."""
-    least = LEAST_PAIRED
-    while least_p(least, paired=True) > alpha:
-        least += 1
+    least = fewest_runs(alpha, paired=True)
     if blocks < least:
         raise InputError(
             f"{count(blocks, 'block')} a repetition can never detect anything at alpha {alpha:g};"
@@ -131,11 +129,8 @@ def _outcomes(
     groups: dict[int, list[_Pair]] = {}
     for pair in pairs:
         groups.setdefault((pair.block - 1) // blocks, []).append(pair)
-    whole = [
-        group
-        for group in groups.values()
-        if len(group) >= LEAST_PAIRED and least_p(len(group), paired=True) <= alpha
-    ]
+    least = fewest_runs(alpha, paired=True)
+    whole = [group for group in groups.values() if len(group) >= least]
     found = {
         name: [one for group in whole if (one := _by_summary(name, group, delay, alpha))]
         for name in SUMMARIES

@@ -16,9 +16,10 @@ from tare.samples.model import Experiment, Run
 from tare.stats.arrays import Array
 from tare.stats.effect_size import cliffs_delta, vargha_delaney
 from tare.stats.equivalence import equivalence_p
+from tare.stats.fewest_runs import LEAST_PAIRED, LEAST_UNPAIRED, fewest_runs
 from tare.stats.hodges_lehmann import paired_shift, unpaired_shift
 from tare.stats.interval import Difference, paired_difference, welch_difference
-from tare.stats.permutation import label_permutation, least_p, sign_flip
+from tare.stats.permutation import label_permutation, sign_flip
 from tare.stats.power import (
     detectable,
     pooled_spread,
@@ -31,8 +32,6 @@ from tare.verdict.mismatch import LoadMismatch, holes, load_mismatch
 from tare.verdict.slowest import without_slowest
 from tare.verdict.units import apart_between, apart_within
 
-LEAST_PAIRED = 6
-LEAST_UNPAIRED = 5
 LATENCIES = ("p50", "p95", "p99", "mean")
 CPU = "cpu_service"
 UNSTEADY = "no steady state"
@@ -308,10 +307,7 @@ def _effect_sizes(one: Array, two: Array, paired: bool) -> EffectSizes | None:
 
 def _design_minimum(blank: Evidence) -> int:
     """The fewest runs with which a change could be told at all, however clear it were."""
-    runs = blank.least
-    while least_p(runs, blank.paired) * blank.comparisons > blank.alpha:
-        runs += 1
-    return runs
+    return fewest_runs(blank.alpha / blank.comparisons, blank.paired)
 
 
 def _invalid(runs: Sequence[Run]) -> int:

@@ -17,10 +17,10 @@ WORDS = ("slower", "inconclusive", "invalid")
 def hits(judgement: Judgement, words: Iterable[str]) -> list[tuple[str, str]]:
     """The primary comparisons that a gate of these words stops: (word, the comparison in words).
 
-    `slower` stops `shape-changed` too where the part that moved is slower: a change must not
-    pass by moving its cost into the tail.
+    None of a smoke run. `slower` stops `shape-changed` too where the part that moved is slower: a
+    change must not pass by moving its cost into the tail.
     """
-    wanted = set(words)
+    wanted = set() if judgement.smoke else set(words)
     found: list[tuple[str, str]] = []
     for one in judgement.comparisons:
         if one.role != "primary":

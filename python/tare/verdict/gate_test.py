@@ -68,3 +68,8 @@ def test_another_change_of_shape_stops_nothing(part: Quantile) -> None:
 def test_place_and_span_are_told() -> None:
     ((_, said),) = stopped(comparison("slower", environment="netns", span="pay"), by=("slower",))
     assert said == "'new' against 'old', netns, pay is slower, p50 +12.0 %"
+
+
+@pytest.mark.parametrize("word", ["slower", "inconclusive", "invalid"])
+def test_a_smoke_run_is_stopped_by_no_word(word: str) -> None:
+    assert hits(Judgement((comparison(word),), smoke=True), (word,)) == []

@@ -73,6 +73,7 @@ def judge_together(
             )
         ),
         controls=tuple(one for found in outcomes.values() for one in found),
+        smoke=any(one.smoke for one in experiments.values()),
     )
 
 

@@ -232,6 +232,8 @@ class Judgement:
     warnings: tuple[str, ...] = field(default=())
     published: Published | tuple[PublishedBestFit, ...] | None = None
     controls: tuple[Control, ...] = ()
+    smoke: bool = False
+    """Of a smoke run: no verdict is evidence, and none fails a gate."""
 
     def warned(self, *more: str) -> Judgement:
         """The judgement with more warnings."""
@@ -243,7 +245,7 @@ class Judgement:
         if published or self.published is not None:
             result["published"] = _published(self.published)
         result["controls"] = [asdict(one) for one in self.controls]
-        return result | {"warnings": list(self.warnings)}
+        return result | {"smoke": self.smoke, "warnings": list(self.warnings)}
 
 
 def _published(
