@@ -34,7 +34,8 @@ def run(
         Path | None, typer.Option(help="Result folder; results/NAME-TIMESTAMP unless given.")
     ] = None,
     resume: Annotated[
-        Path | None, typer.Option(help="Finish what is missing of this result folder.")
+        Path | None,
+        typer.Option(help="Finish this result folder; with --blocks, up to that many in all."),
     ] = None,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Print the order of runs and the time it will take.")
@@ -57,12 +58,11 @@ def run(
     """Carry a plan out: every block starts every condition fresh, in random order."""
     from tare.plan import load
 
-    given = {"blocks": blocks, "seed": seed, "smoke": smoke or None}
-    settings = {key: value for key, value in given.items() if value is not None}
-    if resume is not None and (out is not None or settings or dry_run):
-        others = "--out, --blocks, --seed, --smoke and --dry-run"
+    if resume is not None and (out is not None or seed is not None or smoke or dry_run):
+        others = "--out, --seed, --smoke and --dry-run"
         raise InputError(f"--resume goes on as it was begun; leave out {others}")
-    plan = load(plan_file, settings)
+    given = {"blocks": None if resume else blocks, "seed": seed, "smoke": smoke or None}
+    plan = load(plan_file, {key: value for key, value in given.items() if value is not None})
     if dry_run:
         print_order(plan, as_json)
         return
@@ -72,7 +72,7 @@ def run(
     if resume is not None:
         from tare.lab.experiment import resumable
 
-        plan = resumable(plan, resume)
+        plan = resumable(plan, resume, blocks)
     folder = resume or out or Path("results") / f"{plan.name}-{datetime.now():%Y%m%dT%H%M%S}"
     measure(plan, plan_file, folder, resume is not None)
     conclude(folder, outcome)
@@ -102,12 +102,15 @@ def conclude(folder: Path, outcome: Outcome) -> None:
     """
     import json
 
+    from tare.lab.store import count_look
     from tare.report import write
     from tare.report.controls import told
     from tare.samples import controls, read_result
     from tare.samples.manifest import read_manifest
     from tare.verdict import judge
 
+    # Before anything is computed: an interrupted look is one look too many, not one too few.
+    count_look(folder)
     judgement = judge(read_result(folder))
     if unwritten := controls.remember(read_manifest(folder)["experiment"], judgement.controls):
         judgement = judgement.warned(unwritten)

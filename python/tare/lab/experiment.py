@@ -51,6 +51,8 @@ def carry_out(plan: Plan, folder: Path, progress: Progress, resume: bool = False
         if resume:
             result.open()
             _warn_of_changes(result, fresh, progress)
+            if plan.blocks > result.manifest["blocks"]:
+                _add_blocks(plan, result)
         else:
             result.create(plan.text, fresh)
         progress.note(f"placement: {placement.why}")
@@ -128,10 +130,11 @@ def blocks_for_verdict(plan: Plan) -> int:
     return fewest_runs(plan.alpha, paired=True)
 
 
-def resumable(plan: Plan, folder: Path) -> Plan:
+def resumable(plan: Plan, folder: Path, blocks: int | None = None) -> Plan:
     """The plan of a result folder, if it is `plan` but for seed, blocks and smoke.
 
-    Raises InputError where the folder holds no result, or that of another plan.
+    `blocks` is the number that the experiment shall have in the end. Raises InputError where the
+    folder holds no result, or that of another plan, or more blocks.
     """
     file = folder / "plan.toml"
     try:
@@ -146,7 +149,13 @@ def resumable(plan: Plan, folder: Path) -> Plan:
         raise InputError(
             f"{folder}: was run with another {changed[0]}; resume with the plan it was begun with"
         )
-    return stored
+    if blocks is None:
+        return stored
+    if blocks < stored.blocks:
+        raise InputError(
+            f"--blocks {blocks}: {folder} has {stored.blocks}; give a larger number to add some"
+        )
+    return parse(stored.text, str(file), plan.folder, {"blocks": blocks})
 
 
 def schedule(plan: Plan, seed: int) -> list[BlockPart]:
@@ -238,6 +247,7 @@ def _manifest(plan: Plan, placement: Placement) -> dict[str, Any]:
         "seed": seed,
         "blocks": plan.blocks,
         "smoke": plan.smoke,
+        "looks": [],
         "started": _now(),
         "finished": None,
         "tare": version("tare"),
@@ -254,6 +264,20 @@ def _manifest(plan: Plan, placement: Placement) -> dict[str, Any]:
         ],
         "runs": [],
     }
+
+
+def _add_blocks(plan: Plan, result: ResultFolder) -> None:
+    """Continues the order of runs up to the blocks of `plan`; what is there already stays."""
+    manifest = result.manifest
+    begun = manifest["order"]
+    # A result from before there was a control goes on without one.
+    conditions = [name for name in plan.measured if name in begun[0]["conditions"]]
+    whole = order_of_runs(manifest["seed"], plan.blocks, plan.environments, conditions)
+    result.replace_plan(plan.text)
+    manifest["order"] = [*begun, *(asdict(part) for part in whole[len(begun) :])]
+    manifest["blocks"] = plan.blocks
+    manifest["finished"] = None
+    result.save()
 
 
 def _missing(plan: Plan, manifest: dict[str, Any]) -> list[Together]:

@@ -6,7 +6,7 @@ import json
 import os
 import shutil
 from collections.abc import Mapping
-from contextlib import suppress
+from contextlib import closing, suppress
 from dataclasses import dataclass
 from errno import ENOSPC
 from pathlib import Path
@@ -43,7 +43,7 @@ class ResultFolder:
         self.work = path / "work"
         self.manifest: dict[str, Any] = {}
         self._plan_file = path / "plan.toml"
-        self._held: IO[bytes] | None = None
+        self._held: list[IO[bytes]] = []
 
     def create(self, plan_text: str, manifest: dict[str, Any]) -> None:
         """Begins a result, and holds it. Raises InputError where there is anything already."""
@@ -79,13 +79,25 @@ class ResultFolder:
         if not isinstance(manifest, dict) or manifest.get("format") != FORMAT:
             raise InputError(f"{self.path}: manifest.json is not of format {FORMAT}; begin anew")
         # What was begun before there were these keys goes on with what they meant then.
-        self.manifest = {"control": None, "limits": [], "smoke": False, **manifest}
+        self.manifest = {"control": None, "limits": [], "smoke": False, "looks": [], **manifest}
+
+    def replace_plan(self, text: str) -> None:
+        """Puts another text into plan.toml, whole or not at all, of a result that is held."""
+        fresh = self._plan_file.with_name(".plan.toml.new")
+        fresh.write_text(text, encoding="utf-8")
+        # Locked before it has the name: at no time can another process take the result.
+        self._lock(fresh)
+        os.fsync(self._held[-1])
+        fresh.replace(self._plan_file)
 
     def _hold(self) -> None:
         """Locks the result; the kernel lets go of it when this process ends, however it does."""
-        self._held = self._plan_file.open("r+b")
+        self._lock(self._plan_file)
+
+    def _lock(self, file: Path) -> None:
+        self._held.append(file.open("r+b"))
         try:
-            fcntl.flock(self._held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            fcntl.flock(self._held[-1], fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:
             raise InputError(
                 f"{self.path}: another tare run is at work on it; wait until it has ended"
@@ -93,8 +105,8 @@ class ResultFolder:
 
     def close(self) -> None:
         """Lets go of the result."""
-        if self._held:
-            self._held.close()
+        for file in self._held:
+            file.close()
 
     def save(self) -> None:
         """Writes the manifest."""
@@ -140,6 +152,19 @@ class ResultFolder:
         with fresh.open("rb") as file:
             os.fsync(file.fileno())
         fresh.replace(path)
+
+
+def count_look(folder: Path) -> None:
+    """Records in the manifest that verdicts are computed of the blocks that a result has.
+
+    Raises InputError where the folder is no result, or another process is at work on it.
+    """
+    with closing(ResultFolder(folder)) as result:
+        result.open()
+        looks, blocks = result.manifest["looks"], result.manifest["blocks"]
+        if blocks not in looks:
+            looks.append(blocks)
+            result.save()
 
 
 def read_stream(path: Path) -> "pa.Table | None":

@@ -8,7 +8,14 @@ import pyarrow.parquet as pq
 import pytest
 
 from tare.errors import InputError
-from tare.lab.store import ResultFolder, RunKey, completed, of_condition, read_stream
+from tare.lab.store import (
+    ResultFolder,
+    RunKey,
+    completed,
+    count_look,
+    of_condition,
+    read_stream,
+)
 from tare.tables import arrow_schema
 
 KEY = RunKey("x-1", "host", "hook", 3, 7, "machine-hash")
@@ -92,7 +99,7 @@ def test_a_result_is_held_by_one_at_a_time(tmp_path: Path) -> None:
     with closing(ResultFolder(first.path)) as third:
         third.open()
         assert third.manifest == {
-            "control": None, "limits": [], "smoke": False, "format": 1, "runs": [],
+            "control": None, "limits": [], "smoke": False, "looks": [], "format": 1, "runs": [],
         }  # fmt: skip
 
 
@@ -105,3 +112,31 @@ def test_what_is_no_manifest_of_this_format_is_not_resumed(tmp_path: Path, manif
         pytest.raises(InputError, match=r"result|format"),
     ):
         folder.open()
+
+
+def test_a_result_stays_held_while_its_plan_is_replaced(tmp_path: Path) -> None:
+    with closing(ResultFolder(tmp_path / "result")) as first:
+        first.create("plan", {"format": 1, "runs": []})
+        first.replace_plan("other plan")
+        assert (first.path / "plan.toml").read_text() == "other plan"
+        assert sorted(file.name for file in first.path.iterdir()) == ["manifest.json", "plan.toml"]
+        second = ResultFolder(first.path)
+        with closing(second), pytest.raises(InputError, match="another tare run is at work on it"):
+            second.open()
+    with closing(ResultFolder(first.path)) as third:
+        third.open()
+
+
+def test_a_look_is_counted_once_for_a_number_of_blocks(tmp_path: Path) -> None:
+    result = tmp_path / "result"
+    with closing(ResultFolder(result)) as folder:
+        folder.create("plan", {"format": 1, "blocks": 8, "runs": []})
+        with pytest.raises(InputError, match="another tare run is at work on it"):
+            count_look(result)
+    count_look(result)
+    count_look(result)
+    manifest = json.loads((result / "manifest.json").read_text())
+    assert manifest["looks"] == [8]
+    (result / "manifest.json").write_text(json.dumps(manifest | {"blocks": 16}))
+    count_look(result)
+    assert json.loads((result / "manifest.json").read_text())["looks"] == [8, 16]

@@ -29,6 +29,7 @@ _EXPECTED: dict[str, Any] = {
     "alpha": _NUMBER,
     "blocks": int,
     "smoke": bool,
+    "looks": list,
     "conditions": list,
     "environments": list,
     "warnings": list,
@@ -91,6 +92,10 @@ def read_manifest(folder: Path) -> dict[str, Any]:
         layers = _checked(path, what, condition, {"name": str, "layers": list}, ("name",))
         for layer in layers.get("layers", ()):
             _checked(path, f"a layer of {what}", layer, {"type": str}, ())
+    looks = manifest.get("looks", [])
+    if not all(type(look) is int and look > 0 for look in looks) or looks != sorted({*looks}):
+        wanted = "growing numbers of blocks"
+        raise InputError(f"{path}: looks of the manifest is {_shown(looks)}, expected {wanted}")
     return manifest | {"runs": runs}
 
 

@@ -197,6 +197,8 @@ def _experiment(
             primary=declared.get("primary", "p50"),
             alpha=declared.get("alpha", 0.05),
             smoke=any(part.result.manifest.get("smoke", False) for part in parts),
+            # Against another experiment it is judged by other runs, and for the first time.
+            looks=tuple(declared.get("looks", ())) if len(parts) == 1 else (),
             control=control,
             distances=one.distances,
             parents=around,

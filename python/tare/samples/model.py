@@ -119,6 +119,8 @@ class Experiment:
     warnings: tuple[str, ...] = field(default=())
     smoke: bool = False
     """Its author only tried it out: its verdicts are no evidence."""
+    looks: tuple[int, ...] = ()
+    """The numbers of blocks at which `tare run` judged it, if it did: more were added between."""
     control: str | None = None
     """The condition that is the baseline once more, unknown to its author; None without one."""
     distances: Mapping[Place, Distances] = field(default_factory=dict)

@@ -16,6 +16,7 @@ from tare.verdict.cuts import with_cuts
 from tare.verdict.evidence import CPU, LATENCIES, Evidence, weigh
 from tare.verdict.failures import without_bad_runs
 from tare.verdict.judgement import Comparison, Control, Cut, Judgement, Measured
+from tare.verdict.repeated_looks import repeated_looks
 from tare.verdict.shape import adjusted_shapes, with_shape
 
 Place = tuple[str, str, str]
@@ -69,6 +70,7 @@ def judge_together(
             for line in (
                 *experiment.warnings,
                 *checks.unguarded(experiments[name]),
+                *repeated_looks(experiment, len(primary)),
                 *_warnings(experiment, every),
             )
         ),

@@ -1,0 +1,80 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`tare run --resume FOLDER --blocks N`: more blocks of an experiment that was judged already."""
+
+import json
+import subprocess
+import sys
+
+from tests.lab.conftest import Experiment
+from tests.lab.test_interruption import contents
+
+from tare.lab.experiment import schedule
+from tare.plan import load
+
+
+def resume(experiment: Experiment, *words: str) -> "subprocess.CompletedProcess[str]":
+    process = experiment.start("--resume", str(experiment.result), *words)
+    out, err = process.communicate(timeout=90)
+    return subprocess.CompletedProcess(process.args, process.returncode, out, err)
+
+
+def test_blocks_are_added_in_the_order_of_the_seed_and_looks_are_counted(
+    experiment: Experiment,
+) -> None:
+    experiment.write_plan()
+    done = experiment.run()
+    assert done.returncode == 0, done.stderr
+    begun, kept = experiment.manifest, contents(experiment.result)
+    assert begun["looks"] == [2]
+    assert "look at this experiment" not in done.stdout
+
+    done = resume(experiment, "--blocks", "4", "--json")
+    assert done.returncode == 0, done.stderr
+    manifest = experiment.manifest
+    assert (manifest["blocks"], manifest["looks"]) == (4, [2, 4])
+    assert manifest["runs"][:6] == begun["runs"]
+    assert [run["run"] for run in manifest["runs"]] == list(range(1, 13))
+    assert kept.items() <= contents(experiment.result).items()
+    stored = load(experiment.result / "plan.toml")
+    assert stored.blocks == 4
+    order = [(part.block, list(part.conditions)) for part in schedule(stored, begun["seed"])]
+    assert [(part["block"], part["conditions"]) for part in manifest["order"]] == order
+    judged = json.loads(done.stdout)
+    assert judged["comparisons"][0]["runs"] == {"baseline": 4, "condition": 4}
+    note = (
+        "second look at this experiment (2, then 4 blocks): up to 8.3 % of experiments without an"
+        " effect would raise an alarm at one of them"
+    )
+    assert note in judged["warnings"]
+    report = (experiment.result / "report.md").read_text().replace("\u00a0", " ")
+    assert "second look at this experiment (2, then 4 blocks): up to 8.3 %" in report
+
+    # To read it again is no further look.
+    words = [sys.executable, "-m", "tare", "compare", str(experiment.result), "--json"]
+    again = subprocess.run(words, capture_output=True, text=True, check=True, timeout=60)
+    assert note in json.loads(again.stdout)["warnings"]
+    assert resume(experiment, "--blocks", "4").returncode == 0
+    assert experiment.manifest["looks"] == [2, 4]
+
+    refused = resume(experiment, "--blocks", "3")
+    assert (refused.returncode, refused.stderr) == (
+        2,
+        f"tare: --blocks 3: {experiment.result} has 4; give a larger number to add some\n",
+    )
+
+
+def test_an_experiment_that_was_not_finished_gets_more_blocks(experiment: Experiment) -> None:
+    experiment.write_plan(top="control = false")
+    assert experiment.measure(blocks=2).returncode == 0
+    begun = experiment.manifest
+    begun["runs"] = [run for run in begun["runs"] if run["block"] == 1]
+    begun["finished"] = None
+    (experiment.result / "manifest.json").write_text(json.dumps(begun))
+    done = resume(experiment, "--blocks", "3")
+    assert done.returncode == 0, done.stderr
+    assert "block 3 of 3" in done.stderr
+    manifest = experiment.manifest
+    assert [run["block"] for run in manifest["runs"]] == [1, 1, 2, 2, 3, 3]
+    assert manifest["runs"][:2] == begun["runs"]
+    assert manifest["looks"] == [3]
+    assert manifest["finished"]
