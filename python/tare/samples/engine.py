@@ -3,15 +3,13 @@
 
 from __future__ import annotations
 
-import os
 import re
-import shutil
 import tempfile
-import time
-from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
+
+from tare.samples.spill import spill_folder
 
 if TYPE_CHECKING:
     import ibis.expr.types as ir
@@ -22,10 +20,6 @@ MEMORY = "1GiB"
 """What the engine holds at once; more is on disk. Its readers need about as much again."""
 
 
-_SPILL = "tare-spill"
-_DAY = 86_400
-
-
 def connect() -> Backend:
     """A fresh engine that keeps the order of rows and spills to disk when memory is short."""
     import ibis
@@ -33,23 +27,10 @@ def connect() -> Backend:
     backend: Backend = ibis.duckdb.connect()
     backend.raw_sql("SET enable_progress_bar = false")
     backend.raw_sql(f"SET memory_limit = '{MEMORY}'")
-    backend.raw_sql(f"SET temp_directory = {quoted(_spill(Path(tempfile.gettempdir())))}")
+    # Made when it is needed, and removed with the engine.
+    spill = spill_folder(Path(tempfile.gettempdir())) / uuid4().hex
+    backend.raw_sql(f"SET temp_directory = {quoted(spill)}")
     return backend
-
-
-def _spill(folder: Path) -> Path:
-    """A folder that is made when it is needed and removed with the engine, or else by the next.
-
-    The process may be another container's, whose number says nothing: its folder is still changing.
-    """
-    for left in folder.glob(f"{_SPILL}-*-*"):
-        with suppress(OSError):
-            gone = not Path(
-                "/proc", left.name.removeprefix(f"{_SPILL}-").partition("-")[0]
-            ).exists()
-            if gone and time.time() - left.stat().st_mtime > _DAY:
-                shutil.rmtree(left)
-    return folder / f"{_SPILL}-{os.getpid()}-{uuid4().hex}"
 
 
 def exactly(path: Path) -> str:

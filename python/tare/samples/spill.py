@@ -1,0 +1,73 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A folder for what does not fit into memory: private, and locked while its process lives.
+
+A killed process leaves its folder behind, and the next one removes it. Other users, and containers
+with the same temporary directory, can put anything there under any name. So a folder is removed
+only if
+- it is a folder, no symbolic link, of this user, and nobody else may enter it;
+- it holds a record of its own inode number, which Tare wrote when it made the folder;
+- no process holds the lock of the record.
+"""
+
+from __future__ import annotations
+
+import atexit
+import fcntl
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from functools import cache
+from pathlib import Path
+
+PREFIX = "tare-spill-"
+RECORD = "inode"
+OTHERS = 0o077
+
+
+@cache
+def spill_folder(parent: Path) -> Path:
+    """The folder of this process in `parent`, removed at its exit. Raises OSError."""
+    for left in parent.glob(f"{PREFIX}*"):
+        remove_abandoned(left)
+    folder = Path(tempfile.mkdtemp(prefix=PREFIX, dir=parent))
+    # Stays open, and locked, until this process and all its forks have exited.
+    record = os.open(folder / RECORD, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    with suppress(OSError):  # A file system without locks: the folder is never removed by others.
+        fcntl.flock(record, fcntl.LOCK_EX)
+        # Last, so that a record is never seen without its lock.
+        os.write(record, str(folder.stat().st_ino).encode())
+
+    @atexit.register
+    def leave() -> None:
+        os.close(record)
+        remove_abandoned(folder)
+
+    return folder
+
+
+def remove_abandoned(path: Path) -> None:
+    """Removes a folder that Tare made and that no process uses; leaves everything else as it is."""
+    # A tree too deep for Python's own removal is a RecursionError.
+    with suppress(OSError, RecursionError), _opened(path, os.O_DIRECTORY) as folder:
+        status = os.fstat(folder)
+        if status.st_uid != os.geteuid() or status.st_mode & OTHERS:
+            return
+        with _opened(RECORD, 0, folder) as record:
+            if os.read(record, 32) != str(status.st_ino).encode():
+                return
+            fcntl.flock(record, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            # Relative to what was checked, since the path may meanwhile name something else.
+            shutil.rmtree(".", ignore_errors=True, dir_fd=folder)
+            path.rmdir()
+
+
+@contextmanager
+def _opened(path: str | Path, flags: int, folder: int | None = None) -> Iterator[int]:
+    """A descriptor of what is at the path itself, not behind a link. Raises OSError."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | flags, dir_fd=folder)
+    try:
+        yield descriptor
+    finally:
+        os.close(descriptor)
