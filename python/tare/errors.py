@@ -14,6 +14,10 @@ class InputError(TareError):
     exit_code = 2
 
 
+class NoRequestsError(InputError):
+    """A file without a request: among others of its condition, its run alone does not count."""
+
+
 class InterruptionError(TareError):
     """Ctrl-C, with something to say about it: exit code 130."""
 

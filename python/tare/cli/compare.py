@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from enum import StrEnum
 from pathlib import Path
@@ -88,11 +88,13 @@ def compare(
             show_default=False,
         ),
     ] = None,
-    unit: Annotated[
-        str | None,
+    units: Annotated[
+        list[str] | None,
         typer.Option(
-            metavar="ns|us|ms|s",
-            help="The unit of times in files that do not state it.",
+            "--unit",
+            metavar="[NAME=]ns|us|ms|s",
+            help="The unit of times in files that do not state it, of all or of one condition"
+            " (new=us). Repeatable.",
             show_default=False,
         ),
     ] = None,
@@ -163,7 +165,7 @@ def compare(
             raise InputError(f"{folders[0]}: --warmup and --paired are for files of runs")
         if method is not Method.TARE and len(folders) == 2:
             raise InputError("--method: is for files of runs and for one result folder")
-        if columns is not None or unit is not None:
+        if columns is not None or units:
             raise InputError(f"{folders[0]}: --columns and --unit are for files of runs")
         if max_errors is not None:
             raise InputError(f"{folders[0]}: --max-errors is for files; a plan has its max_errors")
@@ -177,9 +179,10 @@ def compare(
             raise InputError("--engine: is for a result folder; files are read in this process")
         if conditions:
             raise InputError("--condition: is for two result folders; files have no conditions")
+        named = _named(baseline, what)
         judgement = _of_files(
-            _named(baseline, what),
-            _asked(columns, unit),
+            named,
+            _asked(columns, units or (), named),
             warmup=warmup,
             method=method,
             paired=paired,
@@ -362,10 +365,11 @@ def _two(others: Sequence[str]) -> None:
         raise InputError("--method published-t compares two conditions; name one beside --baseline")
 
 
-def _asked(columns: str | None, unit: str | None) -> Asked:
-    from tare.samples import Asked, parse_columns
+def _asked(columns: str | None, units: Sequence[str], conditions: Collection[str]) -> Asked:
+    from tare.samples import Asked, parse_columns, parse_units
 
-    return Asked({} if columns is None else parse_columns(columns), unit)
+    unit, own = parse_units(units, conditions)
+    return Asked({} if columns is None else parse_columns(columns), unit, own)
 
 
 def _warm_up(text: str) -> int | Literal["auto"]:

@@ -3,7 +3,7 @@
 
 from tare.samples.files import read_files
 from tare.samples.formats import NAMES as FORMATS
-from tare.samples.formats.asked import ROLES, Asked, parse_columns
+from tare.samples.formats.asked import ROLES, Asked, parse_columns, parse_units
 from tare.samples.load_output import read_load_output
 from tare.samples.measured import read_both, read_result
 from tare.samples.model import Experiment, Run
@@ -15,6 +15,7 @@ __all__ = [
     "Experiment",
     "Run",
     "parse_columns",
+    "parse_units",
     "read_both",
     "read_files",
     "read_load_output",

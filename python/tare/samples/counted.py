@@ -5,15 +5,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from math import log10
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
-from tare.errors import InputError
-from tare.samples.far import TIMES, middle
-from tare.samples.model import REQUEST, Distances, Part, Place
+from tare.errors import InputError, NoRequestsError
+from tare.samples.model import REQUEST, Distances, Place
 from tare.stats.distances import Pairs, kinds_from
 
 if TYPE_CHECKING:
@@ -94,16 +92,6 @@ class Histogram:
         """Of each bin, (n,) in ns."""
         return (self.low + self.high) / 2
 
-    def far(self) -> tuple[Part, ...]:
-        """As `tare.samples.far` finds them, each bin for its middle."""
-        there = (self.requests > 0) & (self.middle > 0)
-        level, requests = np.log10(self.middle[there]), self.requests[there]
-        if not level.size:
-            return ()
-        step = level - log10(max(middle(self.quantiles([0.4, 0.5, 0.6])), 1))
-        parts = (step < -log10(TIMES), step > log10(TIMES))
-        return tuple(_part(level[part], requests[part]) for part in parts if part.any())
-
     def values(self) -> npt.NDArray[np.float64]:
         """Durations in ns, shape (answered,), rising: what the bins say of each request."""
         within = np.arange(self.answered) - np.repeat(
@@ -114,12 +102,6 @@ class Histogram:
         return low + share * (high - low)
 
 
-def _part(level: npt.NDArray[np.float64], requests: npt.NDArray[np.int64]) -> Part:
-    mean = float(np.average(level, weights=requests))
-    spread = float(np.average((level - mean) ** 2, weights=requests)) ** 0.5
-    return Part(int(requests.sum()), mean, spread)
-
-
 @dataclass(frozen=True)
 class Counted:
     """One file of histograms, one a span, and what was odd about it."""
@@ -128,10 +110,10 @@ class Counted:
     notes: tuple[str, ...] = ()
 
     def checked(self, name: str) -> Counted:
-        """Itself. Raises InputError where nothing was counted, and with more than anyone sends."""
+        """Itself. Raises NoRequestsError for no request, InputError for more than anyone sends."""
         answered = sum(one.answered for one in self.histograms)
         if answered + sum(one.errors for one in self.histograms) == 0:
-            raise InputError(f"{name}: no request was counted in it")
+            raise NoRequestsError(f"{name}: no request was counted in it")
         if answered > MOST * 1_000:
             raise InputError(f"{name}: counts {answered:,} requests; expected a load test's file")
         return self

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from tare.errors import InputError
+from tare.errors import InputError, NoRequestsError
 from tare.samples.conduct import conduct
 from tare.samples.counted import Counted, Histogram, distances
 from tare.samples.engine import connect
@@ -37,7 +37,9 @@ class RunFile:
     path: str
     condition: str
     block: int
-    requests: Requests | Counted
+    requests: Requests | Counted | None
+    reason: str = ""
+    """Why there are no `requests`; begins with the path."""
 
 
 @dataclass(frozen=True)
@@ -76,14 +78,19 @@ def open_files(
     """Reads the files of each condition; `asked` is what they do not say of themselves.
 
     `warm_up` is a number of first requests in time order, or "auto": of each span where all
-    conditions have settled. Raises InputError for what cannot be read.
+    conditions have settled. Raises InputError for what cannot be read, and for a condition whose
+    files all have no request.
     """
     backend = connect()
     runs = tuple(
-        RunFile(str(path), condition, block, _requests(backend, path, condition, asked))
+        _run_file(backend, path, condition, block, asked.of(condition))
         for condition, paths in conditions.items()
         for block, path in enumerate(paths, start=1)
     )
+    for condition in conditions:
+        empty = [one.reason for one in runs if one.condition == condition and one.requests is None]
+        if len(empty) == len(conditions[condition]):
+            raise InputError(f"{empty[0]} (no file of '{condition}' has a request)")
     warnings = [warning for one in runs for warning in _warnings(one)]
     for one in runs:
         if isinstance(one.requests, Counted) and warm_up not in (0, "auto"):
@@ -126,12 +133,12 @@ def experiment_of(
                 steadiness=files.seen.kind(group),
                 worth=files.seen.worth(group),
                 zeros=files.seen.zeros.get(group, 0),
-                far=files.seen.far.get(group, ()),
                 conduct=conducts.get(group, Conduct()),
             )
             for group in files.seen.at_cut.groups
         ]
-        every = sorted([*runs, *histograms], key=lambda run: (run.run, run.span))
+        every = [*runs, *histograms]
+        every = sorted([*every, *_empty(files, every)], key=lambda run: (run.run, run.span))
         return Experiment(
             tuple(every),
             baseline,
@@ -189,7 +196,9 @@ def _times(runs: Sequence[RunFile]) -> dict[Group, tuple[int | None, int | None]
     """The first start and the last end of every run and span that has times since 1970."""
     found: dict[Group, tuple[int | None, int | None]] = {}
     for number, one in enumerate(runs, start=1):
-        if isinstance(one.requests, Counted) or not one.requests.timed or one.requests.since_start:
+        if not isinstance(one.requests, Requests):
+            continue
+        if not one.requests.timed or one.requests.since_start:
             continue
         table = one.requests.table
         start: Any = table.start_ns
@@ -217,6 +226,8 @@ def read_files(
 def _durations(file: RunFile, warm_up: int) -> npt.NDArray[np.float64]:
     import numpy as np
 
+    if file.requests is None:
+        return np.empty(0)
     if isinstance(file.requests, Counted):
         file.requests.require_few(file.path)
         return np.concatenate([one.values() for one in file.requests.histograms])
@@ -224,6 +235,8 @@ def _durations(file: RunFile, warm_up: int) -> npt.NDArray[np.float64]:
 
 
 def _by_span(file: RunFile, warm_up: int) -> dict[str, npt.NDArray[np.float64]]:
+    if file.requests is None:
+        return {}
     if isinstance(file.requests, Counted):
         file.requests.require_few(file.path)
         return {one.span: one.values() for one in file.requests.histograms}
@@ -250,6 +263,8 @@ def _in_order(table: Table, warm_up: int) -> npt.NDArray[np.float64]:
 def _warnings(file: RunFile) -> list[str]:
     if isinstance(file.requests, Counted):
         return [f"{file.path}: {note}" for note in file.requests.notes]
+    if file.requests is None:
+        return []
     return [*file.requests.warnings, *(f"{file.path}: {x}" for x in ahead(file.requests.table))]
 
 
@@ -275,6 +290,7 @@ def _run(file: RunFile, group: Group, one: Look, times: tuple[int | None, int | 
         summaries=one.summaries(group),
         quantiles=one.shape(group),
         lost=file.requests.lost,
+        assumed_unit=file.requests.assumed_unit,
         valid=reason is None,
         reason=None if reason is None else f"{file.path}: {reason}",
     )
@@ -295,11 +311,42 @@ def _run_of_histogram(file: RunFile, number: int, histogram: Histogram) -> Run:
         endpoint=file.path,
         summaries=histogram.summaries(),
         quantiles=histogram.quantiles(SHAPE) if histogram.answered else {},
-        far=histogram.far(),
         zeros=int(histogram.requests[histogram.high <= 0].sum()),
         valid=histogram.answered > 0,
         reason=None if histogram.answered else f"{file.path}: no successful request",
     )
+
+
+def _empty(files: Files, others: Sequence[Run]) -> Iterator[Run]:
+    """Invalid runs of files without requests, of each span that their conditions' `others` have."""
+    spans: dict[str, set[str]] = {}
+    for run in others:
+        spans.setdefault(run.condition, set()).add(run.span)
+    for number, one in enumerate(files.runs, start=1):
+        for span in spans[one.condition] if one.requests is None else ():
+            yield Run(
+                environment="",
+                condition=one.condition,
+                block=one.block,
+                run=number,
+                span=span,
+                requests=0,
+                errors=0,
+                answered=0,
+                started_ns=None,
+                endpoint=one.path,
+                summaries={},
+                valid=False,
+                reason=one.reason,
+            )
+
+
+def _run_file(backend: Backend, path: Path, condition: str, block: int, asked: Asked) -> RunFile:
+    try:
+        requests = _requests(backend, path, condition, asked)
+    except NoRequestsError as error:
+        return RunFile(str(path), condition, block, None, str(error))
+    return RunFile(str(path), condition, block, requests)
 
 
 def _requests(backend: Backend, path: Path, condition: str, asked: Asked) -> Requests | Counted:
@@ -342,7 +389,7 @@ def _span(table: Table) -> Any:
 
 def _lost(file: RunFile, number: int, seen: Looks) -> Iterator[str]:
     """Spans that the warm-up leaves nothing of. Raises InputError where that is all of them."""
-    if isinstance(file.requests, Counted):
+    if not isinstance(file.requests, Requests):
         return
     sizes = {span: size for (run, span), size in seen.sizes.items() if run == number}
     lost = {span: size for span, size in sizes.items() if size <= seen.cuts["", span]}

@@ -9,7 +9,6 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from tare.samples.engines import Described, Kept, describe_each, histogram_of
-from tare.samples.far import TIMES, far, middle
 from tare.samples.model import REQUEST
 from tare.samples.places import Group, settled
 from tare.samples.steadiness import NOBODY, steadiness
@@ -19,7 +18,7 @@ from tare.stats.steady import Steadiness, common_cut
 if TYPE_CHECKING:
     from ibis.expr.types import Table
 
-    from tare.samples.model import Distances, Part, Place
+    from tare.samples.model import Distances, Place
 
 DECILES = tuple(tenth / 10 for tenth in range(1, 10))
 SHAPE = (*DECILES, 0.95, 0.99, 0.995, 0.999, 1.0)
@@ -74,8 +73,6 @@ class Looks:
     """The step in which latencies were recorded."""
     zeros: Mapping[Group, int] = field(default_factory=dict)
     """Successful requests that took no time, after the warm-up, where there are any."""
-    far: Mapping[Group, tuple[Part, ...]] = field(default_factory=dict)
-    """Successful requests that are far from the others, after the warm-up, where there are any."""
 
     def kind(self, group: Group) -> str | None:
         """How a run went; None where it is too short to tell."""
@@ -150,11 +147,6 @@ def look(
         twice = {group: max(cut, min(2 * cut, sizes[group] // 2)) for group, cut in first.items()}
         others = {TWICE: twice} | others
     at_cut, *looks = _look(samples, environments, [first, *others.values()], kept)
-    middles = {
-        group: middle(one.quantiles)
-        for group, one in at_cut.groups.items()
-        if one.quantiles and _spread(one.quantiles, least.get(group)) > TIMES
-    }
     return Looks(
         sizes,
         steady,
@@ -164,7 +156,6 @@ def look(
         dict(zip(others, looks, strict=True)),
         1 if fine else _resolution(_steps(samples)),
         zeros(settled(samples, first)) if 0 in least.values() else {},
-        far(settled(samples, first), middles),
     )
 
 
@@ -193,12 +184,6 @@ def _common_cuts(
         place: min(_settled(groups, steady, conditions), min(sizes[one] for one in groups) // 2)
         for place, groups in places.items()
     }
-
-
-def _spread(quantiles: Mapping[float, float], least: int | None) -> float:
-    """How many times the middle its run's slowest request takes, or it the fastest one."""
-    at = max(middle(quantiles), 1)
-    return max(quantiles[1.0] / at, at / max(least or 1, 1))
 
 
 def _settled(

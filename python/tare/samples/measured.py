@@ -183,7 +183,6 @@ def _experiment(
                     left_out=left_out.get(entry["run"], 0.0),
                     lost=lost.get(entry["run"], 0.0),
                     zeros=seen.zeros.get((entry["run"], span), 0),
-                    far=seen.far.get((entry["run"], span), ()),
                     steadiness=seen.kind((entry["run"], span)),
                     worth=seen.worth((entry["run"], span)),
                     conduct=conducts.get((entry["run"], span), Conduct()),
@@ -204,7 +203,6 @@ def _experiment(
             parents=around,
             limits=limits,
             max_errors=(declared.get("load") or {}).get("max_errors", 0.01),
-            one_unit=True,
             resolution_ns=seen.resolution_ns,
         )
 

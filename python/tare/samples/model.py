@@ -41,15 +41,6 @@ class Conduct:
 
 
 @dataclass(frozen=True)
-class Part:
-    """Some requests of a run: mean and standard deviation of the decimal logarithms of ns."""
-
-    requests: int
-    level: float
-    spread: float
-
-
-@dataclass(frozen=True)
 class Run:
     """One run of one condition: its summaries, never its requests, are compared.
 
@@ -82,8 +73,8 @@ class Run:
     """Share of the rows of its source that were no requests: without a usable time, left out."""
     zeros: int = 0
     """Those of `answered` that took no time."""
-    far: tuple[Part, ...] = ()
-    """Its requests that took more than thirty times as long as the median, or a thirtieth."""
+    assumed_unit: str | None = None
+    """The unit that its durations were read in, where neither the file nor the user states one."""
     steadiness: str | None = None
     """How the run went: `flat`, `warm-up`, `slowdown`, `no steady state`; None where not known."""
     worth: float | None = None
@@ -134,8 +125,6 @@ class Experiment:
     """
     max_errors: float = 0.01
     """A run with a larger share of rows that are no requests, or took no time, does not count."""
-    one_unit: bool = False
-    """All times were recorded by one program: none can be in another unit."""
     resolution_ns: float = 0.0
     """The step of the clock or of the recorded times."""
     cuts: Mapping[str, Experiment] = field(default_factory=dict)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
-from tare.errors import InputError
+from tare.errors import InputError, NoRequestsError
 from tare.samples.engine import count_rows, first_line, latency
 from tare.samples.usable import LONGEST, lost_share, usable
 
@@ -43,13 +43,15 @@ class Requests:
     """The share of its rows that are no requests: they are left out."""
     stepped: str | None = None
     """How far its clock was set back on the way: what such times say is not known."""
+    assumed_unit: str | None = None
+    """As in its `Source`."""
 
 
 def tidy(backend: Backend, source: Source, name: str) -> Requests:
     """Leaves out rows that cannot be read, sorts the others by start, counts what was odd.
 
     Duplicates stay: equal rows may be equal requests, and leaving them out would be a choice.
-    Raises InputError when no row is left.
+    Raises NoRequestsError when no row is left, InputError for a file that cannot be read.
     """
     import duckdb
     import ibis
@@ -77,7 +79,7 @@ def tidy(backend: Backend, source: Source, name: str) -> Requests:
     if rows == 0:
         long = count_rows(bad.filter(bad.duration_ns > LONGEST))
         hint = ": their durations are above a day; check columns and unit" if long else ""
-        raise InputError(f"{name}: no request could be read from {_rows(unreadable)}{hint}")
+        raise NoRequestsError(f"{name}: no request could be read from {_rows(unreadable)}{hint}")
     stepped = None
     if timed:
         disorder, stepped = _disorder(table)
@@ -93,7 +95,7 @@ def tidy(backend: Backend, source: Source, name: str) -> Requests:
     backend.drop_table(raw.op().name)
     told = tuple(f"{name}: {one}" for one in warnings)
     lost = lost_share(unreadable, unreadable + rows)
-    return Requests(stored, timed, told, source.since_start, lost, stepped)
+    return Requests(stored, timed, told, source.since_start, lost, stepped, source.assumed_unit)
 
 
 def _disorder(table: Table) -> tuple[list[str], str | None]:

@@ -8,12 +8,8 @@ import numpy as np
 import pytest
 
 from tare.samples import read_files
-from tare.samples.far import TIMES, middle
-from tare.samples.looks import SHAPE
-from tare.samples.model import Part, Run
 from tare.stats.arrays import Array
 from tare.verdict import Comparison, Judgement, judge, without_failing
-from tare.verdict.units import apart_within
 
 RUNS = 8
 T = 1_700_000_000
@@ -113,75 +109,3 @@ def test_requests_that_take_no_time_are_no_measurement(tmp_path: Path) -> None:
     assert {one.verdict for one in judgement.comparisons} == {"invalid"}
     assert "10.00% of the requests took no time, above 1.00%" in of(judgement).reason
     assert any("'new': 320 of 3,200 requests (10.0 %) took 0 ns" in x for x in judgement.warnings)
-
-
-@pytest.mark.parametrize(
-    ("step", "times", "requests"),
-    [(3, 1_000, 400), (2, 1_000, 400), (20, 1_000, 400), (100, 1_000, 2_000), (20, 1e-3, 400),
-     (200, 1e-3, 4_000), (3, 1e-6, 400)],
-)  # fmt: skip
-def test_two_units_in_one_run_are_no_measurement(
-    tmp_path: Path, step: int, times: float, requests: int
-) -> None:
-    def change(one: Array) -> Array:
-        changed = one.copy()
-        changed[::step] *= times
-        return changed
-
-    found = {one.verdict for one in judged(tmp_path, change, requests).comparisons}
-    if times > 1e-6:  # 2 ms by a million is 2 ns, which six decimals still hold
-        assert found == {"invalid"}
-    assert not found & {"slower", "faster", "unchanged"}
-
-
-def run_of(values: Array) -> Run:
-    """A run of these latencies, which every reader would describe so."""
-    quantiles = dict(zip(SHAPE, np.quantile(values, SHAPE).tolist(), strict=True))
-    at = middle(quantiles)
-    parts = values[values * TIMES < at], values[values > TIMES * at]
-    logs = [np.log10(part) for part in parts if part.size]
-    return Run(
-        environment="",
-        condition="new",
-        block=1,
-        run=1,
-        span="request",
-        requests=values.size,
-        errors=0,
-        answered=values.size,
-        started_ns=None,
-        summaries={},
-        quantiles=quantiles,
-        far=tuple(Part(one.size, float(one.mean()), float(one.std())) for one in logs),
-    )
-
-
-@pytest.mark.parametrize("share", [0.01, 0.05, 0.1, 0.3, 0.5])
-@pytest.mark.parametrize("times", [1_000.0, 1e-3, 1e6])
-def test_two_units_are_seen_whatever_their_shares(share: float, times: float) -> None:
-    generator = np.random.default_rng(1)
-    for values in (generator.lognormal(14, 0.3, 4_000), 1e6 * generator.gamma(5, 1, 4_000)):
-        whole = values.copy()
-        whole[: round(share * values.size)] *= times
-        expected = 1_000_000 if times == 1e6 else 1_000
-        assert apart_within(run_of(whole)) == expected
-
-
-def test_a_service_that_answers_in_two_ways_has_one_unit() -> None:
-    generator = np.random.default_rng(1)
-    for times in (40, 300, 4_000):
-        for share in (0.02, 0.5):
-            parts = generator.lognormal(12, 0.3, 4_000)
-            parts[: round(share * 4_000)] *= times
-            assert apart_within(run_of(parts)) is None
-    # Of a service of 1 ms, a time-out of 1 s: a thousand times as long, but no scatter of its own.
-    values = 1e6 * generator.lognormal(0, 0.3, 4_000)
-    values[:80] += 1e9
-    assert apart_within(run_of(values)) is None
-
-
-def test_tails_have_no_unit() -> None:
-    for seed in range(100):
-        generator = np.random.default_rng(seed)
-        values = 1e6 * (1 + generator.pareto(0.7, 4_000))
-        assert apart_within(run_of(values)) is None

@@ -10,10 +10,10 @@ from statistics import median
 from tare.samples.model import REQUEST, Experiment, Run
 from tare.stats.quantile import LEAST_BEYOND, supported
 from tare.verdict.evidence import Evidence
+from tare.verdict.units import units
 from tare.verdict.words import count, duration, percent
 
 TAIL = 0.99
-FAR = 300
 LAG = 0.1
 SHOWN = 5
 
@@ -160,19 +160,6 @@ def left_out(runs: Sequence[Run], experiment: Experiment) -> Iterator[str]:
     for name in dict.fromkeys(run.condition for run in valid):
         mine = [run for run in valid if run.condition == name]
         yield f"'{name}': {_share(mine)} left out, {why}{_most(mine)}"
-
-
-def units(runs: Sequence[Run], experiment: Experiment) -> Iterator[str]:
-    """Runs of one condition that are a thousand times apart: some were recorded in another unit."""
-    for name in dict.fromkeys(run.condition for run in runs):
-        mine = [run for run in runs if run.condition == name and run.valid]
-        values = [run.summaries.get(experiment.primary, 0.0) for run in mine]
-        known = [value for value in values if value > 0]
-        if known and max(known) > FAR * min(known):
-            yield (
-                f"runs of '{name}' are up to {max(known) / min(known):,.0f} times apart: were all"
-                " recorded in the same unit?"
-            )
 
 
 def lag(runs: Sequence[Run], experiment: Experiment) -> Iterator[str]:

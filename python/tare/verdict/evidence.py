@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from math import exp, expm1, isfinite, log, log1p, log10
+from math import exp, expm1, isfinite, log, log1p
 
 import numpy as np
 
@@ -30,14 +30,11 @@ from tare.stats.power import (
 from tare.verdict.judgement import LEVEL, Control, Cut, EffectSizes, Measured, Quantile
 from tare.verdict.mismatch import LoadMismatch, holes, load_mismatch
 from tare.verdict.slowest import without_slowest
-from tare.verdict.units import apart_between, apart_within
 
 LATENCIES = ("p50", "p95", "p99", "mean")
 CPU = "cpu_service"
 UNSTEADY = "no steady state"
 MANY = 100
-NEAR = 0.3
-"""In powers of ten, a factor of two: what an effect may add to a step of units."""
 ONE_STEP = 1.001
 """Of the clock: two values that lie next to each other may stand for the same time."""
 LARGEST = log(1e6)
@@ -68,10 +65,6 @@ class Evidence(Measured):
     """A run's value is zero: the source's clock is too coarse for ratios."""
     constant: bool = False
     """All requests of a run took exactly as long as each other; of few, those of all runs."""
-    one_unit: bool = False
-    """All times come from one recorder."""
-    mixed_units: int | None = None
-    """How many times apart two parts of a run, or two runs of a condition, are: a step of units."""
     outlier: float = 0.0
     """The largest share of a run's mean that is one request alone."""
     body: float | None = None
@@ -121,14 +114,6 @@ class Evidence(Measured):
             failed / max(whole, 1) for failed, whole in zip(self.failed, self.recorded, strict=True)
         )
         return abs(baseline - condition) > LOPSIDED
-
-    @property
-    def other_unit(self) -> bool:
-        """Whether the conditions are apart by the step from one unit of time to another."""
-        if self.relative is None or self.one_unit:
-            return False
-        apart = abs(log10(1 + self.relative))
-        return round(apart) in (3, 6, 9) and abs(apart - round(apart)) < NEAR
 
     @property
     def negligible(self) -> bool:
@@ -209,13 +194,11 @@ def weigh(
         budget=experiment.budget,
         threshold=experiment.budget,
         constant=_constant(base) or _constant(mine),
-        mixed_units=_mixed_units(base) or _mixed_units(mine),
         body=_body(base, mine) if metric == "mean" else None,
         outlier=_outlier([*base, *mine]) if metric == "mean" else 0.0,
         unsteady=_unsteady([*base, *mine]),
         load=load_mismatch(base, mine) if metric != CPU else None,
         holes=holes(base, mine, experiment.paired),
-        one_unit=experiment.one_unit,
         failed=(_invalid(base), _invalid(mine)),
         recorded=(len(base), len(mine)),
         planned=min(len(base), len(mine)),
@@ -319,14 +302,6 @@ def _constant(runs: Sequence[Run]) -> bool:
     known = [run for run in runs if run.valid and run.quantiles]
     equal = [run for run in known if min(run.quantiles.values()) == max(run.quantiles.values())]
     return any(run.answered >= MANY for run in equal) or 0 < len(known) == len(equal)
-
-
-def _mixed_units(runs: Sequence[Run]) -> int | None:
-    """Of one condition."""
-    many = [run for run in runs if run.valid and run.answered >= MANY]
-    steps = (apart_within(run) for run in many if run.far)
-    medians = [run.summaries["p50"] for run in many if run.summaries.get("p50", 0) > 0]
-    return next(filter(None, steps), None) or apart_between(medians)
 
 
 def _outlier(runs: Sequence[Run]) -> float:

@@ -231,19 +231,6 @@ def test_runs_without_any_spread_are_not_believed() -> None:
     assert "the requests of a run took exactly as long as each other" in found.reason
 
 
-@pytest.mark.parametrize(("level", "times"), [(1_000.0, "1,000"), (1.05e-6, "1,000,000")])
-def test_a_step_from_unit_to_unit_is_no_effect(level: float, times: str) -> None:
-    found = primary(experiment(requests(level=level)))
-    assert found.verdict == "invalid"
-    assert f"are {times} times apart, as if they were recorded in different units" in found.reason
-    for more in (1.3, 1.9):
-        assert primary(experiment(requests(level=more * level))).verdict == "invalid"
-    assert primary(experiment(requests(level=2.2 * level))).verdict in ("slower", "faster")
-    # Of one recorder all times have one unit.
-    known = experiment(requests(level=level), one_unit=True)
-    assert primary(known).verdict in ("slower", "faster")
-
-
 def test_a_mean_of_one_request_is_not_believed() -> None:
     by_run = requests()
     by_run["hook", 3][-1] = 1e9
@@ -251,20 +238,6 @@ def test_a_mean_of_one_request_is_not_believed() -> None:
     assert judged["p50"].verdict == "unchanged"
     assert judged["mean"].verdict == "inconclusive"
     assert "one request alone is 9" in judged["mean"].reason
-
-
-def test_runs_of_a_condition_in_different_units_are_named() -> None:
-    of = experiment(requests())
-    runs = tuple(
-        replace(run, summaries={name: value * 1_000 for name, value in run.summaries.items()})
-        if (run.condition, run.block) == ("hook", 2)
-        else run
-        for run in of.runs
-    )
-    warnings = judge(replace(of, runs=runs)).warnings
-    assert any("runs of 'hook' are up to 994 times apart" in line for line in warnings)
-    assert {one.verdict for one in judge(replace(of, runs=runs)).comparisons} == {"invalid"}
-    assert not any("same unit" in line for line in judge(of).warnings)
 
 
 def test_a_shape_whose_location_moves_with_the_cut_depends_on_the_warm_up() -> None:

@@ -3,8 +3,6 @@
 
 from __future__ import annotations
 
-from math import log10
-
 from tare.verdict.evidence import Evidence
 from tare.verdict.words import count, duration, percent
 
@@ -117,23 +115,6 @@ def constant(evidence: Evidence) -> str:
         "the requests of a run took exactly as long as each other, or there is one alone"
         f" ({_subject(evidence, start=False)} {_effect(evidence)}): its source records too"
         " coarsely, or not what was asked."
-    )
-
-
-def other_unit(evidence: Evidence) -> str:
-    """Which is no effect of any layer."""
-    times = 10 ** round(abs(log10(1 + (evidence.relative or 0))))
-    return (
-        f"'{evidence.condition}' and '{evidence.baseline}' are {times:,} times apart, as if they"
-        " were recorded in different units; state them with --unit."
-    )
-
-
-def mixed_units(evidence: Evidence) -> str:
-    """Which one service seldom does."""
-    return (
-        f"the requests of a run, or runs of one condition, are {evidence.mixed_units or 0:,} times"
-        " apart, with nothing between, as if some were recorded in another unit; give all in one."
     )
 
 

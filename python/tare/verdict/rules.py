@@ -36,8 +36,6 @@ RULES = (
     Rule("invalid", lambda e: bool(e.invalid) and e.runs < e.least <= e.planned, reasons.invalid),
     Rule("invalid", lambda e: bool(e.invalid) and e.runs == 0, reasons.invalid),
     Rule("invalid", lambda e: e.control is not None, reasons.control),
-    Rule("invalid", lambda e: e.other_unit, reasons.other_unit),
-    Rule("invalid", lambda e: e.mixed_units is not None, reasons.mixed_units),
     Rule("inconclusive", lambda e: e.unmeasurable, reasons.too_coarse),
     Rule("inconclusive", lambda e: e.runs < e.least, reasons.too_few_runs),
     Rule("invalid", lambda e: e.unsteady, reasons.unsteady),

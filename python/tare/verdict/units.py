@@ -1,65 +1,66 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whether the requests of one run, or the runs of one condition, were recorded in two units."""
+"""Times whose unit was assumed: a warning where some seem to be in another unit than the others."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from math import log10, sqrt
-from statistics import NormalDist
+from collections.abc import Iterator, Sequence
+from math import log10
+from statistics import median
 
-import numpy as np
-
-from tare.samples.far import middle
-from tare.samples.model import Run
+from tare.samples.model import Experiment, Run
 
 STEPS = (3, 6, 9)
 """From one unit of time to another, in powers of ten."""
-NEAR = 0.1
-"""In powers of ten, 26 %: of medians of runs."""
-CLOSE = 0.05
-"""In powers of ten, 12 %: of parts of a run."""
-OUTER = 0.05
-"""Share of the others at either end that says little of how much they scatter."""
-FEW = 10
-"""Requests that a scatter can be told of."""
-ALIKE = 1.6
-"""How many times as much one part may scatter as the other and still be alike."""
+TOLERANCE = 0.3
+"""In powers of ten, a factor of two: what an effect or scatter may add to a step."""
+
+Pair = tuple[str, float, float]
+"""What is compared, and its two times in ns."""
 
 
-def apart_within(run: Run) -> int | None:
-    """1,000, a million or 10^9 where some requests are that far apart from the others, else None.
+def units(runs: Sequence[Run], experiment: Experiment) -> Iterator[str]:
+    """One line about the first pair of times that are a step from unit to unit apart, if any.
 
-    Those of another unit are scattered as much as the others are, in logarithms. Time-outs, which
-    are all alike, and tails, which have no step, are not.
+    Stated units are believed: one of the pair is from a file without one.
     """
-    at = log10(middle(run.quantiles))
-    above = sum(part.requests for part in run.far if part.level > at)
-    below = sum(part.requests for part in run.far) - above
-    others = run.answered - above - below
-    # The quantiles of the others alone, by their shares of these.
-    shares = {q: (q * (run.answered - 1) - below) / max(others - 1, 1) for q in run.quantiles}
-    known = [
-        (shares[q], log10(value))
-        for q, value in sorted(run.quantiles.items())
-        if OUTER <= shares[q] <= 1 - OUTER and value > 0
-    ]
-    if len(known) < 2:
+    assumed = next((run.assumed_unit for run in runs if run.assumed_unit), None)
+    for span in dict.fromkeys(run.span for run in runs):
+        known = [run for run in runs if run.span == span and run.summaries.get("p50", 0) > 0]
+        for what, one, other in _pairs([run for run in known if run.valid], experiment.baseline):
+            if times := _step(one, other):
+                yield (
+                    f"no unit is stated, so {assumed} was assumed, and {what} are about {times:,}"
+                    " times apart: if some are in another unit, convert them, or state the unit"
+                    " of a condition with --unit NAME=ns|us|ms|s"
+                )
+                return
+
+
+def _pairs(runs: Sequence[Run], baseline: str) -> Iterator[Pair]:
+    """Of one span: the parts of each run, the runs of each condition, the conditions."""
+    for run in runs:
+        if run.assumed_unit:
+            ends = run.quantiles[0.1], run.quantiles[0.9]
+            yield f"p10 and p90 of a run of '{run.condition}'", *ends
+    by_condition: dict[str, list[Run]] = {baseline: []}
+    for run in runs:
+        by_condition.setdefault(run.condition, []).append(run)
+    medians = {
+        name: [run.summaries["p50"] for run in mine] for name, mine in by_condition.items() if mine
+    }
+    for name, values in medians.items():
+        if any(run.assumed_unit for run in by_condition[name]):
+            yield f"runs of '{name}'", min(values), max(values)
+    for name, values in medians.items():
+        both = by_condition[name] + by_condition[baseline]
+        if baseline in medians and any(run.assumed_unit for run in both):
+            yield f"'{name}' and '{baseline}'", median(values), median(medians[baseline])
+
+
+def _step(one: float, other: float) -> int | None:
+    """1,000, a million or 10^9 where two times are about as many times apart, else None."""
+    if min(one, other) <= 0:
         return None
-    level = float(np.interp(0.5, [share for share, _ in known], [log for _, log in known]))
-    ends = [NormalDist().inv_cdf(share) for share, _ in (known[0], known[-1])]
-    spread = (known[-1][1] - known[0][1]) / (ends[1] - ends[0])
-    for part in run.far:
-        step = abs(part.level - level)
-        nearest = min(STEPS, key=lambda one: abs(step - one))
-        error = 2 * part.spread / sqrt(part.requests)
-        alike = spread / ALIKE < part.spread < spread * ALIKE
-        if part.requests >= FEW and abs(step - nearest) < CLOSE + error and alike:
-            return int(10**nearest)
-    return None
-
-
-def apart_between(values: Sequence[float]) -> int | None:
-    """1,000, a million or 10^9 where the least and the greatest value are that far apart."""
-    step = log10(max(values) / min(values)) if values else 0.0
-    nearest = min(STEPS, key=lambda one: abs(step - one))
-    return int(10**nearest) if abs(step - nearest) < NEAR else None
+    apart = abs(log10(other / one))
+    nearest = min(STEPS, key=lambda step: abs(apart - step))
+    return int(10**nearest) if abs(apart - nearest) < TOLERANCE else None

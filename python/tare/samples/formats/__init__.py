@@ -8,7 +8,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tare.errors import InputError
+from tare.errors import InputError, NoRequestsError
 from tare.samples.formats.asked import NOTHING, Asked
 from tare.samples.formats.csv_file import UNREADABLE, opened
 from tare.samples.formats.source import Source
@@ -80,7 +80,10 @@ def read(
         # Their columns have names of their own; what the user names is then a column of any CSV.
         name = "locust"
     if asked.unit and not asked.columns and name not in UNITLESS:
-        raise InputError(f"{path}: the format {name} states its unit; leave out --unit")
+        raise InputError(
+            f"{path}: the format {name} states its unit; leave out --unit, or give it as NAME=UNIT"
+            " for the other conditions"
+        )
     reader = import_module(f"{__name__}.{name.replace('-', '_')}").read
     more = (asked,) if name in (*TABLES, "hdr") else ()
     found: Source | Counted = reader(backend, path, *more)
@@ -88,14 +91,19 @@ def read(
 
 
 def detect(path: Path) -> str:
-    """The format's name, from the file's suffix, else from its first 4 KiB."""
-    if path.suffix in _SUFFIXES:
-        return _SUFFIXES[path.suffix]
+    """The format's name, from the file's suffix, else from its first 4 KiB.
+
+    Raises NoRequestsError for a file of no bytes, InputError for one that cannot be read.
+    """
     try:
         with opened(path) as file:
             start = file.read(4096).decode(errors="replace")
     except UNREADABLE as error:
         raise InputError(f"{path}: cannot be read: {error}") from error
+    if not start:
+        raise NoRequestsError(f"{path}: the file is empty")
+    if path.suffix in _SUFFIXES:
+        return _SUFFIXES[path.suffix]
     for beginning, name in _BEGINNINGS.items():
         if start.startswith(beginning):
             return name

@@ -3,8 +3,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 from tare.errors import InputError
 
@@ -16,14 +16,19 @@ ROLES = (
 
 @dataclass(frozen=True)
 class Asked:
-    """`columns` maps one of `ROLES` to a column of the file; `unit` is one of `UNITS`."""
+    """`columns` maps one of `ROLES` to a column of the file; `unit` is one of `UNITS`.
+
+    `units` has the unit of each condition that has one of its own.
+    """
 
     columns: Mapping[str, str] = field(default_factory=dict)
     unit: str | None = None
+    units: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        if self.unit is not None and self.unit not in UNITS:
-            raise InputError(f"--unit: found '{self.unit}', expected one of {', '.join(UNITS)}")
+        for unit in (*filter(None, [self.unit]), *self.units.values()):
+            if unit not in UNITS:
+                raise InputError(f"--unit: found '{unit}', expected one of {', '.join(UNITS)}")
         for role in self.columns:
             if role not in ROLES:
                 raise InputError(f"--columns: found '{role}', expected some of {', '.join(ROLES)}")
@@ -31,6 +36,10 @@ class Asked:
             raise InputError("--columns: no duration; add duration=COLUMN, or start= and end=")
         if "end" in self.columns and "duration" not in self.columns and "start" not in self.columns:
             raise InputError("--columns: end=COLUMN needs start=COLUMN too")
+
+    def of(self, condition: str) -> Asked:
+        """The same for the files of one condition, with its own unit."""
+        return replace(self, unit=self.units.get(condition, self.unit), units={})
 
 
 NOTHING = Asked()
@@ -47,3 +56,27 @@ def parse_columns(text: str) -> dict[str, str]:
             raise InputError(f"--columns: '{role.strip()}' is named twice; a role has one column")
         columns[role.strip()] = column.strip()
     return columns
+
+
+def parse_units(
+    texts: Sequence[str], conditions: Collection[str]
+) -> tuple[str | None, dict[str, str]]:
+    """Of `ms` and `new=us`, the unit of all files, and those of single conditions.
+
+    Raises InputError for a condition that does not exist, and where one has two units.
+    """
+    units: dict[str, str] = {}
+    for text in texts:
+        name, separator, unit = text.rpartition("=")
+        if separator and name not in conditions:
+            raise InputError(
+                f"--unit: no condition '{name}'; expected UNIT, or NAME=UNIT where NAME is one of"
+                f" {', '.join(conditions)}"
+            )
+        if name in units:
+            raise InputError(
+                f"--unit: found '{unit}' after '{units[name]}'; give one unit for all files, and"
+                " NAME=UNIT for a condition with another one"
+            )
+        units[name] = unit
+    return units.pop("", None), units

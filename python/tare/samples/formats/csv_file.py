@@ -14,7 +14,7 @@ from pathlib import Path
 from tempfile import NamedTemporaryFile
 from typing import IO, TYPE_CHECKING, Any, cast
 
-from tare.errors import InputError
+from tare.errors import InputError, NoRequestsError
 from tare.samples.engine import count_rows, exactly, first_line
 
 if TYPE_CHECKING:
@@ -194,7 +194,7 @@ def _header(path: Path) -> tuple[str, list[str]]:
         )
     header = _text(line.removeprefix(codecs.BOM_UTF8))
     if not header.strip():
-        raise InputError(f"{path}: the file is empty; expected a header and one row a request")
+        raise NoRequestsError(f"{path}: the file is empty; expected a header and one row a request")
     if any(sign < " " and sign not in "\t\r\n" for sign in header):
         raise InputError(f"{path}: is no text; expected CSV, or a format of docs/compare.md")
     delimiter = max(",;\t", key=header.count)

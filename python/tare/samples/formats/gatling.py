@@ -6,7 +6,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tare.errors import InputError
+from tare.errors import InputError, NoRequestsError
 from tare.samples.engine import count_rows
 from tare.samples.formats.csv_file import opened, read_lines
 from tare.samples.formats.labels import mixed
@@ -37,7 +37,7 @@ def read(backend: Backend, path: Path) -> Source:
     table, rejected = read_lines(backend, path)
     table = table.filter(table.line.startswith("REQUEST\t"))
     if not count_rows(table.limit(1)):
-        raise InputError(f"{path}: no line of a REQUEST; was the simulation stopped early?")
+        raise NoRequestsError(f"{path}: no line of a REQUEST; was the simulation stopped early?")
     fields: Any = table.line.split("\t")
     older: Any = ~fields[STATUS].isin(RESULTS) & fields[STATUS_UNTIL_3_3].isin(RESULTS)
     status: Any = older.fill_null(False).ifelse(STATUS_UNTIL_3_3, STATUS)

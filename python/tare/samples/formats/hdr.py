@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tare.errors import InputError
+from tare.errors import InputError, NoRequestsError
 from tare.samples.counted import Counted, Histogram
 from tare.samples.formats.asked import Asked
 from tare.samples.formats.csv_file import UNREADABLE, opened
@@ -70,7 +70,7 @@ def read(backend: Backend, path: Path, asked: Asked) -> Counted:  # noqa: ARG001
     except UNREADABLE as error:
         raise InputError(f"{path}: cannot be read: {error}") from error
     if not found:
-        raise InputError(
+        raise NoRequestsError(
             f"{path}: no interval of {bad} could be read; expected histograms in the encoding V2"
         )
     ends = _ends(spans, times)

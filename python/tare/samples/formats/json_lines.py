@@ -6,7 +6,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tare.errors import InputError
+from tare.errors import NoRequestsError
 from tare.samples.engine import count_rows
 
 if TYPE_CHECKING:
@@ -14,8 +14,8 @@ if TYPE_CHECKING:
 
 
 def require(found: Table, broken: int, path: Path, what: str) -> None:
-    """Raises InputError where nothing was found; `broken` lines are no JSON by themselves."""
+    """Raises NoRequestsError where nothing was found; `broken` lines are no JSON by themselves."""
     if count_rows(found.limit(1)):
         return
     laid_out = f"; {broken:,} lines are no JSON, expected one object a line: see jq -c ."
-    raise InputError(f"{path}: no {what} in it{laid_out if broken else ''}")
+    raise NoRequestsError(f"{path}: no {what} in it{laid_out if broken else ''}")

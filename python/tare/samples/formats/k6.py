@@ -6,7 +6,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tare.errors import InputError
+from tare.errors import InputError, NoRequestsError
 from tare.samples.engine import count_rows
 from tare.samples.formats.asked import Asked
 from tare.samples.formats.csv_file import ROW, read_text
@@ -32,7 +32,7 @@ def read(backend: Backend, path: Path, asked: Asked) -> Source:
         raise InputError(f"{path}:1: no column {' or '.join(sorted(missing))}; expected k6's CSV")
     table = table.filter(table.metric_name == METRIC)
     if not count_rows(table.limit(1)):
-        raise InputError(f"{path}: no {METRIC} in it; of k6 only HTTP requests are compared")
+        raise NoRequestsError(f"{path}: no {METRIC} in it; of k6 only HTTP requests are compared")
     if asked.columns:
         return from_names(table, table[ROW], path, asked, rejected=rejected)
     duration = nanoseconds(table.metric_value, "ms")

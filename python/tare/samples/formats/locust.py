@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from ibis.backends.duckdb import Backend
 
 STARTS = ("start_time", "start", "timestamp", "time", "request_start_time")
+ASSUMED = "ms"
 TOTALS = "Request Count"
 DURATIONS = ("response_time", "responsetime", "latency", "duration", "elapsed", "rtt")
 
@@ -43,28 +44,32 @@ def read(backend: Backend, path: Path, asked: Asked) -> Source:
             f"{path}: has Locust's totals, one row an endpoint; write a row a request:"
             " see 'Locust' in docs/compare.md"
         )
-    duration = _find(columns, DURATIONS, asked.unit or "ms")
+    duration = _find(columns, DURATIONS)
     if duration is None:
         raise InputError(
             f"{path}:1: no column of response times among {', '.join(columns)};"
             " expected the header start_time,response_time, or --columns start=...,duration=..."
         )
-    start = _find(columns, STARTS, asked.unit or "s")
+    name, stated = duration
+    unit = stated or asked.unit
+    start = _find(columns, STARTS)
     samples = table.select(
         row=table[ROW],
-        duration_ns=nanoseconds(table[duration[0]], duration[1]),
+        duration_ns=nanoseconds(table[name], unit or ASSUMED),
         ok=ibis.literal(True),
-        **({"start_ns": moment(table[start[0]], start[1])} if start else {}),
+        **({"start_ns": moment(table[start[0]], start[1] or asked.unit or "s")} if start else {}),
     )
-    return Source(samples, rejected, equal_rows(table) if start else 0)
+    duplicates = equal_rows(table) if start else 0
+    return Source(samples, rejected, duplicates, assumed_unit=None if unit else ASSUMED)
 
 
-def _find(columns: list[str], names: tuple[str, ...], unit: str) -> tuple[str, str] | None:
+def _find(columns: list[str], names: tuple[str, ...]) -> tuple[str, str | None] | None:
+    """The first column of one of these names, and the unit at the name's end, if it has one."""
     for column in columns:
         words = re.sub(r"[^a-z0-9]+", "_", column.lower()).strip("_")
         stem, _, last = words.rpartition("_")
         if words in names:
-            return column, unit
+            return column, None
         if stem in names and last in ("s", "ms", "us", "ns"):
             return column, last
     return None

@@ -27,3 +27,5 @@ class Source:
     since_start: bool = False
     """Whether `start_ns` counts from the beginning of the run, not of 1970."""
     notes: tuple[str, ...] = ()
+    assumed_unit: str | None = None
+    """The unit that durations were read in, where neither the file nor the user states one."""

@@ -9,7 +9,7 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tare.errors import InputError, TareError
+from tare.errors import InputError, NoRequestsError, TareError
 from tare.native import native
 from tare.samples.engine import exactly
 from tare.samples.formats.source import Source
@@ -26,7 +26,7 @@ def read(backend: Backend, path: Path) -> Source:
         out = Path(folder) / "spans.parquet"
         told = _exported(path, out)
         if not told["spans"]:
-            raise InputError(
+            raise NoRequestsError(
                 f"{path}: none of its {told['events']:,} events is part of a span; name channels"
                 " NAME> and NAME<, or compare what 'tare log export --to parquet --pair BEGIN=END'"
                 " writes"
