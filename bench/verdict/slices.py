@@ -22,7 +22,7 @@ from bench.results import ROOT, machine, renew
 
 from tare.samples.result import open_result
 from tare.stats.arrays import Array
-from tare.stats.power import detectable
+from tare.stats.power import Design
 
 PLAN = ROOT / "plans" / "null-nginx.toml"
 FIGURE = ROOT / "docs" / "images" / "slices.svg"
@@ -130,7 +130,7 @@ def freedom(values: Array) -> int:
 
 
 def _mde(spread: float) -> float:
-    least = detectable(spread, JUDGED, paired=True)
+    least = Design(spread, JUDGED - 1, paired=True).detectable(JUDGED)
     assert least is not None
     return float(np.expm1(least))
 

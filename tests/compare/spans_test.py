@@ -16,10 +16,10 @@ SPANS = ("GET /", "pay")
 
 @pytest.mark.parametrize(
     ("noise", "words"),
-    [(0.3, ["inconclusive", "inconclusive"]), (0.0, ["slower", "slower"])],
+    [(0.3, ["inconclusive", "slower"]), (0.0, ["slower", "slower"])],
     ids=["the whole is too noisy", "the whole is slower, too"],
 )
-def test_a_part_is_judged_where_the_whole_differs(
+def test_a_noisy_whole_does_not_hide_a_part_that_is_slower(
     tmp_path: Path, noise: float, words: list[str]
 ) -> None:
     generator = np.random.default_rng(4)
@@ -35,8 +35,6 @@ def test_a_part_is_judged_where_the_whole_differs(
     found = [one for one in json.loads(done.stdout)["comparisons"] if one["role"] == "primary"]
     assert [one["span"] for one in found] == [*SPANS]
     assert [one["verdict"] for one in found] == words
-    told = "a part is judged only where the whole differs, and 'GET /' does not surely"
-    assert (told in found[1]["reason"]) == (words[0] == "inconclusive")
     assert found[1]["p"] <= 0.05
 
 

@@ -64,11 +64,11 @@ NUMBER_COLUMNS = (
     "clock step",
     "threshold",
     "p",
-    "p by Holm",
+    "p adjusted",
     "p of equivalence",
     "KS p",
     "AD p",
-    "AD p by Holm",
+    "p of the band",
     "scatter of a difference",
 )
 
@@ -80,10 +80,11 @@ def numbers(result: Result) -> Section:
         name="Numbers to disagree with",
         heading="What each verdict rests on",
         how="The threshold is the largest of the budget, the detection limit that calibration"
-        " measured and the step of the clock; p is by sign flips of the block differences, that"
-        " of equivalence by two one-sided tests against the threshold, KS and AD p by relabelling"
-        " whole runs within blocks, Holm's over all comparisons that decide, from outer spans to"
-        " inner ones. Cliff's delta and A say how often a run of the condition is above one of the"
+        " measured and the width of bins; p is by sign flips of the block differences, adjusted by"
+        " the step-down maximum over all comparisons that decide, that of equivalence by two"
+        " one-sided tests against the threshold, KS and AD p by relabelling whole runs within"
+        " blocks, that of the band from all quantiles of all comparisons. Cliff's delta and A say"
+        " how often a run of the condition is above one of the"
         " baseline; Hodges and Lehmann's shift is a median of differences, which no single run can"
         " move far.",
         tables=[
@@ -103,7 +104,7 @@ def _numbers(result: Result) -> Iterator[Sequence[str]]:
             whose(result, one),
             percent(one.get("budget"), signed=False),
             duration(experiment.limits.get(place)),
-            duration(experiment.resolution_ns),
+            duration(max((run.step_ns for run in experiment.runs), default=0.0)),
             percent(result.threshold(one), signed=False),
             p_value(one.get("p")),
             p_value(one.get("p_adjusted")),

@@ -16,6 +16,7 @@ from tare.report.sections import Figures, Section, Table
 from tare.report.tables import whose
 from tare.report.words import both_ends, count, percent, plural, safe
 from tare.stats.fewest_runs import LEAST_PAIRED
+from tare.stats.power import Design
 
 SHARE = 0.8
 FARTHEST = 8
@@ -61,7 +62,7 @@ def section(result: Result) -> Section:
         figures=[
             Figures(
                 list(_pictures(result, known)),
-                "First the chance that a t test finds a difference as large as the threshold, then"
+                "First the chance that a difference as large as the threshold is found, then"
                 f" the least difference that it finds in {SHARE * 100:.0f} % of experiments. The"
                 " bands reach to the upper 80 % bound of the scatter.",
             )
@@ -91,14 +92,6 @@ def scatter(result: Result, comparison: dict[str, Any]) -> Scatter | None:
     return Scatter(found[1] + 1, found[0], upper_spread(*found))
 
 
-def level(result: Result, comparison: dict[str, Any]) -> float:
-    """What the least p of the comparisons that decide is held against, as `verdict.judge` does."""
-    inner = result.experiment.parents
-    outermost = [one for one in result.primary_comparisons if one.get("span") not in inner]
-    shared = result.primary_comparisons if comparison.get("span") in inner else outermost
-    return result.experiment.alpha / len(shared)
-
-
 Known = Sequence[tuple[dict[str, Any], Scatter]]
 
 
@@ -116,8 +109,8 @@ def _pictures(result: Result, known: Known) -> Iterator[Picture]:
         lines = [
             power.Line(
                 colour.get(one["condition"], SERIES[1]),
-                _curve(result, one, found.deviation, blocks),
-                _curve(result, one, found.upper, blocks),
+                _curve(result, one, found, found.deviation, blocks),
+                _curve(result, one, found, found.upper, blocks),
             )
             for one, found in mine[:LINES]
         ]
@@ -153,22 +146,20 @@ def _blocks(known: Known) -> list[int]:
 
 
 def _curve(
-    result: Result, comparison: dict[str, Any], deviation: float, blocks: Sequence[int]
+    result: Result, comparison: dict[str, Any], found: Scatter, spread: float, blocks: Sequence[int]
 ) -> power.Curve:
-    from tare.stats.power import detectable, power_curve
-
-    alpha = level(result, comparison)
     difference = log1p(result.threshold(comparison))
-    found = [detectable(deviation, number, True, alpha, SHARE) for number in blocks]
+    design = Design(spread, found.blocks - 1, True, result.experiment.alpha, difference)
+    least = (design.detectable(number, SHARE) for number in blocks)
     return power.Curve(
-        power_curve(difference, deviation, blocks, True, alpha).tolist(),
-        [expm1(least) for least in found if least is not None],
+        [design.chance(difference, number) for number in blocks],
+        [expm1(one) for one in least if one is not None],
     )
 
 
 def _rows(result: Result, known: Known) -> Iterator[Sequence[str]]:
     for one, found in known:
-        now = _curve(result, one, found.deviation, [found.blocks])
+        now = _curve(result, one, found, found.deviation, [found.blocks])
         yield (
             whose(result, one),
             count(found.blocks),
@@ -176,6 +167,6 @@ def _rows(result: Result, known: Known) -> Iterator[Sequence[str]]:
             percent(expm1(found.upper), signed=False),
             percent(result.threshold(one), signed=False),
             percent(now.chance[0], signed=False),
-            percent(now.least[0], signed=False),
+            percent(now.least[0] if now.least else None, signed=False),
             count(one.get("runs_needed")),
         )

@@ -17,7 +17,7 @@ from tare.samples.formats.asked import NOTHING, Asked
 from tare.samples.looks import SHAPE, Look, Looks, look, nothing
 from tare.samples.model import REQUEST, Conduct, Experiment, Run
 from tare.samples.places import Group
-from tare.samples.span_tree import ahead, parents
+from tare.samples.span_tree import ahead
 from tare.samples.tidy import Requests, tidy
 
 if TYPE_CHECKING:
@@ -117,7 +117,6 @@ def experiment_of(
         for histogram in one.requests.histograms
     ]
     histograms = [_run_of_histogram(file, number, one) for number, file, one in counted]
-    around = parents(one.requests.table for one in files.runs if isinstance(one.requests, Requests))
     steps: dict[tuple[str, str, str], float] = {}
     for _, _, one in counted:
         for metric, width in one.steps().items():
@@ -131,6 +130,8 @@ def experiment_of(
             replace(
                 _run(files.runs[group[0] - 1], group, one, times.get(group, UNTIMED)),
                 steadiness=files.seen.kind(group),
+                step_ns=files.seen.steps.get(group, 0),
+                drift=one.drifts.get(group),
                 worth=files.seen.worth(group),
                 zeros=files.seen.zeros.get(group, 0),
                 conduct=conducts.get(group, Conduct()),
@@ -146,9 +147,7 @@ def experiment_of(
             budget,
             primary,
             distances=between | dict(one.distances),
-            parents=around,
-            limits=steps,
-            resolution_ns=files.seen.resolution_ns,
+            widths=steps,
         )
 
     return replace(
@@ -392,7 +391,7 @@ def _lost(file: RunFile, number: int, seen: Looks) -> Iterator[str]:
     if not isinstance(file.requests, Requests):
         return
     sizes = {span: size for (run, span), size in seen.sizes.items() if run == number}
-    lost = {span: size for span, size in sizes.items() if size <= seen.cuts["", span]}
+    lost = {span: size for span, size in sizes.items() if size <= seen.first[number, span]}
     if len(lost) == len(sizes):
         raise InputError(
             f"{file.path}: {sum(sizes.values()):,} requests, all of them within the"

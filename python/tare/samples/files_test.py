@@ -81,7 +81,8 @@ def test_a_file_without_a_request_makes_its_own_run_invalid(
 
 
 def test_a_file_without_a_request_lacks_every_span_of_its_condition(tmp_path: Path) -> None:
-    whole = written(tmp_path / "whole.parquet", ["pay"] * 20 + ["order"] * 20)
+    spans: list[str | None] = [*["pay"] * 20, *["order"] * 20]
+    whole = written(tmp_path / "whole.parquet", spans)
     empty = tmp_path / "empty.parquet"
     empty.touch()
     experiment = read_files({"a": [whole, empty], "b": [whole]}, "a", warm_up="auto")

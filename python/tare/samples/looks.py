@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 from tare.samples.engines import Described, Kept, describe_each, histogram_of
 from tare.samples.model import REQUEST
 from tare.samples.places import Group, settled
-from tare.samples.steadiness import NOBODY, steadiness
+from tare.samples.steadiness import NOBODY, Course, classified, courses_of
 from tare.samples.usable import zeros
-from tare.stats.steady import Steadiness, common_cut
+from tare.stats.steady import Steadiness, common_share, drift
 
 if TYPE_CHECKING:
     from ibis.expr.types import Table
@@ -43,6 +43,8 @@ class Look:
     distances: Mapping[Place, Distances]
     ks_error: Mapping[Place, float] = field(default_factory=dict)
     """How far KS distances may be from the exact ones; empty where every request counts."""
+    drifts: Mapping[Group, float] = field(default_factory=dict)
+    """How much the level still falls, in logarithms: `tare.stats.steady.drift`."""
 
     def summaries(self, group: Group) -> dict[str, float]:
         """`p50`, `p95`, `p99` and `mean` in ns; none where no request succeeded."""
@@ -65,12 +67,13 @@ class Looks:
     """Places of each run and span, the warm-up's too."""
     steadiness: Mapping[Group, Steadiness]
     cuts: Mapping[Place, int]
+    """The most requests that are left out of a run of an environment and span."""
     first: Mapping[Group, int]
     """The cut of each run and span, for `settled`."""
     at_cut: Look
     others: Mapping[str, Look]
-    resolution_ns: int = 1
-    """The step in which latencies were recorded."""
+    steps: Mapping[Group, int] = field(default_factory=dict)
+    """The step in ns to which the latencies of a run and span were rounded, where it is not 1."""
     zeros: Mapping[Group, int] = field(default_factory=dict)
     """Successful requests that took no time, after the warm-up, where there are any."""
 
@@ -90,9 +93,7 @@ class Looks:
         for place, cut in self.cuts.items():
             if cut:
                 where = "".join(f"{one}: " for one in place if one not in ("", REQUEST))
-                found.append(
-                    f"{where}warm-up: the first {cut:,} requests of every run are left out"
-                )
+                found.append(f"{where}warm-up: the first {cut:,} requests {self._of(place, cut)}")
         if errors := self.at_cut.ks_error:
             worst = sorted(errors, key=errors.__getitem__, reverse=True)[:SHOWN]
             within = ", ".join(f"{errors[one]:.2g}{_named(one)}" for one in worst)
@@ -108,6 +109,14 @@ class Looks:
                 more = f" and {len(runs) - SHOWN} more" if len(runs) > SHOWN else ""
                 found.append(f"{said} in {len(runs)} of {len(kinds)} runs (run {shown}{more})")
         return tuple(found)
+
+    def _of(self, place: Place, cut: int) -> str:
+        """Which runs lose `cut` requests, and what the others lose."""
+        sizes = {self.sizes[g] for g, first in self.first.items() if g[1] == place[1] and first}
+        if len(sizes) < 2:
+            return "of every run are left out"
+        share = cut / max(sizes)
+        return f"of the longest run, {share:.0%} of every run, are left out"
 
 
 def _named(place: Place) -> str:
@@ -135,18 +144,22 @@ def look(
     `turns` are the runs that took turns, for `steadiness`. `kept` has the histograms of these
     samples, if there are any.
     """
-    sizes, fine, least = _surveyed(samples)
-    steady = steadiness(samples, sizes, turns)
+    sizes, coarse, least = _surveyed(samples)
+    courses = courses_of(samples, sizes, turns)
+    steady = classified(courses)
     environments = {run: environment for run, (environment, _) in conditions.items()}
-    cuts = _common_cuts(sizes, steady, conditions)
-    if warm_up is not None:
-        cuts = dict.fromkeys(cuts, warm_up)
-    first = {(run, span): cuts[environments[run], span] for run, span in sizes}
+    first = dict.fromkeys(sizes, warm_up) if warm_up is not None else None
+    first = first or _first(sizes, steady, conditions)
+    cuts: dict[Place, int] = {}
+    for (run, span), cut in first.items():
+        place = environments[run], span
+        cuts[place] = max(cuts.get(place, 0), cut)
+    steps = _steps(samples, coarse)
     others = {HALF: {group: size // 2 for group, size in sizes.items()}}
     if any(first.values()):
         twice = {group: max(cut, min(2 * cut, sizes[group] // 2)) for group, cut in first.items()}
         others = {TWICE: twice} | others
-    at_cut, *looks = _look(samples, environments, [first, *others.values()], kept)
+    at_cut, *looks = _look(samples, environments, [first, *others.values()], kept, steps, courses)
     return Looks(
         sizes,
         steady,
@@ -154,7 +167,7 @@ def look(
         first,
         at_cut,
         dict(zip(others, looks, strict=True)),
-        1 if fine else _resolution(_steps(samples)),
+        steps,
         zeros(settled(samples, first)) if 0 in least.values() else {},
     )
 
@@ -166,41 +179,37 @@ def first_settled(
 ) -> dict[Group, int]:
     """The first request of each run and span that `look` counts, for `settled`."""
     sizes, _, _ = _surveyed(samples)
-    cuts = _common_cuts(sizes, steadiness(samples, sizes, turns), conditions)
-    return {(run, span): cuts[conditions[run][0], span] for run, span in sizes}
+    return _first(sizes, classified(courses_of(samples, sizes, turns)), conditions)
 
 
-def _common_cuts(
+def _first(
     sizes: Mapping[Group, int],
     steady: Mapping[Group, Steadiness],
     conditions: Mapping[int, Place],
-) -> dict[Place, int]:
-    """How many first requests of each environment and span are left out of all of its runs."""
+) -> dict[Group, int]:
+    """How many first requests of each run and span are left out: a share that all runs of its
+    environment and span have in common."""
     places: dict[Place, list[Group]] = {}
     for group in sizes:
         places.setdefault((conditions[group[0]][0], group[1]), []).append(group)
-    return {
-        # However long some runs took to settle, half of the shortest is kept.
-        place: min(_settled(groups, steady, conditions), min(sizes[one] for one in groups) // 2)
-        for place, groups in places.items()
-    }
+    found: dict[Group, int] = {}
+    for groups in places.values():
+        by_condition: dict[Place, list[Steadiness]] = {}
+        for group in groups:
+            if group in steady:
+                by_condition.setdefault(conditions[group[0]], []).append(steady[group])
+        share = common_share(by_condition.values())
+        found |= {group: round(share * sizes[group]) for group in groups}
+    return found
 
 
-def _settled(
-    groups: Sequence[Group], steady: Mapping[Group, Steadiness], conditions: Mapping[int, Place]
-) -> int:
-    by_condition: dict[Place, list[Steadiness]] = {}
-    for group in groups:
-        if group in steady:
-            by_condition.setdefault(conditions[group[0]], []).append(steady[group])
-    return common_cut(by_condition.values())
-
-
-def _look(
+def _look(  # noqa: PLR0917 - private, and called once
     samples: Table,
     environments: Mapping[int, str],
     begins: Sequence[Mapping[Group, int]],
     kept: Kept | None,
+    steps: Mapping[Group, int],
+    courses: Mapping[Group, Course],
 ) -> list[Look]:
     """From each of the ends of the warm-up on, of which the first is the earliest."""
     groups: list[dict[Group, Described]] = [{} for _ in begins]
@@ -212,46 +221,52 @@ def _look(
         if len(here) < len(environments):
             mine = samples.filter(samples.run.isin(here))
         count = histogram_of if kept is None else partial(kept.histogram, environment)
-        for cut, found in enumerate(describe_each(mine, begins, SHAPE, count=count)):
+        described = describe_each(mine, begins, SHAPE, count=count, steps=steps)
+        for cut, found in enumerate(described):
             groups[cut] |= found.groups
             distances[cut] |= {(environment, span): one for span, one in found.distances.items()}
             errors[cut] |= {(environment, span): one for span, one in found.ks_error.items()}
-    return [Look(*parts) for parts in zip(groups, distances, errors, strict=True)]
+    drifts = [_drifts(courses, begin) for begin in begins]
+    return [Look(*parts) for parts in zip(groups, distances, errors, drifts, strict=True)]
 
 
-def _steps(samples: Table) -> list[dict[str, Any]]:
-    """Of each run its latencies' `count`, `least` and `most`, and how many no step divides."""
+def _drifts(courses: Mapping[Group, Course], begin: Mapping[Group, int]) -> dict[Group, float]:
+    found = {
+        group: drift(course.batches, course.edges, begin.get(group, 0))
+        for group, course in courses.items()
+    }
+    return {group: one for group, one in found.items() if one is not None}
+
+
+def _steps(samples: Table, coarse: Collection[Group]) -> dict[Group, int]:
+    """The largest power of ten of ns that all latencies of each `coarse` run and span divide by.
+
+    Of fewer than a hundred, or of one value only, that may be chance; those are absent.
+    """
+    if not coarse:
+        return {}
     ok: Any = samples.ok
     value: Any = samples.latency_ns
-    rows = samples.group_by("run").aggregate(
+    some = samples.filter(samples.run.isin(sorted({run for run, _ in coarse})))
+    rows = some.group_by(["run", "span"]).aggregate(
         count=value.count(where=ok),
         least=value.min(where=ok),
         most=value.max(where=ok),
         **{f"by_{step}": ((value % step) != 0).sum(where=ok) for step in STEPS},
     )
-    return list(rows.to_pyarrow().to_pylist())
+    found = {}
+    for row in rows.to_pyarrow().to_pylist():
+        known = [step for step in STEPS if not row[f"by_{step}"]]
+        if known and row["count"] >= LEAST and row["least"] < row["most"]:
+            found[row["run"], row["span"]] = max(known)
+    return found
 
 
-def _resolution(rows: Sequence[Mapping[str, Any]]) -> int:
-    """The coarsest step of a run: the largest power of ten of ns that all its latencies divide by.
-
-    Of fewer than a hundred, or of one value only, that may be chance: 1.
-    """
-    return max(
-        (
-            step
-            for row in rows
-            if row["count"] >= LEAST and row["least"] < row["most"]
-            for step in STEPS
-            if not row[f"by_{step}"]
-        ),
-        default=1,
-    )
-
-
-def _surveyed(samples: Table) -> tuple[dict[Group, int], bool, dict[Group, int | None]]:
-    """Places of each run and span; whether every run has latencies finer than 10 ns, so that
-    there is no step to look for by nine divisions a request; and the least latency of each."""
+def _surveyed(
+    samples: Table,
+) -> tuple[dict[Group, int], frozenset[Group], dict[Group, int | None]]:
+    """Places of each run and span; those whose latencies all divide by 10 ns, so that there is a
+    step to look for; and the least latency of each."""
     by = ["run", "span"]
     ok: Any = samples.ok
     value: Any = samples.latency_ns
@@ -261,7 +276,6 @@ def _surveyed(samples: Table) -> tuple[dict[Group, int], bool, dict[Group, int |
         least=value.min(where=ok),
     )
     found = rows.order_by(by).to_pyarrow().to_pylist()
-    fine = {row["run"] for row in found if row["fine"]}
     sizes = {(row["run"], row["span"]): row["places"] for row in found}
     least = {(row["run"], row["span"]): row["least"] for row in found}
-    return sizes, fine == {run for run, _ in sizes}, least
+    return sizes, frozenset((row["run"], row["span"]) for row in found if not row["fine"]), least

@@ -5,7 +5,6 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from tare.samples import looks
 from tare.samples.engine import connect
 from tare.samples.looks import HALF, Look, Looks, look
 
@@ -42,13 +41,12 @@ def looked_at(steps: list[int]) -> Looks:
 @pytest.mark.parametrize(
     ("steps", "coarsest"), [([1, 1, 1, 1], 1), ([1, 1, 100, 1], 100), ([1000, 10, 10, 100], 1000)]
 )
-def test_the_coarsest_step_of_a_run_is_that_of_all(steps: list[int], coarsest: int) -> None:
-    assert looked_at(steps).resolution_ns == coarsest
-
-
-def test_no_step_is_looked_for_where_every_run_is_finer(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(looks, "_resolution", None)
-    assert looked_at([1, 1, 1, 1]).resolution_ns == 1
+def test_each_run_has_the_step_that_its_times_were_rounded_to(
+    steps: list[int], coarsest: int
+) -> None:
+    found = looked_at(steps).steps
+    assert found == {(run, "request"): step for run, step in enumerate(steps, 1) if step > 1}
+    assert max(found.values(), default=1) == coarsest
 
 
 def test_of_every_cut_all_distances_are_told() -> None:

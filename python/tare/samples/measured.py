@@ -16,7 +16,7 @@ from tare.samples.looks import Look, Looks, look, nothing
 from tare.samples.model import REQUEST, Conduct, Experiment, Run
 from tare.samples.places import Group
 from tare.samples.result import Result, open_result, readable
-from tare.samples.span_tree import ahead, parents
+from tare.samples.span_tree import ahead
 from tare.samples.steadiness import taking_turns, with_place
 from tare.samples.usable import lost_share
 
@@ -173,7 +173,6 @@ def _experiment(
     conducts = {group: one for part in parts for group, one in part.conducts(seen.sizes).items()}
     declared = parts[0].result.manifest
     limits = _limits(part.result.manifest for part in parts)
-    around = parents(table for part in parts if (table := part.result.samples()) is not None)
 
     def at(one: Look) -> Experiment:
         return Experiment(
@@ -184,6 +183,8 @@ def _experiment(
                     lost=lost.get(entry["run"], 0.0),
                     zeros=seen.zeros.get((entry["run"], span), 0),
                     steadiness=seen.kind((entry["run"], span)),
+                    step_ns=seen.steps.get((entry["run"], span), 0),
+                    drift=one.drifts.get((entry["run"], span)),
                     worth=seen.worth((entry["run"], span)),
                     conduct=conducts.get((entry["run"], span), Conduct()),
                 )
@@ -200,10 +201,8 @@ def _experiment(
             looks=tuple(declared.get("looks", ())) if len(parts) == 1 else (),
             control=control,
             distances=one.distances,
-            parents=around,
             limits=limits,
             max_errors=(declared.get("load") or {}).get("max_errors", 0.01),
-            resolution_ns=seen.resolution_ns,
         )
 
     experiment = replace(

@@ -79,6 +79,10 @@ class Run:
     """How the run went: `flat`, `warm-up`, `slowdown`, `no steady state`; None where not known."""
     worth: float | None = None
     """Independent requests that its own are worth; None where it is too short to tell."""
+    step_ns: float = 0.0
+    """The step to which its times were rounded, to the nearest or down; 0 where to none."""
+    drift: float | None = None
+    """How much its level still falls, in logarithms: `stats.steady.drift`; None where not known."""
     conduct: Conduct = Conduct()
     gone: bool = False
     """Whether it is said to have been measured, and its requests are not there."""
@@ -116,17 +120,12 @@ class Experiment:
     """The condition that is the baseline once more, unknown to its author; None without one."""
     distances: Mapping[Place, Distances] = field(default_factory=dict)
     """Between all runs of an environment and span that answered."""
-    parents: Mapping[str, str] = field(default_factory=dict)
-    """The span around each span that is part of another."""
     limits: Mapping[tuple[str, str, str], float] = field(default_factory=dict)
-    """Differences in ns that cannot be detected, by environment, span and metric.
-
-    Calibration found so, or what counted the requests had bins as wide.
-    """
+    """Differences in ns that calibration could not detect, by environment, span and metric."""
+    widths: Mapping[tuple[str, str, str], float] = field(default_factory=dict)
+    """Of the same, the widest bin in ns that a run's metric was counted in."""
     max_errors: float = 0.01
     """A run with a larger share of rows that are no requests, or took no time, does not count."""
-    resolution_ns: float = 0.0
-    """The step of the clock or of the recorded times."""
     cuts: Mapping[str, Experiment] = field(default_factory=dict)
     """The same experiment with other ends of the warm-up, by what a person calls them."""
 

@@ -40,21 +40,25 @@ class Course:
     within: float
 
 
-def steadiness(
+def courses_of(
     samples: Table,
     sizes: Mapping[Group, int],
     taking_turns: Mapping[str, Sequence[Sequence[int]]] = NOBODY,
-) -> dict[Group, Steadiness]:
-    """How each run and span went; those that are too short for it are absent.
+) -> dict[Group, Course]:
+    """The course of each run and span, without what the machine did to all of a block alike.
 
     `samples` and `sizes` are as for `batch_means`. `taking_turns` has, for each environment, the
-    runs of each interleaved block: what the machine did to all of a block alike is none of their
-    doing.
+    runs of each interleaved block.
     """
     courses = read_courses(samples, sizes)
     for blocks in taking_turns.values():
         for span in {span for _, span in courses}:
             _leave_machine_out(courses, [[(run, span) for run in block] for block in blocks])
+    return courses
+
+
+def classified(courses: Mapping[Group, Course]) -> dict[Group, Steadiness]:
+    """How each run and span went; those that are too short for it are absent."""
     found = {key: classify(one.batches, one.edges, one.within) for key, one in courses.items()}
     return {key: one for key, one in found.items() if one is not None}
 

@@ -14,7 +14,13 @@ import pytest
 from scipy.signal import lfilter
 
 from tare.samples.engine import connect
-from tare.samples.steadiness import batch_means, steadiness, taking_turns, with_place
+from tare.samples.steadiness import (
+    batch_means,
+    classified,
+    courses_of,
+    taking_turns,
+    with_place,
+)
 from tare.stats.effective_size import effective_size
 
 DATA = Path(__file__).parents[3] / "tests" / "data" / "hook-latency"
@@ -81,7 +87,7 @@ def test_correlated_requests_are_worth_what_their_autocorrelation_says(correlati
     noise = lfilter([(1 - correlation**2) ** 0.5], [1, -correlation], fresh)
     columns = one_run(np.exp(11 + 0.1 * noise))
     samples = table(columns)
-    (found,) = steadiness(samples, sizes(samples)).values()
+    (found,) = classified(courses_of(samples, sizes(samples))).values()
     literal = effective_size(np.log(columns["latency_ns"]))
     assert found.worth == pytest.approx(literal, rel=0.25)
     assert found.worth == pytest.approx(size * (1 - correlation) / (1 + correlation), rel=0.25)
@@ -94,7 +100,7 @@ def test_runs_and_spans_go_their_own_ways() -> None:
     parts = [one_run(steady, 1), one_run(warm, 2), one_run(steady[:200], 3)]
     columns = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
     samples = table(columns)
-    found = steadiness(samples, sizes(samples))
+    found = classified(courses_of(samples, sizes(samples)))
     assert {key: one.kind for key, one in found.items()} == {
         (1, "request"): "flat",
         (2, "request"): "warm-up",
@@ -137,7 +143,7 @@ def test_published_runs_are_told_apart(name: str, kind: str, cut: int | None) ->
         latency_ns=raw.duration_ns,
         ok=ibis.literal(True),
     )
-    found = steadiness(samples, sizes(samples))[1, "request"]
+    found = classified(courses_of(samples, sizes(samples)))[1, "request"]
     assert found.kind == kind
     assert found.cut == (None if cut is None else pytest.approx(cut, abs=1_000))
 
@@ -158,9 +164,9 @@ def test_runs_that_take_turns_are_judged_without_the_machine_s_course() -> None:
             parts.append(one_run(latency, run))
     columns = {name: np.concatenate([one[name] for one in parts]) for name in parts[0]}
     samples = table(columns)
-    alone = [one.kind for one in steadiness(samples, sizes(samples)).values()]
+    alone = [one.kind for one in classified(courses_of(samples, sizes(samples))).values()]
     assert alone.count("no steady state") > 8
-    found = steadiness(samples, sizes(samples), {"host": blocks})
+    found = classified(courses_of(samples, sizes(samples), {"host": blocks}))
     assert {run: one.kind for (run, _), one in found.items()} == {
         run: "flat" if run % 3 else "warm-up" for run in range(1, 25)
     }

@@ -20,6 +20,8 @@ EXACT_SIGNS = 20
 EXACT_LABELS = 200_000
 """Most ways of labelling runs that are all listed."""
 SAMPLES = 19_999
+FEW = 500
+"""Runs from which on the least p is 0 to the last digit."""
 
 
 def sign_flip(differences: npt.ArrayLike, seed: int = 0) -> float:
@@ -69,8 +71,8 @@ def labellings(runs: int, size: int) -> npt.NDArray[np.intp]:
 
 
 def least_p(runs: int, paired: bool) -> float:
-    """The least two-sided p that `runs` runs a condition can reach: 2 / 2^n or 2 / C(2n, n)."""
-    return min(1.0, 2.0 / (2.0**runs if paired else comb(2 * runs, runs)))
+    """The least two-sided p that `runs` runs per condition can reach: 2 / 2^n or 2 / C(2n, n)."""
+    return min(1.0, 2.0 / (2**runs if paired else comb(2 * runs, runs))) if runs < FEW else 0.0
 
 
 def _sampled(as_far: npt.NDArray[np.bool_]) -> float:

@@ -11,22 +11,24 @@ neighbours are so alike narrows the band below Bonferroni's. It covers all of el
 five unpaired runs a side, of which one scatters three times as much as the other, in 94 %.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
+from scipy.linalg import helmert
 
 from tare.stats.arrays import Array
 
-DRAWS = 10_000
+DRAWS = 4_000
 
 
 @dataclass(frozen=True, eq=False)
 class Shift:
     """Differences of logs, (k,) each: `low` to `high` holds for all of them at once.
 
-    `p` is adjusted for all k, and at most 1 - level where the band leaves out 0.
+    `p` is adjusted for all, and at most 1 - level where the band leaves out 0.
     """
 
     estimate: Array
@@ -35,32 +37,88 @@ class Shift:
     p: Array
 
 
-def shift_function(
-    first: npt.ArrayLike, second: npt.ArrayLike, *, paired: bool, level: float = 0.95
-) -> Shift | None:
-    """mean(second) - mean(first) of each of k log quantiles, runs (n, k) and (m, k).
+@dataclass(frozen=True, eq=False)
+class Pair:
+    """Log quantiles of the runs of two conditions, (n, k) and (m, k).
 
-    Paired, row i of both is block i, and n = m. Unpaired, each side has its own spread (Welch).
-    A quantile without any spread has a band of no width. None where a side has fewer than two
-    runs. Raises ValueError for shapes that do not fit and for NaN and infinities.
+    Sides with one number in `samples` are the same runs, looked at in other quantiles or spans:
+    what they have in common narrows the band of all.
     """
-    one, two = _runs(first), _runs(second)
+
+    first: npt.ArrayLike
+    second: npt.ArrayLike
+    samples: tuple[int, int] = (0, 1)
+
+
+def shift_functions(
+    pairs: Sequence[Pair], *, paired: bool, level: float = 0.95
+) -> list[Shift | None]:
+    """mean(second) - mean(first) of each quantile, in one band for all quantiles of all pairs.
+
+    Paired, row i of both sides is block i, and n = m. Unpaired, each side has its own spread
+    (Welch). A quantile without any spread has a band of no width. None for a pair of which a side
+    has fewer than two runs. Raises ValueError for shapes that do not fit and for NaN and
+    infinities.
+    """
+    measured = [_measured(pair, paired) for pair in pairs]
+    greatest = np.zeros(DRAWS)
+    for one in measured:
+        if one is not None:
+            np.maximum(greatest, one.greatest(), out=greatest)
+    greatest.sort()
+    critical = float(np.quantile(greatest, level, method="higher"))
+    return [None if one is None else one.shift(critical, greatest) for one in measured]
+
+
+@dataclass(frozen=True, eq=False)
+class _Measured:
+    """One pair: differences (k,), their standard errors, and the sides that these are from."""
+
+    estimate: Array
+    error: Array
+    known: npt.NDArray[np.bool_]
+    """Quantiles with a spread to divide by."""
+    sides: Sequence[tuple[Array, int]]
+
+    def shift(self, critical: float, greatest: Array) -> Shift:
+        t = np.abs(self.estimate[self.known]) / self.error[self.known]
+        p = np.where(self.estimate == 0, 1.0, 0.0)
+        p[self.known] = (greatest.size - np.searchsorted(greatest, t) + 1) / (greatest.size + 1)
+        half = np.where(self.known, critical * self.error, 0.0)
+        return Shift(self.estimate, self.estimate - half, self.estimate + half, p)
+
+    def greatest(self) -> Array:
+        """max |t| over its quantiles in each draw, of normal runs as many and correlated as these.
+
+        Given their second moments, normal runs are as likely in any rotation: one direction of n
+        is the mean's, the n - 1 others are the spread's.
+        """
+        shape = DRAWS, int(self.known.sum())
+        mean, square = np.zeros(shape), np.zeros(shape)
+        for side, sample in self.sides:
+            runs = len(side)
+            spread = side[:, self.known]
+            root = _contrasts(runs) @ spread * np.sqrt(runs / (runs - 1))
+            # Not `@`: threads for a product as small as this cost more than they do.
+            along = np.einsum("dr,rk->dk", _directions(runs, sample)[:, 1:], root)
+            mean += along / np.sqrt(runs)
+            square += ((root**2).sum(axis=0) - along**2) / (runs - 1) / runs
+        return np.asarray(np.abs(mean / np.sqrt(square)).max(axis=1, initial=0))
+
+
+def _measured(pair: Pair, paired: bool) -> _Measured | None:
+    one, two = _runs(pair.first), _runs(pair.second)
     if one.shape[1] != two.shape[1] or (paired and len(one) != len(two)):
         raise ValueError(f"expected equal shapes, found {one.shape} and {two.shape}")
     sides = [two - one] if paired else [two, one]
     if min(len(side) for side in sides) < 2:
         return None
-    estimate = two.mean(axis=0) - one.mean(axis=0)
     error = np.sqrt(sum(side.var(axis=0, ddof=1) / len(side) for side in sides))
     # Equal decimals differ in their last bit: that is no spread to divide by.
     known = error > 1e-12 * max(float(np.abs(side).max(initial=0)) for side in sides)
-    greatest = _greatest([side[:, known] for side in sides])
-    critical = np.quantile(greatest, level, method="higher")
-    t = np.abs(estimate[known]) / error[known]
-    p = np.where(estimate == 0, 1.0, 0.0)
-    p[known] = (greatest.size - np.searchsorted(greatest, t) + 1) / (greatest.size + 1)
-    half = np.where(known, critical * error, 0.0)
-    return Shift(estimate, estimate - half, estimate + half, p)
+    numbers = pair.samples[:1] if paired else pair.samples[::-1]
+    estimate = two.mean(axis=0) - one.mean(axis=0)
+    return _Measured(estimate, error, known, [*zip(sides, numbers, strict=True)])
 
 
 def _runs(values: npt.ArrayLike) -> Array:
@@ -72,26 +130,16 @@ def _runs(values: npt.ArrayLike) -> Array:
     return array
 
 
-def _greatest(sides: list[Array]) -> Array:
-    """max |t| over the quantiles, of normal runs as many and as correlated as these; sorted."""
-    shape = DRAWS, sides[0].shape[1]
-    mean, square = np.zeros(shape), np.zeros(shape)
-    for seed, side in enumerate(sides):
-        runs = len(side)
-        # Given their second moments, normal runs are as likely in any rotation: one direction of n
-        # is the mean's, the n - 1 others are the spread's.
-        root = np.linalg.qr(side - side.mean(axis=0), mode="r") * np.sqrt(runs / (runs - 1))
-        # Not `@`: threads for a product as small as this cost more than they do.
-        along = np.einsum("dr,rk->dk", _directions(runs, seed)[:, : len(root)], root)
-        mean += along / np.sqrt(runs)
-        square += ((root**2).sum(axis=0) - along**2) / (runs - 1) / runs
-    return np.sort(np.abs(mean / np.sqrt(square)).max(axis=1, initial=0))
+@lru_cache(maxsize=64)
+def _contrasts(runs: int) -> Array:
+    """Rows (runs - 1, runs) that with the mean's are an orthonormal basis (Helmert 1876)."""
+    return np.asarray(helmert(runs))
 
 
-@lru_cache(maxsize=4)
-def _directions(dimensions: int, seed: int) -> Array:
+@lru_cache(maxsize=32)
+def _directions(dimensions: int, sample: int) -> Array:
     """Unit vectors (DRAWS, dimensions), the same in every call: so are the bands."""
-    drawn = np.random.default_rng(seed).standard_normal((DRAWS, dimensions))
+    drawn = np.random.default_rng(sample).standard_normal((DRAWS, dimensions))
     drawn /= np.linalg.norm(drawn, axis=1, keepdims=True)
     drawn.flags.writeable = False
     return drawn

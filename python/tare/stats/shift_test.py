@@ -7,9 +7,15 @@ import pytest
 from scipy import stats
 
 from tare.stats.arrays import Array
-from tare.stats.shift import shift_function
+from tare.stats.shift import Pair, Shift, shift_functions
 
 QUANTILES = 11
+
+
+def shift_function(one: npt.ArrayLike, two: npt.ArrayLike, *, paired: bool) -> Shift | None:
+    """Of one pair alone."""
+    (found,) = shift_functions([Pair(one, two)], paired=paired)
+    return found
 
 
 @pytest.mark.parametrize("paired", [True, False])
@@ -116,3 +122,31 @@ def test_what_does_not_fit_is_refused(
 ) -> None:
     with pytest.raises(ValueError, match="expected"):
         shift_function(first, second, paired=paired)
+
+
+@pytest.mark.parametrize("paired", [True, False])
+def test_one_band_holds_for_all_pairs_of_a_baseline(paired: bool) -> None:
+    generator = np.random.default_rng(12)
+    tries, covered = 300, 0
+    for _ in range(tries):
+        base, *others = (correlated(generator, False, 8) for _ in range(4))
+        pairs = [Pair(base, other, (0, place)) for place, other in enumerate(others, start=1)]
+        if paired:
+            pairs = [Pair(base, other, (0, 0)) for other in others]
+        found = [one for one in shift_functions(pairs, paired=paired) if one is not None]
+        assert len(found) == len(others)
+        covered += all(bool(((one.low <= 0) & (one.high >= 0)).all()) for one in found)
+    assert covered / tries >= 0.95 - 3 * np.sqrt(0.05 * 0.95 / tries)
+    assert covered < tries
+
+
+def test_the_same_pair_twice_has_the_band_of_one() -> None:
+    generator = np.random.default_rng(13)
+    one, two = correlated(generator, False, 8), correlated(generator, False, 8)
+    alone = shift_function(one, two, paired=True)
+    first, second = shift_functions([Pair(one, two), Pair(one, two)], paired=True)
+    assert alone is not None
+    assert first is not None
+    assert second is not None
+    assert first.low == pytest.approx(alone.low)
+    assert second.low == pytest.approx(alone.low)

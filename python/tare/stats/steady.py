@@ -8,7 +8,7 @@ Traini et al. ("Towards effective assessment of steady state performance in Java
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from math import ceil
 from typing import Literal
@@ -37,6 +37,8 @@ SAME = float(np.log(1.05))
 WITHIN_NOISE = 2.0
 """Standard errors within which levels are one level, too."""
 SETTLED = 0.75
+UNLIKE = 1.1
+"""Times as long as the shorter ones from which on runs are of unlike length."""
 DISTURBED = 0.05
 """Share that may lie on other levels in the steady part, or be faster before it: neighbours come
 and go."""
@@ -126,15 +128,41 @@ def classify(
     return Steadiness(kind, segments[begins].start, segments, noise, worth)
 
 
-def common_cut(conditions: Iterable[Iterable[Steadiness]]) -> int:
-    """The request from which the runs of all conditions are compared.
+def common_share(conditions: Iterable[Iterable[Steadiness]]) -> float:
+    """The share of every run from which the runs of all conditions are compared: half at most.
 
     From then on at least three of four runs of each condition are no more seen to settle. A warm-up
     comes in every run; runs that shifted late, as few of their siblings did, do not take half of
-    all runs with them. Runs without a steady state are never seen to settle.
+    all runs with them. Runs without a steady state are never seen to settle. Where conditions have
+    runs of unlike lengths, what is left of a warm-up does not cancel between them: half is left out
+    as soon as there is one.
     """
-    cuts = [sorted(run.cut or 0 for run in runs) for runs in conditions]
-    return max((one[ceil(SETTLED * len(one)) - 1] for one in cuts if one), default=0)
+    known = [[*runs] for runs in conditions]
+    shares = [sorted((run.cut or 0) / run.segments[-1].end for run in runs) for runs in known]
+    latest = max((one[ceil(SETTLED * len(one)) - 1] for one in shares if one), default=0.0)
+    if latest and unlike([[run.segments[-1].end for run in runs] for runs in known]):
+        return 0.5
+    return min(latest, 0.5)
+
+
+def unlike(lengths: Iterable[Sequence[float]]) -> bool:
+    """Whether the median runs of conditions differ in length by more than 10 %."""
+    medians = [float(np.median(one)) for one in lengths if len(one)]
+    return bool(medians) and max(medians) > UNLIKE * min(medians)
+
+
+def drift(batches: npt.ArrayLike, edges: npt.ArrayLike, first: int) -> float | None:
+    """How much the level still falls from request `first` on, in logarithms.
+
+    The median batch of the first half of what is left, less that of the second: of a decay that
+    is over by the end of the run, about what it adds to the mean level. `batches` and `edges` are
+    as for `classify`. None for fewer than two batches in each half.
+    """
+    values = finite(batches)[np.asarray(edges)[:-1] >= first]
+    half = values.size // 2
+    if half < 2:
+        return None
+    return float(np.median(values[:half]) - np.median(values[half:]))
 
 
 def of_condition(runs: Iterable[Steadiness]) -> Kind | Literal["inconsistent"] | None:

@@ -9,7 +9,8 @@ from tare.stats.arrays import Array
 from tare.stats.steady import (
     Steadiness,
     classify,
-    common_cut,
+    common_share,
+    drift,
     long_run_variance,
     of_condition,
 )
@@ -145,18 +146,42 @@ def test_what_cannot_be_classified() -> None:
         classify(np.full(100, np.nan), np.arange(101))
 
 
-def test_the_cut_is_where_every_condition_has_settled() -> None:
+def test_the_share_is_where_every_condition_has_settled() -> None:
     flat = run(np.zeros(BATCHES))
     early, late = run(steps((100, 1.5), (900, 1))), run(steps((300, 1.5), (700, 1)))
     never = run(steps((700, 1), (300, 1.3)))
-    assert common_cut([[early, never], [late]]) == late.cut
-    assert common_cut([[early, never, late]]) == late.cut
+    first, second = (one.cut / one.segments[-1].end for one in (early, late) if one.cut)
+    assert common_share([[early, never], [late]]) == second
+    assert common_share([[early, never, late]]) == second
     # A machine that changes its level under way has runs that happen to look like a warm-up.
-    assert common_cut([[late, *[never] * 3]]) == 0
+    assert common_share([[late, *[never] * 3]]) == 0
     # One run of four that shifted late is not what its condition does.
-    assert common_cut([[early, late, early, early], [flat] * 4]) == early.cut
-    assert common_cut([[flat] * 8, [late] * 4]) == late.cut
-    assert common_cut([[never], []]) == common_cut([]) == 0
+    assert common_share([[early, late, early, early], [flat] * 4]) == first
+    assert common_share([[flat] * 8, [late] * 4]) == second
+    assert common_share([[never], []]) == common_share([]) == 0
+
+
+def test_half_is_left_out_where_runs_of_unlike_length_warm_up() -> None:
+    warm = np.where(np.arange(BATCHES) < 50, np.log(1.5), 0.0) + 0.01 * noise(1, 0.3)
+    short, long = (
+        [one] * 3
+        for one in (classify(warm[:500], EDGES[:501]), classify(warm, EDGES))
+        if one is not None
+    )
+    assert common_share([short, long]) == 0.5
+    assert common_share([long, long]) == pytest.approx(0.05, abs=0.01)
+    flat = [classify(0.01 * noise(2, 0.3)[:size], EDGES[: size + 1]) for size in (500, BATCHES)]
+    assert common_share([[one] for one in flat if one is not None]) == 0
+
+
+def test_the_drift_is_what_the_level_still_falls_by() -> None:
+    edges = np.arange(0, 505, 5)
+    level = np.where(np.arange(100) < 60, 0.3, 0.1)
+    assert drift(level, edges, 0) == pytest.approx(0.2)
+    assert drift(level, edges, 300) == 0
+    assert drift(level, edges, 485) is None
+    rising = drift(-level, edges, 0)
+    assert rising == pytest.approx(-0.2)
 
 
 def test_runs_of_a_condition_that_differ_in_class_are_inconsistent() -> None:

@@ -8,12 +8,10 @@ from itertools import groupby, permutations
 from statistics import median
 
 from tare.samples.model import REQUEST, Experiment, Run
-from tare.stats.quantile import LEAST_BEYOND, supported
 from tare.verdict.evidence import Evidence
 from tare.verdict.units import units
 from tare.verdict.words import count, duration, percent
 
-TAIL = 0.99
 LAG = 0.1
 SHOWN = 5
 
@@ -23,7 +21,7 @@ def warnings(experiment: Experiment, evidence: Sequence[Evidence]) -> list[str]:
     found = [*missing(experiment)]
     for environment, runs in _by_environment(experiment.runs):
         where = f"{environment}: " if environment else ""
-        for check in (not_counted, order, errors, zeros, tail, left_out, units, lag, orphans):
+        for check in (not_counted, order, errors, zeros, left_out, units, lag, orphans):
             found.extend(where + line for line in check(runs, experiment))
     found.extend(disagreement(evidence))
     found.extend(slowest(evidence))
@@ -134,18 +132,6 @@ def zeros(runs: Sequence[Run], experiment: Experiment) -> Iterator[str]:
         if found:
             share = percent(found / answered, signed=False)
             yield f"'{name}': {found:,} of {answered:,} requests ({share}) took 0 ns, as none does"
-
-
-def tail(runs: Sequence[Run], experiment: Experiment) -> Iterator[str]:  # noqa: ARG001
-    """A p99 of few requests is one or two of them."""
-    valid = [run for run in runs if run.valid]
-    worth = [min(run.answered, int(run.worth or run.answered)) for run in valid]
-    short = [requests for requests in worth if not supported(requests, TAIL)]
-    if short:
-        yield (
-            f"{count(len(short), 'run')} with too few independent requests for a p99 (fewest:"
-            f" {min(short):,}): it rests on fewer than {LEAST_BEYOND} of them"
-        )
 
 
 def left_out(runs: Sequence[Run], experiment: Experiment) -> Iterator[str]:

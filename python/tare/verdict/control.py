@@ -7,8 +7,9 @@ from dataclasses import replace
 
 from tare.samples.model import Experiment, Run
 from tare.stats.multiplicity import holm
-from tare.verdict.evidence import CPU, LATENCIES, weigh
+from tare.verdict.evidence import CPU, LATENCIES
 from tare.verdict.judgement import Control
+from tare.verdict.weigh import weigh
 
 ALPHA = 0.01
 
@@ -27,7 +28,7 @@ def controls(experiment: Experiment) -> tuple[Control, ...]:
     found = []
     for environment, spans in places.items():
         evidence = [
-            weigh(experiment, runs, experiment.control, metric, 1)
+            weigh(experiment, runs, experiment.control, metric)
             for runs in spans.values()
             for metric in (*LATENCIES, CPU)
         ]

@@ -8,16 +8,17 @@ from dataclasses import fields, replace
 
 from tare.errors import InputError
 from tare.samples.model import Experiment, Run
-from tare.stats.gatekeeping import gatekeep
 from tare.stats.multiplicity import benjamini_hochberg
 from tare.verdict import checks, rules
+from tare.verdict.adjusted import adjusted, family_factors
 from tare.verdict.control import controls, without_control
 from tare.verdict.cuts import with_cuts
-from tare.verdict.evidence import CPU, LATENCIES, Evidence, weigh
+from tare.verdict.evidence import CPU, LATENCIES, Evidence
 from tare.verdict.failures import without_bad_runs
 from tare.verdict.judgement import Comparison, Control, Cut, Judgement, Measured
 from tare.verdict.repeated_looks import repeated_looks
-from tare.verdict.shape import adjusted_shapes, with_shape
+from tare.verdict.shape import with_shapes
+from tare.verdict.weigh import weigh, with_outlook
 
 Place = tuple[str, str, str]
 
@@ -25,10 +26,9 @@ Place = tuple[str, str, str]
 def judge(experiment: Experiment) -> Judgement:
     """Compares every condition with the baseline, in every environment, span and metric.
 
-    The primary metric carries the verdict, with p-values adjusted by Holm over all its
-    comparisons, or where spans lie inside of others from the outer to the inner; the other metrics
-    are exploratory, adjusted by Benjamini-Hochberg. Raises InputError when there is no baseline,
-    nothing to compare it with, or no such metric.
+    The primary metric carries the verdict, with p-values adjusted together over all its
+    comparisons; the other metrics are exploratory, adjusted by Benjamini-Hochberg. Raises
+    InputError when there is no baseline, nothing to compare it with, or no such metric.
     """
     return judge_together({"": experiment})
 
@@ -51,7 +51,10 @@ def judge_together(
     exploratory = _exploratory(known)
     cpu = {_place(one): one for one in exploratory if one.metric == CPU}
     primary = [replace(one, cpu=cpu.get(_place(one))) for one in _primary(known)]
-    every = [*primary, *exploratory]
+    every = [
+        with_outlook(one, family)
+        for one, family in zip(primary, family_factors(primary), strict=True)
+    ] + [with_outlook(one) for one in exploratory]
     for name, control in alarms:
         conditions = {run.condition for run in known[name].runs}
         every = [
@@ -80,55 +83,34 @@ def judge_together(
 
 
 def _primary(experiments: Mapping[str, Experiment]) -> list[Evidence]:
-    """Of the primary metrics, with the shapes of their distributions."""
+    """Of the primary metrics, with adjusted p-values and the shapes of their distributions."""
     compared = [
-        (experiment, condition, runs)
-        for experiment in experiments.values()
+        (name, experiment, condition, runs)
+        for name, experiment in experiments.items()
         for condition, runs in _places(experiment)
     ]
-    outermost = sum(runs[0].span not in experiment.parents for experiment, _, runs in compared)
-    found = []
-    for experiment, condition, runs in compared:
-        inner = runs[0].span in experiment.parents
-        shared = len(compared) if inner else outermost
-        weighed = weigh(experiment, runs, condition, experiment.primary, shared)
-        found.append(with_shape(weighed, experiment))
-    return adjusted_shapes(_from_outside(found, [one.parents for one, _, _ in compared]))
-
-
-def _from_outside(
-    evidence: Sequence[Evidence], parents: Sequence[Mapping[str, str]]
-) -> list[Evidence]:
-    """With adjusted p-values; a span is asked about only where the one around it differed."""
-    known = [place for place, one in enumerate(evidence) if one.p is not None]
-    index = {_place(evidence[place]): number for number, place in enumerate(known)}
-    around: list[int | None] = []
-    for place in known:
-        environment, condition, span = _place(evidence[place])
-        outer = parents[place].get(span)
-        while outer is not None and (environment, condition, outer) not in index:
-            outer = parents[place].get(outer)
-        around.append(None if outer is None else index[environment, condition, outer])
-    adjusted = gatekeep([evidence[place].p or 0.0 for place in known], around).tolist()
-    found = list(evidence)
-    for place, p, whole in zip(known, adjusted, around, strict=True):
-        one = replace(evidence[place], p_adjusted=p)
-        if whole is not None and adjusted[whole] > one.alpha and one.by_itself:
-            one = replace(one, around=evidence[known[whole]].span)
-        found[place] = one
-    return found
+    family = [
+        name if experiment.paired else (name, runs[0].environment, condition)
+        for name, experiment, condition, runs in compared
+    ]
+    families = len(set(family))
+    found = [
+        replace(weigh(experiment, runs, condition, experiment.primary, families), family=its)
+        for its, (_, experiment, condition, runs) in zip(family, compared, strict=True)
+    ]
+    return with_shapes(adjusted(found), [experiment for _, experiment, *_ in compared])
 
 
 def _exploratory(experiments: Mapping[str, Experiment]) -> list[Evidence]:
     """Of all other metrics."""
     found = [
-        weigh(experiment, runs, condition, metric, 1)
+        weigh(experiment, runs, condition, metric)
         for experiment in experiments.values()
         for condition, runs in _places(experiment)
         for metric in (*LATENCIES, CPU)
         if metric != experiment.primary and any(metric in run.summaries for run in runs)
     ]
-    return _adjusted(found)
+    return _by_false_discoveries(found)
 
 
 def _cuts(experiments: Mapping[str, Experiment]) -> dict[tuple[Place, str], list[Cut]]:
@@ -180,9 +162,9 @@ def _places(experiment: Experiment) -> list[tuple[str, list[Run]]]:
     ]
 
 
-def _adjusted(evidence: Sequence[Evidence]) -> list[Evidence]:
-    adjusted = iter(benjamini_hochberg([one.p for one in evidence if one.p is not None]).tolist())
-    return [one if one.p is None else replace(one, p_adjusted=next(adjusted)) for one in evidence]
+def _by_false_discoveries(evidence: Sequence[Evidence]) -> list[Evidence]:
+    p = iter(benjamini_hochberg([one.p for one in evidence if one.p is not None]).tolist())
+    return [one if one.p is None else replace(one, p_adjusted=next(p)) for one in evidence]
 
 
 def _place(evidence: Evidence) -> Place:
@@ -193,5 +175,5 @@ def _compared(evidence: Evidence) -> Comparison:
     word, reason = rules.apply(evidence)
     numbers = {field.name: getattr(evidence, field.name) for field in fields(Measured)}
     if word != "inconclusive":
-        numbers["runs_needed"] = None
+        numbers["runs_needed"] = numbers["runs_show"] = None
     return Comparison(**numbers, verdict=word, reason=reason, cuts=evidence.cuts)

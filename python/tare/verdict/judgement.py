@@ -12,6 +12,7 @@ from tare.samples.model import REQUEST
 
 Word = Literal["slower", "faster", "unchanged", "shape-changed", "inconclusive", "invalid"]
 Role = Literal["primary", "exploratory"]
+RunsShow = Literal["difference", "no difference"]
 LEVEL = 0.95
 
 
@@ -21,7 +22,9 @@ class Measured:
 
     `relative`, `low`, `high` and `mde` are fractions of the baseline; `low` and `high` bound the
     effect with 95 % confidence. `p_equivalent` is the p of the tests that put the effect inside
-    the threshold. `runs_needed` is how many runs a condition an answer takes in all.
+    the threshold. `runs_needed` is how many runs per condition it takes in all to show what
+    `runs_show` says: that there is a difference as large as the one that was seen, or that it is
+    inside the threshold.
     `threshold` is the smallest difference that can be judged: the budget, or more where these
     runs cannot see as little. What does not exist is None.
     """
@@ -44,6 +47,7 @@ class Measured:
     p_equivalent: float | None = None
     mde: float | None = None
     runs_needed: int | None = None
+    runs_show: RunsShow | None = None
     threshold: float = 0.0
     shape: Shape | None = None
     effect_sizes: EffectSizes | None = None
@@ -66,16 +70,21 @@ class Quantile:
         is smaller, else 0."""
         return (self.low > self.threshold) - (self.high < -self.threshold)
 
+    @property
+    def inside(self) -> bool:
+        """Whether it surely differs by less than the threshold."""
+        return -self.threshold < self.low and self.high < self.threshold
+
 
 @dataclass(frozen=True)
 class Shape:
     """Whether the distributions of the runs differ, and where."""
 
-    ks_p: float
-    ad_p: float
-    """Of the run-distance permutation test."""
+    ks_p: float | None
+    ad_p: float | None
+    """Of the run-distance permutation test; None where the distances are not known."""
     p_adjusted: float
-    """`ad_p` by Holm, over all comparisons."""
+    """Of the band: the least of its quantiles, adjusted for all of them in all comparisons."""
     shift: tuple[Quantile, ...]
     pages: tuple[Page, ...] = ()
     apart: tuple[Apart, ...] = ()
@@ -182,6 +191,7 @@ class Comparison(Measured):
             "runs": {"baseline": self.runs_baseline, "condition": self.runs_condition},
             "mde": _number(self.mde),
             "runs_needed": self.runs_needed,
+            "runs_show": self.runs_show,
             "effect_sizes": None if self.effect_sizes is None else asdict(self.effect_sizes),
             "shape": None if self.shape is None else asdict(self.shape),
             "warm_up_cuts": [asdict(cut) for cut in self.cuts],

@@ -3,6 +3,9 @@
 
 from __future__ import annotations
 
+from math import expm1
+
+from tare.stats.quantile import LEAST_BEYOND
 from tare.verdict.evidence import Evidence
 from tare.verdict.words import count, duration, percent
 
@@ -12,6 +15,7 @@ SUBJECTS = {
     "cpu_service": "the service's CPU time a request",
 }
 SHOWN = 2
+MEDIAN = 0.5
 THE_SAME = 0.0001
 """Relative differences below this are not worth a direction."""
 NO_NUMBER = "no practical number of runs would tell"
@@ -137,11 +141,19 @@ def by_slowest(evidence: Evidence) -> str:
 
 def too_few_runs(evidence: Evidence) -> str:
     """How many runs there are and how many it takes."""
-    cannot = f"{_runs(evidence, evidence.runs)} cannot tell a change from chance between runs"
-    if evidence.runs_needed is None:
-        return f"{cannot}, and {NO_NUMBER}{_seen(evidence)}."
-    more = evidence.runs_needed - evidence.runs
-    return f"{cannot}: {evidence.runs_needed} are needed, {more} more{_seen(evidence)}."
+    needed = evidence.runs_needed or evidence.least
+    return (
+        f"{_runs(evidence, evidence.runs)} cannot tell a change from chance between runs:"
+        f" {needed} are needed, {needed - evidence.runs} more{_seen(evidence)}."
+    )
+
+
+def thin_tail(evidence: Evidence) -> str:
+    """That too few requests decide a quantile."""
+    return (
+        f"runs have too few independent requests for {evidence.metric}: fewer than"
+        f" {LEAST_BEYOND} are beyond it; record more requests, or compare by a lower percentile."
+    )
 
 
 def changed(evidence: Evidence) -> str:
@@ -157,43 +169,90 @@ def unchanged(evidence: Evidence) -> str:
     """That the difference is too small to matter, and how large it can be."""
     return (
         f"{_subject(evidence)} differs by {percent(evidence.relative or 0)} ({_range(evidence)}),"
-        f" less than {_bound(evidence)}, over {_runs(evidence, evidence.runs)}{_cpu(evidence)}."
+        f" less than {_bound(evidence)}, over {_runs(evidence, evidence.runs)}"
+        f"{_shown_up_to(evidence)}{_cpu(evidence)}."
     )
+
+
+def _shown_up_to(evidence: Evidence) -> str:
+    """Up to which quantile that holds, and the first for which it is not shown."""
+    shift = () if evidence.shape is None else evidence.shape.shift
+    above = [one for one in shift if one.q >= MEDIAN]
+    unshown = next((one for one in above if not one.inside), None)
+    shown = [one.q for one in above if unshown is None or one.q < unshown.q]
+    if not shown:
+        return ""
+    upto = f"; unchanged up to {_quantile(shown[-1])}"
+    if unshown is None:
+        return upto
+    band = f"{percent(unshown.low)} to {percent(unshown.high)}"
+    return f"{upto}; {_quantile(unshown.q)} {band}: not shown"
+
+
+def _quantile(q: float) -> str:
+    return f"p{100 * q:g}"
 
 
 def shape_changed(evidence: Evidence) -> str:
     """Which other part of the distribution moved."""
     most = sorted(evidence.moved, key=lambda one: -abs(one.relative))[:SHOWN]
     moved = " and ".join(
-        f"p{100 * one.q:g} by {percent(one.relative)} ({percent(one.low)} to {percent(one.high)})"
+        f"{_quantile(one.q)} by {percent(one.relative)} ({percent(one.low)} to {percent(one.high)})"
         for one in sorted(most, key=lambda one: one.q)
     )
     beside = f"stays within {_bound(evidence)}" if evidence.equivalent else "shows no clear change"
     return f"{_subject(evidence)} {beside}, yet the distribution moved: {moved}."
 
 
-def part_of(evidence: Evidence) -> str:
-    """That the whole does not differ."""
+def too_short(evidence: Evidence) -> str:
+    """That what is left of a warm-up may be all of the difference."""
     return (
-        f"{_subject(evidence)} is {_effect(evidence)} ({_range(evidence)}), but a part is judged"
-        f" only where the whole differs, and '{evidence.around}' does not surely."
+        f"{_subject(evidence)} is {_effect(evidence)}, but runs of '{evidence.condition}' and"
+        f" '{evidence.baseline}' have different lengths and their latency still drifts, which adds"
+        f" up to {percent(expm1(evidence.systematic.high), signed=False)}: they are too short to"
+        " show a steady state; warm up for longer, or record more requests."
+    )
+
+
+def too_rounded(evidence: Evidence) -> str:
+    """That how times were rounded may be all of the difference."""
+    return (
+        f"{_subject(evidence)} is {_effect(evidence)}, but times were rounded to steps of"
+        f" {percent(evidence.step, signed=False)} of it, in a direction that the file does not"
+        " state: record times with more digits."
     )
 
 
 def not_enough(evidence: Evidence) -> str:
-    """What could have been seen, and how many runs would see the budget."""
-    seen = (
-        f"{_subject(evidence)} is {_effect(evidence)} ({_range(evidence)}):"
-        f" neither a clear change nor clearly within {_bound(evidence)}"
+    """What is not sure, and how many runs would make it so."""
+    seen = f"{_subject(evidence)} is {_effect(evidence)} ({_range(evidence)})"
+    least = "" if evidence.mde is None else f"; these runs find changes from {_mde(evidence)} on"
+    return f"{seen}, {_unsure(evidence)}{least}; {_more(evidence)}."
+
+
+def _unsure(evidence: Evidence) -> str:
+    """What decided that nothing is decided."""
+    if evidence.excludes_zero and not evidence.significant:
+        return "which chance may do to one of the comparisons that are judged together"
+    if abs(evidence.relative or 0) > evidence.threshold:
+        return "and the runs scatter too much to exclude that there is no change"
+    return f"and the runs scatter too much to exclude a change beyond {_bound(evidence)}"
+
+
+def _more(evidence: Evidence) -> str:
+    """How many runs it takes, and what they would show."""
+    what = (
+        "see a change of this size"
+        if evidence.runs_show == "difference"
+        else f"show that it is within {_bound(evidence)}"
     )
-    least = "" if evidence.mde is None else f"; these runs see changes from {_mde(evidence)}"
     if evidence.runs_needed is None:
-        return f"{seen}{least}; {NO_NUMBER}."
+        return f"no practical number of runs would {what}"
     more = evidence.runs_needed - evidence.runs
+    kind = "blocks" if evidence.paired else "runs per condition"
     if more <= 0:
-        return f"{seen}{least}; the effect lies near the budget's edge, where only luck decides."
-    kind = "blocks" if evidence.paired else "runs a condition"
-    return f"{seen}{least}; up to about {evidence.runs_needed} {kind} are needed, {more} more."
+        return f"{evidence.runs_needed} {kind} {what} in 4 of 5 experiments, not in this one"
+    return f"about {evidence.runs_needed} {kind} ({more} more) would {what}"
 
 
 def _subject(evidence: Evidence, start: bool = True) -> str:
@@ -229,7 +288,7 @@ def _mde(evidence: Evidence) -> str:
 def _runs(evidence: Evidence, number: int) -> str:
     if evidence.paired:
         return count(number, "block")
-    return f"{count(number, 'run')} a condition"
+    return f"{count(number, 'run')} per condition"
 
 
 def _seen(evidence: Evidence) -> str:

@@ -44,6 +44,7 @@ RULES = (
     Rule("inconclusive", lambda e: bool(e.holes), reasons.holes),
     Rule("inconclusive", lambda e: e.lopsided, reasons.lopsided),
     Rule("inconclusive", lambda e: e.constant, reasons.constant),
+    Rule("inconclusive", lambda e: e.thin_tail, reasons.thin_tail),
     Rule("inconclusive", lambda e: e.outlier > HALF, reasons.outlier),
     Rule("inconclusive", lambda e: e.by_slowest, reasons.by_slowest),
     Rule("inconclusive", lambda e: e.flipped is not None, reasons.flipped),
@@ -51,7 +52,8 @@ RULES = (
     Rule("faster", lambda e: _changed(e) and (e.relative or 0) < 0, reasons.changed),
     Rule("unchanged", lambda e: e.equivalent and not e.moved, reasons.unchanged),
     Rule("shape-changed", _shape_alone, reasons.shape_changed),
-    Rule("inconclusive", lambda e: e.around is not None, reasons.part_of),
+    Rule("inconclusive", lambda e: e.hidden == "warm-up", reasons.too_short),
+    Rule("inconclusive", lambda e: e.hidden == "rounding", reasons.too_rounded),
     Rule("inconclusive", lambda _: True, reasons.not_enough),
 )
 

@@ -3,70 +3,155 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 import numpy.typing as npt
 
-from tare.samples.model import Experiment, Run
+from tare.samples.model import Distances, Experiment, Run
 from tare.stats.arrays import Array
 from tare.stats.fan_out import meets_slowest, slower_than
-from tare.stats.multiplicity import holm
+from tare.stats.ordered_quantiles import has
 from tare.stats.run_distance import comparable, run_distance_p
-from tare.stats.shift import shift_function
-from tare.verdict.evidence import LATENCIES, Evidence, threshold
+from tare.stats.shift import Pair, Shift, shift_functions
+from tare.verdict.evidence import LATENCIES, Evidence
 from tare.verdict.judgement import LEVEL, Apart, Page, Quantile, Shape
+from tare.verdict.systematic import Systematic, rounding, warm_up
+from tare.verdict.weigh import by_block, threshold
 
 HIGHEST = 0.99
 PAGES = (10, 36, 100)
 
 
-def with_shape(evidence: Evidence, experiment: Experiment) -> Evidence:
-    """The evidence with the shape of its runs; without, where there are too few or no distances."""
-    place = evidence.environment, evidence.span
-    distances = experiment.distances.get(place)
+def with_shapes(evidence: Sequence[Evidence], experiments: Sequence[Experiment]) -> list[Evidence]:
+    """Each evidence with the shape of its runs, in one band over all quantiles of all of them.
+
+    `experiments` has that of each. Without a shape where there are too few runs.
+    """
+    found = [
+        _compared(one, experiment) for one, experiment in zip(evidence, experiments, strict=True)
+    ]
+    conditions = {key: n for n, key in enumerate(dict.fromkeys(_sides(evidence)))}
+    pairs = [
+        Pair(
+            one.first,
+            one.second,
+            (conditions[_side(it, it.baseline)], conditions[_side(it, it.condition)]),
+        )
+        for it, one in zip(evidence, found, strict=True)
+        if one is not None
+    ]
+    paired = all(one.paired for one in evidence)
+    shifts = iter(shift_functions(pairs, paired=paired, level=LEVEL))
+    return [
+        it if one is None else replace(it, shape=one.shape(next(shifts)))
+        for it, one in zip(evidence, found, strict=True)
+    ]
+
+
+def _sides(evidence: Sequence[Evidence]) -> Iterator[tuple[str, str]]:
+    for one in evidence:
+        yield from (_side(one, one.baseline), _side(one, one.condition))
+
+
+def _side(evidence: Evidence, condition: str) -> tuple[str, str]:
+    """Which runs: of paired conditions it is the blocks of an environment that are drawn."""
+    return evidence.environment, "" if evidence.paired else condition
+
+
+@dataclass(frozen=True)
+class _Compared:
+    """Both conditions' runs in one span: what a shape is made of, but for the band."""
+
+    first: Array
+    """Logs of quantiles (runs, quantiles) of the baseline's runs."""
+    second: Array
+    probabilities: Sequence[float]
+    thresholds: Sequence[float]
+    systematic: Sequence[Systematic]
+    ks_p: float | None
+    ad_p: float | None
+    pages: tuple[Page, ...]
+    apart: tuple[Apart, ...]
+
+    def shape(self, shift: Shift | None) -> Shape | None:
+        if shift is None:
+            return None
+        low, high = (
+            np.expm1(bound + [getattr(one, side) for one in self.systematic]).tolist()
+            for bound, side in ((shift.low, "low"), (shift.high, "high"))
+        )
+        bands = zip(
+            self.probabilities,
+            np.expm1(shift.estimate).tolist(),
+            low,
+            high,
+            self.thresholds,
+            strict=True,
+        )
+        quantiles = tuple(Quantile(*one) for one in bands)
+        return Shape(self.ks_p, self.ad_p, float(shift.p.min()), quantiles, self.pages, self.apart)
+
+
+def _compared(evidence: Evidence, experiment: Experiment) -> _Compared | None:
+    distances = experiment.distances.get((evidence.environment, evidence.span))
     first, second = (
         _runs(experiment, evidence, name) for name in (evidence.baseline, evidence.condition)
     )
     if evidence.paired:
         both = first.keys() & second.keys()
         first, second = ({b: side[b] for b in sorted(both)} for side in (first, second))
-    if distances is None or min(len(first), len(second)) < evidence.least:
-        return evidence
-    runs = [*first.values(), *second.values()]
-    if not {run.run for run in runs} <= set(distances.runs) or _zero(runs):
-        return evidence
-    at = [distances.runs.index(run.run) for run in runs]
-    is_second = np.arange(len(runs)) >= len(first)
+    base, mine = [*first.values()], [*second.values()]
+    runs = [*base, *mine]
+    if min(len(first), len(second)) < evidence.least or _zero(runs):
+        return None
+    matrices = _matrices(distances, runs)
+    is_second = np.arange(len(runs)) >= len(base)
     block = np.array([b for b, _ in (*first, *second)]) if evidence.paired else None
     sizes = [run.answered for run in runs]
-    mine = {kind: matrix[np.ix_(at, at)] for kind, matrix in distances.of.items()}
-    # Of runs of a request or two not all statistics are there.
-    known = {kind: matrix for kind, matrix in mine.items() if np.isfinite(matrix).all()}
-    if not {"ks", "ad"} <= known.keys():
-        return evidence
     ks, ad = (
-        run_distance_p(comparable(kind, mine[kind], sizes), is_second, block)
+        run_distance_p(comparable(kind, matrices[kind], sizes), is_second, block)
+        if kind in matrices
+        else None
         for kind in ("ks", "ad")
     )
-    probabilities = [q for q in sorted(runs[0].quantiles) if q <= HIGHEST]
+    fewest = min(run.answered for run in runs)
+    probabilities = [q for q in sorted(base[0].quantiles) if q <= HIGHEST and has(q, fewest)]
+    if len(probabilities) < 2:
+        return None
     one, two = (
-        np.log([[run.quantiles[q] for q in probabilities] for run in side.values()])
-        for side in (first, second)
+        np.log([[run.quantiles[q] for q in probabilities] for run in side]) for side in (base, mine)
     )
-    shift = shift_function(one, two, paired=evidence.paired, level=LEVEL)
-    if ks is None or ad is None or shift is None:
-        return evidence
-    least = [
-        threshold(evidence, experiment, _metric(q), baseline_ns)
-        for q, baseline_ns in zip(probabilities, np.exp(one.mean(axis=0)).tolist(), strict=True)
-    ]
-    bands = (np.expm1(x).tolist() for x in (shift.estimate, shift.low, shift.high))
-    moved = tuple(Quantile(*one) for one in zip(probabilities, *bands, least, strict=True))
-    pages = _pages([*first.values()], [*second.values()])
-    apart = tuple(_apart(kind, matrix, is_second) for kind, matrix in known.items())
-    return replace(evidence, shape=Shape(ks, ad, ad, moved, pages, apart))
+    left = warm_up(base, mine)
+    return _Compared(
+        one,
+        two,
+        probabilities,
+        [
+            threshold(evidence, experiment, _metric(q), baseline_ns)
+            for q, baseline_ns in zip(probabilities, np.exp(one.mean(axis=0)).tolist(), strict=True)
+        ],
+        [rounding(base, mine, partial(_quantile, q)) + left for q in probabilities],
+        ks,
+        ad,
+        _pages(base, mine),
+        tuple(_apart(kind, matrix, is_second) for kind, matrix in matrices.items()),
+    )
+
+
+def _quantile(at: float, run: Run) -> float:
+    return run.quantiles[at]
+
+
+def _matrices(distances: Distances | None, runs: Sequence[Run]) -> dict[str, Array]:
+    """Between these runs, by statistic; runs of a request or two lack some."""
+    if distances is None or not {run.run for run in runs} <= set(distances.runs):
+        return {}
+    at = [distances.runs.index(run.run) for run in runs]
+    found = {kind: matrix[np.ix_(at, at)] for kind, matrix in distances.of.items()}
+    return {kind: matrix for kind, matrix in found.items() if np.isfinite(matrix).all()}
 
 
 def _metric(q: float) -> str:
@@ -100,23 +185,14 @@ def _pages(first: Sequence[Run], second: Sequence[Run]) -> tuple[Page, ...]:
     return tuple(Page(*one) for one in zip(PAGES, *chances, strict=True))
 
 
-def adjusted_shapes(evidence: Sequence[Evidence]) -> list[Evidence]:
-    """The evidence with p-values of shapes by Holm over all of it.
-
-    Those of Anderson and Darling, which see tails; Kolmogorov and Smirnov's are shown beside them.
-    """
-    p = iter(holm([one.shape.ad_p for one in evidence if one.shape]).tolist())
-    return [
-        replace(one, shape=replace(one.shape, p_adjusted=next(p))) if one.shape else one
-        for one in evidence
-    ]
-
-
 def _runs(experiment: Experiment, evidence: Evidence, condition: str) -> dict[tuple[int, int], Run]:
     """Its valid runs that have a shape, by block and place in it."""
-    found: dict[tuple[int, int], Run] = {}
-    for run in experiment.runs:
-        here = run.environment, run.span, run.condition
-        if here == (evidence.environment, evidence.span, condition) and run.valid and run.quantiles:
-            found[run.block, sum(block == run.block for block, _ in found)] = run
-    return found
+    return by_block(
+        [
+            run
+            for run in experiment.runs
+            if (run.environment, run.span, run.condition)
+            == (evidence.environment, evidence.span, condition)
+            and run.quantiles
+        ]
+    )

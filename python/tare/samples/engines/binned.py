@@ -55,10 +55,11 @@ def _described(rows: pa.Table, errors: int, at: Sequence[float]) -> Described:
 
     counts = rows["requests"].to_numpy()
     until = np.cumsum(counts)
-    # Type 7 interpolates between two ranks, which may be in bins far apart.
+    # A quantile is interpolated between two ranks, which may be in bins far apart.
     ranks = np.stack([until - counts, until - 1], axis=1).ravel()
     ends = np.stack([rows["least_ns"].to_numpy(), rows["most_ns"].to_numpy()], axis=1).ravel()
-    quantiles = np.interp(np.asarray(at) * (until[-1] - 1), ranks, ends)
+    # Ranks of type 8, as `OrderedQuantiles` has them; from 0.
+    quantiles = np.interp((until[-1] + 1 / 3) * np.asarray(at) - 2 / 3, ranks, ends)
     answered = int(until[-1])
     mean = pc.sum(rows["sum_ns"]).as_py() / answered
     return Described(

@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -28,6 +29,8 @@ EXACT_ROWS = {"duckdb": 200_000_000}
 """Up to so many samples are described exactly by an engine that sorts them, in about a minute on
 two cores; an engine that counts each latency, and hands the counts over, has a tenth of it."""
 
+NO_STEPS: Mapping[Group, int] = MappingProxyType({})
+
 Count = Callable[["Table", Begin], "pa.Table"]
 
 
@@ -49,9 +52,9 @@ def describe_each(
     *,
     exact: bool | None = None,
     count: Count = histogram_of,
+    steps: Mapping[Group, int] = NO_STEPS,
 ) -> list[Description]:
-    """Describes every run and span from each of `begins` on, with type 7 quantiles at the
-    probabilities `at`.
+    """Describes every run and span from each of `begins` on, with quantiles at probabilities `at`.
 
     `samples` has `run` (whole numbers), `span`, `place` (0, 1 ... in time order), `latency_ns`
     (whole numbers, null where a request failed without an answer) and `ok`. Unless `exact` says
@@ -64,10 +67,12 @@ def describe_each(
         exact = samples.count().to_pyarrow().as_py() <= most
     if not exact:
         return [describe_histogram(count(samples, begin), at) for begin in begins]
-    return _exactly(samples, Begins(begins), at)
+    return _exactly(samples, Begins(begins), at, steps)
 
 
-def _exactly(samples: Table, begins: Begins, at: Sequence[float]) -> list[Description]:
+def _exactly(
+    samples: Table, begins: Begins, at: Sequence[float], steps: Mapping[Group, int]
+) -> list[Description]:
     marked = begins.marked(samples)
     rows = _totals(marked)
     totals = [_summed(rows, partial(begins.has, which)) for which in range(begins.count)]
@@ -85,7 +90,9 @@ def _exactly(samples: Table, begins: Begins, at: Sequence[float]) -> list[Descri
             {run: total.answered for (run, its), total in groups.items() if its == span}
             for groups in totals
         ]
-        for which, found in enumerate(_of_span(answered, of_span, answering, at, begins)):
+        rounded = {run: step for (run, its), step in steps.items() if its == span}
+        described = _of_span(answered, of_span, answering, at, begins, rounded)
+        for which, found in enumerate(described):
             if found is None:
                 continue
             table, apart = found
@@ -152,12 +159,13 @@ def _totals(marked: Table) -> list[dict[str, Any]]:
     return sorted(rows, key=lambda row: (row["span"], row["run"]))
 
 
-def _of_span(
+def _of_span(  # noqa: PLR0917 - private, and called once
     answered: Table,
     rows: Sequence[Mapping[str, Any]],
     answering: Sequence[Mapping[int, int]],
     at: Sequence[float],
     begins: Begins,
+    steps: Mapping[int, int],
 ) -> list[tuple[Array, Distances] | None]:
     """Of each of `begins` quantiles (runs, probabilities) and distances between its runs.
 
@@ -166,7 +174,7 @@ def _of_span(
     runs = sorted({row["run"] for row in rows})
     least, most = min(row["least"] for row in rows), max(row["most"] for row in rows)
     spreads = [
-        _Spread({run: size for run, size in sizes.items() if size}, runs, at, least)
+        _Spread({run: size for run, size in sizes.items() if size}, runs, at, least, steps)
         if any(sizes.values())
         else None
         for sizes in answering
@@ -182,7 +190,12 @@ class _Spread:
     """How the latencies of some of `runs` are spread, from counts that come in ascending order."""
 
     def __init__(
-        self, sizes: Mapping[int, int], runs: Sequence[int], at: Sequence[float], least: int
+        self,
+        sizes: Mapping[int, int],
+        runs: Sequence[int],
+        at: Sequence[float],
+        least: int,
+        steps: Mapping[int, int],
     ) -> None:
         from tare.stats.distances import Pairs, kinds_from
         from tare.stats.ordered_quantiles import OrderedQuantiles
@@ -190,7 +203,7 @@ class _Spread:
         self._runs = tuple(run for run in runs if run in sizes)
         self._index = np.array([self._runs.index(run) if run in sizes else 0 for run in runs])
         ordered = [sizes[run] for run in self._runs]
-        self._quantiles = OrderedQuantiles(ordered, at)
+        self._quantiles = OrderedQuantiles(ordered, at, [steps.get(run, 0) for run in self._runs])
         self._pairs = Pairs(ordered, kinds_from(least))
 
     def add(self, piece: Counts) -> None:

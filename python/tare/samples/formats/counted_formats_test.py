@@ -59,6 +59,7 @@ def test_every_bin_of_an_hdr_log_is_where_the_library_has_it(tmp_path: Path) -> 
         path = log(tmp_path / f"{least}.hdr", [(None, values)], least)
         (run, *_) = open_files({"a": [path]}, asked=Asked(unit="ns")).runs
         assert not hasattr(run.requests, "table")
+        assert run.requests is not None
         (histogram,) = run.requests.histograms
         lows = np.unique([oracle.get_lowest_equivalent_value(int(one)) for one in values])
         highs = np.unique([oracle.get_highest_equivalent_value(int(one)) for one in values])

@@ -1,0 +1,101 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What no number of runs averages out: rounding whose direction is unknown, warm-up that is left.
+
+Both widen an interval on the log scale instead of forbidding a verdict: an effect that is larger
+than what they can have added is still found.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import product
+from math import log, sqrt
+from statistics import fmean
+from typing import Literal
+
+import numpy as np
+from scipy.special import stdtrit
+
+from tare.samples.model import Run
+from tare.stats.arrays import Array
+from tare.stats.steady import unlike
+
+Cause = Literal["rounding", "warm-up"]
+SETTLING = 2.0
+"""How many times the fall from its first half to its second a window can lie above the level that
+it falls to: for a decay with a time constant as long as the window it is 1.6 times."""
+FINE = 1e-4
+"""Steps that are a smaller share of a value move it by less than is ever judged."""
+DISTINCT = 3
+"""Steps whose directions are tried in all combinations; of more, only the coarsest are."""
+
+
+@dataclass(frozen=True)
+class Systematic:
+    """By how much a shift of logs may be wrong, `low` at most 0 and `high` at least 0, and why."""
+
+    low: float = 0.0
+    high: float = 0.0
+    cause: Cause | None = None
+
+    def __add__(self, other: Systematic) -> Systematic:
+        largest = max(self, other, key=lambda one: one.high - one.low)
+        return Systematic(self.low + other.low, self.high + other.high, largest.cause)
+
+
+NOTHING = Systematic()
+
+
+def rounding(
+    first: Sequence[Run], second: Sequence[Run], value: Callable[[Run], float]
+) -> Systematic:
+    """What unknown rounding does to the difference of the means of the logs of `value`, in ns.
+
+    Times are taken as rounded to the nearest step; rounded down they are half a step more. Files
+    with the same step were written by the same tool: either all were rounded down or none.
+    """
+    steps = _steps([*first, *second], value)
+    if not steps:
+        return NOTHING
+
+    def shift(down: Mapping[float, bool]) -> float:
+        base, condition = (
+            fmean(
+                log(value(run) + (run.step_ns / 2 if down.get(run.step_ns) else 0)) for run in side
+            )
+            for side in (first, second)
+        )
+        return condition - base
+
+    nearest = shift({})
+    ways = product((False, True), repeat=len(steps))
+    errors = [shift(dict(zip(steps, way, strict=True))) - nearest for way in ways]
+    return Systematic(min(errors), max(errors), "rounding")
+
+
+def _steps(runs: Sequence[Run], value: Callable[[Run], float]) -> list[float]:
+    found = {run.step_ns for run in runs if run.step_ns > FINE * value(run)}
+    return sorted(found, reverse=True)[:DISTINCT]
+
+
+def warm_up(first: Sequence[Run], second: Sequence[Run]) -> Systematic:
+    """What a warm-up that is not over may add to one side, where runs are of unequal length.
+
+    Of runs of one length both sides have the same part of it left, be it a number of requests or a
+    time. Else as much as twice the fall within the part that is compared, at its upper 95 % bound.
+    """
+    sides = (first, second)
+    if not unlike([[run.answered for run in side] for side in sides]):
+        return NOTHING
+    most = max(_upper([run.drift for run in side if run.drift is not None]) for side in sides)
+    return Systematic(-SETTLING * most, SETTLING * most, "warm-up")
+
+
+def _upper(drifts: Sequence[float]) -> float:
+    """The upper 95 % bound of the size of the mean drift of a condition's runs; 0 if unknown."""
+    if len(drifts) < 2:
+        return 0.0
+    values: Array = np.array(drifts)
+    error = float(values.std(ddof=1)) / sqrt(values.size)
+    return abs(float(values.mean())) + float(stdtrit(values.size - 1, 0.95)) * error
