@@ -1,0 +1,202 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Verdicts on the hard cases, held against their bars."""
+
+import os
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
+from math import sqrt
+from multiprocessing import get_context
+
+import numpy as np
+from bench.cases import Case
+from bench.verdict import families, hard
+from bench.verdict.families import Family
+from bench.verdict.hard import HardCase
+
+from tare.stats.multiplicity import holm
+from tare.verdict import Comparison, judge
+
+SEED = 20261124
+TARE, ALARMS = "Tare", ("slower", "faster", "shape-changed")
+LEVEL = 5.0
+"""Per cent of experiments without an effect that may raise an alarm."""
+FAMILIES = tuple(
+    Family(conditions, spans, blocks, effect, skewed, unequal)
+    for conditions, spans in ((2, 1), (3, 1), (9, 1), (1, 4), (1, 12), (2, 4))
+    for blocks in (6, 8)
+    for skewed, unequal in ((False, False), (True, False), (False, True))
+    for effect in (0.0, 0.05, 0.3)
+)
+
+
+@dataclass(frozen=True)
+class Seen:
+    """What was found in some experiments of one case: shares in per cent."""
+
+    name: str
+    words: tuple[str, ...]
+    covered: float
+    """Of those with an interval, in which it holds the true effect."""
+
+    def share(self, *words: str) -> float:
+        """Of the experiments with one of these verdicts."""
+        return 100 * sum(word in words for word in self.words) / len(self.words)
+
+
+@dataclass(frozen=True)
+class SeenFamily:
+    """The same of one family: shares in per cent."""
+
+    family: Family
+    alarms: float
+    """With a false alarm in any comparison."""
+    found: float
+    """With the one true change found."""
+    found_by_holm: float
+
+
+def cases(repetitions: int) -> list[Case]:
+    """All bars' cases, of `repetitions` experiments each."""
+    # One thread each: the arrays are small, and there are as many processes as CPUs.
+    os.environ |= dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"), "1")
+    with ProcessPoolExecutor(mp_context=get_context("spawn")) as pool:
+        parts = (hard.unequal_lengths, hard.tails, hard.rounded, hard.tail_lengths)
+        groups = [list(pool.map(seen, [(one, repetitions) for one in part()])) for part in parts]
+        found = list(pool.map(seen_family, [(one, repetitions) for one in FAMILIES]))
+    lengths, tails, rounded, tail_lengths = groups
+    return [
+        *_lengths(lengths, repetitions),
+        *_tails(tails, repetitions),
+        *_rounded(rounded, repetitions),
+        *_tail_lengths(tail_lengths, repetitions),
+        *_families(found, repetitions),
+    ]
+
+
+def seen(task: tuple[HardCase, int]) -> Seen:
+    """The verdicts on so many experiments of one case."""
+    case, repetitions = task
+    words, covered = [], []
+    for repetition in range(repetitions):
+        found = judge(case.draw(_generator(case.name, repetition))).comparisons[0]
+        words.append(found.verdict)
+        if found.low is not None and found.high is not None:
+            covered.append(found.low <= case.effect <= found.high)
+    return Seen(case.name, tuple(words), 100 * float(np.mean(covered)) if covered else 0.0)
+
+
+def seen_family(task: tuple[Family, int]) -> SeenFamily:
+    """The same of one family, and what Holm's procedure finds by the same p-values."""
+    family, repetitions = task
+    alarms, found, by_holm = [], [], []
+    for repetition in range(repetitions):
+        experiment = families.draw(family, _generator(repr(family), repetition))
+        primary = [one for one in judge(experiment).comparisons if one.role == "primary"]
+        others = [one for one in primary if (one.condition, one.span) != family.changed]
+        alarms.append(any(one.verdict in ALARMS for one in others))
+        changed = [one for one in primary if one not in others]
+        found.append(any(one.verdict == "slower" for one in changed))
+        adjusted = holm([1.0 if one.p is None else one.p for one in primary]).tolist()
+        by_holm.append(
+            any(
+                p <= LEVEL / 100 and _beyond(one)
+                for p, one in zip(adjusted, primary, strict=True)
+                if one in changed
+            )
+        )
+    shares = (100 * float(np.mean(one)) for one in (alarms, found, by_holm))
+    return SeenFamily(family, *shares)
+
+
+def _beyond(one: Comparison) -> bool:
+    """Whether its interval is that of a slower condition."""
+    return one.low is not None and one.high is not None and one.low > 0 and one.high > one.budget
+
+
+def _generator(name: str, repetition: int) -> np.random.Generator:
+    return np.random.default_rng([SEED, repetition, *name.encode()])
+
+
+def _error(repetitions: int) -> float:
+    """Two standard errors of a share of 5 %, in per cent."""
+    return 2 * sqrt(LEVEL * (100 - LEVEL) / repetitions)
+
+
+def _level(name: str, found: Sequence[tuple[str, float]], repetitions: int) -> Case:
+    """The most alarms of some cases, beside what a level of 5 % allows."""
+    worst, alarms = max(found, key=lambda one: one[1])
+    note = f"worst of {len(found)} cases: {worst}"
+    bound = LEVEL + _error(repetitions)
+    return Case(name, TARE, "5 % and two standard errors", "%", [alarms], [bound], note)
+
+
+def _least(name: str, found: Sequence[tuple[str, float]], peer: str = "") -> Case:
+    worst, share = min(found, key=lambda one: one[1])
+    return Case(name, TARE, peer, "%", [share], note=f"least of {len(found)} cases: {worst}")
+
+
+def _alarms(found: Sequence[Seen]) -> list[tuple[str, float]]:
+    return [(one.name, one.share(*ALARMS)) for one in found]
+
+
+def _slower(found: Sequence[Seen]) -> list[tuple[str, float]]:
+    return [(one.name, one.share("slower")) for one in found]
+
+
+def _named(found: Sequence[Seen], *parts: str) -> list[Seen]:
+    return [one for one in found if all(part in one.name for part in parts)]
+
+
+def _lengths(found: Sequence[Seen], repetitions: int) -> Iterator[Case]:
+    yield _level("lengths-alarms", _alarms(_named(found, "+0%")), repetitions)
+    yield _least("lengths-power", _slower(_named(found, "+10%")))
+    yield _least("closed-loop-power", _slower(_named(found, "+100 %")))
+
+
+def _tails(found: Sequence[Seen], repetitions: int) -> Iterator[Case]:
+    nothing, thin, more, broad = found
+    yield _level("tail-alarms", _alarms([nothing]), repetitions)
+    yield Case("tail-2", TARE, "", "%", [thin.share("unchanged")], note=thin.name)
+    yield Case("tail-5", TARE, "", "%", [more.share("slower", "shape-changed")], note=more.name)
+    yield Case("tail-10", TARE, "", "%", [broad.share("slower", "shape-changed")], note=broad.name)
+
+
+def _rounded(found: Sequence[Seen], repetitions: int) -> Iterator[Case]:
+    both, one_side = _named(found, "whole ms (", "%"), _named(found, "one side")
+    nothing = [*_named(both, "+0%"), *one_side]
+    yield _level("rounded-alarms", _alarms(nothing), repetitions)
+    yield _least("rounded-cover", [(one.name, one.covered) for one in both])
+    small = _named(both, "+10%")
+    worst = max(small, key=lambda one: one.share("unchanged"))
+    yield Case("rounded-10", TARE, "", "%", [worst.share("unchanged")], note=worst.name)
+    yield _least("rounded-10-power", _slower(_named(small, "scatter 0.3")))
+    yield _least("rounded-30-power", _slower(_named(both, "+30%")))
+
+
+def _tail_lengths(found: Sequence[Seen], repetitions: int) -> Iterator[Case]:
+    *nothing, slower = found
+    yield _level("p99-lengths-alarms", _alarms(nothing), repetitions)
+    yield _least("p99-lengths-power", _slower([slower]))
+
+
+def _families(found: Sequence[SeenFamily], repetitions: int) -> Iterator[Case]:
+    yield _level("families-alarms", [(repr(one.family), one.alarms) for one in found], repetitions)
+    changed = [one for one in found if one.family.effect]
+    worst = min(changed, key=lambda one: one.found - one.found_by_holm)
+    yield Case(
+        "families-power",
+        TARE,
+        "Holm's procedure",
+        "%",
+        [worst.found],
+        [worst.found_by_holm],
+        note=f"where it is least ahead of {len(changed)} cases: {worst.family}",
+    )
+    clear = [
+        (repr(one.family), one.found)
+        for one in changed
+        if one.family.effect == max(each.family.effect for each in changed)
+        and (one.family.conditions, one.family.blocks) == (3, 6)
+    ]
+    yield _least("three-conditions", clear)

@@ -1,0 +1,71 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The hard cases: what is drawn is what their names say, and every case has its bar."""
+
+import numpy as np
+import pytest
+from bench.cases import read_bars
+from bench.verdict import hard, hard_proof
+from bench.verdict.families import Family, draw
+from bench.verdict.hard import HardCase, Side
+from bench.verdict.hard_proof import Seen, seen, seen_family
+
+
+def drawn(case: HardCase) -> tuple[np.ndarray, np.ndarray]:
+    """Medians of the runs of both sides in ns."""
+    experiment = case.draw(np.random.default_rng(1))
+    sides = [
+        [run.summaries["p50"] for run in experiment.runs if run.condition == name]
+        for name in ("baseline", "condition")
+    ]
+    return np.array(sides[0]), np.array(sides[1])
+
+
+def test_the_effect_is_the_one_that_is_stated() -> None:
+    base, condition = drawn(HardCase("", Side(), Side(slower=1.3), 0.3))
+    assert condition.mean() / base.mean() == pytest.approx(1.3, abs=0.05)
+
+
+def test_rounded_sides_are_interpolated() -> None:
+    side = Side(step_ns=hard.MILLISECOND)
+    base, condition = drawn(HardCase("", side, Side(), typical_ns=3e6))
+    assert (base % hard.MILLISECOND != 0).all()
+    assert condition.mean() / base.mean() == pytest.approx(1, abs=0.05)
+
+
+def test_names_are_unique_and_select_the_cases_of_every_bar() -> None:
+    names = [one.name for one in hard.cases()]
+    assert len(names) == len(set(names))
+    nothing = {one.name: Seen(one.name, ("unchanged",) * 3, 100.0) for one in hard.cases()}
+    groups = (hard.unequal_lengths, hard.tails, hard.rounded, hard.tail_lengths)
+    lengths, tails, rounded, p99 = ([nothing[one.name] for one in part()] for part in groups)
+    found = [
+        *hard_proof._lengths(lengths, 3),
+        *hard_proof._tails(tails, 3),
+        *hard_proof._rounded(rounded, 3),
+        *hard_proof._tail_lengths(p99, 3),
+        *hard_proof._families(
+            [hard_proof.SeenFamily(one, 0.0, 100.0, 0.0) for one in hard_proof.FAMILIES], 3
+        ),
+    ]
+    bars = read_bars("verdict")
+    assert all(bars[case.name].met(case) for case in found if case.name.endswith("alarms"))
+    assert not any(
+        bars[case.name].met(case)
+        for case in found
+        if case.name.endswith("power") and not case.name.startswith("families")
+    )
+
+
+def test_verdicts_are_counted() -> None:
+    found = seen((HardCase("three times", Side(300), Side(300, 3.0), 2.0), 2))
+    assert found.words == ("slower", "slower")
+    assert found.share("slower") == 100
+    assert found.covered in (0, 50, 100)
+
+
+def test_the_changed_span_of_a_family_is_no_false_alarm() -> None:
+    family = Family(conditions=1, spans=2, blocks=6, effect=3.0)
+    assert family.changed == ("c1", "s1")
+    assert seen_family((family, 2)).found == 100
+    experiment = draw(family, np.random.default_rng(1))
+    assert {run.span for run in experiment.runs} == {"request", "s1"}
