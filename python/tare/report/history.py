@@ -205,7 +205,7 @@ def _read(file: BinaryIO) -> tuple[dict[tuple[Any, ...], _Earlier], int, bool]:
 
 
 def _record(one: Comparison) -> dict[str, Any]:
-    left_out = ("role", "p", "p_adjusted", "p_equivalent", "mde", "runs_needed")
+    left_out = ("role", "p", "p_adjusted", "p_equivalent", "mde", "runs_needed", "runs_show")
     return {key: value for key, value in one.to_json().items() if key not in left_out}
 
 
