@@ -83,8 +83,12 @@ def test_figures_say_the_numbers_of_the_verdicts(usual: tuple[Path, str, Page]) 
     assert set(shapes) == {"hook", "twin"}
     for shift in shapes.values():
         at = shift[-1]
-        numbers = [f"{abs(at[name]) * 100:.1f}" for name in ("relative", "low", "high")]
-        pattern = r"p99 [+−]?{}\d*.%? \([+−]?{}\d*.*? to [+−]?{}\d*".format(*numbers)
+        numbers = [
+            re.sub(r"[^\d.]", "", percent(abs(at[name]), signed=False))
+            for name in ("relative", "low", "high")
+        ]
+        name = f"p{100 * at['q']:g}"
+        pattern = name + r" [+−]?{}\d*.%? \([+−]?{}\d*.*? to [+−]?{}\d*".format(*numbers)
         assert re.search(pattern, request), (pattern, request)
 
 
