@@ -30,7 +30,7 @@ LIMIT = Limit(
     date="2026-01-01T00:00:00+00:00",
     version="1.0",
 )
-WIDER = "%, or what can be told here"
+WIDER = "%, or what these runs can detect"
 """Beside the band of the first screen, where it is wider than the budget."""
 
 

@@ -14,6 +14,7 @@ from tests.in_process import tare
 DATA = Path(__file__).parents[1] / "data" / "hook-latency"
 
 # environment: pooled sd, mean and median of hook - plain in ms, as published.
+METRICS = ["p95", "p99", "mean", "throughput", "error_rate"]
 PUBLISHED = {
     "docker": (0.496, 0.287, 0.197),
     "kind": (0.837, 0.124, 0.117),
@@ -58,7 +59,7 @@ def test_one_run_a_cell_is_inconclusive(compared: tuple[str, dict[str, Any]]) ->
     environment, result = compared
     primary, *exploratory = result["comparisons"]
     assert (primary["role"], primary["metric"]) == ("primary", "p50")
-    assert [one["metric"] for one in exploratory] == ["p95", "p99", "mean"]
+    assert [one["metric"] for one in exploratory] == METRICS
     assert {one["verdict"] for one in result["comparisons"]} == {"inconclusive"}
     assert primary["runs"] == {"baseline": 1, "condition": 1}
     assert primary["runs_needed"] == 5
@@ -84,8 +85,8 @@ def test_sign_order_and_defects_are_pointed_out(compared: tuple[str, dict[str, A
 
 def test_without_the_method_there_is_no_published_result() -> None:
     result = compare("kind", "--warmup", "auto")
-    assert set(result) == {"comparisons", "controls", "smoke", "warnings"}
-    assert any("of every run are left out" in warning for warning in result["warnings"])
+    assert set(result) == {"comparisons", "controls", "smoke", "warnings", "notes"}
+    assert any("of every run are left out" in note for note in result["notes"])
 
 
 def test_the_committed_columns_are_those_that_were_published() -> None:

@@ -54,7 +54,7 @@ def test_a_part_that_is_faster_because_less_is_sent_to_it(tmp_path: Path) -> Non
     assert (whole["span"], whole["verdict"]) == ("GET /", "slower")
     assert (part["span"], part["verdict"]) == ("pay", "invalid")
     assert part["interval"]["high"] < -0.1
-    assert "'new' had another load of 'pay', -" in part["reason"]
+    assert "'new' had another load of 'pay': -" in part["reason"]
 
 
 def shop(before_us: float, generator: np.random.Generator) -> dict[str, Any]:

@@ -90,7 +90,7 @@ def test_an_experiment_cut_short(tmp_path: Path) -> None:
     assert "slower" not in words(page)
     assert "All 22\u00a0runs" in page.text
     text = "".join(page.text)
-    assert "nothing is there of block 8 of" in text
+    assert "has no data and no recorded failure" in text
     assert "finish it with 'tare run --resume'" in text
 
 

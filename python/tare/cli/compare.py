@@ -307,7 +307,8 @@ def _of_files(
     primary: str,
     max_errors: str,
 ) -> Judgement:
-    from tare.samples.files import experiment_of, open_files
+    from tare.samples.file_runs import experiment_of
+    from tare.samples.files import open_files
     from tare.samples.model import REQUEST
     from tare.verdict import judge, without_failing
 
@@ -357,7 +358,7 @@ def _published(
         published, warnings = published_test(one, two, others[0])
     else:
         published, warnings = published_best_fit(runs, name)
-    return replace(judgement, published=published, warnings=(*judgement.warnings, *warnings))
+    return replace(judgement.warned(*warnings), published=published)
 
 
 def _two(others: Sequence[str]) -> None:

@@ -6,10 +6,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from rich.console import Console
-    from rich.table import Table
 
     from tare.verdict import Comparison, Judgement
 
@@ -21,6 +20,8 @@ COLOURS = {
     "inconclusive": "bold yellow",
     "invalid": "bold red reverse",
 }
+WARNINGS = 5
+"""How many are printed; the rest are counted."""
 
 
 def written(judgement: Judgement, history: Sequence[str] = ()) -> str:
@@ -42,7 +43,9 @@ def _print(console: Console, judgement: Judgement, history: Sequence[str]) -> No
 
     from tare.verdict.told import told
 
-    console.print(_table(judgement))
+    for line in _table(judgement):
+        console.print(line, soft_wrap=True, highlight=False)
+    console.print()
     for one in judgement.comparisons:
         if one.role == "primary":
             name = escape(_name(one, _many(judgement)))
@@ -56,41 +59,36 @@ def _print(console: Console, judgement: Judgement, history: Sequence[str]) -> No
         console.print(escape(line), highlight=False)
     if judgement.warnings:
         console.print()
-    for warning in judgement.warnings:
+    for warning in judgement.warnings[:WARNINGS]:
         console.print(f"[yellow]warning:[/] {escape(warning)}", highlight=False)
+    if (more := len(judgement.warnings) - WARNINGS) > 0:
+        console.print(f"and {more} more: --json and the report have all", highlight=False)
 
 
-def _table(judgement: Judgement) -> Table:
-    from rich import box
-    from rich.table import Table
-    from rich.text import Text
+def _table(judgement: Judgement) -> Iterator[str]:
+    """A line for each place, and below it one for each of its metrics, in common columns."""
+    from rich.markup import escape
 
-    comparisons = judgement.comparisons
-    with_environment = _many(judgement)
-    with_span = len({one.span for one in comparisons}) > 1
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
-    for heading in ("verdict", "condition"):
-        table.add_column(heading, no_wrap=True)
-    if with_environment:
-        table.add_column("environment", no_wrap=True)
-    if with_span:
-        table.add_column("span")
-    table.add_column("metric", no_wrap=True)
-    table.add_column("effect", justify="right", min_width=9)  # it alone can go over two lines
-    for heading in ("95 % interval", "runs"):
-        table.add_column(heading, justify="right", no_wrap=True)
-    for one in comparisons:
-        primary = one.role == "primary"
-        row = [
-            Text(one.verdict, COLOURS[one.verdict] if primary else "dim"),
-            Text(one.condition),
-            *([Text(one.environment)] if with_environment else []),
-            *([Text(one.span)] if with_span else []),
-            Text(one.metric),
-            *(Text(cell) for cell in (_effect(one), _interval(one), _runs(one))),
-        ]
-        table.add_row(*row, style=None if primary else "dim")
-    return table
+    places: dict[tuple[str, ...], list[Comparison]] = {}
+    for one in judgement.comparisons:
+        places.setdefault(one.place, []).append(one)
+    rows = {one: _cells(one) for one in judgement.comparisons}
+    widths = [max(map(len, column)) for column in zip(*rows.values(), strict=True)]
+    for compared in places.values():
+        first = compared[0]
+        name = _name(first, _many(judgement))
+        runs = f"{first.runs_baseline}+{first.runs_condition} runs"
+        yield f"[bold]{escape(name)}[/] against {escape(first.baseline)}, {runs}"
+        for one in compared:
+            word, metric, baseline, condition, effect, interval = (
+                cell.rjust(width) if place > 1 else cell.ljust(width)
+                for place, (cell, width) in enumerate(zip(rows[one], widths, strict=True))
+            )
+            primary = one.role == "primary"
+            style = COLOURS[one.verdict] if primary else "dim"
+            rest = f"{metric}  {baseline} -> {condition}  {effect}  {interval}"
+            rest = rest if primary else f"[dim]{rest}[/]"
+            yield f"  [{style}]{word}[/]  {rest}"
 
 
 def _many(judgement: Judgement) -> bool:
@@ -104,21 +102,20 @@ def _name(one: Comparison, with_environment: bool) -> str:
     return ", ".join(part for part in parts if part)
 
 
-def _effect(one: Comparison) -> str:
-    from tare.verdict.words import duration, percent
+def _cells(one: Comparison) -> tuple[str, ...]:
+    """The verdict, the metric, both values, the effect, and its interval."""
+    from tare.verdict.words import change, value
 
-    if one.relative is None or one.absolute_ns is None:
-        return "-"
-    return f"{percent(one.relative)} ({duration(one.absolute_ns, signed=True)})"
+    def amount(number: float | None) -> str:
+        return "-" if number is None else value(number, one.unit)
 
+    def short(effect: float) -> str:
+        return change(effect, one.unit).replace("points", "pt")
 
-def _interval(one: Comparison) -> str:
-    from tare.verdict.words import percent
-
-    if one.low is None or one.high is None:
-        return "-"
-    return f"{percent(one.low).removesuffix(' %')} to {percent(one.high)}"
-
-
-def _runs(one: Comparison) -> str:
-    return f"{one.runs_baseline}+{one.runs_condition}"
+    effect = "-" if one.relative is None else short(one.relative)
+    interval = "-"
+    if one.low is not None and one.high is not None:
+        low, high = short(one.low), short(one.high)
+        interval = f"{low.partition(' ')[0]} to {high}"
+    values = (amount(one.baseline_value), amount(one.condition_value))
+    return (one.verdict, one.metric, *values, effect, interval)

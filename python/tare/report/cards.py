@@ -6,10 +6,10 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from tare.report.result import Result
+from tare.report.tables import both_values
 from tare.report.words import (
     both_ends,
     count,
-    duration,
     interval,
     metric,
     percent,
@@ -43,7 +43,7 @@ class Card:
     """Environment and span, of those of which there are several."""
     verdict: str
     relative: str
-    absolute: str
+    values: str
     metric: str
     reason: str
     brief: str
@@ -108,7 +108,7 @@ def _card(
         where=", ".join(safe(one, 24) for one in where if one),
         verdict=verdict if verdict in VERDICTS else "invalid",
         relative=percent(effect.get("relative")),
-        absolute=duration(effect.get("absolute_ns"), signed=True),
+        values=both_values(comparison) if comparison else "–",
         metric=metric(result.primary),
         reason=typeset(safe(comparison.get("reason") or "No valid run to compare.", 240)),
         brief=_brief(comparison),
@@ -156,5 +156,5 @@ def _brief(comparison: dict[str, Any]) -> str:
 
 
 def _words(card: Card) -> int:
-    shown = (card.condition, card.where, card.verdict, card.relative, card.absolute)
+    shown = (card.condition, card.where, card.verdict, card.relative, card.values)
     return len(" ".join((*shown, "at", card.metric, card.reason)).split())

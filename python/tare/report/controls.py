@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from tare.stats.fewest_runs import LEAST_PAIRED
 from tare.verdict.words import count, percent
 
 if TYPE_CHECKING:
@@ -20,6 +21,12 @@ def told(controls: Sequence[Control], alarms: int, of: int) -> list[str]:
     lines = []
     for one in controls:
         where = f", {one.environment}" if len(controls) > 1 else ""
+        if not one.alarm and one.runs < LEAST_PAIRED:
+            lines.append(
+                f"control{where}: {count(one.runs, 'block')} cannot tell yet whether the baseline"
+                f" differs from itself; {LEAST_PAIRED} are needed"
+            )
+            continue
         said = "differs from itself" if one.alarm else "does not differ from itself"
         lines.append(
             f"control{where}: the baseline {said} over {count(one.runs, 'block')} (most in"

@@ -1,4 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
+from dataclasses import replace
+
 from tare.report.controls import told
 from tare.verdict.judgement import Control
 
@@ -21,6 +23,13 @@ def test_environments_are_named_where_there_are_several() -> None:
     assert first.startswith("control, host: the baseline does not differ")
     assert second.startswith("control, netns: the baseline differs from itself")
     assert second.endswith("p < 0.001)")
+
+
+def test_a_control_of_two_blocks_cannot_tell_yet() -> None:
+    (line,) = told([replace(control(), runs=2)], 0, 0)
+    assert line == (
+        "control: 2 blocks cannot tell yet whether the baseline differs from itself; 6 are needed"
+    )
 
 
 def test_without_a_control_nothing_is_told() -> None:

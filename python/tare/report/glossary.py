@@ -2,7 +2,7 @@
 """The report's words, in plain language."""
 
 VERDICTS = {
-    "slower": "The difference is real beyond chance, and larger than the budget may hide.",
+    "slower": "It differs beyond chance, and the difference is not shown to be within the budget.",
     "faster": "As slower, the other way round.",
     "unchanged": "Whatever difference there is, it is smaller than the budget.",
     "shape-changed": "The middle stayed, but the spread or the tail did not.",
@@ -28,7 +28,8 @@ WORDS = {
     "budget": "The smallest difference that matters, set in the plan before the experiment.",
     "threshold": "The smallest difference that is judged: the budget, or what these runs on this "
     "machine can tell apart where that is more.",
-    "control": "The baseline once more in every block, under another name.",
+    "control": "The baseline once more in every block, under another name. With fewer than six "
+    "blocks it cannot tell yet.",
     "p50, p95, p99": "The time that 50, 95 or 99 of 100 requests stay below. p50 is the median.",
     "primary metric": "The one that decides the verdict, chosen in the plan. All others are looked "
     "at without deciding.",

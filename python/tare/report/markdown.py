@@ -21,8 +21,8 @@ LONGEST = 500
 DECIDING, OTHERS, LISTED = 30_000, 10_000, 10_000
 # What a reader must not miss comes first, as the last may have no place.
 _ORDER = ("invalid", "slower", "shape-changed", "inconclusive", "faster", "unchanged")
-_HEAD = "| verdict | condition | against | metric | effect | 95 % interval | runs |"
-_RULE = "|---|---|---|---|---:|---:|---:|"
+_HEAD = "| verdict | condition | against | metric | values | effect | 95 % interval | runs |"
+_RULE = "|---|---|---|---|---|---:|---:|---:|"
 
 
 def comment(judgement: Judgement, standing: Standing | None = None) -> str:
@@ -40,6 +40,8 @@ def comment(judgement: Judgement, standing: Standing | None = None) -> str:
     if judgement.warnings:
         number = len(judgement.warnings)
         parts.append(_folded(words.plural(number, "warning"), _items(judgement.warnings)))
+    if judgement.notes:
+        parts.append(_folded("Notes", _items(judgement.notes)))
     return "\n\n".join(parts)
 
 
@@ -83,16 +85,14 @@ def _table(comparisons: Sequence[Comparison], most: int) -> str:
 def _row(one: Comparison, with_reason: bool) -> str:
     places = (one.environment, "" if one.span == REQUEST else one.span)
     where = [code(part) for part in places if part]
-    effect = words.percent(one.relative)
-    if one.absolute_ns is not None:
-        effect += f" ({words.duration(one.absolute_ns, signed=True)})"
     cells = (
         f"**{one.verdict}**" if one.role == "primary" else one.verdict,
         ", ".join([code(one.condition), *where]),
         code(one.baseline),
         words.metric(one.metric),
-        effect,
-        words.interval(one.low, one.high),
+        words.values(one.baseline_value, one.condition_value, one.unit),
+        words.change(one.relative, one.unit),
+        words.interval(one.low, one.high, one.unit),
         f"{one.runs_baseline}+{one.runs_condition}",
         *([prose(words.typeset(one.reason))] if with_reason else []),
     )

@@ -40,7 +40,8 @@ def judgement(name: str = "new", warnings: tuple[str, ...] = ()) -> Judgement:
         "reason": f"The median of {name} is 12.0 % higher.",
         "verdict": "slower",
         "relative": 0.12,
-        "absolute_ns": 6_000.0,
+        "baseline_value": 50_000.0,
+        "condition_value": 56_000.0,
         "low": 0.1,
         "high": 0.14,
     }
@@ -74,10 +75,11 @@ def test_what_decides_stands_in_a_table_and_all_else_is_folded() -> None:
     text = comment(judgement(warnings=("mind this",)))
     assert text.startswith("### Tare: 1 slower\n")
     head, first, other_head, other = cells(text)
-    assert len(head) == len(first) == 8
+    assert len(head) == len(first) == 9
     assert first[:4] == ["slower", "new, host", "old", "p50"]
-    assert [one.replace("\u00a0", " ") for one in first[4:7]] == [
-        "+12.0 % (+6.00 µs)",
+    assert [one.replace("\u00a0", " ") for one in first[4:8]] == [
+        "50.0 µs → 56.0 µs",
+        "+12.0 %",
         "+10.0 to +14.0 %",
         "8+7",
     ]

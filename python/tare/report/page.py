@@ -32,6 +32,7 @@ MARKDOWN = "report.md"
 
 _FIRST = (
     ("warnings", "Warnings"),
+    ("notes", "Notes"),
     ("effects", "Differences"),
     ("percentiles", "Percentiles"),
     ("boxes", "Box plots"),
@@ -126,7 +127,7 @@ def _content(result: Result) -> dict[str, Any]:
     summary = _summary(result)
     budget = f"within the budget of ±{words.percent(result.budget, signed=False)}"
     if any(result.threshold(one) > result.budget for one in result.primary_comparisons):
-        budget += ", or what can be told here"
+        budget += ", or what these runs can detect"
     content = {
         "result": result,
         "title": title,
@@ -134,6 +135,7 @@ def _content(result: Result) -> dict[str, Any]:
         "budget": budget,
         "first": first_screen(result, f"{title} {summary} {budget}"),
         "warnings": result.warnings,
+        "notes": result.notes,
         "pictures": {name: list(drawn.get(name, ())) for name in _FIGURES},
         "metrics": list(tables.metrics(result)),
         "processor": list(tables.processor(result)),
@@ -165,6 +167,7 @@ def _contents(content: dict[str, Any]) -> list[tuple[str, str]]:
     """The sections that the report has."""
     there = {
         "warnings": content["warnings"],
+        "notes": content["notes"],
         "own-time": content["costs"],
         "runs-by-block": content["pictures"]["runs"],
         "micro-macro": content["micro_macro"],

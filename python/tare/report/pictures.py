@@ -67,6 +67,7 @@ def forest(result: Result) -> Iterator[Picture]:
             )
             for one in sorted(result.ranked, key=result.rank)
             if one.get("environment") == environment and one["effect"].get("relative") is not None
+            if one.get("unit", "ns") == "ns"
         ]
         if not rows:
             continue

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from tare.errors import InputError
 from tare.files import replace
 from tare.samples.model import REQUEST
+from tare.samples.notes import of_lab
 
 if TYPE_CHECKING:
     from tare.samples.looks import Looks
@@ -125,8 +126,14 @@ class Result:
     @property
     def warnings(self) -> list[str]:
         """Every warning of the lab and of the judge, each once."""
-        both = [*(self.manifest.get("warnings") or []), *(self.verdicts.get("warnings") or [])]
+        of_manifest = of_lab(map(str, self.manifest.get("warnings") or []))
+        both = [*of_manifest, *(self.verdicts.get("warnings") or [])]
         return list(dict.fromkeys(str(warning) for warning in both))
+
+    @property
+    def notes(self) -> list[str]:
+        """What the judge notes and asks nothing for."""
+        return list(self.verdicts.get("notes") or [])
 
 
 def read(folder: Path) -> Result:
@@ -156,12 +163,13 @@ def read(folder: Path) -> Result:
 
 
 def _judge(experiment: "Experiment", path: Path) -> dict[str, Any]:
-    from tare.verdict import judge
+    from tare.verdict import Judgement, judge
 
     try:
         verdicts = judge(experiment).to_json()
     except InputError as error:  # a result with nothing to compare still has a report
-        verdicts = {"comparisons": [], "warnings": [*experiment.warnings, f"not judged: {error}"]}
+        judgement = Judgement((), experiment.warnings).warned(f"not judged: {error}")
+        verdicts = judgement.to_json()
     replace(path, json.dumps(verdicts, indent=2) + "\n")
     return _typed(verdicts)
 
@@ -183,6 +191,7 @@ def _typed(verdicts: dict[str, Any]) -> dict[str, Any]:
         "comparisons": [_comparison(one) for one in verdicts["comparisons"]],
         "controls": [Control(**one) for one in verdicts.get("controls", ())],
         "warnings": [str(one) for one in verdicts["warnings"]],
+        "notes": [str(one) for one in verdicts.get("notes", ())],
     }
 
 

@@ -10,6 +10,7 @@ from tare.report import distributions
 from tare.report.result import Result
 from tare.report.words import (
     both_ends,
+    change,
     count,
     duration,
     interval,
@@ -18,6 +19,7 @@ from tare.report.words import (
     percent,
     safe,
     typeset,
+    values,
 )
 
 if TYPE_CHECKING:
@@ -41,7 +43,7 @@ class Metric:
 METRIC_COLUMNS = (
     "metric",
     "effect",
-    "in time",
+    "baseline → condition",
     "interval",
     "p",
     "p adjusted",
@@ -172,7 +174,8 @@ def micro_macro(result: Result, table: "ir.Table") -> Iterator[Sequence[str]]:
             where(result, one.get("environment"), condition),
             str(name),
             duration(micro),
-            *_effect(one)[1:],
+            duration(one["effect"].get("absolute_ns"), signed=True),
+            _effect(one)[2],
             _share(micro, one),
         )
 
@@ -207,13 +210,22 @@ def _fact(name: str, value: object) -> str:
 
 
 def _effect(comparison: Mapping[str, Any]) -> tuple[str, str, str]:
-    """An effect in percent, in time, and its interval."""
+    """An effect in percent, both values, and its interval."""
     effect, bounds = comparison["effect"], comparison["interval"]
+    unit = comparison.get("unit", "ns")
     return (
-        percent(effect.get("relative")),
-        duration(effect.get("absolute_ns"), signed=True),
-        interval(bounds.get("low"), bounds.get("high")),
+        change(effect.get("difference" if unit == "share" else "relative"), unit),
+        both_values(comparison),
+        interval(bounds.get("low"), bounds.get("high"), unit),
     )
+
+
+def both_values(comparison: Mapping[str, Any]) -> str:
+    """The baseline's value and the condition's; of older verdicts their difference alone."""
+    both = comparison.get("values")
+    if both is None:
+        return duration(comparison["effect"].get("absolute_ns"), signed=True)
+    return values(both.get("baseline"), both.get("condition"), comparison.get("unit", "ns"))
 
 
 def where(result: Result, environment: object, condition: object, span: object = None) -> str:

@@ -6,10 +6,11 @@ import re
 import unicodedata
 
 from tare.verdict import words as said
+from tare.verdict.judgement import Unit
 
 NO_BREAK = "\u00a0"
 MINUS = "\u2212"
-_METRICS = {"cpu_service": "service CPU"}
+_METRICS = {"cpu_service": "service CPU", "error_rate": "error rate"}
 
 
 def duration(nanoseconds: float | None, *, signed: bool = False, digits: int = 3) -> str:
@@ -26,11 +27,25 @@ def percent(fraction: float | None, *, signed: bool = True) -> str:
     return typeset(said.percent(fraction, signed=signed))
 
 
-def interval(low: float | None, high: float | None) -> str:
-    """Two fractions as `+5.4 to +7.3 %`."""
+def interval(low: float | None, high: float | None, unit: Unit = "ns") -> str:
+    """Two effects as `+5.4 to +7.3 %`."""
     if low is None or high is None:
         return "–"
-    return f"{percent(low).removesuffix(f'{NO_BREAK}%')} to {percent(high)}"
+    return f"{percent(low).removesuffix(f'{NO_BREAK}%')} to {change(high, unit)}"
+
+
+def change(effect: float | None, unit: Unit) -> str:
+    """An effect on a metric of this unit: `+5.4 %`, of shares `+0.20 points`."""
+    if effect is None or not math.isfinite(effect):
+        return "–"
+    return typeset(said.change(effect, unit))
+
+
+def values(baseline: float | None, condition: float | None, unit: Unit) -> str:
+    """Both sides: `34.7 µs → 35.1 µs`."""
+    if baseline is None or condition is None:
+        return "–"
+    return typeset(f"{said.value(baseline, unit)} → {said.value(condition, unit)}")
 
 
 def p_value(p: float | None) -> str:
@@ -58,7 +73,7 @@ def plural(number: int, noun: str) -> str:
 def typeset(text: str) -> str:
     """Text in which numbers stay with their units and have a minus sign, not a hyphen."""
     text = re.sub(r"(?<![\w.-])-(?=\d)", MINUS, text)
-    return re.sub(r"(\d) (%|ns|µs|ms|s|blocks?|runs?)(?!\w)", rf"\1{NO_BREAK}\2", text)
+    return re.sub(r"(\d) (%|ns|µs|ms|s|points|blocks?|runs?)(?!\w)", rf"\1{NO_BREAK}\2", text)
 
 
 def safe(text: object, limit: int | None = None) -> str:

@@ -3,13 +3,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from tare.samples.engines import Described, Kept, describe_each, histogram_of
 from tare.samples.model import REQUEST
+from tare.samples.notes import Note
 from tare.samples.places import Group, settled
 from tare.samples.steadiness import NOBODY, Course, classified, courses_of
 from tare.samples.usable import zeros
@@ -24,10 +25,10 @@ DECILES = tuple(tenth / 10 for tenth in range(1, 10))
 SHAPE = (*DECILES, 0.95, 0.99, 0.995, 0.999, 1.0)
 """What is kept of a run; beyond p99 too few requests are left to be compared one by one."""
 METRICS = {"p50": 0.5, "p95": 0.95, "p99": 0.99}
-KINDS = {
-    "no steady state": "no steady state",
-    "slowdown": "requests got slower",
-    None: "too few requests to see a warm-up",
+KINDS: Mapping[str | None, Callable[[str], str]] = {
+    "no steady state": "no steady state{}; warm up for longer, or find what changes".format,
+    "slowdown": "requests got slower{}; find what grows or fills up".format,
+    None: lambda where: Note(f"too few requests to see a warm-up{where}"),
 }
 SHOWN = 3
 STEPS = tuple(10**power for power in range(1, 10))
@@ -89,25 +90,28 @@ class Looks:
 
     def told(self) -> tuple[str, ...]:
         """What a reader must know of it."""
-        found = []
+        found: list[str] = []
         for place, cut in self.cuts.items():
             if cut:
                 where = "".join(f"{one}: " for one in place if one not in ("", REQUEST))
-                found.append(f"{where}warm-up: the first {cut:,} requests {self._of(place, cut)}")
+                what = f"the first {cut:,} requests {self._of(place, cut)}"
+                found.append(Note(f"{where}warm-up: {what}"))
         if errors := self.at_cut.ks_error:
             worst = sorted(errors, key=errors.__getitem__, reverse=True)[:SHOWN]
             within = ", ".join(f"{errors[one]:.2g}{_named(one)}" for one in worst)
             found.append(
-                "so many requests are counted in bins of 0.14 %: distances between runs (KS) are"
-                f" within {within} of the exact ones, quantiles within 0.2 %"
+                Note(
+                    "so many requests are counted in bins of 0.14 %: distances between runs (KS)"
+                    f" are within {within} of the exact ones, quantiles within 0.2 %"
+                )
             )
         kinds = {group: self.kind(group) for group in self.sizes}
-        for kind, said in KINDS.items():
+        for kind, line in KINDS.items():
             runs = [run for (run, _), its in kinds.items() if its == kind]
             if runs:
                 shown = ", ".join(map(str, runs[:SHOWN]))
                 more = f" and {len(runs) - SHOWN} more" if len(runs) > SHOWN else ""
-                found.append(f"{said} in {len(runs)} of {len(kinds)} runs (run {shown}{more})")
+                found.append(line(f" in {len(runs)} of {len(kinds)} runs (run {shown}{more})"))
         return tuple(found)
 
     def _of(self, place: Place, cut: int) -> str:

@@ -14,7 +14,9 @@ from tare.samples.engine import connect
 from tare.samples.engines import Kept, open_engine
 from tare.samples.looks import Look, Looks, look, nothing
 from tare.samples.model import REQUEST, Conduct, Experiment, Run
+from tare.samples.notes import of_lab
 from tare.samples.places import Group
+from tare.samples.rates import throughputs, with_rates
 from tare.samples.result import Result, open_result, readable
 from tare.samples.span_tree import ahead
 from tare.samples.steadiness import taking_turns, with_place
@@ -65,7 +67,7 @@ class _Part:
     def warnings(self) -> list[str]:
         """Of the lab, and of what was left out."""
         where = f"{self.side.removeprefix('@')}: " if self.side else ""
-        own = self.result.manifest.get("warnings", ())
+        own = of_lab(self.result.manifest.get("warnings", ()))
         lost = self.result.lost
         rows, runs = sum(lost.values()), ", ".join(map(str, sorted(lost)))
         more = [f"{rows:,} rows without a usable time (run {runs}): left out"] if lost else []
@@ -95,6 +97,13 @@ class _Part:
         mine = [(run - self.offset, span) for run, span in groups if run - self.offset in known]
         found = {} if samples is None else conduct(samples, mine)
         return {(run + self.offset, span): one for (run, span), one in found.items()}
+
+    @property
+    def throughputs(self) -> dict[Group, float]:
+        """Requests per second of the experiment's runs and spans."""
+        samples = self.result.samples()
+        found = {} if samples is None else throughputs(samples)
+        return {(run + self.offset, span): rate for (run, span), rate in found.items()}
 
     @property
     def turns(self) -> dict[str, list[list[int]]]:
@@ -171,6 +180,7 @@ def _experiment(
     left_out = {run: share for part in parts for run, share in part.left_out.items()}
     lost = _lost(parts, seen.at_cut)
     conducts = {group: one for part in parts for group, one in part.conducts(seen.sizes).items()}
+    rates = {group: rate for part in parts for group, rate in part.throughputs.items()}
     declared = parts[0].result.manifest
     limits = _limits(part.result.manifest for part in parts)
 
@@ -178,7 +188,7 @@ def _experiment(
         return Experiment(
             runs=tuple(
                 replace(
-                    _run(entry, span, one),
+                    with_rates(_run(entry, span, one), rates),
                     left_out=left_out.get(entry["run"], 0.0),
                     lost=lost.get(entry["run"], 0.0),
                     zeros=seen.zeros.get((entry["run"], span), 0),

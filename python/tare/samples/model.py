@@ -15,6 +15,7 @@ Place = tuple[str, str]
 
 REQUEST = "request"
 """The span that is a whole request."""
+THROUGHPUT, ERROR_RATE = "throughput", "error_rate"
 OTHER_LOAD = 0.02
 """Loads whose rates differ by a larger share are not the same load."""
 
@@ -45,7 +46,8 @@ class Run:
     """One run of one condition: its summaries, never its requests, are compared.
 
     `summaries` maps a metric (`p50`, `p95`, `p99`, `mean` in nanoseconds of response time,
-    `cpu_service` in nanoseconds of CPU time a request) to its value.
+    `cpu_service` in nanoseconds of CPU time per request, `throughput` in successful requests per
+    second, `error_rate` as the share of failed requests) to its value.
     An invalid run has a `reason` and need not have summaries.
     """
 

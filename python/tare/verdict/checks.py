@@ -8,12 +8,12 @@ from itertools import groupby, permutations
 from statistics import median
 
 from tare.samples.model import REQUEST, Experiment, Run
+from tare.samples.notes import Note, grouped
 from tare.verdict.evidence import Evidence
 from tare.verdict.units import units
 from tare.verdict.words import count, duration, percent
 
 LAG = 0.1
-SHOWN = 5
 
 
 def warnings(experiment: Experiment, evidence: Sequence[Evidence]) -> list[str]:
@@ -22,9 +22,10 @@ def warnings(experiment: Experiment, evidence: Sequence[Evidence]) -> list[str]:
     for environment, runs in _by_environment(experiment.runs):
         where = f"{environment}: " if environment else ""
         for check in (not_counted, order, errors, zeros, left_out, units, lag, orphans):
-            found.extend(where + line for line in check(runs, experiment))
+            for line in check(runs, experiment):
+                note = where + line
+                found.append(Note(note) if isinstance(line, Note) else note)
     found.extend(disagreement(evidence))
-    found.extend(slowest(evidence))
     return found
 
 
@@ -68,13 +69,12 @@ def unguarded(experiment: Experiment) -> Iterator[str]:
 def not_counted(runs: Sequence[Run], experiment: Experiment) -> Iterator[str]:
     """Invalid runs with their reasons, and blocks that lack a run, which no comparison shows."""
     found = {(run.run, run.reason): run for run in runs if not run.valid}
-    for run in [*found.values()][:SHOWN]:
-        # A file is named by its reason.
-        known = run.endpoint and (run.reason or "").startswith(run.endpoint)
-        where = "" if known else f"run {run.run} ({run.condition}, block {run.block}): "
-        yield f"{where}{run.reason}: the run does not count"
-    if len(found) > SHOWN:
-        yield f"and {len(found) - SHOWN:,} more that do not count"
+    lines = [
+        (run.condition, where, f"{cause}: the run does not count")
+        for run in found.values()
+        for where, cause in [_where(run)]
+    ]
+    yield from grouped(lines, "run")
     if not experiment.paired:
         return
     blocks = dict.fromkeys(run.block for run in runs)
@@ -83,6 +83,14 @@ def not_counted(runs: Sequence[Run], experiment: Experiment) -> Iterator[str]:
         lacking = [str(block) for block in blocks if block not in there]
         if lacking:
             yield f"no run of '{name}' in block {', '.join(lacking)}: not compared there"
+
+
+def _where(run: Run) -> tuple[str, str]:
+    """A file by its name, with which its reason begins; another run by its number."""
+    reason = run.reason or ""
+    if run.endpoint and reason.startswith(f"{run.endpoint}: "):
+        return run.endpoint, reason.removeprefix(f"{run.endpoint}: ")
+    return f"run {run.run} ({run.condition}, block {run.block})", reason
 
 
 def order(runs: Sequence[Run], experiment: Experiment) -> Iterator[str]:
@@ -121,7 +129,7 @@ def errors(runs: Sequence[Run], experiment: Experiment) -> Iterator[str]:
             totals.items(), key=lambda one: one[0] != experiment.baseline
         )
     )
-    yield f"failed requests, in no latency above: {listed}"
+    yield Note(f"failed requests, which no latency contains: {listed}")
 
 
 def zeros(runs: Sequence[Run], experiment: Experiment) -> Iterator[str]:
@@ -131,7 +139,10 @@ def zeros(runs: Sequence[Run], experiment: Experiment) -> Iterator[str]:
         found, answered = sum(run.zeros for run in mine), sum(run.answered for run in mine)
         if found:
             share = percent(found / answered, signed=False)
-            yield f"'{name}': {found:,} of {answered:,} requests ({share}) took 0 ns, as none does"
+            yield (
+                f"'{name}': {found:,} of {answered:,} requests ({share}) took 0 ns: the clock of"
+                " their source is too coarse"
+            )
 
 
 def left_out(runs: Sequence[Run], experiment: Experiment) -> Iterator[str]:
@@ -141,11 +152,11 @@ def left_out(runs: Sequence[Run], experiment: Experiment) -> Iterator[str]:
         return
     why = "because something else had the CPU"
     if experiment.paired:
-        yield f"{_share(valid)} left out, in all conditions alike, {why}{_most(valid)}"
+        yield Note(f"{_share(valid)} left out, in all conditions alike, {why}{_most(valid)}")
         return
     for name in dict.fromkeys(run.condition for run in valid):
         mine = [run for run in valid if run.condition == name]
-        yield f"'{name}': {_share(mine)} left out, {why}{_most(mine)}"
+        yield Note(f"'{name}': {_share(mine)} left out, {why}{_most(mine)}")
 
 
 def lag(runs: Sequence[Run], experiment: Experiment) -> Iterator[str]:
@@ -167,7 +178,7 @@ def orphans(runs: Sequence[Run], experiment: Experiment) -> Iterator[str]:  # no
     """A few spans without the one around them, in runs that count."""
     some = {run.run for run in runs if run.valid and run.conduct.orphans > 0}
     if some:
-        yield f"{count(len(some), 'run')} with spans that lack the span around them"
+        yield Note(f"{count(len(some), 'run')} with spans that lack the span around them")
 
 
 def _share(runs: Sequence[Run]) -> str:
@@ -190,21 +201,9 @@ def disagreement(evidence: Sequence[Evidence]) -> Iterator[str]:
         median, mean = effects.get("p50"), effects.get("mean")
         if median is not None and mean is not None and median * mean < 0:
             where = f"{environment}: " if environment else ""
-            yield (
+            yield Note(
                 f"{where}'{condition}' ({span}) has no one direction: its median differs by"
                 f" {percent(median)}, its mean by {percent(mean)}"
-            )
-
-
-def slowest(evidence: Sequence[Evidence]) -> Iterator[str]:
-    """A mean that hangs on a few requests, which no other number shows."""
-    for one in evidence:
-        if one.by_slowest:
-            where = f"{one.environment}: " if one.environment else ""
-            yield (
-                f"{where}'{one.condition}' ({one.span}): the mean differs by"
-                f" {percent(one.relative or 0)}, without the slowest ten requests of a run by"
-                f" {percent(one.body or 0)}"
             )
 
 

@@ -10,12 +10,15 @@ from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
 from math import log1p
 
+from tare.samples.model import ERROR_RATE, THROUGHPUT
 from tare.verdict.judgement import Control, Cut, Measured, Quantile
 from tare.verdict.mismatch import LoadMismatch
 from tare.verdict.systematic import NOTHING, Cause, Systematic
 
 LATENCIES = ("p50", "p95", "p99", "mean")
 CPU = "cpu_service"
+EXPLORED = (*LATENCIES, THROUGHPUT, ERROR_RATE, CPU)
+"""Every metric, in the order of a table."""
 Values = Mapping[tuple[int, int], float]
 """One number per run, by its block and its place among the condition's runs of that block."""
 LOPSIDED = 0.25
@@ -46,16 +49,12 @@ class Evidence(Measured):
     """The coarsest step to which times were rounded or counted, as a share of the baseline."""
     p_t: float | None = None
     """Of the t test that the interval belongs to."""
-    unmeasurable: bool = False
-    """A run's value is zero: the source's clock is too coarse for ratios."""
+    zero: bool = False
+    """The value of a run is 0, which no ratio can be taken of."""
     constant: bool = False
     """All requests of a run took exactly as long as each other; of few, those of all runs."""
     thin_tail: bool = False
     """Too few independent requests of either condition's runs are beyond the quantile."""
-    outlier: float = 0.0
-    """The largest share of a run's mean that is one request alone."""
-    body: float | None = None
-    """Of the mean: the effect without the slowest ten requests of each run."""
     clock_error: float = 0.0
     """The bound on the error of durations, as a share of the baseline."""
     load: LoadMismatch | None = None
@@ -65,15 +64,19 @@ class Evidence(Measured):
     recorded: tuple[int, int] = (0, 0)
     """Runs of both, valid or not."""
     holes: tuple[str, ...] = ()
-    """Blocks and runs of which nothing is there, and nothing says why."""
-    unsteady: bool = False
-    """No run of either condition came to a steady state."""
+    """Blocks and runs without data and without a recorded failure."""
     control: Control | None = None
     """The alarm of the environment's A/A pair."""
     cuts: tuple[Cut, ...] = ()
     flipped: Cut | None = None
     """One of the cuts of the warm-up that tells something else."""
     cpu: Evidence | None = None
+
+    @property
+    def worse(self) -> float:
+        """The effect, above 0 where the condition is worse."""
+        relative = self.relative or 0.0
+        return -relative if self.metric == THROUGHPUT else relative
 
     @property
     def runs(self) -> int:
@@ -102,8 +105,13 @@ class Evidence(Measured):
         return self.low is not None and self.high is not None and (self.low > 0 or self.high < 0)
 
     @property
+    def lost(self) -> bool:
+        """Whether failed runs left too few for a verdict where enough were recorded."""
+        return bool(self.invalid) and (self.runs == 0 or self.runs < self.least <= self.planned)
+
+    @property
     def lopsided(self) -> bool:
-        """Whether one side has lost so many more of its runs that the rest may be the better."""
+        """Whether so many more runs of one side failed that the rest may be a biased sample."""
         baseline, condition = (
             failed / max(whole, 1) for failed, whole in zip(self.failed, self.recorded, strict=True)
         )
@@ -122,13 +130,6 @@ class Evidence(Measured):
         if self.low is None or self.high is None:
             return False
         return self.low > self.threshold or self.high < -self.threshold
-
-    @property
-    def by_slowest(self) -> bool:
-        """Whether a mean differs by the slowest ten requests of a run alone."""
-        if self.body is None or self.relative is None or not self.significant or self.negligible:
-            return False
-        return abs(self.body) <= self.threshold or self.body * self.relative < 0
 
     @property
     def by_clock(self) -> bool:

@@ -50,7 +50,7 @@ def judge_folders(
         experiments if len(names) > 1 else {"": experiments[names[0]]},
         [one for found in outcomes.values() for one in found],
     )
-    warnings = [
+    lines = [
         f"two experiments, {old} (old) and {new} (new): their runs are not paired, and all that"
         " changed between them counts as an effect",
         *differences(was, now, names),
@@ -58,9 +58,9 @@ def judge_folders(
         *(f"{side}: {line}" for side, one in guarded.items() for line in unguarded(one)),
         *_alone(there, names, wanted),
         *both.warnings,
-        *judgement.warnings,
+        *judgement.lines,
     ]
-    return replace(judgement, warnings=tuple(warnings))
+    return replace(judgement, lines=tuple(lines))
 
 
 def _names(

@@ -8,12 +8,13 @@ from dataclasses import fields, replace
 
 from tare.errors import InputError
 from tare.samples.model import Experiment, Run
+from tare.samples.notes import Note
 from tare.stats.multiplicity import benjamini_hochberg
 from tare.verdict import checks, rules
 from tare.verdict.adjusted import adjusted, family_factors
 from tare.verdict.control import controls, without_control
 from tare.verdict.cuts import with_cuts
-from tare.verdict.evidence import CPU, LATENCIES, Evidence
+from tare.verdict.evidence import CPU, EXPLORED, Evidence
 from tare.verdict.failures import without_bad_runs
 from tare.verdict.judgement import Comparison, Control, Cut, Judgement, Measured
 from tare.verdict.repeated_looks import repeated_looks
@@ -68,13 +69,13 @@ def judge_together(
     return Judgement(
         tuple(_compared(one) for one in every),
         tuple(
-            f"{name}: {line}" if name else line
+            _named(name, line)
             for name, experiment in known.items()
             for line in (
-                *experiment.warnings,
                 *checks.unguarded(experiments[name]),
                 *repeated_looks(experiment, len(primary)),
                 *_warnings(experiment, every),
+                *experiment.warnings,
             )
         ),
         controls=tuple(one for found in outcomes.values() for one in found),
@@ -107,7 +108,7 @@ def _exploratory(experiments: Mapping[str, Experiment]) -> list[Evidence]:
         weigh(experiment, runs, condition, metric)
         for experiment in experiments.values()
         for condition, runs in _places(experiment)
-        for metric in (*LATENCIES, CPU)
+        for metric in EXPLORED
         if metric != experiment.primary and any(metric in run.summaries for run in runs)
     ]
     return _by_false_discoveries(found)
@@ -129,6 +130,11 @@ def _cuts(experiments: Mapping[str, Experiment]) -> dict[tuple[Place, str], list
 def _warnings(experiment: Experiment, evidence: Sequence[Evidence]) -> list[str]:
     conditions = {run.condition for run in experiment.runs}
     return checks.warnings(experiment, [one for one in evidence if one.condition in conditions])
+
+
+def _named(name: str, line: str) -> str:
+    named = f"{name}: {line}" if name else line
+    return Note(named) if isinstance(line, Note) else named
 
 
 def _check(experiment: Experiment) -> None:

@@ -72,13 +72,13 @@ def test_slower_and_faster() -> None:
         found = primary(judge(blocks(noisy(effect))))
         assert found.verdict == word
         assert found.relative == pytest.approx(effect - 1, abs=0.002)
-        assert found.absolute_ns == pytest.approx((effect - 1) * 109_500, rel=0.03)
+        assert found.difference == pytest.approx((effect - 1) * 109_500, rel=0.03)
         assert found.low is not None
         assert found.high is not None
         assert found.low < effect - 1 < found.high
         assert found.p == found.p_adjusted == 2 / 2**8
         assert found.runs_needed is None
-        assert f"{higher} (" in found.reason
+        assert f"{higher}: 111 µs -> " in found.reason
         sizes = found.effect_sizes
         assert sizes is not None
         assert sizes.hodges_lehmann == pytest.approx(effect - 1, abs=0.002)
@@ -90,7 +90,7 @@ def test_slower_and_faster() -> None:
 def test_unchanged_means_inside_the_budget() -> None:
     found = primary(judge(blocks(noisy(1.0))))
     assert found.verdict == "unchanged"
-    assert "less than the budget of 3.0 %" in found.reason
+    assert "within the budget of 3.0 %" in found.reason
     # A difference that is sure but too small to matter is no change.
     found = primary(judge(blocks(noisy(1.01))))
     assert found.p == 2 / 2**8
@@ -142,7 +142,7 @@ def test_below_six_blocks_nothing_is_concluded(count: int, needed: int) -> None:
 
 def test_equal_runs_are_not_called_lower() -> None:
     found = primary(judge(blocks(lambda _: 1.0, 3)))
-    assert "seen so far: the median the same to 0.01 %" in found.reason
+    assert "so far the median is the same to 0.01 %" in found.reason
 
 
 def test_below_five_unpaired_runs_nothing_is_concluded() -> None:
@@ -207,7 +207,7 @@ def test_invalid_when_failures_leave_too_few() -> None:
     assert found.verdict == "invalid"
     assert found.runs_condition == 5
     assert "3 runs failed (run 3 (hook, block 1): the service crashed;" in found.reason
-    assert "and 1 more), so there are 5 blocks left of 8" in found.reason
+    assert "and 1 more), which leaves 5 blocks of 8" in found.reason
     one_less = tuple(
         run("hook", 1, reason="port in use") if (one.condition, one.block) == ("hook", 1) else one
         for one in whole.runs
@@ -257,7 +257,7 @@ def test_cpu_time_explains_and_does_not_decide() -> None:
     )
     judgement = judge(replace(whole, runs=with_cpu))
     assert primary(judgement).verdict == "unchanged"
-    assert "the service's CPU time a request +20" in primary(judgement).reason
+    assert "the service's CPU time per request +20" in primary(judgement).reason
     cpu = next(one for one in judgement.comparisons if one.metric == "cpu_service")
     assert (cpu.role, cpu.verdict) == ("exploratory", "slower")
     missing = {**with_cpu[0].summaries, "cpu_service": float("nan")}
@@ -269,13 +269,20 @@ def test_cpu_time_explains_and_does_not_decide() -> None:
 
 def test_the_json_form() -> None:
     form = json.loads(json.dumps(judge(blocks(noisy(1.1), 1)).to_json(published=True)))
-    assert list(form) == ["comparisons", "published", "controls", "smoke", "warnings"]
+    assert list(form) == ["comparisons", "published", "controls", "smoke", "warnings", "notes"]
     assert form["published"] is None
     first = form["comparisons"][0]
     named = "baseline condition span metric verdict effect interval p p_adjusted runs mde"
     more = "runs_needed reason environment role budget threshold shape effect_sizes warm_up_cuts"
-    assert set(first) == {"p_equivalent", "runs_show", *named.split(), *more.split()}
-    assert set(first["effect"]) == {"relative", "absolute_ns"}
+    new = {"p_equivalent", "runs_show", "unit", "values"}
+    assert set(first) == {*new, *named.split(), *more.split()}
+    assert first["unit"] == "ns"
+    values = first["values"]
+    assert first["effect"] == {
+        "relative": pytest.approx(values["condition"] / values["baseline"] - 1),
+        "absolute_ns": pytest.approx(values["condition"] - values["baseline"]),
+        "difference": first["effect"]["absolute_ns"],
+    }
     assert first["interval"] == {"low": None, "high": None, "level": 0.95}
     assert first["runs"] == {"baseline": 1, "condition": 1}
     assert "published" not in judge(blocks(noisy(1.1), 1)).to_json()
@@ -327,14 +334,14 @@ def test_a_tail_of_few_requests_decides_nothing() -> None:
 def test_failures_and_left_out_load_are_told() -> None:
     whole = blocks(noisy(1.1))
     bad = replace(whole.runs[1], errors=50, left_out=0.25)
-    warnings = judge(replace(whole, runs=(whole.runs[0], bad, *whole.runs[2:]))).warnings
-    assert any("'plain' 0 of 40,000 (0.00 %), 'hook' 50 of 40,000 (0.12 %)" in w for w in warnings)
-    assert any("most in one run: 25.0 %" in warning for warning in warnings)
+    notes = judge(replace(whole, runs=(whole.runs[0], bad, *whole.runs[2:]))).notes
+    assert any("'plain' 0 of 40,000 (0.00 %), 'hook' 50 of 40,000 (0.12 %)" in x for x in notes)
+    assert any("most in one run: 25.0 %" in note for note in notes)
 
 
 def test_mean_and_median_that_disagree_are_told() -> None:
-    warnings = judge(blocks(lambda _: {"p50": 1.03, "mean": 0.95})).warnings
-    assert any("its median differs by +3.0 %, its mean by -5.0 %" in line for line in warnings)
+    notes = judge(blocks(lambda _: {"p50": 1.03, "mean": 0.95})).notes
+    assert any("its median differs by +3.0 %, its mean by -5.0 %" in line for line in notes)
 
 
 @pytest.mark.parametrize(

@@ -8,23 +8,28 @@ from dataclasses import asdict, dataclass, field, replace
 from math import isfinite
 from typing import Any, Literal
 
-from tare.samples.model import REQUEST
+from tare.samples.model import ERROR_RATE, REQUEST, THROUGHPUT
+from tare.samples.notes import Note
 
 Word = Literal["slower", "faster", "unchanged", "shape-changed", "inconclusive", "invalid"]
 Role = Literal["primary", "exploratory"]
 RunsShow = Literal["difference", "no difference"]
+Unit = Literal["ns", "requests/s", "share"]
 LEVEL = 0.95
+UNITS: Mapping[str, Unit] = {THROUGHPUT: "requests/s", ERROR_RATE: "share"}
+"""Of metrics that are no times."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Measured:
     """One condition against the baseline in one metric of one span, in numbers.
 
-    `relative`, `low`, `high` and `mde` are fractions of the baseline; `low` and `high` bound the
-    effect with 95 % confidence. `p_equivalent` is the p of the tests that put the effect inside
-    the threshold. `runs_needed` is how many runs per condition it takes in all to show what
-    `runs_show` says: that there is a difference as large as the one that was seen, or that it is
-    inside the threshold.
+    The values are the geometric means of each side's runs, in `unit`. `relative`, `low`, `high` and
+    `mde` are fractions of the baseline, except for a share: there they are the difference itself.
+    `low` and `high` bound the effect with 95 % confidence. `p_equivalent` is the p of the tests
+    that put the effect inside the threshold. `runs_needed` is how many runs per condition it takes
+    in all to show what `runs_show` says: that there is a difference as large as the one that was
+    seen, or that it is inside the threshold.
     `threshold` is the smallest difference that can be judged: the budget, or more where these
     runs cannot see as little. What does not exist is None.
     """
@@ -38,8 +43,9 @@ class Measured:
     budget: float
     runs_baseline: int
     runs_condition: int
+    baseline_value: float | None = None
+    condition_value: float | None = None
     relative: float | None = None
-    absolute_ns: float | None = None
     low: float | None = None
     high: float | None = None
     p: float | None = None
@@ -51,6 +57,18 @@ class Measured:
     threshold: float = 0.0
     shape: Shape | None = None
     effect_sizes: EffectSizes | None = None
+
+    @property
+    def unit(self) -> Unit:
+        """The unit of both values."""
+        return UNITS.get(self.metric, "ns")
+
+    @property
+    def difference(self) -> float | None:
+        """How much larger the condition's value is, in `unit`."""
+        if self.baseline_value is None or self.condition_value is None:
+            return None
+        return self.condition_value - self.baseline_value
 
 
 @dataclass(frozen=True)
@@ -180,9 +198,15 @@ class Comparison(Measured):
             "budget": self.budget,
             "threshold": self.threshold,
             "verdict": self.verdict,
+            "unit": self.unit,
+            "values": {
+                "baseline": _number(self.baseline_value),
+                "condition": _number(self.condition_value),
+            },
             "effect": {
-                "relative": _number(self.relative),
-                "absolute_ns": _number(self.absolute_ns),
+                "relative": _number(None if self.unit == "share" else self.relative),
+                "absolute_ns": _number(self.difference if self.unit == "ns" else None),
+                "difference": _number(self.difference),
             },
             "interval": {"low": _number(self.low), "high": _number(self.high), "level": LEVEL},
             "p": _number(self.p),
@@ -236,18 +260,29 @@ class PublishedBestFit:
 
 @dataclass(frozen=True)
 class Judgement:
-    """Every comparison, those of the primary metric first, and every warning."""
+    """Every comparison, those of the primary metric first, and every warning and note."""
 
     comparisons: tuple[Comparison, ...]
-    warnings: tuple[str, ...] = field(default=())
+    lines: tuple[str, ...] = field(default=())
+    """Warnings, and notes where they are of that type."""
     published: Published | tuple[PublishedBestFit, ...] | None = None
     controls: tuple[Control, ...] = ()
     smoke: bool = False
     """Of a smoke run: no verdict is evidence, and none fails a gate."""
 
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """The lines that ask for something."""
+        return tuple(line for line in self.lines if not isinstance(line, Note))
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """The others."""
+        return tuple(line for line in self.lines if isinstance(line, Note))
+
     def warned(self, *more: str) -> Judgement:
         """The judgement with more warnings."""
-        return replace(self, warnings=(*self.warnings, *more))
+        return replace(self, lines=(*self.lines, *more))
 
     def to_json(self, published: bool = False) -> dict[str, Any]:
         """The JSON form; `published` adds its key even when the test has no result."""
@@ -255,7 +290,8 @@ class Judgement:
         if published or self.published is not None:
             result["published"] = _published(self.published)
         result["controls"] = [asdict(one) for one in self.controls]
-        return result | {"smoke": self.smoke, "warnings": list(self.warnings)}
+        lines = {"warnings": list(self.warnings), "notes": list(self.notes)}
+        return result | {"smoke": self.smoke} | lines
 
 
 def _published(

@@ -76,7 +76,7 @@ def primary(of: Experiment) -> Comparison:
 def test_a_tail_that_moved_alone_is_a_changed_shape() -> None:
     found = primary(experiment(requests(tail=1.3)))
     assert found.verdict == "shape-changed"
-    assert "yet the distribution moved: p95 by +" in found.reason
+    assert "but the distribution moved: p95 by +" in found.reason
     assert found.shape is not None
     assert found.shape.p_adjusted <= 0.05
     by_q = {one.q: one for one in found.shape.shift}
@@ -152,7 +152,7 @@ def controlled(factor: float) -> Experiment:
 def test_a_baseline_that_differs_from_itself_forbids_a_verdict() -> None:
     judged = judge(controlled(1.05))
     assert judged.comparisons[0].verdict == "invalid"
-    assert "the baseline differs from itself" in judged.comparisons[0].reason
+    assert "the baseline differs from its own control" in judged.comparisons[0].reason
     assert [one.alarm for one in judged.controls] == [True]
     assert {one.condition for one in judged.comparisons} == {"hook"}
 
@@ -209,15 +209,6 @@ def test_a_quantile_is_held_against_its_own_limit() -> None:
     assert thresholds[0.99] == pytest.approx(50_000 / 111_000, rel=0.1)
 
 
-def test_runs_that_never_came_to_rest_are_invalid() -> None:
-    of = experiment(requests())
-    runs = tuple(replace(run, steadiness="no steady state") for run in of.runs)
-    assert primary(replace(of, runs=runs)).verdict == "invalid"
-    for kind in ("flat", None):
-        one_did = (replace(runs[0], steadiness=kind), *runs[1:])
-        assert primary(replace(of, runs=one_did)).verdict == "unchanged"
-
-
 def changed(of: Experiment, condition: str, change: dict[str, object]) -> Experiment:
     runs = tuple(
         replace(run, **change) if run.condition == condition else run  # type: ignore[arg-type]
@@ -239,16 +230,15 @@ def test_runs_without_any_spread_are_not_believed() -> None:
     still = changed(of, "plain", {"quantiles": dict.fromkeys(AT, 100_000.0)})
     found = primary(still)
     assert found.verdict == "inconclusive"
-    assert "the requests of a run took exactly as long as each other" in found.reason
+    assert "all requests of a run took exactly the same time" in found.reason
 
 
-def test_a_mean_of_one_request_is_not_believed() -> None:
+def test_one_request_that_is_most_of_a_mean_leaves_it_undecided() -> None:
     by_run = requests()
     by_run["hook", 3][-1] = 1e9
     judged = {one.metric: one for one in judge(experiment(by_run)).comparisons}
     assert judged["p50"].verdict == "unchanged"
     assert judged["mean"].verdict == "inconclusive"
-    assert "one request alone is 9" in judged["mean"].reason
 
 
 def test_a_shape_whose_location_moves_with_the_cut_depends_on_the_warm_up() -> None:
@@ -284,7 +274,7 @@ def test_runs_that_do_not_count_are_named() -> None:
     judged = judge(replace(of, runs=runs))
     # Of the run that was lost it is known why; of the other nothing is.
     assert judged.comparisons[0].verdict == "inconclusive"
-    assert "nothing is there of block 1 of 'hook'," in judged.comparisons[0].reason
+    assert "block 1 of 'hook' has no data and no recorded failure" in judged.comparisons[0].reason
     whole = judge(replace(of, runs=tuple(run for run in runs if run.block != 1)))
     assert whole.comparisons[0].verdict == "unchanged"
     assert "host: run 6 (hook, block 3): lost: the run does not count" in judged.warnings
@@ -297,25 +287,3 @@ def test_an_alarm_of_either_of_two_experiments_forbids_all_verdicts() -> None:
     assert {one.verdict for one in judge_together(of, [alarm]).comparisons} == {"invalid"}
     quiet = replace(alarm, alarm=False)
     assert judge_together(of, [quiet]).comparisons[0].verdict == "slower"
-
-
-def test_a_mean_that_hangs_on_a_few_requests_is_not_believed() -> None:
-    def verdicts(slow: int, times: float, level: float = 1.0) -> dict[str, Comparison]:
-        by_run = requests(level=level)
-        for (condition, _), values in by_run.items():
-            if condition == "hook":
-                values[-slow:] = 1e5 * times
-        judged = judge(experiment(by_run))
-        told = any("without the slowest ten requests" in line for line in judged.warnings)
-        found = {one.metric: one for one in judged.comparisons}
-        assert told == (found["mean"].verdict == "inconclusive")
-        return found
-
-    for slow, times in ((1, 300), (2, 100), (5, 60)):
-        found = verdicts(slow, times)
-        assert found["p50"].verdict == "unchanged"
-        assert found["mean"].verdict == "inconclusive"
-        assert "without the slowest ten requests" in found["mean"].reason
-    # Many slow requests are a tail, and what holds for the others too is no few requests' doing.
-    assert verdicts(60, 5)["mean"].verdict == "slower"
-    assert verdicts(1, 300, level=1.1)["mean"].verdict == "slower"

@@ -44,7 +44,8 @@ def test_another_load_makes_a_span_invalid_where_it_may_be_the_effect(
 ) -> None:
     found = conducted(effect, load(arrivals, others))
     assert found.verdict == verdict
-    told = f"another load of 'request', {'-' if arrivals < 100 else '+'}20.0 % a second and"
+    change = "-" if arrivals < 100 else "+"
+    told = f"another load of 'request': {change}20.0 % arrivals per second"
     assert (told in found.reason) == (verdict == "invalid")
 
 
@@ -91,20 +92,20 @@ def test_runs_that_were_conducted_almost_as_intended_count(conduct: Conduct) -> 
     assert conducted(1.1, lambda _: conduct).runs_condition == 8
 
 
-def warnings(of: Experiment, how: Callable[[Run], Conduct]) -> tuple[str, ...]:
-    return judge(replace(of, runs=tuple(replace(x, conduct=how(x)) for x in of.runs))).warnings
+def lines(of: Experiment, how: Callable[[Run], Conduct]) -> tuple[str, ...]:
+    return judge(replace(of, runs=tuple(replace(x, conduct=how(x)) for x in of.runs))).lines
 
 
 def test_what_is_doubtful_is_told() -> None:
     of = blocks(noisy(1.1))
-    (told,) = warnings(of, lambda run: Conduct(lag=0.3 if run.condition == "hook" else 0.02))
+    (told,) = lines(of, lambda run: Conduct(lag=0.3 if run.condition == "hook" else 0.02))
     assert told == (
         "host: much of the response time had passed when requests were sent: 'plain' 2.0 %,"
         " 'hook' 30.0 %; the load's users were all busy, or the generator was late"
     )
-    (told,) = warnings(of, lambda run: Conduct(orphans=0.005 * (run.block == 2)))
+    (told,) = lines(of, lambda run: Conduct(orphans=0.005 * (run.block == 2)))
     assert told == "host: 2 runs with spans that lack the span around them"
-    assert warnings(of, lambda _: Conduct(lag=0.05)) == ()
+    assert lines(of, lambda _: Conduct(lag=0.05)) == ()
 
 
 def with_spans(of: Experiment, requests: int) -> Experiment:
@@ -143,6 +144,6 @@ def test_a_run_of_which_nothing_is_there_leaves_no_sure_verdict() -> None:
     for runs, what in ((gone, "run 5"), (missing, "block 2")):
         found = primary(judge(replace(of, runs=runs)))
         assert (found.verdict, found.runs_condition) == ("inconclusive", 9)
-        assert f"nothing is there of {what} of 'hook', and nothing says why" in found.reason
+        assert f"{what} of 'hook' has no data and no recorded failure" in found.reason
     failed = tuple(replace(run, gone=False) for run in gone)
     assert primary(judge(replace(of, runs=failed))).verdict == "unchanged"

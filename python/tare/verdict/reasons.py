@@ -5,29 +5,30 @@ from __future__ import annotations
 
 from math import expm1
 
+from tare.samples.model import ERROR_RATE, THROUGHPUT
 from tare.stats.quantile import LEAST_BEYOND
-from tare.verdict.evidence import Evidence
-from tare.verdict.words import count, duration, percent
+from tare.verdict.evidence import CPU, Evidence
+from tare.verdict.words import change, count, listed, percent, value
 
 SUBJECTS = {
     "p50": "the median",
     "mean": "the mean",
-    "cpu_service": "the service's CPU time a request",
+    THROUGHPUT: "the throughput",
+    ERROR_RATE: "the error rate",
+    CPU: "the service's CPU time per request",
 }
 SHOWN = 2
 MEDIAN = 0.5
 THE_SAME = 0.0001
 """Relative differences below this are not worth a direction."""
-NO_NUMBER = "no practical number of runs would tell"
 
 
-def invalid(evidence: Evidence) -> str:
+def lost(evidence: Evidence) -> str:
     """Which runs do not count, and what is left."""
-    shown = "; ".join(evidence.invalid[:SHOWN])
-    more = len(evidence.invalid) - SHOWN
-    tail = f"; and {more} more" if more > 0 else ""
-    left = f"{_runs(evidence, evidence.runs)} left of {evidence.planned}"
-    return f"{count(len(evidence.invalid), 'run')} failed ({shown}{tail}), so there are {left}."
+    return (
+        f"{count(len(evidence.invalid), 'run')} failed ({listed(evidence.invalid, SHOWN, '; ')}),"
+        f" which leaves {_runs(evidence, evidence.runs)} of {evidence.planned}."
+    )
 
 
 def control(evidence: Evidence) -> str:
@@ -35,26 +36,17 @@ def control(evidence: Evidence) -> str:
     assert evidence.control is not None
     what = SUBJECTS.get(evidence.control.metric, evidence.control.metric)
     return (
-        f"the baseline differs from itself: {what} of the hidden second one by"
-        f" {percent(evidence.control.relative)}, so these runs tell nothing; look for what"
-        " disturbed the machine, and run again."
-    )
-
-
-def unsteady(evidence: Evidence) -> str:
-    """That there is nothing to summarise."""
-    return (
-        f"no run of '{evidence.baseline}' or '{evidence.condition}' came to a steady state: warm up"
-        " for longer, or look for what changes under way."
+        f"this experiment cannot be trusted: the baseline differs from its own control, {what} by"
+        f" {percent(evidence.control.relative)}. Find what disturbed the machine and run again."
     )
 
 
 def by_clock(evidence: Evidence) -> str:
-    """Clocks that say more or less than what was found."""
+    """Clocks that may be off by more than what was found."""
     return (
         f"the clocks may be off by {percent(evidence.clock_error, signed=False)} of the baseline,"
-        f" and {_subject(evidence, start=False)} is {_effect(evidence)}: set them better, or"
-        " take begin and end of a span from one clock."
+        f" and {_subject(evidence, start=False)} is {_effect(evidence)}: synchronise them better,"
+        " or take both ends of a span from one clock."
     )
 
 
@@ -63,25 +55,21 @@ def by_load(evidence: Evidence) -> str:
     assert evidence.load is not None
     arrivals, others = percent(evidence.load.arrivals), percent(evidence.load.others)
     return (
-        f"'{evidence.condition}' had another load of '{evidence.span}', {arrivals} a second and"
-        f" {others} of them under way at a time: give all conditions a rate that each can bear, or"
-        " measure this service by itself."
+        f"'{evidence.condition}' had another load of '{evidence.span}': {arrivals} arrivals per"
+        f" second, {others} of them at a time. Use a rate that all conditions can serve, or"
+        " measure this service alone."
     )
 
 
-def holes(evidence: Evidence) -> str:
-    """Which runs are missing."""
-    shown = ", ".join(evidence.holes[:SHOWN])
-    more = len(evidence.holes) - SHOWN
-    tail = f" and {more} more" if more > 0 else ""
-    return (
-        f"nothing is there of {shown}{tail}, and nothing says why: the others may be the better"
-        " ones; finish it with 'tare run --resume', or give all runs of every block."
-    )
-
-
-def lopsided(evidence: Evidence) -> str:
-    """That what failed depends on the condition, and so does what is left."""
+def biased(evidence: Evidence) -> str:
+    """That the runs that are left may be the better ones."""
+    if evidence.holes:
+        have = "has" if len(evidence.holes) == 1 else "have"
+        return (
+            f"{listed(evidence.holes, SHOWN)} {have} no data and no recorded failure, so the"
+            " remaining runs may be a biased sample: finish the experiment with 'tare run"
+            " --resume', or give all runs of every block."
+        )
     baseline, condition = (
         f"{failed} of {count(whole, 'run')} of '{name}'"
         for failed, whole, name in zip(
@@ -92,60 +80,47 @@ def lopsided(evidence: Evidence) -> str:
         )
     )
     return (
-        f"{condition} failed and {baseline}, so those that are left may be the better ones: look"
-        " into why they failed, and run again."
+        f"{condition} failed and {baseline}, so the remaining runs may be a biased sample: find out"
+        " why they failed and run again."
     )
 
 
 def flipped(evidence: Evidence) -> str:
-    """Which other cut tells what else."""
+    """Which other cut has which other effect."""
     assert evidence.flipped is not None
     other = evidence.flipped
     return (
-        f"{_subject(evidence)} is {_effect(evidence)} ({_range(evidence)}), but"
-        f" {percent(other.relative or 0)} with {other.name} left out: what is found depends on the"
+        f"{_subject(evidence)} is {_effect(evidence)}{_range(evidence)}, but"
+        f" {percent(other.relative or 0)} with {other.name} left out: the result depends on the"
         " warm-up; warm up for longer."
     )
 
 
 def too_coarse(evidence: Evidence) -> str:
-    """Ratios of zero do not exist."""
-    return f"{_subject(evidence)} of a run is 0: the clock of its source is too coarse to compare."
-
-
-def constant(evidence: Evidence) -> str:
-    """Nothing varies, which no service does."""
+    """That the source does not record differences of times."""
+    if evidence.zero:
+        return f"{_subject(evidence)} of a run is 0: the clock of its source is too coarse."
     return (
-        "the requests of a run took exactly as long as each other, or there is one alone"
-        f" ({_subject(evidence, start=False)} {_effect(evidence)}): its source records too"
-        " coarsely, or not what was asked."
-    )
-
-
-def outlier(evidence: Evidence) -> str:
-    """One request is no mean."""
-    return (
-        f"one request alone is {percent(evidence.outlier, signed=False)} of a run's mean: look for"
-        " what stopped it, or compare by a percentile."
-    )
-
-
-def by_slowest(evidence: Evidence) -> str:
-    """Ten requests are no mean either."""
-    return (
-        f"{_subject(evidence)} is {_effect(evidence)}, and without the slowest ten requests of a"
-        f" run it differs by {percent(evidence.body or 0)}: look for what stopped these, or compare"
-        " by a percentile."
+        "all requests of a run took exactly the same time, or it has only one"
+        f" ({_subject(evidence, start=False)} is {_effect(evidence)}): its source records too"
+        " coarsely, or something else than requests."
     )
 
 
 def too_few_runs(evidence: Evidence) -> str:
     """How many runs there are and how many it takes."""
     needed = evidence.runs_needed or evidence.least
+    seen = "" if evidence.relative is None else f"; so far {_seen(evidence)}"
     return (
-        f"{_runs(evidence, evidence.runs)} cannot tell a change from chance between runs:"
-        f" {needed} are needed, {needed - evidence.runs} more{_seen(evidence)}."
+        f"{_runs(evidence, evidence.runs)} cannot prove any change{_among(evidence)}:"
+        f" {needed} are needed, {needed - evidence.runs} more{seen}."
     )
+
+
+def _among(evidence: Evidence) -> str:
+    if evidence.families < 2:
+        return ""
+    return f" among {evidence.families} conditions and environments"
 
 
 def thin_tail(evidence: Evidence) -> str:
@@ -159,18 +134,16 @@ def thin_tail(evidence: Evidence) -> str:
 def changed(evidence: Evidence) -> str:
     """How much, how sure, and over what."""
     return (
-        f"{_subject(evidence)} is {_effect(evidence)} ({_range(evidence)}) over"
-        f" {_runs(evidence, evidence.runs)}; the budget is"
-        f" {percent(evidence.budget, signed=False)}{_cpu(evidence)}."
+        f"{_subject(evidence)} is {_effect(evidence)}{_range(evidence)}, over"
+        f" {_runs(evidence, evidence.runs)}; the budget is {_budget(evidence)}{_cpu(evidence)}."
     )
 
 
 def unchanged(evidence: Evidence) -> str:
     """That the difference is too small to matter, and how large it can be."""
     return (
-        f"{_subject(evidence)} differs by {percent(evidence.relative or 0)} ({_range(evidence)}),"
-        f" less than {_bound(evidence)}, over {_runs(evidence, evidence.runs)}"
-        f"{_shown_up_to(evidence)}{_cpu(evidence)}."
+        f"{_subject(evidence)} is {_effect(evidence)}{_range(evidence)}, within {_bound(evidence)},"
+        f" over {_runs(evidence, evidence.runs)}{_shown_up_to(evidence)}{_cpu(evidence)}."
     )
 
 
@@ -200,40 +173,33 @@ def shape_changed(evidence: Evidence) -> str:
         f"{_quantile(one.q)} by {percent(one.relative)} ({percent(one.low)} to {percent(one.high)})"
         for one in sorted(most, key=lambda one: one.q)
     )
-    beside = f"stays within {_bound(evidence)}" if evidence.equivalent else "shows no clear change"
-    return f"{_subject(evidence)} {beside}, yet the distribution moved: {moved}."
+    stays = f"stays within {_bound(evidence)}" if evidence.equivalent else "shows no clear change"
+    return f"{_subject(evidence)} {stays}, but the distribution moved: {moved}."
 
 
-def too_short(evidence: Evidence) -> str:
-    """That what is left of a warm-up may be all of the difference."""
-    return (
-        f"{_subject(evidence)} is {_effect(evidence)}, but runs of '{evidence.condition}' and"
-        f" '{evidence.baseline}' have different lengths and their latency still drifts, which adds"
-        f" up to {percent(expm1(evidence.systematic.high), signed=False)}: they are too short to"
-        " show a steady state; warm up for longer, or record more requests."
-    )
-
-
-def too_rounded(evidence: Evidence) -> str:
-    """That how times were rounded may be all of the difference."""
-    return (
-        f"{_subject(evidence)} is {_effect(evidence)}, but times were rounded to steps of"
-        f" {percent(evidence.step, signed=False)} of it, in a direction that the file does not"
-        " state: record times with more digits."
-    )
-
-
-def not_enough(evidence: Evidence) -> str:
-    """What is not sure, and how many runs would make it so."""
-    seen = f"{_subject(evidence)} is {_effect(evidence)} ({_range(evidence)})"
+def undecided(evidence: Evidence) -> str:
+    """What hides the difference, or how many runs would show it."""
+    seen = f"{_subject(evidence)} is {_effect(evidence)}"
+    if evidence.hidden == "warm-up":
+        return (
+            f"{seen}, but runs of '{evidence.condition}' and '{evidence.baseline}' have different"
+            " lengths and their latency still drifts, which adds up to"
+            f" {percent(expm1(evidence.systematic.high), signed=False)}: they are too short to show"
+            " a steady state; warm up for longer, or record more requests."
+        )
+    if evidence.hidden == "rounding":
+        return (
+            f"{seen}, but times were rounded to steps of {percent(evidence.step, signed=False)} of"
+            " it, and the file does not state in which direction: record times with more digits."
+        )
     least = "" if evidence.mde is None else f"; these runs find changes from {_mde(evidence)} on"
-    return f"{seen}, {_unsure(evidence)}{least}; {_more(evidence)}."
+    return f"{seen}{_range(evidence)}, {_unsure(evidence)}{least}; {_more(evidence)}."
 
 
 def _unsure(evidence: Evidence) -> str:
     """What decided that nothing is decided."""
     if evidence.excludes_zero and not evidence.significant:
-        return "which chance may do to one of the comparisons that are judged together"
+        return "which chance alone can do to one of several comparisons"
     if abs(evidence.relative or 0) > evidence.threshold:
         return "and the runs scatter too much to exclude that there is no change"
     return f"and the runs scatter too much to exclude a change beyond {_bound(evidence)}"
@@ -251,7 +217,7 @@ def _more(evidence: Evidence) -> str:
     more = evidence.runs_needed - evidence.runs
     kind = "blocks" if evidence.paired else "runs per condition"
     if more <= 0:
-        return f"{evidence.runs_needed} {kind} {what} in 4 of 5 experiments, not in this one"
+        return f"{evidence.runs_needed} {kind} {what} in 4 of 5 experiments, but not in this one"
     return f"about {evidence.runs_needed} {kind} ({more} more) would {what}"
 
 
@@ -261,24 +227,39 @@ def _subject(evidence: Evidence, start: bool = True) -> str:
 
 
 def _effect(evidence: Evidence) -> str:
-    relative, absolute = evidence.relative or 0.0, evidence.absolute_ns or 0.0
+    """The direction and both values."""
+    relative = evidence.relative or 0.0
     if abs(relative) < THE_SAME:
-        return f"the same to {percent(THE_SAME, signed=False)}"
+        return f"the same to {change(THE_SAME, evidence.unit).removeprefix('+')}"
     word = "higher" if relative > 0 else "lower"
-    return f"{percent(abs(relative), signed=False)} ({duration(abs(absolute))}) {word}"
+    size = change(abs(relative), evidence.unit).removeprefix("+")
+    return f"{size} {word}: {_values(evidence)}"
+
+
+def _values(evidence: Evidence) -> str:
+    return " -> ".join(
+        value(one or 0.0, evidence.unit)
+        for one in (evidence.baseline_value, evidence.condition_value)
+    )
 
 
 def _range(evidence: Evidence) -> str:
     if evidence.low is None or evidence.high is None:
-        return "no interval"
-    return f"{percent(evidence.low)} to {percent(evidence.high)}"
+        return " (no interval)"
+    low, high = (change(one, evidence.unit) for one in (evidence.low, evidence.high))
+    return f" ({low} to {high})"
+
+
+def _budget(evidence: Evidence) -> str:
+    size = evidence.threshold if evidence.unit == "share" else evidence.budget
+    return change(size, evidence.unit).removeprefix("+")
 
 
 def _bound(evidence: Evidence) -> str:
     """The budget, or what is judged by in its place."""
-    if evidence.threshold <= evidence.budget:
-        return f"the budget of {percent(evidence.budget, signed=False)}"
-    return f"the {percent(evidence.threshold, signed=False)} that can be told here"
+    if evidence.unit == "share" or evidence.threshold <= evidence.budget:
+        return f"the budget of {_budget(evidence)}"
+    return f"the {percent(evidence.threshold, signed=False)} that can be detected here"
 
 
 def _mde(evidence: Evidence) -> str:
@@ -292,13 +273,11 @@ def _runs(evidence: Evidence, number: int) -> str:
 
 
 def _seen(evidence: Evidence) -> str:
-    if evidence.relative is None:
-        return ""
-    return f"; seen so far: {_subject(evidence, start=False)} {_effect(evidence)}"
+    return f"{_subject(evidence, start=False)} is {_effect(evidence)}"
 
 
 def _cpu(evidence: Evidence) -> str:
     cpu = evidence.cpu
     if cpu is None or not cpu.significant or cpu.relative is None:
         return ""
-    return f"; the service's CPU time a request {percent(cpu.relative)}"
+    return f"; {SUBJECTS[CPU]} {percent(cpu.relative)}"

@@ -20,9 +20,6 @@ class Rule:
     reason: Callable[[Evidence], str]
 
 
-HALF = 0.5
-
-
 def _changed(evidence: Evidence) -> bool:
     return evidence.significant and not evidence.negligible
 
@@ -32,29 +29,21 @@ def _shape_alone(evidence: Evidence) -> bool:
     return bool(evidence.moved) and not evidence.clear
 
 
-RULES = (
-    Rule("invalid", lambda e: bool(e.invalid) and e.runs < e.least <= e.planned, reasons.invalid),
-    Rule("invalid", lambda e: bool(e.invalid) and e.runs == 0, reasons.invalid),
+RULES: tuple[Rule, ...] = (
+    Rule("invalid", lambda e: e.lost, reasons.lost),
     Rule("invalid", lambda e: e.control is not None, reasons.control),
-    Rule("inconclusive", lambda e: e.unmeasurable, reasons.too_coarse),
     Rule("inconclusive", lambda e: e.runs < e.least, reasons.too_few_runs),
-    Rule("invalid", lambda e: e.unsteady, reasons.unsteady),
+    Rule("inconclusive", lambda e: e.zero or e.constant, reasons.too_coarse),
     Rule("invalid", lambda e: e.by_clock, reasons.by_clock),
     Rule("invalid", lambda e: e.by_load, reasons.by_load),
-    Rule("inconclusive", lambda e: bool(e.holes), reasons.holes),
-    Rule("inconclusive", lambda e: e.lopsided, reasons.lopsided),
-    Rule("inconclusive", lambda e: e.constant, reasons.constant),
+    Rule("inconclusive", lambda e: bool(e.holes) or e.lopsided, reasons.biased),
     Rule("inconclusive", lambda e: e.thin_tail, reasons.thin_tail),
-    Rule("inconclusive", lambda e: e.outlier > HALF, reasons.outlier),
-    Rule("inconclusive", lambda e: e.by_slowest, reasons.by_slowest),
     Rule("inconclusive", lambda e: e.flipped is not None, reasons.flipped),
-    Rule("slower", lambda e: _changed(e) and (e.relative or 0) > 0, reasons.changed),
-    Rule("faster", lambda e: _changed(e) and (e.relative or 0) < 0, reasons.changed),
+    Rule("slower", lambda e: _changed(e) and e.worse > 0, reasons.changed),
+    Rule("faster", lambda e: _changed(e) and e.worse < 0, reasons.changed),
     Rule("unchanged", lambda e: e.equivalent and not e.moved, reasons.unchanged),
     Rule("shape-changed", _shape_alone, reasons.shape_changed),
-    Rule("inconclusive", lambda e: e.hidden == "warm-up", reasons.too_short),
-    Rule("inconclusive", lambda e: e.hidden == "rounding", reasons.too_rounded),
-    Rule("inconclusive", lambda _: True, reasons.not_enough),
+    Rule("inconclusive", lambda _: True, reasons.undecided),
 )
 
 

@@ -13,7 +13,7 @@ from statistics import fmean, median
 
 import numpy as np
 
-from tare.samples.model import Experiment, Run
+from tare.samples.model import ERROR_RATE, Experiment, Run
 from tare.stats.arrays import Array
 from tare.stats.effect_size import cliffs_delta, vargha_delaney
 from tare.stats.equivalence import equivalence_p
@@ -23,17 +23,17 @@ from tare.stats.interval import Difference, paired_difference, welch_difference
 from tare.stats.permutation import label_permutation, sign_flip
 from tare.stats.power import Design, pooled_spread, spread_of_differences
 from tare.stats.quantile import supported
-from tare.verdict.evidence import CPU, Evidence, Values
+from tare.verdict.evidence import LATENCIES, Evidence, Values
 from tare.verdict.judgement import LEVEL, EffectSizes
 from tare.verdict.mismatch import holes, load_mismatch
-from tare.verdict.slowest import without_slowest
 from tare.verdict.systematic import rounding, warm_up
 
-UNSTEADY = "no steady state"
 MANY = 100
 TAILS = {"p95": 0.95, "p99": 0.99}
 LARGEST = log(1e6)
 """Changes beyond which no number says more than that nothing can be told."""
+ERRORS = 0.001
+"""The budget of an error rate: a tenth of a per cent of all requests."""
 MOST = 0.99
 """A threshold is a share of the baseline that can also be taken away from it."""
 
@@ -68,12 +68,9 @@ def weigh(
         paired=experiment.paired,
         alpha=experiment.alpha,
         budget=experiment.budget,
-        threshold=experiment.budget,
+        threshold=ERRORS if metric == ERROR_RATE else experiment.budget,
         constant=_constant(base) or _constant(mine),
-        body=_body(base, mine) if metric == "mean" else None,
-        outlier=_outlier([*base, *mine]) if metric == "mean" else 0.0,
-        unsteady=_unsteady([*base, *mine]),
-        load=load_mismatch(base, mine) if metric != CPU else None,
+        load=load_mismatch(base, mine) if metric in LATENCIES else None,
         holes=holes(base, mine, experiment.paired),
         failed=(_invalid(base), _invalid(mine)),
         recorded=(len(base), len(mine)),
@@ -88,12 +85,13 @@ def weigh(
     if not first.size or not second.size:
         return blank
     if (first <= 0).any() or (second <= 0).any():
-        return replace(blank, unmeasurable=True, runs_needed=None)
+        return replace(blank, zero=True, runs_needed=None)
     logs = [{key: log(value) for key, value in side.items()} for side in (ours, theirs)]
     blank = replace(blank, values=(logs[0], logs[1]))
-    if metric != CPU:
+    if metric in LATENCIES:
         blank = _limited(blank, experiment, _counted(base, ours), _counted(mine, theirs))
-    return _measured(blank)
+    measured = _measured(blank)
+    return _of_failures(measured) if metric == ERROR_RATE else measured
 
 
 def _counted(runs: Sequence[Run], values: Values) -> list[Run]:
@@ -137,8 +135,10 @@ def threshold(blank: Evidence, experiment: Experiment, metric: str, baseline_ns:
 def _measured(blank: Evidence) -> Evidence:
     one, two = _arrays(blank)
     shift = float(two.mean() - one.mean())
-    relative = expm1(shift)
-    measured = replace(blank, relative=relative, absolute_ns=relative * exp(float(one.mean())))
+    baseline, condition = exp(float(one.mean())), exp(float(two.mean()))
+    measured = replace(
+        blank, baseline_value=baseline, condition_value=condition, relative=expm1(shift)
+    )
     difference: Difference | None
     difference = paired_difference(two - one) if blank.paired else welch_difference(one, two)
     if difference is None:
@@ -156,12 +156,31 @@ def _measured(blank: Evidence) -> Evidence:
     )
 
 
+def _of_failures(success: Evidence) -> Evidence:
+    """The evidence about the share of failed requests, from that about the share of the others."""
+    whole, condition = success.baseline_value, success.condition_value
+    if whole is None or condition is None:
+        return success
+
+    def points(relative: float | None) -> float | None:
+        return None if relative is None else -relative * whole
+
+    return replace(
+        success,
+        baseline_value=1 - whole,
+        condition_value=1 - condition,
+        relative=points(success.relative),
+        low=points(success.high),
+        high=points(success.low),
+    )
+
+
 def with_outlook(evidence: Evidence, family: float = 1.0) -> Evidence:
     """With the effect by order alone, what these runs could have seen, and what more would show.
 
     `family` is as in `tare.stats.power.Design`.
     """
-    if evidence.p is None:
+    if evidence.p is None or evidence.unit == "share":
         return evidence
     one, two = _arrays(evidence)
     evidence = replace(evidence, effect_sizes=_effect_sizes(one, two, evidence.paired))
@@ -228,34 +247,6 @@ def _constant(runs: Sequence[Run]) -> bool:
     return any(run.answered >= MANY for run in equal) or 0 < len(known) == len(equal)
 
 
-def _outlier(runs: Sequence[Run]) -> float:
-    """Of many requests; of few, each is a large share."""
-    return max(
-        (
-            max(run.quantiles.values()) / run.answered / run.summaries["mean"]
-            for run in runs
-            if run.valid and run.answered >= MANY and run.summaries.get("mean", 0) > 0
-            if run.quantiles
-        ),
-        default=0.0,
-    )
-
-
-def _body(base: Sequence[Run], mine: Sequence[Run]) -> float | None:
-    first, second = ([run for run in side if run.valid] for side in (base, mine))
-    means = without_slowest([*first, *second])
-    if means is None or not first or not second or min(means) <= 0:
-        return None
-    logs = np.log(means)
-    return expm1(float(logs[len(first) :].mean() - logs[: len(first)].mean()))
-
-
-def _unsteady(runs: Sequence[Run]) -> bool:
-    """Of all valid runs, every one: those too short to tell may well have been steady."""
-    kinds = [run.steadiness for run in runs if run.valid]
-    return bool(kinds) and all(kind == UNSTEADY for kind in kinds)
-
-
 def by_block(runs: Sequence[Run]) -> dict[tuple[int, int], Run]:
     """One condition's valid runs by their block and their place among those of that block."""
     found: dict[tuple[int, int], Run] = {}
@@ -267,4 +258,6 @@ def by_block(runs: Sequence[Run]) -> dict[tuple[int, int], Run]:
 
 def _values(runs: Sequence[Run], metric: str) -> Values:
     values = {key: run.summaries.get(metric) for key, run in by_block(runs).items()}
-    return {key: one for key, one in values.items() if one is not None and isfinite(one)}
+    known = {key: one for key, one in values.items() if one is not None and isfinite(one)}
+    # The share of failed requests is often 0, which has no logarithm; that of the others is not.
+    return {key: 1 - one for key, one in known.items()} if metric == ERROR_RATE else known

@@ -3,6 +3,14 @@
 
 from __future__ import annotations
 
+from math import floor, log10
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from tare.verdict.judgement import Unit
+
 UNITS = ((1e9, "s"), (1e6, "ms"), (1e3, "µs"), (1.0, "ns"))
 
 
@@ -28,13 +36,34 @@ def duration(nanoseconds: float, *, signed: bool = False, digits: int = 3) -> st
     return f"{_with_sign(nanoseconds, f'{size:.{after}f}', signed)} {unit}"
 
 
+def value(amount: float, unit: Unit, *, signed: bool = False) -> str:
+    """An amount with its unit: `34.7 µs`, `24,310/s`, `0.12 %`."""
+    if unit == "ns":
+        return duration(amount, signed=signed)
+    if unit == "share":
+        return percent(amount, signed=signed)
+    digits = max(0, 2 - floor(log10(abs(amount)))) if amount else 0
+    return f"{_with_sign(amount, f'{abs(amount):,.{digits}f}', signed)}/s"
+
+
+def change(relative: float, unit: Unit) -> str:
+    """An effect: `+2.3 %` of the baseline, or of shares `+0.20 points`."""
+    return percent(relative).removesuffix(" %") + (" points" if unit == "share" else " %")
+
+
 def count(number: int, noun: str) -> str:
     """A number with its noun: `1 run`, `46,000 requests`."""
     return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
 
 
+def listed(items: Sequence[str], most: int, separator: str = ", ") -> str:
+    """The first `most` items, and how many more there are: `a, b and 3 more`."""
+    more = len(items) - most
+    return separator.join(items[:most]) + (f" and {more} more" if more > 0 else "")
+
+
 def _with_sign(value: float, size: str, signed: bool) -> str:
     """What is rounded to zero has no sign."""
-    if float(size) == 0:
+    if float(size.replace(",", "")) == 0:
         return size
     return f"-{size}" if value < 0 else f"+{size}" if signed else size

@@ -1,0 +1,54 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The table of verdicts: both values of every metric, in the 80 columns of a terminal."""
+
+from dataclasses import replace
+
+import pytest
+
+from tare.cli.table import WARNINGS, written
+from tare.verdict import Comparison, Judgement
+
+LARGE = Comparison(
+    environment="host",
+    baseline="plain",
+    condition="a condition with a long name of its own",
+    span="request",
+    metric="cpu_service",
+    role="primary",
+    budget=0.03,
+    runs_baseline=8,
+    runs_condition=8,
+    baseline_value=34_700.0,
+    condition_value=35_100.0,
+    relative=0.123,
+    low=-0.101,
+    high=0.134,
+    verdict="shape-changed",
+    reason="The median moved.",
+)
+
+
+@pytest.fixture(autouse=True)
+def _terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+
+
+def test_a_row_has_both_values_and_fits_80_columns() -> None:
+    errors = replace(
+        LARGE, metric="error_rate", baseline_value=0.001, condition_value=0.003, relative=0.002
+    )
+    lines = written(Judgement((LARGE, errors))).splitlines()
+    assert lines[0] == "a condition with a long name of its own against plain, 8+8 runs"
+    assert "34.7 µs -> 35.1 µs" in lines[1]
+    assert "0.10 % ->  0.30 %" in lines[2]
+    assert max(map(len, lines)) <= 80
+
+
+def test_more_than_five_warnings_are_counted() -> None:
+    text = written(Judgement((LARGE,), tuple(f"cause {number}" for number in range(9))))
+    assert text.count("warning:") == WARNINGS
+    assert "and 4 more: --json and the report have all" in text
+
+
+def test_without_a_comparison_there_is_no_table() -> None:
+    assert "warning: nothing" in written(Judgement((), ("nothing to compare",)))

@@ -1,0 +1,57 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Two numbers of each run that are no times: requests per second, and the share that failed."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from tare.samples.model import ERROR_RATE, THROUGHPUT, Run
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from ibis.expr.types import Table
+
+    from tare.samples.places import Group
+
+
+def throughputs(samples: Table) -> dict[Group, float]:
+    """Successful requests per second of each run and span, warm-up included.
+
+    `samples` are as `Result.samples` has them. The time is from the first start to the last end;
+    of runs that took turns in slices it is the sum over their slices. Runs without start times are
+    absent.
+    """
+    import ibis
+
+    if "start_ns" not in samples.columns:
+        return {}
+    timed = samples.filter(samples.start_ns.notnull() & samples.duration_ns.notnull())
+    start: Any = timed.start_ns.cast("int64")
+    timed = timed.mutate(
+        start=start,
+        end=start + timed.duration_ns.cast("int64"),
+        part=timed.slice.cast("int64") if "slice" in timed.columns else ibis.literal(0),
+    )
+    parts = timed.group_by(["run", "span", "part"]).aggregate(
+        answered=timed.ok.cast("int64").sum(), time=timed.end.max() - timed.start.min()
+    )
+    rows = parts.group_by(["run", "span"]).aggregate(
+        answered=parts.answered.sum(), time=parts.time.sum()
+    )
+    return {
+        (row["run"], row["span"]): 1e9 * row["answered"] / row["time"]
+        for row in rows.to_pyarrow().to_pylist()
+        if row["time"] > 0 and row["answered"] > 0
+    }
+
+
+def with_rates(run: Run, throughput: Mapping[Group, float]) -> Run:
+    """The run with its rates among its summaries."""
+    found = dict(run.summaries)
+    if (rate := throughput.get((run.run, run.span))) is not None:
+        found[THROUGHPUT] = rate
+    if run.requests:
+        found[ERROR_RATE] = run.errors / run.requests
+    return replace(run, summaries=found)
