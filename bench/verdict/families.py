@@ -33,13 +33,18 @@ class Family:
     """Runs are late by chance, never early."""
     unequal: bool = False
     """Conditions, and spans, scatter by a quarter to four times as much as each other."""
+    everywhere: bool = False
+    """Whether all conditions have the effect, in all spans."""
 
     @property
-    def changed(self) -> tuple[str, str] | None:
-        """The condition and span with an effect."""
+    def changed(self) -> set[tuple[str, str]]:
+        """The conditions and spans with an effect."""
         if not self.effect:
-            return None
-        return f"c{self.conditions}", _span(self.spans - 1)
+            return set()
+        if not self.everywhere:
+            return {(f"c{self.conditions}", _span(self.spans - 1))}
+        conditions = range(1, self.conditions + 1)
+        return {(f"c{one}", _span(span)) for one in conditions for span in range(self.spans)}
 
 
 def draw(family: Family, generator: Generator) -> Experiment:
@@ -50,7 +55,9 @@ def draw(family: Family, generator: Generator) -> Experiment:
     log = generator.permuted(walk.reshape(family.blocks, conditions), axis=1)[:, :, None]
     log = log + RUN * np.sqrt(1 - OWN) * _noise(family, (family.blocks, conditions, 1), generator)
     log = log + RUN * np.sqrt(OWN) * _noise(family, shape, generator)
-    if family.effect:
+    if family.everywhere:
+        log[:, 1:] += np.log1p(family.effect)
+    elif family.effect:
         log[:, -1, -1] += np.log1p(family.effect)
     tail = np.array(SHAPE)
     error = np.sqrt(tail * (1 - tail) / REQUESTS) / np.maximum(1 - tail, 1e-3) ** 0.5 * SCATTER

@@ -10,10 +10,13 @@ from multiprocessing import get_context
 
 import numpy as np
 from bench.cases import Case
-from bench.verdict import families, hard
+from bench.verdict import families, hard, scenarios
 from bench.verdict.families import Family
 from bench.verdict.hard import HardCase
+from bench.verdict.scenarios import Design, Scenario
+from bench.verdict.seen import experiment as seen_experiment
 
+from tare.samples.model import Experiment
 from tare.stats.multiplicity import holm
 from tare.verdict import Comparison, judge
 
@@ -28,6 +31,35 @@ FAMILIES = tuple(
     for skewed, unequal in ((False, False), (True, False), (False, True))
     for effect in (0.0, 0.05, 0.3)
 )
+ALL_SLOWER = Family(3, blocks=6, effect=0.3, everywhere=True)
+
+
+@dataclass(frozen=True)
+class Pilot:
+    """A design whose mde is held against new experiments."""
+
+    design: Design
+    runs: int
+
+    @property
+    def name(self) -> str:
+        """For the note."""
+        return f"{self.runs} runs {self.design}"
+
+    def experiment(self, effect: float, generator: np.random.Generator) -> Experiment:
+        """One experiment on a machine that does not drift."""
+        scenario = Scenario("", self.design, drift=0.0)
+        latencies = scenarios.draw(scenario, self.runs, generator)[:2]
+        latencies[1] *= 1 + effect
+        return seen_experiment(latencies, self.design, with_distances=False)
+
+
+PILOTS = (
+    *(Pilot("blocked", runs) for runs in (6, 8, 10)),
+    *(Pilot("unblocked", runs) for runs in (5, 8, 10)),
+)
+FOUND = 80.0
+"""Per cent of experiments in which the mde is to be found."""
 
 
 @dataclass(frozen=True)
@@ -52,7 +84,7 @@ class SeenFamily:
     alarms: float
     """With a false alarm in any comparison."""
     found: float
-    """With the one true change found."""
+    """With all true changes found."""
     found_by_holm: float
 
 
@@ -63,7 +95,8 @@ def cases(repetitions: int) -> list[Case]:
     with ProcessPoolExecutor(mp_context=get_context("spawn")) as pool:
         parts = (hard.unequal_lengths, hard.tails, hard.rounded, hard.tail_lengths)
         groups = [list(pool.map(seen, [(one, repetitions) for one in part()])) for part in parts]
-        found = list(pool.map(seen_family, [(one, repetitions) for one in FAMILIES]))
+        found = list(pool.map(seen_family, [(one, repetitions) for one in (*FAMILIES, ALL_SLOWER)]))
+        pilots = list(pool.map(found_at_mde, [(one, repetitions) for one in PILOTS]))
     lengths, tails, rounded, tail_lengths = groups
     return [
         *_lengths(lengths, repetitions),
@@ -71,6 +104,7 @@ def cases(repetitions: int) -> list[Case]:
         *_rounded(rounded, repetitions),
         *_tail_lengths(tail_lengths, repetitions),
         *_families(found, repetitions),
+        _mde(pilots),
     ]
 
 
@@ -93,13 +127,14 @@ def seen_family(task: tuple[Family, int]) -> SeenFamily:
     for repetition in range(repetitions):
         experiment = families.draw(family, _generator(repr(family), repetition))
         primary = [one for one in judge(experiment).comparisons if one.role == "primary"]
-        others = [one for one in primary if (one.condition, one.span) != family.changed]
+        others = [one for one in primary if (one.condition, one.span) not in family.changed]
         alarms.append(any(one.verdict in ALARMS for one in others))
         changed = [one for one in primary if one not in others]
-        found.append(any(one.verdict == "slower" for one in changed))
+        found.append(bool(changed) and all(one.verdict == "slower" for one in changed))
         adjusted = holm([1.0 if one.p is None else one.p for one in primary]).tolist()
         by_holm.append(
-            any(
+            bool(changed)
+            and all(
                 p <= LEVEL / 100 and _beyond(one)
                 for p, one in zip(adjusted, primary, strict=True)
                 if one in changed
@@ -107,6 +142,22 @@ def seen_family(task: tuple[Family, int]) -> SeenFamily:
         )
     shares = (100 * float(np.mean(one)) for one in (alarms, found, by_holm))
     return SeenFamily(family, *shares)
+
+
+def found_at_mde(task: tuple[Pilot, int]) -> tuple[str, float]:
+    """In how many per cent of new experiments an effect as large as a pilot's mde is found.
+
+    One pilot without an effect for each new experiment.
+    """
+    pilot, repetitions = task
+    found = []
+    for repetition in range(repetitions):
+        generator = _generator(pilot.name, repetition)
+        mde = judge(pilot.experiment(0.0, generator)).comparisons[0].mde
+        if mde is not None:
+            new = judge(pilot.experiment(mde, generator)).comparisons[0]
+            found.append(new.verdict == "slower")
+    return pilot.name, 100 * float(np.mean(found)) if found else 0.0
 
 
 def _beyond(one: Comparison) -> bool:
@@ -193,10 +244,11 @@ def _families(found: Sequence[SeenFamily], repetitions: int) -> Iterator[Case]:
         [worst.found_by_holm],
         note=f"where it is least ahead of {len(changed)} cases: {worst.family}",
     )
-    clear = [
-        (repr(one.family), one.found)
-        for one in changed
-        if one.family.effect == max(each.family.effect for each in changed)
-        and (one.family.conditions, one.family.blocks) == (3, 6)
-    ]
-    yield _least("three-conditions", clear)
+    clear = [one for one in changed if one.family.everywhere]
+    yield _least("three-conditions", [(repr(one.family), one.found) for one in clear])
+
+
+def _mde(found: Sequence[tuple[str, float]]) -> Case:
+    name, share = max(found, key=lambda one: abs(one[1] - FOUND))
+    listed = ", ".join(f"{one} {part:.0f} %" for one, part in found)
+    return Case("mde", TARE, "", "points", [abs(share - FOUND)], note=f"furthest: {name}; {listed}")

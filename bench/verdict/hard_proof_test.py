@@ -7,7 +7,7 @@ from bench.cases import read_bars
 from bench.verdict import hard, hard_proof
 from bench.verdict.families import Family, draw
 from bench.verdict.hard import HardCase, Side
-from bench.verdict.hard_proof import Seen, seen, seen_family
+from bench.verdict.hard_proof import Pilot, Seen, found_at_mde, seen, seen_family
 
 
 def drawn(case: HardCase) -> tuple[np.ndarray, np.ndarray]:
@@ -44,7 +44,11 @@ def test_names_are_unique_and_select_the_cases_of_every_bar() -> None:
         *hard_proof._rounded(rounded, 3),
         *hard_proof._tail_lengths(p99, 3),
         *hard_proof._families(
-            [hard_proof.SeenFamily(one, 0.0, 100.0, 0.0) for one in hard_proof.FAMILIES], 3
+            [
+                hard_proof.SeenFamily(one, 0.0, 100.0, 0.0)
+                for one in (*hard_proof.FAMILIES, hard_proof.ALL_SLOWER)
+            ],
+            3,
         ),
     ]
     bars = read_bars("verdict")
@@ -56,6 +60,21 @@ def test_names_are_unique_and_select_the_cases_of_every_bar() -> None:
     )
 
 
+def test_a_family_that_is_changed_everywhere_has_no_unchanged_part() -> None:
+    family = Family(conditions=2, spans=2, effect=3.0, everywhere=True)
+    assert len(family.changed) == 4
+    found = seen_family((family, 2))
+    assert (found.found, found.alarms) == (100, 0)
+
+
+@pytest.mark.parametrize("pilot", hard_proof.PILOTS[::3], ids=lambda pilot: pilot.name)
+def test_some_effects_as_large_as_the_mde_are_found(pilot: Pilot) -> None:
+    name, share = found_at_mde((pilot, 2))
+    assert name == pilot.name
+    assert share in (0, 50, 100)
+    assert pilot.experiment(1.0, np.random.default_rng(2)).paired == (pilot.design == "blocked")
+
+
 def test_verdicts_are_counted() -> None:
     found = seen((HardCase("three times", Side(300), Side(300, 3.0), 2.0), 2))
     assert found.words == ("slower", "slower")
@@ -65,7 +84,7 @@ def test_verdicts_are_counted() -> None:
 
 def test_the_changed_span_of_a_family_is_no_false_alarm() -> None:
     family = Family(conditions=1, spans=2, blocks=6, effect=3.0)
-    assert family.changed == ("c1", "s1")
+    assert family.changed == {("c1", "s1")}
     assert seen_family((family, 2)).found == 100
     experiment = draw(family, np.random.default_rng(1))
     assert {run.span for run in experiment.runs} == {"request", "s1"}

@@ -3,12 +3,12 @@
 
 from bench.cases import Case, publish
 from bench.results import ROOT, renew
-from bench.verdict import hard_proof, proof, real, scale, slices
+from bench.verdict import hard_proof, proof, real, rule_proof, scale, slices
 from bench.verdict.scenarios import EFFECTS, RUNS, SCENARIOS
 from bench.verdict.simulate import outcomes
 
 STATISTICS = ROOT / "docs" / "statistics.md"
-REPETITIONS, QUICK = 200, 40
+REPETITIONS, QUICK, RULES = 200, 40, 200
 HARD, HARD_QUICK = 1_000, 20
 """Experiments for each hard case: a level of 5 % takes a thousand to be seen."""
 
@@ -45,6 +45,8 @@ def _all() -> list[Case]:
     found = outcomes(SCENARIOS, RUNS, EFFECTS, REPETITIONS)
     table = proof.table(found)
     print(table, flush=True)
+    rules = rule_proof.table(rule_proof.measured(RULES), RULES)
+    renew("rules", "What each rule prevents", "make bench-verdict", rules, STATISTICS)
     # From here on time is measured, and nothing else may run.
     interleaved = [one.case() for one in slices.measured(slices.BLOCKS)]
     renew("proof", "Proof", "make bench-verdict", table, STATISTICS)
