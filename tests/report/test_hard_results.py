@@ -91,7 +91,7 @@ def test_an_experiment_cut_short(tmp_path: Path) -> None:
     assert "All 22\u00a0runs" in page.text
     text = "".join(page.text)
     assert "has no data and no recorded failure" in text
-    assert "finish it with 'tare run --resume'" in text
+    assert "finish the experiment with 'tare run --resume'" in text
 
 
 def test_runs_whose_samples_are_gone_are_not_valid(tmp_path: Path) -> None:

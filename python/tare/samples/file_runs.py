@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from tare.samples.conduct import conduct
@@ -14,7 +14,7 @@ from tare.samples.formats.asked import NOTHING, Asked
 from tare.samples.looks import SHAPE, Look
 from tare.samples.model import Conduct, Experiment, Run
 from tare.samples.places import Group
-from tare.samples.rates import throughputs, with_rates
+from tare.samples.rates import with_rates
 from tare.samples.tidy import Requests
 
 if TYPE_CHECKING:
@@ -28,31 +28,32 @@ def experiment_of(
     files: Files, baseline: str, paired: bool, budget: float, primary: str
 ) -> Experiment:
     """Summaries of every file, ready to be judged; `budget` is a fraction."""
-    times = _times(files.runs)
+    extents = _extents(files.runs)
     counted = [
         (number, one, histogram)
         for number, one in enumerate(files.runs, start=1)
         if isinstance(one.requests, Counted)
         for histogram in one.requests.histograms
     ]
-    histograms = [
-        with_rates(_run_of_histogram(file, number, one), _throughput(number, one))
-        for number, file, one in counted
-    ]
     steps: dict[tuple[str, str, str], float] = {}
     for _, _, one in counted:
         for metric, width in one.steps().items():
             key = "", one.span, metric
             steps[key] = max(steps.get(key, 0.0), width)
-    conducts, rates = _recorded(files)
+    conducts = _conducts(files)
+    rates = _throughputs(extents, counted)
+    histograms = [
+        with_rates(_run_of_histogram(file, number, one), rates) for number, file, one in counted
+    ]
     between = distances([(number, one) for number, _, one in counted])
+
+    def times(group: Group) -> tuple[int | None, int | None]:
+        return extents[group].times if group in extents else UNTIMED
 
     def at(one: Look) -> Experiment:
         runs = [
             replace(
-                with_rates(
-                    _run(files.runs[group[0] - 1], group, one, times.get(group, UNTIMED)), rates
-                ),
+                with_rates(_run(files.runs[group[0] - 1], group, one, times(group)), rates),
                 steadiness=files.seen.kind(group),
                 step_ns=files.seen.steps.get(group, 0),
                 drift=one.drifts.get(group),
@@ -81,44 +82,68 @@ def experiment_of(
     )
 
 
-def _recorded(files: Files) -> tuple[dict[Group, Conduct], dict[Group, float]]:
-    """How the load of each run and span went, and its requests per second."""
+def _conducts(files: Files) -> dict[Group, Conduct]:
     import ibis
 
     found: dict[Group, Conduct] = {}
-    rates: dict[Group, float] = {}
     for number, one in enumerate(files.runs, start=1):
         if isinstance(one.requests, Requests):
             table = one.requests.table.mutate(
                 run=ibis.literal(number), span=span_of(one.requests.table)
             )
             found |= conduct(table, [group for group in files.seen.sizes if group[0] == number])
-            rates |= throughputs(table)
-    return found, rates
+    return found
 
 
-def _throughput(number: int, histogram: Histogram) -> dict[Group, float]:
-    start, end = histogram.started_ns, histogram.ended_ns
-    if start is None or end is None or end <= start or not histogram.answered:
-        return {}
-    return {(number, histogram.span): 1e9 * histogram.answered / (end - start)}
+@dataclass(frozen=True)
+class _Extent:
+    """The first start and the last end of a run and span, and the successful requests between."""
+
+    first: int
+    last: int
+    answered: int
+    dated: bool
+    """Whether both times count from 1970."""
+
+    @property
+    def times(self) -> tuple[int | None, int | None]:
+        return (self.first, self.last) if self.dated else UNTIMED
 
 
-def _times(runs: Sequence[RunFile]) -> dict[Group, tuple[int | None, int | None]]:
-    """The first start and the last end of every run and span that has times since 1970."""
-    found: dict[Group, tuple[int | None, int | None]] = {}
+def _extents(runs: Sequence[RunFile]) -> dict[Group, _Extent]:
+    """Of every run and span with start times."""
+    found: dict[Group, _Extent] = {}
     for number, one in enumerate(runs, start=1):
-        if not isinstance(one.requests, Requests):
-            continue
-        if not one.requests.timed or one.requests.since_start:
+        if not isinstance(one.requests, Requests) or not one.requests.timed:
             continue
         table = one.requests.table
         start: Any = table.start_ns
         end: Any = table.start_ns + table.duration_ns
-        rows = table.group_by(span=span_of(table)).aggregate(first=start.min(), last=end.max())
+        rows = table.group_by(span=span_of(table)).aggregate(
+            first=start.min(), last=end.max(), answered=table.ok.cast("int64").sum()
+        )
         for row in rows.to_pyarrow().to_pylist():
-            found[number, row["span"]] = row["first"], row["last"]
+            dated = not one.requests.since_start
+            extent = _Extent(row["first"], row["last"], row["answered"], dated)
+            found[number, row["span"]] = extent
     return found
+
+
+def _throughputs(
+    extents: Mapping[Group, _Extent], counted: Sequence[tuple[int, RunFile, Histogram]]
+) -> dict[Group, float]:
+    """Successful requests per second of each run and span whose times are known."""
+    known = [(group, one.first, one.last, one.answered) for group, one in extents.items()]
+    known += [
+        ((number, one.span), one.started_ns, one.ended_ns, one.answered)
+        for number, _, one in counted
+        if one.started_ns is not None and one.ended_ns is not None
+    ]
+    return {
+        group: 1e9 * answered / (last - first)
+        for group, first, last, answered in known
+        if answered > 0 and last > first
+    }
 
 
 def read_files(

@@ -69,13 +69,14 @@ def tidy(backend: Backend, source: Source, name: str) -> Requests:
     good = usable(raw, raw.unanswered if "unanswered" in raw.columns else ibis.literal(False))
     warnings = [*source.notes]
     bad = raw.filter(~good).order_by("row")
-    unreadable = count_rows(bad) + source.rejected
+    counted = raw.aggregate(rows=raw.count(), good=good.cast("int64").sum()).to_pyarrow()
+    every, rows = (int(counted[name][0].as_py() or 0) for name in ("rows", "good"))
+    unreadable = every - rows + source.rejected
     if unreadable:
         places = _places(bad)
         where = f" (place {places})" if places else ""
         warnings.append(f"{_rows(unreadable)} without a usable time{where}: left out")
     table = raw.filter(good).drop([one for one in ("unanswered",) if one in raw.columns])
-    rows = count_rows(table)
     if rows == 0:
         long = count_rows(bad.filter(bad.duration_ns > LONGEST))
         hint = ": their durations are above a day; check columns and unit" if long else ""
