@@ -13,11 +13,11 @@ from functools import partial
 import numpy as np
 from bench.verdict import families
 from bench.verdict.families import Family
-from bench.verdict.hard import HardCase, Side
 from bench.verdict.scenarios import Scenario
 from bench.verdict.scenarios import draw as drawn
 from bench.verdict.seen import experiment
 from numpy.random import Generator
+from scipy.signal import lfilter
 
 from tare.samples.model import Conduct, Experiment, Run
 from tare.verdict import judge, rules
@@ -123,6 +123,18 @@ def _load(generator: Generator) -> Experiment:
     return _changed(of, relieved)
 
 
+def _bursty(generator: Generator) -> Experiment:
+    """Requests are distributed alike, but those of one condition resemble their neighbours: of a
+    thousand, a dozen are independent."""
+    runs = []
+    for correlation in (0.0, 0.99):
+        noise = generator.normal(0, 0.1, (8, 1_000))
+        noise[:, 1:] *= np.sqrt(1 - correlation**2)
+        log = lfilter([1.0], [1.0, -correlation], noise, axis=-1)
+        runs.append(list(1e6 * np.exp(log + generator.normal(0, 0.02, (8, 1)))))
+    return experiment(runs, "blocked", primary="p99", with_distances=False)
+
+
 def _constant(generator: Generator) -> Experiment:
     """Of one value alone no step is known."""
     runs = [
@@ -147,7 +159,6 @@ def _long_warm_up(generator: Generator) -> Experiment:
 
 def traps() -> list[Trap]:
     """One or more for each rule that forbids verdicts."""
-    thin = HardCase("", Side(300), Side(5_000), primary="p99", swapped=True)
     return [
         Trap("lost", "the slowest 11 of 16 runs of a condition crash, +2 %", _crashed, 0.02),
         Trap("control", "whatever runs first in a block is slower by 8 %", _first_is_slower),
@@ -157,7 +168,7 @@ def traps() -> list[Trap]:
         Trap("by_load", "a fifth fewer requests arrive at a span", _load),
         Trap("biased", "the slowest 9 of 16 runs of a condition crash, +2 %", _failed, 0.02),
         Trap("biased", "the slowest 9 of 16 runs of a condition are absent, +2 %", _gone, 0.02),
-        Trap("thin_tail", "p99 of 300:5,000 requests", thin.draw),
+        Trap("thin_tail", "p99; requests of one condition are correlated by 0.99", _bursty),
         Trap("flipped", "one condition warms up for 560 of 1,000 requests", _long_warm_up),
     ]
 

@@ -31,7 +31,7 @@ blocks = 6
 command = "{busy} {{address}} {{port}}"
 [load]
 warmup = "20ms"
-duration = "200ms"
+duration = "1s"
 [calibration]
 variable = "{variable}"
 delays = ["20ms"]

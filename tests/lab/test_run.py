@@ -334,7 +334,7 @@ def test_what_is_not_there_yet_is_refused(experiment: Experiment, words: tuple[s
     done = experiment.run(*words)
     assert done.returncode == 2
     assert done.stderr.strip() == (
-        f'tare: {experiment.plan}:5: environments[0]: found "container",'
+        f'tare: {experiment.plan}:6: environments[0]: found "container",'
         " expected host or netns; the others are not there yet"
     )
     assert not experiment.result.exists()
