@@ -69,9 +69,8 @@ def test_the_first_commands_of_compare(tmp_path: Path) -> None:
     done = run(first_block("compare.md"), "8800", tmp_path)
     assert done.returncode == 0, done.stderr
     assert len(list(tmp_path.glob("*/*.arrow"))) == 12
-    assert re.search(
-        r"(slower|faster|unchanged|shape-changed|inconclusive) +HEAD +p50 .* 6\+6", done.stdout
-    )
+    verdicts = "slower|faster|unchanged|shape-changed|inconclusive"
+    assert re.search(rf"HEAD against GET, 6\+6 runs\n +({verdicts}) +p50 ", done.stdout)
 
 
 def test_the_commands_on_published_data() -> None:
@@ -88,7 +87,7 @@ def test_the_commands_on_published_data() -> None:
         check=False,
     )
     assert done.returncode == 0, done.stderr
-    assert re.search("inconclusive +hook +p50", done.stdout)
+    assert re.search(r"hook against plain, 1\+1 runs\n +inconclusive +p50 ", done.stdout)
     assert "the published t-test is significant" in " ".join(done.stdout.split())
 
 

@@ -19,6 +19,8 @@ SUBJECTS = {
 }
 SHOWN = 2
 MEDIAN = 0.5
+USELESS = 10.0
+"""A detectable difference of ten times the baseline helps nobody."""
 THE_SAME = 0.0001
 """Relative differences below this are not worth a direction."""
 
@@ -192,7 +194,8 @@ def undecided(evidence: Evidence) -> str:
             f"{seen}, but times were rounded to steps of {percent(evidence.step, signed=False)} of"
             " it, and the file does not state in which direction: record times with more digits."
         )
-    least = "" if evidence.mde is None else f"; these runs find changes from {_mde(evidence)} on"
+    known = evidence.mde is not None and evidence.mde < USELESS
+    least = f"; these runs find changes from {_mde(evidence)} on" if known else ""
     return f"{seen}{_range(evidence)}, {_unsure(evidence)}{least}; {_more(evidence)}."
 
 
