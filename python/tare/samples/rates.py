@@ -52,6 +52,6 @@ def with_rates(run: Run, throughput: Mapping[Group, float]) -> Run:
     found = dict(run.summaries)
     if (rate := throughput.get((run.run, run.span))) is not None:
         found[THROUGHPUT] = rate
-    if run.requests:
+    if run.answered:
         found[ERROR_RATE] = run.errors / run.requests
     return replace(run, summaries=found)
