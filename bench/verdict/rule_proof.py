@@ -125,7 +125,7 @@ def _load(generator: Generator) -> Experiment:
 
 def _bursty(generator: Generator) -> Experiment:
     """Requests are distributed alike, but those of one condition resemble their neighbours: of a
-    thousand, a dozen are independent."""
+    thousand, about five are independent."""
     runs = []
     for correlation in (0.0, 0.99):
         noise = generator.normal(0, 0.1, (8, 1_000))
@@ -145,7 +145,7 @@ def _constant(generator: Generator) -> Experiment:
 
 
 def _long_warm_up(generator: Generator) -> Experiment:
-    """One condition compiles during its first third and is then as fast as the other."""
+    """One condition is slower for more than half of each run and is then as fast as the other."""
     runs = []
     for extra in (0.0, 0.15):
         of_condition = []
@@ -205,7 +205,8 @@ def prevented(task: tuple[Trap, int]) -> Prevented:
     with_rule, kept = _words(trapped), _words(undisturbed)
     with without(trap.rule):
         without_rule, found = _words(trapped), _words(undisturbed)
-    lost = [word == "slower" != before for word, before in zip(found, kept, strict=True)]
+    pairs = zip(found, kept, strict=True)
+    lost = [word == "slower" and before != "slower" for word, before in pairs]
     share = partial(_share, repetitions)
     return Prevented(
         trap,

@@ -67,7 +67,7 @@ class Files:
 
     def durations_by_run(self, condition: str) -> list[dict[str, npt.NDArray[np.float64]]]:
         """As `durations`, of each run of a condition by itself, and of each span in it."""
-        return [_byspan_of(one, self.warm_up) for one in self.runs if one.condition == condition]
+        return [_by_span(one, self.warm_up) for one in self.runs if one.condition == condition]
 
 
 def open_files(
@@ -140,7 +140,7 @@ def _durations(file: RunFile, warm_up: int) -> npt.NDArray[np.float64]:
     return _in_order(file.requests.table, warm_up)
 
 
-def _byspan_of(file: RunFile, warm_up: int) -> dict[str, npt.NDArray[np.float64]]:
+def _by_span(file: RunFile, warm_up: int) -> dict[str, npt.NDArray[np.float64]]:
     if file.requests is None:
         return {}
     if isinstance(file.requests, Counted):

@@ -20,7 +20,7 @@ def grouped(lines: Iterable[tuple[str, str, str]], kind: str) -> Iterator[str]:
     """
     causes: dict[tuple[str, str], list[tuple[str, str]]] = {}
     for condition, where, cause in lines:
-        key = condition, re.sub(r"\d[\d,.]*", "#", cause)
+        key = condition, re.sub(r"(?<!\w)\d[\d,.]*", "#", cause)
         causes.setdefault(key, []).append((where, cause))
     for (condition, _), found in causes.items():
         where, cause = found[0]
