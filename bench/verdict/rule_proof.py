@@ -81,22 +81,23 @@ def _few_blocks(generator: Generator) -> Experiment:
     return families.draw(replace(PLAIN, blocks=3, effect=0.05), generator)
 
 
-def _failed(generator: Generator) -> Experiment:
+def _without_slowest(count: int, *, recorded: bool) -> Draw:
     """The runs that are slowest by chance crash, as those short of memory do."""
-    of = families.draw(replace(PLAIN, blocks=16, effect=0.02, unequal=True), generator)
-    return _without_slowest(of, 9, lambda run: replace(run, valid=False, reason="crashed"))
 
+    def draw(generator: Generator) -> Experiment:
+        of = families.draw(replace(PLAIN, blocks=16, effect=0.02, unequal=True), generator)
+        mine = [run for run in of.runs if run.condition != of.baseline]
+        slowest = sorted(mine, key=lambda run: -run.summaries["p50"])[:count]
+        lost = {run.run for run in slowest}
 
-def _gone(generator: Generator) -> Experiment:
-    of = families.draw(replace(PLAIN, blocks=16, effect=0.02, unequal=True), generator)
-    return _without_slowest(of, 9, lambda _: None)
+        def crashed(run: Run) -> Run | None:
+            if run.run not in lost:
+                return run
+            return replace(run, valid=False, reason="crashed") if recorded else None
 
+        return _changed(of, crashed)
 
-def _without_slowest(of: Experiment, count: int, change: Callable[[Run], Run | None]) -> Experiment:
-    mine = [run for run in of.runs if run.condition != of.baseline]
-    slowest = sorted(mine, key=lambda run: -run.summaries["p50"])[:count]
-    lost = {run.run for run in slowest}
-    return _changed(of, lambda run: change(run) if run.run in lost else run)
+    return draw
 
 
 def _clocks(generator: Generator) -> Experiment:
@@ -159,23 +160,20 @@ def _long_warm_up(generator: Generator) -> Experiment:
 
 def traps() -> list[Trap]:
     """One or more for each rule that forbids verdicts."""
+    most_crash = _without_slowest(11, recorded=True)
+    half_crash, half_lost = (_without_slowest(9, recorded=known) for known in (True, False))
     return [
-        Trap("lost", "the slowest 11 of 16 runs of a condition crash, +2 %", _crashed, 0.02),
+        Trap("lost", "the slowest 11 of 16 runs of a condition crash, +2 %", most_crash, 0.02),
         Trap("control", "whatever runs first in a block is slower by 8 %", _first_is_slower),
         Trap("too_few_runs", "three blocks, +5 %", _few_blocks, 0.05),
         Trap("too_coarse", "whole ms of 3 ms that scatter by 1 %, +10 %", _constant, 0.1),
         Trap("by_clock", "a clock is late by 5 %, known to 10 %", _clocks),
         Trap("by_load", "a fifth fewer requests arrive at a span", _load),
-        Trap("biased", "the slowest 9 of 16 runs of a condition crash, +2 %", _failed, 0.02),
-        Trap("biased", "the slowest 9 of 16 runs of a condition are absent, +2 %", _gone, 0.02),
+        Trap("biased", "the slowest 9 of 16 runs of a condition crash, +2 %", half_crash, 0.02),
+        Trap("biased", "the slowest 9 of 16 runs of a condition are absent, +2 %", half_lost, 0.02),
         Trap("thin_tail", "p99; requests of one condition are correlated by 0.99", _bursty),
         Trap("flipped", "one condition warms up for 560 of 1,000 requests", _long_warm_up),
     ]
-
-
-def _crashed(generator: Generator) -> Experiment:
-    of = families.draw(replace(PLAIN, blocks=16, effect=0.02, unequal=True), generator)
-    return _without_slowest(of, 11, lambda run: replace(run, valid=False, reason="crashed"))
 
 
 @contextmanager

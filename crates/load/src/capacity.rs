@@ -184,7 +184,7 @@ mod tests {
         while let Some(slice) = search.next(0, last) {
             let duration = slice.length.max((answer * 1e9) as Nanoseconds);
             let requests = rate(slice.users, slices) * duration as f64 / 1e9;
-            last = Done { succeeded: requests as u64, duration };
+            last = Done { succeeded: requests as u64, duration, ..Done::default() };
             passed += duration;
             slices += 1;
         }

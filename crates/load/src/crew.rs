@@ -110,7 +110,7 @@ impl Crew {
     fn last(&self) -> Done {
         let [start, end] = [&self.start, &self.end].map(|time| time.load(Ordering::Acquire));
         let [all, failed] = [&self.completed, &self.failed].map(|n| n.load(Ordering::Acquire));
-        Done { succeeded: all - failed, duration: end - start }
+        Done { start, succeeded: all - failed, duration: end - start }
     }
 
     fn next_slice(&self, lead: Option<&mut Lead>) -> Option<Slice> {

@@ -22,6 +22,7 @@ pub struct Slice {
 /// What became of a slice.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Done {
+    pub start: Nanoseconds,
     /// Requests that ended in it, without those that failed.
     pub succeeded: u64,
     pub duration: Nanoseconds,
@@ -42,7 +43,7 @@ pub struct Rounds {
     /// Place in the order.
     at: usize,
     random: fastrand::Rng,
-    /// Start of the warm-up or of the window.
+    /// Start of the warm-up or of the window: of its first slice, before which connections are made.
     started: Option<Nanoseconds>,
     /// Of the next slice, once the window began.
     number: Option<i32>,
@@ -106,8 +107,11 @@ impl Rounds {
 }
 
 impl Schedule for Rounds {
-    fn next(&mut self, now: Nanoseconds, _last: Done) -> Option<Slice> {
+    fn next(&mut self, now: Nanoseconds, last: Done) -> Option<Slice> {
         self.started.get_or_insert(now);
+        if self.number == Some(1) {
+            self.started = Some(last.start);
+        }
         if self.at == 0 {
             let over = self.is_over(now);
             if over && !self.drained {
@@ -141,8 +145,10 @@ mod tests {
     fn slices(plan: &Plan, lasting: Nanoseconds) -> Vec<Slice> {
         let mut rounds = Rounds::new(plan.clone(), Arc::new(Budget::unlimited()));
         let mut now = 1_000;
+        let mut last = Done::default();
         std::iter::from_fn(|| {
-            let slice = rounds.next(now, Done::default());
+            let slice = rounds.next(now, last);
+            last.start = now;
             now += lasting.min(slice.map_or(0, |slice| slice.length + lasting - plan.slice));
             slice
         })
@@ -212,6 +218,16 @@ mod tests {
         assert_eq!((last.length, last.drains), (2, true));
         // It continued the first, so it ended at 5 + 2.
         assert_eq!(rounds.next(7, Done::default()), None);
+    }
+
+    #[test]
+    fn the_window_counts_from_its_first_slice() {
+        let plan = Plan { targets: 1, warm_up: 0, window: 8, ..PLAN };
+        let mut rounds = Rounds::new(plan, Arc::new(Budget::unlimited()));
+        assert_eq!(rounds.next(0, Done::default()).unwrap().length, 5);
+        let connected = Done { start: 100, ..Done::default() };
+        let last = rounds.next(105, connected).unwrap();
+        assert_eq!((last.length, last.drains), (3, true));
     }
 
     #[test]

@@ -62,7 +62,7 @@ def _print(console: Console, judgement: Judgement, history: Sequence[str]) -> No
     for warning in judgement.warnings[:WARNINGS]:
         console.print(f"[yellow]warning:[/] {escape(warning)}", highlight=False)
     if (more := len(judgement.warnings) - WARNINGS) > 0:
-        console.print(f"and {more} more: --json and the report have all", highlight=False)
+        console.print(f"and {more} more: see --json", highlight=False)
 
 
 def _table(judgement: Judgement) -> Iterator[str]:

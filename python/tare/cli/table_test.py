@@ -47,7 +47,7 @@ def test_a_row_has_both_values_and_fits_80_columns() -> None:
 def test_more_than_five_warnings_are_counted() -> None:
     text = written(Judgement((LARGE,), tuple(f"cause {number}" for number in range(9))))
     assert text.count("warning:") == WARNINGS
-    assert "and 4 more: --json and the report have all" in text
+    assert "and 4 more: see --json" in text
 
 
 def test_without_a_comparison_there_is_no_table() -> None:

@@ -26,8 +26,10 @@ SHAPE = (*DECILES, 0.95, 0.99, 0.995, 0.999, 1.0)
 """What is kept of a run; beyond p99 too few requests are left to be compared one by one."""
 METRICS = {"p50": 0.5, "p95": 0.95, "p99": 0.99}
 KINDS: Mapping[str | None, Callable[[str], str]] = {
-    "no steady state": "no steady state{}; warm up for longer, or find what changes".format,
-    "slowdown": "requests got slower{}; find what grows or fills up".format,
+    "no steady state": lambda where: (
+        f"no steady state{where}; warm up for longer, or find what changes"
+    ),
+    "slowdown": lambda where: f"requests got slower{where}; find what grows or fills up",
     None: lambda where: Note(f"too few requests to see a warm-up{where}"),
 }
 SHOWN = 3

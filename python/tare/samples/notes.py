@@ -27,7 +27,7 @@ def grouped(lines: Iterable[tuple[str, str, str]], kind: str) -> Iterator[str]:
         if len(found) == 1:
             yield f"{where}: {cause}"
         else:
-            yield f"'{condition}': {cause} ({len(found):,} {kind}s, the first is {where})"
+            yield f"'{condition}': {len(found):,} {kind}s, the first is {where}: {cause}"
 
 
 def of_lab(lines: Iterable[str]) -> list[str]:

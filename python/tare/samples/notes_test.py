@@ -8,7 +8,7 @@ def test_many_files_with_one_cause_are_one_line() -> None:
     lines = [("new", f"new{n}.csv", f"{n} rows left out") for n in range(1, 13)]
     lines.append(("old", "old3.csv", "7 rows left out"))
     assert list(grouped(lines, "file")) == [
-        "'new': 1 rows left out (12 files, the first is new1.csv)",
+        "'new': 12 files, the first is new1.csv: 1 rows left out",
         "old3.csv: 7 rows left out",
     ]
 
@@ -22,5 +22,5 @@ def test_warnings_of_runs_are_grouped_and_others_stay() -> None:
     lines = ["run 1 (hook): 3 answers were late", "no control", "run 4 (hook): 5 answers were late"]
     assert of_lab(lines) == [
         "no control",
-        "'hook': 3 answers were late (2 runs, the first is run 1 (hook))",
+        "'hook': 2 runs, the first is run 1 (hook): 3 answers were late",
     ]

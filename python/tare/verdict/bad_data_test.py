@@ -99,7 +99,7 @@ def test_runs_that_lost_many_rows_do_not_count(tmp_path: Path, value: float) -> 
     assert "'new': 10.00% of the rows have no usable time" in runs
     for line in (rows, runs):
         assert f"({RUNS} " in line
-        assert f"the first is {tmp_path}/new0.csv)" in line
+        assert f"the first is {tmp_path}/new0.csv:" in line
 
 
 @pytest.mark.parametrize("value", [np.nan, 0.0])
