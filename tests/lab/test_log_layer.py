@@ -30,7 +30,7 @@ def busy(experiment: Experiment) -> Experiment:
     text = re.sub('duration = ".*"', 'duration = "500ms"', text)
     said = f"echo $TARE_LOG_CLOCK >{experiment.folder}/clock"
     experiment.plan.write_text(
-        f"{text}\n[[conditions]]\nname = 'hooked'\nlayers = ["
+        f"smoke = true\n{text}\n[[conditions]]\nname = 'hooked'\nlayers = ["
         f"{{ type = 'env', variables = {{ BUSY_LOG_EVENTS = '{EVENTS}' }} }},"
         f" {{ type = 'wrap', command = ['sh', '-c', '{said}; exec \"$@\"', 'sh'] }},"
         " { type = 'log', codec = 'lz4', workers = 1, clock = 'monotonic' }, { type = 'hook' }]\n"

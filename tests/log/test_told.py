@@ -97,15 +97,18 @@ def test_programs_that_go_on_are_told(tmp_path: Path) -> None:
 def test_programs_that_go_on_are_counted_where_their_end_is_not_written(tmp_path: Path) -> None:
     """The file may not grow any more when COMMAND ends."""
     out = tmp_path / "events.log"
-    begun = 'while [ ! -e "$2/begun" ]; do sleep 0.01; done; sleep 0.5'
+    begun = 'while [ ! -e "$2/written" ]; do sleep 0.01; done'
     limit = 'prlimit --fsize="$(stat --format %s "$3")" --pid $PPID'
     run = [TARE_LOG, "run", "--json", "--out", out, "--", "sh", "-c"]
     script = f'"$0" -c "$1" "$2" & {begun}; {limit}'
     with started(*run, script, sys.executable, GOES_ON, tmp_path, out) as process:
+        wait_for(lambda: (tmp_path / "begun").exists() and len(dump(out)) == 1)
+        (tmp_path / "written").touch()
         assert process.wait(SECONDS) == 1
+        # It has the same stderr, which ends with it.
+        (tmp_path / "end").touch()
         assert process.stderr is not None
         *_, counts, last = process.stderr.read().splitlines()
-        (tmp_path / "end").touch()
     assert "File too large" in last
     assert json.loads(counts)["left"] == 1
     assert len(dump(out)) == 1

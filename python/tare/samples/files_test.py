@@ -56,7 +56,7 @@ def requests(path: Path, count: int = 200) -> Path:
         ("a.csv", b"\n\n", "the file is empty"),
         ("a.parquet", b"", "the file is empty"),
         ("a.arrow", b"", "the file is empty"),
-        ("a.csv.gz", gzip.compress(b""), "the file is empty"),
+        ("a.csv.gz", gzip.compress(b"", mtime=0), "the file is empty"),
         ("a.csv", b"latency_ms\n", "no request could be read from 0 rows"),
         ("a.csv", b"latency_ms\nx\n-1\n", "no request could be read from 2 rows"),
         ("a.csv", b"metric_name,timestamp,metric_value\n", "no http_req_duration in it"),

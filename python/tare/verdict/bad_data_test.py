@@ -95,10 +95,10 @@ def test_runs_that_lost_many_rows_do_not_count(tmp_path: Path, value: float) -> 
     assert found.verdict == "invalid"
     assert "10.00% of the rows have no usable time, above 1.00%" in found.reason
     rows, runs = judgement.warnings[1::-1]
-    assert rows.startswith("'new': 40 rows without a usable time")
-    assert "'new': 10.00% of the rows have no usable time" in runs
+    assert "40 rows without a usable time" in rows
+    assert "10.00% of the rows have no usable time" in runs
     for line in (rows, runs):
-        assert f"({RUNS} " in line
+        assert line.startswith(f"'new': {RUNS} ")
         assert f"the first is {tmp_path}/new0.csv:" in line
 
 
