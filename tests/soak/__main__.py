@@ -4,7 +4,7 @@
 import argparse
 from collections.abc import Callable
 
-from tests.soak import alike, fuzz, kills, log, null_and_delay, suite
+from tests.soak import alike, fuzz, hog, kills, log, null_and_delay, suite
 
 SERIES: dict[str, Callable[..., None]] = {
     "fuzz": fuzz.run,
@@ -12,6 +12,7 @@ SERIES: dict[str, Callable[..., None]] = {
     "log": log.run,
     "verdicts": null_and_delay.run,
     "alike": alike.run,
+    "hog": hog.run,
     "suite": suite.run,
 }
 
@@ -27,6 +28,7 @@ parser.add_argument(
 )
 parser.add_argument("--tries", type=int, default=10, help="verdicts: tries of each plan")
 parser.add_argument("--experiments", type=int, default=100, help="alike: experiments")
+parser.add_argument("--hogs", type=int, default=10, help="hog: experiments of each kind")
 parser.add_argument("--runs", type=int, default=10, help="suite: runs of the whole suite")
 parser.add_argument(
     "--tests", action="append", default=[], metavar="PATH", help="suite: this part of it alone"
@@ -38,6 +40,7 @@ numbers: dict[str, tuple[object, ...]] = {
     "log": (options.log_kills,),
     "verdicts": (options.tries,),
     "alike": (options.experiments,),
+    "hog": (options.hogs,),
     "suite": (options.runs, options.tests),
 }
 unknown = set(options.series) - set(SERIES)

@@ -74,12 +74,13 @@ def run_once(hogs: int, tests: Sequence[str]) -> Run:
 
 
 @contextmanager
-def busy(count: int) -> Iterator[list[subprocess.Popen[bytes]]]:
-    """So many processes that each take all of a CPU that they can get."""
+def busy(count: int, cpu: int | None = None) -> Iterator[list[subprocess.Popen[bytes]]]:
+    """So many processes that each take all that they can get of a CPU: of any, or of `cpu`."""
+    command = HOG if cpu is None else ["taskset", "-c", str(cpu), *HOG]
     with ExitStack() as stack:
         processes = []
         for _ in range(count):
-            processes.append(stack.enter_context(subprocess.Popen(HOG)))
+            processes.append(stack.enter_context(subprocess.Popen(command)))
             stack.callback(processes[-1].kill)
         yield processes
 

@@ -9,31 +9,44 @@ use std::fs::{self, File};
 use std::io;
 use std::os::unix::fs::{FileExt, MetadataExt};
 
-/// Time that the hypervisor took from all CPUs of this machine.
-pub struct Steal {
+/// Time of all CPUs of this machine together.
+pub struct MachineTime {
     file: File,
     tick: Nanoseconds,
 }
 
-impl Steal {
+/// Since boot, ns, in whole ticks of the kernel (10 ms).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct MachineTimes {
+    /// That tasks ran: interrupts are not in it.
+    pub cpu_time: Nanoseconds,
+    /// That the hypervisor took.
+    pub steal: Nanoseconds,
+}
+
+impl MachineTime {
     pub fn open() -> io::Result<Self> {
         // SAFETY: no pointers are passed.
         let ticks = unsafe { libc::sysconf(libc::_SC_CLK_TCK) };
         Ok(Self { file: File::open("/proc/stat")?, tick: 1_000_000_000 / ticks.max(1) })
     }
 
-    /// Since boot, ns, in whole ticks of the kernel (10 ms).
-    pub fn read(&mut self) -> Option<Nanoseconds> {
+    pub fn read(&mut self) -> Option<MachineTimes> {
         let mut line = [0; 256];
         let length = self.file.read_at(&mut line, 0).ok()?;
-        steal_ticks(&line[..length]).map(|ticks| ticks * self.tick)
+        machine_times(&line[..length], self.tick)
     }
 }
 
-/// The eighth number of the line `cpu  user nice system idle iowait irq softirq steal ...`.
-fn steal_ticks(stat: &[u8]) -> Option<i64> {
+/// From the line `cpu  user nice system idle iowait irq softirq steal ...`.
+fn machine_times(stat: &[u8], tick: Nanoseconds) -> Option<MachineTimes> {
     let line = stat.split(|byte| *byte == b'\n').next()?;
-    str::from_utf8(line).ok()?.strip_prefix("cpu ")?.split_whitespace().nth(7)?.parse().ok()
+    let numbers = str::from_utf8(line).ok()?.strip_prefix("cpu ")?.split_whitespace();
+    let mut numbers = numbers.map(|number| number.parse::<i64>().ok());
+    let mut next = || numbers.next()?;
+    let tasks = next()? + next()? + next()?;
+    let steal = numbers.nth(4)??;
+    Some(MachineTimes { cpu_time: tasks * tick, steal: steal * tick })
 }
 
 /// Time that one thread was ready to run and waited for a CPU.
@@ -135,11 +148,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_steal_of_all_cpus_is_found() {
+    fn tasks_and_steal_of_all_cpus_are_found() {
         let stat = b"cpu  11937 1 4718 196984 1380 2 122 357 0 0\ncpu0 1 1 1 1 1 1 1 9 0 0\n";
-        assert_eq!(steal_ticks(stat), Some(357));
-        assert_eq!(steal_ticks(b"cpu  1 2 3\n"), None);
-        assert!(Steal::open().unwrap().read().is_some());
+        let times = MachineTimes { cpu_time: 16_656, steal: 357 };
+        assert_eq!(machine_times(stat, 1), Some(times));
+        assert_eq!(machine_times(b"cpu  1 2 3\n", 1), None);
+        assert!(MachineTime::open().unwrap().read().is_some());
     }
 
     #[test]

@@ -2,7 +2,7 @@
 //! What else the machine did during a slice.
 
 use crate::clock::{Nanoseconds, try_read};
-use crate::procfs::{RunDelay, Steal, TaskDelay};
+use crate::procfs::{MachineTime, RunDelay, TaskDelay};
 use std::io;
 
 /// The kernel's kinds of CPU clocks, in the lowest bits of a clock's number (CPUCLOCK_SCHED,
@@ -13,6 +13,7 @@ const THREAD_CLOCK: libc::clockid_t = 6;
 /// Cumulative readings at one moment, ns; `None` where there is no such reading.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Readings {
+    pub machine_cpu_time: Option<Nanoseconds>,
     pub steal: Option<Nanoseconds>,
     pub generator_run_delay: Option<Nanoseconds>,
     pub generator_cpu_time: Option<Nanoseconds>,
@@ -25,6 +26,7 @@ impl Readings {
     pub fn since(&self, earlier: &Self) -> Self {
         let difference = |now: Option<i64>, then: Option<i64>| Some(now? - then?);
         Self {
+            machine_cpu_time: difference(self.machine_cpu_time, earlier.machine_cpu_time),
             steal: difference(self.steal, earlier.steal),
             generator_run_delay: difference(self.generator_run_delay, earlier.generator_run_delay),
             generator_cpu_time: difference(self.generator_cpu_time, earlier.generator_cpu_time),
@@ -64,7 +66,7 @@ impl Process {
 
 /// Everything that is read at a slice's borders, kept open.
 pub struct Gauges {
-    steal: Option<Steal>,
+    machine: Option<MachineTime>,
     generator_delay: Vec<RunDelay>,
     generator_clocks: Vec<libc::clockid_t>,
     /// By target.
@@ -77,7 +79,7 @@ impl Gauges {
     pub fn open(threads: &[libc::pid_t], services: Vec<Vec<Process>>) -> Self {
         let delays = threads.iter().map(|thread| RunDelay::of_thread(*thread));
         Self {
-            steal: Steal::open().ok(),
+            machine: MachineTime::open().ok(),
             // Of all threads or none: a sum over some of them would be taken for the whole.
             generator_delay: delays.collect::<io::Result<_>>().unwrap_or_default(),
             generator_clocks: threads.iter().map(|thread| (!thread << 3) | THREAD_CLOCK).collect(),
@@ -89,8 +91,10 @@ impl Gauges {
     pub fn read(&mut self, target: usize) -> Readings {
         let service = &mut self.services[target];
         let cpu_time = sum(service.iter().map(|process| try_read(process.clock)));
+        let machine = self.machine.as_mut().and_then(MachineTime::read);
         Readings {
-            steal: self.steal.as_mut().and_then(Steal::read),
+            machine_cpu_time: machine.map(|times| times.cpu_time),
+            steal: machine.map(|times| times.steal),
             generator_run_delay: sum(self.generator_delay.iter_mut().map(RunDelay::read)),
             generator_cpu_time: sum(self.generator_clocks.iter().map(|clock| try_read(*clock))),
             service_run_delay: sum(service.iter_mut().map(|process| process.delay.read())),

@@ -50,6 +50,7 @@ pub fn write_sample(
 pub fn write_measured(writer: &mut Writer, condition: &str, slice: &Measured) -> io::Result<()> {
     let increase = &slice.increase;
     let readings = [
+        ("machine", "cpu_time", increase.machine_cpu_time, "ns"),
         ("machine", "steal", increase.steal, "ns"),
         ("generator", "run_delay", increase.generator_run_delay, "ns"),
         ("generator", "cpu_time", increase.generator_cpu_time, "ns"),

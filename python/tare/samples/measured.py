@@ -124,6 +124,11 @@ class _Part:
         shares = self.result.left_out.shares
         return {run + self.offset: share for run, share in shares.items()}
 
+    @property
+    def disturbed(self) -> set[int]:
+        """The runs that other tasks disturbed for more than half of their load."""
+        return {run + self.offset for run in self.result.left_out.disturbed}
+
 
 def read_result(folder: Path, engine: str | None = None) -> Experiment:
     """All runs of a result folder, invalid ones too, with their summaries.
@@ -178,6 +183,7 @@ def _experiment(
     seen = nothing() if samples is None else look(samples, conditions, turns=turns, kept=kept)
     spans = _spans(entries, seen.at_cut)
     left_out = {run: share for part in parts for run, share in part.left_out.items()}
+    disturbed = {run for part in parts for run in part.disturbed}
     lost = _lost(parts, seen.at_cut)
     conducts = {group: one for part in parts for group, one in part.conducts(seen.sizes).items()}
     rates = {group: rate for part in parts for group, rate in part.throughputs.items()}
@@ -190,6 +196,7 @@ def _experiment(
                 replace(
                     with_rates(_run(entry, span, one), rates),
                     left_out=left_out.get(entry["run"], 0.0),
+                    disturbed=entry["run"] in disturbed,
                     lost=lost.get(entry["run"], 0.0),
                     zeros=seen.zeros.get((entry["run"], span), 0),
                     steadiness=seen.kind((entry["run"], span)),

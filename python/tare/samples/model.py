@@ -66,6 +66,8 @@ class Run:
     reason: str | None = None
     left_out: float = 0.0
     """Share of the slices left out because something else had the CPU."""
+    disturbed: bool = False
+    """Whether so much was hit that there are stalls from outside in what is left."""
     ended_ns: int | None = None
     endpoint: str | None = None
     """The file or URL that the run's requests came from or went to."""

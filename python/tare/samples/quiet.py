@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Slices of a result in which something else had the CPU; docs/statistics.md says why so.
 
-Only steal and run-queue wait are read, never a latency: what is left out cannot favour a verdict.
+Only steal, run-queue wait and CPU time are read, never a latency: what is left out cannot favour
+a verdict.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from tare.stats.disturbance import clearly_above, quieter_half
+from tare.stats.disturbance import FLOOR, clearly_above, quieter_half
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
     from ibis.backends.duckdb import Backend
 
 Booleans = npt.NDArray[np.bool_]
+TICK_NS = 10_000_000
+"""The kernel counts the CPU time of all tasks in ticks."""
 
 
 @dataclass(frozen=True)
@@ -29,6 +32,8 @@ class LeftOut:
     slices: frozenset[tuple[int, int]]
     shares: dict[int, float]
     warnings: tuple[str, ...]
+    disturbed: frozenset[int] = frozenset()
+    """Runs that were hit for more than half of their load: stalls are in what is left of them."""
 
 
 @dataclass(frozen=True)
@@ -40,6 +45,11 @@ class _Readings:
     steal: npt.NDArray[np.float64]
     waiting: npt.NDArray[np.float64]
     """Run-queue wait of generator and service, as a share of the slice's length."""
+    length: npt.NDArray[np.int64]
+    busy: npt.NDArray[np.float64]
+    """CPU time of all tasks of the machine, in ticks; 0 where it is not known."""
+    own: npt.NDArray[np.float64]
+    """CPU time of generator and service."""
 
 
 def find_left_out(backend: Backend, folder: Path, manifest: dict[str, Any]) -> LeftOut:
@@ -48,19 +58,23 @@ def find_left_out(backend: Backend, folder: Path, manifest: dict[str, Any]) -> L
     A round is one slice of every condition of an interleaved block, or one slice of a run when
     conditions ran one after the other. A hit anywhere in a round leaves the whole round out.
     """
-    readings = _read(backend, folder)
+    readings = _read(backend, folder, manifest)
     if readings is None:
         return LeftOut(frozenset(), {}, _unseen(manifest))
     waited = _waited(readings, manifest)
     slices: set[tuple[int, int]] = set()
     shares: dict[int, float] = {}
+    disturbed: set[int] = set()
     capped = 0
     groups = _groups(manifest, set(np.unique(readings.run).tolist()))
     for runs in groups:
         here = np.isin(readings.run, runs)
         rounds = readings.slice[here] // len(runs)
-        out, over = _rounds_out(rounds, readings.steal[here], waited[here], readings.waiting[here])
+        waiting = readings.waiting[here]
+        waits = waiting > FLOOR if _others_ran(readings, here) else waited[here]
+        out, over = _rounds_out(rounds, readings.steal[here], waits, waiting)
         capped += over
+        disturbed.update(runs if over else ())
         pairs = zip(readings.run[here].tolist(), readings.slice[here].tolist(), strict=True)
         hit = out[rounds].tolist()
         slices.update(pair for pair, is_hit in zip(pairs, hit, strict=True) if is_hit)
@@ -69,9 +83,10 @@ def find_left_out(backend: Backend, folder: Path, manifest: dict[str, Any]) -> L
     if capped:
         warnings = (
             f"in {capped} of {len(groups)} blocks more than half of the load was hit by other users"
-            " of the CPU: only the worse half was left out; expect wide intervals",
+            " of the CPU: only the worse half was left out, and the rest decides no p95, p99 and"
+            " mean; stop what else runs, or give service and load CPUs of their own",
         )
-    return LeftOut(frozenset(slices), shares, warnings)
+    return LeftOut(frozenset(slices), shares, warnings, frozenset(disturbed))
 
 
 def _unseen(manifest: dict[str, Any]) -> tuple[str, ...]:
@@ -82,31 +97,54 @@ def _unseen(manifest: dict[str, Any]) -> tuple[str, ...]:
     return ("no record of the machine (machine/): slices that were disturbed are not left out",)
 
 
-def _read(backend: Backend, folder: Path) -> _Readings | None:
+def _read(backend: Backend, folder: Path, manifest: dict[str, Any]) -> _Readings | None:
     from tare.samples.result import read_hive
 
     table = read_hive(backend, folder, "machine")
     if table is None:
         return None
     value: Any = table.value
-    is_wait: Any = (table.metric == "run_delay") & table.subject.isin(["generator", "service"])
+    is_own: Any = table.subject.isin(["generator", "service"])
+    is_machine: Any = table.subject == "machine"
+    is_cpu: Any = table.metric == "cpu_time"
     per_slice = (
         table.filter(table.slice.notnull())
         .group_by(["run", "slice"])
         .aggregate(
-            steal=value.sum(where=(table.metric == "steal") & (table.subject == "machine")),
-            wait=value.sum(where=is_wait),
+            steal=value.sum(where=(table.metric == "steal") & is_machine),
+            wait=value.sum(where=(table.metric == "run_delay") & is_own),
             length=table.duration_ns.max(),
+            busy=value.sum(where=is_cpu & is_machine),
+            own=value.sum(where=is_cpu & is_own),
         )
         .order_by(["run", "slice"])
         .to_pyarrow()
     )
     if per_slice.num_rows == 0:
         return None
-    run, slices, steal, wait, length = (
+    run, slices, steal, wait, length, busy, own = (
         per_slice[name].fill_null(0).to_numpy() for name in per_slice.column_names
     )
-    return _Readings(run, slices, steal, wait / np.maximum(length, 1))
+    busy[~np.isin(run, _watched(manifest))] = 0
+    return _Readings(run, slices, steal, wait / np.maximum(length, 1), length, busy, own)
+
+
+def _watched(manifest: dict[str, Any]) -> list[int]:
+    """The runs of whose service all CPU time is known: of others some looks like another task's."""
+    spent = {run["run"]: (run.get("cpu") or {}) for run in manifest["runs"]}
+    return [run for run, cpu in spent.items() if cpu.get("service_ns_per_request") is not None]
+
+
+def _others_ran(readings: _Readings, here: Booleans) -> bool:
+    """Whether tasks that are neither generator nor service surely ran for a part of these slices.
+
+    Then a wait may be for them, however usual it is. A tick is the time of whichever task it meets:
+    N ticks are right to within sqrt(N) / 2.
+    """
+    busy, own, length = (
+        float(one[here].sum()) for one in (readings.busy, readings.own, readings.length)
+    )
+    return bool(busy - own > FLOOR * length + 2 * np.sqrt(TICK_NS * busy))
 
 
 def _waited(readings: _Readings, manifest: dict[str, Any]) -> Booleans:

@@ -22,6 +22,11 @@ START = 1_700_000_000_000_000_000
 PLAIN_FIRST = ("plain", "hook")
 
 
+def everywhere(blocks: int, value: float) -> dict[tuple[int, int], float]:
+    """The same in every slice of every block."""
+    return {(block, one): value for block in range(1, blocks + 1) for one in range(SLICES)}
+
+
 def write_result(
     folder: Path,
     *,
@@ -31,12 +36,17 @@ def write_result(
     wait: dict[tuple[int, int], float] | None = None,
     invalid: dict[int, str] | None = None,
     intended: bool = False,
+    others: float | None = None,
 ) -> Path:
     """A result of `blocks` blocks: a request a ms, plain 100 µs, hook 110 µs, and 10 ms where hit.
 
-    `steal` and `wait` map (block, slice) to ns; `invalid` maps a run to its reason.
+    `steal` and `wait` map (block, slice) to ns; `invalid` maps a run to its reason. `others` is the
+    CPU time that other tasks have in each slice, in ns; without it no CPU time is recorded.
     """
     steal, wait, invalid = steal or {}, wait or {}, invalid or {}
+    own = {"generator": 2e6, "service": 2e6}
+    cpu = {} if others is None else own | {"machine": sum(own.values()) + others}
+    cpu_times = [(subject, "cpu_time", everywhere(blocks, time)) for subject, time in cpu.items()]
     runs: list[dict[str, Any]] = []
     for block in range(1, blocks + 1):
         for place, condition in enumerate(PLAIN_FIRST):
@@ -95,6 +105,7 @@ def write_result(
                     ("machine", "steal", steal),
                     ("generator", "run_delay", wait),
                     ("service", "run_delay", {}),
+                    *cpu_times,
                 )
             ]
             machine = folder / "machine" / where
@@ -167,10 +178,25 @@ def test_unusual_waiting_leaves_out_its_round_only(tmp_path: Path) -> None:
     assert experiment.runs[3].summaries["p99"] == 110_000
 
 
-def test_waiting_that_is_usual_is_no_disturbance(tmp_path: Path) -> None:
-    every = {(block, one): 2e6 for block in (1, 2) for one in range(SLICES)}
-    experiment = read_result(write_result(tmp_path, wait=every))
-    assert {run.left_out for run in experiment.runs} == {0.0}
+@pytest.mark.parametrize("others", [None, 0.0, 1e6])
+def test_waiting_that_is_usual_is_no_disturbance(tmp_path: Path, others: float | None) -> None:
+    experiment = read_result(write_result(tmp_path, wait=everywhere(2, 2e6), others=others))
+    assert {(run.left_out, run.disturbed) for run in experiment.runs} == {(0.0, False)}
+
+
+def test_usual_waiting_counts_while_other_tasks_run(tmp_path: Path) -> None:
+    steady = read_result(write_result(tmp_path / "steady", wait=everywhere(2, 2e6), others=5e6))
+    assert {(run.left_out, run.disturbed) for run in steady.runs} == {(0.5, True)}
+    assert "the rest decides no p95, p99 and mean" in " ".join(steady.warnings)
+    third = {(1, one): 2e6 for one in range(SLICES) if one % 6 < 2}
+    some = read_result(write_result(tmp_path / "some", wait=third, others=5e6))
+    assert [run.left_out for run in some.runs] == [0.35, 0.35, 0.0, 0.0]
+    assert not any(run.disturbed for run in some.runs)
+
+
+def test_other_tasks_that_nobody_waits_for_do_not_count(tmp_path: Path) -> None:
+    experiment = read_result(write_result(tmp_path, others=5e6))
+    assert {(run.left_out, run.disturbed) for run in experiment.runs} == {(0.0, False)}
 
 
 def test_runs_one_after_the_other_lose_their_own_slices(tmp_path: Path) -> None:

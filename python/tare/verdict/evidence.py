@@ -35,6 +35,8 @@ class Evidence(Measured):
     """Runs of the condition with fewer of them, valid or not; pairs of runs when paired."""
     invalid: tuple[str, ...]
     """Why runs of either condition do not count, one reason a run."""
+    disturbed: int = 0
+    """Runs of both that decide nothing of this metric, since other tasks had the CPU."""
     least: int
     """Fewest runs per condition for any verdict."""
     families: int
@@ -108,6 +110,11 @@ class Evidence(Measured):
     def lost(self) -> bool:
         """Whether failed runs left too few for a verdict where enough were recorded."""
         return bool(self.invalid) and (self.runs == 0 or self.runs < self.least <= self.planned)
+
+    @property
+    def stalled(self) -> bool:
+        """Whether other tasks left too few undisturbed runs for a verdict."""
+        return bool(self.disturbed) and self.runs < self.least <= self.planned
 
     @property
     def lopsided(self) -> bool:

@@ -85,6 +85,21 @@ def test_a_tail_that_moved_alone_is_a_changed_shape() -> None:
     assert by_q[0.5].low < 0 < by_q[0.5].high
 
 
+@pytest.mark.parametrize(("blocks", "mean"), [(2, "slower"), (3, "inconclusive")])
+def test_disturbed_runs_decide_no_tail(blocks: int, mean: str) -> None:
+    of = experiment(requests(tail=3.0))
+    runs = tuple(replace(run, disturbed=run.block <= blocks) for run in of.runs)
+    median, other = judge(replace(of, runs=runs)).comparisons
+    assert median.shape is not None
+    assert max(one.q for one in median.shape.shift) == 0.9
+    assert (other.metric, other.verdict) == ("mean", mean)
+    if mean == "inconclusive":
+        assert "other programs had the CPU" in other.reason
+        assert "in more than half of the load of 6 of 16 runs" in other.reason
+    else:
+        assert other.runs_baseline == 6
+
+
 def test_a_page_of_many_requests_meets_the_tail() -> None:
     found = primary(experiment(requests(tail=1.3))).shape
     assert found is not None

@@ -32,6 +32,7 @@ def _shape_alone(evidence: Evidence) -> bool:
 RULES: tuple[Rule, ...] = (
     Rule("invalid", lambda e: e.lost, reasons.lost),
     Rule("invalid", lambda e: e.control is not None, reasons.control),
+    Rule("inconclusive", lambda e: e.stalled, reasons.stalled),
     Rule("inconclusive", lambda e: e.runs < e.least, reasons.too_few_runs),
     Rule("inconclusive", lambda e: e.zero or e.constant, reasons.too_coarse),
     Rule("invalid", lambda e: e.by_clock, reasons.by_clock),

@@ -22,6 +22,7 @@ from tare.verdict.systematic import Systematic, rounding, warm_up
 from tare.verdict.weigh import by_block, threshold
 
 HIGHEST = 0.99
+TAIL = 0.95
 PAGES = (10, 36, 100)
 
 
@@ -118,7 +119,9 @@ def _compared(evidence: Evidence, experiment: Experiment) -> _Compared | None:
         for kind in ("ks", "ad")
     )
     fewest = min(run.answered for run in runs)
-    probabilities = [q for q in sorted(base[0].quantiles) if q <= HIGHEST and has(q, fewest)]
+    stalled = any(run.disturbed for run in runs)
+    known = [q for q in sorted(base[0].quantiles) if q <= HIGHEST and not (stalled and q >= TAIL)]
+    probabilities = [q for q in known if has(q, fewest)]
     if len(probabilities) < 2:
         return None
     one, two = (

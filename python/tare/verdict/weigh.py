@@ -30,6 +30,8 @@ from tare.verdict.systematic import rounding, warm_up
 
 MANY = 100
 TAILS = {"p95": 0.95, "p99": 0.99}
+STALLED = (*TAILS, "mean")
+"""What stalls from outside decide, of which a slower condition meets more per request."""
 LARGEST = log(1e6)
 """Changes beyond which no number says more than that nothing can be told."""
 ERRORS = 0.001
@@ -78,6 +80,7 @@ def weigh(
         runs_baseline=first.size,
         runs_condition=second.size,
         invalid=invalid,
+        disturbed=_disturbed(base, metric) + _disturbed(mine, metric),
         least=LEAST_PAIRED if experiment.paired else LEAST_UNPAIRED,
         families=families,
     )
@@ -236,6 +239,10 @@ def _thin_tail(runs: Sequence[Run], metric: str) -> bool:
     return not supported(min(requests, 2 * worth), at)
 
 
+def _disturbed(runs: Sequence[Run], metric: str) -> int:
+    return sum(run.valid and run.disturbed for run in runs) if metric in STALLED else 0
+
+
 def _invalid(runs: Sequence[Run]) -> int:
     return sum(not run.valid for run in runs)
 
@@ -257,7 +264,11 @@ def by_block(runs: Sequence[Run]) -> dict[tuple[int, int], Run]:
 
 
 def _values(runs: Sequence[Run], metric: str) -> Values:
-    values = {key: run.summaries.get(metric) for key, run in by_block(runs).items()}
+    values = {
+        key: run.summaries.get(metric)
+        for key, run in by_block(runs).items()
+        if not _disturbed([run], metric)
+    }
     known = {key: one for key, one in values.items() if one is not None and isfinite(one)}
     # The share of failed requests is often 0, which has no logarithm; that of the others is not.
     return {key: 1 - one for key, one in known.items()} if metric == ERROR_RATE else known
