@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What the kernel lets this process have.
 
+use std::collections::BTreeSet;
 use std::io;
 
 /// Raises the limit of open files to the hard one, as the soft one is often 1024, and returns it.
@@ -18,6 +19,21 @@ pub fn raise_open_files() -> usize {
         _ => soft,
     };
     usize::try_from(now).unwrap_or(usize::MAX)
+}
+
+/// The CPUs on which a task may run.
+pub fn cpus_of(task: libc::pid_t) -> io::Result<BTreeSet<usize>> {
+    // SAFETY: all zeroes is the empty set.
+    let mut set: libc::cpu_set_t = unsafe { std::mem::zeroed() };
+    // SAFETY: `set` is valid for its size.
+    match unsafe { libc::sched_getaffinity(task, size_of_val(&set), &mut set) } {
+        0 => {
+            // SAFETY: the number lies within the set.
+            let has = |cpu: &usize| unsafe { libc::CPU_ISSET(*cpu, &set) };
+            Ok((0..libc::CPU_SETSIZE as usize).filter(has).collect())
+        }
+        _ => Err(io::Error::last_os_error()),
+    }
 }
 
 /// Runs this thread, and those that it starts, on these CPUs only.

@@ -2,51 +2,62 @@
 //! Numbers from /proc, read again and again from files that stay open.
 
 use crate::clock::Nanoseconds;
-use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 use std::fs::{self, File};
 use std::io;
 use std::os::unix::fs::{FileExt, MetadataExt};
 
-/// Time of all CPUs of this machine together.
+/// Longer than what /proc/stat has of a thousand CPUs.
+const STAT: usize = 1 << 17;
+
+/// Times of this machine's CPUs.
 pub struct MachineTime {
     file: File,
     tick: Nanoseconds,
+    /// Whose tasks are of interest.
+    cpus: BTreeSet<usize>,
+    text: Vec<u8>,
 }
 
 /// Since boot, ns, in whole ticks of the kernel (10 ms).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct MachineTimes {
-    /// That tasks ran: interrupts are not in it.
+    /// That tasks ran on the CPUs of interest: interrupts are not in it.
     pub cpu_time: Nanoseconds,
-    /// That the hypervisor took.
+    /// That the hypervisor took from all CPUs.
     pub steal: Nanoseconds,
 }
 
 impl MachineTime {
-    pub fn open() -> io::Result<Self> {
+    pub fn open(cpus: BTreeSet<usize>) -> io::Result<Self> {
         // SAFETY: no pointers are passed.
         let ticks = unsafe { libc::sysconf(libc::_SC_CLK_TCK) };
-        Ok(Self { file: File::open("/proc/stat")?, tick: 1_000_000_000 / ticks.max(1) })
+        let file = File::open("/proc/stat")?;
+        Ok(Self { file, tick: 1_000_000_000 / ticks.max(1), cpus, text: vec![0; STAT] })
     }
 
     pub fn read(&mut self) -> Option<MachineTimes> {
-        let mut line = [0; 256];
-        let length = self.file.read_at(&mut line, 0).ok()?;
-        machine_times(&line[..length], self.tick)
+        let length = self.file.read_at(&mut self.text, 0).ok()?;
+        machine_times(str::from_utf8(&self.text[..length]).ok()?, &self.cpus, self.tick)
     }
 }
 
-/// From the line `cpu  user nice system idle iowait irq softirq steal ...`.
-fn machine_times(stat: &[u8], tick: Nanoseconds) -> Option<MachineTimes> {
-    let line = stat.split(|byte| *byte == b'\n').next()?;
-    let numbers = str::from_utf8(line).ok()?.strip_prefix("cpu ")?.split_whitespace();
-    let mut numbers = numbers.map(|number| number.parse::<i64>().ok());
-    let mut next = || numbers.next()?;
-    let tasks = next()? + next()? + next()?;
-    let steal = numbers.nth(4)??;
-    Some(MachineTimes { cpu_time: tasks * tick, steal: steal * tick })
+/// From the lines `cpu  user nice system idle iowait irq softirq steal ...`, and `cpu0`, `cpu1` ...
+fn machine_times(stat: &str, cpus: &BTreeSet<usize>, tick: Nanoseconds) -> Option<MachineTimes> {
+    let mut lines = stat.lines().map_while(|line| line.strip_prefix("cpu")?.split_once(' '));
+    let (_, all) = lines.next()?;
+    let steal = numbers(all).nth(7)?;
+    let cpu_time = lines
+        .filter(|(cpu, _)| cpu.parse().is_ok_and(|cpu| cpus.contains(&cpu)))
+        .map(|(_, times)| numbers(times).take(3).sum::<i64>())
+        .sum::<i64>();
+    Some(MachineTimes { cpu_time: cpu_time * tick, steal: steal * tick })
+}
+
+fn numbers(text: &str) -> impl Iterator<Item = i64> {
+    text.split_whitespace().map_while(|number| number.parse().ok())
 }
 
 /// Time that one thread was ready to run and waited for a CPU.
@@ -148,12 +159,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn tasks_and_steal_of_all_cpus_are_found() {
-        let stat = b"cpu  11937 1 4718 196984 1380 2 122 357 0 0\ncpu0 1 1 1 1 1 1 1 9 0 0\n";
-        let times = MachineTimes { cpu_time: 16_656, steal: 357 };
-        assert_eq!(machine_times(stat, 1), Some(times));
-        assert_eq!(machine_times(b"cpu  1 2 3\n", 1), None);
-        assert!(MachineTime::open().unwrap().read().is_some());
+    fn tasks_of_some_cpus_and_steal_of_all_are_found() {
+        let stat = "cpu  11937 1 4718 196984 1380 2 122 357 0 0\ncpu0 1 2 3 9 9 9 9 9 0 0\n\
+                    cpu1 10 20 30 9 9 9 9 9 0 0\ncpu12 100 0 0 9 9 9 9 9 0 0\nintr 1 2 3\n";
+        let times = |cpus: &[usize]| machine_times(stat, &cpus.iter().copied().collect(), 1);
+        assert_eq!(times(&[0, 12]), Some(MachineTimes { cpu_time: 106, steal: 357 }));
+        assert_eq!(times(&[1]), Some(MachineTimes { cpu_time: 60, steal: 357 }));
+        assert_eq!(machine_times("cpu  1 2 3\n", &BTreeSet::new(), 1), None);
+        assert!(MachineTime::open(BTreeSet::from([0])).unwrap().read().is_some());
     }
 
     #[test]

@@ -2,7 +2,9 @@
 //! What else the machine did during a slice.
 
 use crate::clock::{Nanoseconds, try_read};
+use crate::limits::cpus_of;
 use crate::procfs::{MachineTime, RunDelay, TaskDelay};
+use std::collections::BTreeSet;
 use std::io;
 
 /// The kernel's kinds of CPU clocks, in the lowest bits of a clock's number (CPUCLOCK_SCHED,
@@ -13,6 +15,7 @@ const THREAD_CLOCK: libc::clockid_t = 6;
 /// Cumulative readings at one moment, ns; `None` where there is no such reading.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Readings {
+    /// That any tasks ran on the CPUs that generator and services may use.
     pub machine_cpu_time: Option<Nanoseconds>,
     pub steal: Option<Nanoseconds>,
     pub generator_run_delay: Option<Nanoseconds>,
@@ -51,11 +54,13 @@ pub struct Measured {
 pub struct Process {
     clock: libc::clockid_t,
     delay: TaskDelay,
+    cpus: BTreeSet<usize>,
 }
 
 impl Process {
     pub fn open(pid: libc::pid_t) -> io::Result<Self> {
-        Ok(Self { clock: (!pid << 3) | PROCESS_CLOCK, delay: TaskDelay::of_process(pid)? })
+        let delay = TaskDelay::of_process(pid)?;
+        Ok(Self { clock: (!pid << 3) | PROCESS_CLOCK, delay, cpus: cpus_of(pid)? })
     }
 
     /// How many files it keeps open.
@@ -78,8 +83,10 @@ impl Gauges {
     /// of each target.
     pub fn open(threads: &[libc::pid_t], services: Vec<Vec<Process>>) -> Self {
         let delays = threads.iter().map(|thread| RunDelay::of_thread(*thread));
+        let own = threads.iter().flat_map(|thread| cpus_of(*thread).unwrap_or_default());
+        let others = services.iter().flatten().flat_map(|process| process.cpus.iter().copied());
         Self {
-            machine: MachineTime::open().ok(),
+            machine: MachineTime::open(own.chain(others).collect()).ok(),
             // Of all threads or none: a sum over some of them would be taken for the whole.
             generator_delay: delays.collect::<io::Result<_>>().unwrap_or_default(),
             generator_clocks: threads.iter().map(|thread| (!thread << 3) | THREAD_CLOCK).collect(),

@@ -47,7 +47,7 @@ class _Readings:
     """Run-queue wait of generator and service, as a share of the slice's length."""
     length: npt.NDArray[np.int64]
     busy: npt.NDArray[np.float64]
-    """CPU time of all tasks of the machine, in ticks; 0 where it is not known."""
+    """CPU time of all tasks on their CPUs, in ticks; 0 where it is not known."""
     own: npt.NDArray[np.float64]
     """CPU time of generator and service."""
 
@@ -61,7 +61,7 @@ def find_left_out(backend: Backend, folder: Path, manifest: dict[str, Any]) -> L
     readings = _read(backend, folder, manifest)
     if readings is None:
         return LeftOut(frozenset(), {}, _unseen(manifest))
-    waited = _waited(readings, manifest)
+    waited = _waited(readings, manifest) | _waited_for_others(readings)
     slices: set[tuple[int, int]] = set()
     shares: dict[int, float] = {}
     disturbed: set[int] = set()
@@ -71,8 +71,7 @@ def find_left_out(backend: Backend, folder: Path, manifest: dict[str, Any]) -> L
         here = np.isin(readings.run, runs)
         rounds = readings.slice[here] // len(runs)
         waiting = readings.waiting[here]
-        waits = waiting > FLOOR if _others_ran(readings, here) else waited[here]
-        out, over = _rounds_out(rounds, readings.steal[here], waits, waiting)
+        out, over = _rounds_out(rounds, readings.steal[here], waited[here], waiting)
         capped += over
         disturbed.update(runs if over else ())
         pairs = zip(readings.run[here].tolist(), readings.slice[here].tolist(), strict=True)
@@ -125,7 +124,7 @@ def _read(backend: Backend, folder: Path, manifest: dict[str, Any]) -> _Readings
     run, slices, steal, wait, length, busy, own = (
         per_slice[name].fill_null(0).to_numpy() for name in per_slice.column_names
     )
-    busy[~np.isin(run, _watched(manifest))] = 0
+    busy = np.where(np.isin(run, _watched(manifest)), busy, 0.0)
     return _Readings(run, slices, steal, wait / np.maximum(length, 1), length, busy, own)
 
 
@@ -135,16 +134,18 @@ def _watched(manifest: dict[str, Any]) -> list[int]:
     return [run for run, cpu in spent.items() if cpu.get("service_ns_per_request") is not None]
 
 
-def _others_ran(readings: _Readings, here: Booleans) -> bool:
-    """Whether tasks that are neither generator nor service surely ran for a part of these slices.
+def _waited_for_others(readings: _Readings) -> Booleans:
+    """Slices with any waiting, in runs during which other tasks surely had the CPUs for a part.
 
-    Then a wait may be for them, however usual it is. A tick is the time of whichever task it meets:
-    N ticks are right to within sqrt(N) / 2.
+    A tick is the time of whichever task it meets: N ticks are right to within sqrt(N) / 2.
     """
+    _, at = np.unique(readings.run, return_inverse=True)
     busy, own, length = (
-        float(one[here].sum()) for one in (readings.busy, readings.own, readings.length)
+        np.bincount(at, weights=one) for one in (readings.busy, readings.own, readings.length)
     )
-    return bool(busy - own > FLOOR * length + 2 * np.sqrt(TICK_NS * busy))
+    others_ran: Booleans = busy - own > FLOOR * length + 2 * np.sqrt(TICK_NS * busy)
+    waits: Booleans = others_ran[at] & (readings.waiting > FLOOR)
+    return waits
 
 
 def _waited(readings: _Readings, manifest: dict[str, Any]) -> Booleans:
