@@ -8,13 +8,13 @@ from pathlib import Path
 from tests.report.page import Page
 from tests.report.synthetic import Synthetic
 
+from tare.calibration.detection import NAMES, Calibration, Detection, Range, Step
 from tare.report import write
 from tare.report.calibration import write as write_calibration
 from tare.samples import read_result
 from tare.samples.latencies import latencies
 from tare.samples.limits import Limit
 from tare.verdict import judge
-from tare.verdict.calibration import NAMES, Calibration, Detection, Range, Step
 
 LIMIT = Limit(
     machine="m",

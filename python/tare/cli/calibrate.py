@@ -19,10 +19,10 @@ from tare.errors import InputError, InterruptionError
 from tare.files import replace
 
 if TYPE_CHECKING:
+    from tare.calibration.detection import Calibration
     from tare.lab.calibration import Calibrated, Extent
     from tare.lab.progress import Progress
     from tare.plan import Plan
-    from tare.verdict.calibration import Calibration
 
 
 def register(app: typer.Typer) -> None:
@@ -66,10 +66,10 @@ def calibrate(
     as_json: AsJson = False,
 ) -> None:
     """Measure which added delay each statistic detects, and keep it for later verdicts."""
+    from tare.calibration.repetitions import check_blocks
     from tare.lab.calibration import calibrations
     from tare.lab.experiment import check
     from tare.plan import load
-    from tare.verdict.calibration_runs import check_blocks
 
     if out is not None and resume is not None:
         raise InputError("--out and --resume: choose one of them")
@@ -140,10 +140,10 @@ def measure(parts: Sequence[Calibrated], folder: Path, resume: bool) -> None:
 def judged(plan: Plan, parts: Sequence[Calibrated], folder: Path, blocks: int) -> Calibration:
     """What each statistic detects. Raises TareError where the service ignores the delay."""
     from tare import __version__
+    from tare.calibration.detection import Calibration
+    from tare.calibration.repetitions import detect
     from tare.samples.latencies import latencies
     from tare.samples.manifest import read_manifest
-    from tare.verdict.calibration import Calibration
-    from tare.verdict.calibration_runs import detect
 
     manifests = {part.name: read_manifest(folder / part.name) for part in parts}
     first = manifests[parts[0].name]
@@ -222,7 +222,7 @@ def _table(found: Calibration) -> str:
     from rich.table import Table
     from rich.text import Text
 
-    from tare.verdict.calibration import NAMES
+    from tare.calibration.detection import NAMES
 
     console = Console()
     with console.capture() as capture:

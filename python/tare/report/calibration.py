@@ -6,6 +6,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from tare.calibration.detection import NAMES, SHARE, SINGLE_PAIRS, STATISTICS
 from tare.files import replace
 from tare.report.calibration_curves import shares_of
 from tare.report.figures.calibration import Ranges, draw_ranges
@@ -13,10 +14,9 @@ from tare.report.figures.canvas import SERIES, inline
 from tare.report.page import HTML, templates
 from tare.report.pictures import Picture
 from tare.report.words import NO_BREAK, duration, p_value, safe
-from tare.verdict.calibration import NAMES, SHARE, SINGLE_PAIRS, STATISTICS
 
 if TYPE_CHECKING:
-    from tare.verdict.calibration import Calibration, Detection, Range
+    from tare.calibration.detection import Calibration, Detection, Range
 
 COLUMNS = ("statistic", "detects", "there", "without a delay", "p without a delay")
 _PUBLISHED = {

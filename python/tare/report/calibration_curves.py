@@ -5,12 +5,12 @@ from collections.abc import Iterator, Mapping
 from functools import partial
 from math import nan
 
+from tare.calibration.detection import NAMES, SHARE, STATISTICS
 from tare.report.figures.calibration import Curve, draw_shares
 from tare.report.figures.canvas import SERIES, inline
 from tare.report.pictures import Picture
 from tare.report.result import Result
 from tare.report.words import duration, percent, safe
-from tare.verdict.calibration import NAMES, SHARE, STATISTICS
 
 _COLOURS = dict(zip(STATISTICS, SERIES[1:], strict=False))
 

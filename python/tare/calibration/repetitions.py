@@ -15,15 +15,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tare.errors import InputError, TareError
-from tare.samples.model import REQUEST, Place
-from tare.stats.distances import between
-from tare.stats.fewest_runs import fewest_runs
-from tare.stats.interval import paired_difference
-from tare.stats.permutation import sign_flip
-from tare.stats.run_distance import comparable, run_distance_p
-from tare.stats.two_samples import anderson_darling, kolmogorov_smirnov
-from tare.verdict.calibration import (
+from tare.calibration.detection import (
     BETWEEN_RUNS,
     SINGLE_PAIRS,
     STATISTICS,
@@ -32,6 +24,14 @@ from tare.verdict.calibration import (
     Range,
     Step,
 )
+from tare.errors import InputError, TareError
+from tare.samples.model import REQUEST, Place
+from tare.stats.distances import between
+from tare.stats.fewest_runs import fewest_runs
+from tare.stats.interval import paired_difference
+from tare.stats.permutation import sign_flip
+from tare.stats.run_distance import comparable, run_distance_p
+from tare.stats.two_samples import anderson_darling, kolmogorov_smirnov
 from tare.verdict.judgement import LEVEL
 from tare.verdict.words import count, duration
 

@@ -2,11 +2,11 @@
 import numpy as np
 import pytest
 
+from tare.calibration.detection import Detection
+from tare.calibration.repetitions import check_blocks, detect
 from tare.errors import InputError, TareError
 from tare.samples.latencies import Runs
 from tare.samples.model import Place
-from tare.verdict.calibration import Detection
-from tare.verdict.calibration_runs import check_blocks, detect
 
 US = 1000
 STEPS = {0: "again", 20 * US: "20us", 400 * US: "400us"}

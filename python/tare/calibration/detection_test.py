@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from tare.verdict.calibration import Calibration, Detection, Range, Step
+from tare.calibration.detection import Calibration, Detection, Range, Step
 
 RANGE = Range(0.1, 0.2, 0.3)
 
