@@ -66,14 +66,14 @@ class HardCase:
                 replace(second, requests=first.requests, warm_up=first.warm_up),
             )
         return seen.experiment(
-            self._latencies(sides, generator),
+            self.latencies(sides, generator),
             "blocked",
             steps=[[side.step_ns] * BLOCKS for side in sides],
             primary=self.primary,
             with_distances=False,
         )
 
-    def _latencies(self, sides: Sequence[Side], generator: Generator) -> list[list[Array]]:
+    def latencies(self, sides: Sequence[Side], generator: Generator) -> list[list[Array]]:
         """In ns, of each run of each side, in the order of time."""
         walk = np.cumsum(generator.normal(0, DRIFT, BLOCKS * len(sides)))
         slots = generator.permuted(walk.reshape(BLOCKS, len(sides)), axis=1).T

@@ -3,7 +3,7 @@
 
 from bench.cases import Case, publish
 from bench.results import ROOT, renew
-from bench.verdict import hard_proof, proof, real, rule_proof, scale, slices
+from bench.verdict import examples, hard_proof, proof, real, rule_proof, scale, slices
 from bench.verdict.scenarios import EFFECTS, RUNS, SCENARIOS
 from bench.verdict.simulate import outcomes
 
@@ -50,5 +50,6 @@ def _all() -> list[Case]:
     # From here on time is measured, and nothing else may run.
     interleaved = [one.case() for one in slices.measured(slices.BLOCKS)]
     renew("proof", "Proof", "make bench-verdict", table, STATISTICS)
+    renew("examples", "Examples", "make bench-verdict", examples.table(), STATISTICS)
     renew("proof-nginx", "Proof on nginx", "make bench-verdict", real.table(), STATISTICS)
     return [*proof.cases(found), *interleaved]

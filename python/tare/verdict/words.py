@@ -18,7 +18,7 @@ def percent(fraction: float, *, signed: bool = True) -> str:
     """`0.0234` as `+2.3 %`: two decimals below 1 %, none from 100 %, one between."""
     size = abs(fraction) * 100
     digits = 2 if size < 0.995 else 1 if size < 99.95 else 0
-    return f"{_with_sign(fraction, f'{size:.{digits}f}', signed)} %"
+    return f"{_with_sign(fraction, f'{size:,.{digits}f}', signed)} %"
 
 
 def duration(nanoseconds: float, *, signed: bool = False, digits: int = 3) -> str:
