@@ -21,19 +21,15 @@ pub fn raise_open_files() -> usize {
     usize::try_from(now).unwrap_or(usize::MAX)
 }
 
-/// The CPUs on which a task may run.
-pub fn cpus_of(task: libc::pid_t) -> io::Result<BTreeSet<usize>> {
+/// The CPUs on which a task may run; none where that cannot be read.
+pub fn cpus_of(task: libc::pid_t) -> BTreeSet<usize> {
     // SAFETY: all zeroes is the empty set.
     let mut set: libc::cpu_set_t = unsafe { std::mem::zeroed() };
-    // SAFETY: `set` is valid for its size.
-    match unsafe { libc::sched_getaffinity(task, size_of_val(&set), &mut set) } {
-        0 => {
-            // SAFETY: the number lies within the set.
-            let has = |cpu: &usize| unsafe { libc::CPU_ISSET(*cpu, &set) };
-            Ok((0..libc::CPU_SETSIZE as usize).filter(has).collect())
-        }
-        _ => Err(io::Error::last_os_error()),
-    }
+    // SAFETY: `set` is valid for its size; where the call fails it stays empty.
+    unsafe { libc::sched_getaffinity(task, size_of_val(&set), &mut set) };
+    // SAFETY: the number lies within the set.
+    let has = |cpu: &usize| unsafe { libc::CPU_ISSET(*cpu, &set) };
+    (0..libc::CPU_SETSIZE as usize).filter(has).collect()
 }
 
 /// Runs this thread, and those that it starts, on these CPUs only.

@@ -60,7 +60,7 @@ pub struct Process {
 impl Process {
     pub fn open(pid: libc::pid_t) -> io::Result<Self> {
         let delay = TaskDelay::of_process(pid)?;
-        Ok(Self { clock: (!pid << 3) | PROCESS_CLOCK, delay, cpus: cpus_of(pid)? })
+        Ok(Self { clock: (!pid << 3) | PROCESS_CLOCK, delay, cpus: cpus_of(pid) })
     }
 
     /// How many files it keeps open.
@@ -83,7 +83,7 @@ impl Gauges {
     /// of each target.
     pub fn open(threads: &[libc::pid_t], services: Vec<Vec<Process>>) -> Self {
         let delays = threads.iter().map(|thread| RunDelay::of_thread(*thread));
-        let own = threads.iter().flat_map(|thread| cpus_of(*thread).unwrap_or_default());
+        let own = threads.iter().flat_map(|thread| cpus_of(*thread));
         let others = services.iter().flatten().flat_map(|process| process.cpus.iter().copied());
         Self {
             machine: MachineTime::open(own.chain(others).collect()).ok(),
