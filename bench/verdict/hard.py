@@ -21,7 +21,7 @@ BLOCKS = 8
 RUN, DRIFT, SCATTER = 0.02, 0.01, 0.1
 EXCESS = 0.5
 """By how much the first request of a warm-up is slower."""
-MILLISECOND = 1_000_000
+MILLISECOND, TICK = 1_000_000, 15_625_000
 
 
 @dataclass(frozen=True)
@@ -137,7 +137,7 @@ def tails() -> list[HardCase]:
 
 
 def rounded() -> list[HardCase]:
-    """Medians of 3 ms in whole milliseconds, on both sides or on one."""
+    """Medians of 3 ms in whole milliseconds, on both sides or on one; and of 25 ms in ticks."""
     cases = []
     for scatter in (0.1, 0.3):
         for down in (False, True):
@@ -149,6 +149,8 @@ def rounded() -> list[HardCase]:
                 for effect in (0.0, 0.1, 0.3)
             ]
             cases.append(case(f"one side in {how}", side, Side()))
+    ticks = Side(step_ns=TICK)
+    cases.append(HardCase("one side in ticks of 15.6 ms", Side(), ticks, typical_ns=25e6))
     return cases
 
 

@@ -15,6 +15,7 @@ from tare.samples.places import Group, settled
 from tare.samples.steadiness import NOBODY, Course, classified, courses_of
 from tare.samples.usable import zeros
 from tare.stats.steady import Steadiness, common_share, drift
+from tare.stats.tick import tick
 
 if TYPE_CHECKING:
     from ibis.expr.types import Table
@@ -22,8 +23,9 @@ if TYPE_CHECKING:
     from tare.samples.model import Distances, Place
 
 DECILES = tuple(tenth / 10 for tenth in range(1, 10))
-SHAPE = (*DECILES, 0.95, 0.99, 0.995, 0.999, 1.0)
-"""What is kept of a run; beyond p99 too few requests are left to be compared one by one."""
+FEW = 0.01
+SHAPE = (FEW, *DECILES, 0.95, 0.99, 0.995, 0.999, 1.0)
+"""What is kept of a run; below p10 and beyond p99 too few requests are left to be compared."""
 METRICS = {"p50": 0.5, "p95": 0.95, "p99": 0.99}
 KINDS: Mapping[str | None, Callable[[str], str]] = {
     "no steady state": lambda where: (
@@ -35,6 +37,8 @@ KINDS: Mapping[str | None, Callable[[str], str]] = {
 SHOWN = 3
 STEPS = tuple(10**power for power in range(1, 10))
 LEAST = 100
+MOST_TIED = 2_000
+"""Distinct latencies of a run among which steps are looked for: of more, they are small."""
 TWICE, HALF = "twice the warm-up", "half of the run"
 
 
@@ -76,7 +80,8 @@ class Looks:
     at_cut: Look
     others: Mapping[str, Look]
     steps: Mapping[Group, int] = field(default_factory=dict)
-    """The step in ns to which the latencies of a run and span were rounded, where it is not 1."""
+    """The step in ns of the latencies of a run and span, where it is not 1: to which they were
+    rounded, or the tick of their clock."""
     zeros: Mapping[Group, int] = field(default_factory=dict)
     """Successful requests that took no time, after the warm-up, where there are any."""
 
@@ -150,7 +155,7 @@ def look(
     `turns` are the runs that took turns, for `steadiness`. `kept` has the histograms of these
     samples, if there are any.
     """
-    sizes, coarse, least = _surveyed(samples)
+    sizes, coarse, tied, least = _surveyed(samples)
     courses = courses_of(samples, sizes, turns)
     steady = classified(courses)
     environments = {run: environment for run, (environment, _) in conditions.items()}
@@ -161,6 +166,8 @@ def look(
         place = environments[run], span
         cuts[place] = max(cuts.get(place, 0), cut)
     steps = _steps(samples, coarse)
+    ticks = _ticks(samples, tied)
+    steps |= {group: max(step, steps.get(group, 0)) for group, step in ticks.items()}
     others = {HALF: {group: size // 2 for group, size in sizes.items()}}
     if any(first.values()):
         twice = {group: max(cut, min(2 * cut, sizes[group] // 2)) for group, cut in first.items()}
@@ -184,7 +191,7 @@ def first_settled(
     turns: Mapping[str, Sequence[Sequence[int]]] = NOBODY,
 ) -> dict[Group, int]:
     """The first request of each run and span that `look` counts, for `settled`."""
-    sizes, _, _ = _surveyed(samples)
+    sizes, *_ = _surveyed(samples)
     return _first(sizes, classified(courses_of(samples, sizes, turns)), conditions)
 
 
@@ -268,11 +275,27 @@ def _steps(samples: Table, coarse: Collection[Group]) -> dict[Group, int]:
     return found
 
 
+def _ticks(samples: Table, tied: Collection[Group]) -> dict[Group, int]:
+    """The ticks in ns of the clock of each `tied` run and span: of any length, found by the
+    latencies that many requests have in common."""
+    if not tied:
+        return {}
+    ok: Any = samples.ok
+    some = samples.filter(samples.run.isin(sorted({run for run, _ in tied})), ok)
+    by = ["run", "span", "latency_ns"]
+    rows = some.group_by(by).aggregate(count=some.count()).order_by(by).to_pyarrow().to_pylist()
+    values: dict[Group, list[tuple[int, int]]] = {}
+    for row in rows:
+        values.setdefault((row["run"], row["span"]), []).append((row["latency_ns"], row["count"]))
+    found = {group: tick(*zip(*values[group], strict=True)) for group in tied if group in values}
+    return {group: round(step) for group, step in found.items() if step is not None}
+
+
 def _surveyed(
     samples: Table,
-) -> tuple[dict[Group, int], frozenset[Group], dict[Group, int | None]]:
-    """Places of each run and span; those whose latencies all divide by 10 ns, so that there is a
-    step to look for; and the least latency of each."""
+) -> tuple[dict[Group, int], frozenset[Group], frozenset[Group], dict[Group, int | None]]:
+    """Places of each run and span; those whose latencies all divide by 10 ns, and those of which
+    many are equal, so that there is a step to look for; and the least latency of each."""
     by = ["run", "span"]
     ok: Any = samples.ok
     value: Any = samples.latency_ns
@@ -280,8 +303,16 @@ def _surveyed(
         places=samples.place.max() + 1,
         fine=((value % 10) != 0).sum(where=ok),
         least=value.min(where=ok),
+        answered=ok.cast("int64").sum(),
+        distinct=value.approx_nunique(where=ok),
     )
     found = rows.order_by(by).to_pyarrow().to_pylist()
     sizes = {(row["run"], row["span"]): row["places"] for row in found}
     least = {(row["run"], row["span"]): row["least"] for row in found}
-    return sizes, frozenset((row["run"], row["span"]) for row in found if not row["fine"]), least
+    coarse = frozenset((row["run"], row["span"]) for row in found if not row["fine"])
+    tied = frozenset(
+        (row["run"], row["span"])
+        for row in found
+        if row["answered"] >= LEAST and row["distinct"] <= min(row["answered"] / 2, MOST_TIED)
+    )
+    return sizes, coarse, tied, least

@@ -302,3 +302,23 @@ def test_an_alarm_of_either_of_two_experiments_forbids_all_verdicts() -> None:
     assert {one.verdict for one in judge_together(of, [alarm]).comparisons} == {"invalid"}
     quiet = replace(alarm, alarm=False)
     assert judge_together(of, [quiet]).comparisons[0].verdict == "slower"
+
+
+@pytest.mark.parametrize("level", [1.0, 1.06])
+def test_a_value_without_requests_beyond_its_step_may_be_anywhere_in_it(level: float) -> None:
+    """Nearly all requests of a run are in two ticks of a clock: where in them is not known."""
+    of = experiment(requests(level=level))
+    step = 60_000.0
+    ticked = {
+        (run.condition, run.block): np.floor(values / step) * step
+        for run, values in zip(of.runs, requests(level=level).values(), strict=True)
+    }
+    runs = tuple(
+        in_steps(run, ticked[run.condition, run.block], step) if run.condition == "hook" else run
+        for run in of.runs
+    )
+    found = primary(replace(of, runs=runs))
+    assert found.verdict == "inconclusive"
+    assert found.low is not None
+    assert found.high is not None
+    assert found.high - found.low > 0.4

@@ -21,7 +21,7 @@ from tare.verdict.judgement import LEVEL, Apart, Page, Quantile, Shape
 from tare.verdict.systematic import Systematic, rounding, warm_up
 from tare.verdict.weigh import by_block, threshold
 
-HIGHEST = 0.99
+LOWEST, HIGHEST = 0.1, 0.99
 TAIL = 0.95
 PAGES = (10, 36, 100)
 
@@ -120,7 +120,8 @@ def _compared(evidence: Evidence, experiment: Experiment) -> _Compared | None:
     )
     fewest = min(run.answered for run in runs)
     stalled = any(run.disturbed for run in runs)
-    known = [q for q in sorted(base[0].quantiles) if q <= HIGHEST and not (stalled and q >= TAIL)]
+    highest = max(q for q in base[0].quantiles if q < TAIL) if stalled else HIGHEST
+    known = (q for q in sorted(base[0].quantiles) if LOWEST <= q <= highest)
     probabilities = [q for q in known if has(q, fewest)]
     if len(probabilities) < 2:
         return None
@@ -169,8 +170,8 @@ def _apart(statistic: str, distances: Array, is_second: npt.NDArray[np.bool_]) -
 
 
 def _zero(runs: Sequence[Run]) -> bool:
-    """Whether some request took no time: it has no logarithm."""
-    return any(min(run.quantiles.values()) <= 0 for run in runs)
+    """Whether a quantile that is compared took no time: it has no logarithm."""
+    return any(run.quantiles[LOWEST] <= 0 for run in runs)
 
 
 def _pages(first: Sequence[Run], second: Sequence[Run]) -> tuple[Page, ...]:

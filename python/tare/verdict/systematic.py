@@ -17,6 +17,7 @@ from typing import Literal
 import numpy as np
 from scipy.special import stdtrit
 
+from tare.samples.looks import FEW
 from tare.samples.model import Run
 from tare.stats.arrays import Array
 from tare.stats.steady import unlike
@@ -71,7 +72,27 @@ def rounding(
     nearest = shift({})
     ways = product((False, True), repeat=len(steps))
     errors = [shift(dict(zip(steps, way, strict=True))) - nearest for way in ways]
-    return Systematic(min(errors), max(errors), "rounding")
+    (low, high), (other_low, other_high) = (
+        np.mean([_inside(run, value(run)) for run in side], axis=0) for side in (second, first)
+    )
+    return Systematic(min(errors) + low - other_high, max(errors) + high - other_low, "rounding")
+
+
+def _inside(run: Run, value: float) -> tuple[float, float]:
+    """How far a value may lie from where it was put inside of its step, in logs: down and up.
+
+    It was put there by how many requests are beyond both ends of the step. Where next to none is
+    beyond an end, the value may lie anywhere towards the other one.
+    """
+    step = run.step_ns
+    if step <= FINE * value or FEW not in run.quantiles:
+        return 0.0, 0.0
+    middle = round(value / step) * step
+    start, end = max(middle - step / 2, FINE * value), middle + step / 2
+    least, most = run.quantiles[FEW], run.quantiles[1 - FEW]
+    up = 0.0 if least < start else log(end / value)
+    down = 0.0 if most > end else log(start / value)
+    return min(down, 0.0), max(up, 0.0)
 
 
 def _steps(runs: Sequence[Run], value: Callable[[Run], float]) -> list[float]:
