@@ -124,6 +124,10 @@ def unequal_lengths() -> list[HardCase]:
                 1.0,
             )
         )
+    for effect in (0.0, 0.1):
+        name = f"1500 requests, warm-up over 300 on one side alone, {effect:+.0%}"
+        warm = Side(1_500, 1 + effect, warm_up=300)
+        cases.append(HardCase(name, Side(1_500), warm, effect))
     return cases
 
 

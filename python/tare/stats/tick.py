@@ -26,7 +26,11 @@ def tick(values: npt.ArrayLike, counts: npt.ArrayLike) -> float | None:
     nearest = np.minimum(np.append(gaps, np.inf), np.insert(gaps, 0, np.inf))
     order = np.argsort(nearest, kind="stable")
     passed = np.cumsum(weight[order])
-    step = float(nearest[order][np.searchsorted(passed, passed[-1] / 2)])
+    rough = float(nearest[order][np.searchsorted(passed, passed[-1] / 2)])
+    times = np.round(at / rough)
+    step = float((weight * times * at).sum() / max(1.0, (weight * times**2).sum()))
+    if not step:
+        return None
     ticks = at / step
     whole = (np.abs(ticks - np.round(ticks)) <= NEAR) & ((at == 0) | (ticks > 0.5))
     return step if weight[whole].sum() >= MOST * passed[-1] else None

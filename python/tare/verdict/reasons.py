@@ -194,9 +194,9 @@ def undecided(evidence: Evidence) -> str:
     seen = f"{_subject(evidence)} is {_effect(evidence)}"
     if evidence.hidden == "warm-up":
         return (
-            f"{seen}, but runs of '{evidence.condition}' and '{evidence.baseline}' have different"
-            " lengths and their latency still drifts, which adds up to"
-            f" {percent(expm1(evidence.systematic.high), signed=False)}: they are too short to show"
+            f"{seen}, but latency still drifts in the runs of '{evidence.condition}' or"
+            f" '{evidence.baseline}', differently in both, which may be"
+            f" {percent(expm1(evidence.systematic.most), signed=False)}: they are too short to show"
             " a steady state; warm up for longer, or record more requests."
         )
     if evidence.hidden == "rounding":

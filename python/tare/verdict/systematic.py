@@ -20,8 +20,10 @@ from scipy.special import stdtrit
 from tare.samples.looks import FEW
 from tare.samples.model import Run
 from tare.stats.arrays import Array
+from tare.stats.interval import welch_difference
 from tare.stats.steady import unlike
 
+LEVEL = 0.95
 Cause = Literal["rounding", "warm-up"]
 SETTLING = 2.0
 """How many times the fall from its first half to its second a window can lie above the level that
@@ -39,6 +41,11 @@ class Systematic:
     low: float = 0.0
     high: float = 0.0
     cause: Cause | None = None
+
+    @property
+    def most(self) -> float:
+        """The larger of both."""
+        return max(-self.low, self.high)
 
     def __add__(self, other: Systematic) -> Systematic:
         largest = max(self, other, key=lambda one: one.high - one.low)
@@ -101,22 +108,27 @@ def _steps(runs: Sequence[Run], value: Callable[[Run], float]) -> list[float]:
 
 
 def warm_up(first: Sequence[Run], second: Sequence[Run]) -> Systematic:
-    """What a warm-up that is not over may add to one side, where runs are of unequal length.
+    """What a warm-up that is not over may add to one side.
 
-    Of runs of one length both sides have the same part of it left, be it a number of requests or a
-    time. Else as much as twice the fall within the part that is compared, at its upper 95 % bound.
+    Of runs of one length both sides have the same part left of the same warm-up. If one side
+    surely falls by more than the other, that may be all of its difference. Of runs of unequal
+    length it is as much as twice the fall within the part that is compared, at its upper bound.
     """
     sides = (first, second)
-    if not unlike([[run.answered for run in side] for side in sides]):
+    falls = [np.array([run.drift for run in side if run.drift is not None]) for side in sides]
+    if unlike([[run.answered for run in side] for side in sides]):
+        most = SETTLING * max(_upper(one) for one in falls)
+        return Systematic(-most, most, "warm-up")
+    difference = welch_difference(*falls)
+    if difference is None or difference.p > 1 - LEVEL:
         return NOTHING
-    most = max(_upper([run.drift for run in side if run.drift is not None]) for side in sides)
-    return Systematic(-SETTLING * most, SETTLING * most, "warm-up")
+    more = SETTLING * difference.estimate
+    return Systematic(min(-more, 0.0), max(-more, 0.0), "warm-up")
 
 
-def _upper(drifts: Sequence[float]) -> float:
+def _upper(values: Array) -> float:
     """The upper 95 % bound of the size of the mean drift of a condition's runs; 0 if unknown."""
-    if len(drifts) < 2:
+    if values.size < 2:
         return 0.0
-    values: Array = np.array(drifts)
     error = float(values.std(ddof=1)) / sqrt(values.size)
-    return abs(float(values.mean())) + float(stdtrit(values.size - 1, 0.95)) * error
+    return abs(float(values.mean())) + float(stdtrit(values.size - 1, LEVEL)) * error
