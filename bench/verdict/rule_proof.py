@@ -100,6 +100,12 @@ def _without_slowest(count: int, *, recorded: bool) -> Draw:
     return draw
 
 
+def _stalled(generator: Generator) -> Experiment:
+    """Another program has the core of every run for half of the time."""
+    of = families.draw(PLAIN, generator).asked(primary="p99")
+    return _changed(of, lambda run: replace(run, disturbed=True))
+
+
 def _clocks(generator: Generator) -> Experiment:
     """A span begins on one host and ends on another, whose clock is late by 5 % of it."""
     of = families.draw(PLAIN, generator)
@@ -165,6 +171,7 @@ def traps() -> list[Trap]:
     return [
         Trap("lost", "the slowest 11 of 16 runs of a condition crash, +2 %", most_crash, 0.02),
         Trap("control", "whatever runs first in a block is slower by 8 %", _first_is_slower),
+        Trap("stalled", "p99; another program has the core half of the time", _stalled),
         Trap("too_few_runs", "three blocks, +5 %", _few_blocks, 0.05),
         Trap("too_coarse", "whole ms of 3 ms that scatter by 1 %, +10 %", _constant, 0.1),
         Trap("by_clock", "a clock is late by 5 %, known to 10 %", _clocks),
