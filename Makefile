@@ -142,7 +142,7 @@ bench-log: native java ## the log in every language beside what others use, on M
 bench-verdict: PACKAGES := test
 bench-verdict: native ## verdicts beside those of others, on simulated experiments with seeds fixed
 	@setup/install-peers benchstat otava
-	@$(PYTHON) -m bench verdict
+	@$(PYTHON) -m bench hard verdict
 
 .PHONY: clean
 clean: ## remove what was built

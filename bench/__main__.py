@@ -5,12 +5,19 @@ import argparse
 import os
 import sys
 
+from bench.hard import measure as hard
 from bench.hook import measure as hook
 from bench.load import measure as load
 from bench.log import measure as log
 from bench.verdict import measure as verdict
 
-PARTS = {"hook": hook.run, "load": load.run, "log": log.run, "verdict": verdict.run}
+PARTS = {
+    "hook": hook.run,
+    "load": load.run,
+    "log": log.run,
+    "hard": hard.run,
+    "verdict": verdict.run,
+}
 
 parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
 parser.add_argument("parts", nargs="*", choices=[*PARTS, []], metavar="PART", help=", ".join(PARTS))

@@ -11,8 +11,8 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
+from bench.hard.hard_cases import MILLISECOND, HardCase, Side
 from bench.results import renew
-from bench.verdict.hard import MILLISECOND, HardCase, Side
 
 from tare.stats.arrays import Array
 

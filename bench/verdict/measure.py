@@ -3,20 +3,17 @@
 
 from bench.cases import Case, publish
 from bench.results import ROOT, renew
-from bench.verdict import examples, hard_proof, proof, real, rule_proof, scale, slices
+from bench.verdict import examples, proof, real, rule_proof, scale, slices
 from bench.verdict.scenarios import EFFECTS, RUNS, SCENARIOS
 from bench.verdict.simulate import outcomes
 
 STATISTICS = ROOT / "docs" / "statistics.md"
 REPETITIONS, QUICK, RULES = 200, 40, 200
-HARD, HARD_QUICK = 1_000, 20
-"""Experiments for each hard case: a level of 5 % takes a thousand to be seen."""
 
 
 def run(quick: bool) -> bool:
     """Measures all cases; returns whether all bars are met."""
     cases, repetitions = (_barred(), QUICK) if quick else (_all(), REPETITIONS)
-    hard_cases = hard_proof.cases(HARD_QUICK if quick else HARD)
     about = (
         f"Simulated: {repetitions} experiments a scenario and number of runs, all methods on the"
         " same; the whole table is in [statistics.md](statistics.md#proof)."
@@ -25,7 +22,6 @@ def run(quick: bool) -> bool:
         "verdict",
         [
             *cases,
-            *hard_cases,
             *real.cases(),
             *scale.cases(quick),
         ],

@@ -10,9 +10,10 @@ from multiprocessing import get_context
 
 import numpy as np
 from bench.cases import Case
-from bench.verdict import families, hard, scenarios
+from bench.hard import hard_cases
+from bench.hard.hard_cases import HardCase
+from bench.verdict import families, scenarios
 from bench.verdict.families import Family
-from bench.verdict.hard import HardCase
 from bench.verdict.scenarios import Design, Scenario
 from bench.verdict.seen import experiment as seen_experiment
 
@@ -93,7 +94,12 @@ def cases(repetitions: int) -> list[Case]:
     # One thread each: the arrays are small, and there are as many processes as CPUs.
     os.environ |= dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"), "1")
     with ProcessPoolExecutor(mp_context=get_context("spawn")) as pool:
-        parts = (hard.unequal_lengths, hard.tails, hard.rounded, hard.tail_lengths)
+        parts = (
+            hard_cases.unequal_lengths,
+            hard_cases.tails,
+            hard_cases.rounded,
+            hard_cases.tail_lengths,
+        )
         groups = [list(pool.map(seen, [(one, repetitions) for one in part()])) for part in parts]
         found = list(pool.map(seen_family, [(one, repetitions) for one in (*FAMILIES, ALL_SLOWER)]))
         pilots = list(pool.map(found_at_mde, [(one, repetitions) for one in PILOTS]))

@@ -4,10 +4,10 @@
 import numpy as np
 import pytest
 from bench.cases import read_bars
-from bench.verdict import hard, hard_proof
+from bench.hard import hard_cases, hard_proof
+from bench.hard.hard_cases import HardCase, Side
+from bench.hard.hard_proof import Pilot, Seen, found_at_mde, seen, seen_family
 from bench.verdict.families import Family, draw
-from bench.verdict.hard import HardCase, Side
-from bench.verdict.hard_proof import Pilot, Seen, found_at_mde, seen, seen_family
 
 
 def drawn(case: HardCase) -> tuple[np.ndarray, np.ndarray]:
@@ -26,17 +26,22 @@ def test_the_effect_is_the_one_that_is_stated() -> None:
 
 
 def test_rounded_sides_are_interpolated() -> None:
-    side = Side(step_ns=hard.MILLISECOND)
+    side = Side(step_ns=hard_cases.MILLISECOND)
     base, condition = drawn(HardCase("", side, Side(), typical_ns=3e6))
-    assert (base % hard.MILLISECOND != 0).all()
+    assert (base % hard_cases.MILLISECOND != 0).all()
     assert condition.mean() / base.mean() == pytest.approx(1, abs=0.05)
 
 
 def test_names_are_unique_and_select_the_cases_of_every_bar() -> None:
-    names = [one.name for one in hard.cases()]
+    names = [one.name for one in hard_cases.cases()]
     assert len(names) == len(set(names))
-    nothing = {one.name: Seen(one.name, ("unchanged",) * 3, 100.0) for one in hard.cases()}
-    groups = (hard.unequal_lengths, hard.tails, hard.rounded, hard.tail_lengths)
+    nothing = {one.name: Seen(one.name, ("unchanged",) * 3, 100.0) for one in hard_cases.cases()}
+    groups = (
+        hard_cases.unequal_lengths,
+        hard_cases.tails,
+        hard_cases.rounded,
+        hard_cases.tail_lengths,
+    )
     lengths, tails, rounded, p99 = ([nothing[one.name] for one in part()] for part in groups)
     found = [
         *hard_proof._lengths(lengths, 3),
@@ -51,7 +56,7 @@ def test_names_are_unique_and_select_the_cases_of_every_bar() -> None:
             3,
         ),
     ]
-    bars = read_bars("verdict")
+    bars = read_bars("hard")
     assert all(bars[case.name].met(case) for case in found if case.name.endswith("alarms"))
     assert not any(
         bars[case.name].met(case)
