@@ -13,11 +13,13 @@ MOST = 0.9
 
 
 def tick(values: npt.ArrayLike, counts: npt.ArrayLike) -> float | None:
-    """The step between distinct `values` (n,), growing, that occur `counts` (n,) times.
+    """The step between distinct `values` (n,), growing, that occur `counts` (n,) times: in their
+    unit.
 
     It is the distance of a value to its nearest neighbour, the median over all occurrences: values
     far apart, as in a tail, do not count for more than they are. None where values are not whole
-    numbers of it, as those of two constant modes are not, and of one value.
+    numbers of it, as those of two constant modes are not, and of one value. Raises ValueError for
+    numbers that are not finite.
     """
     at, weight = finite(values), finite(counts)
     gaps = np.diff(at)
