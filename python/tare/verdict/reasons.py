@@ -101,7 +101,7 @@ def flipped(evidence: Evidence) -> str:
 def stalled(evidence: Evidence) -> str:
     """That other programs, not the service, made the slowest requests."""
     return (
-        f"other programs had the CPU while load or service waited for it, in more than half of the"
+        "other programs had the CPU while load or service waited for it, in more than half of the"
         f" load of {evidence.disturbed} of {sum(evidence.recorded)} runs:"
         f" {_subject(evidence, start=False)} would measure them. Stop what else runs, or give"
         " service and load CPUs of their own, and run again."

@@ -19,10 +19,9 @@ from tare.stats.shift import Pair, Shift, shift_functions
 from tare.verdict.evidence import LATENCIES, Evidence
 from tare.verdict.judgement import LEVEL, Apart, Page, Quantile, Shape
 from tare.verdict.systematic import Systematic, rounding, warm_up
-from tare.verdict.weigh import by_block, threshold
+from tare.verdict.weigh import TAILS, by_block, threshold
 
 LOWEST, HIGHEST = 0.1, 0.99
-TAIL = 0.95
 PAGES = (10, 36, 100)
 
 
@@ -120,7 +119,7 @@ def _compared(evidence: Evidence, experiment: Experiment) -> _Compared | None:
     )
     fewest = min(run.answered for run in runs)
     stalled = any(run.disturbed for run in runs)
-    highest = max(q for q in base[0].quantiles if q < TAIL) if stalled else HIGHEST
+    highest = max(q for q in base[0].quantiles if q < TAILS["p95"]) if stalled else HIGHEST
     known = (q for q in sorted(base[0].quantiles) if LOWEST <= q <= highest)
     probabilities = [q for q in known if has(q, fewest)]
     if len(probabilities) < 2:

@@ -22,8 +22,8 @@ from tare.samples.model import Run
 from tare.stats.arrays import Array
 from tare.stats.interval import welch_difference
 from tare.stats.steady import unlike
+from tare.verdict.judgement import LEVEL
 
-LEVEL = 0.95
 Cause = Literal["rounding", "warm-up"]
 SETTLING = 2.0
 """How many times the fall from its first half to its second a window can lie above the level that
