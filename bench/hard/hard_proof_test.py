@@ -1,12 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
 """The hard cases: what is drawn is what their names say, and every case has its bar."""
 
+from concurrent.futures import ThreadPoolExecutor
+
 import numpy as np
 import pytest
 from bench.cases import read_bars
 from bench.hard import hard_cases, hard_proof
 from bench.hard.hard_cases import HardCase, Side
-from bench.hard.hard_proof import Pilot, Seen, found_at_mde, seen, seen_family
+from bench.hard.hard_proof import (
+    Pilot,
+    Seen,
+    SeenFamily,
+    found_at_mde,
+    seen,
+    seen_family,
+)
 from bench.verdict.families import Family, draw
 
 
@@ -50,10 +59,9 @@ def test_names_are_unique_and_select_the_cases_of_every_bar() -> None:
         *hard_proof._tail_lengths(p99, 3),
         *hard_proof._families(
             [
-                hard_proof.SeenFamily(one, 0.0, 100.0, 0.0)
+                hard_proof.SeenFamily(one, 3, 0.0, 100.0, 0.0)
                 for one in (*hard_proof.FAMILIES, hard_proof.ALL_SLOWER)
             ],
-            3,
         ),
     ]
     bars = read_bars("hard")
@@ -68,7 +76,7 @@ def test_names_are_unique_and_select_the_cases_of_every_bar() -> None:
 def test_a_family_that_is_changed_everywhere_has_no_unchanged_part() -> None:
     family = Family(conditions=2, spans=2, effect=3.0, everywhere=True)
     assert len(family.changed) == 4
-    found = seen_family((family, 2))
+    found = seen_family((family, range(2)))
     assert (found.found, found.alarms) == (100, 0)
 
 
@@ -87,9 +95,24 @@ def test_verdicts_are_counted() -> None:
     assert found.covered in (0, 50, 100)
 
 
+def test_a_family_above_the_level_is_drawn_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    def alarming(task: tuple[Family, range]) -> SeenFamily:
+        family, drawn = task
+        often = len(drawn) == 100 and family.blocks == 8
+        return SeenFamily(family, len(drawn), 9.5 if often else 5.0, 100, 100)
+
+    monkeypatch.setattr(hard_proof, "seen_family", alarming)
+    both = [Family(2, blocks=blocks, effect=0.3, everywhere=True) for blocks in (6, 8)]
+    with ThreadPoolExecutor() as pool:
+        found = hard_proof._families_seen(pool, both, 100)
+    assert [(one.family.blocks, one.repetitions) for one in found] == [(6, 100), (8, 400)]
+    cases = [one for one in hard_proof._families(found) if one.name == "families-alarms"]
+    assert all(read_bars("hard")["families-alarms"].met(one) for one in cases)
+
+
 def test_the_changed_span_of_a_family_is_no_false_alarm() -> None:
     family = Family(conditions=1, spans=2, blocks=6, effect=3.0)
     assert family.changed == {("c1", "s1")}
-    assert seen_family((family, 2)).found == 100
+    assert seen_family((family, range(2))).found == 100
     experiment = draw(family, np.random.default_rng(1))
     assert {run.span for run in experiment.runs} == {"request", "s1"}

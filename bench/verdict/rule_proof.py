@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
+import numpy.typing as npt
 from bench.verdict import families
 from bench.verdict.families import Family
 from bench.verdict.scenarios import Scenario
@@ -23,6 +24,7 @@ from tare.samples.model import Conduct, Experiment, Run
 from tare.verdict import judge, rules
 
 SEED = 20261125
+FAILING = 24
 ALARMS = ("slower", "faster", "shape-changed")
 PLAIN = Family(conditions=1, blocks=8)
 Draw = Callable[[Generator], Experiment]
@@ -33,10 +35,13 @@ class Trap:
     """Experiments that go wrong in one way, and the rule (the name of its reason) against it."""
 
     rule: str
+    """More than one, with a comma between, where one stands in for the other."""
     what: str
     draw: Draw
     effect: float = 0.0
     """The true one, as a share of the baseline."""
+    unseen: Callable[[Run], Run] = lambda run: run
+    """A run as it would be without what the rule is about."""
 
     def is_wrong(self, word: str) -> bool:
         """Whether a verdict says the opposite of what is true."""
@@ -77,8 +82,45 @@ def _first_is_slower(generator: Generator) -> Experiment:
     return replace(moved, control="c2")
 
 
+def _slow_runs(slow: npt.NDArray[np.bool_], generator: Generator) -> Experiment:
+    """Runs of a condition, slower by 10 % where `slow` says so; of the baseline none is."""
+    runs = []
+    for by in (np.zeros(slow.size), np.log(1.1) * slow):
+        level = generator.normal(by, 0.003)
+        runs.append(list(1e6 * np.exp(generator.normal(level, 0.1, (1_000, slow.size)).T)))
+    return experiment(runs, "blocked", with_distances=False)
+
+
 def _few_blocks(generator: Generator) -> Experiment:
-    return families.draw(replace(PLAIN, blocks=3, effect=0.05), generator)
+    """One run in three is slow, and few blocks meet none by chance."""
+    return _slow_runs(generator.random(3) < 1 / 3, generator)
+
+
+def _slow_crash(generator: Generator) -> Experiment:
+    """All slow runs crash, and they are most."""
+    slow = generator.permutation(16) < 11
+    of = _slow_runs(slow, generator)
+
+    def crashed(run: Run) -> Run:
+        if run.condition == of.baseline or not slow[run.block]:
+            return run
+        return replace(run, valid=False, reason="crashed")
+
+    return _changed(of, crashed)
+
+
+def _timed_out(generator: Generator) -> Experiment:
+    """The slowest 0.6 % of the requests of one condition fail."""
+    runs = [list(1e6 * np.exp(generator.normal(0, 0.3, (8, 4_000)))) for _ in range(2)]
+    runs[1] = [one[one < np.sort(one)[-FAILING]] for one in runs[1]]
+    of = experiment(runs, "blocked", primary="p99", with_distances=False)
+
+    def failing(run: Run) -> Run:
+        if run.condition == of.baseline:
+            return run
+        return replace(run, errors=FAILING, requests=run.requests + FAILING)
+
+    return _changed(of, failing)
 
 
 def _without_slowest(count: int, *, recorded: bool) -> Draw:
@@ -101,9 +143,12 @@ def _without_slowest(count: int, *, recorded: bool) -> Draw:
 
 
 def _stalled(generator: Generator) -> Experiment:
-    """Another program has the core of every run for half of the time."""
+    """Another program has the core half of the time, and stalls one condition more often."""
     of = families.draw(PLAIN, generator).asked(primary="p99")
-    return _changed(of, lambda run: replace(run, disturbed=True))
+    more = {of.baseline: 5.0}
+    return _changed(
+        of, lambda run: replace(_scaled(run, more.get(run.condition, 10.0)), disturbed=True)
+    )
 
 
 def _clocks(generator: Generator) -> Experiment:
@@ -151,46 +196,53 @@ def _constant(generator: Generator) -> Experiment:
     return experiment(runs, "blocked", with_distances=False)
 
 
-def _long_warm_up(generator: Generator) -> Experiment:
-    """One condition is slower for more than half of each run and is then as fast as the other."""
+def _slow_beginning(generator: Generator) -> Experiment:
+    """One condition is slower by half for 40 % of each run and is then as fast as the other."""
     runs = []
-    for extra in (0.0, 0.15):
-        of_condition = []
-        for _ in range(8):
-            log = generator.normal(0, 0.005) + generator.normal(0, 0.1, 1_000)
-            log[:560] += np.log1p(extra)
-            of_condition.append(1e6 * np.exp(log))
-        runs.append(of_condition)
+    for extra in (0.0, 0.5):
+        log = generator.normal(0, 0.005, (8, 1)) + generator.normal(0, 0.1, (8, 1_000))
+        log[:, :400] += np.log1p(extra)
+        runs.append(list(1e6 * np.exp(log)))
     return experiment(runs, "blocked", with_distances=False)
 
 
 def traps() -> list[Trap]:
     """One or more for each rule that forbids verdicts."""
-    most_crash = _without_slowest(11, recorded=True)
     half_crash, half_lost = (_without_slowest(9, recorded=known) for known in (True, False))
     return [
-        Trap("lost", "the slowest 11 of 16 runs of a condition crash, +2 %", most_crash, 0.02),
+        Trap(
+            "lost, too_few_runs, biased",
+            "the 11 of 16 runs that are slower by 10 % crash",
+            _slow_crash,
+            0.07,
+        ),
         Trap("control", "whatever runs first in a block is slower by 8 %", _first_is_slower),
-        Trap("stalled", "p99; another program has the core half of the time", _stalled),
-        Trap("too_few_runs", "three blocks, +5 %", _few_blocks, 0.05),
+        Trap(
+            "stalled",
+            "p99; another program has the core half of the time",
+            _stalled,
+            unseen=lambda run: replace(run, disturbed=False),
+        ),
+        Trap("too_few_runs", "three blocks; one run in three is slower by 10 %", _few_blocks, 0.03),
         Trap("too_coarse", "whole ms of 3 ms that scatter by 1 %, +10 %", _constant, 0.1),
         Trap("by_clock", "a clock is late by 5 %, known to 10 %", _clocks),
         Trap("by_load", "a fifth fewer requests arrive at a span", _load),
         Trap("biased", "the slowest 9 of 16 runs of a condition crash, +2 %", half_crash, 0.02),
         Trap("biased", "the slowest 9 of 16 runs of a condition are absent, +2 %", half_lost, 0.02),
+        Trap("biased", "p99; the slowest 0.6 % of a condition's requests fail", _timed_out),
         Trap("thin_tail", "p99; requests of one condition are correlated by 0.99", _bursty),
-        Trap("flipped", "one condition warms up for 560 of 1,000 requests", _long_warm_up),
+        Trap("flipped", "the first 40 % of each run are slower by half", _slow_beginning, 0.2),
     ]
 
 
 @contextmanager
-def without(rule: str) -> Iterator[None]:
-    """Verdicts as if there were no such rule. Raises ValueError if there is none."""
-    every = rules.RULES
-    rules.RULES = tuple(one for one in every if one.reason.__name__ != rule)
+def without(names: str) -> Iterator[None]:
+    """Verdicts as if there were no such rules. Raises ValueError if there are none."""
+    every, named = rules.RULES, names.split(", ")
+    rules.RULES = tuple(one for one in every if one.reason.__name__ not in named)
     try:
-        if len(rules.RULES) == len(every):
-            raise ValueError(f"no rule has the reason '{rule}'")
+        if len(rules.RULES) != len(every) - len(named):
+            raise ValueError(f"no rules have the reasons '{names}'")
         yield
     finally:
         rules.RULES = every
@@ -209,7 +261,8 @@ def prevented(task: tuple[Trap, int]) -> Prevented:
         undisturbed.append(experiment(latencies, "blocked", with_distances=False))
     with_rule, kept = _words(trapped), _words(undisturbed)
     with without(trap.rule):
-        without_rule, found = _words(trapped), _words(undisturbed)
+        unseen = [_changed(of, trap.unseen) for of in trapped]
+        without_rule, found = _words(unseen), _words(undisturbed)
     pairs = zip(found, kept, strict=True)
     lost = [word == "slower" and before != "slower" for word, before in pairs]
     share = partial(_share, repetitions)

@@ -11,7 +11,7 @@ VERDICTS = {"changed", "unchanged", "shape_changed", "undecided"}
 
 def test_every_rule_that_forbids_verdicts_has_a_trap() -> None:
     forbidding = {rule.reason.__name__ for rule in rules.RULES} - VERDICTS
-    assert {trap.rule for trap in rule_proof.traps()} == forbidding
+    assert {one for trap in rule_proof.traps() for one in trap.rule.split(", ")} == forbidding
 
 
 def test_a_rule_is_left_out_for_a_while() -> None:
@@ -20,7 +20,7 @@ def test_a_rule_is_left_out_for_a_while() -> None:
         assert len(rules.RULES) == len(every) - 1
     assert rules.RULES is every
     with (
-        pytest.raises(ValueError, match="no rule has the reason 'none'"),
+        pytest.raises(ValueError, match="no rules have the reasons 'none'"),
         rule_proof.without("none"),
     ):
         pass

@@ -9,7 +9,7 @@ import numpy.typing as npt
 from bench.verdict.scenarios import Design
 
 from tare.samples.looks import HALF, METRICS, SHAPE, TWICE
-from tare.samples.model import REQUEST, Distances, Experiment, Run
+from tare.samples.model import REQUEST, Beginning, Distances, Experiment, Run
 from tare.samples.steadiness import BATCHES, FEWEST
 from tare.stats.arrays import Array
 from tare.stats.distances import between
@@ -140,6 +140,9 @@ def _summary(one: _Run, cut: int, condition: str, block: int, number: int) -> Ru
         worth=None if one.went is None else one.went.worth,
         step_ns=one.step,
         drift=drift(one.batches, one.edges, cut),
+        beginning=Beginning(cut / one.latencies.size, float(one.latencies[:cut].mean()))
+        if cut
+        else None,
     )
 
 

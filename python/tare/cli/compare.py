@@ -344,8 +344,8 @@ def _published(
 
     import numpy as np
 
+    from tare.published import published_best_fit, published_test
     from tare.samples.model import REQUEST
-    from tare.verdict import published_best_fit, published_test
 
     name, *others = runs
     published: Published | tuple[PublishedBestFit, ...] | None

@@ -41,7 +41,7 @@ def written(judgement: Judgement, history: Sequence[str] = ()) -> str:
 def _print(console: Console, judgement: Judgement, history: Sequence[str]) -> None:
     from rich.markup import escape
 
-    from tare.verdict.told import told
+    from tare.published import told
 
     for line in _table(judgement):
         console.print(line, soft_wrap=True, highlight=False)

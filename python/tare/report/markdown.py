@@ -8,9 +8,9 @@ from collections.abc import Sequence
 from itertools import accumulate
 from typing import TYPE_CHECKING
 
+from tare.published import told
 from tare.report import words
 from tare.samples.model import REQUEST
-from tare.verdict.told import told
 
 if TYPE_CHECKING:
     from tare.report.history import Standing

@@ -58,6 +58,7 @@ def experiment_of(
                 step_ns=files.seen.steps.get(group, 0),
                 drift=one.drifts.get(group),
                 worth=files.seen.worth(group),
+                beginning=files.seen.beginning(group),
                 zeros=files.seen.zeros.get(group, 0),
                 conduct=conducts.get(group, Conduct()),
             )

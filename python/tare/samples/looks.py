@@ -9,7 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from tare.samples.engines import Described, Kept, describe_each, histogram_of
-from tare.samples.model import REQUEST
+from tare.samples.model import REQUEST, Beginning
 from tare.samples.notes import Note
 from tare.samples.places import Group, settled
 from tare.samples.steadiness import NOBODY, Course, classified, courses_of
@@ -84,6 +84,8 @@ class Looks:
     rounded, or the tick of their clock."""
     zeros: Mapping[Group, int] = field(default_factory=dict)
     """Successful requests that took no time, after the warm-up, where there are any."""
+    whole: Mapping[Group, tuple[int, float]] = field(default_factory=dict)
+    """Successful requests of each run and span, and their mean in ns, the warm-up's too."""
 
     def kind(self, group: Group) -> str | None:
         """How a run went; None where it is too short to tell."""
@@ -94,6 +96,17 @@ class Looks:
         """How many independent requests a run is worth; None where it is too short to tell."""
         found = self.steadiness.get(group)
         return None if found is None else found.worth
+
+    def beginning(self, group: Group) -> Beginning | None:
+        """The warm-up of a run and span; None where there is none, or it was asked for."""
+        kept = self.at_cut.groups.get(group)
+        if group not in self.whole or kept is None or kept.mean is None:
+            return None
+        (answered, mean), rest = self.whole[group], kept.requests - kept.errors
+        if answered <= rest:
+            return None
+        left_out = (answered * mean - rest * kept.mean) / (answered - rest)
+        return Beginning(1 - rest / answered, left_out)
 
     def told(self) -> tuple[str, ...]:
         """What a reader must know of it."""
@@ -155,7 +168,8 @@ def look(
     `turns` are the runs that took turns, for `steadiness`. `kept` has the histograms of these
     samples, if there are any.
     """
-    sizes, coarse, tied, least = _surveyed(samples)
+    survey = _surveyed(samples)
+    sizes = survey.sizes
     courses = courses_of(samples, sizes, turns)
     steady = classified(courses)
     environments = {run: environment for run, (environment, _) in conditions.items()}
@@ -165,8 +179,8 @@ def look(
     for (run, span), cut in first.items():
         place = environments[run], span
         cuts[place] = max(cuts.get(place, 0), cut)
-    steps = _steps(samples, coarse)
-    ticks = _ticks(samples, tied)
+    steps = _steps(samples, survey.coarse)
+    ticks = _ticks(samples, survey.tied)
     steps |= {group: max(step, steps.get(group, 0)) for group, step in ticks.items()}
     others = {HALF: {group: size // 2 for group, size in sizes.items()}}
     if any(first.values()):
@@ -181,7 +195,8 @@ def look(
         at_cut,
         dict(zip(others, looks, strict=True)),
         steps,
-        zeros(settled(samples, first)) if 0 in least.values() else {},
+        zeros(settled(samples, first)) if survey.has_zeros else {},
+        survey.whole if warm_up is None else {},
     )
 
 
@@ -191,7 +206,7 @@ def first_settled(
     turns: Mapping[str, Sequence[Sequence[int]]] = NOBODY,
 ) -> dict[Group, int]:
     """The first request of each run and span that `look` counts, for `settled`."""
-    sizes, *_ = _surveyed(samples)
+    sizes = _surveyed(samples).sizes
     return _first(sizes, classified(courses_of(samples, sizes, turns)), conditions)
 
 
@@ -291,11 +306,21 @@ def _ticks(samples: Table, tied: Collection[Group]) -> dict[Group, int]:
     return {group: round(step) for group, step in found.items() if step is not None}
 
 
-def _surveyed(
-    samples: Table,
-) -> tuple[dict[Group, int], frozenset[Group], frozenset[Group], dict[Group, int | None]]:
-    """Places of each run and span; those whose latencies all divide by 10 ns, and those of which
-    many are equal, so that there is a step to look for; and the least latency of each."""
+@dataclass(frozen=True)
+class _Survey:
+    """What one pass over all samples says of each run and span."""
+
+    sizes: Mapping[Group, int]
+    """Places."""
+    whole: Mapping[Group, tuple[int, float]]
+    coarse: frozenset[Group]
+    """Whose latencies all divide by 10 ns, so that there is a step to look for."""
+    tied: frozenset[Group]
+    """Of whose latencies many are equal, so that there is a tick to look for."""
+    has_zeros: bool
+
+
+def _surveyed(samples: Table) -> _Survey:
     by = ["run", "span"]
     ok: Any = samples.ok
     value: Any = samples.latency_ns
@@ -303,16 +328,19 @@ def _surveyed(
         places=samples.place.max() + 1,
         fine=((value % 10) != 0).sum(where=ok),
         least=value.min(where=ok),
+        mean=value.mean(where=ok),
         answered=ok.cast("int64").sum(),
         distinct=value.approx_nunique(where=ok),
     )
-    found = rows.order_by(by).to_pyarrow().to_pylist()
-    sizes = {(row["run"], row["span"]): row["places"] for row in found}
-    least = {(row["run"], row["span"]): row["least"] for row in found}
-    coarse = frozenset((row["run"], row["span"]) for row in found if not row["fine"])
-    tied = frozenset(
-        (row["run"], row["span"])
-        for row in found
-        if row["answered"] >= LEAST and row["distinct"] <= min(row["answered"] / 2, MOST_TIED)
+    found = {(row["run"], row["span"]): row for row in rows.order_by(by).to_pyarrow().to_pylist()}
+    return _Survey(
+        {group: row["places"] for group, row in found.items()},
+        {group: (row["answered"], row["mean"]) for group, row in found.items() if row["answered"]},
+        frozenset(group for group, row in found.items() if not row["fine"]),
+        frozenset(
+            group
+            for group, row in found.items()
+            if row["answered"] >= LEAST and row["distinct"] <= min(row["answered"] / 2, MOST_TIED)
+        ),
+        any(row["least"] == 0 for row in found.values()),
     )
-    return sizes, coarse, tied, least

@@ -203,6 +203,7 @@ def _experiment(
                     step_ns=seen.steps.get((entry["run"], span), 0),
                     drift=one.drifts.get((entry["run"], span)),
                     worth=seen.worth((entry["run"], span)),
+                    beginning=seen.beginning((entry["run"], span)),
                     conduct=conducts.get((entry["run"], span), Conduct()),
                 )
                 for entry in entries

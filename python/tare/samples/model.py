@@ -42,6 +42,15 @@ class Conduct:
 
 
 @dataclass(frozen=True)
+class Beginning:
+    """The requests of a run that its summaries leave out as warm-up."""
+
+    share: float
+    """Of its successful requests."""
+    mean_ns: float
+
+
+@dataclass(frozen=True)
 class Run:
     """One run of one condition: its summaries, never its requests, are compared.
 
@@ -87,6 +96,8 @@ class Run:
     """The step to which its times were rounded, to the nearest or down; 0 where to none."""
     drift: float | None = None
     """How much its level still falls, in logarithms: `stats.steady.drift`; None where not known."""
+    beginning: Beginning | None = None
+    """None where nothing is left out, or it is not known."""
     conduct: Conduct = Conduct()
     gone: bool = False
     """Whether it is said to have been measured, and its requests are not there."""

@@ -1,12 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """The rules that turn statistics into a verdict."""
 
-from tare.verdict.best_fit import published_best_fit
 from tare.verdict.failures import without_bad_runs, without_failing
 from tare.verdict.folders import judge_folders
 from tare.verdict.judge import judge
 from tare.verdict.judgement import Comparison, Judgement, Published, PublishedBestFit
-from tare.verdict.published import published_test
 
 __all__ = [
     "Comparison",
@@ -15,8 +13,6 @@ __all__ = [
     "PublishedBestFit",
     "judge",
     "judge_folders",
-    "published_best_fit",
-    "published_test",
     "without_bad_runs",
     "without_failing",
 ]

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from tare.samples import read_files
+from tare.samples.formats.asked import Asked
 from tare.stats.arrays import Array
 from tare.verdict import Comparison, Judgement, judge, without_failing
 
@@ -108,6 +109,63 @@ def test_a_few_odd_rows_are_told(tmp_path: Path, value: float) -> None:
     assert of(judgement).verdict == "unchanged"
     told = {True: "16 of 3,200 requests (0.50 %) took 0 ns", False: "2 rows without a usable time"}
     assert any(told[value == 0.0] in line for line in judgement.warnings), judgement.warnings
+
+
+def test_a_file_that_is_given_twice_is_told(tmp_path: Path) -> None:
+    old = [written(tmp_path / f"old{run}.csv", latencies(run)) for run in range(RUNS)]
+    paths = {"old": old, "new": [*old[:1], *(tmp_path / f"new{run}.csv" for run in range(1, RUNS))]}
+    for run, path in enumerate(paths["new"][1:]):
+        written(path, latencies(100 + run))
+    copies = f"{old[0]} and {old[0]} have exactly the same requests"
+    assert any(copies in line for line in judge(read_files(paths, "old")).lines)
+    paths["new"][0] = written(tmp_path / "new0.csv", latencies(99))
+    assert not any("exactly the same" in line for line in judge(read_files(paths, "old")).lines)
+
+
+def test_a_warm_up_that_differs_is_told_and_a_long_one_forbids_unchanged(tmp_path: Path) -> None:
+    def warming(share: float) -> Judgement:
+        def change(one: Array) -> Array:
+            return one * np.where(np.arange(one.size) < share * one.size, 1.5, 1.0)
+
+        folder = tmp_path / f"{share}"
+        folder.mkdir()
+        return judged(folder, change, 2_000)
+
+    differs = "'new': the warm-up that is left out"
+    short, long, none = warming(0.1), warming(0.4), warming(0.0)
+    assert [of(one).verdict for one in (short, long, none)] == [
+        "unchanged",
+        "inconclusive",
+        "unchanged",
+    ]
+    assert "% with all but the first " in of(long).reason
+    assert [any(differs in line for line in one.lines) for one in (short, long, none)] == [
+        True,
+        True,
+        False,
+    ]
+
+
+def test_a_tail_is_not_faster_since_its_slowest_requests_failed(tmp_path: Path) -> None:
+    """0.6 % of the requests of one condition, its slowest, time out."""
+
+    def p99(failing: float) -> Comparison:
+        paths: dict[str, list[Path]] = {"old": [], "new": []}
+        for run in range(RUNS):
+            for name, seed in (("old", run), ("new", 100 + run)):
+                took = latencies(seed, 4_000)
+                late = np.sort(took)[-int(failing * took.size)]
+                path = tmp_path / f"{name}{run}.csv"
+                rows = (f"{one},{name == 'old' or one < late}" for one in took)
+                path.write_text("\n".join(["response_time,ok", *rows, ""]))
+                paths[name].append(path)
+        asked = Asked({"duration": "response_time", "ok": "ok"}, "ms")
+        return of(judge(read_files(paths, "old", asked=asked, primary="p99")), "p99")
+
+    found = p99(0.006)
+    assert found.verdict == "inconclusive"
+    assert "'new' has 0.60 % more failed requests than 'old'" in found.reason
+    assert "failed requests" not in p99(0.001).reason
 
 
 def test_requests_that_take_no_time_are_no_measurement(tmp_path: Path) -> None:

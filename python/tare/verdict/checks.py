@@ -9,11 +9,16 @@ from statistics import median
 
 from tare.samples.model import REQUEST, Experiment, Run
 from tare.samples.notes import Note, grouped
+from tare.verdict.beginnings import beginnings
 from tare.verdict.evidence import Evidence
 from tare.verdict.units import units
-from tare.verdict.words import count, duration, percent
+from tare.verdict.words import count, duration, listed, percent
 
 LAG = 0.1
+SOME = 20
+"""Requests of which no two runs have the same by chance, where times are exact."""
+TURNS = 6
+"""Turns that by chance have one order in 3 of 100 experiments."""
 
 
 def warnings(experiment: Experiment, evidence: Sequence[Evidence]) -> list[str]:
@@ -21,7 +26,7 @@ def warnings(experiment: Experiment, evidence: Sequence[Evidence]) -> list[str]:
     found = [*missing(experiment)]
     for environment, runs in _by_environment(experiment.runs):
         where = f"{environment}: " if environment else ""
-        for check in (not_counted, order, errors, zeros, left_out, units, lag, orphans):
+        for check in CHECKS:
             for line in check(runs, experiment):
                 note = where + line
                 found.append(Note(note) if isinstance(line, Note) else note)
@@ -106,6 +111,11 @@ def order(runs: Sequence[Run], experiment: Experiment) -> Iterator[str]:
         first = [start for start in starts if start is not None]
         if not ends or not starts or len(last) < len(ends) or len(first) < len(starts):
             continue
+        if _always_first(runs, early, late):
+            yield (
+                f"order is confounded: '{early}' always ran right before '{late}', so whatever the"
+                " first run does to the second counts as an effect; take turns in random order"
+            )
         if max(last) <= min(first):
             gap = duration(min(first) - max(last))
             yield (
@@ -113,6 +123,19 @@ def order(runs: Sequence[Run], experiment: Experiment) -> Iterator[str]:
                 f" ({gap} between), so anything that changed in time counts as an effect;"
                 " run the conditions in blocks of random order"
             )
+
+
+def _always_first(runs: Sequence[Run], early: str, late: str) -> bool:
+    """Whether runs of two conditions took turns in one and the same order, often enough for that
+    to be no chance."""
+    known = sorted(
+        (run.started_ns, run.condition)
+        for run in runs
+        if run.valid and run.started_ns is not None and run.condition in (early, late)
+    )
+    turns = [condition for _, condition in known]
+    at_once = len({start for start, _ in known}) < len(known)
+    return len(turns) >= 2 * TURNS and not at_once and turns == [early, late] * (len(turns) // 2)
 
 
 def errors(runs: Sequence[Run], experiment: Experiment) -> Iterator[str]:
@@ -130,6 +153,39 @@ def errors(runs: Sequence[Run], experiment: Experiment) -> Iterator[str]:
         )
     )
     yield Note(f"failed requests, which no latency contains: {listed}")
+
+
+def copies(runs: Sequence[Run], experiment: Experiment) -> Iterator[str]:  # noqa: ARG001
+    """Runs that say the same to the last digit: one recording, given twice."""
+    alike: dict[tuple[float, ...], list[str]] = {}
+    for run in runs:
+        if run.valid and run.step_ns == 0 and run.answered >= SOME and run.quantiles:
+            numbers = (*run.quantiles.values(), run.summaries.get("mean", 0.0), run.requests)
+            known = run.endpoint if run.endpoint and "://" not in run.endpoint else f"run {run.run}"
+            alike.setdefault(numbers, []).append(known)
+    for names in alike.values():
+        if len(names) > 1:
+            yield (
+                f"{listed(names, 2, ' and ')} have exactly the same requests: a run that is given"
+                " twice says nothing about how runs differ"
+            )
+
+
+def warm_ups(runs: Sequence[Run], experiment: Experiment) -> Iterator[str]:
+    """A part that no verdict is about, and that differs."""
+    for span in dict.fromkeys(run.span for run in runs):
+        mine = [run for run in runs if run.span == span]
+        for name in dict.fromkeys(run.condition for run in mine):
+            if name == experiment.baseline:
+                continue
+            found = beginnings(experiment, mine, name)
+            if found is not None:
+                of = "" if span == REQUEST else f" of '{span}'"
+                share = percent(found.share, signed=False)
+                yield (
+                    f"'{name}': the warm-up{of} that is left out, {share} of each run, differs by"
+                    f" {percent(found.relative)}; no verdict is about it: look at how runs begin"
+                )
 
 
 def zeros(runs: Sequence[Run], experiment: Experiment) -> Iterator[str]:
@@ -205,6 +261,9 @@ def disagreement(evidence: Sequence[Evidence]) -> Iterator[str]:
                 f"{where}'{condition}' ({span}) has no one direction: its median differs by"
                 f" {percent(median)}, its mean by {percent(mean)}"
             )
+
+
+CHECKS = (not_counted, order, copies, warm_ups, errors, zeros, left_out, units, lag, orphans)
 
 
 def _by_environment(runs: Sequence[Run]) -> Iterator[tuple[str, list[Run]]]:

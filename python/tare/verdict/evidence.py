@@ -21,6 +21,9 @@ EXPLORED = (*LATENCIES, THROUGHPUT, ERROR_RATE, CPU)
 """Every metric, in the order of a table."""
 Values = Mapping[tuple[int, int], float]
 """One number per run, by its block and its place among the condition's runs of that block."""
+TAILS = {"p95": 0.95, "p99": 0.99}
+CUT_OFF = 0.25
+"""Share of the requests beyond a quantile that may have failed."""
 LOPSIDED = 0.25
 """Share of its runs that one condition may have lost more than the other."""
 
@@ -61,6 +64,8 @@ class Evidence(Measured):
     """The bound on the error of durations, as a share of the baseline."""
     load: LoadMismatch | None = None
     """Of an inner span that had another load in one condition than in the other."""
+    failing: float = 0.0
+    """Share of the condition's requests that failed, less that of the baseline's."""
     failed: tuple[int, int] = (0, 0)
     """Runs of the baseline and of the condition that do not count."""
     recorded: tuple[int, int] = (0, 0)
@@ -102,6 +107,14 @@ class Evidence(Measured):
         return self.systematic.cause if sure and not self.excludes_zero else None
 
     @property
+    def mostly_systematic(self) -> bool:
+        """Whether the interval is wide for another reason than chance."""
+        if self.low is None or self.high is None or self.low <= -1:
+            return False
+        width = log1p(self.high) - log1p(self.low)
+        return 2 * (self.systematic.high - self.systematic.low) > width
+
+    @property
     def excludes_zero(self) -> bool:
         """Whether the interval leaves zero out."""
         return self.low is not None and self.high is not None and (self.low > 0 or self.high < 0)
@@ -115,6 +128,14 @@ class Evidence(Measured):
     def stalled(self) -> bool:
         """Whether other tasks left too few undisturbed runs for a verdict."""
         return bool(self.disturbed) and self.runs < self.least <= self.planned
+
+    @property
+    def cut_off(self) -> bool:
+        """Whether the requests that failed may be the slowest ones: so many more of one side that
+        its tail is lower than it would be with them."""
+        many = abs(self.failing) > CUT_OFF * (1 - TAILS.get(self.metric, 0.0))
+        slower_yet = self.significant and self.failing * (self.relative or 0.0) > 0
+        return self.metric in TAILS and many and not slower_yet
 
     @property
     def lopsided(self) -> bool:

@@ -12,9 +12,10 @@ from tare.samples.notes import Note
 from tare.stats.multiplicity import benjamini_hochberg
 from tare.verdict import checks, rules
 from tare.verdict.adjusted import adjusted, family_factors
+from tare.verdict.beginnings import beginnings
 from tare.verdict.control import controls, without_control
 from tare.verdict.cuts import with_cuts
-from tare.verdict.evidence import CPU, EXPLORED, Evidence
+from tare.verdict.evidence import CPU, EXPLORED, LATENCIES, Evidence
 from tare.verdict.failures import without_bad_runs
 from tare.verdict.judgement import Comparison, Control, Cut, Judgement, Measured
 from tare.verdict.repeated_looks import repeated_looks
@@ -124,6 +125,13 @@ def _cuts(experiments: Mapping[str, Experiment]) -> dict[tuple[Place, str], list
             word, _ = rules.apply(evidence)
             cut = Cut(name, word, evidence.relative, evidence.low, evidence.high)
             found.setdefault((_place(evidence), evidence.metric), []).append(cut)
+    for experiment in experiments.values():
+        for condition, runs in _places(experiment):
+            apart = beginnings(experiment, runs, condition)
+            alone = [] if apart is None else apart.cuts()
+            place = runs[0].environment, condition, runs[0].span
+            for metric in LATENCIES:
+                found.setdefault((place, metric), []).extend(alone)
     return found
 
 

@@ -26,7 +26,7 @@ def run(
 ) -> Run:
     """A run with the usual values times `factor`, of all metrics or each; invalid by a reason."""
     factors = factor if isinstance(factor, dict) else dict.fromkeys(METRICS, factor)
-    started = block * 10_000 + 10 * (condition != "plain")
+    started = block * 10_000 + 10 * ((condition != "plain") != (block % 2))
     return Run(
         environment=environment,
         condition=condition,
@@ -310,7 +310,11 @@ def test_order_that_is_confounded_is_told() -> None:
 
     later = starts(lambda one: one.block * 10 + 1_000 * (one.condition == "hook"))
     assert any("every run of 'plain' came before every run of 'hook'" in line for line in later)
-    assert not starts(lambda one: one.block * 1_000 + 10 * (one.condition == "hook"))
+    second = starts(lambda one: one.block * 1_000 + 10 * (one.condition == "hook"))
+    assert any("'plain' always ran right before 'hook'" in line for line in second)
+    assert not starts(
+        lambda one: one.block * 1_000 + 10 * ((one.condition == "hook") != (one.block == 5))
+    )
     assert not starts(lambda one: one.block * 10)
 
 

@@ -7,7 +7,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import fmean
 
+import numpy as np
+
 from tare.samples.model import OTHER_LOAD, Run
+from tare.stats.interval import welch_difference
+
+CHANCE = 0.01
+"""Of arrivals that come at random the rate of a run is not exactly that of another."""
 
 
 @dataclass(frozen=True)
@@ -25,11 +31,15 @@ def load_mismatch(base: Sequence[Run], mine: Sequence[Run]) -> LoadMismatch | No
 
     A service shares its time among what is under way, so with fewer it is faster. Where a span
     itself got slower, more of them are under way, of no more arrivals: that is the effect, and no
-    other load. With one user at a time none meets another, whatever the rate.
+    other load. Nor is what chance does to arrivals in a few runs. With one user at a time none
+    meets another, whatever the rate.
     """
     first, second = ([run.conduct for run in side if run.valid] for side in (base, mine))
     rates = [[one.arrivals for one in side if one.arrivals] for side in (first, second)]
     if not all(rates):
+        return None
+    apart = welch_difference(*(np.log(side) for side in rates))
+    if apart is not None and apart.p > CHANCE:
         return None
     arrivals = fmean(rates[1]) / fmean(rates[0]) - 1
     met = [1 + fmean(one.others for one in side) for side in (first, second)]

@@ -17,6 +17,11 @@ SUBJECTS = {
     ERROR_RATE: "the error rate",
     CPU: "the service's CPU time per request",
 }
+LIMITS = {
+    "warm-up": "warm-up that is left may add most of this range: record equally many requests in"
+    " all runs, and warm up for longer",
+    "rounding": "rounded times add most of this range: record times with more digits",
+}
 SHOWN = 2
 MEDIAN = 0.5
 USELESS = 10.0
@@ -72,6 +77,15 @@ def biased(evidence: Evidence) -> str:
             " remaining runs may be a biased sample: finish the experiment with 'tare run"
             " --resume', or give all runs of every block."
         )
+    if not evidence.lopsided:
+        more, other = evidence.condition, evidence.baseline
+        if evidence.failing < 0:
+            more, other = other, more
+        return (
+            f"'{more}' has {percent(abs(evidence.failing), signed=False)} more failed requests than"
+            f" '{other}'. They may be its slowest, and no latency contains them: compare"
+            f" error_rate, or a lower percentile than {evidence.metric}."
+        )
     baseline, condition = (
         f"{failed} of {count(whole, 'run')} of '{name}'"
         for failed, whole, name in zip(
@@ -91,10 +105,12 @@ def flipped(evidence: Evidence) -> str:
     """Which other cut has which other effect."""
     assert evidence.flipped is not None
     other = evidence.flipped
+    differs = other.verdict == "shape-changed"
+    seen = "the distribution moved" if differs else change(other.relative or 0, evidence.unit)
     return (
-        f"{_subject(evidence)} is {_effect(evidence)}{_range(evidence)}, but"
-        f" {percent(other.relative or 0)} with {other.name} left out: the result depends on the"
-        " warm-up; warm up for longer."
+        f"{_subject(evidence)} is {_effect(evidence)}{_range(evidence)}, but {seen} with"
+        f" {other.name} left out ({other.verdict}): the result depends on the warm-up; warm up for"
+        " longer, or record more requests."
     )
 
 
@@ -204,6 +220,8 @@ def undecided(evidence: Evidence) -> str:
             f"{seen}, but times were rounded to steps of {percent(evidence.step, signed=False)} of"
             " it, and the file does not state in which direction: record times with more digits."
         )
+    if evidence.mostly_systematic and evidence.systematic.cause is not None:
+        return f"{seen}{_range(evidence)}, but {LIMITS[evidence.systematic.cause]}."
     known = evidence.mde is not None and evidence.mde < USELESS
     least = f"; these runs find changes from {_mde(evidence)} on" if known else ""
     return f"{seen}{_range(evidence)}, {_unsure(evidence)}{least}; {_more(evidence)}."
@@ -230,7 +248,7 @@ def _more(evidence: Evidence) -> str:
     more = evidence.runs_needed - evidence.runs
     kind = "blocks" if evidence.paired else "runs per condition"
     if more <= 0:
-        return f"{evidence.runs_needed} {kind} {what} in 4 of 5 experiments, but not in this one"
+        return f"four of five experiments with {evidence.runs_needed} {kind} {what}, this one not"
     return f"about {evidence.runs_needed} {kind} ({more} more) would {what}"
 
 

@@ -37,7 +37,7 @@ RULES: tuple[Rule, ...] = (
     Rule("inconclusive", lambda e: e.zero or e.constant, reasons.too_coarse),
     Rule("invalid", lambda e: e.by_clock, reasons.by_clock),
     Rule("invalid", lambda e: e.by_load, reasons.by_load),
-    Rule("inconclusive", lambda e: bool(e.holes) or e.lopsided, reasons.biased),
+    Rule("inconclusive", lambda e: bool(e.holes) or e.lopsided or e.cut_off, reasons.biased),
     Rule("inconclusive", lambda e: e.thin_tail, reasons.thin_tail),
     Rule("inconclusive", lambda e: e.flipped is not None, reasons.flipped),
     Rule("slower", lambda e: _changed(e) and e.worse > 0, reasons.changed),

@@ -30,6 +30,8 @@ SETTLING = 2.0
 it falls to: for a decay with a time constant as long as the window it is 1.6 times."""
 FINE = 1e-4
 """Steps that are a smaller share of a value move it by less than is ever judged."""
+HIGH = 0.9
+"""Beyond a quantile from this one on, a tenth of `FEW` is still some."""
 DISTINCT = 3
 """Steps whose directions are tried in all combinations; of more, only the coarsest are."""
 
@@ -96,7 +98,8 @@ def _inside(run: Run, value: float) -> tuple[float, float]:
         return 0.0, 0.0
     middle = round(value / step) * step
     start, end = max(middle - step / 2, FINE * value), middle + step / 2
-    least, most = run.quantiles[FEW], run.quantiles[1 - FEW]
+    tail = value >= run.quantiles[HIGH]
+    least, most = run.quantiles[FEW], run.quantiles[1 - (FEW / 10 if tail else FEW)]
     up = 0.0 if least < start else log(end / value)
     down = 0.0 if most > end else log(start / value)
     return min(down, 0.0), max(up, 0.0)

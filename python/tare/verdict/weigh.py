@@ -23,13 +23,12 @@ from tare.stats.interval import Difference, paired_difference, welch_difference
 from tare.stats.permutation import label_permutation, sign_flip
 from tare.stats.power import Design, pooled_spread, spread_of_differences
 from tare.stats.quantile import supported
-from tare.verdict.evidence import LATENCIES, Evidence, Values
+from tare.verdict.evidence import LATENCIES, TAILS, Evidence, Values
 from tare.verdict.judgement import LEVEL, EffectSizes
 from tare.verdict.mismatch import holes, load_mismatch
 from tare.verdict.systematic import rounding, warm_up
 
 MANY = 100
-TAILS = {"p95": 0.95, "p99": 0.99}
 STALLED = (*TAILS, "mean")
 """What stalls from outside decide, of which a slower condition meets more per request."""
 LARGEST = log(1e6)
@@ -74,6 +73,7 @@ def weigh(
         constant=_constant(base) or _constant(mine),
         load=load_mismatch(base, mine) if metric in LATENCIES else None,
         holes=holes(base, mine, experiment.paired),
+        failing=_failing(mine) - _failing(base),
         failed=(_invalid(base), _invalid(mine)),
         recorded=(len(base), len(mine)),
         planned=min(len(base), len(mine)),
@@ -237,6 +237,12 @@ def _thin_tail(runs: Sequence[Run], metric: str) -> bool:
     requests = median(run.answered for run in runs)
     worth = median(run.worth or run.answered for run in runs)
     return not supported(min(requests, 2 * worth), at)
+
+
+def _failing(runs: Sequence[Run]) -> float:
+    """The share of failed requests of one condition's valid runs."""
+    valid = [run for run in runs if run.valid]
+    return sum(run.errors for run in valid) / max(1, sum(run.requests for run in valid))
 
 
 def _disturbed(runs: Sequence[Run], metric: str) -> int:
