@@ -17,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tare.stats.arrays import Array, finite
+from tare.stats.change_points import change_points
 from tare.stats.warm_up import mser
 
 Kind = Literal["flat", "warm-up", "slowdown", "no steady state"]
@@ -190,18 +191,15 @@ def long_run_variance(points: npt.ArrayLike) -> float:
 
 
 def _bounds(points: Array, variance: float, warm: int) -> npt.NDArray[np.int64]:
-    """Where segments begin, and the end: PELT's changes of the mean, MSER's if it is as clear.
+    """Where segments begin, and the end: changes of the mean, and MSER's cut if it is as clear.
 
     `warm` is the number of points before MSER's cut.
     """
-    import ruptures
-
     # A series without any noise has no penalty; it must be above zero.
     penalty = max(PENALTY * np.log(points.size) * variance, 1e-12)
-    search = ruptures.KernelCPD(kernel="linear", min_size=SHORTEST).fit(points.reshape(-1, 1))
-    changes = {0, *search.predict(pen=penalty)}
+    changes = {*change_points(points, penalty, SHORTEST)}
     if warm:
-        # What PELT asks of a change: that it takes more than the penalty off the sum of squares.
+        # What is asked of every change: that it takes more than the penalty off the sum of squares.
         step = points[:warm].mean() - points[warm:].mean()
         if step**2 > penalty * (1 / warm + 1 / (points.size - warm)):
             changes.add(warm)
