@@ -66,7 +66,7 @@ def test_the_first_commands_of_load(tmp_path: Path) -> None:
 
 
 def test_the_first_commands_of_compare(tmp_path: Path) -> None:
-    done = run(first_block("compare.md"), "8800", tmp_path)
+    done = run(first_block("compare.md").replace("2s", "300ms --warmup 0s"), "8800", tmp_path)
     assert done.returncode == 0, done.stderr
     assert len(list(tmp_path.glob("*/*.arrow"))) == 12
     verdicts = "slower|faster|unchanged|shape-changed|inconclusive"

@@ -31,7 +31,7 @@ blocks = 6
 command = "{busy} {{address}} {{port}}"
 [load]
 warmup = "20ms"
-duration = "1s"
+duration = "400ms"
 [calibration]
 variable = "{variable}"
 delays = ["20ms"]

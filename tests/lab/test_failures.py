@@ -180,9 +180,9 @@ def test_what_a_foreign_generator_says_on_stdout_is_kept(experiment: Experiment)
 def test_two_runs_at_once_work_and_say_that_they_disturb_each_other(
     experiment: Experiment,
 ) -> None:
-    experiment.write_plan(load='warmup = "50ms"\nduration = "1s"')
-    first = experiment.start("--out", str(experiment.folder / "first"))
-    second = experiment.start("--out", str(experiment.result))
+    experiment.write_plan(top="control = false", load='warmup = "50ms"\nduration = "1s"')
+    first = experiment.start("--blocks", "1", "--out", str(experiment.folder / "first"))
+    second = experiment.start("--blocks", "1", "--out", str(experiment.result))
     errors = [process.communicate(timeout=SECONDS)[1] for process in (first, second)]
     assert (first.returncode, second.returncode) == (0, 0), errors
     assert any("another tare run is under way" in error for error in errors)

@@ -302,7 +302,7 @@ def test_bursts_for_a_collector_that_is_held_up(compiled: Compiled, tmp_path: Pa
     """Its bell is rung again and again while it does not hear it."""
     with collecting(tmp_path) as collector:
         with counting(compiled, tmp_path, "page", "drop") as program:
-            for turn in range(20):
+            for turn in range(8):
                 collector.send_signal(signal.SIGSTOP)
                 # By turns: the ring is full when the collector goes on, and is not.
                 wait_for_events(tmp_path / "page", 1 if turn % 2 else RING_EVENTS)
