@@ -6,11 +6,13 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import chdir
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.in_process import Done, tare
 from tests.nginx import configuration
 from tests.waiting import SECONDS, wait_for
 
@@ -105,11 +107,10 @@ class Experiment:
         self.started.append(process)
         return process
 
-    def run(self, *words: str) -> "subprocess.CompletedProcess[str]":
+    def run(self, *words: str) -> Done:
         """Runs `tare run` on the plan to its end."""
-        process = self.start("--out", str(self.result), *words)
-        out, err = process.communicate(timeout=SECONDS)
-        return subprocess.CompletedProcess(process.args, process.returncode, out, err)
+        with chdir(self.folder):
+            return tare("run", self.plan, "--out", self.result, *words)
 
     def measure(self, blocks: int | None = None) -> "subprocess.CompletedProcess[str]":
         """Carries the plan out, without verdict and report."""
