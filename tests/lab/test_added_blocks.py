@@ -22,11 +22,11 @@ def test_blocks_are_added_in_the_order_of_the_seed_and_looks_are_counted(
     experiment: Experiment,
 ) -> None:
     experiment.write_plan()
-    done = experiment.run()
-    assert done.returncode == 0, done.stderr
+    first = experiment.run()
+    assert first.returncode == 0, first.stderr
     begun, kept = experiment.manifest, contents(experiment.result)
     assert begun["looks"] == [2]
-    assert "look at this experiment" not in done.stdout
+    assert "look at this experiment" not in first.stdout
 
     done = resume(experiment, "--blocks", "4", "--json")
     assert done.returncode == 0, done.stderr

@@ -1,7 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """The JDKs of this machine that tests run on: all from 17 on."""
 
+import atexit
+import subprocess
+from functools import cache
 from pathlib import Path
+from shutil import rmtree
+from tempfile import mkdtemp
 
 from tests import aarch64
 
@@ -10,6 +15,7 @@ from tare.native import native
 
 JAR = native("java", "tare-log.jar")
 PROGRAMS = Path(__file__).parent / "java"
+LOGGING = "Logging"
 
 
 def version(jdk: str) -> int:
@@ -38,9 +44,24 @@ def javac() -> str:
     return f"{FOUND[min(FOUND, key=version)]}/bin/javac"
 
 
+@cache
+def classes() -> str:
+    """The folder of java/Logging.java, compiled once: Java would do so at each start."""
+    folder = mkdtemp(prefix="tare-classes-")
+    atexit.register(rmtree, folder, ignore_errors=True)
+    words = [javac(), "-nowarn", "-cp", JAR, "-d", folder, str(PROGRAMS / "Logging.java")]
+    subprocess.run(words, check=True)
+    return folder
+
+
+def classpath() -> str:
+    """Of `command`."""
+    return f"{JAR}:{classes()}"
+
+
 def command(jdk: str) -> list[str]:
-    """What runs a Java program, which follows as a file."""
-    words = [f"{FOUND[jdk]}/bin/java", "-Xmx512m", "-cp", JAR]
+    """What runs a Java program, which follows: LOGGING, or a file."""
+    words = [f"{FOUND[jdk]}/bin/java", "-Xmx512m", "-cp", classpath()]
     if version(jdk) >= 22:
         words.append("--enable-native-access=ALL-UNNAMED")
     return words

@@ -18,7 +18,7 @@ import numpy as np
 import pyarrow.compute as pc
 import pytest
 from tests.log.conftest import TARE_LOG, Row, dump, ends, events
-from tests.log.jvm import JAR, PROGRAMS, version_of
+from tests.log.jvm import LOGGING, classpath, version_of
 from tests.log.test_fox import free_port
 from tests.log.test_kills import THREADS, TRIES, committed
 from tests.log.test_vector import NAMES, Memory, vector
@@ -42,7 +42,7 @@ def logged(
     file = folder / "events.log"
     command = [TARE_LOG, "run", *options, "--out", file, "--json", "--", *java]
     done = subprocess.run(
-        [str(word) for word in [*command, PROGRAMS / "Logging.java", *arguments]],
+        [str(word) for word in [*command, LOGGING, *arguments]],
         capture_output=True,
         text=True,
         check=False,
@@ -152,7 +152,7 @@ def test_losses_are_counted_exactly(java: list[str], tmp_path: Path, policy: str
 @pytest.mark.parametrize("seed", range(TRIES))
 def test_all_that_was_logged_before_kill_9(java: list[str], tmp_path: Path, seed: int) -> None:
     page, file = tmp_path / "page", tmp_path / "events.log"
-    program = [*java, str(PROGRAMS / "Logging.java"), "endless", str(page), str(THREADS)]
+    program = [*java, LOGGING, "endless", str(page), str(THREADS)]
     with subprocess.Popen([TARE_LOG, "run", "--out", file, "--json", "--", *program]) as process:
         wait_for(lambda: page.stat().st_size and all(committed(page)))
         time.sleep(random.Random(seed).uniform(0, 0.5))
@@ -188,7 +188,7 @@ def test_the_end_of_the_stack_breaks_one_event_off(java: list[str], tmp_path: Pa
 
 
 def test_what_is_chosen_is_said(java: list[str], tmp_path: Path) -> None:
-    program = [*java, str(PROGRAMS / "Logging.java"), "diagnose"]
+    program = [*java, LOGGING, "diagnose"]
     lines = subprocess.check_output(program, text=True, cwd=tmp_path).splitlines()
     said = dict(line.split(": ", 1) for line in lines)
     is_new = version_of(java) >= 22
@@ -205,14 +205,14 @@ def test_the_native_method_can_be_chosen(java: list[str], tmp_path: Path) -> Non
     chosen = [java[0], "-Dtare.log.clock=native", *java[1:]]
     _, totals = logged(chosen, tmp_path, "threads", 1, 1000)
     assert (totals["events"], totals["lost"]) == (2000, 0)
-    program = [*chosen, str(PROGRAMS / "Logging.java"), "diagnose"]
+    program = [*chosen, LOGGING, "diagnose"]
     said = subprocess.check_output(program, text=True)
     assert "\nclock: ticks, by a native method: -Dtare.log.clock=native\n" in said
 
 
 def test_a_program_goes_on_without_the_library(java: list[str], tmp_path: Path) -> None:
     without = [*java, "-Dtare.log.library=/nowhere/libtare_log.so"]
-    program = [*without, str(PROGRAMS / "Logging.java")]
+    program = [*without, LOGGING]
     file = tmp_path / "events.log"
     command = [TARE_LOG, "run", "--out", str(file), "--", *program, "payloads"]
     subprocess.run(command, check=True, capture_output=True)
@@ -225,7 +225,7 @@ def test_a_program_goes_on_without_the_library(java: list[str], tmp_path: Path) 
 def test_a_program_that_ends_itself(java: list[str], tmp_path: Path, how: str) -> None:
     """In the middle of it all, without what else would be done in the end."""
     file = tmp_path / "events.log"
-    program = [*java, str(PROGRAMS / "Logging.java"), "leave", how]
+    program = [*java, LOGGING, "leave", how]
     command = [TARE_LOG, "run", "--out", str(file), "--", *program]
     assert subprocess.run(command, check=False).returncode == 3
     assert payloads(dump(file), "leave") == ["1"]
@@ -234,7 +234,7 @@ def test_a_program_that_ends_itself(java: list[str], tmp_path: Path, how: str) -
 
 def test_the_same_words_as_other_languages_write(java: list[str], tmp_path: Path) -> None:
     process = subprocess.Popen(
-        [*java, PROGRAMS / "Logging.java", "vector"],
+        [*java, LOGGING, "vector"],
         env=os.environ | {"TARE_LOG": str(tmp_path / "nobody"), "TARE_LOG_RING": "64K"},
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
@@ -257,7 +257,7 @@ def test_the_same_words_as_other_languages_write(java: list[str], tmp_path: Path
 
 
 def test_cloudprofilers_calls(java: list[str], tmp_path: Path) -> None:
-    program = [*java, str(PROGRAMS / "Logging.java"), "cloudprofiler"]
+    program = [*java, LOGGING, "cloudprofiler"]
     file = tmp_path / "events.log"
     command = [TARE_LOG, "run", "--out", str(file), "--", *program]
     said = subprocess.run(command, check=True, capture_output=True, text=True).stdout.split()
@@ -338,7 +338,7 @@ def test_moobenchs_experiment(
     java: list[str], tmp_path: Path, application: str, logged: int
 ) -> None:
     calls, depth, threads = 20_000, 10, 2
-    program = [word if word != JAR else f"{JAR}:{MOOBENCH}" for word in java]
+    program = [word if word != classpath() else f"{word}:{MOOBENCH}" for word in java]
     program += ["tare.moobench.Benchmark", "--total-calls", str(calls), "-m", "0", "-q", "-f"]
     program += ["-t", str(threads), "-d", str(depth), "-o", str(tmp_path / "raw.csv")]
     program += ["-a", f"tare.moobench.MonitoredClass{application}"]

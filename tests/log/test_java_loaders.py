@@ -6,7 +6,7 @@ from collections import Counter
 from pathlib import Path
 
 from tests.log.conftest import TARE_LOG, dump
-from tests.log.jvm import JAR, PROGRAMS, javac
+from tests.log.jvm import JAR, LOGGING, PROGRAMS, classpath, javac
 from tests.log.test_java_agent import AGENT
 from tests.waiting import SECONDS
 
@@ -73,10 +73,11 @@ def test_modules_bring_what_the_log_needs(java: list[str], tmp_path: Path) -> No
     (tmp_path / "Main.java").write_text(MAIN)
     sources = [tmp_path / "module-info.java", tmp_path / "Main.java"]
     subprocess.run([javac(), "-p", JAR, "-d", tmp_path / "out", *sources], check=True)
-    flags = [word.replace("ALL-UNNAMED", "tare.log") for word in java if word not in ("-cp", JAR)]
+    left = [word for word in java if word not in ("-cp", classpath())]
+    flags = [word.replace("ALL-UNNAMED", "tare.log") for word in left]
     file, path = tmp_path / "events.log", f"{JAR}:{tmp_path / 'out'}"
     out, _ = run(file, [*flags, "-p", path, "-m", "acme/acme.Main"])
-    plain = subprocess.check_output([*java, str(PROGRAMS / "Logging.java"), "diagnose"], text=True)
+    plain = subprocess.check_output([*java, LOGGING, "diagnose"], text=True)
     assert chosen(out) == chosen(plain)
     assert [row.payload for row in dump(file)] == [str(number) for number in range(1000)]
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from tests.log.conftest import TARE_LOG, dump
-from tests.log.jvm import PROGRAMS as JAVA
+from tests.log.jvm import LOGGING
 from tests.log.languages import command
 from tests.waiting import SECONDS, wait_for
 
@@ -142,7 +142,7 @@ def test_a_loop_in_python_sees_new_rules(tmp_path: Path) -> None:
 
 
 def test_a_compiled_loop_in_java_sees_new_rules(java: list[str], tmp_path: Path) -> None:
-    sees_new_rules([*java, str(JAVA / "Logging.java"), "restless"], tmp_path)
+    sees_new_rules([*java, LOGGING, "restless"], tmp_path)
 
 
 def sees_new_rules(program: list[str], folder: Path) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from tests.log.conftest import TARE_LOG, Row, dump, ran, stats
-from tests.log.jvm import PROGRAMS, those_from
+from tests.log.jvm import LOGGING, those_from
 from tests.log.test_failures import collecting, ended, started
 from tests.waiting import SECONDS, wait_for
 
@@ -101,7 +101,7 @@ def test_discarded_events_need_no_ring(compiled: Compiled, tmp_path: Path) -> No
 @pytest.mark.parametrize("java", those_from(21), indirect=True)
 def test_a_virtual_thread_keeps_its_events_after_a_loss(java: list[str], tmp_path: Path) -> None:
     one = "-Djdk.virtualThreadScheduler.parallelism=1"
-    program = [*java, one, str(PROGRAMS / "Logging.java"), "carried"]
+    program = [*java, one, LOGGING, "carried"]
     rows = drained_later(tmp_path, *program)
     events = [row for row in rows if row.channel == "carried"]
     assert Counter(row.thread for row in events if int(row.payload) >= 10_000) == {"second": 100}
