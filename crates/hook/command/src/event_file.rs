@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 use crate::event_line;
+use crate::event_times::EventTimes;
 use crate::rule_book::RuleBook;
 use std::fs::File;
 use std::io::{self, ErrorKind, Seek, SeekFrom, Write};
@@ -14,8 +15,6 @@ use tare_hook_segment::Event;
 const PIPE: libc::c_int = 1 << 20;
 /// Events whose lines are written at once.
 const BATCH: usize = 4096;
-/// Two readings of the clocks disagree by less about the same moment, unless they were set.
-const DISAGREEMENT: i64 = 1_000_000;
 
 /// A file of events, a line of JSON each. An event is a whole line or lost: what did not fit
 /// on a disk is taken back, and what a pipe has taken of a line is followed by the rest. A
@@ -32,8 +31,7 @@ pub struct EventFile {
     told: bool,
     pub written: u64,
     unwritten: u64,
-    /// Ticks and time of the latest event.
-    latest: (u64, i64),
+    times: EventTimes,
 }
 
 impl EventFile {
@@ -78,7 +76,7 @@ impl EventFile {
             told: false,
             written: 0,
             unwritten: 0,
-            latest: (0, i64::MIN),
+            times: EventTimes::new(),
         })
     }
 
@@ -114,29 +112,24 @@ impl EventFile {
         rate: Rate,
     ) -> Result<(), Failure> {
         if events.is_empty() && !self.rest.is_empty() {
-            return self.append_batch(events, book, now, rate);
+            return self.append_batch(events, book);
         }
+        self.times.begin(now, rate);
         let mut done = Ok(());
         for batch in events.chunks(BATCH) {
             // Where one finds no room the next is tried all the same, and counted.
-            done = done.and(self.append_batch(batch, book, now, rate));
+            done = done.and(self.append_batch(batch, book));
         }
         done
     }
 
-    fn append_batch(
-        &mut self,
-        events: &[Event],
-        book: &RuleBook,
-        now: &Snapshot,
-        rate: Rate,
-    ) -> Result<(), Failure> {
+    fn append_batch(&mut self, events: &[Event], book: &RuleBook) -> Result<(), Failure> {
         let mut text = std::mem::take(&mut self.text);
         text.clear();
         text.append(&mut self.rest);
         let torn = !text.is_empty();
         for event in events {
-            let time = self.in_order(event.ticks, now.realtime_at(event.ticks, rate));
+            let time = self.times.at(event.ticks);
             let keyword = book.keyword(event.generation, event.keyword);
             let is_line =
                 keyword.is_some_and(|word| event_line::append(&mut text, event, word, time));
@@ -156,19 +149,6 @@ impl EventFile {
         Err(Failure::work(format_args!(
             "--events {path}: {reason}; events are counted as lost until it can be written again"
         )))
-    }
-
-    /// The time of an event, no earlier than that of the one before it: each turn reads the
-    /// clocks anew.
-    fn in_order(&mut self, ticks: u64, time: i64) -> i64 {
-        let (latest_ticks, latest) = self.latest;
-        if ticks < latest_ticks {
-            return time;
-        }
-        let is_close = latest.saturating_sub(time) < DISAGREEMENT;
-        let time = if is_close { time.max(latest) } else { time };
-        self.latest = (ticks, time);
-        time
     }
 
     /// Events that are not in the file, and never will be where this is the end.
@@ -288,20 +268,6 @@ mod tests {
         let mut file = EventFile::open_again(&path).unwrap();
         std::fs::remove_file(&path).unwrap();
         file.go_on().unwrap();
-    }
-
-    #[test]
-    fn times_are_in_order_whatever_the_clocks_say_in_the_next_turn() {
-        let (now, rate) = clock();
-        let mut file = EventFile::open(Path::new("/dev/null")).unwrap();
-        let mut time = |ticks, realtime_ns| {
-            file.in_order(ticks, Snapshot { realtime_ns, ..now }.realtime_at(ticks, rate))
-        };
-        assert_eq!(time(1_400, 5_000), 5_200);
-        assert_eq!(time(1_410, 4_900), 5_200);
-        assert_eq!(time(1_390, 4_900), 5_095, "came late");
-        assert_eq!(time(1_500, 5_000), 5_250);
-        assert_eq!(time(1_600, -9_000_000), -8_999_700, "the clock was set");
     }
 
     #[test]

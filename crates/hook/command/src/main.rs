@@ -7,6 +7,7 @@ mod costs;
 mod drain;
 mod event_file;
 mod event_line;
+mod event_times;
 mod followed;
 mod launch;
 mod ledger;
