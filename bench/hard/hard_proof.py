@@ -24,6 +24,7 @@ from tare.verdict import Comparison, judge
 SEED = 20261124
 TARE, ALARMS = "Tare", ("slower", "faster", "shape-changed")
 AGAIN = 4
+"""How many times as many experiments the second drawing of a family has."""
 LEVEL = 5.0
 """Per cent of experiments without an effect that may raise an alarm."""
 FAMILIES = tuple(

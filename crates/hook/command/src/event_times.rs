@@ -4,7 +4,7 @@ use tare_clock::{Rate, Snapshot};
 
 /// Two readings of the clocks disagree by less about the same moment, unless they were set.
 const DISAGREEMENT: i64 = 1_000_000;
-/// Periods that are kept: about a minute of a busy collector.
+/// Periods that are kept, for events that arrive late by as many writes.
 const PERIODS: usize = 1024;
 
 /// Converts ticks of events to times, in the order of the ticks.
