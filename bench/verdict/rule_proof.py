@@ -35,7 +35,7 @@ class Trap:
     """Experiments that go wrong in one way, and the rule (the name of its reason) against it."""
 
     rule: str
-    """More than one, with a comma between, where one stands in for the other."""
+    """Several names, separated by commas, if one rule catches what another lets through."""
     what: str
     draw: Draw
     effect: float = 0.0

@@ -163,7 +163,8 @@ def copies(runs: Sequence[Run], experiment: Experiment) -> Iterator[str]:  # noq
             numbers = (*run.quantiles.values(), run.summaries.get("mean", 0.0), run.requests)
             known = run.endpoint if run.endpoint and "://" not in run.endpoint else f"run {run.run}"
             alike.setdefault(numbers, []).append(known)
-    for names in alike.values():
+    # A file with several spans is named once.
+    for names in dict.fromkeys(map(tuple, alike.values())):
         if len(names) > 1:
             yield (
                 f"{listed(names, 2, ' and ')} have exactly the same requests: a run that is given"
