@@ -6,10 +6,11 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import chdir
+from contextlib import chdir, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import pytest
 from tests.in_process import Done, tare
@@ -107,9 +108,11 @@ class Experiment:
         self.started.append(process)
         return process
 
-    def run(self, *words: str) -> Done:
-        """Runs `tare run` on the plan to its end."""
-        with chdir(self.folder):
+    def run(self, *words: str, report: bool = False) -> Done:
+        """Runs `tare run` on the plan to its end; without its `report`, which takes longer than
+        a short experiment, unless a test reads it."""
+        write = nullcontext() if report else patch("tare.report.write", lambda folder, _: folder)
+        with chdir(self.folder), write:
             return tare("run", self.plan, "--out", self.result, *words)
 
     def measure(self, blocks: int | None = None) -> "subprocess.CompletedProcess[str]":

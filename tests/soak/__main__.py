@@ -29,7 +29,7 @@ parser.add_argument(
 parser.add_argument("--tries", type=int, default=10, help="verdicts: tries of each plan")
 parser.add_argument("--experiments", type=int, default=100, help="alike: experiments")
 parser.add_argument("--hogs", type=int, default=10, help="hog: experiments of each kind")
-parser.add_argument("--runs", type=int, default=10, help="suite: runs of the whole suite")
+parser.add_argument("--runs", type=int, default=10, help="suite: further runs of the whole suite")
 parser.add_argument(
     "--tests", action="append", default=[], metavar="PATH", help="suite: this part of it alone"
 )

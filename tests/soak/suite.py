@@ -1,21 +1,27 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The whole suite of tests, again and again, beside none, two and four CPU-bound processes."""
+"""The whole suite of tests, again and again, beside none, two and four CPU-bound processes.
 
+A run takes up to an hour, so the last ten stay beside this file, and a series goes on with them.
+"""
+
+import json
 import os
 import signal
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
-from itertools import cycle, islice
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from xml.etree import ElementTree
 
-from bench.results import ROOT, renew
+from bench.results import ROOT, commit, renew
 
+FOUND = Path(__file__).with_suffix(".jsonl")
+KEPT = 10
 HOGS = (0, 2, 4)
+TITLE = "The suite beside CPU-bound processes"
 LIMIT_S = 3600
 """Of one run. `make test` takes under 600 s; beside four others on two CPUs three times as long."""
 HOG = [sys.executable, "-c", "while True: pass"]
@@ -33,25 +39,38 @@ class Run:
     skipped: int = 0
     seconds: float = 0.0
     failed: tuple[str, ...] = ()
+    commit: str = ""
 
     @property
     def row(self) -> str:
         verdict = "yes" if self.code == 0 else f"NO ({self.code})"
-        cells = (self.hogs, verdict, self.tests, len(self.failed), self.skipped)
+        cells = (self.commit, self.hogs, verdict, self.tests, len(self.failed), self.skipped)
         return f"| {' | '.join(map(str, cells))} | {self.seconds:.0f} s |"
 
 
 def run(runs: int, tests: Sequence[str] = ()) -> None:
-    """Runs the suite, or the named part of it, `runs` times and renews the section; raises
-    SystemExit if a run failed."""
-    done = []
-    for hogs in islice(cycle(HOGS), runs):
-        done.append(run_once(hogs, tests))
+    """Runs the suite so many times more and renews the section; or the named part of it, which is
+    no part of the series. Raises SystemExit if a run failed."""
+    done = [] if tests else kept()
+    for _ in range(runs):
+        done = [*done, run_once(HOGS[_next(done)], tests)][-KEPT:]
         print(done[-1].row, flush=True)
-    words = ["python -m tests.soak suite --runs", str(runs), *(f"--tests {one}" for one in tests)]
-    renew("suite", "The suite beside CPU-bound processes", " ".join(words), summary(done))
-    if any(one.code for one in done):
-        raise SystemExit("suite: a run failed; docs/results.md names its tests")
+        if not tests:
+            FOUND.write_text("".join(json.dumps(asdict(one)) + "\n" for one in done))
+            renew("suite", TITLE, f"python -m tests.soak suite --runs {runs}", summary(done))
+    if any(one.code for one in done[-runs:]):
+        raise SystemExit(f"suite: a run failed\n{summary(done[-runs:])}")
+
+
+def kept() -> list[Run]:
+    """The runs of the series so far."""
+    lines = FOUND.read_text().splitlines() if FOUND.exists() else []
+    return [Run(**{**one, "failed": tuple(one["failed"])}) for one in map(json.loads, lines)]
+
+
+def _next(done: Sequence[Run]) -> int:
+    """Each number of processes in turn."""
+    return (HOGS.index(done[-1].hogs) + 1) % len(HOGS) if done else 0
 
 
 def run_once(hogs: int, tests: Sequence[str]) -> Run:
@@ -70,7 +89,7 @@ def run_once(hogs: int, tests: Sequence[str]) -> Run:
                 if process.poll() is None:
                     os.killpg(process.pid, signal.SIGKILL)
         code = process.returncode
-        return read(report, hogs, code) if report.exists() else Run(hogs, code)
+        return read(report, hogs, code) if report.exists() else Run(hogs, code, commit=commit())
 
 
 @contextmanager
@@ -94,7 +113,8 @@ def read(report: Path, hogs: int, code: int) -> Run:
         if case.find("failure") is not None or case.find("error") is not None
     ]
     tests, skipped = int(suite.get("tests", 0)), int(suite.get("skipped", 0))
-    return Run(hogs, code, tests, skipped, float(suite.get("time", 0)), tuple(failed))
+    seconds = float(suite.get("time", 0))
+    return Run(hogs, code, tests, skipped, seconds, tuple(failed), commit())
 
 
 def summary(done: Sequence[Run]) -> str:
@@ -102,8 +122,8 @@ def summary(done: Sequence[Run]) -> str:
     passed = sum(one.code == 0 for one in done)
     return "\n".join(
         [
-            "| CPU-bound processes | passed | tests | failed | skipped | time |",
-            "|---|---|---|---|---|---|",
+            "| commit | CPU-bound processes | passed | tests | failed | skipped | time |",
+            "|---|---|---|---|---|---|---|",
             *(one.row for one in done),
             "",
             f"Passed: {passed} of {len(done)} (wanted: all).",

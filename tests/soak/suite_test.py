@@ -34,17 +34,25 @@ def test_a_run_counts_its_tests_and_names_those_that_fail(
 def test_a_run_that_does_not_end_is_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(suite, "LIMIT_S", 0.5)
     (tmp_path / "test_endless.py").write_text("def test_endless():\n    while True: pass\n")
-    assert run_once(0, [str(tmp_path)]) == Run(0, -9)
+    ended = run_once(0, [str(tmp_path)])
+    assert (ended.hogs, ended.code, ended.tests) == (0, -9, 0)
 
 
-def test_a_series_has_each_number_in_turn(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_series_has_each_number_in_turn_and_goes_on_later(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     sections: list[tuple[str, ...]] = []
+    monkeypatch.setattr(suite, "FOUND", tmp_path / "suite.jsonl")
     monkeypatch.setattr(suite, "renew", lambda *words: sections.append(words))
     monkeypatch.setattr(suite, "run_once", lambda hogs, _: Run(hogs, int(hogs == 4), tests=9))
+    suite.run(2)
     with pytest.raises(SystemExit, match="a run failed"):
-        suite.run(5, ["tests/compare"])
-    ((_, _, command, text),) = sections
-    assert command == "python -m tests.soak suite --runs 5 --tests tests/compare"
+        suite.run(3)
+    _, _, command, text = sections[-1]
+    assert command == "python -m tests.soak suite --runs 3"
     rows = [line.split(" | ") for line in text.splitlines() if line.startswith("| ")][1:]
-    assert [row[0] for row in rows] == ["| 0", "| 2", "| 4", "| 0", "| 2"]
+    assert [row[1] for row in rows] == ["0", "2", "4", "0", "2"]
     assert "Passed: 4 of 5 (wanted: all)." in text
+    suite.run(1, ["tests/compare"])
+    assert len(sections) == 5
+    assert len(suite.kept()) == 5

@@ -105,17 +105,19 @@ def conclude(folder: Path, outcome: Outcome) -> None:
     from tare.lab.store import count_look
     from tare.report import write
     from tare.report.controls import told
-    from tare.samples import controls, read_result
+    from tare.samples import controls
     from tare.samples.manifest import read_manifest
+    from tare.samples.measured import read_with_looks
     from tare.verdict import judge
 
     # Before anything is computed: an interrupted look is one look too many, not one too few.
     count_look(folder)
-    judgement = judge(read_result(folder))
+    measured = read_with_looks(folder)
+    judgement = judge(measured[0])
     if unwritten := controls.remember(read_manifest(folder)["experiment"], judgement.controls):
         judgement = judgement.warned(unwritten)
     replace(folder / "verdicts.json", json.dumps(judgement.to_json(), indent=2) + "\n")
-    report = write(folder)
+    report = write(folder, measured)
     lines = told(judgement.controls, *controls.standing())
     outcome.tell(judgement, after="\n".join([*lines, f"report: {report}"]))
     outcome.gate(judgement)

@@ -27,6 +27,9 @@ from tare.report.result import Result, read
 if TYPE_CHECKING:
     import jinja2
 
+    from tare.samples.looks import Looks
+    from tare.samples.model import Experiment
+
 HTML = "report.html"
 MARKDOWN = "report.md"
 
@@ -52,17 +55,17 @@ _LAST = (
 )
 
 
-def write(folder: Path) -> Path:
+def write(folder: Path, known: "tuple[Experiment, Looks] | None" = None) -> Path:
     """Writes report.html and report.md into a result folder, and returns the path of the first.
 
-    Judges the result first where verdicts.json is missing. Raises InputError where the folder is
-    no result.
+    `known` is what `read_with_looks` returned for it, if it has been read already. Judges the
+    result first where verdicts.json is missing. Raises InputError where the folder is no result.
     """
     from tare.samples.result import readable
 
     folder = Path(folder)
     with readable(folder):
-        content = _content(read(folder))
+        content = _content(read(folder, known))
     for name, escape in ((HTML, True), (MARKDOWN, False)):
         text = templates(escape).get_template(f"{name}.j2").render(content)
         replace(folder / name, text)

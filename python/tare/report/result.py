@@ -136,8 +136,8 @@ class Result:
         return list(self.verdicts.get("notes") or [])
 
 
-def read(folder: Path) -> Result:
-    """Reads a result folder; judges it first where nobody has yet.
+def read(folder: Path, known: "tuple[Experiment, Looks] | None" = None) -> Result:
+    """Reads a result folder, as far as it is not `known`; judges it first where nobody has yet.
 
     A run is valid where its samples and the judge say so too. Raises InputError where the folder is
     no result.
@@ -147,7 +147,7 @@ def read(folder: Path) -> Result:
     from tare.verdict import without_bad_runs
 
     manifest = read_manifest(folder)
-    experiment, looks = read_with_looks(folder)
+    experiment, looks = known or read_with_looks(folder)
     experiment = without_bad_runs(experiment)
     path = folder / VERDICTS
     verdicts = _verdicts(path) if path.exists() else _judge(experiment, path)
