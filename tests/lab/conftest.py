@@ -15,7 +15,7 @@ from unittest.mock import patch
 import pytest
 from tests.in_process import Done, tare
 from tests.nginx import configuration
-from tests.waiting import SECONDS, wait_for
+from tests.waiting import wait_for
 
 from tare.lab.supervisor import descendants
 from tare.native import native
@@ -58,6 +58,7 @@ HELD = [
     "{plan}",
 ]
 HOLD = f'{{ type = "wrap", command = {json.dumps(HELD)} }}'
+REPORT, VERDICT = "tare.report.write", "tare.cli.run.conclude"
 OWN_LOAD = 'warmup = "50ms"\nduration = "300ms"\n'
 
 
@@ -111,16 +112,21 @@ class Experiment:
     def run(self, *words: str, report: bool = False) -> Done:
         """Runs `tare run` on the plan to its end; without its `report`, which takes longer than
         a short experiment, unless a test reads it."""
-        write = nullcontext() if report else patch("tare.report.write", lambda folder, _: folder)
-        with chdir(self.folder), write:
-            return tare("run", self.plan, "--out", self.result, *words)
+        return self._tare("--out", self.result, *words, without=None if report else REPORT)
 
-    def measure(self, blocks: int | None = None) -> "subprocess.CompletedProcess[str]":
+    def resume(self, *words: str, report: bool = False) -> Done:
+        """`run`, of the result that is there."""
+        return self._tare("--resume", self.result, *words, without=None if report else REPORT)
+
+    def measure(self, blocks: int | None = None) -> Done:
         """Carries the plan out, without verdict and report."""
-        script = Path(__file__).with_name("only_lab.py")
-        command = [sys.executable, str(script), str(self.plan), str(self.result)]
-        command += [] if blocks is None else [str(blocks)]
-        return subprocess.run(command, capture_output=True, text=True, check=False, timeout=SECONDS)
+        words = () if blocks is None else ("--blocks", blocks)
+        return self._tare("--out", self.result, *words, without=VERDICT)
+
+    def _tare(self, *words: object, without: str | None) -> Done:
+        left_out = nullcontext() if without is None else patch(without)
+        with chdir(self.folder), left_out:
+            return tare("run", self.plan, *words)
 
     @property
     def manifest(self) -> dict[str, Any]:

@@ -2,20 +2,13 @@
 """`tare run --resume FOLDER --blocks N`: more blocks of an experiment that was judged already."""
 
 import json
-import subprocess
-import sys
 
+from tests.in_process import tare
 from tests.lab.conftest import Experiment
 from tests.lab.test_interruption import contents
 
 from tare.lab.experiment import schedule
 from tare.plan import load
-
-
-def resume(experiment: Experiment, *words: str) -> "subprocess.CompletedProcess[str]":
-    process = experiment.start("--resume", str(experiment.result), *words)
-    out, err = process.communicate(timeout=90)
-    return subprocess.CompletedProcess(process.args, process.returncode, out, err)
 
 
 def test_blocks_are_added_in_the_order_of_the_seed_and_looks_are_counted(
@@ -28,7 +21,7 @@ def test_blocks_are_added_in_the_order_of_the_seed_and_looks_are_counted(
     assert begun["looks"] == [2]
     assert "look at this experiment" not in first.stdout
 
-    done = resume(experiment, "--blocks", "4", "--json")
+    done = experiment.resume("--blocks", "4", "--json", report=True)
     assert done.returncode == 0, done.stderr
     manifest = experiment.manifest
     assert (manifest["blocks"], manifest["looks"]) == (4, [2, 4])
@@ -50,13 +43,13 @@ def test_blocks_are_added_in_the_order_of_the_seed_and_looks_are_counted(
     assert "second look at this experiment (2, then 4 blocks): up to 8.3 %" in report
 
     # To read it again is no further look.
-    words = [sys.executable, "-m", "tare", "compare", str(experiment.result), "--json"]
-    again = subprocess.run(words, capture_output=True, text=True, check=True, timeout=60)
+    again = tare("compare", experiment.result, "--json")
+    assert again.returncode == 0, again.stderr
     assert note in json.loads(again.stdout)["warnings"]
-    assert resume(experiment, "--blocks", "4").returncode == 0
+    assert experiment.resume("--blocks", "4").returncode == 0
     assert experiment.manifest["looks"] == [2, 4]
 
-    refused = resume(experiment, "--blocks", "3")
+    refused = experiment.resume("--blocks", "3")
     assert (refused.returncode, refused.stderr) == (
         2,
         f"tare: --blocks 3: {experiment.result} has 4; give a larger number to add some\n",
@@ -70,7 +63,7 @@ def test_an_experiment_that_was_not_finished_gets_more_blocks(experiment: Experi
     begun["runs"] = [run for run in begun["runs"] if run["block"] == 1]
     begun["finished"] = None
     (experiment.result / "manifest.json").write_text(json.dumps(begun))
-    done = resume(experiment, "--blocks", "3")
+    done = experiment.resume("--blocks", "3")
     assert done.returncode == 0, done.stderr
     assert "block 3 of 3" in done.stderr
     manifest = experiment.manifest

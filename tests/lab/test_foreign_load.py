@@ -43,7 +43,7 @@ def test_a_foreign_load_generator_that_keeps_a_histogram(experiment: Experiment)
         load=f'type = "command"\ncommand = ["cp", "{table}", "{{output}}"]\n'
         'output = "wrk2.txt"\nformat = "wrk2"\nduration = "1s"'
     )
-    done = experiment.run()
+    done = experiment.run(report=True)
     assert done.returncode == 0, done.stderr
     assert (experiment.result / "report.html").exists()
     for run in experiment.manifest["runs"]:

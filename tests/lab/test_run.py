@@ -27,7 +27,7 @@ keywords = ["never-in-a-request"]
 
 def test_a_null_experiment_from_plan_to_verdict(experiment: Experiment) -> None:
     experiment.write_plan()
-    done = experiment.run("--json")
+    done = experiment.run("--json", report=True)
     assert done.returncode == 0, done.stderr
     (primary,) = [one for one in json.loads(done.stdout)["comparisons"] if one["metric"] == "p50"]
     assert primary["verdict"] == "inconclusive"
@@ -65,7 +65,7 @@ def test_too_few_blocks_for_a_verdict_do_not_start(experiment: Experiment) -> No
 
 def test_a_smoke_run_fails_no_gate_and_says_so(experiment: Experiment) -> None:
     experiment.write_plan()
-    done = experiment.run("--json", "--fail-on", "inconclusive,invalid")
+    done = experiment.run("--json", "--fail-on", "inconclusive,invalid", report=True)
     assert done.returncode == 0, done.stderr
     assert done.stderr.splitlines()[-1] == "--fail-on: ignored, because this is a smoke run"
     assert experiment.manifest["smoke"] is True

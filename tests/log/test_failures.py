@@ -185,7 +185,7 @@ def small_disk(tmp_path: Path) -> Iterator[tuple[Path, list[str]]]:
         pytest.skip("only root can mount something")
     place = tmp_path / "disk"
     place.mkdir()
-    mount = f"mount -t tmpfs -o size=64m none {place} && head -c 66846720 /dev/zero >{place}/filler"
+    mount = f"mount -t tmpfs -o size=64m none {place} && head -c 67043328 /dev/zero >{place}/filler"
     keeper = ["unshare", "--mount", "sh", "-c", f"{mount} && echo ready && exec sleep 1000"]
     with subprocess.Popen(keeper, stdout=subprocess.PIPE, text=True) as process:
         try:

@@ -155,7 +155,7 @@ def test_all_that_was_logged_before_kill_9(java: list[str], tmp_path: Path, seed
     program = [*java, LOGGING, "endless", str(page), str(THREADS)]
     with subprocess.Popen([TARE_LOG, "run", "--out", file, "--json", "--", *program]) as process:
         wait_for(lambda: page.stat().st_size and all(committed(page)))
-        time.sleep(random.Random(seed).uniform(0, 0.5))
+        time.sleep(random.Random(seed).uniform(0, 0.1))
         (child,) = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
         os.kill(int(child), signal.SIGKILL)
         assert process.wait(SECONDS) == 128 + signal.SIGKILL
@@ -170,7 +170,7 @@ def test_all_that_was_logged_before_kill_9(java: list[str], tmp_path: Path, seed
 
 
 def test_the_end_of_the_stack_breaks_one_event_off(java: list[str], tmp_path: Path) -> None:
-    times = 300
+    times = 60
     file, totals = logged(java, tmp_path, "stack", times)
     rows = sorted(dump(file), key=lambda row: row.ticks)
     assert totals["lost"] == 0

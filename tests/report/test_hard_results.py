@@ -17,7 +17,8 @@ from tare.errors import InputError
 from tare.report import MARKDOWN, write
 from tare.report.cards import VERDICTS
 
-MEBIBYTE = 1 << 20
+pytestmark = pytest.mark.usefixtures("one_layout")
+
 HOSTILE = "<img src=x onerror=alert(1)>\"'&$x^2${{7*7}}\u202e\x07"
 
 
@@ -220,25 +221,6 @@ def test_environments_are_told_apart(tmp_path: Path) -> None:
     _, page = written(made_up, tmp_path / "result")
     assert {"host", "vm"} <= set(words(page))
     assert page.text.count("vm") >= 5  # a card each, and a heading over each kind of figure
-
-
-def test_small_whatever_the_amount_of_data(tmp_path: Path) -> None:
-    made_up = Synthetic(requests=84_000)
-    assert 3 * made_up.blocks * made_up.requests > 2_000_000
-    html, _ = written(made_up, tmp_path / "result")
-    assert len(html.encode()) < 3 * MEBIBYTE
-
-
-def test_small_with_many_conditions(tmp_path: Path) -> None:
-    made_up = Synthetic(
-        effects={f"c{number}": 0.01 * number for number in range(6)},
-        environments=("host", "vm"),
-        requests=10_000,
-        blocks=2,
-        hooked=("c1", "c2"),
-    )
-    html, _ = written(made_up, tmp_path / "result")
-    assert len(html.encode()) < 3 * MEBIBYTE
 
 
 def test_what_is_no_result_is_said_in_one_line(tmp_path: Path) -> None:

@@ -49,6 +49,18 @@ def first_line(error: Exception) -> str:
     return text.strip().partition("\n")[0]
 
 
+def store(backend: Backend, kind: str, table: Table) -> Table:
+    """The rows of `table` as a table of the engine's own, whose name begins with `kind`.
+
+    In one statement, in half the time of Ibis's `create_table`. Raises duckdb.Error.
+    """
+    import ibis
+
+    name = ibis.util.gen_name(kind)
+    backend.raw_sql(f"CREATE TEMP TABLE {name} AS {backend.compile(table)}")
+    return backend.table(name)
+
+
 def count_rows(table: Table) -> int:
     """How many rows a table has."""
     return int(table.count().to_pyarrow().as_py())

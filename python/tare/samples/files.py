@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from tare.errors import InputError, NoRequestsError
 from tare.samples.counted import Counted
-from tare.samples.engine import connect
+from tare.samples.engine import connect, store
 from tare.samples.formats import read
 from tare.samples.formats.asked import NOTHING, Asked
 from tare.samples.looks import Looks, look, nothing
@@ -203,7 +203,7 @@ def _requests(backend: Backend, path: Path, condition: str, asked: Asked) -> Req
     spans = ["span"] if "span" in table.columns else None
     window = ibis.window(group_by=spans, order_by="place")
     table = table.mutate(place=ibis.row_number().over(window))
-    stored = backend.create_table(ibis.util.gen_name("condition"), table, temp=True)
+    stored = store(backend, "condition", table)
     backend.drop_table(requests.table.op().name)
     note = f"{path}: holds {len(names)} conditions; only the requests of '{condition}' were taken"
     return replace(requests, table=stored, warnings=(*requests.warnings, note))

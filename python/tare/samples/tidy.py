@@ -9,7 +9,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from tare.errors import InputError, NoRequestsError
-from tare.samples.engine import count_rows, first_line, latency
+from tare.samples.engine import count_rows, first_line, latency, store
 from tare.samples.usable import LONGEST, lost_share, usable
 
 if TYPE_CHECKING:
@@ -59,7 +59,7 @@ def tidy(backend: Backend, source: Source, name: str) -> Requests:
 
     read = {table.name for table in source.samples.op().find(DatabaseTable)}
     try:
-        raw = backend.create_table(ibis.util.gen_name("raw"), source.samples, temp=True)
+        raw = store(backend, "raw", source.samples)
     except duckdb.Error as error:
         raise InputError(f"{name}: cannot be read: {first_line(error)}") from error
     # What was read from the file is needed no more, and may be many times what is kept.
@@ -92,7 +92,7 @@ def tidy(backend: Backend, source: Source, name: str) -> Requests:
     placed = table.mutate(
         latency_ns=latency(table), place=ibis.row_number().over(group_by=spans, order_by=order)
     ).order_by(order)
-    stored = backend.create_table(ibis.util.gen_name("requests"), placed, temp=True)
+    stored = store(backend, "requests", placed)
     backend.drop_table(raw.op().name)
     told = tuple(f"{name}: {one}" for one in warnings)
     lost = lost_share(unreadable, unreadable + rows)

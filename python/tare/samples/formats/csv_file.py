@@ -15,7 +15,7 @@ from tempfile import NamedTemporaryFile
 from typing import IO, TYPE_CHECKING, Any, cast
 
 from tare.errors import InputError, NoRequestsError
-from tare.samples.engine import count_rows, exactly, first_line
+from tare.samples.engine import count_rows, exactly, first_line, store
 
 if TYPE_CHECKING:
     from ibis.backends.duckdb import Backend
@@ -31,6 +31,8 @@ def read_text(backend: Backend, path: Path) -> tuple[Table, int]:
 
     Lost are rows with too many fields, and those that broken quotes made part of another.
     """
+    import ibis
+
     delimiter, names = _header(path)
     with _sound(path) as (sound, lines), _blamed(path, "CSV: a header and one row a request"):
         table, rejected = _stored(
@@ -45,8 +47,11 @@ def read_text(backend: Backend, path: Path) -> tuple[Table, int]:
             # In parallel, the engine refuses files whose quoted texts have several lines.
             parallel=False,
         )
-    inside, swallowed = _within_quotes(table, delimiter)
-    lost = swallowed + max(lines - 1 - count_rows(table) - inside, rejected)
+    several = ibis.or_(*(table[name].contains("\n") for name in table.columns))
+    counted = table.aggregate(rows=table.count(), several=several.sum()).to_pyarrow()
+    rows, some = (int(counted[name][0].as_py() or 0) for name in ("rows", "several"))
+    inside, swallowed = _within_quotes(table.filter(several), delimiter) if some else (0, 0)
+    lost = swallowed + max(lines - 1 - rows - inside, rejected)
     return table.mutate(**{ROW: table.rowid()}), lost
 
 
@@ -82,13 +87,11 @@ def opened(path: Path) -> IO[bytes]:
     return cast("IO[bytes]", gzip.open(path, "rb")) if is_gzipped(path) else path.open("rb")
 
 
-def _within_quotes(table: Table, delimiter: str) -> tuple[int, int]:
-    """How many lines stand within quotes, and how many of them have the fields of a row."""
-    import ibis
-
-    several = ibis.or_(*(table[name].contains("\n") for name in table.columns))
+def _within_quotes(several: Table, delimiter: str) -> tuple[int, int]:
+    """Of rows of several lines, how many stand within quotes, and how many of them have the fields
+    of a row."""
     lines = rows = 0
-    for row in table.filter(several).to_pyarrow().to_pylist():
+    for row in several.to_pyarrow().to_pylist():
         for place, field in enumerate(row.values()):
             _, *further = re.split("\r?\n", field or "")
             if further:
@@ -130,7 +133,7 @@ def _stored(backend: Backend, path: Path, **options: Any) -> tuple[Table, int]:
         rejects_limit=0,
         **options,
     )
-    table = backend.create_table(name, lazy, temp=True)
+    table = store(backend, "csv", lazy)
     rejected = count_rows(backend.table(errors).select("line").distinct())
     backend.drop_view(lazy.get_name())
     for told in (errors, scans):

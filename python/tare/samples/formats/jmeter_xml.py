@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from xml.parsers import expat
 
+from tare.samples.engine import store
 from tare.samples.formats.csv_file import ROW, UNREADABLE, opened
 from tare.samples.formats.jmeter import APART, from_fields
 from tare.samples.formats.source import Source
@@ -32,11 +33,11 @@ def read(backend: Backend, path: Path) -> Source:
     schema = pa.schema([(name, pa.string()) for name in ATTRIBUTES.values()])
     notes: list[str] = []
     batches = pa.RecordBatchReader.from_batches(schema, _batches(path, schema, notes))
-    name = ibis.util.gen_name("jtl")
+    name = ibis.util.gen_name("jtl_read")
     # A view of the reader, which can be read once: the table is made from it at once.
-    backend.con.register(f"{name}_read", batches)
-    table = backend.create_table(name, backend.table(f"{name}_read"), temp=True)
-    backend.con.unregister(f"{name}_read")
+    backend.con.register(name, batches)
+    table = store(backend, "jtl", backend.table(name))
+    backend.con.unregister(name)
     remedy = f"in a CSV file {APART} compares each by itself"
     return from_fields(table.mutate(**{ROW: table.rowid()}), path, remedy, tuple(notes))
 

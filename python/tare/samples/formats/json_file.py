@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tare.errors import InputError
-from tare.samples.engine import exactly, first_line, quoted
+from tare.samples.engine import exactly, first_line, quoted, store
 from tare.samples.formats.csv_file import UNREADABLE, is_gzipped, opened
 
 if TYPE_CHECKING:
@@ -35,10 +35,9 @@ def whole(backend: Backend, path: Path) -> Table:
 def stored(backend: Backend, table: Table, path: Path) -> Table:
     """A table that is computed now. Raises InputError when the file cannot be read."""
     import duckdb
-    import ibis
 
     try:
-        return backend.create_table(ibis.util.gen_name("json"), table, temp=True)
+        return store(backend, "json", table)
     except duckdb.Error as error:
         raise InputError(
             f"{path}: cannot be read as JSON: {first_line(error)}; was its writer stopped?"

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tare.errors import InputError
-from tare.samples.engine import exactly, first_line
+from tare.samples.engine import exactly, first_line, store
 from tare.samples.formats.asked import Asked
 from tare.samples.formats.columns import from_columns
 from tare.samples.formats.source import Source
@@ -19,11 +19,10 @@ if TYPE_CHECKING:
 def read(backend: Backend, path: Path, asked: Asked) -> Source:
     """Reads one Parquet file."""
     import duckdb
-    import ibis
 
     try:
         lazy = backend.read_parquet(exactly(path))
-        stored = backend.create_table(ibis.util.gen_name("parquet"), lazy, temp=True)
+        stored = store(backend, "parquet", lazy)
     except duckdb.Error as error:
         raise InputError(f"{path}: not a Parquet file: {first_line(error)}") from error
     return from_columns(stored, path, asked)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from tare.errors import InputError, NoRequestsError, TareError
 from tare.native import native
-from tare.samples.engine import exactly
+from tare.samples.engine import exactly, store
 from tare.samples.formats.source import Source
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ def read(backend: Backend, path: Path) -> Source:
             )
         rows: Any = backend.read_parquet(exactly(out))
         spans = rows.filter(rows.source == "span", rows.duration_ns.notnull())
-        stored = backend.create_table(ibis.util.gen_name("log"), spans, temp=True)
+        stored = store(backend, "log", spans)
     names = ("host", "service", "span", "trace_id", "span_id", "parent_id")
     # A file has its threads one after the other, block by block: its order says nothing.
     samples = stored.select(
