@@ -144,6 +144,10 @@ bench-verdict: native ## verdicts beside those of others, on simulated experimen
 	@setup/install-peers benchstat otava
 	@$(PYTHON) -m bench hard verdict
 
+.PHONY: bench-scale
+bench-scale: native ## how long comparisons of up to a billion requests take, and in how much memory
+	@$(PYTHON) -m bench scale
+
 .PHONY: clean
 clean: ## remove what was built
 	@rm -rf target dist .venv python/tare/_native services/*/target java/*/target fuzz/target

@@ -9,6 +9,7 @@ from bench.hard import measure as hard
 from bench.hook import measure as hook
 from bench.load import measure as load
 from bench.log import measure as log
+from bench.scale import measure as scale
 from bench.verdict import measure as verdict
 
 PARTS = {
@@ -17,6 +18,7 @@ PARTS = {
     "log": log.run,
     "hard": hard.run,
     "verdict": verdict.run,
+    "scale": scale.run,
 }
 
 parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)

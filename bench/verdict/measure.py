@@ -3,12 +3,12 @@
 
 from bench.cases import Case, publish
 from bench.results import ROOT, renew
-from bench.verdict import examples, proof, real, rule_proof, scale, slices
+from bench.verdict import examples, proof, real, rule_proof
 from bench.verdict.scenarios import EFFECTS, RUNS, SCENARIOS
-from bench.verdict.simulate import outcomes
+from bench.verdict.simulate import Outcome, outcomes
 
 STATISTICS = ROOT / "docs" / "statistics.md"
-REPETITIONS, QUICK, RULES = 200, 40, 200
+REPETITIONS, QUICK, RULES, AGAIN = 200, 40, 200, 5
 
 
 def run(quick: bool) -> bool:
@@ -20,11 +20,7 @@ def run(quick: bool) -> bool:
     )
     return publish(
         "verdict",
-        [
-            *cases,
-            *real.cases(),
-            *scale.cases(quick),
-        ],
+        [*cases, *real.cases()],
         f"{'BENCH=quick ' * quick}make bench-verdict",
         about,
     )
@@ -34,7 +30,7 @@ def _barred() -> list[Case]:
     """What has a bar, on fewer repetitions; table and figure stay as the whole bench left them."""
     blocked = [one for one in SCENARIOS if proof.is_barred(one, max(RUNS))]
     runs = [count for count in RUNS if count >= proof.FEWEST]
-    return proof.cases(outcomes(blocked, runs, (0.0, proof.SEEN), QUICK))
+    return proof.cases(outcomes(blocked, runs, (0.0, proof.SEEN), QUICK), _again)
 
 
 def _all() -> list[Case]:
@@ -43,9 +39,15 @@ def _all() -> list[Case]:
     print(table, flush=True)
     rules = rule_proof.table(rule_proof.measured(RULES), RULES)
     renew("rules", "What each rule prevents", "make bench-verdict", rules, STATISTICS)
-    # From here on time is measured, and nothing else may run.
-    interleaved = [one.case() for one in slices.measured(slices.BLOCKS)]
     renew("proof", "Proof", "make bench-verdict", table, STATISTICS)
     renew("examples", "Examples", "make bench-verdict", examples.table(), STATISTICS)
     renew("proof-nginx", "Proof on nginx", "make bench-verdict", real.table(), STATISTICS)
-    return [*proof.cases(found), *interleaved]
+    return proof.cases(found, _again)
+
+
+def _again(cell: Outcome) -> Outcome:
+    """So many times its experiments, others than those that it has."""
+    done = len(cell.words)
+    effects = 0.0, proof.SEEN
+    (found,) = outcomes([cell.scenario], [cell.runs], effects, AGAIN * done, first=done)
+    return found

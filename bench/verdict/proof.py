@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the simulation shows: cases beside their bars, and the table of docs/statistics.md."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 from bench.cases import Case
@@ -19,10 +19,14 @@ SEEN = 0.05
 WORDS = ("unchanged", "inconclusive", "invalid", "slower", "faster", "shape-changed")
 
 
-def cases(outcomes: Sequence[Outcome]) -> list[Case]:
+Again = Callable[[Outcome], Outcome]
+"""Further experiments of a cell."""
+
+
+def cases(outcomes: Sequence[Outcome], again: Again) -> list[Case]:
     """The bars' cases. An interleaved block is a block: its scenarios count as blocked ones."""
     blocked = [one for one in outcomes if one.runs >= FEWEST and one.scenario.design != "unblocked"]
-    return [_false_alarms(blocked), _pooled(blocked), *_power(blocked), _unchanged(blocked)]
+    return [_false_alarms(blocked), _pooled(blocked), *_power(blocked, again), _unchanged(blocked)]
 
 
 def is_barred(scenario: Scenario, runs: int) -> bool:
@@ -80,8 +84,11 @@ def _most(repetitions: int, chance: float = LEVEL) -> float:
     return float(binom.ppf(1 - chance, repetitions, LEVEL)) / repetitions
 
 
-def _power(blocked: Sequence[Outcome]) -> Iterator[Case]:
-    """Tare beside the best that holds its level: the mean over the scenarios, and the worst."""
+def _power(blocked: Sequence[Outcome], again: Again) -> Iterator[Case]:
+    """Tare beside the best that holds its level: the mean over the scenarios, and the worst.
+
+    The worst of many is the worst by chance, too: further experiments say how bad it is.
+    """
     holding = _holding(blocked)
     for runs in (8, 10):
         cells = [one for one in blocked if one.runs == runs]
@@ -102,14 +109,16 @@ def _power(blocked: Sequence[Outcome]) -> Iterator[Case]:
             note=f"+5 % found with {runs} runs, mean of {len(cells)} scenarios, beside the best of"
             f" each: {_counted(rivals)}; false alarms are not too many of {', '.join(holding)}",
         )
+        worst = again(cells[at])
         yield Case(
             f"power-{runs}-worst",
             TARE,
             rivals[at],
             "%",
-            [pairs[at][0]],
-            [pairs[at][1]],
-            note=f"the scenario in which the best is furthest ahead: {cells[at].scenario.name}",
+            [100 * worst.found(TARE, SEEN)],
+            [100 * worst.found(rivals[at], SEEN)],
+            note=f"{len(worst.words):,} further experiments of the scenario in which the best is"
+            f" furthest ahead: {worst.scenario.name}",
         )
 
 
@@ -134,12 +143,12 @@ def _counted(names: Sequence[str]) -> str:
 
 
 def _unchanged(blocked: Sequence[Outcome]) -> Case:
-    """Of the experiments that could have seen half of the budget, and where there was nothing."""
+    """Of the experiments without an effect whose interval fits into the budget."""
     words = [
         words[0]
         for one in blocked
-        for words, mde in zip(one.words, one.mde, strict=True)
-        if mde < BUDGET / 2
+        for words, width in zip(one.words, one.widths, strict=True)
+        if width <= BUDGET
     ]
     return Case(
         "unchanged",
@@ -147,8 +156,8 @@ def _unchanged(blocked: Sequence[Outcome]) -> Case:
         "",
         "%",
         [100 * words.count("unchanged") / max(1, len(words))],
-        note=f"{len(words)} simulated experiments without an effect whose least detectable effect"
-        f" is below {100 * BUDGET / 2:g} %, half of the budget",
+        note=f"{len(words):,} simulated experiments without an effect whose 95 % interval is no"
+        f" wider than the budget, {100 * BUDGET:g} %",
     )
 
 

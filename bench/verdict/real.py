@@ -12,7 +12,7 @@ from bench.verdict.peers import ABOUT, absent
 from tare.stats.proportion import clopper_pearson
 
 FOUND = ROOT / "tests" / "soak" / "alike.jsonl"
-"""One JSON object an experiment; those of long ago have no `peers`."""
+"""One JSON object an experiment; those of long ago have no `peers`, or no `width`."""
 ALARMS = ("slower", "faster", "shape-changed")
 TARE = "Tare"
 
@@ -27,8 +27,8 @@ def read() -> Experiments:
 
 
 def cases() -> list[Case]:
-    """How many there are; false alarms of every method; Tare's `unchanged` where half of the
-    budget could be seen."""
+    """How many there are; false alarms of every method; Tare's `unchanged` where the interval fits
+    into the budget."""
     done = read()
     sharp = able(done)
     unchanged = sum(one["verdict"] == "unchanged" for one in sharp)
@@ -41,7 +41,7 @@ def cases() -> list[Case]:
             "",
             "%",
             [100 * unchanged / max(1, len(sharp))],
-            note=f"of {len(sharp)} of them that could have seen half of the budget",
+            note=f"of {len(sharp)} of them whose 95 % interval is no wider than the budget",
         ),
     ]
 
@@ -96,8 +96,13 @@ def alarms(done: Experiments) -> int:
 
 
 def able(done: Experiments) -> Experiments:
-    """Those whose least detectable effect is below half of the budget."""
-    return [one for one in done if one["mde"] is not None and one["mde"] < one["budget"] / 2]
+    """Those whose 95 % interval is no wider than the budget."""
+    widths = [one.get("width") for one in done]
+    return [
+        one
+        for one, width in zip(done, widths, strict=True)
+        if width is not None and width <= one["budget"]
+    ]
 
 
 def _measured(done: Experiments) -> str:

@@ -165,3 +165,8 @@ def _distances(runs: Sequence[Sequence[_Run]], first: Sequence[Sequence[int]]) -
         for run, cut in zip(runs[place], first[place], strict=True)
     ]
     return Distances(tuple(numbers), between(kept))
+
+
+def width(low: float | None, high: float | None) -> float | None:
+    """Of an interval; None where one of its ends is not known."""
+    return None if low is None or high is None else high - low

@@ -45,8 +45,8 @@ class Outcome:
     """By method, (repetitions, effects): 1 slower, -1 faster, 0 neither; 2 another alarm."""
     words: tuple[tuple[str, ...], ...]
     """Tare's own, a tuple a repetition."""
-    mde: Array
-    """(repetitions,): what Tare says that it could have seen where nothing was; NaN for nothing."""
+    widths: Array
+    """(repetitions,): of Tare's 95 % interval where nothing was, as a fraction; NaN for none."""
 
     def alarms(self, method: str) -> float:
         """The share of experiments without an effect in which there was said to be one."""
@@ -58,14 +58,22 @@ class Outcome:
 
 
 def outcomes(
-    scenarios: Sequence[Scenario], runs: Sequence[int], effects: Sequence[float], repetitions: int
+    scenarios: Sequence[Scenario],
+    runs: Sequence[int],
+    effects: Sequence[float],
+    repetitions: int,
+    first: int = 0,
 ) -> list[Outcome]:
-    """Every cell of a table: scenario by number of runs; one line of progress for each."""
-    ends = [*range(0, repetitions, CHUNK), repetitions]
+    """Every cell of a table: scenario by number of runs; one line of progress for each.
+
+    Its repetitions are those from `first` on: each has a seed of its own.
+    """
+    last = first + repetitions
+    ends = [*range(first, last, CHUNK), last]
     tasks = [
-        Task(scenario, count, effects, first, last)
+        Task(scenario, count, effects, begin, end)
         for scenario, count in product(scenarios, runs)
-        for first, last in pairwise(ends)
+        for begin, end in pairwise(ends)
     ]
     # One thread each: the arrays are small, and there are as many processes as CPUs.
     os.environ |= dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"), "1")
@@ -73,7 +81,7 @@ def outcomes(
     with ProcessPoolExecutor(mp_context=get_context("spawn")) as pool:
         for task, part in zip(tasks, pool.map(carried_out, tasks), strict=True):
             parts.append(part)
-            if task.last == repetitions:
+            if task.last == last:
                 print(f"{task.scenario.name}: {task.runs} runs", file=sys.stderr, flush=True)
     found = list(_together(parts))
     if told := peers.absent(found[0].verdicts):
@@ -85,7 +93,7 @@ def carried_out(task: Task) -> Outcome:
     """The verdicts of all methods on a task's experiments."""
     verdicts: list[dict[str, int]] = []
     words: list[str] = []
-    mde: list[float] = []
+    widths: list[float] = []
     means: list[tuple[Array, Array]] = []
     place = SCENARIOS.index(task.scenario)
     for repetition in range(task.first, task.last):
@@ -98,7 +106,8 @@ def carried_out(task: Task) -> Outcome:
             comparison = judge(experiment).comparisons[0]
             words.append(comparison.verdict)
             if effect == 0:
-                mde.append(np.nan if comparison.mde is None else comparison.mde)
+                width = seen.width(comparison.low, comparison.high)
+                widths.append(np.nan if width is None else width)
             verdicts.append({TARE: _as_number(comparison.verdict)})
             verdicts[-1] |= peers.in_process(
                 latencies[0], latencies[1], experiment.distances[seen.PLACE].of["ad"]
@@ -114,7 +123,7 @@ def carried_out(task: Task) -> Outcome:
         task.effects,
         {name: np.array([one[name] for one in verdicts]).reshape(shape) for name in verdicts[0]},
         tuple(tuple(words[at : at + shape[1]]) for at in range(0, len(words), shape[1])),
-        np.array(mde),
+        np.array(widths),
     )
 
 
@@ -137,5 +146,5 @@ def _together(parts: Sequence[Outcome]) -> Iterator[Outcome]:
                 for name in same[0].verdicts
             },
             tuple(words for part in same for words in part.words),
-            np.concatenate([part.mde for part in same]),
+            np.concatenate([part.widths for part in same]),
         )

@@ -16,7 +16,6 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
-from bench.cases import Case
 from bench.plans import changed
 from bench.results import ROOT, machine, renew
 
@@ -54,18 +53,6 @@ class Length:
 
         low, high = self.spread * np.sqrt(self.freedom / chi2.ppf((0.975, 0.025), self.freedom))
         return float(low), float(high)
-
-    def case(self) -> Case:
-        return Case(
-            f"slice-{self.name}",
-            "hit slices left out",
-            "all slices",
-            "%",
-            [100 * self.spread],
-            [100 * self.spread_of_all],
-            note=f"standard deviation of the difference of two equal servers;"
-            f" {100 * self.left_out:.0f} % left out",
-        )
 
 
 def measured(blocks: int) -> list[Length]:

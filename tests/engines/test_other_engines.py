@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from bench.verdict.scale_data import AT, experiment_of, write
+from bench.scale.data import AT, experiment_of, write
 from tests.report.synthetic import Synthetic
 
 from tare.errors import InputError

@@ -17,7 +17,7 @@ from typing import Any
 
 from bench.plans import changed
 from bench.results import ROOT, commit, renew
-from bench.verdict import peers, real_peers
+from bench.verdict import peers, real_peers, seen
 from bench.verdict.real import ALARMS, FOUND, Experiments, able, alarmed, alarms
 
 from tare.stats.proportion import clopper_pearson
@@ -69,7 +69,7 @@ def _try(number: int, plan: Path, folder: Path) -> dict[str, Any]:
         "seed": number,
         "verdict": primary["verdict"],
         "effect": primary["effect"]["relative"],
-        "mde": primary["mde"],
+        "width": seen.width(primary["interval"]["low"], primary["interval"]["high"]),
         "budget": primary["budget"],
         "control_alarm": any(one["alarm"] for one in told["controls"]),
         "peers": real_peers.judged(result),
@@ -97,8 +97,8 @@ def _told(done: Experiments) -> str:
             + ", ".join(f"{name} {sum(found)}" for name, found in alarmed(done).items())
             + ".",
             "",
-            f"Able to see half of the budget: {len(sharp)}; of these `unchanged`: {unchanged}."
-            f" Half of all effects are within {100 * median(effects):.2f} %, the largest is"
-            f" {100 * effects[-1]:.2f} %.",
+            f"With a 95 % interval no wider than the budget: {len(sharp)}; of these `unchanged`:"
+            f" {unchanged}. Half of all effects are within {100 * median(effects):.2f} %, the"
+            f" largest is {100 * effects[-1]:.2f} %.",
         ]
     )

@@ -13,7 +13,7 @@ COMPARISON = {
     "role": "primary",
     "verdict": "unchanged",
     "effect": {"relative": 0.001},
-    "mde": 0.01,
+    "interval": {"low": -0.01, "high": 0.01},
     "budget": 0.03,
 }
 

@@ -11,8 +11,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import numpy as np
-from bench.cases import FOLDER, Case
-from bench.verdict.scale_data import AT, as_result, experiment_of, write
+from bench.cases import FOLDER, Case, publish
+from bench.scale.data import AT, RUNS, as_result, experiment_of, write
 from scipy import stats
 
 from tare.samples.engine import connect
@@ -37,6 +37,13 @@ runpy.run_module("tare", run_name="__main__")
 """`tare`, and what Linux says of its process at the end."""
 
 
+def run(quick: bool) -> bool:
+    """Measures all cases; returns whether all bars are met."""
+    command = f"{'BENCH=quick ' * quick}make bench-scale"
+    about = f"Runs of {RUNS // 2} blocks of two conditions, one 3 % slower, from Parquet files."
+    return publish("scale", cases(quick), command, about)
+
+
 def cases(quick: bool) -> list[Case]:
     """Time and memory of exact and binned comparisons, and of one pair beside SciPy."""
     found = [_beside_scipy()]
@@ -54,7 +61,7 @@ def _compared(name: str, folder: str, times: int) -> list[Case]:
     found = []
     for kind in ("exact", "histogram"):
         done = subprocess.run(
-            [sys.executable, "-m", "bench.verdict.scale", kind, folder, str(times)],
+            [sys.executable, "-m", "bench.scale.measure", kind, folder, str(times)],
             check=True,
             capture_output=True,
             text=True,
@@ -138,9 +145,9 @@ def _beside_scipy() -> Case:
 
 def _committed() -> list[Case]:
     """The billion of the last whole bench."""
-    results = FOLDER / "verdict" / "results.jsonl"
+    results = FOLDER / "scale" / "results.jsonl"
     if not results.exists():
-        raise SystemExit(f"{results}: not there; make bench-verdict without BENCH=quick writes it")
+        raise SystemExit(f"{results}: not there; make bench-scale without BENCH=quick writes it")
     rows = map(json.loads, results.read_text().splitlines())
     return [
         Case(row["case"], row["subject"], "", row["unit"], [row["value"]], note=f"run {row['run']}")

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from bench.verdict import scale
-from bench.verdict.scale_data import RUNS, as_result, write
+from bench.scale import measure as scale
+from bench.scale.data import RUNS, as_result, write
 
 from tare.samples import read_result
 from tare.verdict import judge
