@@ -22,6 +22,7 @@ pub fn said(refusal: Refusal) -> String {
         Refusal::NotSealed => "it could be cut short at any time",
         Refusal::TooSmall => "it is of the wrong size",
         Refusal::NotOurs => "it is no segment of Tare's",
+        Refusal::Strangers(user) => return format!("it is user {user}'s"),
         Refusal::OtherKind(_) => "it is a segment of another tool of Tare's",
         Refusal::OtherVersion(_) => "it is of another version",
         Refusal::Damaged => "it is damaged",

@@ -41,6 +41,8 @@ pub enum Refusal {
     TooSmall,
     /// No segment of Tare's, or of the other byte order.
     NotOurs,
+    /// It belongs to this user, with whom nothing is shared.
+    Strangers(u32),
     OtherKind(u32),
     OtherVersion(u32),
     /// A field has a value that no writer gives it.

@@ -8,15 +8,22 @@
 #![no_std]
 
 mod bell;
+mod descriptor;
+pub mod found;
 pub mod header;
+mod path;
+pub mod peer;
 pub mod process;
+pub mod rights;
 mod ring;
 mod segment;
 pub mod service;
 pub mod syscall;
 
 pub use bell::Bell;
+pub use descriptor::move_up;
 pub use header::{Header, Refusal};
+pub use path::Path;
 pub use ring::{Corrupt, Indices, Ring, Word};
 pub use segment::{Access, Fill, Segment};
 pub use syscall::Errno;

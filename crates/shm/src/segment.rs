@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+use crate::found::MODE;
 use crate::header::{Header, MAGIC, Refusal};
 use crate::process;
 use crate::syscall;
@@ -8,12 +9,21 @@ use core::sync::atomic::AtomicU64;
 
 /// Once set the size is final, so that no access can fault, and no seal can be added
 /// or taken away.
-const SEALS: usize = (libc::F_SEAL_SHRINK | libc::F_SEAL_GROW | libc::F_SEAL_SEAL) as usize;
+pub(crate) const SEALS: usize =
+    (libc::F_SEAL_SHRINK | libc::F_SEAL_GROW | libc::F_SEAL_SEAL) as usize;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Access {
     ReadOnly,
     ReadWrite,
+}
+
+impl Access {
+    /// For open(2), of what may turn out to be something else.
+    pub(crate) fn flags(self) -> c_int {
+        let rights = if self == Self::ReadOnly { libc::O_RDONLY } else { libc::O_RDWR };
+        rights | libc::O_NONBLOCK | libc::O_NOCTTY
+    }
 }
 
 /// When memory is given to pages that nobody has touched.
@@ -75,7 +85,7 @@ impl Segment {
         size: usize,
         mapped: usize,
     ) -> Result<Self, Refusal> {
-        syscall::fchmod(fd, 0o644)?;
+        syscall::fchmod(fd, MODE)?;
         syscall::ftruncate(fd, size)?;
         let segment = Self::map(fd, 0, mapped, Access::ReadWrite, Fill::Later)?;
         syscall::fcntl(fd, libc::F_ADD_SEALS, SEALS)?;

@@ -99,6 +99,16 @@ pub fn fstat(fd: c_int) -> Result<libc::stat, Errno> {
     }
 }
 
+/// The kind of file system that `fd` is of, as statfs(2) numbers them.
+pub fn file_system(fd: c_int) -> Result<i64, Errno> {
+    let mut status = MaybeUninit::<libc::statfs>::uninit();
+    // SAFETY: as in `fstat`.
+    unsafe {
+        call(libc::SYS_fstatfs, [fd as usize, status.as_mut_ptr().addr(), 0, 0, 0, 0])?;
+        Ok(status.assume_init().f_type as i64)
+    }
+}
+
 /// Maps `size` bytes of `fd` shared, from `offset` on, where the kernel likes; `filled` gives
 /// memory to every page at once.
 pub fn map_shared(
@@ -156,6 +166,20 @@ pub fn getpid() -> u32 {
 pub fn getppid() -> u32 {
     // SAFETY: no memory is touched; it cannot fail.
     unsafe { call(libc::SYS_getppid, [0; 6]) }.map_or(0, |pid| pid as u32)
+}
+
+/// The soft limit of a resource (`libc::RLIMIT_*`) of this process.
+pub fn limit(resource: libc::__rlimit_resource_t) -> Result<u64, Errno> {
+    let mut limit = libc::rlimit64 { rlim_cur: u64::MAX, rlim_max: u64::MAX };
+    let arguments = [0, resource as usize, 0, (&raw mut limit).addr(), 0, 0];
+    // SAFETY: the kernel writes the limit.
+    unsafe { call(libc::SYS_prlimit64, arguments) }.map(|_| limit.rlim_cur)
+}
+
+/// The user as whom this process acts.
+pub fn geteuid() -> u32 {
+    // SAFETY: no memory is touched; it cannot fail.
+    unsafe { call(libc::SYS_geteuid, [0; 6]) }.map_or(u32::MAX, |user| user as u32)
 }
 
 pub fn gettid() -> u32 {

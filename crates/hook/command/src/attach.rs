@@ -3,14 +3,17 @@
 
 use crate::followed::Followed;
 use crate::segments::Segments;
-use std::fs::{self, File};
+use std::ffi::CString;
+use std::fs;
 use std::io::{self, ErrorKind};
-use std::os::fd::{AsRawFd, FromRawFd, IntoRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::os::unix::ffi::OsStringExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 use tare_command::{Failure, Obstacle, Signal, said};
-use tare_shm::Refusal;
+use tare_shm::peer::{self, Peers};
+use tare_shm::{Access, Errno, Refusal, found};
 
 const CONTROL: &str = "/memfd:tare-hook-control";
 const SHARED: &str = "/memfd:tare-hook-shared";
@@ -46,11 +49,17 @@ pub fn attach(pid: u32) -> Result<(Segments, Programs), Failure> {
         return Err(refuse("it has no hook; name a process that tare-hook has started"));
     };
     let open = |mapping: &Mapping<'_>| {
-        let path = mapping.path(pid)?;
-        File::options().read(true).write(true).open(path).map(IntoRawFd::into_raw_fd)
+        let path = mapping.path(pid).map_err(fails)?;
+        let path = CString::new(path.into_os_string().into_vec()).unwrap_or_default();
+        let peers = Peers::get(None);
+        found::open(&path, Access::ReadWrite, |user| peers.admit(user)).map_err(|refusal| {
+            match refusal {
+                Refusal::Failed(Errno(number)) => fails(io::Error::from_raw_os_error(number)),
+                refusal => refuse(&format!("its hook cannot be used: {}", said(refusal))),
+            }
+        })
     };
-    let fds = open(&control).and_then(|control| Ok((control, open(&shared)?)));
-    let (control_fd, shared_fd) = fds.map_err(fails)?;
+    let (control_fd, shared_fd) = (open(&control)?, open(&shared)?);
     let segments = Segments::open(control_fd, shared_fd).map_err(|obstacle| match obstacle {
         Obstacle::Served(0) => refuse("another tare-hook serves it; end that first"),
         Obstacle::Served(other) => refuse(&format!("tare-hook {other} serves it; end that first")),
@@ -118,13 +127,9 @@ impl Followed for Programs {
 }
 
 fn open_process(pid: u32) -> io::Result<OwnedFd> {
-    // SAFETY: no memory is touched.
-    let fd = unsafe { libc::syscall(libc::SYS_pidfd_open, pid, 0) };
-    if fd < 0 {
-        return Err(io::Error::last_os_error());
-    }
+    let fd = peer::pidfd(pid).map_err(|Errno(number)| io::Error::from_raw_os_error(number))?;
     // SAFETY: a new descriptor, owned by nobody else.
-    Ok(unsafe { OwnedFd::from_raw_fd(fd as RawFd) })
+    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 
 fn is_ended(process: &OwnedFd) -> bool {

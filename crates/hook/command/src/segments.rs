@@ -3,7 +3,7 @@ use crate::pace::Pace;
 use std::os::fd::RawFd;
 use tare_command::{Failure, Obstacle, said};
 use tare_hook_segment::{Control, Handover, Shared, VERSION};
-use tare_shm::{Access, Errno, Refusal, Segment, service, syscall};
+use tare_shm::{Access, Errno, Refusal, Segment, move_up, service, syscall};
 
 /// The two segments, which this process alone serves.
 pub struct Segments {
@@ -36,8 +36,8 @@ impl Segments {
         let handover = Handover {
             pid: header.owner_pid,
             start: header.owner_start,
-            control: move_up(read_only(control_fd)?)?,
-            shared: move_up(shared_fd)?,
+            control: move_up(read_only(control_fd)?),
+            shared: move_up(shared_fd),
         };
         let segments = Self::serve(control, shared, handover.shared)?;
         segments.shared.settle();
@@ -71,17 +71,4 @@ fn read_only(fd: RawFd) -> Result<RawFd, Errno> {
     let fresh = syscall::open(&path, libc::O_RDONLY)?;
     syscall::close(fd);
     Ok(fresh)
-}
-
-/// Moves a descriptor out of the way of programs that count on low numbers, such as
-/// `exec 3>file` in a script. It stays close-on-exec here.
-fn move_up(fd: RawFd) -> Result<RawFd, Errno> {
-    const HIGH: u64 = 1000;
-    let mut limit = libc::rlimit { rlim_cur: HIGH, rlim_max: HIGH };
-    // SAFETY: `limit` is valid for the call.
-    unsafe { libc::getrlimit(libc::RLIMIT_NOFILE, &mut limit) };
-    let lowest = limit.rlim_cur.saturating_sub(8).min(HIGH) as usize;
-    let moved = syscall::fcntl(fd, libc::F_DUPFD_CLOEXEC, lowest)?;
-    syscall::close(fd);
-    Ok(moved as RawFd)
 }

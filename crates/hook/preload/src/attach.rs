@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 use crate::hook::Hook;
 use core::ffi::{CStr, c_char, c_int};
-use core::fmt::{self, Write};
+use core::fmt::Write;
 use tare_hook_segment::{Control, Handover, Shared, VARIABLE, VERSION};
 use tare_interpose::{real, watch_forks};
-use tare_shm::{Access, Segment, syscall};
+use tare_shm::peer::Peers;
+use tare_shm::{Access, Path, Segment, found, syscall};
 
 /// Finds the segments and begins to work; where there are none, everything is forwarded.
 pub extern "C" fn constructor() {
@@ -25,7 +26,7 @@ pub extern "C" fn constructor() {
 
 /// The segment behind tare-hook's descriptor `fd`: by inheritance, else that of tare-hook or,
 /// where it has ended, of our parent. It is the right one if it names the same owner as the
-/// variable.
+/// variable; and what is found, if it is this user's or root's: numbers of processes return.
 fn find(handover: &Handover, fd: c_int, kind: u32, access: Access) -> Option<Segment> {
     let open = |fd| {
         let segment = Segment::open(fd, kind, VERSION, access).ok()?;
@@ -33,34 +34,16 @@ fn find(handover: &Handover, fd: c_int, kind: u32, access: Access) -> Option<Seg
         (header.owner_pid == handover.pid && header.owner_start == handover.start)
             .then_some(segment)
     };
+    let peers = Peers::get(None);
     let of = |pid: u32| {
-        let mut path = Path { bytes: [0; 48], length: 0 };
-        write!(path, "/proc/{pid}/fd/{fd}\0").ok()?;
-        let path = CStr::from_bytes_until_nul(&path.bytes).ok()?;
-        let rights = if access == Access::ReadOnly { libc::O_RDONLY } else { libc::O_RDWR };
-        // By now the number may be a pipe's, which waits for a writer, or a terminal's.
-        let fd = syscall::open(path, rights | libc::O_NONBLOCK | libc::O_NOCTTY).ok()?;
+        let mut path = Path::new();
+        write!(path, "/proc/{pid}/fd/{fd}").ok()?;
+        let fd = found::open(path.text()?, access, |user| peers.admit(user)).ok()?;
         let segment = open(fd);
         syscall::close(fd);
         segment
     };
     open(fd).or_else(|| of(handover.pid)).or_else(|| of(syscall::getppid()))
-}
-
-/// Text on the stack.
-struct Path {
-    bytes: [u8; 48],
-    length: usize,
-}
-
-impl Write for Path {
-    fn write_str(&mut self, text: &str) -> fmt::Result {
-        let end = self.length + text.len();
-        let place = self.bytes.get_mut(self.length..end).ok_or(fmt::Error)?;
-        place.copy_from_slice(text.as_bytes());
-        self.length = end;
-        Ok(())
-    }
 }
 
 unsafe extern "C" {

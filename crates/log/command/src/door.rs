@@ -8,7 +8,6 @@ use crate::socket;
 use std::collections::VecDeque;
 use std::fs;
 use std::io;
-use std::mem::{MaybeUninit, offset_of};
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::{UnixListener, UnixStream};
@@ -16,6 +15,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 use tare_command::{Failure, ResultExt, say};
 use tare_log_segment::Identity;
+use tare_shm::{Errno, peer, rights};
 
 const ROOT: u32 = 0;
 
@@ -181,7 +181,7 @@ impl Door {
             return Err(io::Error::from_raw_os_error(libc::EMFILE));
         }
         let (connection, _) = self.listener.accept()?;
-        let peer = credentials(&connection)?;
+        let peer = peer::credentials(connection.as_raw_fd()).map_err(error)?;
         Ok(Some((connection, peer)))
     }
 
@@ -230,91 +230,26 @@ impl Drop for Door {
     }
 }
 
-fn credentials(connection: &UnixStream) -> io::Result<libc::ucred> {
-    let mut peer = MaybeUninit::<libc::ucred>::zeroed();
-    let mut length = size_of::<libc::ucred>() as libc::socklen_t;
-    // SAFETY: the kernel writes at most `length` bytes, and zeros are valid.
-    unsafe {
-        let place = peer.as_mut_ptr().cast();
-        let (level, name) = (libc::SOL_SOCKET, libc::SO_PEERCRED);
-        match libc::getsockopt(connection.as_raw_fd(), level, name, place, &mut length) {
-            0 => Ok(peer.assume_init()),
-            _ => Err(io::Error::last_os_error()),
-        }
-    }
-}
-
-/// Descriptors beside a message. Its length is rounded up, and a second one finds room.
-#[repr(C)]
-struct Rights {
-    header: libc::cmsghdr,
-    fds: [libc::c_int; 2],
-}
-
-/// Bytes of one with its header.
-const RIGHTS: usize = offset_of!(Rights, fds) + size_of::<libc::c_int>();
-
 /// Answers a program with a descriptor of its own.
 pub fn lend(connection: &UnixStream, fd: BorrowedFd<'_>) -> io::Result<()> {
-    let mut byte = 1u8;
-    let mut part = libc::iovec { iov_base: (&raw mut byte).cast(), iov_len: 1 };
-    // SAFETY: zeros are both.
-    let (mut rights, mut message): (Rights, libc::msghdr) =
-        unsafe { (MaybeUninit::zeroed().assume_init(), MaybeUninit::zeroed().assume_init()) };
-    rights.header.cmsg_len = RIGHTS;
-    rights.header.cmsg_level = libc::SOL_SOCKET;
-    rights.header.cmsg_type = libc::SCM_RIGHTS;
-    rights.fds[0] = fd.as_raw_fd();
-    message.msg_iov = &raw mut part;
-    message.msg_iovlen = 1;
-    message.msg_control = (&raw mut rights).cast();
-    message.msg_controllen = size_of::<Rights>() as _;
-    let flags = libc::MSG_NOSIGNAL | libc::MSG_DONTWAIT;
-    // SAFETY: all parts of the message live as long as the call.
-    match unsafe { libc::sendmsg(connection.as_raw_fd(), &raw const message, flags) } {
-        0.. => Ok(()),
-        _ => Err(io::Error::last_os_error()),
-    }
+    rights::send(connection.as_raw_fd(), fd.as_raw_fd()).map_err(error)
 }
 
 /// The segment that comes with the first byte, or the name of a file; an error of the kind
 /// `WouldBlock` where nothing has come yet.
 fn received(connection: &UnixStream) -> io::Result<Wish> {
     let mut bytes = [0; 16];
-    let mut part = libc::iovec { iov_base: bytes.as_mut_ptr().cast(), iov_len: bytes.len() };
-    // SAFETY: zeros are both.
-    let (mut rights, mut message): (Rights, libc::msghdr) =
-        unsafe { (MaybeUninit::zeroed().assume_init(), MaybeUninit::zeroed().assume_init()) };
-    message.msg_iov = &raw mut part;
-    message.msg_iovlen = 1;
-    message.msg_control = (&raw mut rights).cast();
-    message.msg_controllen = size_of::<Rights>() as _;
-    let flags = libc::MSG_CMSG_CLOEXEC | libc::MSG_DONTWAIT;
-    // SAFETY: all parts of the message live as long as the call.
-    let length = unsafe { libc::recvmsg(connection.as_raw_fd(), &raw mut message, flags) };
-    match length {
-        1.. => {}
-        0 => return Err(io::ErrorKind::UnexpectedEof.into()),
-        _ => return Err(io::Error::last_os_error()),
-    }
-    let mut descriptors = taken(&rights, message.msg_controllen);
-    if descriptors.is_empty() && length as usize == bytes.len() {
-        return Ok(Wish::Borrow(Identity::from_bytes(bytes)));
-    }
-    let is_cut = message.msg_flags & libc::MSG_CTRUNC != 0;
-    match descriptors.pop() {
-        Some(segment) if descriptors.is_empty() && !is_cut => Ok(Wish::Serve(segment)),
+    let came = rights::receive(connection.as_raw_fd(), &mut bytes).map_err(error)?;
+    // SAFETY: the kernel has just made it, for us alone.
+    let segment = came.fd.map(|fd| unsafe { OwnedFd::from_raw_fd(fd) });
+    match (came.length, segment) {
+        (0, _) => Err(io::ErrorKind::UnexpectedEof.into()),
+        (1.., Some(segment)) if !came.is_cut => Ok(Wish::Serve(segment)),
+        (16, None) if !came.is_cut => Ok(Wish::Borrow(Identity::from_bytes(bytes))),
         _ => Err(io::Error::other("it came without its segment, or with more")),
     }
 }
 
-/// All descriptors that have come, `length` bytes with their header.
-fn taken(rights: &Rights, length: usize) -> Vec<OwnedFd> {
-    let is_some = length >= RIGHTS
-        && rights.header.cmsg_level == libc::SOL_SOCKET
-        && rights.header.cmsg_type == libc::SCM_RIGHTS;
-    let bytes = rights.header.cmsg_len.saturating_sub(offset_of!(Rights, fds));
-    let count = if is_some { bytes / size_of::<libc::c_int>() } else { 0 };
-    // SAFETY: the kernel has just made them, for us alone.
-    rights.fds.iter().take(count).map(|fd| unsafe { OwnedFd::from_raw_fd(*fd) }).collect()
+fn error(error: Errno) -> io::Error {
+    io::Error::from_raw_os_error(error.0)
 }

@@ -4,16 +4,15 @@
 use crate::program;
 use crate::same_file::is_same;
 use std::collections::HashSet;
-use std::ffi::OsStr;
-use std::fs::{self, OpenOptions};
-use std::os::fd::{AsRawFd, OwnedFd};
-use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::MetadataExt;
+use std::ffi::{CString, OsStr};
+use std::fs;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering::Relaxed;
 use tare_log_segment::Process;
 use tare_log_segment::layout::{KIND, VERSION};
-use tare_shm::{Access, Segment, service};
+use tare_shm::{Access, Segment, found, process, service, syscall};
 
 /// A program that logs, and that nobody serves.
 pub struct Orphan {
@@ -43,9 +42,10 @@ fn of(pid: u32, socket: &Path) -> Vec<Orphan> {
         .collect()
 }
 
-/// All segments that a program has open. Of one that this user may not look into there is
-/// nothing to see.
+/// All segments that a program has open, and that it or root has made. Of one that this user may
+/// not look into there is nothing to see.
 pub fn segments(pid: u32) -> Vec<OwnedFd> {
+    let users = program::users(pid);
     let descriptors = fs::read_dir(format!("/proc/{pid}/fd")).into_iter().flatten().flatten();
     let links = descriptors
         .map(|entry| entry.path())
@@ -53,10 +53,14 @@ pub fn segments(pid: u32) -> Vec<OwnedFd> {
     let mut seen = HashSet::new();
     links
         .filter_map(|path| {
-            let file = OpenOptions::new().read(true).write(true).open(path).ok()?;
-            let inode = file.metadata().ok()?.ino();
+            let path = CString::new(path.into_os_string().into_vec()).ok()?;
+            let is_owner = |user| user == 0 || users.contains(&user);
+            let fd = found::open(&path, Access::ReadWrite, is_owner).ok()?;
+            // SAFETY: a new descriptor, owned by nobody else.
+            let fd = unsafe { OwnedFd::from_raw_fd(fd) };
+            let inode = syscall::fstat(fd.as_raw_fd()).ok()?.st_ino;
             // A program may have a second descriptor of the same segment.
-            seen.insert(inode).then(|| OwnedFd::from(file))
+            seen.insert(inode).then_some(fd)
         })
         .collect()
 }
@@ -77,5 +81,7 @@ fn belongs(segment: &OwnedFd, pid: u32, socket: &Path) -> bool {
     });
     // SAFETY: what it gave out is used no more.
     unsafe { segment.unmap() };
-    told && program::own_pid(pid) == Some(header.owner_pid)
+    let is_owner = program::own_pid(pid) == Some(header.owner_pid)
+        && process::start_time(pid) == Some(header.owner_start);
+    told && is_owner
 }

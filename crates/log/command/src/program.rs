@@ -18,6 +18,14 @@ pub fn own_pid(pid: u32) -> Option<u32> {
     numbers.split_whitespace().last()?.parse().ok()
 }
 
+/// The users that it is and acts as, and may become again.
+pub fn users(pid: u32) -> Vec<u32> {
+    let status = std::fs::read(format!("/proc/{pid}/status")).unwrap_or_default();
+    let status = String::from_utf8_lossy(&status);
+    let numbers = status.lines().find_map(|line| line.strip_prefix("Uid:")).unwrap_or_default();
+    numbers.split_whitespace().filter_map(|number| number.parse().ok()).collect()
+}
+
 /// Its words, as it was started.
 pub fn command(pid: u32) -> String {
     let command = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
@@ -104,10 +112,9 @@ fn parent(pid: u32) -> Option<u32> {
 
 /// Becomes readable with the end of the process.
 pub fn pidfd(pid: u32) -> Option<OwnedFd> {
-    // SAFETY: no memory is touched.
-    let fd = unsafe { libc::syscall(libc::SYS_pidfd_open, pid, 0) };
+    let fd = tare_shm::peer::pidfd(pid).ok()?;
     // SAFETY: a new descriptor, owned by nobody else.
-    (fd >= 0).then(|| unsafe { OwnedFd::from_raw_fd(fd as i32) })
+    Some(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 
 #[cfg(test)]
@@ -131,6 +138,7 @@ mod tests {
         assert!(all().any(|pid| pid == id()));
         assert_eq!(own_pid(id()), Some(id()));
         assert_eq!(own_pid(u32::MAX), None);
+        assert_eq!((users(id()).contains(&user()), users(u32::MAX)), (true, vec![]));
     }
 
     #[test]

@@ -8,7 +8,7 @@ use core::sync::atomic::{AtomicI32, AtomicPtr, AtomicU64, AtomicUsize};
 use tare_clock::Snapshot;
 use tare_log_segment::Identity;
 use tare_log_segment::layout::{self, KIND, MOST_RINGS, Process, RingHead, VERSION, state};
-use tare_shm::{Access, Refusal, Segment, syscall};
+use tare_shm::{Access, Refusal, Segment, move_up, syscall};
 
 /// The process's segment. In the child of a fork these are still its parent's, until it
 /// attaches itself; whether they are one's own, the region says.
@@ -147,23 +147,7 @@ fn fitting(wanted: usize) -> Result<usize, Refusal> {
 
 /// Bytes of the largest file that this process may make.
 pub fn largest_file() -> u64 {
-    let mut limit = libc::rlimit64 { rlim_cur: u64::MAX, rlim_max: u64::MAX };
-    let arguments = [0, libc::RLIMIT_FSIZE as usize, 0, (&raw mut limit).addr(), 0, 0];
-    // SAFETY: the kernel writes the limit.
-    let _ = unsafe { syscall::call(libc::SYS_prlimit64, arguments) };
-    limit.rlim_cur
-}
-
-/// Away from the numbers that programs count on.
-pub fn move_up(fd: c_int) -> c_int {
-    const HIGH: usize = 900;
-    match syscall::fcntl(fd, libc::F_DUPFD_CLOEXEC, HIGH) {
-        Ok(moved) => {
-            syscall::close(fd);
-            moved as c_int
-        }
-        Err(_) => fd,
-    }
+    syscall::limit(libc::RLIMIT_FSIZE).unwrap_or(u64::MAX)
 }
 
 /// In the child of a fork: takes the channels over, whose numbers the program has, and lets

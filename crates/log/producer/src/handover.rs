@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Hands the segment to a collector, by its socket; and asks the kernel whether one has it.
 
-use crate::attach::{descriptor, move_up};
+use crate::attach::descriptor;
 use crate::complaint;
-use crate::settings::PATH;
+use crate::settings::{self, PATH};
 use core::ffi::c_int;
 use core::mem::{MaybeUninit, offset_of};
-use core::ptr;
 use tare_log_segment::Identity;
-use tare_shm::service;
+use tare_shm::peer::{self, Peers};
 use tare_shm::syscall::{self, Errno};
+use tare_shm::{move_up, rights, service};
 
 /// How long the collector may take to say that it has the segment, in milliseconds: rules of
 /// the user's hold from the first event on.
@@ -24,7 +24,9 @@ pub fn offer(path: &[u8; PATH], segment: c_int) {
 
 fn try_offer(path: &[u8; PATH], segment: c_int) -> Result<(), Errno> {
     let socket = dial(path)?;
-    send(socket, segment).and_then(|()| wait(socket)).inspect_err(|_| syscall::close(socket))
+    rights::send(socket, segment)
+        .and_then(|()| wait(socket))
+        .inspect_err(|_| syscall::close(socket))
 }
 
 /// The descriptor of `what`, which the collector at `path` lends.
@@ -43,7 +45,18 @@ fn dial(path: &[u8; PATH]) -> Result<c_int, Errno> {
         syscall::call(libc::SYS_socket, [libc::AF_UNIX as usize, kind as usize, 0, 0, 0, 0])
     }? as c_int;
     let socket = move_up(socket);
-    connect(socket, path).map(|()| socket).inspect_err(|_| syscall::close(socket))
+    let reached = connect(socket, path).and_then(|()| must_be_known(socket));
+    reached.map(|()| socket).inspect_err(|_| syscall::close(socket))
+}
+
+/// Whoever listens reads all that is logged, and could change it.
+fn must_be_known(socket: c_int) -> Result<(), Errno> {
+    let user = peer::credentials(socket)?.uid;
+    if Peers::get(settings::collectors_user()).admit(user) {
+        return Ok(());
+    }
+    complaint::STRANGER.say();
+    Err(Errno(libc::EACCES))
 }
 
 fn connect(socket: c_int, path: &[u8; PATH]) -> Result<(), Errno> {
@@ -63,50 +76,9 @@ fn connect(socket: c_int, path: &[u8; PATH]) -> Result<(), Errno> {
     .map(drop)
 }
 
-/// One byte with the descriptor.
-fn send(socket: c_int, segment: c_int) -> Result<(), Errno> {
-    // SAFETY: zeros are a header.
-    let mut rights = Rights { header: unsafe { MaybeUninit::zeroed().assume_init() }, fd: segment };
-    rights.header.cmsg_len = RIGHTS;
-    rights.header.cmsg_level = libc::SOL_SOCKET;
-    rights.header.cmsg_type = libc::SCM_RIGHTS;
-    with_rights(libc::SYS_sendmsg, socket, &mut rights).map(drop)
-}
-
 /// What comes with the collector's answer.
 fn receive(socket: c_int) -> Result<c_int, Errno> {
-    // SAFETY: zeros are a header.
-    let mut rights = Rights { header: unsafe { MaybeUninit::zeroed().assume_init() }, fd: -1 };
-    with_rights(libc::SYS_recvmsg, socket, &mut rights)?;
-    let has_one = rights.header.cmsg_len == RIGHTS
-        && rights.header.cmsg_level == libc::SOL_SOCKET
-        && rights.header.cmsg_type == libc::SCM_RIGHTS;
-    if has_one { Ok(move_up(rights.fd)) } else { Err(Errno(libc::ENOENT)) }
-}
-
-/// A descriptor beside a message.
-#[repr(C)]
-struct Rights {
-    header: libc::cmsghdr,
-    fd: c_int,
-}
-
-const RIGHTS: usize = offset_of!(Rights, fd) + size_of::<c_int>();
-
-/// Sends or receives one byte.
-fn with_rights(call: i64, socket: c_int, rights: &mut Rights) -> Result<usize, Errno> {
-    let mut byte = 1u8;
-    let mut part = libc::iovec { iov_base: (&raw mut byte).cast(), iov_len: 1 };
-    // SAFETY: zeros are a message.
-    let mut message: libc::msghdr = unsafe { MaybeUninit::zeroed().assume_init() };
-    message.msg_iov = &raw mut part;
-    message.msg_iovlen = 1;
-    message.msg_control = ptr::from_mut(rights).cast();
-    message.msg_controllen = size_of::<Rights>() as _;
-    let flags = libc::MSG_NOSIGNAL | libc::MSG_CMSG_CLOEXEC;
-    let arguments = [socket as usize, (&raw mut message).addr(), flags as usize, 0, 0, 0];
-    // SAFETY: all parts of the message live as long as the call.
-    unsafe { syscall::call(call, arguments) }
+    rights::receive(socket, &mut [0])?.fd.map(move_up).ok_or(Errno(libc::ENOENT))
 }
 
 fn ask(socket: c_int, what: Identity) -> Result<(), Errno> {

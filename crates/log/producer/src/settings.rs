@@ -16,6 +16,11 @@ const SOCKET: &[u8] = b"TARE_LOG";
 const RING: &[u8] = b"TARE_LOG_RING";
 /// What times are read from: tsc, tscp or monotonic.
 const CLOCK: &[u8] = b"TARE_LOG_CLOCK";
+/// The user whom the collector acts as, where that is neither the program's nor root: as this
+/// user namespace shows him.
+const USER: &[u8] = b"TARE_LOG_UID";
+/// In its place where nobody is named: no user has this number (setresuid(2)).
+const NO_USER: u32 = u32::MAX;
 
 const DEFAULT_RING: usize = 4 << 20;
 
@@ -25,6 +30,7 @@ pub const PATH: usize = 108;
 static RING_BYTES: AtomicUsize = AtomicUsize::new(DEFAULT_RING);
 static CLOCK_NUMBER: AtomicU32 = AtomicU32::new(Source::Tsc as u32);
 static PATH_TEXT: [AtomicU8; PATH] = [const { AtomicU8::new(0) }; PATH];
+static COLLECTORS_USER: AtomicU32 = AtomicU32::new(NO_USER);
 static IS_TOLD: AtomicBool = AtomicBool::new(false);
 static IS_READ: AtomicBool = AtomicBool::new(false);
 
@@ -41,6 +47,11 @@ pub fn clock() -> Source {
 /// The path of the collector's socket, ended with 0, where the user names one.
 pub fn socket() -> Option<[u8; PATH]> {
     IS_TOLD.load(Acquire).then(|| core::array::from_fn(|index| PATH_TEXT[index].load(Relaxed)))
+}
+
+/// The user whom the collector acts as, where one is named.
+pub fn collectors_user() -> Option<u32> {
+    Some(COLLECTORS_USER.load(Relaxed)).filter(|user| *user != NO_USER)
 }
 
 unsafe extern "C" {
@@ -75,12 +86,22 @@ pub extern "C" fn read_environment() {
             None => complaint::RING.say(),
         }
     }
+    if let Some(text) = variable(USER) {
+        match user(text) {
+            Some(number) => COLLECTORS_USER.store(number, Relaxed),
+            None => complaint::USER.say(),
+        }
+    }
     if let Some(text) = variable(CLOCK) {
         match Source::named(text).filter(|source| *source != Source::Fallback) {
             Some(source) => CLOCK_NUMBER.store(source as u32, Relaxed),
             None => complaint::CLOCK.say(),
         }
     }
+}
+
+fn user(text: &[u8]) -> Option<u32> {
+    core::str::from_utf8(text).ok()?.parse().ok().filter(|user| *user != NO_USER)
 }
 
 /// `None` where it is empty.

@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Memory that another process has, found by its descriptor in /proc: it is what its path says
+//! only if its owner, its kind and its seals say so, too.
+
+use crate::segment::{Access, SEALS};
+use crate::syscall::{self, Errno};
+use crate::{Refusal, path::Path};
+use core::ffi::{CStr, c_int};
+use core::fmt::Write;
+
+/// statfs(2): where memfds live; those of huge pages live elsewhere.
+const TMPFS_MAGIC: i64 = 0x0102_1994;
+
+/// What `Segment::create` gives every segment.
+pub(crate) const MODE: u32 = 0o644;
+
+/// Opens what is at `path`, as /proc/PID/fd/N, if it is a sealed memfd of a user that
+/// `is_owner` knows.
+///
+/// It is looked at before it is opened: to open a pipe or a terminal does something to it.
+pub fn open(
+    path: &CStr,
+    access: Access,
+    is_owner: impl FnOnce(u32) -> bool,
+) -> Result<c_int, Refusal> {
+    let place = syscall::open(path, libc::O_PATH)?;
+    let opened = check(place, is_owner).and_then(|()| reopen(place, access));
+    syscall::close(place);
+    let fd = opened?;
+    is_sealed(fd).map(|()| fd).inspect_err(|_| syscall::close(fd))
+}
+
+fn check(place: c_int, is_owner: impl FnOnce(u32) -> bool) -> Result<(), Refusal> {
+    let status = syscall::fstat(place)?;
+    let is_memory = status.st_mode == libc::S_IFREG | MODE && status.st_nlink == 0;
+    if !is_memory || syscall::file_system(place)? != TMPFS_MAGIC {
+        Err(Refusal::NotOurs)
+    } else if !is_owner(status.st_uid) {
+        Err(Refusal::Strangers(status.st_uid))
+    } else {
+        Ok(())
+    }
+}
+
+/// The same file: what stands behind `path` may be another by now.
+fn reopen(place: c_int, access: Access) -> Result<c_int, Refusal> {
+    let mut path = Path::new();
+    let written = write!(path, "/proc/self/fd/{place}");
+    let path = written.ok().and_then(|()| path.text()).ok_or(Refusal::Damaged)?;
+    Ok(syscall::open(path, access.flags())?)
+}
+
+/// Only a memfd can be, and it stays so.
+fn is_sealed(fd: c_int) -> Result<(), Refusal> {
+    match syscall::fcntl(fd, libc::F_GET_SEALS, 0) {
+        Ok(seals) if seals & SEALS == SEALS => Ok(()),
+        Ok(_) | Err(Errno(libc::EINVAL)) => Err(Refusal::NotSealed),
+        Err(error) => Err(Refusal::Failed(error)),
+    }
+}
+
+#[cfg(all(test, not(miri)))]
+mod tests {
+    extern crate std;
+    use super::*;
+    use crate::Segment;
+    use crate::header::kind::HOOK;
+    use std::ffi::CString;
+    use std::format;
+
+    fn path(fd: c_int) -> CString {
+        CString::new(format!("/proc/self/fd/{fd}")).unwrap()
+    }
+
+    fn refusal(fd: c_int) -> Refusal {
+        open(&path(fd), Access::ReadWrite, |_| true).unwrap_err()
+    }
+
+    #[test]
+    fn a_segment_is_opened_and_is_the_same() {
+        let (fd, segment) = Segment::create(c"test", HOOK, 1, 4096).unwrap();
+        let own = syscall::geteuid();
+        for access in [Access::ReadOnly, Access::ReadWrite] {
+            let found = open(&path(fd), access, |user| user == own).unwrap();
+            let other = Segment::open(found, HOOK, 1, access).unwrap();
+            assert_eq!(other.header(), segment.header());
+            syscall::close(found);
+        }
+        let stranger = open(&path(fd), Access::ReadOnly, |user| user != own);
+        assert_eq!(stranger, Err(Refusal::Strangers(own)));
+    }
+
+    #[test]
+    fn what_is_no_memory_is_not_even_opened() {
+        let mut ends = [0; 2];
+        // SAFETY: room for two.
+        assert_eq!(unsafe { libc::pipe(ends.as_mut_ptr()) }, 0);
+        assert_eq!(refusal(ends[0]), Refusal::NotOurs);
+        let file = syscall::open(c"/proc/self/exe", libc::O_RDONLY).unwrap();
+        assert_eq!(refusal(file), Refusal::NotOurs);
+        let missing = open(c"/proc/self/fd/9999", Access::ReadOnly, |_| true);
+        assert_eq!(missing, Err(Refusal::Failed(Errno(libc::ENOENT))));
+    }
+
+    #[test]
+    fn memory_that_can_be_cut_short_is_refused() {
+        let fd = syscall::memfd_create(c"test", 0).unwrap();
+        syscall::ftruncate(fd, 4096).unwrap();
+        syscall::fchmod(fd, MODE).unwrap();
+        assert_eq!(refusal(fd), Refusal::NotSealed);
+        syscall::fchmod(fd, 0o600).unwrap();
+        assert_eq!(refusal(fd), Refusal::NotOurs, "another mode");
+    }
+
+    #[test]
+    fn a_file_of_tmpfs_without_a_name_is_refused() {
+        let flags = libc::O_TMPFILE | libc::O_RDWR;
+        let Ok(fd) = syscall::open(c"/dev/shm", flags) else { return };
+        syscall::fchmod(fd, MODE).unwrap();
+        assert_eq!(refusal(fd), Refusal::NotSealed);
+    }
+}

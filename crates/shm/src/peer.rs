@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Whom a process shares memory with: its own user, and root.
+
+use crate::syscall::{self, Errno, call};
+use core::ffi::c_int;
+use core::mem::MaybeUninit;
+
+/// Since Linux 6.5.
+const SO_PEERPIDFD: c_int = 77;
+
+/// What the kernel shows where a namespace has no number for a user, unless it was told another.
+const OVERFLOW: u32 = 65_534;
+
+/// The users that memory may be shared with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Peers {
+    own: u32,
+    overflow: u32,
+    named: Option<u32>,
+}
+
+impl Peers {
+    /// Those of this process, and one that whoever started it has `named`.
+    pub fn get(named: Option<u32>) -> Self {
+        Self { own: syscall::geteuid(), overflow: overflow(), named }
+    }
+
+    /// Whether this user is one of them. Behind the number of users that have none, anybody may
+    /// stand: it matches nobody, its bearer neither, unless it was named.
+    pub fn admit(&self, user: u32) -> bool {
+        let is_known = user != self.overflow && (user == 0 || user == self.own);
+        is_known || self.named == Some(user)
+    }
+}
+
+fn overflow() -> u32 {
+    let Ok(fd) = syscall::open(c"/proc/sys/kernel/overflowuid", libc::O_RDONLY) else {
+        return OVERFLOW;
+    };
+    let mut text = [0; 16];
+    let length = syscall::read(fd, &mut text);
+    syscall::close(fd);
+    let digits = length.ok().and_then(|length| text.get(..length)).unwrap_or(&[]);
+    core::str::from_utf8(digits.trim_ascii()).ok().and_then(|t| t.parse().ok()).unwrap_or(OVERFLOW)
+}
+
+/// Who listened at the other end of a stream socket, or connected from there, when it did so.
+pub fn credentials(socket: c_int) -> Result<libc::ucred, Errno> {
+    // SAFETY: any bytes are credentials.
+    unsafe { option(socket, libc::SO_PEERCRED) }
+}
+
+/// A descriptor of that process, which becomes readable with its end: unlike its number, it is
+/// never another's. By its number where the kernel knows no better.
+pub fn process(socket: c_int) -> Result<c_int, Errno> {
+    // SAFETY: any bytes are a number.
+    match unsafe { option(socket, SO_PEERPIDFD) } {
+        Err(Errno(libc::ENOPROTOOPT)) => pidfd(credentials(socket)?.pid as u32),
+        found => found,
+    }
+}
+
+/// A descriptor of process `pid`, which becomes readable with its end.
+pub fn pidfd(pid: u32) -> Result<c_int, Errno> {
+    // SAFETY: no memory is touched.
+    unsafe { call(libc::SYS_pidfd_open, [pid as usize, 0, 0, 0, 0, 0]) }.map(|fd| fd as c_int)
+}
+
+/// An option of a socket.
+///
+/// # Safety
+/// Any bytes are a `T`.
+unsafe fn option<T>(socket: c_int, name: c_int) -> Result<T, Errno> {
+    let mut value = MaybeUninit::<T>::zeroed();
+    let mut length = size_of::<T>() as libc::socklen_t;
+    let (place, size) = (value.as_mut_ptr().addr(), (&raw mut length).addr());
+    let arguments = [socket as usize, libc::SOL_SOCKET as usize, name as usize, place, size, 0];
+    // SAFETY: the kernel writes at most `length` bytes, and any are valid by the caller's word.
+    unsafe {
+        call(libc::SYS_getsockopt, arguments)?;
+        Ok(value.assume_init())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_own_user_and_root_are_admitted_and_nobody_else() {
+        let peers = Peers { own: 1000, overflow: OVERFLOW, named: None };
+        assert!(peers.admit(0) && peers.admit(1000));
+        assert!(!peers.admit(1001) && !peers.admit(OVERFLOW));
+    }
+
+    #[test]
+    fn who_has_no_number_of_his_own_shares_with_root_alone() {
+        let nobody = Peers { own: OVERFLOW, overflow: OVERFLOW, named: None };
+        assert!(nobody.admit(0) && !nobody.admit(OVERFLOW));
+        let told = Peers { named: Some(OVERFLOW), ..nobody };
+        assert!(told.admit(OVERFLOW) && !told.admit(1000));
+    }
+
+    #[cfg(not(miri))]
+    mod of_the_kernel {
+        extern crate std;
+        use super::super::*;
+        use std::os::fd::AsRawFd;
+        use std::os::unix::net::UnixStream;
+
+        #[test]
+        fn both_ends_of_a_pair_are_this_process() {
+            let (near, _far) = UnixStream::pair().unwrap();
+            let peer = credentials(near.as_raw_fd()).unwrap();
+            assert_eq!((peer.pid as u32, peer.uid), (syscall::getpid(), syscall::geteuid()));
+            let own = process(near.as_raw_fd()).unwrap();
+            let mut poll = libc::pollfd { fd: own, events: libc::POLLIN, revents: 0 };
+            // SAFETY: one entry.
+            assert_eq!(unsafe { libc::poll(&raw mut poll, 1, 0) }, 0);
+            syscall::close(own);
+            assert_eq!(credentials(-1).unwrap_err(), Errno(libc::EBADF));
+        }
+
+        #[test]
+        fn the_number_of_those_without_one_is_the_kernels() {
+            let told = std::fs::read_to_string("/proc/sys/kernel/overflowuid").unwrap();
+            assert_eq!(overflow(), told.trim().parse().unwrap());
+        }
+    }
+}

@@ -1,0 +1,15 @@
+# SPDX-License-Identifier: Apache-2.0
+"""listen.py SOCKET: listens as a collector does, and says what programs hand over."""
+
+import array
+import socket
+import sys
+
+with socket.socket(socket.AF_UNIX) as listener:
+    listener.bind(sys.argv[1])
+    listener.listen()
+    print("ready", flush=True)
+    connection, _ = listener.accept()
+    room = socket.CMSG_SPACE(array.array("i", [0]).itemsize)
+    data, beside, _, _ = connection.recvmsg(16, room)
+    print(f"{len(data)} bytes, {len(beside)} descriptors", flush=True)

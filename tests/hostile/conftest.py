@@ -1,0 +1,51 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Attacks: programs that an ordinary user runs against root, or against another user."""
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import pytest
+from tests.rights import may_make_namespaces
+
+ATTACKS = Path(__file__).parent / "attacks"
+NOBODY = 65_534
+# Nobody's Python may read all that there is: it can stand in a folder that is root's alone.
+AS_NOBODY = [
+    *("setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups"),
+    *("--inh-caps=+dac_read_search", "--ambient-caps=+dac_read_search"),
+]
+
+
+@pytest.fixture
+def open_to_all() -> Iterator[Path]:
+    """A folder that every user may write to."""
+    if not may_make_namespaces():
+        pytest.skip("only root can act as another user")
+    with TemporaryDirectory(prefix="tare-hostile-") as folder:
+        Path(folder).chmod(0o777)
+        yield Path(folder)
+
+
+@contextmanager
+def attack(name: str, *words: object) -> "Iterator[subprocess.Popen[str]]":
+    """One of the programs as nobody, which has said that it is ready."""
+    command = [*AS_NOBODY, sys.executable, str(ATTACKS / f"{name}.py"), *map(str, words)]
+    with subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as process:
+        try:
+            assert process.stdout is not None
+            assert process.stdout.readline() == "ready\n"
+            yield process
+        finally:
+            process.kill()
+
+
+def says(process: "subprocess.Popen[str]") -> str:
+    """The next line that an attack says."""
+    assert process.stdout is not None
+    return process.stdout.readline().rstrip("\n")
