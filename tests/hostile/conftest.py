@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Attacks: programs that an ordinary user runs against root, or against another user."""
+"""Attacks by an unprivileged user on programs of root or of another user."""
 
 import subprocess
 import sys
@@ -13,7 +13,7 @@ from tests.rights import may_make_namespaces
 
 ATTACKS = Path(__file__).parent / "attacks"
 NOBODY = 65_534
-# Nobody's Python may read all that there is: it can stand in a folder that is root's alone.
+# The interpreter may be in a folder that only root can read.
 AS_NOBODY = [
     *("setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups"),
     *("--inh-caps=+dac_read_search", "--ambient-caps=+dac_read_search"),
@@ -22,7 +22,7 @@ AS_NOBODY = [
 
 @pytest.fixture
 def open_to_all() -> Iterator[Path]:
-    """A folder that every user may write to."""
+    """A folder that all users can write to."""
     if not may_make_namespaces():
         pytest.skip("only root can act as another user")
     with TemporaryDirectory(prefix="tare-hostile-") as folder:
@@ -32,7 +32,7 @@ def open_to_all() -> Iterator[Path]:
 
 @contextmanager
 def attack(name: str, *words: object) -> "Iterator[subprocess.Popen[str]]":
-    """One of the programs as nobody, which has said that it is ready."""
+    """Runs attacks/NAME.py as user nobody; yields when it has printed `ready`."""
     command = [*AS_NOBODY, sys.executable, str(ATTACKS / f"{name}.py"), *map(str, words)]
     with subprocess.Popen(
         command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
@@ -46,6 +46,6 @@ def attack(name: str, *words: object) -> "Iterator[subprocess.Popen[str]]":
 
 
 def says(process: "subprocess.Popen[str]") -> str:
-    """The next line that an attack says."""
+    """The next line that an attack prints."""
     assert process.stdout is not None
     return process.stdout.readline().rstrip("\n")

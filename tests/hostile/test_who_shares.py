@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Nobody shares memory with another user but root, and finds no memory of another's."""
+"""Memory is shared with the own user and root only, and only their memory is adopted."""
 
 import os
 import re
@@ -27,17 +27,17 @@ def logs(folder: Path, **variables: str) -> "subprocess.CompletedProcess[str]":
     )
 
 
-def test_a_listener_of_another_user_gets_no_memory(open_to_all: Path) -> None:
+def test_listener_of_another_user_gets_no_segment(open_to_all: Path) -> None:
     with attack("listen", open_to_all / "socket") as listener:
         done = logs(open_to_all)
         assert says(listener) == "0 bytes, 0 descriptors"
     assert done.stderr == (
-        "tare-log: no events reach the collector: it is neither this user's nor root's; in a user"
-        " namespace, TARE_LOG_UID names its user\n"
+        "tare-log: no events are sent: the collector runs as another user (expected this user or"
+        " root). In a user namespace, set TARE_LOG_UID to the collector's user ID.\n"
     )
 
 
-def test_a_listener_whom_the_starter_names_gets_it(open_to_all: Path) -> None:
+def test_listener_named_by_tare_log_uid_gets_the_segment(open_to_all: Path) -> None:
     with attack("listen", open_to_all / "socket") as listener:
         done = logs(open_to_all, TARE_LOG_UID=str(NOBODY))
         assert says(listener) == "1 bytes, 1 descriptors"
@@ -45,11 +45,11 @@ def test_a_listener_whom_the_starter_names_gets_it(open_to_all: Path) -> None:
 
 
 @pytest.mark.parametrize("word", ["root", "-1", "4294967295", "1 "])
-def test_a_user_who_is_no_number_is_told(open_to_all: Path, word: str) -> None:
+def test_invalid_tare_log_uid_is_reported_and_ignored(open_to_all: Path, word: str) -> None:
     with attack("listen", open_to_all / "socket") as listener:
         done = logs(open_to_all, TARE_LOG_UID=word)
         assert says(listener) == "0 bytes, 0 descriptors"
-    assert "TARE_LOG_UID is not understood: expected the number of a user\n" in done.stderr
+    assert "tare-log: TARE_LOG_UID is ignored: expected a user ID, such as 1000\n" in done.stderr
 
 
 def headers() -> list[str]:
@@ -70,16 +70,16 @@ def hooked(variable: str) -> str:
     return subprocess.check_output(command, env=environment, text=True, timeout=SECONDS)
 
 
-def test_segments_of_another_user_are_not_taken_for_the_hooks(open_to_all: Path) -> None:
-    """The number of the process that had them has become an attacker's."""
+def test_hook_rejects_segments_of_another_user(open_to_all: Path) -> None:
+    """The PID in TARE_HOOK was reused by an attacker's process."""
     with attack("plant", *headers()) as planted:
         maps = hooked(says(planted))
     assert "libtare_hook.so" in maps
     assert not re.search("memfd:tare-hook", maps), open_to_all
 
 
-def test_segments_of_root_are(open_to_all: Path) -> None:
-    """The same program, by root: else the test above would not fail."""
+def test_hook_adopts_the_same_segments_of_root(open_to_all: Path) -> None:
+    """Shows that the test above fails if the owner is not checked."""
     program = Path(__file__).parent / "attacks" / "plant.py"
     command = [sys.executable, str(program), *headers()]
     with subprocess.Popen(

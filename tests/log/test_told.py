@@ -13,13 +13,23 @@ from pathlib import Path
 
 import pytest
 from tests.log.conftest import TARE_LOG, dump, ran
-from tests.log.test_failures import collecting, ended, has_begun, small_disk, started
+from tests.log.test_failures import NOBODY as AS_NOBODY
+from tests.log.test_failures import (
+    collecting,
+    copied,
+    ended,
+    has_begun,
+    open_folder,
+    small_disk,
+    started,
+)
 from tests.log.test_kills import THREADS
 from tests.waiting import SECONDS, wait_for
 
-__all__ = ["small_disk"]
+__all__ = ["open_folder", "small_disk"]
 
 Compiled = Callable[[str], Path]
+NOBODY = 65_534
 EVENTS = 600_000
 LOGS = f"""
 import sys
@@ -153,25 +163,31 @@ def test_sockets_are_the_same_under_any_name(
             ended(process)
 
 
-def test_sockets_of_killed_collectors_are_taken_away(tmp_path: Path) -> None:
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can act as another user")
+def test_sockets_of_killed_collectors_are_taken_away(open_folder: Path) -> None:
     """Not one that listens, nor one that has just come; nor what is none."""
-    kept = {"tare-log-1.sock", "tare-log-3.sock", "other.sock", "tare-log-4.sock"}
+    copied(open_folder, Path(TARE_LOG))
+    folder = open_folder / "tare"
+    kept = {"log-1.sock", "log-3.sock", "other.sock", "log-4.sock"}
     with ExitStack() as stack:
-        for name in sorted(kept | {"tare-log-2.sock"}):
-            if name == "tare-log-4.sock":
-                (tmp_path / name).touch()
+        folder.mkdir(0o700)
+        for name in sorted(kept | {"log-2.sock"}):
+            if name == "log-4.sock":
+                (folder / name).touch()
                 continue
             listener = stack.enter_context(socket.socket(socket.AF_UNIX))
-            listener.bind(str(tmp_path / name))
-            if name == "tare-log-1.sock":
+            listener.bind(str(folder / name))
+            if name == "log-1.sock":
                 listener.listen()
-        for file in tmp_path.iterdir():
-            if file.name != "tare-log-3.sock":
+        for file in folder.iterdir():
+            if file.name != "log-3.sock":
                 os.utime(file, (0, 0))
-        variables = os.environ | {"XDG_RUNTIME_DIR": str(tmp_path), "TMPDIR": str(tmp_path)}
-        run = [TARE_LOG, "run", "--out", "/dev/null", "--", "true"]
+        for path in (open_folder, folder, *folder.iterdir()):
+            os.chown(path, NOBODY, NOBODY)
+        variables = os.environ | {"XDG_RUNTIME_DIR": str(open_folder)}
+        run = [*AS_NOBODY, open_folder / "tare-log", "run", "--out", "/dev/null", "--", "true"]
         subprocess.run(run, check=True, env=variables)
-    assert {file.name for file in tmp_path.iterdir()} == kept
+    assert {file.name for file in folder.iterdir()} == kept
 
 
 def test_a_limit_of_file_sizes_is_an_error(compiled: Compiled, tmp_path: Path) -> None:

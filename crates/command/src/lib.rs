@@ -8,6 +8,7 @@ mod failure;
 mod inherited;
 mod obstacle;
 pub mod reading;
+pub mod runtime;
 mod signals;
 mod watch;
 

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Descriptors out of the way of programs that count on low numbers, such as `exec 3>file` in a
-//! script.
+//! Moving descriptors to high numbers: programs expect low numbers to be free, such as
+//! `exec 3>file` in a script.
 
 use crate::syscall;
 use core::ffi::c_int;
 
-/// Numbers from here on are nobody's, or those just below the limit, where that is lower.
+/// Lowest number to move to; with a lower limit of open files, `ROOM` below that limit.
 const HIGH: u64 = 1000;
 const ROOM: u64 = 8;
 
-/// Moves a descriptor up, where it is close-on-exec; it stays where it is if no number is free.
+/// Moves a descriptor to a high number, close-on-exec. Returns `fd` itself if no number is free.
 pub fn move_up(fd: c_int) -> c_int {
     let lowest = limit().saturating_sub(ROOM).min(HIGH) as usize;
     match syscall::fcntl(fd, libc::F_DUPFD_CLOEXEC, lowest) {
@@ -21,7 +21,7 @@ pub fn move_up(fd: c_int) -> c_int {
     }
 }
 
-/// The first number that this process may not have.
+/// Soft limit of open files.
 fn limit() -> u64 {
     syscall::limit(libc::RLIMIT_NOFILE).unwrap_or(HIGH)
 }
@@ -31,7 +31,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_descriptor_goes_up_and_stays_the_same_file() {
+    fn moved_descriptor_is_the_same_file() {
         let fd = syscall::open(c"/dev/null", libc::O_RDONLY).unwrap();
         let before = syscall::fstat(fd).unwrap();
         let moved = move_up(fd);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Memory that another process has, found by its descriptor in /proc: it is what its path says
-//! only if its owner, its kind and its seals say so, too.
+//! Opening the segment of another process through /proc/PID/fd/N. PIDs and descriptor numbers are
+//! reused, so type, file system, mode, owner and seals are checked.
 
 use crate::segment::{Access, SEALS};
 use crate::syscall::{self, Errno};
@@ -8,16 +8,16 @@ use crate::{Refusal, path::Path};
 use core::ffi::{CStr, c_int};
 use core::fmt::Write;
 
-/// statfs(2): where memfds live; those of huge pages live elsewhere.
+/// File system of memfds (statfs(2)); memfds of huge pages are on hugetlbfs.
 const TMPFS_MAGIC: i64 = 0x0102_1994;
 
-/// What `Segment::create` gives every segment.
+/// Mode of every segment.
 pub(crate) const MODE: u32 = 0o644;
 
-/// Opens what is at `path`, as /proc/PID/fd/N, if it is a sealed memfd of a user that
-/// `is_owner` knows.
+/// Opens `path` if it is a sealed memfd whose owner `is_owner` accepts.
 ///
-/// It is looked at before it is opened: to open a pipe or a terminal does something to it.
+/// The file is checked through O_PATH before it is opened: opening a pipe, a terminal or a device
+/// has effects.
 pub fn open(
     path: &CStr,
     access: Access,
@@ -42,7 +42,7 @@ fn check(place: c_int, is_owner: impl FnOnce(u32) -> bool) -> Result<(), Refusal
     }
 }
 
-/// The same file: what stands behind `path` may be another by now.
+/// Opens the file that was checked: `path` may refer to another one by now.
 fn reopen(place: c_int, access: Access) -> Result<c_int, Refusal> {
     let mut path = Path::new();
     let written = write!(path, "/proc/self/fd/{place}");
@@ -50,7 +50,7 @@ fn reopen(place: c_int, access: Access) -> Result<c_int, Refusal> {
     Ok(syscall::open(path, access.flags())?)
 }
 
-/// Only a memfd can be, and it stays so.
+/// Seals cannot be removed, and only memfds have them.
 fn is_sealed(fd: c_int) -> Result<(), Refusal> {
     match syscall::fcntl(fd, libc::F_GET_SEALS, 0) {
         Ok(seals) if seals & SEALS == SEALS => Ok(()),
@@ -77,7 +77,7 @@ mod tests {
     }
 
     #[test]
-    fn a_segment_is_opened_and_is_the_same() {
+    fn segment_of_an_accepted_owner_is_opened() {
         let (fd, segment) = Segment::create(c"test", HOOK, 1, 4096).unwrap();
         let own = syscall::geteuid();
         for access in [Access::ReadOnly, Access::ReadWrite] {
@@ -91,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_memory_is_not_even_opened() {
+    fn pipes_and_ordinary_files_are_rejected() {
         let mut ends = [0; 2];
         // SAFETY: room for two.
         assert_eq!(unsafe { libc::pipe(ends.as_mut_ptr()) }, 0);
@@ -103,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn memory_that_can_be_cut_short_is_refused() {
+    fn unsealed_memfd_and_other_mode_are_rejected() {
         let fd = syscall::memfd_create(c"test", 0).unwrap();
         syscall::ftruncate(fd, 4096).unwrap();
         syscall::fchmod(fd, MODE).unwrap();
@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_of_tmpfs_without_a_name_is_refused() {
+    fn unnamed_file_of_tmpfs_is_rejected() {
         let flags = libc::O_TMPFILE | libc::O_RDWR;
         let Ok(fd) = syscall::open(c"/dev/shm", flags) else { return };
         syscall::fchmod(fd, MODE).unwrap();

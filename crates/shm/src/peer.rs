@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Whom a process shares memory with: its own user, and root.
+//! Which users a process shares memory with: its own and root.
 
 use crate::syscall::{self, Errno, call};
 use core::ffi::c_int;
@@ -8,10 +8,10 @@ use core::mem::MaybeUninit;
 /// Since Linux 6.5.
 const SO_PEERPIDFD: c_int = 77;
 
-/// What the kernel shows where a namespace has no number for a user, unless it was told another.
+/// The kernel shows this ID for users that a user namespace does not map, unless configured.
 const OVERFLOW: u32 = 65_534;
 
-/// The users that memory may be shared with.
+/// The users that a process shares memory with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Peers {
     own: u32,
@@ -20,13 +20,13 @@ pub struct Peers {
 }
 
 impl Peers {
-    /// Those of this process, and one that whoever started it has `named`.
+    /// The effective user of this process, root, and `named`, a user ID that the starter chose.
     pub fn get(named: Option<u32>) -> Self {
         Self { own: syscall::geteuid(), overflow: overflow(), named }
     }
 
-    /// Whether this user is one of them. Behind the number of users that have none, anybody may
-    /// stand: it matches nobody, its bearer neither, unless it was named.
+    /// Whether memory may be shared with `user`. All unmapped users have the overflow ID, so it
+    /// matches only if the starter named it, even if this process has it itself.
     pub fn admit(&self, user: u32) -> bool {
         let is_known = user != self.overflow && (user == 0 || user == self.own);
         is_known || self.named == Some(user)
@@ -44,14 +44,14 @@ fn overflow() -> u32 {
     core::str::from_utf8(digits.trim_ascii()).ok().and_then(|t| t.parse().ok()).unwrap_or(OVERFLOW)
 }
 
-/// Who listened at the other end of a stream socket, or connected from there, when it did so.
+/// Credentials of the peer of a stream socket, taken when it called listen or connect.
 pub fn credentials(socket: c_int) -> Result<libc::ucred, Errno> {
     // SAFETY: any bytes are credentials.
     unsafe { option(socket, libc::SO_PEERCRED) }
 }
 
-/// A descriptor of that process, which becomes readable with its end: unlike its number, it is
-/// never another's. By its number where the kernel knows no better.
+/// A pidfd of the peer of a stream socket. Before Linux 6.5 it is opened by PID, which another
+/// process may have reused.
 pub fn process(socket: c_int) -> Result<c_int, Errno> {
     // SAFETY: any bytes are a number.
     match unsafe { option(socket, SO_PEERPIDFD) } {
@@ -60,13 +60,13 @@ pub fn process(socket: c_int) -> Result<c_int, Errno> {
     }
 }
 
-/// A descriptor of process `pid`, which becomes readable with its end.
+/// A pidfd of process `pid`: it becomes readable when the process exits.
 pub fn pidfd(pid: u32) -> Result<c_int, Errno> {
     // SAFETY: no memory is touched.
     unsafe { call(libc::SYS_pidfd_open, [pid as usize, 0, 0, 0, 0, 0]) }.map(|fd| fd as c_int)
 }
 
-/// An option of a socket.
+/// The value of a socket option.
 ///
 /// # Safety
 /// Any bytes are a `T`.
@@ -87,14 +87,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_own_user_and_root_are_admitted_and_nobody_else() {
+    fn only_own_user_and_root_are_admitted() {
         let peers = Peers { own: 1000, overflow: OVERFLOW, named: None };
         assert!(peers.admit(0) && peers.admit(1000));
         assert!(!peers.admit(1001) && !peers.admit(OVERFLOW));
     }
 
     #[test]
-    fn who_has_no_number_of_his_own_shares_with_root_alone() {
+    fn overflow_user_shares_with_root_only_unless_named() {
         let nobody = Peers { own: OVERFLOW, overflow: OVERFLOW, named: None };
         assert!(nobody.admit(0) && !nobody.admit(OVERFLOW));
         let told = Peers { named: Some(OVERFLOW), ..nobody };
@@ -109,7 +109,7 @@ mod tests {
         use std::os::unix::net::UnixStream;
 
         #[test]
-        fn both_ends_of_a_pair_are_this_process() {
+        fn peer_of_a_socketpair_is_this_process() {
             let (near, _far) = UnixStream::pair().unwrap();
             let peer = credentials(near.as_raw_fd()).unwrap();
             assert_eq!((peer.pid as u32, peer.uid), (syscall::getpid(), syscall::geteuid()));
@@ -122,7 +122,7 @@ mod tests {
         }
 
         #[test]
-        fn the_number_of_those_without_one_is_the_kernels() {
+        fn overflow_user_is_read_from_the_kernel() {
             let told = std::fs::read_to_string("/proc/sys/kernel/overflowuid").unwrap();
             assert_eq!(overflow(), told.trim().parse().unwrap());
         }

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A descriptor that goes from one process to another, beside bytes of a stream socket.
+//! Passing a descriptor to another process over a stream socket (SCM_RIGHTS).
 
 use crate::syscall::{self, Errno, call};
 use core::ffi::c_int;
 use core::mem::{MaybeUninit, offset_of};
 use core::ptr;
 
-/// Descriptors beside a message, which has room for one: its length is rounded up, and a second
-/// finds room, which is closed.
+/// Control data with room for one descriptor. The kernel rounds its size up, so a second one fits
+/// and must be closed.
 #[repr(C)]
 struct Rights {
     header: libc::cmsghdr,
@@ -17,18 +17,18 @@ struct Rights {
 const FDS: usize = offset_of!(Rights, fds);
 const ONE: usize = FDS + size_of::<c_int>();
 
-/// What came with some bytes.
+/// A received message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Message {
-    /// Bytes; 0 is the end of the stream.
+    /// Number of bytes; 0 at the end of the stream.
     pub length: usize,
     /// Close-on-exec.
     pub fd: Option<c_int>,
-    /// There were more descriptors, which are closed.
+    /// The sender passed more descriptors; they were closed.
     pub is_cut: bool,
 }
 
-/// Sends one byte with a descriptor, and does not wait.
+/// Sends one byte and a descriptor without blocking.
 pub fn send(socket: c_int, fd: c_int) -> Result<(), Errno> {
     let mut rights = Rights::none();
     rights.header.cmsg_len = ONE;
@@ -38,7 +38,7 @@ pub fn send(socket: c_int, fd: c_int) -> Result<(), Errno> {
     message(libc::SYS_sendmsg, socket, &mut [1], &mut rights, ONE).map(drop)
 }
 
-/// Receives bytes, and a descriptor if one comes beside them, and does not wait.
+/// Receives bytes, and a descriptor if there is one, without blocking.
 pub fn receive(socket: c_int, bytes: &mut [u8]) -> Result<Message, Errno> {
     let mut rights = Rights::none();
     let room = size_of::<Rights>();
@@ -60,7 +60,7 @@ impl Rights {
     }
 }
 
-/// What the call says, the bytes of control data, and the message's flags.
+/// Returns the result of the call, the size of the control data and the message flags.
 fn message(
     number: i64,
     socket: c_int,
@@ -91,7 +91,7 @@ mod tests {
     use std::os::unix::net::UnixStream;
 
     #[test]
-    fn a_descriptor_arrives_and_is_the_same_file() {
+    fn passed_descriptor_is_the_same_file() {
         let (near, far) = UnixStream::pair().unwrap();
         let (mut passed, mut kept) = UnixStream::pair().unwrap();
         send(near.as_raw_fd(), passed.as_raw_fd()).unwrap();
@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn bytes_alone_come_without_one_and_nothing_is_waited_for() {
+    fn message_without_descriptor_is_received_and_nothing_blocks() {
         let (mut near, far) = UnixStream::pair().unwrap();
         let mut bytes = [0; 4];
         let nothing = receive(far.as_raw_fd(), &mut bytes);
@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn of_several_all_but_one_are_closed() {
+    fn surplus_descriptors_are_closed() {
         let (near, far) = UnixStream::pair().unwrap();
         let (passed, mut kept) = UnixStream::pair().unwrap();
         for count in [2, 3, 200] {
@@ -157,7 +157,7 @@ mod tests {
             assert!(came.is_cut);
             syscall::close(came.fd.unwrap());
         }
-        // With the last descriptor of one end the other is at its end.
+        // The peer sees the end of the stream only if no copy is left open.
         drop(passed);
         assert_eq!(kept.read(&mut [0]).unwrap(), 0);
     }

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""listen.py SOCKET: listens as a collector does, and says what programs hand over."""
+"""listen.py SOCKET: listens like a collector and prints what the first client sends."""
 
 import array
 import socket

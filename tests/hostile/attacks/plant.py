@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""plant.py SIZE:HEADER...: has sealed segments with these headers, of which another process is
-to believe that they are its own; says their descriptors, and waits."""
+"""plant.py SIZE:HEADER...: creates sealed segments with forged headers, prints the value of
+TARE_HOOK that names them, and waits."""
 
 import fcntl
 import os

@@ -28,7 +28,7 @@ const SIGNALS: &[i32] = &[libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGQU
 pub fn run(arguments: &arguments::Run) -> Result<ExitCode, Failure> {
     let signals = Signals::take(SIGNALS).or_failed("signals")?;
     let limit = Limit::raise().or_failed(LIMIT)?;
-    let door = Door::open(&socket::of_ones_own(), OpenFor::Descendants)?;
+    let door = Door::open(&socket::of_ones_own()?, OpenFor::Descendants)?;
     let mut collector = collector(&arguments.collecting, door)?;
     let mut command = Command::new(&arguments.command[0]);
     command.args(&arguments.command[1..]).env(VARIABLE, collector.door().path());

@@ -33,11 +33,11 @@ pub static CHANNELS: Complaint = Complaint::new(
 pub static SOCKET: Complaint =
     Complaint::new("tare-log: TARE_LOG is not used: the path of a socket has at most 107 bytes\n");
 pub static STRANGER: Complaint = Complaint::new(
-    "tare-log: no events reach the collector: it is neither this user's nor root's; in a user \
-     namespace, TARE_LOG_UID names its user\n",
+    "tare-log: no events are sent: the collector runs as another user (expected this user or \
+     root). In a user namespace, set TARE_LOG_UID to the collector's user ID.\n",
 );
 pub static USER: Complaint =
-    Complaint::new("tare-log: TARE_LOG_UID is not understood: expected the number of a user\n");
+    Complaint::new("tare-log: TARE_LOG_UID is ignored: expected a user ID, such as 1000\n");
 pub static RING: Complaint = Complaint::new(
     "tare-log: TARE_LOG_RING is not understood, rings have 4M: expected bytes, as 65536, 512K, \
      4M or 1G\n",

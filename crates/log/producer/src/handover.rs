@@ -45,12 +45,12 @@ fn dial(path: &[u8; PATH]) -> Result<c_int, Errno> {
         syscall::call(libc::SYS_socket, [libc::AF_UNIX as usize, kind as usize, 0, 0, 0, 0])
     }? as c_int;
     let socket = move_up(socket);
-    let reached = connect(socket, path).and_then(|()| must_be_known(socket));
+    let reached = connect(socket, path).and_then(|()| check_peer(socket));
     reached.map(|()| socket).inspect_err(|_| syscall::close(socket))
 }
 
-/// Whoever listens reads all that is logged, and could change it.
-fn must_be_known(socket: c_int) -> Result<(), Errno> {
+/// Fails if the listener runs as another user: it could read all events, and change the segment.
+fn check_peer(socket: c_int) -> Result<(), Errno> {
     let user = peer::credentials(socket)?.uid;
     if Peers::get(settings::collectors_user()).admit(user) {
         return Ok(());

@@ -16,10 +16,9 @@ const SOCKET: &[u8] = b"TARE_LOG";
 const RING: &[u8] = b"TARE_LOG_RING";
 /// What times are read from: tsc, tscp or monotonic.
 const CLOCK: &[u8] = b"TARE_LOG_CLOCK";
-/// The user whom the collector acts as, where that is neither the program's nor root: as this
-/// user namespace shows him.
+/// User ID of the collector in this user namespace, if it is neither the program's nor 0.
 const USER: &[u8] = b"TARE_LOG_UID";
-/// In its place where nobody is named: no user has this number (setresuid(2)).
+/// No user has this ID (setresuid(2)).
 const NO_USER: u32 = u32::MAX;
 
 const DEFAULT_RING: usize = 4 << 20;
@@ -49,7 +48,7 @@ pub fn socket() -> Option<[u8; PATH]> {
     IS_TOLD.load(Acquire).then(|| core::array::from_fn(|index| PATH_TEXT[index].load(Relaxed)))
 }
 
-/// The user whom the collector acts as, where one is named.
+/// The user ID in `TARE_LOG_UID`.
 pub fn collectors_user() -> Option<u32> {
     Some(COLLECTORS_USER.load(Relaxed)).filter(|user| *user != NO_USER)
 }
