@@ -310,7 +310,7 @@ impl Target {
     }
 
     fn rings_now(&self) -> usize {
-        (self.process().rings_used.load(Acquire) as usize).min(MOST_RINGS)
+        self.process().rings_used()
     }
 
     fn ring(&mut self, place: usize) -> Option<&mut Ring> {

@@ -35,8 +35,7 @@ impl Thread {
 /// The writer of the calling thread; a new one for a thread that has none.
 pub fn claim(region: &'static Region, process: &Process) -> Option<&'static Writer> {
     let thread = Thread::this();
-    let used = process.rings_used.load(Acquire) as usize;
-    let own = (0..used).find(|place| {
+    let own = (0..process.rings_used()).find(|place| {
         let ring = region.writers[*place].ring();
         ring.is_some_and(|ring| ring.owner.load(Relaxed) == thread.tid)
             && !thread.is_namesake(region, *place)

@@ -7,6 +7,11 @@ use core::sync::atomic::Ordering::{Acquire, Relaxed, Release, SeqCst};
 use core::sync::atomic::{AtomicU8, fence};
 
 impl Process {
+    /// The number of rings that ever had an owner, whatever the segment says.
+    pub fn rings_used(&self) -> usize {
+        (self.rings_used.load(Acquire) as usize).min(MOST_RINGS)
+    }
+
     /// The channels that were opened, by number.
     pub fn opened(&self) -> impl Iterator<Item = (ChannelId, &Channel)> {
         let used = self.channels_used.load(Acquire) as usize;
@@ -133,8 +138,7 @@ impl Process {
         });
         // A thread that begins now either sees the channel or is seen here.
         fence(SeqCst);
-        let used = self.rings_used.load(Acquire) as usize;
-        for table in &self.tables[..used.min(MOST_RINGS)] {
+        for table in &self.tables[..self.rings_used()] {
             self.renew_in(table, id);
         }
     }
@@ -199,6 +203,45 @@ impl Process {
             self.open(&name[..length], channel.tid.load(Relaxed), asked);
             if channel.closed.load(Relaxed) != 0 {
                 self.close(id);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    extern crate std;
+    use super::*;
+    use std::boxed::Box;
+
+    fn process() -> Box<Process> {
+        // SAFETY: atomics only; zeros are the segment of a process without channels.
+        unsafe { Box::<Process>::new_zeroed().assume_init() }
+    }
+
+    #[test]
+    #[cfg_attr(miri, ignore = "a segment of 200 MB")]
+    fn hostile_counts_are_clamped() {
+        for count in [MOST_RINGS as u32 + 1, 1 << 31, u32::MAX] {
+            let process = process();
+            process.rings_used.store(count, Relaxed);
+            process.channels_used.store(count, Relaxed);
+            process.names_used.store(count, Relaxed);
+            process.states_used.store(u64::MAX, Relaxed);
+            let channel = &process.channels[1];
+            channel.opened.store(1, Relaxed);
+            channel.name_at.store(count, Relaxed);
+            channel.name_length.store(count, Relaxed);
+            assert_eq!(process.rings_used(), MOST_RINGS);
+            assert_eq!(process.opened().count(), 1);
+            assert!(process.name(channel).count() <= NAMES);
+            process.open(b"name", 7, None);
+            process.changed(1);
+            process.begin_table(MOST_RINGS - 1);
+            for place in [0, 1, u64::MAX] {
+                channel.last_at.store(place, Relaxed);
+                assert!(process.noted(channel).is_none());
+                let _ = process.last(channel);
             }
         }
     }

@@ -37,12 +37,13 @@ impl Process {
     fn state(&self, place: &AtomicU64, words: usize) -> Option<&[AtomicU64]> {
         let known = match place.load(Acquire) {
             0 => {
-                let fresh = 1 + self.states_used.fetch_add(words as u64, Relaxed);
+                let used = self.states_used.fetch_add(words as u64, Relaxed);
+                let fresh = used.min(STATES as u64) + 1;
                 place.compare_exchange(0, fresh, AcqRel, Acquire).map_or_else(|is| is, |_| fresh)
             }
             known => known,
         };
-        let start = usize::try_from(known - 1).ok().filter(|start| *start < STATES)?;
+        let start = usize::try_from(known.checked_sub(1)?).ok().filter(|start| *start < STATES)?;
         self.states.get(start..start.checked_add(words)?)
     }
 

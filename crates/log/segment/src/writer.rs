@@ -31,6 +31,10 @@ pub struct Writer {
 /// The limit of a writer whose ring has to be looked at first.
 const UNKNOWN: u64 = 1;
 
+/// The values that `head` can have: records have an even number of words, which the fast paths in
+/// C and Java rely on, and no program writes so many words that a sum with one overflows.
+const HEADS: u64 = (u64::MAX >> 2) & !1;
+
 impl Writer {
     pub const fn new() -> Self {
         Self {
@@ -68,7 +72,7 @@ impl Writer {
         }
         // SAFETY: the caller's word.
         let published = unsafe { (*ring).indices.head() };
-        self.head.set(published.load(Relaxed));
+        self.head.set(published.load(Relaxed) & HEADS);
         self.words.set(words.cast());
         self.mask.set(words.len() as u64 - 1);
         self.published.set(published);
@@ -162,7 +166,7 @@ impl Writer {
     /// what of it was not published is no event. For a caller that is no signal handler.
     pub fn resume(&self) {
         if let Some(ring) = self.ring().filter(|_| self.is_busy()) {
-            self.head.set(ring.indices.head().load(Relaxed));
+            self.head.set(ring.indices.head().load(Relaxed) & HEADS);
             self.limit.set(self.next_limit());
         }
     }
@@ -238,16 +242,16 @@ impl Writer {
         let head = self.head.get();
         while at.wrapping_sub(from) < self.capacity() / 16
             && (1..=self.capacity()).contains(&head.wrapping_sub(at))
-            && let Some(words) = record::words(self.word(at + 1))
+            && let Some(words) = record::words(self.word(at.wrapping_add(1)))
         {
             let ticks = self.word(at);
-            if record::is_event(self.word(at + 1)) {
+            if record::is_event(self.word(at.wrapping_add(1))) {
                 lost += 1;
                 times = Some((times.map_or(ticks, |(first, _)| first), ticks));
-            } else if record::is_thread(self.word(at + 1)) {
-                thread = Some([2, 4, 5].map(|index| self.word(at + index)));
+            } else if record::is_thread(self.word(at.wrapping_add(1))) {
+                thread = Some([2, 4, 5].map(|index| self.word(at.wrapping_add(index))));
             }
-            at += words as u64;
+            at = at.wrapping_add(words as u64);
         }
         if at == from {
             return head == from;
@@ -261,7 +265,7 @@ impl Writer {
             Some((first, last)) => [first, last],
             None => untold,
         };
-        let lost = ring.indices.lost() + lost;
+        let lost = ring.indices.lost().wrapping_add(lost);
         let known = Known { tail: at, lost, lost_first, lost_last, tid: tid as u32, name };
         Oldest::note(&ring.overwritten, &known);
         // Where the collector was faster, there is room as well.

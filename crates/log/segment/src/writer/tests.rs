@@ -176,3 +176,35 @@ fn none_is_there_twice_or_missing_while_old_ones_are_overwritten() {
     assert!(taken.windows(2).all(|two| two[0] < two[1]));
     assert_eq!(taken.len() as u64 + memory.head.indices.lost(), EVENTS as u64);
 }
+
+/// Values that another process may write over any index.
+const HOSTILE: [u64; 10] =
+    [0, 1, 2, 3, WORDS as u64 - 1, WORDS as u64 + 1, 1 << 62, 1 << 63, u64::MAX - 1, u64::MAX];
+
+#[test]
+fn hostile_indices_neither_panic_nor_make_the_head_odd() {
+    for head in HOSTILE {
+        for tail in HOSTILE {
+            let memory = Memory::new();
+            let indices = &memory.head.indices;
+            indices.head().store(head, Relaxed);
+            indices.free(0, tail).unwrap();
+            indices.lose_until(head);
+            memory.words.iter().for_each(|word| word.store(tail, Relaxed));
+            let writer = memory.writer();
+            for number in 0..2 * WORDS as i64 {
+                if !writer.log(1, number, || 7) {
+                    let record = [7, short_tag(1, number).unwrap()];
+                    if !writer.push(&record) && !writer.overwrite() {
+                        writer.lose(7);
+                    }
+                }
+                assert!(writer.head.get().is_multiple_of(2), "head {head}, tail {tail}");
+                writer.suspend();
+                writer.resume();
+                assert!(writer.head.get().is_multiple_of(2), "head {head}, tail {tail}");
+                indices.head().store(head, Relaxed);
+            }
+        }
+    }
+}
