@@ -1,24 +1,77 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Files that are written whole or not at all."""
+"""Files that are written whole or not at all, also in folders that other users can write to."""
 
 import os
+import re
+import secrets
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import BinaryIO
+
+PRIVATE = 0o600
+EVERYBODY = 0o666
 
 
 def replace(path: Path, text: str) -> None:
-    """Puts `text` in the place of a file: what was there stays until all of it is on disk.
+    """Replaces the contents of a file; the old contents stay until the new ones are on disk.
 
-    An OSError names the file.
+    Raises OSError with the name of the file.
     """
-    fresh = path.with_name(f".{path.name}.{os.getpid()}")
+    with new_file(path) as file:
+        file.write(text.encode())
+
+
+@contextmanager
+def new_file(path: Path) -> Iterator[BinaryIO]:
+    """A file that takes the place of `path` if the block ends without an error.
+
+    It is created under a random name, private while it is written, in the directory that `path`
+    has now. Links and files that another user puts into the directory are neither followed nor
+    written to; a link at `path` itself is replaced. Raises OSError with the name of the file.
+    """
     try:
-        with fresh.open("w", encoding="utf-8") as file:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-        fresh.replace(path)
+        with _directory(path.parent) as folder:
+            name = f".{path.name}.{secrets.token_hex(8)}"
+            flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+            descriptor = os.open(name, flags, PRIVATE, dir_fd=folder)
+            try:
+                with os.fdopen(descriptor, "w+b") as file:
+                    yield file
+                    file.flush()
+                    os.fchmod(file.fileno(), _mode(path.name, folder))
+                    os.fsync(file.fileno())
+                os.replace(name, path.name, src_dir_fd=folder, dst_dir_fd=folder)
+            except BaseException:
+                with suppress(OSError):
+                    os.unlink(name, dir_fd=folder)
+                raise
     except OSError as error:
         error.filename = str(path)
         raise
+
+
+@contextmanager
+def _directory(path: Path) -> Iterator[int]:
+    descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        yield descriptor
     finally:
-        fresh.unlink(missing_ok=True)
+        os.close(descriptor)
+
+
+def _mode(name: str, folder: int) -> int:
+    """Permissions of the file that is replaced, if it is this user's; else the usual ones."""
+    with suppress(FileNotFoundError):
+        status = os.stat(name, dir_fd=folder, follow_symlinks=False)
+        if stat.S_ISREG(status.st_mode) and status.st_uid == os.geteuid():
+            return stat.S_IMODE(status.st_mode) & EVERYBODY
+    return EVERYBODY & ~_umask()
+
+
+def _umask() -> int:
+    """From /proc, since Python can read it only by changing it for all threads."""
+    status = Path("/proc/self/status").read_text(encoding="utf-8")
+    found = re.search(r"^Umask:\s*([0-7]+)$", status, re.MULTILINE)
+    return int(found[1], 8) if found else EVERYBODY & ~PRIVATE

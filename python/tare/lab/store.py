@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 from tare.errors import InputError
-from tare.files import replace
+from tare.files import new_file, replace
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -83,19 +83,17 @@ class ResultFolder:
 
     def replace_plan(self, text: str) -> None:
         """Puts another text into plan.toml, whole or not at all, of a result that is held."""
-        fresh = self._plan_file.with_name(".plan.toml.new")
-        fresh.write_text(text, encoding="utf-8")
-        # Locked before it has the name: at no time can another process take the result.
-        self._lock(fresh)
-        os.fsync(self._held[-1])
-        fresh.replace(self._plan_file)
+        with new_file(self._plan_file) as file:
+            file.write(text.encode())
+            # Locked before it has the name: at no time can another process take the result.
+            self._lock(os.fdopen(os.dup(file.fileno()), "r+b"))
 
     def _hold(self) -> None:
         """Locks the result; the kernel lets go of it when this process ends, however it does."""
-        self._lock(self._plan_file)
+        self._lock(self._plan_file.open("r+b"))
 
-    def _lock(self, file: Path) -> None:
-        self._held.append(file.open("r+b"))
+    def _lock(self, file: IO[bytes]) -> None:
+        self._held.append(file)
         try:
             fcntl.flock(self._held[-1], fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:
@@ -147,11 +145,8 @@ class ResultFolder:
 
         path = self.run_file(name, key)
         path.parent.mkdir(parents=True, exist_ok=True)
-        fresh = path.with_name(f".{path.name}.new")
-        pq.write_table(completed(name, table, key), fresh, compression="zstd")
-        with fresh.open("rb") as file:
-            os.fsync(file.fileno())
-        fresh.replace(path)
+        with new_file(path) as file:
+            pq.write_table(completed(name, table, key), file, compression="zstd")
 
 
 def count_look(folder: Path) -> None:

@@ -3,12 +3,13 @@
 
 from __future__ import annotations
 
-import os
+from contextlib import suppress
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from tare.files import new_file
 from tare.samples.engines.histogram import OCTAVE, histogram
 from tare.samples.places import settled
 
@@ -49,13 +50,10 @@ class Kept:
             return pq.read_table(path, partitioning=None)
         except (OSError, pa.ArrowInvalid):
             rows = histogram(settled(samples, begin)).to_pyarrow()
-        fresh = path.with_name(f".{path.name}.{os.getpid()}")
-        try:
+        with suppress(OSError):
             path.parent.mkdir(exist_ok=True)
-            pq.write_table(rows, fresh)
-            fresh.replace(path)
-        except OSError:
-            fresh.unlink(missing_ok=True)
+            with new_file(path) as file:
+                pq.write_table(rows, file)
         return rows
 
     def _name(self, which: object) -> str:

@@ -1,0 +1,84 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Files in a folder that somebody else can write to, too."""
+
+import os
+import stat
+from pathlib import Path
+
+import pytest
+
+from tare.files import new_file, replace
+
+
+def mode(path: Path) -> int:
+    return stat.S_IMODE(path.stat().st_mode)
+
+
+def test_new_contents_replace_the_old_ones_and_leave_nothing_else(tmp_path: Path) -> None:
+    path = tmp_path / "report.html"
+    for text in ("first", "µ"):
+        replace(path, text)
+        assert path.read_text(encoding="utf-8") == text
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_file_is_private_while_it_is_written_and_keeps_its_mode(tmp_path: Path) -> None:
+    path = tmp_path / "report.html"
+    before = os.umask(0o027)
+    try:
+        replace(path, "first")
+        assert mode(path) == 0o640
+        path.chmod(0o604)
+        with new_file(path) as file:
+            assert stat.S_IMODE(os.fstat(file.fileno()).st_mode) == 0o600
+        assert mode(path) == 0o604
+    finally:
+        os.umask(before)
+
+
+def test_link_at_the_path_is_replaced_and_not_followed(tmp_path: Path) -> None:
+    victim, path = tmp_path / "victim", tmp_path / "report.html"
+    victim.write_text("precious")
+    path.symlink_to(victim)
+    replace(path, "new")
+    assert (victim.read_text(), path.read_text()) == ("precious", "new")
+    assert not path.is_symlink()
+
+
+def test_names_that_an_attacker_can_guess_are_not_used(tmp_path: Path) -> None:
+    """A link under the name `.report.html.PID` was written through."""
+    victim, path = tmp_path / "victim", tmp_path / "report.html"
+    victim.write_text("precious")
+    for guess in (os.getpid(), "new", "tmp"):
+        (tmp_path / f".report.html.{guess}").symlink_to(victim)
+    replace(path, "new")
+    assert victim.read_text() == "precious"
+
+
+def test_error_names_the_file_and_leaves_the_old_contents(tmp_path: Path) -> None:
+    path = tmp_path / "report.html"
+    replace(path, "first")
+    with pytest.raises(OSError, match=r"absent.report\.html"):
+        replace(tmp_path / "absent" / "report.html", "new")
+
+    def interrupted() -> None:
+        with new_file(path) as file:
+            file.write(b"half")
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        interrupted()
+    assert path.read_text() == "first"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_folder_that_is_exchanged_under_way_is_not_written_to(tmp_path: Path) -> None:
+    folder, other = tmp_path / "result", tmp_path / "other"
+    folder.mkdir()
+    other.mkdir()
+    with new_file(folder / "report.html") as file:
+        file.write(b"new")
+        folder.rename(tmp_path / "moved")
+        folder.symlink_to(other)
+    assert (tmp_path / "moved" / "report.html").read_bytes() == b"new"
+    assert not list(other.iterdir())
