@@ -185,7 +185,8 @@ def test_sockets_of_killed_collectors_are_taken_away(open_folder: Path) -> None:
         for path in (open_folder, folder, *folder.iterdir()):
             os.chown(path, NOBODY, NOBODY)
         variables = os.environ | {"XDG_RUNTIME_DIR": str(open_folder)}
-        run = [*AS_NOBODY, open_folder / "tare-log", "run", "--out", "/dev/null", "--", "true"]
+        program = str(open_folder / "tare-log")
+        run = [*AS_NOBODY, program, "run", "--out", "/dev/null", "--", "true"]
         subprocess.run(run, check=True, env=variables)
     assert {file.name for file in folder.iterdir()} == kept
 

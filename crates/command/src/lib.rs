@@ -10,6 +10,7 @@ mod obstacle;
 pub mod reading;
 pub mod runtime;
 mod signals;
+pub mod terminal;
 mod watch;
 
 pub use child::{Child, exit_code};
@@ -19,6 +20,8 @@ pub use failure::{Failure, ResultExt};
 pub use obstacle::{Obstacle, said};
 pub use signals::{Signal, Signals};
 pub use watch::Watch;
+
+use terminal::{Output, printable};
 
 use clap::Parser;
 use clap::error::ErrorKind;
@@ -77,12 +80,13 @@ fn reason(error: &clap::Error) -> String {
 /// Tells the user, in one line on stderr, under this program's name. Where nobody listens
 /// that is no reason to stop.
 pub fn say(what: impl Display) {
-    let _ = writeln!(io::stderr(), "{}: {what}", program());
+    let line = format!("{}: {what}", program());
+    let _ = writeln!(io::stderr(), "{}", printable(&line, &[]));
 }
 
 /// Prints a result on stdout.
 pub fn print(result: impl Display) -> Result<(), Failure> {
-    let mut stdout = io::stdout().lock();
+    let mut stdout = Output::lock();
     read_enough(write!(stdout, "{result}").and_then(|()| stdout.flush()))
 }
 

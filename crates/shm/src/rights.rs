@@ -79,7 +79,7 @@ fn message(
     // SAFETY: all parts of the message live as long as the call, which writes inside of them.
     let length =
         unsafe { call(number, [socket as usize, (&raw mut message).addr(), flags, 0, 0, 0]) }?;
-    Ok((length, message.msg_controllen as usize, message.msg_flags))
+    Ok((length, message.msg_controllen, message.msg_flags))
 }
 
 #[cfg(all(test, not(miri)))]

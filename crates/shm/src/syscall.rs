@@ -105,7 +105,7 @@ pub fn file_system(fd: c_int) -> Result<i64, Errno> {
     // SAFETY: as in `fstat`.
     unsafe {
         call(libc::SYS_fstatfs, [fd as usize, status.as_mut_ptr().addr(), 0, 0, 0, 0])?;
-        Ok(status.assume_init().f_type as i64)
+        Ok(status.assume_init().f_type)
     }
 }
 

@@ -17,6 +17,7 @@ from tare.cli.run import Bar, Lines, duration
 from tare.cli.streams import tell
 from tare.errors import InputError, InterruptionError
 from tare.files import replace
+from tare.terminal import printable
 
 if TYPE_CHECKING:
     from tare.calibration.detection import Calibration
@@ -233,6 +234,6 @@ def _table(found: Calibration) -> str:
             for one in detections:
                 shares = (str(one.at_limit), str(one.steps[0]))
                 table.add_row(*map(Text, (NAMES[one.statistic], one.said, *shares)))
-            console.print(Text(title, "bold"))
+            console.print(Text(printable(title), "bold"))
             console.print(table)
     return capture.get()

@@ -13,6 +13,7 @@ from tare.cli.outcome import AsJson, AsMarkdown, FailOn, History, Labels, Outcom
 from tare.cli.streams import tell
 from tare.errors import InputError, InterruptionError
 from tare.files import replace
+from tare.terminal import printable
 
 if TYPE_CHECKING:
     from tare.lab.progress import Progress
@@ -155,13 +156,15 @@ def print_order(plan: "Plan", as_json: bool) -> None:
         return
     together = "side by side" if plan.design_used == "interleaved" else "one after the other"
     drawn = "" if plan.seed is not None else " (drawn now: another order next time)"
-    print(f"{plan.name}: {plan.design_used}, conditions {together}, seed {seed}{drawn}")
+    name = printable(plan.name)
+    print(f"{name}: {plan.design_used}, conditions {together}, seed {seed}{drawn}")
     for part in order:
         where = f" in {part.environment}" if len(plan.environments) > 1 else ""
         names = ", ".join(called(name, plan.control_name) for name in part.conditions)
-        print(f"block {part.block}{where}: {names}")
+        print(printable(f"block {part.block}{where}: {names}"))
     if plan.control:
-        print(f"the control: {plan.baseline_name} once more in every block, to be no different")
+        baseline = printable(plan.baseline_name)
+        print(f"the control: {baseline} once more in every block, to be no different")
     least = f"a verdict takes at least {blocks_for_verdict(plan)} blocks"
     verdicts = ", a smoke run: its verdicts are no evidence" if plan.smoke else ""
     print(f"{least}; this plan has {plan.blocks}{verdicts}")
@@ -232,7 +235,7 @@ class Bar:
         self.bar.update(self.task, completed=self.done_s)
 
     def note(self, text: str) -> None:
-        self.bar.console.print(text, markup=False, highlight=False)
+        self.bar.console.print(printable(text, "\n"), markup=False, highlight=False)
 
     def end(self) -> None:
         self.bar.update(self.task, description="done")

@@ -5,11 +5,13 @@ import os
 import sys
 from typing import TextIO
 
+from tare.terminal import printable
+
 
 def tell(text: str) -> None:
-    """Prints a line on stderr; a closed pipe or a full disk there is no reason to stop working."""
+    """Prints lines on stderr; a closed pipe or a full disk there is no reason to stop working."""
     try:
-        print(text, file=sys.stderr, flush=True)
+        print(printable(text, "\n"), file=sys.stderr, flush=True)
     except OSError:
         silence(sys.stderr)
 

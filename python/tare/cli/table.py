@@ -5,6 +5,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from tare.terminal import printable
+
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
@@ -39,8 +41,6 @@ def written(judgement: Judgement, history: Sequence[str] = ()) -> str:
 
 
 def _print(console: Console, judgement: Judgement, history: Sequence[str]) -> None:
-    from rich.markup import escape
-
     from tare.published import told
 
     for line in _table(judgement):
@@ -48,27 +48,25 @@ def _print(console: Console, judgement: Judgement, history: Sequence[str]) -> No
     console.print()
     for one in judgement.comparisons:
         if one.role == "primary":
-            name = escape(_name(one, _many(judgement)))
-            console.print(f"[bold]{name}[/]: {escape(one.reason)}", highlight=False)
+            name = _escape(_name(one, _many(judgement)))
+            console.print(f"[bold]{name}[/]: {_escape(one.reason)}", highlight=False)
     for paragraph in told(judgement):
         name, rest = paragraph.split(" (", 1)
-        console.print(f"\n[bold]{escape(name)}[/] ({escape(rest)}", highlight=False)
+        console.print(f"\n[bold]{_escape(name)}[/] ({_escape(rest)}", highlight=False)
     if history:
         console.print()
     for line in history:
-        console.print(escape(line), highlight=False)
+        console.print(_escape(line), highlight=False)
     if judgement.warnings:
         console.print()
     for warning in judgement.warnings[:WARNINGS]:
-        console.print(f"[yellow]warning:[/] {escape(warning)}", highlight=False)
+        console.print(f"[yellow]warning:[/] {_escape(warning)}", highlight=False)
     if (more := len(judgement.warnings) - WARNINGS) > 0:
         console.print(f"and {more} more: see --json", highlight=False)
 
 
 def _table(judgement: Judgement) -> Iterator[str]:
     """A line for each place, and below it one for each of its metrics, in common columns."""
-    from rich.markup import escape
-
     places: dict[tuple[str, ...], list[Comparison]] = {}
     for one in judgement.comparisons:
         places.setdefault(one.place, []).append(one)
@@ -78,7 +76,7 @@ def _table(judgement: Judgement) -> Iterator[str]:
         first = compared[0]
         name = _name(first, _many(judgement))
         runs = f"{first.runs_baseline}+{first.runs_condition} runs"
-        yield f"[bold]{escape(name)}[/] against {escape(first.baseline)}, {runs}"
+        yield f"[bold]{_escape(name)}[/] against {_escape(first.baseline)}, {runs}"
         for one in compared:
             word, metric, baseline, condition, effect, interval = (
                 cell.rjust(width) if place > 1 else cell.ljust(width)
@@ -89,6 +87,13 @@ def _table(judgement: Judgement) -> Iterator[str]:
             rest = f"{metric}  {baseline} -> {condition}  {effect}  {interval}"
             rest = rest if primary else f"[dim]{rest}[/]"
             yield f"  [{style}]{word}[/]  {rest}"
+
+
+def _escape(text: str) -> str:
+    """For Rich, and for the terminal."""
+    from rich.markup import escape
+
+    return escape(printable(text))
 
 
 def _many(judgement: Judgement) -> bool:

@@ -3,6 +3,8 @@
 
 from pathlib import Path
 
+from tare.terminal import printable
+
 LONGEST = 200
 """Letters of a line."""
 
@@ -14,8 +16,4 @@ def last_lines(log: Path, most: int) -> list[str]:
     """
     text = log.read_text(encoding="utf-8", errors="replace") if log.exists() else ""
     lines = [line.strip() for line in text.split("\n") if line.strip()]
-    return [_printable(line[:LONGEST]) for line in lines[-most:]]
-
-
-def _printable(line: str) -> str:
-    return "".join(letter if letter.isprintable() else "\ufffd" for letter in line)
+    return [printable(line[:LONGEST]) for line in lines[-most:]]

@@ -3,8 +3,8 @@
 
 import math
 import re
-import unicodedata
 
+from tare.terminal import printable
 from tare.verdict import words as said
 from tare.verdict.judgement import Unit
 
@@ -77,14 +77,11 @@ def typeset(text: str) -> str:
 
 
 def safe(text: object, limit: int | None = None) -> str:
-    """Text of unknown origin without control and direction characters, at most `limit` long.
+    """Text of unknown origin with control characters as escapes, at most `limit` long.
 
-    HTML is escaped elsewhere; what is removed here would break XML, hide or reorder what is read.
+    HTML is escaped elsewhere; these would break XML, or hide or reorder what is read.
     """
-    clean = "".join(
-        character if unicodedata.category(character)[0] != "C" else "\ufffd"
-        for character in str(text)
-    )
+    clean = printable(str(text))
     return clean if limit is None or len(clean) <= limit else f"{clean[: limit - 1]}…"
 
 

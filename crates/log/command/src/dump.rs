@@ -8,13 +8,14 @@ use std::io::{self, BufWriter, Write};
 use std::ops::Range;
 use std::process::ExitCode;
 use tare_command::Failure;
+use tare_command::terminal::Output;
 use tare_log_file::Payload;
 
 /// Prints events in the order of the files: each ring's as they came into it.
 pub fn dump(arguments: &arguments::Dump) -> Result<ExitCode, Failure> {
     let log = Log::open(&arguments.files)?;
     let filter = Filter::of(arguments, &log)?;
-    let mut out = BufWriter::with_capacity(1 << 16, io::stdout().lock());
+    let mut out = BufWriter::with_capacity(1 << 16, Output::lock());
     let line = match arguments.format {
         Lines::Csv => csv,
         Lines::Jsonl => jsonl,

@@ -6,6 +6,7 @@ use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, AsRawFd};
 use std::time::Duration;
 use tare_command::Signals;
+use tare_command::terminal::{Output, printable};
 
 const SIGNALS: &[i32] = &[libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGQUIT];
 
@@ -72,7 +73,7 @@ impl Screen {
             if place > 0 {
                 page += "\r\n";
             }
-            page.extend(line.chars().filter(|letter| !letter.is_control()).take(columns));
+            page.extend(printable(line, &[]).chars().take(columns));
             page += "\x1b[K";
         }
         page += "\x1b[J";
@@ -83,7 +84,7 @@ impl Screen {
 
     /// A line that stays.
     pub fn line(&self, text: &str) -> io::Result<()> {
-        let mut out = io::stdout().lock();
+        let mut out = Output::lock();
         writeln!(out, "{text}")?;
         out.flush()
     }

@@ -1,0 +1,28 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Text of unknown origin on a terminal."""
+
+import unicodedata
+
+HARMFUL = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
+"""Categories of Unicode that move the cursor, change colours or order, or cannot be seen."""
+
+
+def printable(text: str, keep: str = "") -> str:
+    """`text` with such characters as escapes (`\\x1b`, `\\u202e`), except those in `keep`.
+
+    Names, paths, log lines and errors can come from strangers, and a terminal obeys what it reads.
+    """
+    if text.isascii() and text.isprintable():
+        return text
+    return "".join(one if one in keep or _is_harmless(one) else _escaped(one) for one in text)
+
+
+def _is_harmless(character: str) -> bool:
+    return unicodedata.category(character) not in HARMFUL
+
+
+def _escaped(character: str) -> str:
+    code = ord(character)
+    if code < 0x100:
+        return f"\\x{code:02x}"
+    return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"

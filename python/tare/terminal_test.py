@@ -1,0 +1,31 @@
+# SPDX-License-Identifier: Apache-2.0
+import pytest
+
+from tare.terminal import printable
+
+
+@pytest.mark.parametrize("text", ["", "plain", "µs größer → 10 %", "日本語", "a\u00a0b", "é🙂"])
+def test_ordinary_text_is_unchanged(text: str) -> None:
+    assert printable(text) == text
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("\x1b[31mred\x1b[0m", "\\x1b[31mred\\x1b[0m"),
+        ("\x1b]0;title\x07", "\\x1b]0;title\\x07"),
+        ("one\r\ntwo\x00", "one\\x0d\\x0atwo\\x00"),
+        ("\x9b31m", "\\x9b31m"),
+        ("user\u202etxt.exe", "user\\u202etxt.exe"),
+        ("zero\u200bwidth\u2028", "zero\\u200bwidth\\u2028"),
+        ("\udcff", "\\udcff"),
+        ("\U000e0041", "\\U000e0041"),
+        ("\x7f", "\\x7f"),
+    ],
+)
+def test_control_characters_are_escaped(text: str, shown: str) -> None:
+    assert printable(text) == shown
+
+
+def test_kept_characters_are_unchanged() -> None:
+    assert printable("one\n\ttwo\x1b", "\n") == "one\n\\x09two\\x1b"
