@@ -12,7 +12,7 @@ from typing import Annotated
 import typer
 
 from tare import __version__
-from tare.cli import calibrate, compare, doctor, native, report, run
+from tare.cli import calibrate, clean, compare, doctor, native, ps, report, run
 from tare.cli.streams import silence, tell
 from tare.errors import TareError
 
@@ -41,7 +41,7 @@ def _options(
     """Options of `tare` itself."""
 
 
-for module in (run, compare, report, calibrate, native, doctor):
+for module in (run, compare, report, calibrate, native, ps, clean, doctor):
     module.register(app)
 
 

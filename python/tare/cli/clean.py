@@ -1,0 +1,29 @@
+# SPDX-License-Identifier: Apache-2.0
+from typing import Annotated
+
+import typer
+
+from tare.terminal import printable
+
+
+def register(app: typer.Typer) -> None:
+    """Adds `tare clean`."""
+    app.command()(clean)
+
+
+def clean(
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+) -> None:
+    """Remove what killed processes of Tare left behind, and print it."""
+    import json
+
+    from tare.running import remove_leftovers
+
+    removed = [str(path) for path in remove_leftovers()]
+    if as_json:
+        print(json.dumps({"removed": removed}, indent=2))
+        return
+    for path in removed:
+        print(f"removed {printable(path)}")
+    if not removed:
+        print("nothing to remove")

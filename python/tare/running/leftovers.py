@@ -1,0 +1,62 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Sockets and folders of spilled data that killed processes of Tare left behind."""
+
+from __future__ import annotations
+
+import errno
+import os
+import socket
+import stat
+import tempfile
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+
+from tare.samples.spill import PREFIX, remove_abandoned
+
+
+def remove_leftovers() -> list[Path]:
+    """Removes them and returns their paths. Only what this user's own processes made is removed."""
+    return [*_sockets(), *_spilled()]
+
+
+def runtime_directory() -> Path:
+    """The directory of sockets, as `tare_command::runtime` has it. It need not exist."""
+    user = os.geteuid()
+    if user == 0:
+        return Path("/run/tare")
+    session = Path(os.environ.get("XDG_RUNTIME_DIR") or ".")
+    with suppress(OSError):
+        status = session.lstat()
+        if session.is_absolute() and stat.S_ISDIR(status.st_mode) and status.st_uid == user:
+            return session / "tare"
+    return Path(f"/tmp/tare-{user}")
+
+
+def _sockets() -> Iterator[Path]:
+    folder = runtime_directory()
+    with suppress(OSError):
+        status = folder.lstat()
+        if not stat.S_ISDIR(status.st_mode) or status.st_uid != os.geteuid():
+            return
+        for path in sorted(folder.glob("*.sock")):
+            with suppress(OSError):
+                status = path.lstat()
+                own = stat.S_ISSOCK(status.st_mode) and status.st_uid == os.geteuid()
+                if own and not _has_listener(path):
+                    path.unlink()
+                    yield path
+
+
+def _has_listener(path: Path) -> bool:
+    with socket.socket(socket.AF_UNIX) as one:
+        one.setblocking(False)
+        # EAGAIN: the queue of a listener is full.
+        return one.connect_ex(str(path)) != errno.ECONNREFUSED
+
+
+def _spilled() -> Iterator[Path]:
+    for path in sorted(Path(tempfile.gettempdir()).glob(f"{PREFIX}*")):
+        remove_abandoned(path)
+        if not path.exists():
+            yield path

@@ -1,0 +1,85 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Programs that share memory with a part of Tare, found in /proc."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from tare.running.segments import Segment, segments
+
+Kind = Literal["hook", "log"]
+PROC = Path("/proc")
+
+
+@dataclass(frozen=True)
+class Program:
+    """A program under the hook, or one that logs."""
+
+    pid: int
+    command: str
+    """Its arguments, joined by blanks."""
+    kind: Kind
+    since: float
+    """Start of the process in seconds since the Unix epoch."""
+    collector: int | None
+    """PID of the process that serves its memory; 0 if it is in another PID namespace, None if
+    there is none."""
+
+
+def programs() -> list[Program]:
+    """All programs that this user may see, by PID."""
+    found = [one for pid in _pids() for one in _of(pid)]
+    return sorted(found, key=lambda one: (one.pid, one.kind))
+
+
+def _of(pid: int) -> Iterator[Program]:
+    for kind in ("hook", "log"):
+        mine = [one for one in segments(pid) if one.kind == kind and _uses(pid, one)]
+        for one in mine[:1]:
+            with suppress(OSError, ValueError):
+                yield Program(pid, _command(pid), kind, _start(pid), one.server)
+
+
+def _uses(pid: int, segment: Segment) -> bool:
+    """Whether the process is a program, and not the collector or the child of a program."""
+    if segment.server == pid:
+        return False
+    return segment.kind == "hook" or segment.owner == (_own_pid(pid), start_ticks(pid))
+
+
+def _pids() -> Iterator[int]:
+    return (int(one.name) for one in PROC.iterdir() if one.name.isdecimal())
+
+
+def _command(pid: int) -> str:
+    words = (PROC / str(pid) / "cmdline").read_bytes().rstrip(b"\0").split(b"\0")
+    return " ".join(word.decode(errors="replace") for word in words)
+
+
+def _start(pid: int) -> float:
+    boot = next(
+        int(line.split()[1])
+        for line in (PROC / "stat").read_text(encoding="utf-8").splitlines()
+        if line.startswith("btime ")
+    )
+    return boot + start_ticks(pid) / os.sysconf("SC_CLK_TCK")
+
+
+def start_ticks(pid: int) -> int:
+    """Start time of a process in clock ticks after boot. Raises OSError if there is none."""
+    stat = (PROC / str(pid) / "stat").read_bytes()
+    # The name of the program may contain blanks and parentheses.
+    return int(stat.rpartition(b")")[2].split()[19])
+
+
+def _own_pid(pid: int) -> int:
+    """The PID in the innermost PID namespace of the process."""
+    for line in (PROC / str(pid) / "status").read_text(errors="replace").splitlines():
+        if line.startswith("NSpid:"):
+            return int(line.split()[-1])
+    return pid

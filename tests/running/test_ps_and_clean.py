@@ -1,0 +1,98 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`tare ps` and `tare clean`, with real programs, collectors and attackers."""
+
+import json
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.in_process import tare
+from tests.waiting import wait_for
+
+from tare.native import native
+from tare.running import leftovers, remove_leftovers
+
+LOGS = "import sys; from tare.log import Channel; Channel('x').log(1); sys.stdin.readline()"
+
+
+@contextmanager
+def started(*words: object) -> Iterator["subprocess.Popen[bytes]"]:
+    process = subprocess.Popen([str(word) for word in words], stdin=subprocess.PIPE)
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.wait()
+
+
+def programs() -> dict[int, dict[str, Any]]:
+    done = tare("ps", "--json")
+    assert done.returncode == 0
+    return {one["pid"]: one for one in json.loads(done.stdout)["programs"]}
+
+
+def child(process: "subprocess.Popen[bytes]") -> int:
+    """The one program that it has started."""
+    children = Path(f"/proc/{process.pid}/task/{process.pid}/children")
+    wait_for(children.read_text)
+    return int(children.read_text().split()[0])
+
+
+def test_hooked_and_logging_programs_are_listed_with_their_collectors(tmp_path: Path) -> None:
+    rules = tmp_path / "rules.toml"
+    rules.write_text('[[rule]]\nkeywords = ["never"]\n')
+    hook = [native("bin", "tare-hook"), "--rules", rules, "--", "cat"]
+    log = [native("bin", "tare-log"), "run", "--out", tmp_path / "events.log", "--"]
+    with started(*hook) as hooking, started(*log, sys.executable, "-c", LOGS) as logging:
+        hooked, logged = child(hooking), child(logging)
+        wait_for(lambda: {hooked, logged} <= programs().keys())
+        found = programs()
+        assert (found[hooked]["kind"], found[hooked]["collector"]) == ("hook", hooking.pid)
+        assert (found[logged]["kind"], found[logged]["collector"]) == ("log", logging.pid)
+        assert found[hooked]["command"] == "cat"
+        assert not {hooking.pid, logging.pid} & found.keys()
+        table = tare("ps").stdout
+        assert re.search(rf"^{hooked} +hook  \S+ \S+  {hooking.pid} +cat$", table, re.MULTILINE)
+        hooking.send_signal(signal.SIGKILL)
+        hooking.wait()
+        wait_for(lambda: hooked not in programs() or programs()[hooked]["collector"] is None)
+
+
+def test_child_that_inherited_a_segment_is_not_listed(tmp_path: Path) -> None:
+    forks = LOGS.replace("sys.stdin.readline()", "import os; os.fork(); sys.stdin.readline()")
+    log = [native("bin", "tare-log"), "run", "--out", tmp_path / "events.log", "--"]
+    with started(*log, sys.executable, "-c", forks) as logging:
+        parent = child(logging)
+        children = Path(f"/proc/{parent}/task/{parent}/children")
+        wait_for(children.read_text)
+        inherited = int(children.read_text())
+        assert parent in programs()
+        assert inherited not in programs()
+        os.kill(inherited, signal.SIGKILL)
+
+
+def test_sockets_of_killed_collectors_are_removed_and_printed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(leftovers, "runtime_directory", lambda: tmp_path)
+    with socket.socket(socket.AF_UNIX) as dead, socket.socket(socket.AF_UNIX) as alive:
+        dead.bind(str(tmp_path / "log-1.sock"))
+        alive.bind(str(tmp_path / "log-2.sock"))
+        alive.listen()
+        (tmp_path / "log-3.sock").write_text("no socket")
+        (tmp_path / "log-4.sock").symlink_to(tmp_path / "log-2.sock")
+        assert remove_leftovers() == [tmp_path / "log-1.sock"]
+        assert remove_leftovers() == []
+    assert {path.name for path in tmp_path.iterdir()} == {
+        "log-2.sock",
+        "log-3.sock",
+        "log-4.sock",
+    }
