@@ -3,6 +3,7 @@
 //! signals, files of rules, and the life of a child.
 
 mod child;
+mod complaints;
 mod costs_file;
 mod failure;
 mod inherited;
@@ -14,6 +15,7 @@ pub mod terminal;
 mod watch;
 
 pub use child::{Child, exit_code};
+pub use complaints::Complaints;
 pub use costs_file::CostsFile;
 use failure::one_line;
 pub use failure::{Failure, ResultExt};

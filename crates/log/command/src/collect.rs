@@ -10,12 +10,12 @@ use crate::rule_book::RuleBook;
 use crate::target::Target;
 use crate::totals::Totals;
 use std::io;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::thread;
 use std::time::{Duration, Instant};
-use tare_command::{CostsFile, Failure, Obstacle, said, say};
+use tare_command::{Complaints, CostsFile, Failure, Obstacle, said, say};
 use tare_log_file::How;
 use tare_log_segment::Identity;
 use tare_shm::Refusal;
@@ -54,6 +54,7 @@ pub struct Collector {
     output: Output,
     press: Press,
     rules: RuleBook,
+    complaints: Complaints,
     targets: Vec<Target>,
     /// When the clocks are to be read next, and how long after that again.
     clocks: (Instant, Duration),
@@ -78,6 +79,7 @@ impl Collector {
             output,
             press,
             rules,
+            complaints: Complaints::default(),
             targets: Vec::new(),
             clocks: (Instant::now(), FIRST_CLOCKS),
             looks: (Instant::now(), 0),
@@ -282,6 +284,16 @@ impl Collector {
     }
 
     fn adopt(&mut self, segment: OwnedFd, pid: u32, connection: Option<UnixStream>) {
+        let identity = Identity::of(segment.as_raw_fd()).ok();
+        if identity.is_some() && identity == self.output.identity() {
+            drop(segment);
+            self.complaints.say(format_args!("process {pid} sent the file of events, no segment"));
+            // Closing any descriptor of the file has released the lock on it.
+            if let Err(reason) = self.output.claim() {
+                self.complaints.say(reason);
+            }
+            return;
+        }
         // One that was found among orphans while it was on its way to the door.
         if let Some(known) = self.targets.iter_mut().find(|target| target.has(&segment)) {
             known.join(segment, connection);
@@ -300,18 +312,18 @@ impl Collector {
                 self.targets.push(target);
                 self.programs += 1;
             }
-            Err(Obstacle::Served(0)) => {
-                say(format_args!("process {pid}: another collector has it already"));
-            }
-            Err(Obstacle::Served(other)) => {
-                say(format_args!("process {pid}: collector {other} has it already"));
-            }
-            Err(Obstacle::Refused(Refusal::OtherVersion(_))) => {
-                say(format_args!("process {pid} has another version of libtare_log"));
-            }
-            Err(Obstacle::Refused(refusal)) => {
-                say(format_args!("the segment of process {pid} is refused: {}", said(refusal)));
-            }
+            Err(obstacle) => self.complaints.say(match obstacle {
+                Obstacle::Served(0) => format!("process {pid}: another collector has it already"),
+                Obstacle::Served(other) => {
+                    format!("process {pid}: collector {other} has it already")
+                }
+                Obstacle::Refused(Refusal::OtherVersion(_)) => {
+                    format!("process {pid} has another version of libtare_log")
+                }
+                Obstacle::Refused(refusal) => {
+                    format!("the segment of process {pid} is refused: {}", said(refusal))
+                }
+            }),
         }
     }
 

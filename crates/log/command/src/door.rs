@@ -13,7 +13,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
-use tare_command::{Failure, ResultExt, say};
+use tare_command::{Complaints, Failure, ResultExt, say};
 use tare_log_segment::Identity;
 use tare_shm::{Errno, peer, rights};
 
@@ -25,8 +25,6 @@ const AT_ONCE: usize = 64;
 /// Programs say at once what they want. Who does not is waited for so long, among so many.
 const PATIENCE: Duration = Duration::from_secs(10);
 const WAITING: usize = 256;
-
-const BETWEEN_REFUSALS: Duration = Duration::from_secs(1);
 
 /// Descriptors that are left for what is opened for a moment, and for what a program hands over.
 const RESERVE: u64 = 16;
@@ -42,8 +40,7 @@ pub struct Door {
     waiting: VecDeque<Waiting>,
     /// Nobody can be let in.
     is_shut: bool,
-    /// When this was last said of somebody.
-    refused: Option<Instant>,
+    complaints: Complaints,
 }
 
 struct Waiting {
@@ -93,7 +90,7 @@ impl Door {
             epoll,
             waiting: VecDeque::new(),
             is_shut: false,
-            refused: None,
+            complaints: Complaints::default(),
         };
         let mode = if program::user() == ROOT { 0o666 } else { 0o600 };
         fs::set_permissions(path, fs::Permissions::from_mode(mode)).or_failed(what())?;
@@ -163,12 +160,8 @@ impl Door {
         }
     }
 
-    /// Says so, but not as often as somebody may come.
     fn refuse(&mut self, peer: &libc::ucred) {
-        if self.refused.is_none_or(|before| before.elapsed() > BETWEEN_REFUSALS) {
-            say(format_args!("process {} of user {} is refused", peer.pid, peer.uid));
-            self.refused = Some(Instant::now());
-        }
+        self.complaints.say(format_args!("process {} of user {} is refused", peer.pid, peer.uid));
     }
 
     /// The next who has come. Nobody is taken in whose descriptors would find no room.
@@ -217,7 +210,8 @@ impl Door {
             // It has only looked whether we are here.
             Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => None,
             Err(error) => {
-                say(format_args!("process {} could not be received: {error}", peer.pid));
+                let pid = peer.pid;
+                self.complaints.say(format_args!("process {pid} could not be received: {error}"));
                 None
             }
         }

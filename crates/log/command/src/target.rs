@@ -156,6 +156,8 @@ impl Target {
     /// Its program has come to the door, too.
     pub fn join(&mut self, segment: OwnedFd, connection: Option<UnixStream>) {
         self.second = Some(segment);
+        // Closing the second descriptor before has released the lock.
+        let _ = service::serve(self.fd.as_raw_fd());
         self.connection = connection;
         self.welcome();
     }

@@ -1,0 +1,104 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A collector is sent descriptors that are no segments."""
+
+import array
+import os
+import socket
+import subprocess
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from tests.log.conftest import TARE_LOG, compiled, dump
+from tests.log.test_failures import collecting, counting, ended
+from tests.log.test_kills import agree
+from tests.waiting import SECONDS, wait_for
+
+__all__ = ["compiled"]
+
+Compiled = Callable[[str], Path]
+
+
+@contextmanager
+def opened(kind: str, folder: Path) -> Iterator[int]:
+    """A descriptor of this kind."""
+    if kind == "socket":
+        with socket.socket(socket.AF_UNIX) as one:
+            yield one.fileno()
+        return
+    others = {"output": folder / "events.log", "directory": folder, "device": Path("/dev/null")}
+    path = others[kind]
+    flags = os.O_RDONLY | (os.O_DIRECTORY if kind == "directory" else 0)
+    descriptor = os.open(path, flags)
+    try:
+        yield descriptor
+    finally:
+        os.close(descriptor)
+
+
+def send(path: Path, descriptor: int) -> bytes:
+    """Hands it over; the answer, empty if the collector closes the connection."""
+    with socket.socket(socket.AF_UNIX) as one:
+        one.settimeout(SECONDS)
+        one.connect(str(path))
+        rights = array.array("i", [descriptor])
+        one.sendmsg([b"\1"], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, rights)])
+        return one.recv(1)
+
+
+@pytest.mark.parametrize("kind", ["output", "directory", "device", "socket"])
+def test_other_descriptors_are_refused_and_the_output_stays_locked(
+    kind: str, tmp_path: Path
+) -> None:
+    with collecting(tmp_path) as collector:
+        with opened(kind, tmp_path) as descriptor:
+            assert send(tmp_path / "socket", descriptor) == b""
+        command = [TARE_LOG, "run", "--out", str(tmp_path / "events.log"), "--", "true"]
+        second = subprocess.run(command, capture_output=True, text=True, check=False)
+        assert second.returncode == 2
+        assert f"collector {collector.pid} writes to it" in second.stderr
+        told = ended(collector)
+    assert f"process {os.getpid()}" in told
+    assert dump(tmp_path / "events.log") == []
+
+
+def test_flood_of_refused_descriptors_prints_few_lines(tmp_path: Path) -> None:
+    with collecting(tmp_path) as collector:
+        with opened("device", tmp_path) as descriptor:
+            for _ in range(2_000):
+                assert send(tmp_path / "socket", descriptor) == b""
+        told = ended(collector).splitlines()
+    assert len(told) < 1_000
+    assert any("more such warnings were omitted" in line for line in told)
+
+
+def segment_of(pid: int) -> int:
+    """A descriptor of the segment that a program has."""
+
+    def paths() -> list[Path]:
+        links = Path(f"/proc/{pid}/fd").iterdir()
+        return [one for one in links if str(one.readlink()).startswith("/memfd:tare-log")]
+
+    wait_for(paths)
+    return os.open(paths()[0], os.O_RDWR)
+
+
+def test_segment_that_is_sent_again_and_again_stays_locked(
+    compiled: Compiled, tmp_path: Path
+) -> None:
+    """Each copy is closed by the collector, which releases the lock on its segment."""
+    with collecting(tmp_path) as collector, counting(compiled, tmp_path) as program:
+        descriptor = segment_of(program.pid)
+        for _ in range(3):
+            assert send(tmp_path / "socket", descriptor)
+        other = tmp_path / "other"
+        other.mkdir()
+        with collecting(other) as second:
+            assert send(other / "socket", descriptor) == b""
+            assert f"collector {collector.pid} has it already" in ended(second)
+        os.close(descriptor)
+        program.kill()
+        program.wait()
+        ended(collector)
+    agree(tmp_path / "events.log", tmp_path / "page")
