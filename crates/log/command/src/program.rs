@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What the kernel says of a program.
 
-use std::os::fd::{FromRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::os::unix::net::UnixStream;
 use tare_log_file::Boot;
+use tare_shm::peer;
 
 /// The processes that are seen here.
 pub fn all() -> impl Iterator<Item = u32> {
@@ -112,7 +114,14 @@ fn parent(pid: u32) -> Option<u32> {
 
 /// Becomes readable with the end of the process.
 pub fn pidfd(pid: u32) -> Option<OwnedFd> {
-    let fd = tare_shm::peer::pidfd(pid).ok()?;
+    let fd = peer::pidfd(pid).ok()?;
+    // SAFETY: a new descriptor, owned by nobody else.
+    Some(unsafe { OwnedFd::from_raw_fd(fd) })
+}
+
+/// The same of the process that connected, whose PID may be another's by now.
+pub fn peer(connection: &UnixStream) -> Option<OwnedFd> {
+    let fd = peer::process(connection.as_raw_fd()).ok()?;
     // SAFETY: a new descriptor, owned by nobody else.
     Some(unsafe { OwnedFd::from_raw_fd(fd) })
 }

@@ -108,7 +108,7 @@ impl Target {
             looked_at: 0,
             timer: Timer::of(process, pid, is_copy),
             boot: if is_copy { Boot::default() } else { program::boot() },
-            pidfd: program::pidfd(pid),
+            pidfd: connection.as_ref().and_then(program::peer).or_else(|| program::pidfd(pid)),
             connection,
             is_named: false,
             changes: None,
