@@ -81,7 +81,8 @@ def test_what_was_begun_without_a_control_goes_on_without(experiment: Experiment
     assert {run["condition"] for run in manifest["runs"]} == {"one", "two"}
 
 
-def test_kill_9_of_tare_leaves_no_process_and_whole_files(experiment: Experiment) -> None:
+def held_under_load(experiment: Experiment) -> "subprocess.Popen[str]":
+    """`tare run` in its second block: two nginx, a daemon, and a load that does not begin."""
     generator = [*HELD, sys.executable, str(Path(__file__).with_name("foreign_load.py"))]
     load = {"command": [*generator, "{url}", "{output}"], "output": "stats.csv"}
     keys = "".join(f"{key} = {json.dumps(value)}\n" for key, value in load.items())
@@ -93,8 +94,13 @@ def test_kill_9_of_tare_leaves_no_process_and_whole_files(experiment: Experiment
     experiment.hold_after(2)
     process = experiment.start("--out", str(experiment.result), "--blocks", "3")
     experiment.wait_until_held(process)
+    return process
+
+
+def test_kill_9_of_tare_leaves_no_process_and_whole_files(experiment: Experiment) -> None:
+    process = held_under_load(experiment)
     started = family(process)
-    assert len(started) >= 5  # supervisor, nginx of two processes, the stray one, the load
+    assert len(started) >= 6  # guard, supervisor, nginx of two processes, the daemon, the load
     process.kill()
     wait_for(lambda: none_left(started))
     process.communicate()
@@ -120,6 +126,39 @@ def test_when_the_supervisor_is_killed_tare_stops_all_that_it_started(
     wait_for(lambda: none_left(started))
     check_resume(experiment, contents(experiment.result))
     assert not list(Path("/sys/fs/cgroup").glob(f"**/tare-{supervisor}-*"))
+
+
+def test_tare_and_supervisor_that_are_killed_at_once_leave_nothing(
+    experiment: Experiment,
+) -> None:
+    """All whose words have `tare` in them, as `pkill -9 -f tare` does."""
+    process = held_under_load(experiment)
+    started = family(process)
+    marked = [pid for pid in started if "tare" in command_line(pid)]
+    guard = [pid for pid in started if command_line(pid).startswith("guard of an experiment")]
+    assert len(guard) == 1
+    assert len(marked) <= len(started) - 3  # the guard, the worker of nginx, the daemon
+    for pid in marked:  # so that none can react to the death of another
+        os.kill(pid, signal.SIGSTOP)
+    process.kill()
+    for pid in marked:
+        os.kill(pid, signal.SIGKILL)
+    wait_for(lambda: none_left(started))
+    process.communicate()
+    check_resume(experiment, contents(experiment.result))
+
+
+def test_runs_during_which_tare_was_stopped_are_invalid(experiment: Experiment) -> None:
+    experiment.write_plan(load='warmup = "50ms"\nduration = "2s"\n')
+    process = experiment.start("--out", str(experiment.result), "--blocks", "1")
+    wait_for(lambda: any("tare-load" in command_line(pid) for pid in family(process)))
+    everyone = [process.pid, *family(process)]
+    for number in (signal.SIGSTOP, signal.SIGCONT):
+        for pid in everyone:
+            os.kill(pid, number)
+    process.communicate(timeout=SECONDS)
+    reasons = {run["reason"] for run in experiment.manifest["runs"]}
+    assert reasons == {"tare was stopped and continued (SIGSTOP, Ctrl-Z) during the load"}
 
 
 def test_resume_refuses_a_plan_that_is_not_text(experiment: Experiment) -> None:

@@ -13,6 +13,7 @@ from tare.lab.cpu_time import per_request, spent, watched_all
 from tare.lab.launch import Launch, RunError
 from tare.lab.logs import last_lines
 from tare.lab.processes import Process, Processes, StartError
+from tare.lab.standstill import Standstill
 from tare.lab.store import of_condition, read_stream
 from tare.native import native
 from tare.plan import CommandLoad, TareLoad
@@ -217,14 +218,18 @@ def run_generator(
     begun = time.monotonic()
     limit = 2 * expected_s + 10
     try:
-        while generator.code is None:
-            bench.processes.wait(0.1)
-            age = time.monotonic() - begun
-            bench.tick(age)
-            if all(target.process.code is not None for target in targets):
-                return Ended("", bench.processes.family(generator).cpu_ns)
-            if age > limit:
-                raise RunError(f"the load generator did not end within {limit:.0f} s")
+        with Standstill() as standstill:
+            while generator.code is None:
+                bench.processes.wait(0.1)
+                standstill.look()
+                age = time.monotonic() - begun
+                bench.tick(age)
+                if all(target.process.code is not None for target in targets):
+                    return Ended("", bench.processes.family(generator).cpu_ns)
+                if age > limit:
+                    raise RunError(f"the load generator did not end within {limit:.0f} s")
+        if standstill.reason:
+            raise RunError(standstill.reason)
         spent = bench.processes.family(generator).cpu_ns
     finally:
         bench.processes.stop([generator])

@@ -16,7 +16,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from tare.errors import TareError
-from tare.lab import supervisor
+from tare.lab import guard, supervisor
 
 GRACE_S = 5.0
 ANSWER_LIMIT_S = 20.0
@@ -71,12 +71,12 @@ class Processes:
         """Where CPU time of a command comes from: `cgroup2`, `cgroup1 cpuacct`, `process tree`."""
 
     def __enter__(self) -> Self:
-        # Should the supervisor be killed, its children come to this process and can be found.
+        # Should the guard be killed, its children come to this process and can be found.
         supervisor.become_subreaper()
         self._strangers = set(supervisor.descendants(os.getpid()))
         with self._log.open("ab") as log:
             self._supervisor = subprocess.Popen(
-                [sys.executable, "-I", "-S", supervisor.__file__],
+                [sys.executable, "-I", "-S", guard.__file__, supervisor.__file__],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=log,
