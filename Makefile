@@ -69,6 +69,10 @@ lint: native ## formatters, linters, types, import layers, rules of the native p
 	@if command -v cargo-deny >/dev/null; then cargo deny check bans licenses sources; \
 	else echo "licences of crates are not checked: cargo-deny is not installed" >&2; fi
 
+.PHONY: audit
+audit: environment ## look dependencies up in the databases of vulnerabilities, where they can be reached
+	@setup/audit
+
 .PHONY: test
 test: PACKAGES := test
 test: native hello busy ## every test that needs no server beyond Debian's packages
