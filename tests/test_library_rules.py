@@ -60,7 +60,7 @@ def native_methods() -> frozenset[str]:
 
 
 HOOK = Library(native("lib", "libtare_hook.so"), frozenset(table.symbols()))
-LOG = Library(native("lib", "libtare_log.so"), declared() | native_methods())
+LOG = Library(native("lib", "libtare_log.so"), declared() | native_methods() | {*table.observed()})
 each = pytest.mark.parametrize("library", [HOOK, LOG], ids=["hook", "log"])
 
 

@@ -14,7 +14,7 @@ ROOT = HERE.parents[1]
 PAGE = ROOT / "docs" / "hook.md"
 CASES = HERE / "cases"
 SYMBOLS = ROOT / "crates" / "interpose" / "src" / "table.rs"
-# Without a frame, and so not in the library's table; their calls are not counted.
+# Without a frame, and so not in the library's table.
 NAKED = ("vfork", "__vfork", "syscall")
 BEGIN, END = "<!-- made by `python -m tests.hook.table` -->\n", "<!-- end -->\n"
 # Whole programs, and what stands beside the hook in a program.
@@ -23,6 +23,19 @@ MODULES = (
     HERE / "test_stacking.py",
     HERE / "test_debuggers.py",
 )
+
+
+def observed() -> tuple[str, ...]:
+    """The functions whose calls the libraries see, and do not count."""
+    return (
+        *re.findall(r"^ +fn (\w+)\(.* = SYS_\w+;", SYMBOLS.read_text(), re.MULTILINE),
+        "syscall",
+    )
+
+
+def uncounted() -> set[str]:
+    """The functions of the hook that no statistics are of."""
+    return {*NAKED, *observed()}
 
 
 def symbols() -> tuple[str, ...]:

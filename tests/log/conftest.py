@@ -92,7 +92,7 @@ def ran(file: Path, program: Path, *arguments: object, **variables: str) -> dict
         timeout=SECONDS,
         env=os.environ | variables,
     )
-    totals: dict[str, int] = json.loads(done.stderr)
+    totals: dict[str, int] = json.loads(done.stderr.splitlines()[-1])
     return totals
 
 

@@ -3,6 +3,7 @@
 //! ticks into times.
 #![no_std]
 
+pub mod counter;
 mod snapshot;
 mod source;
 mod ticks;

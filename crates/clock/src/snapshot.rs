@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 use crate::ticks;
-use core::mem::MaybeUninit;
+use tare_shm::syscall;
 
 /// Ticks and the kernel's clocks at one moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -64,6 +64,15 @@ impl Rate {
         Self::shifted_quotient(nanoseconds, ticks).filter(|length| *length > 0).map(Self)
     }
 
+    pub fn to_bits(self) -> u64 {
+        self.0
+    }
+
+    /// `None` for 0, which is no length.
+    pub fn from_bits(bits: u64) -> Option<Self> {
+        (bits != 0).then_some(Self(bits))
+    }
+
     /// Ticks in so many nanoseconds, rounded down.
     pub fn ticks(self, nanoseconds: u64) -> u64 {
         Self::shifted_quotient(nanoseconds, self.0).unwrap_or(u64::MAX)
@@ -96,17 +105,9 @@ impl Rate {
     }
 }
 
-/// Asks the kernel itself: behind libc's function there may be another library, whose time
-/// stands still (libfaketime), and no rate would ever come of it.
+/// 0 where system calls are forbidden.
 fn nanoseconds(clock: libc::clockid_t) -> i64 {
-    let mut time = MaybeUninit::<libc::timespec>::zeroed();
-    // SAFETY: `time` has room for the result; a zeroed one is valid if the call fails,
-    // which it cannot for these clocks.
-    let time = unsafe {
-        libc::syscall(libc::SYS_clock_gettime, clock, time.as_mut_ptr());
-        time.assume_init()
-    };
-    time.tv_sec * 1_000_000_000 + time.tv_nsec
+    syscall::clock(clock).map_or(0, |now| now as i64)
 }
 
 #[cfg(test)]

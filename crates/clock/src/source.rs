@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-use crate::{is_invariant, ticks};
+use crate::{counter, is_invariant, ticks};
 use core::mem::MaybeUninit;
+use tare_shm::syscall::are_forbidden;
 
 /// What the times of events are read from.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -11,7 +12,7 @@ pub enum Source {
     Tsc = 0,
     /// The tick counter, when all that stands before has been done (RDTSCP; ISB on aarch64).
     Tscp = 1,
-    /// CLOCK_MONOTONIC_RAW, whose ticks are nanoseconds.
+    /// CLOCK_MONOTONIC_RAW, whose ticks are nanoseconds; computed by libc from a reliable counter.
     Monotonic = 2,
     /// The same in the place of a tick counter that is not to be relied on.
     Fallback = 3,
@@ -50,7 +51,7 @@ impl Source {
     pub fn or_fallback(self, listed: Option<&[u8]>) -> Self {
         let is_reliable = || is_invariant() && listed.is_none_or(is_trusted);
         match self {
-            Self::Tsc if !is_reliable() => Self::Fallback,
+            Self::Tsc | Self::Monotonic if !is_reliable() => Self::Fallback,
             Self::Tscp if !is_reliable() || !has_tscp() => Self::Fallback,
             _ => self,
         }
@@ -59,8 +60,12 @@ impl Source {
     pub fn now(self) -> u64 {
         match self {
             Self::Tsc => ticks(),
+            Self::Tscp if counter::is_replaced() => ticks(),
             Self::Tscp => tscp(),
-            Self::Monotonic | Self::Fallback => monotonic(),
+            Self::Monotonic if !counter::is_replaced() => monotonic(),
+            // Without a reliable counter libc's function may make a system call.
+            Self::Fallback if !counter::is_replaced() && !are_forbidden() => monotonic(),
+            Self::Monotonic | Self::Fallback => counter::monotonic(),
         }
     }
 }
@@ -145,7 +150,10 @@ mod tests {
         let none = Some(&b"hpet acpi_pm\n"[..]);
         assert_eq!(Source::Tsc.or_fallback(none), Source::Fallback);
         assert_eq!(Source::Tscp.or_fallback(none), Source::Fallback);
-        assert_eq!(Source::Monotonic.or_fallback(none), Source::Monotonic);
+        assert_eq!(Source::Monotonic.or_fallback(none), Source::Fallback);
+        if is_invariant() {
+            assert_eq!(Source::Monotonic.or_fallback(None), Source::Monotonic);
+        }
     }
 
     #[test]

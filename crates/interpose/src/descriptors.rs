@@ -145,6 +145,9 @@ impl<C: Connection> Descriptors<C> {
     /// Finds out what `fd` is by asking the kernel, once, and remembers it.
     #[cold]
     fn classify(&self, fd: c_int) -> Entry {
+        if ThreadBlock::get().is_borrowed() {
+            return Entry::UNKNOWN;
+        }
         let domain = socket_option(fd, libc::SO_DOMAIN);
         let kind = match domain.and_then(|domain| Ok((domain, socket_option(fd, libc::SO_TYPE)?))) {
             Ok((domain, kind)) => Kind::of_socket(domain, kind),
@@ -152,10 +155,16 @@ impl<C: Connection> Descriptors<C> {
             // Not open, or the kernel does not let us ask.
             Err(_) => return Entry::UNKNOWN,
         };
-        if ThreadBlock::get().is_borrowed() {
-            return Entry::new(kind, None);
-        }
         self.remember(fd, kind, false)
+    }
+
+    /// Finds out what all descriptors of the first chunk are, for a time when the kernel cannot be
+    /// asked.
+    pub fn look_up_all(&self) {
+        let _ = self.make(0);
+        (0..CHUNK as c_int).for_each(|fd| {
+            self.look_up(fd);
+        });
     }
 
     /// `fd` is a new socket.

@@ -18,17 +18,17 @@ macro_rules! methods {
                     unsafe { crate::real::$name($($argument),*) }
                 }
             )*
-
-            /// Sees the number and the first arguments of a call of `syscall`, which goes on
-            /// untouched.
-            fn observe_syscall(number: c_long, first: usize, second: usize, third: usize) {
-                let _ = (number, first, second, third);
-            }
         }
     };
 }
 
 symbols!([methods]);
+
+/// Sees the number and the first arguments of system calls that the program makes by `syscall` or
+/// by a function of `observed_symbols!`, before they are made. It cannot change them.
+pub trait Observer {
+    fn observe(number: c_long, first: usize, second: usize, third: usize);
+}
 
 #[doc(hidden)]
 #[macro_export]
@@ -46,8 +46,26 @@ macro_rules! export_each {
     };
 }
 
-/// Exports the functions of the table, `vfork` and `syscall`, as `$interposer`
-/// ([`Interposer`]) has them. For a preload library, once, under `cfg(not(test))`.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! export_each_observed {
+    ([$observer:ident] $(fn $name:ident($($argument:ident: $type:ty),*) -> $result:ty = $number:ident;)*) => {
+        $(
+            /// # Safety
+            /// As libc's.
+            #[unsafe(no_mangle)]
+            pub unsafe extern "C" fn $name($($argument: $type),*) -> $result {
+                let [first, second, third, ..] = [$($argument as usize),*, 0, 0];
+                <$observer as $crate::Observer>::observe(libc::$number, first, second, third);
+                // SAFETY: the caller's own arguments.
+                unsafe { $crate::real::$name($($argument),*) }
+            }
+        )*
+    };
+}
+
+/// Exports the functions of the table and `vfork`, as `$interposer` ([`Interposer`]) has them, and
+/// what [`export_observed!`] does. For a preload library, once, under `cfg(not(test))`.
 #[macro_export]
 macro_rules! export {
     ($interposer:ident) => {
@@ -55,7 +73,22 @@ macro_rules! export {
             use super::$interposer;
             use $crate::types::*;
             $crate::symbols! { [$crate::export_each] $interposer }
-            $crate::export_naked! { $interposer }
+            $crate::export_vfork! {}
+        }
+        $crate::export_observed! { $interposer }
+    };
+}
+
+/// Exports `syscall` and the functions of `observed_symbols!`, which `$observer` ([`Observer`])
+/// sees.
+#[macro_export]
+macro_rules! export_observed {
+    ($observer:ident) => {
+        mod observed {
+            use super::$observer;
+            use $crate::types::*;
+            $crate::observed_symbols! { [$crate::export_each_observed] $observer }
+            $crate::export_syscall! { $observer }
         }
     };
 }

@@ -13,17 +13,19 @@ mod interposer;
 #[doc(hidden)]
 pub mod naked;
 pub mod real;
+mod restriction;
 mod symbol;
 mod thread;
 
 pub use descriptors::{Connection, Descriptors, Entry, Kind};
-pub use interposer::Interposer;
+pub use interposer::{Interposer, Observer};
+pub use restriction::Restriction;
 pub use symbol::Symbol;
 pub use thread::{ThreadBlock, watch_forks};
 
 /// The types of the table.
 pub mod types {
-    pub use core::ffi::{c_char, c_int, c_long, c_uint, c_void};
+    pub use core::ffi::{c_char, c_int, c_long, c_uint, c_ulong, c_void};
     pub use libc::{
         FILE, iovec, mmsghdr, msghdr, off_t, size_t, sockaddr, socklen_t, ssize_t, timespec,
     };

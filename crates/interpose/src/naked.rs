@@ -6,9 +6,10 @@
 //! that the thread is now the child. `syscall` may itself be such a call, so it is entered by
 //! a jump.
 
-use crate::real::next;
-use crate::types::c_void;
+use crate::real::{next, set_errno};
+use crate::types::{c_long, c_void};
 use core::sync::atomic::{AtomicPtr, Ordering::Relaxed};
+use tare_shm::syscall::{self, Errno};
 
 /// `static AtomicPtr` that holds the next definition of a function once it was asked for.
 fn once(pointer: &AtomicPtr<c_void>, name: &core::ffi::CStr) -> *mut c_void {
@@ -31,16 +32,45 @@ pub extern "C" fn next_vfork() -> *mut c_void {
 
 /// The next `syscall`.
 pub extern "C" fn next_syscall() -> *mut c_void {
-    once(&SYSCALL, c"syscall")
+    let next = once(&SYSCALL, c"syscall");
+    if next.is_null() { missing_syscall as *mut c_void } else { next }
 }
 
-/// Exports `vfork`, and `syscall` with a look at its number and first arguments by
-/// `<$interposer>::observe_syscall`.
+/// In a program without dlsym.
+unsafe extern "C" fn missing_syscall(
+    number: c_long,
+    first: usize,
+    second: usize,
+    third: usize,
+    fourth: usize,
+    fifth: usize,
+    sixth: usize,
+) -> c_long {
+    // SAFETY: the program's own call.
+    unsafe { system_call(number, [first, second, third, fourth, fifth, sixth]) }
+}
+
+/// Makes a system call of the program's, as libc's `syscall` does.
+///
+/// # Safety
+/// As of that.
+pub(crate) unsafe fn system_call(number: c_long, arguments: [usize; 6]) -> c_long {
+    // SAFETY: the caller's word.
+    match unsafe { syscall::call_for_program(number, arguments) } {
+        Ok(result) => result as c_long,
+        Err(Errno(error)) => {
+            set_errno(error);
+            -1
+        }
+    }
+}
+
+/// Exports `vfork`.
 #[cfg(target_arch = "x86_64")]
 #[doc(hidden)]
 #[macro_export]
-macro_rules! export_naked {
-    ($interposer:ident) => {
+macro_rules! export_vfork {
+    () => {
         /// # Safety
         /// As libc's.
         #[unsafe(no_mangle)]
@@ -79,7 +109,15 @@ macro_rules! export_naked {
         pub unsafe extern "C" fn __vfork() -> core::ffi::c_int {
             core::arch::naked_asm!("jmp {vfork}", vfork = sym vfork)
         }
+    };
+}
 
+/// Exports `syscall` with a look at its number and first arguments by `<$observer>::observe`.
+#[cfg(target_arch = "x86_64")]
+#[doc(hidden)]
+#[macro_export]
+macro_rules! export_syscall {
+    ($observer:ident) => {
         /// # Safety
         /// As libc's.
         #[unsafe(no_mangle)]
@@ -103,13 +141,13 @@ macro_rules! export_naked {
                 "pop rsi",
                 "pop rdi",
                 "jmp rax",
-                observe = sym observe_syscall,
+                observe = sym observe,
                 next = sym $crate::naked::next_syscall,
             )
         }
 
-        extern "C" fn observe_syscall(number: core::ffi::c_long, first: usize, second: usize, third: usize) {
-            <$interposer as $crate::Interposer>::observe_syscall(number, first, second, third);
+        extern "C" fn observe(number: core::ffi::c_long, first: usize, second: usize, third: usize) {
+            <$observer as $crate::Observer>::observe(number, first, second, third);
         }
     };
 }
@@ -118,8 +156,8 @@ macro_rules! export_naked {
 #[cfg(target_arch = "aarch64")]
 #[doc(hidden)]
 #[macro_export]
-macro_rules! export_naked {
-    ($interposer:ident) => {
+macro_rules! export_vfork {
+    () => {
         /// # Safety
         /// As libc's.
         #[unsafe(no_mangle)]
@@ -163,7 +201,15 @@ macro_rules! export_naked {
         pub unsafe extern "C" fn __vfork() -> core::ffi::c_int {
             core::arch::naked_asm!("b {vfork}", vfork = sym vfork)
         }
+    };
+}
 
+/// As on x86-64.
+#[cfg(target_arch = "aarch64")]
+#[doc(hidden)]
+#[macro_export]
+macro_rules! export_syscall {
+    ($observer:ident) => {
         /// # Safety
         /// As libc's.
         #[unsafe(no_mangle)]
@@ -184,13 +230,13 @@ macro_rules! export_naked {
                 "ldp x0, x1, [sp, #16]",
                 "ldp x29, x30, [sp], #80",
                 "br x16",
-                observe = sym observe_syscall,
+                observe = sym observe,
                 next = sym $crate::naked::next_syscall,
             )
         }
 
-        extern "C" fn observe_syscall(number: core::ffi::c_long, first: usize, second: usize, third: usize) {
-            <$interposer as $crate::Interposer>::observe_syscall(number, first, second, third);
+        extern "C" fn observe(number: core::ffi::c_long, first: usize, second: usize, third: usize) {
+            <$observer as $crate::Observer>::observe(number, first, second, third);
         }
     };
 }

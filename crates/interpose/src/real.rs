@@ -2,6 +2,7 @@
 //! The next definitions of the table's functions: libc's, or those of a layer below.
 
 use crate::types::*;
+use core::ffi::CStr;
 use core::sync::atomic::{AtomicPtr, Ordering::Relaxed};
 
 /// What a caller gets from a function that this libc does not have.
@@ -26,10 +27,13 @@ impl Missing for *mut FILE {
 }
 
 /// The next definition of `name`, or null.
-pub(crate) fn next(name: &core::ffi::CStr) -> *mut c_void {
+pub(crate) fn next(name: &CStr) -> *mut c_void {
     // SAFETY: `name` is terminated. dlsym may be entered again from the allocator that it
     // calls: its lock is recursive.
     unsafe {
+        let Linked { dlsym: Some(dlsym), dlerror: Some(dlerror) } = tare_linked else {
+            return core::ptr::null_mut();
+        };
         let found = dlsym(libc::RTLD_NEXT, name.as_ptr());
         if found.is_null() {
             // The program is not to find our error waiting for it.
@@ -54,13 +58,34 @@ mod linked {
         ".symver dlsym, dlsym@GLIBC_2.17",
         ".symver dlerror, dlerror@GLIBC_2.17"
     );
+    // A program that a library is statically linked into may be without them.
+    core::arch::global_asm!(
+        ".weak dlsym",
+        ".weak dlerror",
+        ".section .data.rel.ro.tare_linked,\"aw\"",
+        ".p2align 3",
+        ".globl tare_linked",
+        ".hidden tare_linked",
+        "tare_linked:",
+        ".quad dlsym",
+        ".quad dlerror",
+        ".previous",
+    );
+
+    type Dlsym = unsafe extern "C" fn(*mut c_void, *const c_char) -> *mut c_void;
+    type Dlerror = unsafe extern "C" fn() -> *mut c_char;
+
+    #[repr(C)]
+    pub struct Linked {
+        pub dlsym: Option<Dlsym>,
+        pub dlerror: Option<Dlerror>,
+    }
 
     unsafe extern "C" {
-        pub fn dlsym(handle: *mut c_void, name: *const c_char) -> *mut c_void;
-        pub fn dlerror() -> *mut c_char;
+        pub safe static tare_linked: Linked;
     }
 }
-use linked::{dlerror, dlsym};
+use linked::{Linked, tare_linked};
 
 /// Sets the calling thread's errno.
 pub fn set_errno(value: c_int) {
@@ -74,8 +99,28 @@ pub fn errno() -> c_int {
     unsafe { *libc::__errno_location() }
 }
 
+/// What stands in for a function that is not found: nothing, or the system call that it is.
+macro_rules! missing {
+    ($name:ident($($argument:ident: $type:ty),*) -> $result:ty) => {
+        pub unsafe extern "C" fn $name($(_: $type),*) -> $result {
+            set_errno(libc::ENOSYS);
+            <$result as Missing>::RESULT
+        }
+    };
+    ($name:ident($($argument:ident: $type:ty),*) -> $result:ty = $number:ident) => {
+        pub unsafe extern "C" fn $name($($argument: $type),*) -> $result {
+            let mut arguments = [0; 6];
+            for (place, argument) in arguments.iter_mut().zip([$($argument as usize),*]) {
+                *place = argument;
+            }
+            // SAFETY: the program's own call.
+            (unsafe { crate::naked::system_call(libc::$number, arguments) }) as $result
+        }
+    };
+}
+
 macro_rules! forward {
-    ([] $(fn $name:ident($($argument:ident: $type:ty),*) -> $result:ty;)*) => {
+    ([] $(fn $name:ident($($argument:ident: $type:ty),*) -> $result:ty $(= $number:ident)?;)*) => {
         /// The pointers. Each begins at a resolver, so that a call before any constructor
         /// of ours finds its way.
         #[allow(non_upper_case_globals, reason = "named as the functions are")]
@@ -85,10 +130,16 @@ macro_rules! forward {
                 AtomicPtr::new(super::resolver::$name as *mut c_void);)*
         }
 
+        #[allow(non_upper_case_globals, reason = "named as the functions are")]
+        mod name {
+            use super::*;
+            $(pub const $name: &CStr = c_string(concat!(stringify!($name), "\0"));)*
+        }
+
         mod resolver {
             use super::*;
             $(pub unsafe extern "C" fn $name($($argument: $type),*) -> $result {
-                pointer::$name.store(find(crate::Symbol::$name, missing::$name as *mut c_void), Relaxed);
+                pointer::$name.store(find(name::$name, missing::$name as *mut c_void), Relaxed);
                 // SAFETY: the caller's own arguments.
                 unsafe { super::$name($($argument),*) }
             })*
@@ -96,10 +147,7 @@ macro_rules! forward {
 
         mod missing {
             use super::*;
-            $(pub unsafe extern "C" fn $name($(_: $type),*) -> $result {
-                set_errno(libc::ENOSYS);
-                <$result as Missing>::RESULT
-            })*
+            $(missing! { $name($($argument: $type),*) -> $result $(= $number)? })*
         }
 
         $(
@@ -121,14 +169,35 @@ macro_rules! forward {
 
         /// Looks every function up now: dlsym must not be needed in a signal handler later.
         pub fn resolve_all() {
-            $(pointer::$name.store(find(crate::Symbol::$name, missing::$name as *mut c_void), Relaxed);)*
+            $(pointer::$name.store(find(name::$name, missing::$name as *mut c_void), Relaxed);)*
         }
     };
 }
 
-fn find(symbol: crate::Symbol, missing: *mut c_void) -> *mut c_void {
-    let found = next(symbol.c_name());
+const fn c_string(text: &'static str) -> &'static CStr {
+    match CStr::from_bytes_with_nul(text.as_bytes()) {
+        Ok(name) => name,
+        Err(_) => c"",
+    }
+}
+
+fn find(name: &CStr, missing: *mut c_void) -> *mut c_void {
+    let found = next(name);
     if found.is_null() { missing } else { found }
 }
 
 symbols!([forward]);
+
+/// Of the functions that are observed.
+pub mod observed {
+    use super::*;
+
+    observed_symbols!([forward]);
+
+    /// Looks them all up now, and `syscall`: later a seccomp filter may forbid what dlsym does.
+    pub fn resolve() {
+        resolve_all();
+        crate::naked::next_syscall();
+    }
+}
+pub use observed::*;

@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-use core::ffi::CStr;
-
 macro_rules! number {
     ([] $(fn $name:ident($($argument:ident: $type:ty),*) -> $result:ty;)*) => {
         /// A function of the table; as a number its place there.
@@ -20,18 +18,6 @@ macro_rules! number {
                     $(Self::$name => stringify!($name)),*
                 }
             }
-
-            pub(crate) const fn c_name(self) -> &'static CStr {
-                const fn c(text: &'static str) -> &'static CStr {
-                    match CStr::from_bytes_with_nul(text.as_bytes()) {
-                        Ok(name) => name,
-                        Err(_) => c"",
-                    }
-                }
-                match self {
-                    $(Self::$name => const { c(concat!(stringify!($name), "\0")) }),*
-                }
-            }
         }
     };
 }
@@ -46,7 +32,6 @@ mod tests {
     fn a_number_is_the_place_in_the_table() {
         for (place, symbol) in Symbol::ALL.iter().enumerate() {
             assert_eq!(*symbol as usize, place);
-            assert_eq!(symbol.c_name().to_bytes(), symbol.name().as_bytes());
         }
     }
 }

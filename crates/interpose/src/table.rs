@@ -7,6 +7,9 @@
 ///
 /// Variadic functions stand with fixed arguments, which is the same call on x86-64 and
 /// aarch64. `vfork` and `syscall` are not here but in `naked`: they must not have a frame.
+///
+/// `observed_symbols!` has what a library watches and does not count: functions that are a system
+/// call, whose number stands behind them.
 #[macro_export]
 macro_rules! symbols {
     ([$($callback:tt)*] $($argument:tt)*) => { $($callback)*! { [$($argument)*]
@@ -55,5 +58,12 @@ macro_rules! symbols {
         fn __fcntl(fd: c_int, command: c_int, argument: *mut c_void) -> c_int;
         fn fcntl64(fd: c_int, command: c_int, argument: *mut c_void) -> c_int;
         fn fdopen(fd: c_int, mode: *const c_char) -> *mut FILE;
+    } };
+}
+
+#[macro_export]
+macro_rules! observed_symbols {
+    ([$($callback:tt)*] $($argument:tt)*) => { $($callback)*! { [$($argument)*]
+        fn prctl(option: c_int, second: c_ulong, third: c_ulong, fourth: c_ulong, fifth: c_ulong) -> c_int = SYS_prctl;
     } };
 }

@@ -25,6 +25,8 @@ pub struct ThreadBlock {
     pub before: AtomicU32,
     /// For the library: calls until the next that is timed so.
     pub untimed: AtomicU32,
+    /// For the library: not 0 while it records, where it cannot hold signals.
+    pub recording: AtomicU32,
 }
 
 // The offsets of `naked`.

@@ -43,7 +43,7 @@ impl Bell {
 #[cfg(not(loom))]
 mod futex {
     use super::Bell;
-    use crate::syscall::{Errno, call};
+    use crate::syscall::{self, Errno, call};
     use core::time::Duration;
 
     /// Bells that one wait can be for.
@@ -86,7 +86,8 @@ mod futex {
                 let address = (&raw const bell.0).addr() as u64;
                 *waiter = Waiter { value: Self::ARMED.into(), address, flags: SIZE_U32, ..none };
             }
-            let Some(end) = now().and_then(|now| now.checked_add(most)) else { return false };
+            let now = syscall::clock(libc::CLOCK_MONOTONIC).ok().map(Duration::from_nanos);
+            let Some(end) = now.and_then(|now| now.checked_add(most)) else { return false };
             let end = libc::timespec {
                 tv_sec: end.as_secs() as libc::time_t,
                 tv_nsec: end.subsec_nanos().into(),
@@ -97,18 +98,6 @@ mod futex {
             let waited = unsafe { call(FUTEX_WAITV, [list, bells.len(), 0, end, clock, 0]) };
             !matches!(waited, Err(Errno(libc::ENOSYS | libc::EINVAL | libc::EPERM)))
         }
-    }
-
-    fn now() -> Option<Duration> {
-        // SAFETY: zeros are a time.
-        let mut time: libc::timespec = unsafe { core::mem::zeroed() };
-        let place = (&raw mut time).addr();
-        // SAFETY: the kernel writes the time.
-        unsafe {
-            call(libc::SYS_clock_gettime, [libc::CLOCK_MONOTONIC as usize, place, 0, 0, 0, 0])
-        }
-        .ok()?;
-        Some(Duration::new(time.tv_sec as u64, time.tv_nsec as u32))
     }
 }
 

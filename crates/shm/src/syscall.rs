@@ -5,10 +5,57 @@
 use core::arch::asm;
 use core::ffi::{CStr, c_int};
 use core::mem::MaybeUninit;
+use core::ptr;
+use core::sync::atomic::Ordering::SeqCst;
+use core::sync::atomic::{AtomicBool, AtomicU32};
 
 /// The kernel's error number, positive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Errno(pub c_int);
+
+static ARE_FORBIDDEN: AtomicBool = AtomicBool::new(false);
+static UNDER_WAY: AtomicU32 = AtomicU32::new(0);
+
+/// Lets every later `call` of this process fail with EPERM before it reaches the kernel: the
+/// program installs a seccomp filter, which may kill it for a system call that it does not expect.
+///
+/// This holds for all threads: a thread inherits the filter of the thread that starts it, which
+/// the library does not see. It holds for good: no filter can be removed. Waits for calls that
+/// other threads have begun, which a filter for all threads would meet; not for ever.
+pub fn forbid() {
+    const MOST: u32 = 10_000;
+    if ARE_FORBIDDEN.swap(true, SeqCst) {
+        return;
+    }
+    for _ in 0..MOST {
+        if UNDER_WAY.load(SeqCst) == 0 {
+            break;
+        }
+        // SAFETY: no memory is touched.
+        unsafe { trap(libc::SYS_sched_yield as usize, [0; 6]) };
+    }
+}
+
+pub fn are_forbidden() -> bool {
+    ARE_FORBIDDEN.load(SeqCst)
+}
+
+/// While it exists, `forbid` waits.
+struct UnderWay;
+
+impl UnderWay {
+    fn begin() -> Result<Self, Errno> {
+        UNDER_WAY.fetch_add(1, SeqCst);
+        let this = Self;
+        if are_forbidden() { Err(Errno(libc::EPERM)) } else { Ok(this) }
+    }
+}
+
+impl Drop for UnderWay {
+    fn drop(&mut self) {
+        UNDER_WAY.fetch_sub(1, SeqCst);
+    }
+}
 
 /// Makes system call `number` (`libc::SYS_*`) with six arguments, unused ones 0.
 ///
@@ -17,6 +64,17 @@ pub struct Errno(pub c_int);
 /// process do to itself.
 #[inline]
 pub unsafe fn call(number: i64, arguments: [usize; 6]) -> Result<usize, Errno> {
+    let _under_way = UnderWay::begin()?;
+    // SAFETY: the caller vouches for the arguments.
+    unsafe { call_for_program(number, arguments) }
+}
+
+/// The same for a call that is the program's own, whatever is forbidden to the library.
+///
+/// # Safety
+/// As of `call`.
+#[inline]
+pub unsafe fn call_for_program(number: i64, arguments: [usize; 6]) -> Result<usize, Errno> {
     // SAFETY: the caller vouches for the arguments.
     let result = unsafe { trap(number as usize, arguments) };
     // The kernel returns -4095..=-1 for errors, on every architecture.
@@ -123,7 +181,7 @@ pub fn map_shared(
     let address = unsafe {
         call(libc::SYS_mmap, [0, size, protection as usize, flags as usize, fd as usize, offset])
     }?;
-    Ok(core::ptr::with_exposed_provenance_mut(address))
+    Ok(ptr::with_exposed_provenance_mut(address))
 }
 
 /// Opens an existing file, close-on-exec.
@@ -149,13 +207,21 @@ pub fn close(fd: c_int) {
     let _ = unsafe { call(libc::SYS_close, [fd as usize, 0, 0, 0, 0, 0]) };
 }
 
-/// Changes the thread's mask, the kernel's set of a bit a signal, and says what it was.
-pub fn sigprocmask(how: c_int, set: u64) -> Result<u64, Errno> {
-    let mut before = 0u64;
-    let (new, old) = ((&raw const set).addr(), (&raw mut before).addr());
-    // SAFETY: the kernel reads one set and writes the other.
-    unsafe { call(libc::SYS_rt_sigprocmask, [how as usize, new, old, size_of::<u64>(), 0, 0]) }?;
-    Ok(before)
+/// Does `work` while the thread blocks these signals, the kernel's set of a bit a signal. Where
+/// system calls are forbidden, nothing is done; if that begins meanwhile, the mask is restored.
+pub fn with_signals_blocked<T>(set: u64, work: impl FnOnce() -> T) -> Result<T, Errno> {
+    let _under_way = UnderWay::begin()?;
+    let change = |how: c_int, new: &u64, old: &mut u64| {
+        let (new, old) = (ptr::from_ref(new).addr(), ptr::from_mut(old).addr());
+        let arguments = [how as usize, new, old, size_of::<u64>(), 0, 0];
+        // SAFETY: the kernel reads one set and writes the other.
+        unsafe { trap(libc::SYS_rt_sigprocmask as usize, arguments) };
+    };
+    let mut before = 0;
+    change(libc::SIG_BLOCK, &set, &mut before);
+    let done = work();
+    change(libc::SIG_SETMASK, &before, &mut 0);
+    Ok(done)
 }
 
 pub fn getpid() -> u32 {
@@ -174,6 +240,16 @@ pub fn limit(resource: libc::__rlimit_resource_t) -> Result<u64, Errno> {
     let arguments = [0, resource as usize, 0, (&raw mut limit).addr(), 0, 0];
     // SAFETY: the kernel writes the limit.
     unsafe { call(libc::SYS_prlimit64, arguments) }.map(|_| limit.rlim_cur)
+}
+
+/// Nanoseconds of a clock of the kernel (`libc::CLOCK_*`), by the system call: libc's function may
+/// be another library's, and reads the tick counter.
+pub fn clock(clock: libc::clockid_t) -> Result<u64, Errno> {
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    let arguments = [clock as usize, (&raw mut time).addr(), 0, 0, 0, 0];
+    // SAFETY: the kernel writes the time.
+    unsafe { call(libc::SYS_clock_gettime, arguments) }?;
+    Ok(time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64)
 }
 
 /// The user as whom this process acts.

@@ -20,9 +20,7 @@ impl Pace {
     }
 
     pub fn of(shared: &Shared) -> Self {
-        let ticks = shared.first_ticks.load(Relaxed);
-        let monotonic_ns = shared.first_ns.load(Relaxed) as i64;
-        Self { first: Snapshot { ticks, monotonic_ns, realtime_ns: 0, width: 0 } }
+        Self { first: shared.beginning() }
     }
 
     /// Where none comes of the beginning, because it is now or was overwritten, that is moved.

@@ -2,6 +2,7 @@
 use crate::hook::Hook;
 use core::ffi::{CStr, c_char, c_int};
 use core::fmt::Write;
+use tare_clock::counter;
 use tare_hook_segment::{Control, Handover, Shared, VARIABLE, VERSION};
 use tare_interpose::{real, watch_forks};
 use tare_shm::peer::Peers;
@@ -10,7 +11,12 @@ use tare_shm::{Access, Path, Segment, found, syscall};
 /// Finds the segments and begins to work; where there are none, everything is forwarded.
 pub extern "C" fn constructor() {
     real::resolve_all();
+    real::observed::resolve();
     let Some(handover) = environment(VARIABLE.as_bytes()).and_then(Handover::parse) else { return };
+    // Else nothing relates the clock to ticks.
+    if !counter::is_readable() {
+        return;
+    }
     let control = find(&handover, handover.control, Control::KIND, Access::ReadOnly);
     let shared = find(&handover, handover.shared, Shared::KIND, Access::ReadWrite);
     // SAFETY: both types hold atomics only, and nothing here writes to the first.

@@ -2,10 +2,10 @@
 //! The functions of libc that the hook stands in front of: what each does, is in `incoming`,
 //! `outgoing` and `tracking`.
 
-use crate::{incoming, outgoing, tracking};
+use crate::{incoming, outgoing, restrictions, tracking};
 use tare_hook_segment::Symbol;
 use tare_interpose::types::*;
-use tare_interpose::{Interposer, real};
+use tare_interpose::{Interposer, Observer, real};
 
 pub struct Calls;
 
@@ -334,8 +334,11 @@ impl Interposer for Calls {
     unsafe fn fdopen(fd: c_int, mode: *const c_char) -> *mut FILE {
         tracking::stream_opened(Symbol::fdopen, fd, || unsafe { real::fdopen(fd, mode) })
     }
+}
 
-    fn observe_syscall(number: c_long, first: usize, second: usize, third: usize) {
+impl Observer for Calls {
+    fn observe(number: c_long, first: usize, second: usize, third: usize) {
         tracking::system_call(number, first, second, third);
+        restrictions::observe(number, first, second, third);
     }
 }

@@ -59,10 +59,19 @@ impl Hook {
         }
     }
 
-    /// The ring that the thread owns; at first, a free one.
+    /// Takes a ring for this thread, unless it has one.
+    pub fn claim_ring(self) {
+        let block = ThreadBlock::get();
+        let (_, tid) = block.identity();
+        self.ring(block, tid);
+    }
+
+    /// The ring that the thread owns; at first, a free one. None for a thread whose number the
+    /// kernel was not asked for in time.
     fn ring(self, block: &ThreadBlock, tid: u32) -> Option<&'static EventRing> {
         let place = match (block.claim.load(Relaxed) as usize).checked_sub(1) {
             Some(place) => place,
+            None if tid == 0 => return None,
             None => {
                 let place = self.shared.claim(tid)?;
                 block.claim.store(place as u32 + 1, Relaxed);

@@ -74,11 +74,18 @@ impl<'a> Finds<'a> {
                 remote: ends.remote,
             }
         });
-        signals::held(|| {
+        let count = || {
             search.counters.matches.fetch_add(finds.len() as u64, Relaxed);
             search.counters.blocked.fetch_add(blocked as u64, Relaxed);
+        };
+        let is_recorded = signals::held(|| {
+            count();
             search.hook.record(events);
         });
+        if !is_recorded {
+            count();
+            search.hook.shared.lost.fetch_add(finds.len() as u64, Relaxed);
+        }
         Ok(())
     }
 }

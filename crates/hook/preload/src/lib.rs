@@ -15,6 +15,7 @@ mod hook;
 mod http;
 mod incoming;
 mod outgoing;
+mod restrictions;
 mod search;
 mod signals;
 mod socket;

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-use tare_shm::syscall::sigprocmask;
+use core::sync::atomic::Ordering::{AcqRel, Relaxed};
+use core::sync::atomic::compiler_fence;
+use tare_interpose::ThreadBlock;
+use tare_shm::syscall::with_signals_blocked;
 
 /// Signals that a thread brings upon itself. One that is blocked then ends the program; SIGSYS
 /// is how a sandbox answers our system calls.
@@ -19,18 +22,31 @@ const OTHERS: u64 = {
 /// Does `work`, and no signal handler of the thread comes in between: a handler could do the
 /// same work, and it need not return (siglongjmp, exit, a cancellation), so what says that the
 /// work is half done would say so for ever.
-pub fn held(work: impl FnOnce()) {
-    let before = sigprocmask(libc::SIG_BLOCK, OTHERS);
-    work();
-    if let Ok(before) = before {
-        let _ = sigprocmask(libc::SIG_SETMASK, before);
+///
+/// Where system calls are forbidden, signals cannot be held, and that is how it is: `false` for
+/// a handler that comes in between, and after one that did not return.
+pub fn held(work: impl FnOnce()) -> bool {
+    let mut work = Some(work);
+    let held = with_signals_blocked(OTHERS, || work.take().map(|work| work()));
+    held.is_ok() || work.is_none_or(alone)
+}
+
+fn alone(work: impl FnOnce()) -> bool {
+    let recording = &ThreadBlock::get().recording;
+    if recording.swap(1, Relaxed) != 0 {
+        return false;
     }
+    compiler_fence(AcqRel);
+    work();
+    compiler_fence(AcqRel);
+    recording.store(0, Relaxed);
+    true
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use core::sync::atomic::{AtomicU32, Ordering::Relaxed};
+    use core::sync::atomic::AtomicU32;
 
     static HANDLED: AtomicU32 = AtomicU32::new(0);
 
@@ -44,18 +60,33 @@ mod tests {
         HANDLED.load(Relaxed)
     }
 
+    fn mask() -> [u64; 16] {
+        let mut set = [0; 16];
+        // SAFETY: glibc's set has 128 bytes.
+        unsafe {
+            libc::pthread_sigmask(libc::SIG_BLOCK, core::ptr::null(), set.as_mut_ptr().cast())
+        };
+        set
+    }
+
     #[test]
     fn handlers_run_once_the_work_is_done_and_faults_at_once() {
         for signal in [libc::SIGUSR1, libc::SIGSEGV] {
             // SAFETY: the handler only counts.
             unsafe { libc::signal(signal, handle as *const () as libc::sighandler_t) };
         }
-        let mask = sigprocmask(libc::SIG_BLOCK, 0).unwrap();
-        held(|| {
+        let mask = mask();
+        assert!(held(|| {
             assert_eq!(raise(libc::SIGUSR1), 0);
             assert_eq!(raise(libc::SIGSEGV), 1);
-        });
+        }));
         assert_eq!(HANDLED.load(Relaxed), 2);
-        assert_eq!(sigprocmask(libc::SIG_BLOCK, 0), Ok(mask));
+        assert_eq!(self::mask(), mask);
+    }
+
+    #[test]
+    fn a_handler_that_comes_in_between_is_refused() {
+        assert!(alone(|| assert!(!alone(|| panic!("not alone")))));
+        assert!(alone(|| {}));
     }
 }

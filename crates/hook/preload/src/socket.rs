@@ -8,7 +8,8 @@ use core::ffi::c_int;
 use core::sync::atomic::Ordering::Relaxed;
 use tare_clock::ticks;
 use tare_hook_segment::{Direction, Unseen};
-use tare_interpose::{Symbol, ThreadBlock};
+use tare_interpose::{Kind, Symbol, ThreadBlock};
+use tare_shm::syscall::are_forbidden;
 
 /// A call that may move bytes through a socket: `ahead` sees it before it is made and may
 /// withhold it, `after` sees its result where that is positive and may turn it into a reset.
@@ -32,6 +33,9 @@ pub fn moving<R: Copy + PartialOrd + From<i8>>(
     let counters = &statistics.counters[symbol as usize];
     if !kind.is_socket() {
         counters.calls_other.fetch_add(1, Relaxed);
+        if kind == Kind::Unknown && are_forbidden() {
+            hook.count_unseen(Unseen::Filtered);
+        }
         return call();
     }
     let block = ThreadBlock::get();

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 use core::mem::offset_of;
+use core::sync::atomic::Ordering::Relaxed;
 use core::sync::atomic::{AtomicU32, AtomicU64};
+use tare_clock::Snapshot;
 use tare_interpose::Symbol;
 use tare_shm::{Indices, Ring, Word, header};
 
@@ -59,6 +61,13 @@ pub struct Shared {
 
 impl Shared {
     pub const KIND: u32 = header::kind::HOOK_SHARED;
+
+    /// The clocks when tare-hook made this.
+    pub fn beginning(&self) -> Snapshot {
+        let ticks = self.first_ticks.load(Relaxed);
+        let monotonic_ns = self.first_ns.load(Relaxed) as i64;
+        Snapshot { ticks, monotonic_ns, realtime_ns: 0, width: 0 }
+    }
 }
 
 /// One copy of the statistics. All counters only grow.
@@ -102,10 +111,13 @@ pub enum Unseen {
     Untracked,
     /// Searches given up because the rules changed again and again under them.
     Torn,
+    /// Calls on descriptors that the kernel could not be asked about, because of a seccomp filter.
+    Filtered,
 }
 
 impl Unseen {
-    pub const ALL: &[Self] = &[Self::Stdio, Self::IoUring, Self::Untracked, Self::Torn];
+    pub const ALL: &[Self] =
+        &[Self::Stdio, Self::IoUring, Self::Untracked, Self::Torn, Self::Filtered];
 
     pub const fn name(self) -> &'static str {
         match self {
@@ -113,6 +125,7 @@ impl Unseen {
             Self::IoUring => "io_uring_setups",
             Self::Untracked => "untracked_sockets",
             Self::Torn => "torn_searches",
+            Self::Filtered => "filtered_calls",
         }
     }
 }

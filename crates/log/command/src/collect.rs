@@ -24,6 +24,10 @@ use tare_shm::Refusal;
 /// looked for so often.
 const LONGEST: Duration = Duration::from_millis(50);
 
+/// The shortest sleep for programs that cannot wake the collector, because a seccomp filter forbids
+/// it: their bell is found rung at the end of a sleep. It doubles while that is not so.
+const POLL: Duration = Duration::from_millis(1);
+
 /// While other threads compress.
 const SHORT: Duration = Duration::from_micros(250);
 
@@ -37,7 +41,7 @@ const FIRST_CLOCKS: Duration = Duration::from_millis(1);
 const CLOCKS: Duration = Duration::from_secs(1);
 
 /// Once, however many programs there are.
-const FALLBACK: &str = "this machine has no tick counter to rely on: times are read by \
+const FALLBACK: &str = "a program has no tick counter to rely on: its times are read by \
                         clock_gettime, which takes longer";
 
 /// A program that logs nothing is looked at so often whether it is still the same; all together
@@ -60,6 +64,8 @@ pub struct Collector {
     clocks: (Instant, Duration),
     /// When a program is to be looked at next, and the place of the one before.
     looks: (Instant, usize),
+    /// The longest sleep at the moment.
+    poll: Duration,
     has_told_of_fallback: bool,
     stuck: Option<Instant>,
     ended: Totals,
@@ -83,6 +89,7 @@ impl Collector {
             targets: Vec::new(),
             clocks: (Instant::now(), FIRST_CLOCKS),
             looks: (Instant::now(), 0),
+            poll: LONGEST,
             has_told_of_fallback: false,
             stuck: None,
             ended: Totals::default(),
@@ -154,13 +161,16 @@ impl Collector {
     /// Until there is something to do.
     pub fn sleep(&mut self, porter: &Porter) {
         let is_stuck = self.stuck.is_some();
-        let busy = if self.press.is_empty() || is_stuck { LONGEST } else { SHORT };
+        let busy = if self.press.is_empty() || is_stuck { self.poll } else { SHORT };
         let due = self.targets.iter().filter_map(Target::due).chain([self.clocks.0]).min();
         let due = due.filter(|_| !is_stuck);
         let due = due.map_or(LONGEST, |due| due.saturating_duration_since(Instant::now()));
         let bells: Vec<_> = self.targets.iter().map(Target::bell).collect();
         let is_full = || self.targets.iter().any(|one| one.fullness() >= URGENT || one.has_batch());
-        porter.sleep(&bells, busy.min(due), || !is_stuck && is_full());
+        let (begin, most) = (Instant::now(), busy.min(due));
+        let is_rung = porter.sleep(&bells, most, || !is_stuck && is_full());
+        let nobody_was_woken = is_rung && begin.elapsed() >= most;
+        self.poll = if nobody_was_woken { POLL } else { (2 * self.poll).min(LONGEST) };
     }
 
     /// Whoever has come is let in, whether or not the file can be written.

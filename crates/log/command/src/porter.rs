@@ -38,8 +38,9 @@ impl Porter {
 
     /// Sleeps until a descriptor is readable or one of the bells is rung, at most for so long;
     /// not at all where `is_late`, asked when nobody can ring any more without being heard, says
-    /// that a bell was to be rung before. What was readable before must have been read.
-    pub fn sleep(&self, bells: &[&Bell], most: Duration, is_late: impl FnOnce() -> bool) {
+    /// that a bell was to be rung before. What was readable before must have been read. Says
+    /// whether one of the bells was rung.
+    pub fn sleep(&self, bells: &[&Bell], most: Duration, is_late: impl FnOnce() -> bool) -> bool {
         *self.0.has_come() = false;
         self.0.go_on.notify_one();
         let mut all = vec![&self.0.bell];
@@ -49,7 +50,9 @@ impl Porter {
         if !has_come && !is_late() && !Bell::wait(&all, most) {
             thread::sleep(most.min(WITHOUT_BELLS));
         }
+        let is_rung = bells.iter().any(|bell| !bell.is_armed());
         all.iter().for_each(|bell| bell.disarm());
+        is_rung
     }
 }
 

@@ -2,17 +2,15 @@
 //! What `java/tare-log` calls: the native methods of `tare.log.Native`. They are its slow path;
 //! events of platform threads are written by Java itself, with the same writer.
 
-mod carrier;
 mod environment;
 
 use crate::{Options, configuration, id, tag};
-use carrier::Carrier;
 use core::ffi::c_void;
 use core::mem::MaybeUninit;
 use core::ptr;
 use environment::{Array, Class, Environment, Object};
 use tare_clock::ticks;
-use tare_log_producer::{Author, Payload, close, log, log_as, open, status};
+use tare_log_producer::{Author, Carrier, Payload, close, log, log_as, open, status};
 use tare_log_segment::Writer;
 use tare_log_segment::layout::LONGEST_NAME;
 use tare_log_segment::record::LONGEST;

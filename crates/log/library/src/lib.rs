@@ -3,19 +3,21 @@
 #![cfg_attr(not(test), no_std)]
 
 mod java;
+#[cfg(not(test))]
+mod observer;
 
 use core::ffi::{CStr, c_char, c_void};
 use core::slice;
-use tare_log_producer::{Payload, close, log, open};
 #[cfg(not(test))]
-use tare_log_producer::{finish, read_environment};
+use tare_log_producer::finish;
+use tare_log_producer::{Payload, close, log, open};
 use tare_log_segment::{ChannelId, Codec, Configuration, Handler, Policy, Writer};
 
 /// Runs when the library is loaded, before the program can change its environment.
 #[cfg(not(test))]
 #[used]
 #[unsafe(link_section = ".init_array")]
-static CONSTRUCTOR: extern "C" fn() = read_environment;
+static CONSTRUCTOR: extern "C" fn() = observer::constructor;
 
 /// Runs when the program exits.
 #[cfg(not(test))]

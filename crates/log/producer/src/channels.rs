@@ -45,7 +45,7 @@ pub fn close(channel: ChannelId) {
     }
     process.close(channel);
     // What the handler has kept back of a channel that never found a ring, the collector has.
-    if let Some(writer) = claim::claim(region, process) {
+    if let Some(writer) = claim::writer(region, process) {
         let configuration = process.configuration(channel);
         handlers::close(&Scene {
             region,

@@ -2,14 +2,16 @@
 //! Gives rings to threads. A ring belongs to the thread whose number stands in it, and is free
 //! for another when that thread has ended, which the kernel is asked: no thread has to say so.
 
+use crate::carrier::Carrier;
 use crate::region::Region;
 use crate::{attach, clock, handover};
 use core::ptr;
 use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
+use tare_clock::counter;
 use tare_log_segment::layout::rules;
 use tare_log_segment::record::thread_record;
 use tare_log_segment::{Process, RingHead, Writer};
-use tare_shm::{Word, process, syscall};
+use tare_shm::{Errno, Word, process, syscall};
 
 /// In an owner: a signal handler has the ring, for one event.
 const BORROWED: u32 = 1 << 31;
@@ -22,8 +24,10 @@ struct Thread {
 }
 
 impl Thread {
-    fn this() -> Self {
-        Self { tid: syscall::gettid(), started: process::own_start_time().unwrap_or(0) }
+    /// `None` where the kernel cannot be asked.
+    fn this() -> Option<Self> {
+        let tid = Some(syscall::gettid()).filter(|tid| *tid != 0)?;
+        Some(Self { tid, started: process::own_start_time().unwrap_or(0) })
     }
 
     /// Whether the ring's thread, which has this one's number, was another.
@@ -33,8 +37,16 @@ impl Thread {
 }
 
 /// The writer of the calling thread; a new one for a thread that has none.
-pub fn claim(region: &'static Region, process: &Process) -> Option<&'static Writer> {
-    let thread = Thread::this();
+pub fn writer(region: &'static Region, process: &Process) -> Option<&'static Writer> {
+    Carrier::this().writer().or_else(|| {
+        let writer = claim(region, process)?;
+        Carrier::this().keep(Some(writer), 0);
+        Some(writer)
+    })
+}
+
+fn claim(region: &'static Region, process: &Process) -> Option<&'static Writer> {
+    let thread = Thread::this()?;
     let own = (0..process.rings_used()).find(|place| {
         let ring = region.writers[*place].ring();
         ring.is_some_and(|ring| ring.owner.load(Relaxed) == thread.tid)
@@ -80,7 +92,7 @@ pub fn borrow(
     busy: &Writer,
 ) -> Option<&'static Writer> {
     let started = region.started[region.place(busy)].load(Relaxed);
-    let thread = Thread { tid: syscall::gettid(), started };
+    let thread = Thread { tid: tid(busy.ring()?.owner.load(Relaxed)), started };
     take(region, process, thread, thread.tid | BORROWED)
 }
 
@@ -112,7 +124,7 @@ fn take(
         region.started[place].store(thread.started, Relaxed);
         process.rings_used.fetch_max(place as u32 + 1, AcqRel);
         let writer = &region.writers[place];
-        begin(writer, ring, process, place, thread.tid).or_else(|| {
+        begin(writer, ring, region, process, thread.tid).or_else(|| {
             ring.owner.store(0, Relaxed);
             None
         })?;
@@ -124,16 +136,18 @@ fn take(
 fn begin(
     writer: &Writer,
     ring: &'static RingHead,
+    region: &Region,
     process: &Process,
-    place: usize,
     tid: u32,
 ) -> Option<()> {
     let ring_words = attach::ring_words();
     let first = ptr::from_ref(ring).wrapping_add(1).cast::<Word>();
     let words = ptr::slice_from_raw_parts(first, ring_words);
-    let modes = process.begin_table(place).modes.as_ptr();
-    // SAFETY: the words stand behind their head, mapped with it; the modes are the segment's.
-    unsafe { writer.begin(ring, words, modes) }?;
+    let table = process.begin_table(region.place(writer));
+    let modes = if counter::is_replaced() { region.out_of_line() } else { &table.modes };
+    // SAFETY: the words stand behind their head, mapped with it; the modes are the segment's or
+    // the region's.
+    unsafe { writer.begin(ring, words, modes.as_ptr()) }?;
     let name = name();
     ring.owner_name[0].store(name[0], Relaxed);
     ring.owner_name[1].store(name[1], Relaxed);
@@ -145,11 +159,12 @@ pub fn tid(owner: u32) -> u32 {
     owner & !BORROWED
 }
 
-/// Whether a thread of this process has the number.
+/// Whether a thread of this process has the number, or the kernel cannot be asked.
 pub fn is_alive(tid: u32) -> bool {
     let arguments = [syscall::getpid() as usize, tid as usize, 0, 0, 0, 0];
     // SAFETY: signal 0 is none.
-    unsafe { syscall::call(libc::SYS_tgkill, arguments) }.is_ok()
+    let found = unsafe { syscall::call(libc::SYS_tgkill, arguments) };
+    found != Err(Errno(libc::ESRCH))
 }
 
 /// The calling thread's name, ended with 0.

@@ -2,13 +2,23 @@
 //! Where the times of this process's events come from.
 
 use crate::settings;
+use core::sync::atomic::AtomicU64;
 use core::sync::atomic::Ordering::Relaxed;
-use tare_clock::Source;
+use tare_clock::{Rate, Snapshot, Source, counter};
 use tare_log_segment::Process;
 use tare_shm::syscall;
 
-/// What the user asked for, or what has to stand in for it on this machine.
+/// The rate when the kernel could be asked last; 0 is none.
+static KEPT_RATE: AtomicU64 = AtomicU64::new(0);
+
+/// What the user asked for, or what has to stand in for it on this machine and in this program.
 pub fn choose() -> Source {
+    if !counter::is_readable() {
+        replace_counter();
+    }
+    if counter::is_replaced() {
+        return Source::Fallback;
+    }
     let mut list = [0; 256];
     settings::clock().or_fallback(listed(&mut list))
 }
@@ -25,6 +35,30 @@ fn listed(list: &mut [u8]) -> Option<&[u8]> {
 
 pub fn source(process: &Process) -> Source {
     Source::numbered(process.clock.load(Relaxed))
+}
+
+/// For a process that has not begun to log: ticks are nanoseconds.
+pub fn replace_counter() {
+    let now = counter::monotonic();
+    let now = Snapshot { ticks: now, monotonic_ns: now as i64, realtime_ns: 0, width: 0 };
+    counter::replace(&now, Rate::NANOSECOND);
+}
+
+/// The rate of ticks since the process began to log.
+pub fn rate(process: &Process) -> Option<Rate> {
+    let first = Snapshot {
+        ticks: process.first.ticks.load(Relaxed),
+        monotonic_ns: process.first.monotonic_ns.load(Relaxed) as i64,
+        realtime_ns: 0,
+        width: 0,
+    };
+    let measured = Rate::between(&first, &Snapshot::take());
+    measured.or_else(|| Rate::from_bits(KEPT_RATE.load(Relaxed)))
+}
+
+/// Keeps it for when the kernel cannot be asked.
+pub fn keep_rate(process: &Process) {
+    KEPT_RATE.store(rate(process).map_or(0, Rate::to_bits), Relaxed);
 }
 
 pub fn now(process: &Process) -> u64 {

@@ -4,7 +4,7 @@
 use crate::settings;
 use core::sync::atomic::AtomicBool;
 use core::sync::atomic::Ordering::Relaxed;
-use tare_shm::syscall::{self, Errno, sigprocmask};
+use tare_shm::syscall::{self, Errno, with_signals_blocked};
 
 const STDERR: i32 = 2;
 
@@ -64,13 +64,13 @@ impl Complaint {
         if self.is_said.swap(true, Relaxed) || !is_writable() {
             return;
         }
-        let Ok(mask) = sigprocmask(libc::SIG_BLOCK, OF_WRITES) else { return };
-        let before = pending();
-        let arguments = [STDERR as usize, self.text.as_ptr().addr(), self.text.len(), 0, 0, 0];
-        // SAFETY: the kernel reads the text.
-        let _ = unsafe { syscall::call(libc::SYS_write, arguments) };
-        take(OF_WRITES & !before);
-        let _ = sigprocmask(libc::SIG_SETMASK, mask);
+        let _ = with_signals_blocked(OF_WRITES, || {
+            let before = pending();
+            let arguments = [STDERR as usize, self.text.as_ptr().addr(), self.text.len(), 0, 0, 0];
+            // SAFETY: the kernel reads the text.
+            let _ = unsafe { syscall::call(libc::SYS_write, arguments) };
+            take(OF_WRITES & !before);
+        });
     }
 }
 

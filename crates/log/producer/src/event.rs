@@ -79,7 +79,7 @@ pub fn log_as(
         process.unserved.fetch_add(is_kept.into(), Relaxed);
     };
     let known = writer.filter(|writer| writer.ring().is_some());
-    let Some(writer) = known.or_else(|| claim::claim(region, process)) else {
+    let Some(writer) = known.or_else(|| claim::writer(region, process)) else {
         no_ring();
         return None;
     };

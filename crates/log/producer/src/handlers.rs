@@ -5,7 +5,6 @@ use crate::event::{Payload, Scene, record};
 use crate::median::{self, Step};
 use crate::{claim, clock, direct, fox};
 use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed};
-use tare_clock::{Rate, Snapshot};
 use tare_log_segment::Handler;
 use tare_log_segment::record::{LONGEST, thread_record, wide_words};
 
@@ -91,15 +90,7 @@ fn period(scene: &Scene<'_>) -> u64 {
     if !clock::source(scene.process).counts_ticks() {
         return scene.configuration.period_ns();
     }
-    let reading = &scene.process.first;
-    let first = Snapshot {
-        ticks: reading.ticks.load(Relaxed),
-        monotonic_ns: reading.monotonic_ns.load(Relaxed) as i64,
-        realtime_ns: reading.realtime_ns.load(Relaxed) as i64,
-        width: reading.width.load(Relaxed),
-    };
-    let rate = Rate::between(&first, &Snapshot::take());
-    rate.map_or(0, |rate| rate.ticks(scene.configuration.period_ns()))
+    clock::rate(scene.process).map_or(0, |rate| rate.ticks(scene.configuration.period_ns()))
 }
 
 /// The channel is closed: writes what its handler has kept back.

@@ -49,9 +49,5 @@ fn check(slot: &Slot, what: Identity) -> Option<(c_int, u64)> {
 
 /// In seconds.
 fn now() -> u32 {
-    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    let arguments = [libc::CLOCK_MONOTONIC as usize, (&raw mut time).addr(), 0, 0, 0, 0];
-    // SAFETY: the kernel writes the time.
-    let _ = unsafe { syscall::call(libc::SYS_clock_gettime, arguments) };
-    time.tv_sec as u32
+    (syscall::clock(libc::CLOCK_MONOTONIC).unwrap_or(0) / 1_000_000_000) as u32
 }

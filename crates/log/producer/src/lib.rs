@@ -8,6 +8,7 @@
 
 mod agreed;
 mod attach;
+mod carrier;
 mod channels;
 mod claim;
 mod clock;
@@ -20,12 +21,15 @@ mod handover;
 mod lent;
 mod median;
 mod region;
+mod restrictions;
 mod settings;
 mod single;
 mod status;
 
 pub use attach::finish;
+pub use carrier::Carrier;
 pub use channels::{close, open};
 pub use event::{Author, Payload, log, log_as};
+pub use restrictions::{forbid_system_calls, replace_counter};
 pub use settings::read_environment;
 pub use status::{Status, status};

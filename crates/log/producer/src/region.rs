@@ -7,9 +7,9 @@ use crate::lent::Slot;
 use crate::median::Window;
 use core::ptr;
 use core::sync::atomic::Ordering::{Acquire, Relaxed};
-use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64};
+use core::sync::atomic::{AtomicPtr, AtomicU8, AtomicU32, AtomicU64};
 use tare_log_segment::Writer;
-use tare_log_segment::layout::{CHANNELS, MOST_RINGS};
+use tare_log_segment::layout::{CHANNELS, MODES, MOST_RINGS, mode};
 use tare_shm::syscall::{self, Errno};
 
 /// Since Linux 4.14.
@@ -19,6 +19,8 @@ const MADV_WIPEONFORK: usize = 18;
 /// that a thread still holds stays without a ring for ever.
 pub struct Region {
     is_alive: AtomicU32,
+    /// The process's number.
+    pub pid: AtomicU32,
     pub stage: AtomicU32,
     /// The thread that makes the segment; and events of signal handlers that came meanwhile.
     pub attacher: AtomicU32,
@@ -36,6 +38,7 @@ pub struct Region {
     pub started: [AtomicU64; MOST_RINGS],
     /// By channel.
     pub medians: [AtomicPtr<Window>; CHANNELS],
+    out_of_line: [AtomicU8; MODES],
 }
 
 /// How far the process has come.
@@ -82,8 +85,18 @@ impl Region {
         }
         let region: *mut Self = address.cast();
         // SAFETY: zeros are a region; nobody else has it yet.
-        unsafe { (*region).is_alive.store(1, Relaxed) };
+        unsafe {
+            (*region).pid.store(syscall::getpid(), Relaxed);
+            (*region).is_alive.store(1, Relaxed);
+        }
         Ok(region)
+    }
+
+    /// Modes, by channel, that leave every event to the library. They are not in shared memory,
+    /// where the collector changes modes.
+    pub fn out_of_line(&self) -> &[AtomicU8; MODES] {
+        self.out_of_line.iter().for_each(|place| place.store(mode::OUT_OF_LINE, Relaxed));
+        &self.out_of_line
     }
 
     /// Which ring the writer writes to.

@@ -13,6 +13,9 @@ pub const VERSION: u32 = 4;
 /// Channels of one process. Nearly all of their memory is never touched.
 pub const CHANNELS: usize = 1 << 14;
 
+/// Modes: a place for each number that a channel can have.
+pub const MODES: usize = 1 << ChannelId::BITS;
+
 /// Bytes for all names of channels together, and for one.
 pub const NAMES: usize = 1 << 22;
 pub const LONGEST_NAME: usize = 1024;
@@ -77,7 +80,7 @@ pub struct Process {
     pub socket: [AtomicU8; 128],
     _reserved: [AtomicU64; 432],
     /// By channel: what the fast path does with an event, in threads of which no rule speaks.
-    pub modes: [AtomicU8; 1 << ChannelId::BITS],
+    pub modes: [AtomicU8; MODES],
     pub channels: [Channel; CHANNELS],
     pub names: [AtomicU8; NAMES],
     /// Written by the collector: what rules ask for, see `Wish`.
@@ -96,7 +99,7 @@ pub struct Process {
 /// What is done with events of one thread, by channel.
 #[repr(C, align(4096))]
 pub struct Table {
-    pub modes: [AtomicU8; 1 << ChannelId::BITS],
+    pub modes: [AtomicU8; MODES],
     pub ruled: [AtomicU8; CHANNELS],
 }
 

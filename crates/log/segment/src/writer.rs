@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-use crate::layout::{RingHead, mode};
+use crate::layout::{MODES, RingHead, mode};
 use crate::oldest::{Known, Oldest};
 use crate::record::{self, ChannelId, MARK_WORDS, SHORT_WORDS, short_tag};
 use core::cell::Cell;
@@ -83,6 +83,11 @@ impl Writer {
         let has_lost = unsafe { (*ring).indices.lost() > (*ring).told.load(Relaxed) };
         self.has_lost.set(has_lost.into());
         Some(())
+    }
+
+    /// Takes the modes of channels from elsewhere.
+    pub fn use_modes(&self, modes: &'static [AtomicU8; MODES]) {
+        self.modes.set(modes.as_ptr());
     }
 
     /// The ring that it writes to; `None` before the first event, and in the child of a fork.

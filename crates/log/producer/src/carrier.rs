@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What is known of the kernel's thread that virtual threads of Java are on: its writer, and
-//! whose events stand in its ring last.
+//! What is known of a thread of the kernel: its writer, and which virtual thread of Java on it
+//! wrote the last events in its ring.
 
 use core::arch::{asm, global_asm};
 use core::ptr;
@@ -65,10 +65,10 @@ impl Carrier {
         self.author.load(Relaxed)
     }
 
-    /// The writer of this thread; in the child of a fork one that has no ring.
+    /// The writer of this thread, if it has a ring: in the child of a fork it has none.
     pub fn writer(&self) -> Option<&'static Writer> {
         // SAFETY: null, or a writer, which is never unmapped.
-        unsafe { self.writer.load(Relaxed).as_ref() }
+        unsafe { self.writer.load(Relaxed).as_ref() }.filter(|writer| writer.ring().is_some())
     }
 
     pub fn keep(&self, writer: Option<&'static Writer>, author: u32) {

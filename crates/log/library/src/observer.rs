@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The functions of libc that the library has to see: it makes system calls, and reads the tick
+//! counter, only as long as the program may.
+
+use core::ffi::c_long;
+use tare_interpose::{Observer, Restriction, real};
+use tare_log_producer::{forbid_system_calls, read_environment, replace_counter};
+
+struct Restrictions;
+
+impl Observer for Restrictions {
+    fn observe(number: c_long, first: usize, second: usize, third: usize) {
+        match Restriction::of(number, first, second, third) {
+            Some(Restriction::SystemCalls) => forbid_system_calls(),
+            Some(Restriction::TickCounter) => replace_counter(),
+            Some(Restriction::All) => {
+                replace_counter();
+                forbid_system_calls();
+            }
+            None => {}
+        }
+    }
+}
+
+tare_interpose::export_observed!(Restrictions);
+
+pub extern "C" fn constructor() {
+    real::observed::resolve();
+    read_environment();
+}

@@ -1,0 +1,106 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Programs that forbid themselves system calls or the tick counter run as without Tare."""
+
+import shutil
+import subprocess
+import time
+from collections.abc import Callable
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+from tests.hook.hooked import hooked, plain, rules
+from tests.log.conftest import dump, ran
+
+from tare.native import native
+
+PROGRAMS = Path(__file__).parent / "programs"
+Compile = Callable[..., Path]
+WAYS = [
+    ("strict", "prctl"),
+    *((profile, "prctl") for profile in ("events", "datagrams", "untrusted")),
+    ("events", "seccomp"),
+    ("events", "threads"),
+    ("counter", "prctl"),
+    ("both", "prctl"),
+]
+ways = pytest.mark.parametrize(("restriction", "how"), WAYS)
+
+
+@pytest.fixture(scope="session")
+def restricted(tmp_path_factory: pytest.TempPathFactory) -> Compile:
+    """Compiles programs/NAME.c with these flags."""
+    if shutil.which("cc") is None:
+        pytest.skip("there is no C compiler")
+    folder = tmp_path_factory.mktemp("restricted")
+
+    def compile_program(name: str, *flags: str | Path) -> Path:
+        program = folder / f"{name}{len(flags)}"
+        warnings = ["-Wall", "-Wno-unused-result"]
+        command: list[str | Path] = ["cc", "-O2", *warnings, "-pthread", PROGRAMS / f"{name}.c"]
+        subprocess.run([*command, *flags, "-o", program], check=True)
+        return program
+
+    return compile_program
+
+
+@pytest.fixture(params=["shared", "static"])
+def logging(request: pytest.FixtureRequest, restricted: Compile) -> Path:
+    """The program that logs, linked with the shared and with the static library."""
+    folder = Path(native("lib", "libtare_log.a")).parent
+    include = f"-I{Path(native('include', 'tare_log.h')).parent}"
+    if request.param == "static":
+        return restricted("logging", include, folder / "libtare_log.a")
+    return restricted("logging", include, f"-L{folder}", "-ltare_log", f"-Wl,-rpath,{folder}")
+
+
+@ways
+def test_hooked_program_is_not_killed_and_its_reads_are_searched(
+    restriction: str, how: str, restricted: Compile, tmp_path: Path
+) -> None:
+    command: list[str | Path] = [restricted("serving"), restriction, how]
+    expected = plain(command, tmp_path)
+    assert expected.code == 0
+    begin = time.time_ns()
+    seen = hooked(command, tmp_path, rules("needle", scope="all"))
+    assert seen.behaviour == expected
+    assert seen.keywords("in") == [("needle", 4), ("needle", 20), ("needle", 27)]
+    assert seen.stats["events"]["lost"] == 0
+    assert all(begin <= event["time_ns"] <= time.time_ns() for event in seen.events)
+
+
+def test_block_rule_withholds_bytes_in_strict_mode(restricted: Compile, tmp_path: Path) -> None:
+    command: list[str | Path] = [restricted("serving"), "strict", "prctl"]
+    seen = hooked(command, tmp_path, rules("secret", scope="all", action="block"))
+    assert seen.behaviour.out == "10 0\n-1 104\n"
+    assert seen.behaviour.code == 0
+
+
+@pytest.mark.parametrize(("restriction", "how"), [*WAYS, ("events", "early"), ("counter", "early")])
+def test_logging_program_is_not_killed_and_every_event_is_counted(
+    restriction: str, how: str, logging: Path, tmp_path: Path
+) -> None:
+    count, threads = 300_000, 3 if how == "threads" else 0
+    file = tmp_path / "events.log"
+    begin = time.time_ns()
+    totals = ran(file, logging, restriction, how, count, threads)
+    assert totals["events"] + totals["lost"] + totals["unserved"] == count + 2 * threads
+    rows = [row for row in dump(file) if not row.lost]
+    numbers = [int(row.payload) for row in rows if row.channel == "numbers"]
+    assert numbers == sorted(set(numbers))
+    assert len(numbers) > 1_000
+    assert sum(row.channel == "texts" for row in rows) == 2 * threads
+    times = [row.time_ns for row in rows if row.channel == "numbers"]
+    assert all(before <= after for before, after in pairwise(times))
+    assert begin <= times[0]
+    assert times[-1] <= time.time_ns()
+
+
+def test_small_rings_are_emptied_though_a_filter_forbids_to_wake_the_collector(
+    logging: Path, tmp_path: Path
+) -> None:
+    file = tmp_path / "events.log"
+    totals = ran(file, logging, "strict", "prctl", 3_000_000, 0, TARE_LOG_RING="256K")
+    assert totals["events"] + totals["lost"] == 3_000_000
+    # At one look each 50 ms there would be a ring of events each.
+    assert totals["events"] > 50_000
