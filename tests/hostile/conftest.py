@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Attacks by an unprivileged user on programs of root or of another user."""
 
+import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -12,6 +13,8 @@ import pytest
 from tests.rights import may_make_namespaces
 
 ATTACKS = Path(__file__).parent / "attacks"
+PROGRAMS = Path(__file__).parent / "programs"
+Compile = Callable[..., Path]
 NOBODY = 65_534
 # The interpreter may be in a folder that only root can read.
 AS_NOBODY = [
@@ -49,3 +52,20 @@ def says(process: "subprocess.Popen[str]") -> str:
     """The next line that an attack prints."""
     assert process.stdout is not None
     return process.stdout.readline().rstrip("\n")
+
+
+@pytest.fixture(scope="session")
+def restricted(tmp_path_factory: pytest.TempPathFactory) -> Compile:
+    """Compiles programs/NAME.c with these flags."""
+    if shutil.which("cc") is None:
+        pytest.skip("there is no C compiler")
+    folder = tmp_path_factory.mktemp("restricted")
+
+    def compile_program(name: str, *flags: str | Path) -> Path:
+        program = folder / f"{name}{len(flags)}"
+        warnings = ["-Wall", "-Wno-unused-result"]
+        command: list[str | Path] = ["cc", "-O2", *warnings, "-pthread", PROGRAMS / f"{name}.c"]
+        subprocess.run([*command, *flags, "-o", program], check=True)
+        return program
+
+    return compile_program

@@ -1,21 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 """Programs that forbid themselves system calls or the tick counter run as without Tare."""
 
-import shutil
-import subprocess
 import time
-from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
 
 import pytest
 from tests.hook.hooked import hooked, plain, rules
+from tests.hostile.conftest import Compile
 from tests.log.conftest import dump, ran
 
 from tare.native import native
 
-PROGRAMS = Path(__file__).parent / "programs"
-Compile = Callable[..., Path]
 WAYS = [
     ("strict", "prctl"),
     *((profile, "prctl") for profile in ("events", "datagrams", "untrusted")),
@@ -25,23 +21,6 @@ WAYS = [
     ("both", "prctl"),
 ]
 ways = pytest.mark.parametrize(("restriction", "how"), WAYS)
-
-
-@pytest.fixture(scope="session")
-def restricted(tmp_path_factory: pytest.TempPathFactory) -> Compile:
-    """Compiles programs/NAME.c with these flags."""
-    if shutil.which("cc") is None:
-        pytest.skip("there is no C compiler")
-    folder = tmp_path_factory.mktemp("restricted")
-
-    def compile_program(name: str, *flags: str | Path) -> Path:
-        program = folder / f"{name}{len(flags)}"
-        warnings = ["-Wall", "-Wno-unused-result"]
-        command: list[str | Path] = ["cc", "-O2", *warnings, "-pthread", PROGRAMS / f"{name}.c"]
-        subprocess.run([*command, *flags, "-o", program], check=True)
-        return program
-
-    return compile_program
 
 
 @pytest.fixture(params=["shared", "static"])

@@ -19,6 +19,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
 use tare_clock::Snapshot;
 use tare_command::{CostsFile, Failure, ResultExt, Signals, Watch, exit_code, say};
+use tare_hook_segment::Unseen;
 use tare_tables::Vacant;
 
 /// Passed on to the program: what ends servers or tells them something. SIGHUP is not, it
@@ -238,6 +239,8 @@ impl<'s> Session<'s> {
     fn finish(&mut self, arguments: &Run) {
         self.collect(u64::MAX);
         self.costs(|file, session| file.renew(|vacant| session.write_costs(vacant)));
+        let costs = Costs::read(self.segments.shared);
+        warn_of_unblocked(&costs);
         if !arguments.stats && !arguments.json {
             return;
         }
@@ -251,7 +254,6 @@ impl<'s> Session<'s> {
             events_unwanted: self.fates().unwanted,
             ticks_invariant: tare_clock::is_invariant(),
         };
-        let costs = Costs::read(self.segments.shared);
         let text = if arguments.json {
             format!("{}\n", stats::to_json(&costs, &run, self.pace.rate()))
         } else {
@@ -289,5 +291,17 @@ impl<'s> Session<'s> {
 
     fn events_lost(&self) -> u64 {
         self.drain.dropped().saturating_add(self.fates().unwritten)
+    }
+}
+
+/// Bytes left that a rule was to keep back.
+fn warn_of_unblocked(costs: &Costs) {
+    let is_it = |(name, count): &&(&str, u64)| *name == Unseen::Unblocked.name() && *count > 0;
+    if let Some((_, count)) = costs.unseen.iter().find(is_it) {
+        say(format_args!(
+            "{count} calls sent bytes that a rule would block but that could not be searched: a \
+             seccomp filter forbids it. Allow process_vm_readv before the program starts, or block \
+             what comes in."
+        ));
     }
 }

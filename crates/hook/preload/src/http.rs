@@ -19,6 +19,9 @@ const BEGINNINGS: [&[u8]; 11] = [
     b"HTTP/",
 ];
 
+/// Bytes that give an answer.
+pub const ENOUGH: usize = 16;
+
 /// The word of a flow: a bit for each beginning that is out, the number of bytes seen from
 /// `SEEN` on, and the two answers.
 const SEEN: u32 = 16;
@@ -34,12 +37,17 @@ impl Flow {
         self.http.load(Relaxed) & NO == 0
     }
 
+    /// Whether there is no answer yet.
+    #[inline]
+    pub fn is_open(&self) -> bool {
+        self.http.load(Relaxed) & (YES | NO) == 0
+    }
+
     /// Looks at the next bytes, until there is an answer.
     #[inline]
     pub fn look(&self, bytes: &[u8]) {
-        let word = self.http.load(Relaxed);
-        if word & (YES | NO) == 0 {
-            self.http.store(look(word, bytes), Relaxed);
+        if self.is_open() {
+            self.http.store(look(self.http.load(Relaxed), bytes), Relaxed);
         }
     }
 }

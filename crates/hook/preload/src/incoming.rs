@@ -153,7 +153,7 @@ unsafe fn came(search: &Search<'_>, vectors: &[iovec], length: usize, flags: c_i
         return Outcome::Pass;
     }
     // SAFETY: promised by the caller.
-    search.passed(unsafe { Vectors::new(vectors, length) })
+    search.passed(unsafe { Vectors::new(vectors, length) }, length)
 }
 
 /// Forgets what was known under the numbers of descriptors that came with a message.

@@ -7,8 +7,10 @@
 mod attach;
 mod before;
 mod block;
+mod buffers;
 mod calls;
 mod connection;
+mod copied;
 mod event;
 mod finds;
 mod hook;

@@ -3,13 +3,16 @@
 //! rule blocks, since nothing of it may leave.
 
 use crate::connection::Flow;
+use crate::copied::{self, Copied};
 use crate::search::{Outcome, Search};
 use crate::socket::moving;
-use crate::vectors::{Vectors, array, is_readable, one};
+use crate::vectors::array;
 use core::cell::Cell;
 use core::ffi::{c_int, c_uint};
+use core::mem::MaybeUninit;
 use libc::{c_void, iovec, mmsghdr, msghdr, size_t, ssize_t};
-use tare_hook_segment::{Direction, Symbol};
+use tare_hook_segment::{Direction, Symbol, Unseen};
+use tare_shm::Errno;
 
 /// `write`, `send` and the like, from one buffer.
 #[inline(always)]
@@ -21,7 +24,7 @@ pub fn buffer(
     flags: c_int,
     call: impl FnOnce() -> ssize_t,
 ) -> ssize_t {
-    vectors(symbol, fd, &one(buffer, length), flags, call)
+    bytes(symbol, fd, flags, |left| Copied::one(buffer, length, left), call)
 }
 
 /// `writev` and the like, from the program's own array.
@@ -33,15 +36,7 @@ pub fn array_of(
     count: c_int,
     call: impl FnOnce() -> ssize_t,
 ) -> ssize_t {
-    moving(
-        symbol,
-        Direction::Out,
-        fd,
-        |search| rehearse(search, |search| ahead(search, first, count as usize, 0)),
-        call,
-        // SAFETY: the call has just read these vectors, and `result` bytes through them.
-        |search, result| unsafe { went(search, array(first, count as usize), result as usize, 0) },
-    )
+    bytes(symbol, fd, 0, |left| Copied::array(first, count as usize, left), call)
 }
 
 /// `sendmsg`.
@@ -59,8 +54,10 @@ pub fn message(
         fd,
         |search| rehearse(search, |search| message_ahead(search, message, flags)),
         call,
-        // SAFETY: the call has just read this message.
-        |search, result| unsafe { message_went(search, &*message, result as usize, flags) },
+        |search, result| {
+            // SAFETY: the call has just read this message.
+            message_went(search, unsafe { &*message }, result as usize, flags)
+        },
     )
 }
 
@@ -93,8 +90,7 @@ pub fn messages(
                 let datagram = Flow::default();
                 let search = search.of_message(&datagram);
                 let length = message.msg_len as usize;
-                // SAFETY: as above.
-                let outcome = unsafe { message_went(&search, &message.msg_hdr, length, flags) };
+                let outcome = message_went(&search, &message.msg_hdr, length, flags);
                 if outcome == Outcome::Block && search.kind.is_stream() {
                     return Outcome::Block;
                 }
@@ -120,47 +116,38 @@ pub fn file(symbol: Symbol, fd: c_int, call: impl FnOnce() -> ssize_t) -> ssize_
     )
 }
 
+/// `bytes` is told how many of them are meant.
 #[inline(always)]
-fn vectors(
+fn bytes(
     symbol: Symbol,
     fd: c_int,
-    vectors: &[iovec],
     flags: c_int,
+    bytes: impl Fn(usize) -> Copied,
     call: impl FnOnce() -> ssize_t,
 ) -> ssize_t {
     moving(
         symbol,
         Direction::Out,
         fd,
-        |search| rehearse(search, |search| ahead(search, vectors.as_ptr(), vectors.len(), flags)),
+        |search| rehearse(search, |search| ahead(search, bytes(usize::MAX), flags)),
         call,
-        // SAFETY: the call has just read `result` bytes through these vectors.
-        |search, result| unsafe { went(search, vectors, result as usize, flags) },
+        |search, result| went(search, bytes(result as usize), result as usize, flags),
     )
 }
 
-/// # Safety
-/// A call that succeeded has taken `length` bytes by way of these vectors.
+/// A call that succeeded has taken these `length` bytes.
 #[inline]
-unsafe fn went(search: &Search<'_>, vectors: &[iovec], length: usize, flags: c_int) -> Outcome {
+fn went(search: &Search<'_>, bytes: Copied, length: usize, flags: c_int) -> Outcome {
     if flags & libc::MSG_OOB != 0 {
         search.skipped(length);
         return Outcome::Pass;
     }
-    // SAFETY: promised by the caller.
-    search.passed(unsafe { Vectors::new(vectors, length) })
+    search.passed(bytes, length)
 }
 
-/// # Safety
 /// A call that succeeded has taken `length` bytes of `message`.
-unsafe fn message_went(
-    search: &Search<'_>,
-    message: &msghdr,
-    length: usize,
-    flags: c_int,
-) -> Outcome {
-    // SAFETY: promised by the caller.
-    unsafe { went(search, array(message.msg_iov, message.msg_iovlen), length, flags) }
+fn message_went(search: &Search<'_>, message: &msghdr, length: usize, flags: c_int) -> Outcome {
+    went(search, Copied::array(message.msg_iov, message.msg_iovlen, length), length, flags)
 }
 
 /// Asks `ask` whether bytes must not go, where a rule could say so. They have not gone yet:
@@ -175,32 +162,28 @@ fn rehearse(search: &Search<'_>, ask: impl FnOnce(&Search<'_>) -> Outcome) -> Ou
     ask(&Search { flow: &flow, ..*search })
 }
 
-/// Whether a call with these buffers must not be made. Buffers that cannot be read are left
-/// for the kernel to refuse.
+/// Whether a call with these bytes must not be made. Bytes that cannot be read are left for the
+/// kernel to refuse.
 #[cold]
-fn ahead(search: &Search<'_>, first: *const iovec, count: usize, flags: c_int) -> Outcome {
-    if flags & libc::MSG_OOB != 0
-        || count > libc::UIO_MAXIOV as usize
-        || !is_readable(first, count * size_of::<iovec>())
-    {
-        return Outcome::Pass;
-    }
-    // SAFETY: readable, and the program's own for the time of its call.
-    let vectors = unsafe { array(first, count) };
-    if !vectors.iter().all(|vector| is_readable(vector.iov_base, vector.iov_len)) {
-        return Outcome::Pass;
-    }
-    // SAFETY: as above.
-    search.ahead(unsafe { Vectors::new(vectors, usize::MAX) })
+fn ahead(search: &Search<'_>, bytes: Copied, flags: c_int) -> Outcome {
+    if flags & libc::MSG_OOB != 0 { Outcome::Pass } else { search.ahead(bytes) }
 }
 
 fn message_ahead(search: &Search<'_>, message: *const msghdr, flags: c_int) -> Outcome {
-    if !is_readable(message, size_of::<msghdr>()) {
-        return Outcome::Pass;
+    let mut copy = MaybeUninit::<msghdr>::zeroed();
+    let copied = copied::copy(message, core::slice::from_mut(&mut copy));
+    // SAFETY: zeros, or what the program has there: any bytes are a message.
+    let message = unsafe { copy.assume_init() };
+    match copied {
+        Ok(()) => {
+            ahead(search, Copied::array(message.msg_iov, message.msg_iovlen, usize::MAX), flags)
+        }
+        Err(Errno(libc::EFAULT)) => Outcome::Pass,
+        Err(_) => {
+            search.hook.count_unseen(Unseen::Unblocked);
+            Outcome::Pass
+        }
     }
-    // SAFETY: readable, and the program's own for the time of its call.
-    let message = unsafe { message.read_unaligned() };
-    ahead(search, message.msg_iov, message.msg_iovlen, flags)
 }
 
 /// How many of the messages may go: datagrams up to one that must not; of a stream all or

@@ -2,7 +2,8 @@
 use crate::connection::Flow;
 use crate::finds::{Find, Finds};
 use crate::hook::Hook;
-use crate::vectors::Vectors;
+use crate::http::ENOUGH;
+use crate::vectors::Bytes;
 use core::ffi::c_int;
 use core::ops::ControlFlow::{Break, Continue};
 use core::sync::atomic::Ordering::Relaxed;
@@ -37,14 +38,17 @@ pub enum Outcome {
 pub struct Torn;
 
 impl Search<'_> {
-    /// Searches bytes that went through the socket, and records every match.
-    pub fn passed(&self, bytes: Vectors<'_>) -> Outcome {
-        let length = bytes.length();
-        let outcome = self.run(bytes, length, true);
-        if outcome.is_some() {
-            self.counters.bytes_searched.fetch_add(length as u64, Relaxed);
+    /// Searches `length` bytes that went through the socket, and records every match.
+    pub fn passed(&self, bytes: impl Bytes, length: usize) -> Outcome {
+        let Some((outcome, seen)) = self.run(bytes, true) else {
+            self.flow.skip(length);
+            return Outcome::Pass;
+        };
+        self.counters.bytes_searched.fetch_add(seen as u64, Relaxed);
+        if seen < length {
+            self.skipped(length - seen);
         }
-        outcome.unwrap_or(Outcome::Pass)
+        outcome
     }
 
     /// Whether bytes must be searched before they go: also where that is not known, because
@@ -62,8 +66,8 @@ impl Search<'_> {
 
     /// Searches bytes that the program wants to send for a keyword that blocks, and records
     /// only that one: the others are found once the bytes have gone.
-    pub fn ahead(&self, bytes: Vectors<'_>) -> Outcome {
-        self.run(bytes, bytes.length(), false).unwrap_or(Outcome::Pass)
+    pub fn ahead(&self, bytes: impl Bytes) -> Outcome {
+        self.run(bytes, false).map_or(Outcome::Pass, |(outcome, _)| outcome)
     }
 
     /// `length` bytes went by that could not be seen.
@@ -74,35 +78,25 @@ impl Search<'_> {
         }
     }
 
-    /// Searches under the newest rules, and moves the flow on. `None` where no rule wants these
-    /// bytes, and where they were given up.
+    /// Searches under the newest rules, and moves the flow on by the bytes that could be seen, whose
+    /// number it says. `None` where no rule wants these bytes, and where they were given up.
     #[inline]
-    fn run(&self, bytes: Vectors<'_>, length: usize, everything: bool) -> Option<Outcome> {
-        if self.kind.is_stream() {
-            bytes.for_each(|part| self.flow.look(part));
+    fn run(&self, bytes: impl Bytes, everything: bool) -> Option<(Outcome, usize)> {
+        if self.kind.is_stream() && self.flow.is_open() {
+            // Bytes that cannot be seen decide nothing.
+            let _ = bytes.each(ENOUGH, |part| {
+                self.flow.look(part);
+                Continue(())
+            });
         }
-        let outcome = self.under_some_rules(bytes, length, everything);
-        if outcome.is_none() {
-            self.flow.skip(length);
-        }
-        outcome
-    }
-
-    #[inline]
-    fn under_some_rules(
-        &self,
-        bytes: Vectors<'_>,
-        length: usize,
-        everything: bool,
-    ) -> Option<Outcome> {
         for _ in 0..TRIES {
             let view = self.hook.control.view()?;
             let is_wanted = view.rules.wanted(self.direction) & self.scopes() != 0;
             if !is_wanted && view.holds() {
                 return None;
             }
-            if let Ok(outcome) = self.under(view, bytes, length, everything) {
-                return Some(outcome);
+            if let Ok(found) = self.under(view, bytes, everything) {
+                return Some(found);
             }
         }
         self.hook.count_unseen(Unseen::Torn);
@@ -121,39 +115,38 @@ impl Search<'_> {
     fn under(
         &self,
         view: View<'_>,
-        bytes: Vectors<'_>,
-        length: usize,
+        bytes: impl Bytes,
         everything: bool,
-    ) -> Result<Outcome, Torn> {
+    ) -> Result<(Outcome, usize), Torn> {
         let (mut state, mut hit) = (self.flow.state(view.generation), false);
-        for part in bytes {
+        let seen = bytes.each(usize::MAX, |part| {
             let scan = view.rules.scan(state, part);
             state = scan.state;
             hit |= scan.hit;
-        }
+            Continue(())
+        });
         if !view.holds() {
             return Err(Torn);
         }
+        if seen.is_err() && !everything {
+            self.hook.count_unseen(Unseen::Unblocked);
+        }
         let outcome = if hit { self.report(view, bytes, everything)? } else { Outcome::Pass };
-        self.flow.advance(length, view.generation, state);
-        Ok(outcome)
+        let seen = seen.unwrap_or(0);
+        self.flow.advance(seen, view.generation, state);
+        Ok((outcome, seen))
     }
 
     /// The exact pass, for bytes in which some keyword ends. If the rules change under it, it
     /// is repeated, and an event may be recorded twice.
     #[cold]
     #[inline(never)]
-    fn report(
-        &self,
-        view: View<'_>,
-        bytes: Vectors<'_>,
-        everything: bool,
-    ) -> Result<Outcome, Torn> {
+    fn report(&self, view: View<'_>, bytes: impl Bytes, everything: bool) -> Result<Outcome, Torn> {
         let mut finds = Finds::new(self, view);
         let mut result = Ok(Outcome::Pass);
         let mut state = self.flow.state(view.generation);
         let mut before = self.flow.position();
-        for part in bytes {
+        let _ = bytes.each(usize::MAX, |part| {
             state = view.rules.matches(state, part, |found| {
                 let Some(keyword) = self.wanted(view, found) else { return Continue(()) };
                 let blocks = keyword.action == Action::Block;
@@ -167,11 +160,9 @@ impl Search<'_> {
                 result = finds.add(find).map(|()| outcome);
                 if result == Ok(Outcome::Pass) { Continue(()) } else { Break(()) }
             });
-            if result != Ok(Outcome::Pass) {
-                break;
-            }
             before += part.len() as u64;
-        }
+            if result == Ok(Outcome::Pass) { Continue(()) } else { Break(()) }
+        });
         finds.record().and(result)
     }
 
@@ -187,7 +178,7 @@ impl Search<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::vectors::one;
+    use crate::copied::Copied;
     use tare_hook_segment::{Control, Shared, VERSION};
     use tare_shm::Segment;
 
@@ -209,9 +200,8 @@ mod tests {
         let search = Search { hook, counters, symbol, fd: -1, kind, direction, flow: &flow };
 
         assert!(search.may_block());
-        let buffer = one(b"needle".as_ptr().cast(), 6);
-        // SAFETY: the test's own buffer.
-        assert_eq!(search.passed(unsafe { Vectors::new(&buffer, 6) }), Outcome::Pass);
+        let bytes = Copied::one(b"needle".as_ptr().cast(), 6, 6);
+        assert_eq!(search.passed(bytes, 6), Outcome::Pass);
         assert_eq!(hook.statistics().unseen[Unseen::Torn as usize].load(Relaxed), 1);
         assert_eq!(flow.position(), 6);
     }

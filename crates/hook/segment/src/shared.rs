@@ -113,11 +113,14 @@ pub enum Unseen {
     Torn,
     /// Calls on descriptors that the kernel could not be asked about, because of a seccomp filter.
     Filtered,
+    /// Calls that sent bytes without a search ahead though a rule blocks, because the kernel does not
+    /// let the library read them.
+    Unblocked,
 }
 
 impl Unseen {
     pub const ALL: &[Self] =
-        &[Self::Stdio, Self::IoUring, Self::Untracked, Self::Torn, Self::Filtered];
+        &[Self::Stdio, Self::IoUring, Self::Untracked, Self::Torn, Self::Filtered, Self::Unblocked];
 
     pub const fn name(self) -> &'static str {
         match self {
@@ -126,6 +129,7 @@ impl Unseen {
             Self::Untracked => "untracked_sockets",
             Self::Torn => "torn_searches",
             Self::Filtered => "filtered_calls",
+            Self::Unblocked => "unblocked_sends",
         }
     }
 }
