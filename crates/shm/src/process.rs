@@ -14,13 +14,15 @@ pub fn own_start_time() -> Option<u64> {
     read_start_time(c"/proc/thread-self/stat")
 }
 
+/// In small parts: the caller may be on the stack of a signal handler.
 fn read_start_time(path: &CStr) -> Option<u64> {
     let fd = syscall::open(path, libc::O_RDONLY).ok()?;
-    // The name in parentheses has at most 64 bytes; the start time stands within 400.
-    let mut text = [0; 512];
-    let length = syscall::read(fd, &mut text);
+    let (mut text, mut parser) = ([0; 128], Parser::default());
+    while let Ok(length @ 1..) = syscall::read(fd, &mut text) {
+        text[..length].iter().for_each(|byte| parser.next(*byte));
+    }
     syscall::close(fd);
-    parse_start_time(&text[..length.ok()?])
+    parser.start()
 }
 
 fn stat_path(id: u32, path: &mut [u8; 24]) -> &CStr {
@@ -44,15 +46,38 @@ fn stat_path(id: u32, path: &mut [u8; 24]) -> &CStr {
     CStr::from_bytes_until_nul(path).unwrap_or(c"")
 }
 
-/// Field 22 of proc_pid_stat(5); the name, field 2, may hold anything, also `)`.
-fn parse_start_time(text: &[u8]) -> Option<u64> {
-    let end_of_name = text.iter().rposition(|byte| *byte == b')')?;
-    let after = core::str::from_utf8(text.get(end_of_name + 2..)?).ok()?;
-    after.split(' ').nth(22 - 3)?.parse().ok()
+/// Finds field 22 of proc_pid_stat(5), byte by byte. The name, field 2, may hold anything, also `)`;
+/// no other field has one.
+#[derive(Default)]
+struct Parser {
+    field: u32,
+    start: u64,
+}
+
+impl Parser {
+    const NAME: u32 = 2;
+    const START: u32 = 22;
+
+    fn next(&mut self, byte: u8) {
+        match byte {
+            b')' => *self = Self { field: Self::NAME, start: 0 },
+            b' ' if self.field >= Self::NAME => self.field += 1,
+            b'0'..=b'9' if self.field == Self::START => {
+                self.start = self.start.wrapping_mul(10).wrapping_add(u64::from(byte - b'0'));
+            }
+            _ => {}
+        }
+    }
+
+    /// `None` where the text was cut off before its end.
+    fn start(&self) -> Option<u64> {
+        (self.field > Self::START).then_some(self.start)
+    }
 }
 
 #[cfg(test)]
 mod tests {
+    extern crate std;
     use super::*;
 
     #[test]
@@ -64,9 +89,17 @@ mod tests {
 
     #[test]
     fn a_name_with_parentheses_does_not_shift_the_fields() {
-        let text = b"7 (a) b) S 1 7 7 0 -1 4194560 1 2 3 4 5 6 7 8 20 0 1 0 987654 1 2";
-        assert_eq!(parse_start_time(text), Some(987_654));
-        assert_eq!(parse_start_time(b"7 (cut short) S 1"), None);
+        let parse = |text: &[u8]| {
+            let mut parser = Parser::default();
+            text.iter().for_each(|byte| parser.next(*byte));
+            parser.start()
+        };
+        let numbers = "S 1 7 7 0 -1 4194560 1 2 3 4 5 6 7 8 20 0 1 0 987654 1 2";
+        for name in ["a", "a) b", ") S 1 2 3 4 5 6 7 8 9 0 1 2 3 4 5 6 7 8 9 "] {
+            let text = std::format!("7 ({name}) {numbers}");
+            assert_eq!(parse(text.as_bytes()), Some(987_654));
+        }
+        assert_eq!(parse(b"7 (cut short) S 1"), None);
     }
 
     #[test]

@@ -45,6 +45,7 @@ pub fn writer(region: &'static Region, process: &Process) -> Option<&'static Wri
     })
 }
 
+#[inline(never)]
 fn claim(region: &'static Region, process: &Process) -> Option<&'static Writer> {
     let thread = Thread::this()?;
     let own = (0..process.rings_used()).find(|place| {

@@ -8,6 +8,7 @@ use crate::event::{Payload, Scene};
 use crate::handlers::whose;
 use crate::lent::{self, Slot};
 use crate::single::Single;
+use core::ffi::c_int;
 use core::sync::atomic::Ordering::Relaxed;
 use tare_log_segment::block::{Header, Kind, LARGEST};
 use tare_log_segment::layout::MOST_RINGS;
@@ -17,6 +18,7 @@ use tare_shm::syscall::{self, Errno};
 static FILE: Slot = Slot::new(0);
 
 /// Where the event cannot be written it goes the way of others, and is counted.
+#[inline(never)]
 pub fn log(scene: &Scene<'_>, payload: Payload<'_>) {
     let now = clock::now(scene.process);
     let is_written = scene.writer.within(|| write(scene, now, payload).is_some());
@@ -37,6 +39,18 @@ fn write(scene: &Scene<'_>, ticks: u64, payload: Payload<'_>) -> Option<()> {
     if limit != u64::MAX && limit.saturating_sub(length) < LARGEST as u64 {
         return None;
     }
+    write_block(fd, process, scene, ticks, payload)
+}
+
+/// Apart, so that the block is on no stack while the file is asked for.
+#[inline(never)]
+fn write_block(
+    fd: c_int,
+    process: u32,
+    scene: &Scene<'_>,
+    ticks: u64,
+    payload: Payload<'_>,
+) -> Option<()> {
     let (tid, name) = whose(scene);
     let mut thread = [0; 16];
     for (place, half) in thread.chunks_exact_mut(8).zip(name) {
@@ -45,14 +59,17 @@ fn write(scene: &Scene<'_>, ticks: u64, payload: Payload<'_>) -> Option<()> {
     let ring = MOST_RINGS + 1 + scene.region.place(scene.writer);
     let header = Header { ring: ring as u32, tid, thread, ..Header::of(Kind::Events, process) };
     let mut block = Single::new();
-    let bytes = block.write(header, ticks, scene.id, payload);
+    let parts = block.write(header, ticks, scene.id, payload);
+    let vectors = parts
+        .map(|part| libc::iovec { iov_base: part.as_ptr().cast_mut().cast(), iov_len: part.len() });
+    let length: usize = parts.iter().map(|part| part.len()).sum();
     loop {
-        let arguments = [fd as usize, bytes.as_ptr().addr(), bytes.len(), 0, 0, 0];
-        // SAFETY: the kernel reads the bytes.
-        match unsafe { syscall::call(libc::SYS_write, arguments) } {
+        let arguments = [fd as usize, vectors.as_ptr().addr(), vectors.len(), 0, 0, 0];
+        // SAFETY: the kernel reads the parts.
+        match unsafe { syscall::call(libc::SYS_writev, arguments) } {
             Err(Errno(libc::EINTR)) => {}
             // Of one that was cut off, readers leave out what there is.
-            done => return (done == Ok(bytes.len())).then_some(()),
+            done => return (done == Ok(length)).then_some(()),
         }
     }
 }

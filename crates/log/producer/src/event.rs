@@ -5,9 +5,7 @@ use crate::{claim, clock, handlers, handover};
 use core::cell::Cell;
 use core::sync::atomic::Ordering::Relaxed;
 use tare_log_segment::layout::mode;
-use tare_log_segment::record::{
-    LONGEST, number_tag, short_tag, thread_record, wide_tag, wide_words,
-};
+use tare_log_segment::record::{LONGEST, number_tag, short_tag, thread_record, wide_tag};
 use tare_log_segment::{Channel, ChannelId, Configuration, Policy, Process, Writer};
 
 /// What an event says besides its time.
@@ -103,40 +101,35 @@ pub fn log_as(
     Some(writer)
 }
 
-/// Room for the longest record.
-pub type Words = [u64; wide_words(LONGEST)];
-
-/// The event as it stands in a ring.
-pub fn record<'words>(
-    words: &'words mut Words,
-    ticks: u64,
-    id: ChannelId,
-    payload: Payload<'_>,
-) -> &'words [u64] {
-    match payload {
-        Payload::Number(number) => match short_tag(id, number) {
-            Some(tag) => {
-                words[..2].copy_from_slice(&[ticks, tag]);
-                &words[..2]
-            }
-            None => wide(words, ticks, number_tag(id), &number.to_le_bytes()),
-        },
-        Payload::Bytes(bytes) => {
-            let bytes = &bytes[..bytes.len().min(LONGEST)];
-            wide(words, ticks, wide_tag(id, bytes.len()), bytes)
-        }
-    }
+/// An event as it stands in a ring. Its bytes stay where the program has them: stacks may be small.
+pub struct Record<'bytes> {
+    words: [u64; 4],
+    length: usize,
+    pub bytes: &'bytes [u8],
 }
 
-fn wide<'words>(words: &'words mut Words, ticks: u64, tag: u64, bytes: &[u8]) -> &'words [u64] {
-    words[0] = ticks;
-    words[1] = tag;
-    for (word, part) in words[2..].iter_mut().zip(bytes.chunks(8)) {
-        let mut whole = [0; 8];
-        whole[..part.len()].copy_from_slice(part);
-        *word = u64::from_le_bytes(whole);
+impl<'bytes> Record<'bytes> {
+    pub fn new(ticks: u64, id: ChannelId, payload: Payload<'bytes>) -> Self {
+        match payload {
+            Payload::Number(number) => match short_tag(id, number) {
+                Some(tag) => Self { words: [ticks, tag, 0, 0], length: 2, bytes: &[] },
+                None => {
+                    let words = [ticks, number_tag(id), number.cast_unsigned(), 0];
+                    Self { words, length: 4, bytes: &[] }
+                }
+            },
+            Payload::Bytes(bytes) => {
+                let bytes = &bytes[..bytes.len().min(LONGEST)];
+                let words = [ticks, wide_tag(id, bytes.len()), 0, 0];
+                Self { words, length: 2, bytes }
+            }
+        }
     }
-    &words[..wide_words(bytes.len())]
+
+    /// All words but those of the bytes.
+    pub fn words(&self) -> &[u64] {
+        &self.words[..self.length]
+    }
 }
 
 impl Scene<'_> {
@@ -147,26 +140,21 @@ impl Scene<'_> {
 
     /// Writes the event into the ring; where there is no room, its policy decides.
     pub fn put(&self, ticks: u64, payload: Payload<'_>) {
-        // Nearly all are short: clearing the memory of the longest would take longer than they do.
-        if let Payload::Number(number) = payload
-            && let Some(tag) = short_tag(self.id, number)
-        {
-            return self.push(&[ticks, tag]);
-        }
-        let mut words = [0; wide_words(LONGEST)];
-        self.push(record(&mut words, ticks, self.id, payload));
+        let record = Record::new(ticks, self.id, payload);
+        self.push(record.words(), record.bytes);
     }
 
-    /// The same with an event as it stands in a ring.
-    pub fn push(&self, record: &[u64]) {
-        let Some(author) = self.author.get() else { return self.push_all(&[record]) };
-        self.push_all(&[&thread_record(record[0], author.number, author.name), record]);
+    /// The same with an event as it stands in a ring, and the bytes behind it.
+    pub fn push(&self, record: &[u64], bytes: &[u8]) {
+        let Some(author) = self.author.get() else { return self.push_all(&[record], bytes) };
+        let thread = thread_record(record[0], author.number, author.name);
+        self.push_all(&[&thread, record], bytes);
     }
 
-    /// The same with an event and what has to stand before and behind it.
-    pub fn push_all(&self, records: &[&[u64]]) {
+    /// The same with what has to stand before and behind it.
+    pub fn push_all(&self, records: &[&[u64]], bytes: &[u8]) {
         loop {
-            if self.writer.push_all(records) {
+            if self.writer.push_all(records, bytes) {
                 self.author.set(None);
                 break;
             }

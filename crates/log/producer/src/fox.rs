@@ -11,6 +11,7 @@ use tare_log_segment::probe::Probe;
 use tare_shm::syscall::{self, Errno};
 
 /// The event's time is that of the question, which may have waited for its socket.
+#[inline(never)]
 pub fn end(scene: &Scene<'_>, payload: Payload<'_>) {
     let number = scene.channel.asked_starts.fetch_add(1, Relaxed);
     let ticks = scene.writer.within(|| {

@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What is done with an event that is not simply written into the ring.
 
-use crate::event::{Payload, Scene, record};
+use crate::event::{Payload, Record, Scene};
 use crate::median::{self, Step};
 use crate::{claim, clock, direct, fox};
 use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed};
 use tare_log_segment::Handler;
-use tare_log_segment::record::{LONGEST, thread_record, wide_words};
+use tare_log_segment::record::thread_record;
 
-/// Does what is in force for the channel.
+/// Does what is in force for the channel. The handlers are not inlined: each call takes the stack
+/// of its own handler only.
 pub fn handle(scene: Scene<'_>, payload: Payload<'_>) {
     let (a, b) = (u64::from(scene.configuration.a), u64::from(scene.configuration.b));
     match scene.configuration.handler {
@@ -36,23 +37,24 @@ pub fn handle(scene: Scene<'_>, payload: Payload<'_>) {
     }
 }
 
+#[inline(never)]
 fn first_last(scene: &Scene<'_>, payload: Payload<'_>) {
     let now = scene.now();
     let before = scene.channel.seen.fetch_add(1, Relaxed);
     if before == 0 {
         return scene.put(now, payload);
     }
-    let mut words = [0; wide_words(LONGEST)];
-    let record = record(&mut words, now, scene.id, payload);
-    let is_noted = scene.process.last(scene.channel).is_some_and(|last| {
-        let (tid, name) = whose(scene);
-        last.note(before, tid, name, record)
-    });
+    let record = Record::new(now, scene.id, payload);
+    let is_noted = scene
+        .process
+        .last(scene.channel)
+        .is_some_and(|last| last.note(before, whose(scene), record.words(), record.bytes));
     if !is_noted {
         scene.lose(now);
     }
 }
 
+#[inline(never)]
 fn median(scene: &Scene<'_>, payload: Payload<'_>) {
     let now = scene.now();
     let tid = scene.writer.ring().map_or(0, |ring| claim::tid(ring.owner.load(Relaxed)));
@@ -64,6 +66,7 @@ fn median(scene: &Scene<'_>, payload: Payload<'_>) {
     }
 }
 
+#[inline(never)]
 fn periodic_counter(scene: &Scene<'_>) {
     let channel = scene.channel;
     let count = 1 + channel.counted.fetch_add(1, Relaxed);
@@ -102,11 +105,11 @@ pub fn close(scene: &Scene<'_>) {
     if let Some(noted) = scene.process.noted(scene.channel) {
         let (tid, name) = whose(scene);
         if tid == noted.tid {
-            scene.push(noted.record());
+            scene.push(noted.record(), &[]);
         } else {
             let [before, behind] = [(noted.tid, noted.name), (tid, name)]
                 .map(|(tid, name)| thread_record(scene.now(), tid, name));
-            scene.push_all(&[&before, noted.record(), &behind]);
+            scene.push_all(&[&before, noted.record(), &behind], &[]);
         }
         if let Some(last) = scene.process.last(scene.channel) {
             last.clear();

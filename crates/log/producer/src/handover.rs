@@ -30,6 +30,7 @@ fn try_offer(path: &[u8; PATH], segment: c_int) -> Result<(), Errno> {
 }
 
 /// The descriptor of `what`, which the collector at `path` lends.
+#[inline(never)]
 pub fn borrow(path: &[u8; PATH], what: Identity) -> Result<c_int, Errno> {
     let socket = dial(path)?;
     let lent = ask(socket, what).and_then(|()| wait(socket)).and_then(|()| receive(socket));
@@ -50,6 +51,7 @@ fn dial(path: &[u8; PATH]) -> Result<c_int, Errno> {
 }
 
 /// Fails if the listener runs as another user: it could read all events, and change the segment.
+#[inline(never)]
 fn check_peer(socket: c_int) -> Result<(), Errno> {
     let user = peer::credentials(socket)?.uid;
     if Peers::get(settings::collectors_user()).admit(user) {
@@ -59,6 +61,7 @@ fn check_peer(socket: c_int) -> Result<(), Errno> {
     Err(Errno(libc::EACCES))
 }
 
+#[inline(never)]
 fn connect(socket: c_int, path: &[u8; PATH]) -> Result<(), Errno> {
     // SAFETY: zeros are an address.
     let mut address: libc::sockaddr_un = unsafe { MaybeUninit::zeroed().assume_init() };

@@ -37,6 +37,7 @@ pub fn get(region: &Region, slot: &Slot, what: Identity) -> Option<(c_int, u64)>
     })
 }
 
+#[inline(never)]
 fn check(slot: &Slot, what: Identity) -> Option<(c_int, u64)> {
     let fd = slot.load(Acquire);
     if fd == 0 {

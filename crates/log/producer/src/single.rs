@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 use crate::event::Payload;
 use tare_log_segment::ChannelId;
-use tare_log_segment::block::{HEADER, Header, SUMMED, sum};
+use tare_log_segment::block::{HEADER, Header, SUMMED, sum, sum_on};
 use tare_log_segment::record::LONGEST;
 
 /// Bytes before the columns, see docs/formats/log.md.
@@ -9,25 +9,29 @@ const LAYOUT: usize = 40;
 /// The dictionary of one channel, and one wide row.
 const REST: usize = 2 + 8;
 
-/// A block with a single event, not compressed.
+/// A number's bytes.
+const NUMBER: usize = 8;
+
+/// A block with a single event, not compressed. The bytes of the event, which are its end, stay where
+/// the program has them.
 pub struct Single {
-    bytes: [u8; HEADER + LAYOUT + REST + LONGEST],
+    bytes: [u8; HEADER + LAYOUT + REST + NUMBER],
     length: usize,
 }
 
 impl Single {
     pub fn new() -> Self {
-        Self { bytes: [0; HEADER + LAYOUT + REST + LONGEST], length: HEADER }
+        Self { bytes: [0; HEADER + LAYOUT + REST + NUMBER], length: HEADER }
     }
 
-    /// The block, with what the header does not say yet.
-    pub fn write(
-        &mut self,
+    /// The block in two parts, with what the header does not say yet.
+    pub fn write<'all>(
+        &'all mut self,
         header: Header,
         ticks: u64,
         channel: ChannelId,
-        payload: Payload<'_>,
-    ) -> &[u8] {
+        payload: Payload<'all>,
+    ) -> [&'all [u8]; 2] {
         let (number, text) = match payload {
             Payload::Number(number) => (number, &[][..]),
             Payload::Bytes(bytes) => (0, &bytes[..bytes.len().min(LONGEST)]),
@@ -49,8 +53,7 @@ impl Single {
             self.add(&(text.len() as u32).to_le_bytes());
         }
         self.add(&value.to_le_bytes()[..planes as usize]);
-        self.add(text);
-        let length = (self.length - HEADER) as u32;
+        let length = (self.length - HEADER + text.len()) as u32;
         let header = Header {
             stored: length,
             raw: length,
@@ -60,9 +63,9 @@ impl Single {
             ..header
         };
         self.bytes[..HEADER].copy_from_slice(&header.bytes());
-        let sum = sum(&self.bytes[SUMMED..self.length]);
+        let sum = sum_on(sum(&self.bytes[SUMMED..self.length]), text);
         self.bytes[SUMMED - 4..SUMMED].copy_from_slice(&sum.to_le_bytes());
-        &self.bytes[..self.length]
+        [&self.bytes[..self.length], text]
     }
 
     fn add(&mut self, bytes: &[u8]) {
@@ -93,8 +96,8 @@ mod tests {
         ] {
             let mut block = Single::new();
             let header = Header { ring: 1025, tid: 77, ..Header::of(Kind::Events, 5) };
-            let bytes = block.write(header, 1 << 60, 9, payload);
-            let blocks: Vec<_> = Reader::new(bytes).map(Result::unwrap).collect();
+            let bytes = block.write(header, 1 << 60, 9, payload).concat();
+            let blocks: Vec<_> = Reader::new(&*bytes).map(Result::unwrap).collect();
             let [block] = &blocks[..] else { panic!("{payload:?}: {}", blocks.len()) };
             assert_eq!((block.header.ring, block.header.tid, block.header.events), (1025, 77, 1));
             let expected = match payload {

@@ -150,8 +150,13 @@ impl Header {
 /// CRC-32C, eight bytes a step, as the file's library has it by instructions that not every
 /// processor has.
 pub fn sum(bytes: &[u8]) -> u32 {
+    sum_on(0, bytes)
+}
+
+/// The checksum of what `sum` is of, with these bytes behind it.
+pub fn sum_on(sum: u32, bytes: &[u8]) -> u32 {
     let (steps, rest) = bytes.as_chunks::<8>();
-    let sum = steps.iter().fold(!0, |sum, step| {
+    let sum = steps.iter().fold(!sum, |sum, step| {
         let word = u64::from_le_bytes(*step) ^ u64::from(sum);
         let bytes = word.to_le_bytes().into_iter().rev();
         bytes.zip(&TABLES).fold(0, |sum, (byte, table)| sum ^ table[usize::from(byte)])

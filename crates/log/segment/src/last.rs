@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 use crate::layout::{Channel, Process, STATES};
-use crate::record::{LONGEST, wide_words};
+use crate::record::{LONGEST, payload_words, wide_words};
 use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 use core::sync::atomic::{AtomicU64, fence};
 
@@ -59,9 +59,16 @@ impl Process {
 }
 
 impl Last<'_> {
-    /// Notes the event that is number `count` of its channel, of which there was one before;
-    /// `false` where every place is being written.
-    pub fn note(&self, count: u64, tid: u32, name: [u64; 2], record: &[u64]) -> bool {
+    /// Notes the event that is number `count` of its channel, of which there was one before: the
+    /// first words of its record and the bytes behind them. `false` where every place is being
+    /// written.
+    pub fn note(
+        &self,
+        count: u64,
+        (tid, name): (u32, [u64; 2]),
+        record: &[u64],
+        bytes: &[u8],
+    ) -> bool {
         const TRIES: usize = 64;
         for _ in 0..TRIES {
             let free = self.slots().filter(|slot| slot[0].load(Relaxed) != BUSY);
@@ -72,7 +79,8 @@ impl Last<'_> {
             }
             // Who reads a word of what follows sees afterwards that somebody writes.
             fence(Release);
-            let words = [tid.into(), name[0], name[1]].into_iter().chain(record.iter().copied());
+            let words = [tid.into(), name[0], name[1]].into_iter();
+            let words = words.chain(record.iter().copied()).chain(payload_words(bytes));
             for (place, word) in slot[1..].iter().zip(words) {
                 place.store(word, Relaxed);
             }
@@ -141,7 +149,7 @@ mod tests {
         let last = Last(&words);
         assert!(last.newest().is_none());
         for number in 1..20 {
-            assert!(last.note(number, 7, [1, 2], &record(number)));
+            assert!(last.note(number, (7, [1, 2]), &record(number), &[]));
             let newest = last.newest().unwrap();
             assert_eq!(
                 (newest.tid, newest.name, newest.record()),
@@ -152,17 +160,17 @@ mod tests {
         let oldest = last.slots().min_by_key(|slot| slot[0].load(Relaxed)).unwrap();
         oldest[0].store(BUSY, Relaxed);
         assert_eq!(last.newest().unwrap().record(), record(19));
-        assert!(last.note(20, 7, [1, 2], &record(20)));
+        assert!(last.note(20, (7, [1, 2]), &record(20), &[]));
         assert_eq!(last.newest().unwrap().record(), record(20));
         last.slots().for_each(|slot| slot[0].store(BUSY, Relaxed));
-        assert!(!last.note(21, 7, [1, 2], &record(21)));
+        assert!(!last.note(21, (7, [1, 2]), &record(21), &[]));
     }
 
     #[test]
     fn what_is_cleared_is_gone() {
         let words = words();
         let last = Last(&words);
-        assert!(last.note(1, 7, [0; 2], &record(1)));
+        assert!(last.note(1, (7, [0; 2]), &record(1), &[]));
         last.clear();
         assert!(last.newest().is_none());
     }
@@ -178,7 +186,7 @@ mod tests {
                     for number in 1..EVENTS {
                         let name = [number, u64::from(thread)];
                         let count = 4 * number + u64::from(thread);
-                        Last(shared).note(count, thread, name, &record(number));
+                        Last(shared).note(count, (thread, name), &record(number), &[]);
                         if let Some(newest) = Last(shared).newest() {
                             assert_eq!(u64::from(newest.tid), newest.name[1]);
                             assert_eq!(newest.record(), record(newest.name[0]));

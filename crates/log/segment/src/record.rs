@@ -67,6 +67,17 @@ pub const fn wide_words(length: usize) -> usize {
     SHORT_WORDS + length.div_ceil(16) * 2
 }
 
+/// Bytes as the words behind the tag of a wide record.
+pub fn payload_words(bytes: &[u8]) -> impl Iterator<Item = u64> {
+    (0..wide_words(bytes.len()) - SHORT_WORDS).map(|place| {
+        let rest = bytes.get(8 * place..).unwrap_or(&[]);
+        let part = &rest[..rest.len().min(8)];
+        let mut whole = [0; 8];
+        whole[..part.len()].copy_from_slice(part);
+        u64::from_le_bytes(whole)
+    })
+}
+
 const fn control_tag(what: u16, words: usize) -> u64 {
     (words as u64) << PAYLOAD_SHIFT | (what as u64) << CHANNEL_SHIFT | CONTROL
 }

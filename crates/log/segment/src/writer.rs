@@ -119,7 +119,7 @@ impl Writer {
         compiler_fence(AcqRel);
         let has_room = self.head.get() + SHORT_WORDS as u64 <= limit;
         if has_room {
-            self.write(&[ticks(), tag]);
+            self.write([ticks(), tag].into_iter());
         }
         compiler_fence(AcqRel);
         self.limit.set(limit);
@@ -128,14 +128,14 @@ impl Writer {
 
     /// Appends a record, for which there must be room.
     #[inline(always)]
-    fn write(&self, record: &[u64]) {
-        let head = self.head.get();
-        for (index, word) in record.iter().enumerate() {
-            let place = (head.wrapping_add(index as u64) & self.mask.get()) as usize;
+    fn write(&self, record: impl Iterator<Item = u64>) {
+        let mut head = self.head.get();
+        for word in record {
+            let place = (head & self.mask.get()) as usize;
             // SAFETY: masked to the ring, which is mapped.
-            unsafe { (*self.words.get().add(place)).store(*word, Relaxed) };
+            unsafe { (*self.words.get().add(place)).store(word, Relaxed) };
+            head += 1;
         }
-        let head = head + record.len() as u64;
         // SAFETY: as above.
         unsafe { (*self.published.get()).store(head, Release) };
         self.head.set(head);
@@ -144,14 +144,15 @@ impl Writer {
     /// Appends a record, after one that tells of the events lost before it, if there is room
     /// for both. For the thread alone, with a ring, and not while it is busy.
     pub fn push(&self, record: &[u64]) -> bool {
-        self.push_all(&[record])
+        self.push_all(&[record], &[])
     }
 
-    /// The same with several records, all of them or none.
-    pub fn push_all(&self, records: &[&[u64]]) -> bool {
+    /// The same with several records, all of them or none. `bytes` are the payload of the last.
+    pub fn push_all(&self, records: &[&[u64]], bytes: &[u8]) -> bool {
         self.within(|| {
             let has_lost = self.has_lost.get() != 0;
             let length: usize = records.iter().map(|record| record.len()).sum();
+            let length = length + record::wide_words(bytes.len()) - record::SHORT_WORDS;
             if !self.has_room(length + if has_lost { MARK_WORDS } else { 0 }) {
                 return false;
             }
@@ -160,9 +161,13 @@ impl Writer {
                 self.has_lost.set(0);
                 let first_lost = ring.lost_first.load(Relaxed);
                 let last = ring.lost_last.load(Relaxed);
-                self.write(&record::loss_record(*ticks, ring.indices.lost(), first_lost, last));
+                let loss = record::loss_record(*ticks, ring.indices.lost(), first_lost, last);
+                self.write(loss.into_iter());
             }
-            records.iter().for_each(|record| self.write(record));
+            if let Some((last, before)) = records.split_last() {
+                before.iter().for_each(|record| self.write(record.iter().copied()));
+                self.write(last.iter().copied().chain(record::payload_words(bytes)));
+            }
             true
         })
     }

@@ -102,10 +102,10 @@ fn two_records_are_there_together_or_not_at_all() {
     let thread = record::thread_record(5, 7, [0; 2]);
     let event = [9, short_tag(1, 1).unwrap()];
     (0..WORDS / 2 - 1).for_each(|_| assert!(writer.push(&event)));
-    assert!(!writer.push_all(&[&thread, &event]));
+    assert!(!writer.push_all(&[&thread, &event], &[]));
     assert_eq!(memory.head.indices.head().load(Relaxed), WORDS as u64 - 2);
     memory.take(&mut Vec::new());
-    assert!(writer.push_all(&[&thread, &event]));
+    assert!(writer.push_all(&[&thread, &event], &[]));
     assert_eq!(memory.head.indices.head().load(Relaxed), WORDS as u64 + 6);
 }
 
