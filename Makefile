@@ -110,7 +110,7 @@ soak: native ## the long series: fuzzing, kills, verdicts, A/A, the tests on a b
 
 .PHONY: fuzz
 fuzz: environment ## every fuzz target for a minute, where there is a nightly toolchain and cargo-fuzz
-	@$(PYTHON) -m tests.soak fuzz --file-seconds 60
+	@$(PYTHON) -m tests.soak fuzz --file-seconds 60 --mutations 0
 
 .PHONY: miri
 miri: ## memory that processes share, under Miri, where a nightly toolchain has it

@@ -23,6 +23,8 @@ mod ring;
 #[allow(dead_code, reason = "it is the collector's")]
 #[path = "../../crates/log/command/src/timer.rs"]
 mod timer;
+#[path = "../../crates/log/command/src/words.rs"]
+mod words;
 
 /// What the collector asks the kernel, which a program's memory has no part in.
 mod program {

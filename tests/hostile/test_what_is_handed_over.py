@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from tests.hostile.attacks.segment import Segment, at
 from tests.log.conftest import TARE_LOG, compiled, dump
 from tests.log.test_failures import collecting, counting, ended
 from tests.log.test_kills import agree
@@ -71,6 +72,21 @@ def test_flood_of_refused_descriptors_prints_few_lines(tmp_path: Path) -> None:
         told = ended(collector).splitlines()
     assert len(told) < 1_000
     assert any("more such warnings were omitted" in line for line in told)
+
+
+def test_refused_segments_are_not_left_mapped(tmp_path: Path) -> None:
+    """A collector can have 65,530 mappings."""
+    segment = Segment()
+    with collecting(tmp_path) as collector:
+        segment.write("ring_words", "Q", 3)
+        for _ in range(20):
+            assert send(tmp_path / "socket", segment.fd) == b""
+        os.pwrite(segment.fd, b"\3", at("tare_shm_header", "version"))
+        for _ in range(20):
+            assert send(tmp_path / "socket", segment.fd) == b""
+        maps = Path(f"/proc/{collector.pid}/maps").read_text()
+        ended(collector)
+    assert "memfd:tare-log" not in maps
 
 
 def segment_of(pid: int) -> int:

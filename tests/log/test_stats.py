@@ -192,7 +192,7 @@ work, more = Span("work"), Channel("more")
 for number in range(100):
     with work.numbered(number):
         pass
-os.closerange(3, 1000)
+os.closerange(3, 1 << 20)
 thread = threading.Thread(target=lambda: [more.log(number) for number in range(70)])
 thread.start()
 thread.join()

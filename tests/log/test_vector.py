@@ -3,30 +3,16 @@
 
 import mmap
 import os
-import re
 import struct
 import subprocess
 from pathlib import Path
 
 import pytest
-from tests.log.languages import ROOT, command
+from tests.hostile.attacks.segment import at, size
+from tests.log.languages import command
 
-HEADER = (ROOT / "include" / "tare_shm.h").read_text()
 VECTOR = Path(__file__).parent / "vector.txt"
 NAMES = ["numbers", "texts", "work>", "work<"]
-
-
-def at(type_: str, field: str) -> int:
-    """An offset of the header."""
-    found = re.search(rf"^TARE_SHM_AT\({type_}, {field}, (\d+)\);", HEADER, re.MULTILINE)
-    assert found, (type_, field)
-    return int(found[1])
-
-
-def size(type_: str) -> int:
-    found = re.search(rf"^TARE_SHM_SIZE\({type_}, (\d+)\);", HEADER, re.MULTILINE)
-    assert found, type_
-    return int(found[1])
 
 
 def vector() -> list[list[int]]:

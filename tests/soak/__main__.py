@@ -22,6 +22,9 @@ parser.add_argument("--seconds", type=int, default=60, help="fuzz: seconds a tar
 parser.add_argument(
     "--file-seconds", type=int, default=1800, help="fuzz: seconds of the target of log files"
 )
+parser.add_argument(
+    "--mutations", type=int, default=10_000_000, help="fuzz: of a live segment; 0: --seconds"
+)
 parser.add_argument("--kills", type=int, default=30, help="kills: tries of each kind")
 parser.add_argument(
     "--log-kills", type=int, default=200, help="log: of the program; of the collector a quarter"
@@ -35,7 +38,7 @@ parser.add_argument(
 )
 options = parser.parse_args()
 numbers: dict[str, tuple[object, ...]] = {
-    "fuzz": (options.seconds, options.file_seconds),
+    "fuzz": (options.seconds, options.file_seconds, options.mutations),
     "kills": (options.kills,),
     "log": (options.log_kills,),
     "verdicts": (options.tries,),

@@ -9,11 +9,14 @@ import sys
 from bench.results import ROOT, renew
 
 FUZZ = ["cargo", "+nightly", "fuzz"]
+MUTATIONS_PER_INPUT = 100
+"""`ROUNDS` of fuzz_targets/log_live.rs."""
 
 
-def run(seconds: int, file_seconds: int) -> None:
-    """Runs each target so many seconds, and that of log files as long as it is to be; raises
-    CalledProcessError at the first that fails."""
+def run(seconds: int, file_seconds: int, mutations: int) -> None:
+    """Runs each target so many seconds, that of log files as long as it is to be, and that of a
+    live segment for so many mutations unless they are 0; raises CalledProcessError at the first
+    that fails."""
     if shutil.which("cargo-fuzz") is None or not _has_nightly():
         print("fuzzing is left out: it needs a nightly toolchain and cargo-fuzz", file=sys.stderr)
         return
@@ -25,7 +28,9 @@ def run(seconds: int, file_seconds: int) -> None:
     ]
     for target in listed:
         limit = file_seconds if target == "log_file" else seconds
-        options = [f"-max_total_time={limit}", "-print_final_stats=1"]
+        is_counted = target == "log_live" and mutations > 0
+        runs = f"-runs={mutations // MUTATIONS_PER_INPUT}"
+        options = [runs if is_counted else f"-max_total_time={limit}", "-print_final_stats=1"]
         # Of any length from the beginning: a file with something in it has some hundred bytes.
         command = [*FUZZ, "run", target, "--", *options, "-len_control=0"]
         done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
@@ -42,7 +47,8 @@ def run(seconds: int, file_seconds: int) -> None:
     renew(
         "fuzz",
         "Fuzzing with AddressSanitizer",
-        f"python -m tests.soak fuzz --seconds {seconds} --file-seconds {file_seconds}",
+        f"python -m tests.soak fuzz --seconds {seconds} --file-seconds {file_seconds}"
+        f" --mutations {mutations}",
         "\n".join(rows),
     )
 

@@ -1,38 +1,56 @@
 // SPDX-License-Identifier: Apache-2.0
 use crate::say;
+use std::collections::HashMap;
 use std::fmt::Display;
 use std::time::{Duration, Instant};
 
-/// Lines per `PERIOD`.
+/// Lines per `PERIOD` for each user.
 const LINES: u32 = 5;
 const PERIOD: Duration = Duration::from_secs(1);
 
 /// Warnings that another program can cause: more than a few per second are counted instead of
-/// printed, so that a flood neither fills a log nor slows the collector down.
+/// printed, so that a flood neither fills a log nor slows the collector down. The warnings of one
+/// user take nothing from another's.
 #[derive(Debug, Default)]
-pub struct Complaints {
+pub struct Complaints(HashMap<u32, Lines>);
+
+#[derive(Debug, Default)]
+struct Lines {
     began: Option<Instant>,
-    lines: u32,
+    printed: u32,
     omitted: u64,
 }
 
 impl Complaints {
-    pub fn say(&mut self, what: impl Display) {
-        if let Some(omitted) = self.admit(Instant::now()) {
-            if omitted > 0 {
-                say(format_args!("{omitted} more such warnings were omitted"));
-            }
+    /// Something about a program of this user.
+    pub fn say(&mut self, user: u32, what: impl Display) {
+        if let Some(omitted) = self.0.entry(user).or_default().admit(Instant::now()) {
+            say_omitted(omitted);
             say(what);
         }
     }
+}
 
+impl Drop for Complaints {
+    fn drop(&mut self) {
+        say_omitted(self.0.values().map(|lines| lines.omitted).sum());
+    }
+}
+
+fn say_omitted(omitted: u64) {
+    if omitted > 0 {
+        say(format_args!("{omitted} more such warnings were omitted"));
+    }
+}
+
+impl Lines {
     /// Whether a line may be printed now, and the number of lines that were not printed before it.
     fn admit(&mut self, now: Instant) -> Option<u64> {
         if self.began.is_none_or(|began| now.duration_since(began) >= PERIOD) {
-            (self.began, self.lines) = (Some(now), 0);
+            (self.began, self.printed) = (Some(now), 0);
         }
-        self.lines += 1;
-        if self.lines > LINES {
+        self.printed += 1;
+        if self.printed > LINES {
             self.omitted += 1;
             return None;
         }
@@ -46,14 +64,14 @@ mod tests {
 
     #[test]
     fn flood_is_counted_and_reported_in_the_next_period() {
-        let (mut complaints, begin) = (Complaints::default(), Instant::now());
+        let (mut lines, begin) = (Lines::default(), Instant::now());
         for _ in 0..LINES {
-            assert_eq!(complaints.admit(begin), Some(0));
+            assert_eq!(lines.admit(begin), Some(0));
         }
         for _ in 0..1_000 {
-            assert_eq!(complaints.admit(begin + PERIOD / 2), None);
+            assert_eq!(lines.admit(begin + PERIOD / 2), None);
         }
-        assert_eq!(complaints.admit(begin + PERIOD), Some(1_000));
-        assert_eq!(complaints.admit(begin + PERIOD), Some(0));
+        assert_eq!(lines.admit(begin + PERIOD), Some(1_000));
+        assert_eq!(lines.admit(begin + PERIOD), Some(0));
     }
 }

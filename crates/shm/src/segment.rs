@@ -126,8 +126,9 @@ impl Segment {
             return Err(Refusal::TooSmall);
         }
         let segment = Self::map(fd, 0, size.min(mapped), access, Fill::Later)?;
-        segment.header().check(kind, version, size)?;
-        Ok(segment)
+        let checked = segment.header().check(kind, version, size);
+        // SAFETY: nothing of it was given out.
+        checked.map(|()| segment).inspect_err(|_| unsafe { segment.unmap() })
     }
 
     /// Maps `size` bytes from `offset` on, whole pages both, of a segment that has been created
@@ -213,6 +214,8 @@ mod tests {
     use crate::syscall::Errno;
     use core::sync::atomic::Ordering::Relaxed;
 
+    extern crate std;
+
     fn create(size: usize) -> (c_int, Segment) {
         Segment::create(c"test", HOOK, 1, size).unwrap()
     }
@@ -256,6 +259,14 @@ mod tests {
         syscall::ftruncate(fd, 4096).unwrap();
         let refusal = Segment::open(fd, HOOK, 1, Access::ReadOnly).unwrap_err();
         assert_eq!(refusal, Refusal::NotSealed);
+    }
+
+    #[test]
+    fn a_segment_that_is_refused_is_not_left_mapped() {
+        let (fd, _) = Segment::create(c"refused", HOOK, 1, 4096).unwrap();
+        assert!(Segment::open(fd, HOOK, 2, Access::ReadOnly).is_err());
+        let maps = std::fs::read_to_string("/proc/self/maps").unwrap();
+        assert_eq!(maps.matches("/memfd:refused").count(), 1);
     }
 
     #[test]

@@ -35,12 +35,29 @@ public class Logging {
             }
             case "stack" -> stack(Integer.parseInt(rest[0]));
             case "vector" -> vector();
+            case "lines" -> lines();
             case "cloudprofiler" -> cloudprofiler();
             case "restless" -> restless();
             case "carried" -> carried();
             case "leave" -> leave(rest[0]);
             case "diagnose" -> System.out.print(TareLog.diagnose());
             default -> throw new IllegalArgumentException(arguments[0]);
+        }
+    }
+
+    /** As tests/log/programs/lines.c. */
+    static void lines() throws Exception {
+        Channel numbers = TareLog.open("numbers");
+        Channel texts = TareLog.open("texts", Options.DEFAULT.withPolicy(Options.Policy.OVERWRITE));
+        System.out.println("ready");
+        while (System.in.read() >= 0) {
+            for (int number = 0; number < 64; number++) {
+                numbers.log(number);
+                numbers.log((long) number << 46);
+                texts.log(new byte[64 * number]);
+            }
+            TareLog.open("others").close();
+            System.out.println("done");
         }
     }
 

@@ -1,24 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
+mod finish;
+mod receive;
+
+use crate::budget::{Amount, Budget};
 use crate::costs;
-use crate::door::{self, Door, Guest, Wish};
-use crate::orphans;
+use crate::door::{Door, Guest};
 use crate::output::Output;
 use crate::porter::Porter;
 use crate::press::Press;
 use crate::program;
 use crate::rule_book::RuleBook;
+use crate::slices::Slices;
 use crate::target::Target;
 use crate::totals::Totals;
+use std::collections::VecDeque;
 use std::io;
-use std::os::fd::{AsRawFd, OwnedFd};
-use std::os::unix::net::UnixStream;
+use std::mem;
 use std::path::Path;
-use std::thread;
 use std::time::{Duration, Instant};
-use tare_command::{Complaints, CostsFile, Failure, Obstacle, said, say};
+use tare_command::{Complaints, CostsFile, Failure, say};
 use tare_log_file::How;
-use tare_log_segment::Identity;
-use tare_shm::Refusal;
 
 /// The longest sleep. Programs wake the collector when a ring is an eighth full; what is less is
 /// looked for so often.
@@ -60,6 +61,11 @@ pub struct Collector {
     rules: RuleBook,
     complaints: Complaints,
     targets: Vec<Target>,
+    /// Programs that wait because their users have spent their slices of the turn.
+    guests: VecDeque<Guest>,
+    budget: Budget,
+    slices: Slices,
+    turns: u64,
     /// When the clocks are to be read next, and how long after that again.
     clocks: (Instant, Duration),
     /// When a program is to be looked at next, and the place of the one before.
@@ -87,6 +93,10 @@ impl Collector {
             rules,
             complaints: Complaints::default(),
             targets: Vec::new(),
+            guests: VecDeque::new(),
+            budget: Budget::of_this_process(),
+            slices: Slices::default(),
+            turns: 0,
             clocks: (Instant::now(), FIRST_CLOCKS),
             looks: (Instant::now(), 0),
             poll: LONGEST,
@@ -112,7 +122,7 @@ impl Collector {
     /// Of all programs, also of those that go on.
     pub fn totals(&self) -> Totals {
         let all = self.targets.iter().fold(self.ended, |sum, target| sum.with(&target.totals()));
-        Totals { events: all.events - self.unwritten, ..all }
+        Totals { events: all.events.saturating_sub(self.unwritten), ..all }
     }
 
     /// Says from now on in `file` what collecting costs.
@@ -134,6 +144,7 @@ impl Collector {
 
     /// Everything once.
     pub fn turn(&mut self) {
+        self.slices.renew();
         self.open_door();
         self.costs(|file, collector| file.turn(|vacant| costs::write(collector, vacant)));
         self.rules.renew();
@@ -167,41 +178,104 @@ impl Collector {
         let due = due.map_or(LONGEST, |due| due.saturating_duration_since(Instant::now()));
         let bells: Vec<_> = self.targets.iter().map(Target::bell).collect();
         let is_full = || self.targets.iter().any(|one| one.fullness() >= URGENT || one.has_batch());
+        let is_late = || !self.guests.is_empty() || !is_stuck && is_full();
         let (begin, most) = (Instant::now(), busy.min(due));
-        let is_rung = porter.sleep(&bells, most, || !is_stuck && is_full());
+        let is_rung = porter.sleep(&bells, most, is_late);
         let nobody_was_woken = is_rung && begin.elapsed() >= most;
         self.poll = if nobody_was_woken { POLL } else { (2 * self.poll).min(LONGEST) };
     }
 
-    /// Whoever has come is let in, whether or not the file can be written.
-    fn open_door(&mut self) {
-        for guest in self.door.guests() {
-            self.receive(guest);
-        }
-    }
-
-    /// Says how many batches it has taken.
+    /// Serves the programs, those first that have waited longest, until the slice of their user
+    /// ends. Says how many batches it has taken.
     fn move_events(&mut self) -> io::Result<usize> {
         self.read_clocks()?;
         self.look();
+        self.remove_ended();
+        self.turns += 1;
+        let mut order: Vec<usize> = (0..self.targets.len()).collect();
+        order.sort_by_key(|place| self.targets[*place].turn);
         let mut batches = 0;
-        let mut place = 0;
-        while place < self.targets.len() {
-            self.targets[place].rule(&self.rules);
-            // Asked before the rings are looked at: nothing follows what is found then.
-            let target = &mut self.targets[place];
-            let has_ended = target.has_ended() && target.is_answered();
-            batches += self.copy(place, has_ended)?;
-            if has_ended {
-                while self.copy(place, true)? > 0 {}
-                self.targets[place].end(&mut self.output, &mut self.press, None)?;
-                self.add_up(place);
-            } else {
-                place += 1;
-            }
+        for place in order {
+            let (user, begin) = (self.targets[place].user, Instant::now());
+            let Some(until) = self.slices.end(user, begin) else { continue };
+            self.targets[place].turn = self.turns;
+            let taken = self.serve(place, until);
+            self.slices.spend(user, begin);
+            batches += taken?;
         }
+        self.remove_ended();
         self.write(false)?;
         Ok(batches)
+    }
+
+    fn serve(&mut self, place: usize, until: Instant) -> io::Result<usize> {
+        let is_own = self.targets[place].user == program::user();
+        let before = if is_own { 0 } else { self.targets[place].bytes() };
+        self.rule(place, until);
+        // Asked before the rings are looked at: nothing follows what is found then.
+        let target = &mut self.targets[place];
+        let has_ended = target.has_ended() && target.is_answered();
+        self.introduce(place, (!has_ended).then_some(until))?;
+        let batches = self.copy(place, has_ended, Some(until))?;
+        if has_ended && self.targets[place].is_empty() {
+            self.end(place, None)?;
+        } else if !is_own && !self.charge_memory(place, before) {
+            self.end(place, Some(How::Left))?;
+        }
+        Ok(batches)
+    }
+
+    /// Writes what is new of a target besides its rings.
+    fn introduce(&mut self, place: usize, until: Option<Instant>) -> io::Result<()> {
+        self.targets[place].introduce(&mut self.output, until)?;
+        self.targets[place].count(&mut self.output, &mut self.press)
+    }
+
+    fn rule(&mut self, place: usize, until: Instant) {
+        self.allow_rings(place);
+        self.targets[place].rule(&self.rules, until);
+    }
+
+    /// Serves new rings of a program as far as its user's budget goes.
+    fn allow_rings(&mut self, place: usize) {
+        let target = &mut self.targets[place];
+        let mappings = target.new_rings() as u64;
+        if mappings > 0 && self.take(place, Amount { mappings, ..Amount::default() }) {
+            self.targets[place].allow_rings(mappings as usize);
+        }
+    }
+
+    /// Whether the budget has the memory that was allocated while a program was served: by the
+    /// program itself, or because this process has read or written a page first.
+    fn charge_memory(&mut self, place: usize, before: u64) -> bool {
+        let target = &self.targets[place];
+        let left = Target::MOST_BYTES.saturating_sub(target.held.bytes);
+        let bytes = target.bytes().saturating_sub(before).min(left);
+        self.take(place, Amount { bytes, ..Amount::default() })
+    }
+
+    fn take(&mut self, place: usize, more: Amount) -> bool {
+        let target = &mut self.targets[place];
+        match self.budget.take(target.user, more) {
+            Ok(()) => {
+                target.held = target.held.plus(more);
+                true
+            }
+            Err(_) if mem::replace(&mut target.is_limited, true) => false,
+            Err(what) => {
+                let (user, pid) = (target.user, target.pid);
+                let text = format_args!("process {pid} of user {user} gets no more {what}");
+                self.complaints.say(user, text);
+                false
+            }
+        }
+    }
+
+    fn end(&mut self, place: usize, how: Option<How>) -> io::Result<()> {
+        let target = &mut self.targets[place];
+        target.end(&mut self.output, &mut self.press, how)?;
+        target.is_over = true;
+        Ok(())
     }
 
     /// At one program, by turns.
@@ -239,18 +313,19 @@ impl Collector {
         }
     }
 
-    /// Copies what one target has, a batch of each ring, and writes what is compressed; all of
-    /// it where `all`. Says how many batches there were.
-    fn copy(&mut self, place: usize, all: bool) -> io::Result<usize> {
-        self.targets[place].introduce(&mut self.output)?;
-        self.targets[place].count(&mut self.output, &mut self.press)?;
+    /// Copies what one target has until then, a batch of each ring, and writes what is compressed;
+    /// all of it where `all`. Says how many batches there were.
+    fn copy(&mut self, place: usize, all: bool, until: Option<Instant>) -> io::Result<usize> {
         let mut batches = 0;
-        for ring in 0..self.targets[place].used_rings() {
+        for _ in 0..self.targets[place].served_rings() {
             while !self.press.has_room() {
                 self.write_first(true)?;
             }
-            batches += usize::from(self.targets[place].copy(ring, &mut self.press, all)?);
+            batches += usize::from(self.targets[place].copy(&mut self.press, all)?);
             self.write(false)?;
+            if until.is_some_and(|until| Instant::now() > until) {
+                break;
+            }
         }
         self.write(all)?;
         Ok(batches)
@@ -273,127 +348,15 @@ impl Collector {
         Ok(true)
     }
 
-    fn receive(&mut self, guest: Guest) {
-        match guest.wish {
-            Wish::Serve(segment) => self.adopt(segment, guest.pid, Some(guest.connection)),
-            // A file of this user is nobody else's to write into.
-            Wish::Borrow(what) if guest.user == program::user() => {
-                self.lend(&guest.connection, what)
-            }
-            Wish::Borrow(_) => {}
+    fn remove_ended(&mut self) {
+        while let Some(place) = self.targets.iter().position(|target| target.is_over) {
+            self.remove(place);
         }
     }
 
-    /// Who is given nothing sees the connection end.
-    fn lend(&mut self, connection: &UnixStream, what: Identity) {
-        if self.output.identity() == Some(what) {
-            let _ = door::lend(connection, self.output.lend());
-        } else if let Some(socket) = self.targets.iter().find_map(|target| target.socket(what)) {
-            let _ = door::lend(connection, socket);
-        }
-    }
-
-    fn adopt(&mut self, segment: OwnedFd, pid: u32, connection: Option<UnixStream>) {
-        let identity = Identity::of(segment.as_raw_fd()).ok();
-        if identity.is_some() && identity == self.output.identity() {
-            drop(segment);
-            self.complaints.say(format_args!("process {pid} sent the file of events, no segment"));
-            // Closing any descriptor of the file has released the lock on it.
-            if let Err(reason) = self.output.claim() {
-                self.complaints.say(reason);
-            }
-            return;
-        }
-        // One that was found among orphans while it was on its way to the door.
-        if let Some(known) = self.targets.iter_mut().find(|target| target.has(&segment)) {
-            known.join(segment, connection);
-            return;
-        }
-        let (number, codec) = (self.output.next_process(), self.output.codec);
-        match Target::adopt(segment, pid, connection, number, codec) {
-            Ok(mut target) => {
-                // Before the program goes on: they hold from the first event on.
-                target.rule(&self.rules);
-                target.welcome();
-                if target.has_fallen_back() && !self.has_told_of_fallback {
-                    self.has_told_of_fallback = true;
-                    say(FALLBACK);
-                }
-                self.targets.push(target);
-                self.programs += 1;
-            }
-            Err(obstacle) => self.complaints.say(match obstacle {
-                Obstacle::Served(0) => format!("process {pid}: another collector has it already"),
-                Obstacle::Served(other) => {
-                    format!("process {pid}: collector {other} has it already")
-                }
-                Obstacle::Refused(Refusal::OtherVersion(_)) => {
-                    format!("process {pid} has another version of libtare_log")
-                }
-                Obstacle::Refused(refusal) => {
-                    format!("the segment of process {pid} is refused: {}", said(refusal))
-                }
-            }),
-        }
-    }
-
-    /// Takes over the programs whose collector at this socket has died.
-    pub fn take_over(&mut self) {
-        for orphan in orphans::find(self.door.path()) {
-            self.adopt(orphan.segment, orphan.pid, None);
-        }
-    }
-
-    fn add_up(&mut self, place: usize) {
-        let ended = self.targets.swap_remove(place).totals();
-        self.ended = self.ended.with(&ended);
-    }
-
-    /// Takes what is there, and leaves programs that go on to who comes next. Where it cannot be
-    /// written, what those have that ended is counted.
-    pub fn finish(&mut self) -> io::Result<()> {
-        let written = self.write_rest();
-        if written.is_err() {
-            self.count_rest();
-        }
-        self.costs(|file, collector| file.renew(|vacant| costs::write(collector, vacant)));
-        written
-    }
-
-    fn count_rest(&mut self) {
-        while let Some(place) = self.targets.iter_mut().position(|one| !one.has_ended()) {
-            self.left += 1;
-            self.add_up(place);
-        }
-        let written = self.totals().events;
-        self.output.give_up();
-        let _ = self.write_rest();
-        self.unwritten = self.totals().events - written;
-    }
-
-    fn write_rest(&mut self) -> io::Result<()> {
-        let begin = Instant::now();
-        loop {
-            self.open_door();
-            let is_empty = self.move_events()? == 0 && self.press.is_empty();
-            // Of those that have ended, the rest is on its way.
-            let is_answered = !self.targets.iter_mut().any(Target::has_ended);
-            if is_empty && is_answered || !is_empty && begin.elapsed() > Duration::from_secs(1) {
-                break;
-            }
-            if is_empty {
-                thread::sleep(SHORT);
-            }
-        }
-        while let Some(place) = self.targets.len().checked_sub(1) {
-            // One that has ended meanwhile has left nothing to others.
-            let has_ended = self.targets[place].has_ended();
-            while self.copy(place, true)? > 0 && has_ended {}
-            let how = (!has_ended).then_some(How::Left);
-            self.targets[place].end(&mut self.output, &mut self.press, how)?;
-            self.left += u64::from(!has_ended);
-            self.add_up(place);
-        }
-        self.output.clock()
+    fn remove(&mut self, place: usize) {
+        let target = self.targets.swap_remove(place);
+        self.ended = self.ended.with(&target.totals());
+        self.budget.give_back(target.user, target.held);
     }
 }

@@ -5,7 +5,7 @@ use crate::epoll::Epoll;
 use crate::limit::Limit;
 use crate::program;
 use crate::socket;
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 use std::fs;
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
@@ -13,7 +13,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
-use tare_command::{Complaints, Failure, ResultExt, say};
+use tare_command::{Complaints, Failure, ResultExt};
 use tare_log_segment::Identity;
 use tare_shm::{Errno, peer, rights};
 
@@ -123,10 +123,23 @@ impl Door {
             self.let_in(&mut guests);
         }
         let is_late = |one: &Waiting| one.since.elapsed() > PATIENCE;
-        while self.waiting.len() > WAITING || self.waiting.front().is_some_and(is_late) {
+        while self.waiting.front().is_some_and(is_late) {
             self.waiting.pop_front();
         }
+        while self.waiting.len() > WAITING {
+            self.dismiss();
+        }
         guests
+    }
+
+    /// Closes the oldest silent connection of the user who has most of them, if there is one.
+    fn dismiss(&mut self) -> bool {
+        let mut counts: HashMap<u32, usize> = HashMap::new();
+        self.waiting.iter().for_each(|one| *counts.entry(one.peer.uid).or_default() += 1);
+        let most = counts.values().max();
+        let of_most = |one: &Waiting| counts.get(&one.peer.uid) == most;
+        let place = self.waiting.iter().position(of_most);
+        place.and_then(|place| self.waiting.remove(place)).is_some()
     }
 
     /// What one says who has waited.
@@ -146,13 +159,14 @@ impl Door {
                 }
                 Ok(Some((_, peer))) => self.refuse(&peer),
                 // Who says nothing takes nobody else's place.
-                Err(_) if self.waiting.pop_front().is_some() => {}
+                Err(_) if self.dismiss() => {}
                 Err(error) => {
                     if !self.is_shut {
-                        say(format_args!(
+                        let text = format_args!(
                             "no more programs can be received: {error}; those that are here are \
                              served"
-                        ));
+                        );
+                        self.complaints.say(program::user(), text);
                     }
                     return self.shut(true);
                 }
@@ -161,7 +175,8 @@ impl Door {
     }
 
     fn refuse(&mut self, peer: &libc::ucred) {
-        self.complaints.say(format_args!("process {} of user {} is refused", peer.pid, peer.uid));
+        let text = format_args!("process {} of user {} is refused", peer.pid, peer.uid);
+        self.complaints.say(peer.uid, text);
     }
 
     /// The next who has come. Nobody is taken in whose descriptors would find no room.
@@ -211,7 +226,8 @@ impl Door {
             Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => None,
             Err(error) => {
                 let pid = peer.pid;
-                self.complaints.say(format_args!("process {pid} could not be received: {error}"));
+                let text = format_args!("process {pid} could not be received: {error}");
+                self.complaints.say(peer.uid, text);
                 None
             }
         }

@@ -18,17 +18,18 @@ impl Leavings {
 
     /// Events of threads that found no ring.
     pub fn unserved(&self) -> u64 {
-        self.0.iter().map(|leaving| leaving.unserved).sum()
+        self.0.iter().map(|leaving| leaving.unserved).fold(0, u64::saturating_add)
     }
 
     /// Events that programs were to write themselves, and did not.
     pub fn deferred(&self) -> u64 {
-        self.0.iter().map(|leaving| leaving.deferred).sum()
+        self.0.iter().map(|leaving| leaving.deferred).fold(0, u64::saturating_add)
     }
 
     /// Questions of round trips that got no answer in time.
     pub fn unanswered(&self) -> u64 {
-        self.lost().filter(|(_, id, _)| id & ANSWERS != 0).map(|(_, _, lost)| lost).sum()
+        let unanswered = self.lost().filter(|(_, id, _)| id & ANSWERS != 0);
+        unanswered.map(|(_, _, lost)| lost).fold(0, u64::saturating_add)
     }
 }
 

@@ -3,6 +3,7 @@
 
 mod arguments;
 mod bridge;
+mod budget;
 mod collect;
 mod costs;
 mod door;
@@ -35,6 +36,7 @@ mod salvage;
 mod same_file;
 mod screen;
 mod seen;
+mod slices;
 mod socket;
 mod spans;
 mod stats;
@@ -49,6 +51,7 @@ mod totals;
 mod value;
 mod values;
 mod virtual_threads;
+mod words;
 
 use arguments::Command;
 use std::path::Path;

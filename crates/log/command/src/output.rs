@@ -9,6 +9,7 @@ use tare_clock::Snapshot;
 use tare_command::{Failure, ResultExt, say};
 use tare_log_file::{Boot, Clock, Codec, Header, Kind, MAGIC, block};
 use tare_log_segment::Identity;
+use tare_log_segment::block::LARGEST;
 use tare_shm::service;
 use tare_shm::syscall::{self, Errno};
 
@@ -126,6 +127,10 @@ impl Output {
     pub fn block(&mut self, header: Header, content: &[u8]) -> io::Result<()> {
         if self.is_given_up {
             return Ok(());
+        }
+        // Readers refuse what is larger.
+        if header.raw.max(content.len() as u32) as usize > LARGEST {
+            return Err(io::Error::other("a block is too large"));
         }
         let block = block(header, content)?;
         // Another may have added something since (`tare log sync --file`).

@@ -1,10 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What the kernel says of a program.
 
+use std::fs::File;
+use std::io::{BufRead, BufReader, Read};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::os::unix::net::UnixStream;
 use tare_log_file::Boot;
 use tare_shm::peer;
+
+/// Bytes of a program's words that are read: it can make them any length.
+const LONGEST_COMMAND: u64 = 1 << 16;
 
 /// The processes that are seen here.
 pub fn all() -> impl Iterator<Item = u32> {
@@ -30,8 +35,30 @@ pub fn users(pid: u32) -> Vec<u32> {
 
 /// Its words, as it was started.
 pub fn command(pid: u32) -> String {
-    let command = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
-    String::from_utf8_lossy(&command).replace('\0', " ").trim_end().to_owned()
+    String::from_utf8_lossy(&command_line(pid)).replace('\0', " ").trim_end().to_owned()
+}
+
+/// Each word ended with 0.
+fn command_line(pid: u32) -> Vec<u8> {
+    let mut words = Vec::new();
+    if let Ok(file) = File::open(format!("/proc/{pid}/cmdline")) {
+        let _ = file.take(LONGEST_COMMAND).read_to_end(&mut words);
+    }
+    words
+}
+
+/// How many mappings a process may have.
+pub fn most_mappings() -> u64 {
+    let text = std::fs::read_to_string("/proc/sys/vm/max_map_count").unwrap_or_default();
+    text.trim().parse().unwrap_or(65_530)
+}
+
+/// Bytes of memory of this machine.
+pub fn memory() -> u64 {
+    // SAFETY: no memory is touched.
+    let [pages, size] =
+        [libc::_SC_PHYS_PAGES, libc::_SC_PAGESIZE].map(|what| unsafe { libc::sysconf(what) });
+    pages.max(0) as u64 * size.max(0) as u64
 }
 
 pub fn host() -> String {
@@ -64,14 +91,19 @@ fn monotonic_ns(offsets: &str) -> Option<i64> {
 /// Whether a file of this number is in its memory; `None` where that cannot be seen, as of one
 /// whose first thread has ended.
 pub fn maps(pid: u32, inode: u64) -> Option<bool> {
-    let maps = std::fs::read(format!("/proc/{pid}/maps")).ok().filter(|maps| !maps.is_empty())?;
+    let maps = BufReader::new(File::open(format!("/proc/{pid}/maps")).ok()?);
     let inode = inode.to_string();
-    let mut lines = maps.split(|byte| *byte == b'\n');
-    // Addresses, rights, offset, device, and this.
-    Some(lines.any(|line| {
+    let mut is_seen = false;
+    for line in maps.split(b'\n') {
+        let line = line.ok()?;
+        is_seen = true;
         let mut words = line.split(|byte| *byte == b' ').filter(|word| !word.is_empty());
-        words.nth(4) == Some(inode.as_bytes())
-    }))
+        // Addresses, rights, offset, device, and this.
+        if words.nth(4) == Some(inode.as_bytes()) {
+            return Some(true);
+        }
+    }
+    is_seen.then_some(false)
 }
 
 /// Whether there is something to read, or the other end is gone.
@@ -86,7 +118,7 @@ pub fn is_readable(fd: RawFd) -> bool {
 pub fn names(pid: u32, own_pid: u32) -> Vec<String> {
     let read = |file| std::fs::read(format!("/proc/{pid}/{file}")).unwrap_or_default();
     let name = String::from_utf8_lossy(&read("comm")).trim_end().to_owned();
-    let command = read("cmdline");
+    let command = command_line(pid);
     let program = command.split(|byte| *byte == 0).next().unwrap_or_default();
     let program = program.rsplit(|byte| *byte == b'/').next().unwrap_or_default();
     let program = String::from_utf8_lossy(program).into_owned();

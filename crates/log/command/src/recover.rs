@@ -7,6 +7,7 @@ use crate::log::{Segment, segment as named};
 use crate::ordinary;
 use crate::output::Output;
 use crate::press::Press;
+use crate::program;
 use crate::salvage;
 use crate::seen::Seen;
 use crate::target::Target;
@@ -141,7 +142,7 @@ fn blocks(path: &Path, output: &mut Output) -> io::Result<Found> {
             process.has_ended = header.kind == Kind::End;
             if !seen.add((place, header.ring), header.from, header.to) {
                 process.events += events;
-                process.lost += lost;
+                process.lost = process.lost.saturating_add(lost);
             }
         }
         output.block(Header { ..*header }, &block.content)?;
@@ -150,7 +151,7 @@ fn blocks(path: &Path, output: &mut Output) -> io::Result<Found> {
     for process in processes.all {
         found.programs += 1;
         found.events += process.events;
-        found.lost += process.lost;
+        found.lost = found.lost.saturating_add(process.lost);
         if !process.has_ended {
             let Process { number, events, lost, .. } = process;
             let lost_by_channel = BTreeMap::new();
@@ -180,7 +181,7 @@ fn checked(block: &Block) -> Option<(u64, u64)> {
                 _ => 0,
             });
             let count = items.iter().filter(|item| matches!(item, Item::Event(_))).count();
-            Some((count as u64, lost.sum()))
+            Some((count as u64, lost.fold(0, u64::saturating_add)))
         }
         Kind::Clock => Clock::read(&block.content).ok().map(|_| (0, 0)),
         Kind::Process => {
@@ -202,7 +203,8 @@ fn checked(block: &Block) -> Option<(u64, u64)> {
 fn segment(path: &Path, source: &File, output: &mut Output) -> Result<Found, Failure> {
     let refused = |why: &str| Failure::input(format_args!("{}: {why}", path.display()));
     let (copy, pid) = salvage::copy(path, source).map_err(|why| refused(&why))?;
-    let adopted = Target::adopt(copy, pid, None, output.next_process(), output.codec);
+    let adopted =
+        Target::adopt(copy, pid, program::user(), None, output.next_process(), output.codec);
     let mut target = adopted.map_err(|obstacle| match obstacle {
         Obstacle::Refused(refusal) => refused(&said(refusal)),
         Obstacle::Served(_) => refused("it is in use"),
@@ -223,13 +225,19 @@ fn segment(path: &Path, source: &File, output: &mut Output) -> Result<Found, Fai
 fn write(target: &mut Target, output: &mut Output, is_here: bool) -> io::Result<()> {
     let mut press = Press::new(0)?;
     output.reading(target.first_reading())?;
-    target.introduce(output)?;
-    for ring in 0..target.used_rings() {
-        while target.copy(ring, &mut press, true)? {
+    target.introduce(output, None)?;
+    let rings = target.new_rings();
+    target.allow_rings(rings);
+    loop {
+        for _ in 0..rings {
+            target.copy(&mut press, true)?;
             while let Some(pressed) = press.first(true)? {
                 target.write(output, pressed)?;
                 press.take();
             }
+        }
+        if target.is_empty() {
+            break;
         }
     }
     target.end(output, &mut press, Some(How::Recovered))?;

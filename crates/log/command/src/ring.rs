@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+use crate::words;
 use std::os::fd::RawFd;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::sync::atomic::fence;
@@ -7,10 +8,10 @@ use tare_log_file::{Header, Kind, Packed, Summary};
 use tare_log_segment::layout::{RingHead, ring_at, ring_size};
 use tare_log_segment::record::{Records, is_virtual, loss_record, whole};
 use tare_log_segment::{Known, Oldest};
-use tare_shm::{Access, Fill, Segment, Word};
+use tare_shm::{Access, Fill, Segment};
 
 /// Words that become one block: 64 Ki events.
-const BATCH: usize = 1 << 17;
+pub const BATCH: usize = 1 << 17;
 /// So much of a ring is a block, too: at its first eighth a writer wakes the collector.
 const SHARE: usize = 8;
 /// Events wait no longer for others to be compressed with.
@@ -22,6 +23,9 @@ pub type Thread = (u32, [u8; 16]);
 /// A ring of a program that logs.
 pub struct Ring {
     part: Segment,
+    /// The segment, and where the words begin in it.
+    fd: RawFd,
+    begin: usize,
     words: usize,
     /// Words before this one were copied, those behind the tail are on their way to the file.
     read: u64,
@@ -37,6 +41,8 @@ pub struct Ring {
     tail: Option<u64>,
     /// What a thread has noted that has moved the tail last.
     overwritten: Known,
+    /// Batches that are still copied after the end of the program.
+    left: Option<usize>,
 }
 
 impl Ring {
@@ -44,21 +50,31 @@ impl Ring {
     pub fn map(fd: RawFd, place: usize, words: usize) -> Option<Self> {
         let (offset, size) = (ring_at(place, words), ring_size(words));
         let part = Segment::part(fd, offset, size, Access::ReadWrite, Fill::Later).ok()?;
-        let thread = Thread::default();
-        let (tail, overwritten) = (None, Known::default());
-        let (read, until, since, next) = (0, None, None, 0);
-        let mut ring = Self { part, words, read, until, since, next, thread, tail, overwritten };
+        let mut ring = Self {
+            part,
+            fd,
+            begin: offset + size_of::<RingHead>(),
+            words,
+            read: 0,
+            until: None,
+            since: None,
+            next: 0,
+            thread: Thread::default(),
+            tail: None,
+            overwritten: Known::default(),
+            left: None,
+        };
         ring.take_over();
         Some(ring)
     }
 
     /// Goes on where another collector has ended.
     fn take_over(&mut self) {
-        let (head, words) = self.parts();
+        let head = self.head();
         let known = settled(head, head.indices.tail());
         let (tail, thread) = (known.tail, thread_of(&known));
         let ahead = head.writing_to.load(Acquire).wrapping_sub(tail);
-        let until = (1..=words.len() as u64).contains(&ahead).then(|| tail.wrapping_add(ahead));
+        let until = (1..=self.words as u64).contains(&ahead).then(|| tail.wrapping_add(ahead));
         if ahead == 0 {
             // It was freed, and the other died before it could say what that told of.
             head.told.fetch_max(head.writing_told.load(Relaxed), Relaxed);
@@ -89,39 +105,37 @@ impl Ring {
         }
     }
 
-    fn parts(&self) -> (&RingHead, &[Word]) {
+    pub fn head(&self) -> &RingHead {
         // SAFETY: atomics only; the mapping lasts as long as `self`.
-        let head: Option<&RingHead> = unsafe { self.part.at(0) };
-        let words = self.part.words(size_of::<RingHead>(), self.words);
-        (head.expect("it was mapped whole"), words.expect("it was mapped whole"))
+        unsafe { self.part.at(0) }.expect("it was mapped whole")
     }
 
-    pub fn head(&self) -> &RingHead {
-        self.parts().0
+    /// The program has ended. Another process may go on filling the ring: of that no more is taken
+    /// than the ring holds. A damaged record can cut a batch short, and the next one is whole.
+    pub fn finish(&mut self) {
+        self.left.get_or_insert(2 * self.words.div_ceil(BATCH) + 1);
     }
 
     /// How full it is, from 0 to 1, with what was copied and is not yet in the file.
     pub fn fullness(&self) -> f64 {
-        let (head, words) = self.parts();
-        let used = head.indices.head().load(Acquire).wrapping_sub(head.indices.tail());
-        used.min(words.len() as u64) as f64 / words.len() as f64
+        let indices = &self.head().indices;
+        let used = indices.head().load(Acquire).wrapping_sub(indices.tail());
+        used.min(self.words as u64) as f64 / self.words as f64
     }
 
     /// Whether there is a batch that was not copied yet. Of a large ring that is less than what
     /// its thread says something of.
     pub fn has_batch(&self) -> bool {
-        let (head, words) = self.parts();
-        let ready = head.indices.head().load(Acquire).wrapping_sub(self.read);
-        (BATCH as u64..=words.len() as u64).contains(&ready)
+        let ready = self.head().indices.head().load(Acquire).wrapping_sub(self.read);
+        (BATCH as u64..=self.words as u64).contains(&ready)
     }
 
     /// Words that were not copied yet.
     fn ready(&mut self) -> usize {
-        let (head, words) = self.parts();
-        let size = words.len() as u64;
+        let head = self.head();
         let tail = head.indices.tail();
         let used = head.indices.head().load(Acquire).wrapping_sub(tail);
-        if used > size {
+        if used > self.words as u64 {
             // A thread has overwritten between the two looks: then the tail is another by now.
             // Else no writer does so, and what is there is given up.
             if head.indices.free(tail, tail.wrapping_add(used)).is_ok() {
@@ -142,7 +156,7 @@ impl Ring {
     /// or has waited.
     pub fn is_time(&mut self, all: bool) -> bool {
         let ready = self.ready();
-        if ready == 0 {
+        if ready == 0 || self.left == Some(0) {
             self.since = None;
             return false;
         }
@@ -156,7 +170,7 @@ impl Ring {
         self.since.map(|since| since + PATIENCE)
     }
 
-    /// Copies the next words, up to a batch of whole records, to `out`, which is cleared; says
+    /// Copies the next words, up to a batch of whole records, to `out` in place of what it has; says
     /// the place of the first, and whose they are where they do not follow those before. They
     /// stay in the ring.
     pub fn copy(&mut self, out: &mut Vec<u64>) -> (u64, Option<Thread>) {
@@ -165,13 +179,13 @@ impl Ring {
         let from = self.read;
         let left = self.until.take().map_or(usize::MAX, |until| until.wrapping_sub(from) as usize);
         let count = ready.min(BATCH).min(left);
-        let (head, words) = self.parts();
-        let first = from as usize & (words.len() - 1);
-        let until_end = count.min(words.len() - first);
-        out.clear();
-        for words in [&words[first..first + until_end], &words[..count - until_end]] {
-            out.extend(words.iter().map(|word| word.load(Relaxed)));
-        }
+        self.left = self.left.map(|left| left.saturating_sub(1));
+        out.resize(count, 0);
+        let first = from as usize & (self.words - 1);
+        let (until_end, rest) = out.split_at_mut(count.min(self.words - first));
+        self.read(first, until_end);
+        self.read(0, rest);
+        let head = self.head();
         // Behind the tail as it is after the copying no thread has written meanwhile.
         fence(Acquire);
         let tail = head.indices.tail();
@@ -193,15 +207,22 @@ impl Ring {
         (from, thread)
     }
 
+    /// Copies words from the word at `first` on.
+    fn read(&self, first: usize, out: &mut [u64]) {
+        let words = self.part.words(size_of::<RingHead>(), self.words);
+        let words = &words.expect("it was mapped whole")[first..first + out.len()];
+        words::copy(words, self.fd, self.begin + 8 * first, out);
+    }
+
     /// Events lost that the file tells of.
     pub fn told(&self) -> u64 {
-        self.parts().0.told.load(Relaxed)
+        self.head().told.load(Relaxed)
     }
 
     /// A block is about to be written that ends before the word at `to`, and with which the
     /// file will tell of `told` losses.
     pub fn writing(&self, to: u64, told: u64) {
-        let (head, _) = self.parts();
+        let head = self.head();
         head.writing_told.store(told, Relaxed);
         head.writing_to.store(to, Release);
     }
@@ -227,7 +248,7 @@ impl Ring {
             let end = (now.wrapping_sub(from) as usize).min(words.len());
             let begin = (at.wrapping_sub(from) as usize).min(end);
             let events = Records::new(&words[begin..end]).flatten().filter(|one| one.is_event());
-            told += events.count() as u64;
+            told = told.saturating_add(events.count() as u64);
             if now.wrapping_sub(from) >= words.len() as u64 {
                 break;
             }
@@ -239,7 +260,7 @@ impl Ring {
     /// A thread that overwrites may be killed before it counts what it has noted. That holds if
     /// it, and not this end, has moved the tail there.
     fn look_at_tail(&mut self) {
-        let (head, _) = self.parts();
+        let head = self.head();
         let tail = head.indices.tail();
         if self.tail != Some(tail) {
             let known = settled(head, tail);
@@ -253,7 +274,7 @@ impl Ring {
     /// A record of the events lost after the last that was written, with its place.
     pub fn last_loss(&mut self) -> Option<(u64, [u64; 6])> {
         self.look_at_tail();
-        let (head, _) = self.parts();
+        let head = self.head();
         let tail = head.indices.tail();
         let mut lost = head.indices.lost();
         let (mut first, mut last) = (head.lost_first.load(Relaxed), head.lost_last.load(Relaxed));
@@ -298,19 +319,23 @@ fn thread_of(known: &Known) -> Thread {
 mod tests {
     use super::*;
     use std::fs::File;
-    use std::os::fd::AsRawFd;
+    use std::os::fd::IntoRawFd;
 
     const WORDS: usize = 1 << 13;
+
+    /// In a file that the system forgets.
+    fn empty(name: &str) -> Ring {
+        let path = std::env::temp_dir().join(format!("tare-ring-{}-{name}", std::process::id()));
+        let file = File::options().read(true).write(true).create_new(true).open(&path).unwrap();
+        std::fs::remove_file(&path).unwrap();
+        file.set_len((ring_at(0, WORDS) + ring_size(WORDS)) as u64).unwrap();
+        Ring::map(file.into_raw_fd(), 0, WORDS).unwrap()
+    }
 
     /// Of a ring of four events, the first two of which a thread was to overwrite when it was
     /// killed: before or after it moved the tail.
     fn told(has_moved: bool) -> Option<u64> {
-        let path =
-            std::env::temp_dir().join(format!("tare-ring-{}-{has_moved}", std::process::id()));
-        let file = File::options().read(true).write(true).create_new(true).open(&path).unwrap();
-        std::fs::remove_file(&path).unwrap();
-        file.set_len((ring_at(0, WORDS) + ring_size(WORDS)) as u64).unwrap();
-        let mut ring = Ring::map(file.as_raw_fd(), 0, WORDS).unwrap();
+        let mut ring = empty(if has_moved { "moved" } else { "unmoved" });
         let mut words = Vec::new();
         assert!(!ring.is_time(true));
         ring.head().indices.head().store(8, Release);
@@ -331,5 +356,24 @@ mod tests {
     fn a_thread_killed_while_it_overwrites_has_lost_what_it_freed() {
         assert_eq!(told(true), Some(2));
         assert_eq!(told(false), None);
+    }
+
+    #[test]
+    fn ring_of_an_ended_program_is_emptied_though_it_is_filled_again() {
+        let mut ring = empty("refilled");
+        let mut words = Vec::new();
+        ring.finish();
+        let copies = (0..100).take_while(|_| {
+            let head = ring.head().indices.tail() + WORDS as u64;
+            ring.head().indices.head().store(head, Release);
+            let is_time = ring.is_time(true);
+            if is_time {
+                let (from, _) = ring.copy(&mut words);
+                ring.free(from, &words, 0, &Summary::default());
+            }
+            is_time
+        });
+        assert_eq!(copies.count(), 3);
+        ring.unmap();
     }
 }

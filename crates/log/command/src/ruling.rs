@@ -5,8 +5,9 @@
 use crate::rules::Rules;
 use std::collections::HashMap;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+use std::time::Instant;
 use tare_log_segment::layout::{Process, RULINGS, RingHead, rules};
-use tare_log_segment::{ChannelId, Configuration, Wish};
+use tare_log_segment::{Channel, ChannelId, Configuration, Wish};
 
 /// What was carried into one program.
 pub struct Ruling {
@@ -14,11 +15,21 @@ pub struct Ruling {
     names: Vec<String>,
     generation: Option<u64>,
     changes: u32,
+    /// What is new and not all carried over yet.
+    pass: Option<Pass>,
     know_threads: bool,
     /// Places in the segment: what stands there.
     places: [Wish; RULINGS],
     /// By channel: rules that speak of it, in their order.
     of_channels: HashMap<ChannelId, Vec<usize>>,
+}
+
+/// A program may have thousands of channels and of threads: they are gone through in pieces.
+struct Pass {
+    changes: u32,
+    /// Those before these places are done.
+    channel: usize,
+    ring: usize,
 }
 
 impl Ruling {
@@ -27,20 +38,22 @@ impl Ruling {
             names,
             generation: None,
             changes: 0,
+            pass: None,
             know_threads: false,
             places: [Wish::default(); RULINGS],
             of_channels: HashMap::new(),
         }
     }
 
-    /// Carries over what is new: rules, of which these are the `generation`th, channels and
-    /// threads. Says whether something was.
-    pub fn apply<'rings>(
+    /// Carries over what is new until then: rules, of which these are the `generation`th, channels
+    /// and threads. Says whether all of something new is.
+    pub fn apply(
         &mut self,
         rules: &Rules,
         generation: u64,
         process: &Process,
-        rings: impl Iterator<Item = (usize, &'rings RingHead)>,
+        rings: &[(usize, &RingHead)],
+        until: Instant,
     ) -> bool {
         let is_other = self.generation != Some(generation);
         if is_other {
@@ -53,23 +66,57 @@ impl Ruling {
             process.rules.store(any | of_threads, Release);
         }
         let changes = process.changes.load(Acquire);
-        let has_new = is_other || changes != self.changes;
-        if has_new {
-            self.meet_channels(rules, process);
-            self.changes = changes;
+        if is_other || self.pass.is_none() && changes != self.changes {
+            self.pass = Some(Pass { changes, channel: 0, ring: 0 });
         }
-        let mut is_changed = has_new;
+        let mut is_changed = false;
+        if let Some(mut pass) = self.pass.take() {
+            if !self.go_on(&mut pass, rules, process, rings, until) {
+                self.pass = Some(pass);
+                return false;
+            }
+            self.changes = pass.changes;
+            is_changed = true;
+        }
         for (place, ring) in rings {
             let begun = ring.begun.load(Acquire);
-            let is_new = self.know_threads && ring.ruled_thread.load(Relaxed) != begun;
-            if has_new || is_new {
-                self.rule_thread(rules, process, place, ring);
+            if self.know_threads && ring.ruled_thread.load(Relaxed) != begun {
+                self.rule_thread(rules, process, *place, ring);
                 ring.ruled_thread.store(begun, Release);
                 is_changed = true;
             }
         }
-        process.ruled_changes.store(changes, Release);
+        process.ruled_changes.store(self.changes, Release);
         is_changed
+    }
+
+    /// Whether it is at its end.
+    fn go_on(
+        &mut self,
+        pass: &mut Pass,
+        rules: &Rules,
+        process: &Process,
+        rings: &[(usize, &RingHead)],
+        until: Instant,
+    ) -> bool {
+        let Pass { channel: first, ring: first_ring, .. } = *pass;
+        for (id, channel) in process.opened().skip_while(|(id, _)| usize::from(*id) < first) {
+            self.meet_channel(rules, process, id, channel);
+            pass.channel = usize::from(id) + 1;
+            if Instant::now() > until {
+                return false;
+            }
+        }
+        for (place, ring) in rings.iter().skip_while(|(place, _)| *place < first_ring) {
+            let begun = ring.begun.load(Acquire);
+            self.rule_thread(rules, process, *place, ring);
+            ring.ruled_thread.store(begun, Release);
+            pass.ring = place + 1;
+            if Instant::now() > until {
+                return false;
+            }
+        }
+        true
     }
 
     /// Whether a rule asks for just this, whatever the program has made of its segment.
@@ -94,22 +141,20 @@ impl Ruling {
         }
     }
 
-    fn meet_channels(&mut self, rules: &Rules, process: &Process) {
-        for (id, channel) in process.opened() {
-            let names = &self.names;
-            let its = self.of_channels.entry(id).or_insert_with(|| {
-                let name: Vec<u8> = process.name(channel).take(4096).collect();
-                let name = String::from_utf8_lossy(&name);
-                let all = rules.rules.iter().enumerate();
-                all.filter(|(_, rule)| rule.is_of(&name, names)).map(|(place, _)| place).collect()
-            });
-            let first = its.iter().find(|place| rules.rules[**place].is_of_thread(None));
-            let place = place_of(&self.places, first.map(|place| rules.rules[*place].wish));
-            process.ruled[usize::from(id)].store(place, Release);
-            let is_threaded = its.iter().any(|place| rules.rules[*place].knows_threads());
-            process.threaded[usize::from(id)].store(is_threaded.into(), Release);
-            process.renew(id);
-        }
+    fn meet_channel(&mut self, rules: &Rules, process: &Process, id: ChannelId, channel: &Channel) {
+        let names = &self.names;
+        let its = self.of_channels.entry(id).or_insert_with(|| {
+            let name: Vec<u8> = process.name(channel).collect();
+            let name = String::from_utf8_lossy(&name);
+            let all = rules.rules.iter().enumerate();
+            all.filter(|(_, rule)| rule.is_of(&name, names)).map(|(place, _)| place).collect()
+        });
+        let first = its.iter().find(|place| rules.rules[**place].is_of_thread(None));
+        let place = place_of(&self.places, first.map(|place| rules.rules[*place].wish));
+        process.ruled[usize::from(id)].store(place, Release);
+        let is_threaded = its.iter().any(|place| rules.rules[*place].knows_threads());
+        process.threaded[usize::from(id)].store(is_threaded.into(), Release);
+        process.renew(id);
     }
 
     fn rule_thread(&self, rules: &Rules, process: &Process, place: usize, ring: &RingHead) {

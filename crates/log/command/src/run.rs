@@ -138,7 +138,7 @@ fn end(collector: &mut Collector, json: bool) -> Result<(), Failure> {
         return finished;
     }
     let overrun = totals.lost - totals.unanswered;
-    if overrun + totals.unserved > 0 {
+    if overrun.max(totals.unserved) > 0 {
         say(format_args!(
             "{} events collected; {} were lost to full rings (TARE_LOG_RING makes them larger), \
              {} to too many threads",

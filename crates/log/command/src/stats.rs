@@ -145,7 +145,7 @@ impl Stats<'_> {
         }
         self.threads.insert((row.process, row.tid));
         match row.what {
-            What::Loss { lost, .. } => self.lost += lost,
+            What::Loss { lost, .. } => self.lost = self.lost.saturating_add(lost),
             What::Gap { .. } => {}
             What::Event { channel, .. } => {
                 self.events += 1;

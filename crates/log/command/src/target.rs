@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 mod ending;
+mod introducing;
 mod writing;
 
-use crate::fox::{self, Foxes};
+use crate::budget::Amount;
+use crate::fox::Foxes;
 use crate::kept::Counters;
-use crate::output::Output;
 use crate::press::{Batch, Press};
 use crate::program;
 use crate::ring::Ring;
@@ -14,32 +15,45 @@ use crate::timer::Timer;
 use crate::totals::Totals;
 use std::collections::HashMap;
 use std::io;
-use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
-use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+use std::sync::atomic::Ordering::Relaxed;
 use std::time::Instant;
 use tare_clock::Source;
 use tare_command::Obstacle;
-use tare_log_file::{Boot, Channels, Clock, Codec, Codecs, Kind, OpenedChannel, ProcessInfo};
-use tare_log_segment::layout::{KIND, LARGEST_RING, MOST_RINGS, Process, SMALLEST_RING, VERSION};
-use tare_log_segment::probe::ANSWERS;
-use tare_log_segment::{Channel, ChannelId, Configuration, Handler, Identity, Policy};
+use tare_log_file::{Boot, Clock, Codec, Codecs};
+use tare_log_segment::layout::{
+    KIND, LARGEST_RING, MOST_RINGS, Process, RingHead, SMALLEST_RING, VERSION,
+};
+use tare_log_segment::{Channel, ChannelId, Configuration, Identity};
 use tare_shm::{Access, Bell, Refusal, Segment, service, syscall};
 
 /// A program that logs. Whatever it wrote into its segment is copied once and checked.
 pub struct Target {
     number: u32,
-    pid: u32,
+    pub pid: u32,
+    /// The user whose budget it takes from, and what it has taken.
+    pub user: u32,
+    pub held: Amount,
+    /// A warning has said that it gets no more.
+    pub is_limited: bool,
     fd: OwnedFd,
     /// Kept because the lock that says who serves goes with any descriptor that is closed.
     second: Option<OwnedFd>,
     segment: Segment,
     rings: Vec<Option<Ring>>,
     ring_words: usize,
-    /// Rings that there were when they were last looked at.
+    /// Rings that there were when they were last looked at, and those of them that are served.
     looked_at: usize,
+    served_rings: usize,
+    /// The ring that is copied next.
+    next_ring: usize,
+    /// The collector's turn in which it was served last.
+    pub turn: u64,
+    /// Its end is in the file.
+    pub is_over: bool,
     timer: Timer,
     /// Not known of a program that is not here.
     boot: Boot,
@@ -73,10 +87,14 @@ pub struct Target {
 }
 
 impl Target {
+    /// Bytes of a segment that are allocated at most because they are read and written here.
+    pub const MOST_BYTES: u64 = (size_of::<Process>() + MOST_RINGS * size_of::<RingHead>()) as u64;
+
     /// Takes the segment behind `fd` of process `pid`.
     pub fn adopt(
         fd: OwnedFd,
         pid: u32,
+        user: u32,
         connection: Option<UnixStream>,
         number: u32,
         codec: Codec,
@@ -84,28 +102,27 @@ impl Target {
         let raw = fd.as_raw_fd();
         let mapped = size_of::<Process>();
         let segment = Segment::open_begun(raw, KIND, VERSION, Access::ReadWrite, mapped)?;
-        // SAFETY: atomics only.
-        let process: &Process = unsafe { segment.at(0) }.ok_or(Refusal::TooSmall)?;
-        let ring_words = process.ring_words.load(Relaxed) as usize;
-        let is_ring = ring_words.is_power_of_two()
-            && (SMALLEST_RING..=LARGEST_RING).contains(&ring_words.saturating_mul(8));
-        if !is_ring {
-            return Err(Refusal::Damaged.into());
-        }
-        if let Some(other) = service::serve(raw)? {
-            return Err(Obstacle::Served(other));
-        }
+        // SAFETY: nothing of it is used after this.
+        let served = serve(&segment, raw).inspect_err(|_| unsafe { segment.unmap() });
+        let (process, ring_words) = served?;
         // Of a copy nobody knows where, or since what start of the machine, its ticks were counted.
         let is_copy = pid == 0 && connection.is_none();
         let target = Self {
             number,
             pid,
+            user,
+            held: Amount::default(),
+            is_limited: false,
             fd,
             second: None,
             segment,
             rings: (0..MOST_RINGS).map(|_| None).collect(),
             ring_words,
             looked_at: 0,
+            served_rings: 0,
+            next_ring: 0,
+            turn: 0,
+            is_over: false,
             timer: Timer::of(process, pid, is_copy),
             boot: if is_copy { Boot::default() } else { program::boot() },
             pidfd: connection.as_ref().and_then(program::peer).or_else(|| program::pidfd(pid)),
@@ -127,9 +144,6 @@ impl Target {
             written_before: sum(process, |channel| &channel.written),
         };
         process.is_on.store(1, Relaxed);
-        for (id, _) in process.opened() {
-            process.renew(id);
-        }
         Ok(target)
     }
 
@@ -162,31 +176,33 @@ impl Target {
         self.welcome();
     }
 
-    fn about(&self) -> ProcessInfo {
-        let header = self.segment.header();
-        ProcessInfo {
-            pid: header.owner_pid,
-            start: header.owner_start,
-            began_ticks: self.process().first.ticks.load(Relaxed),
-            host: program::host(),
-            command: program::command(self.pid),
-            clock: self.timer.source.name().to_owned(),
-            boot: self.boot,
-            ahead_ns: self.timer.ahead_ns,
-        }
-    }
-
-    /// Carries over what is new of rules, channels and threads.
-    pub fn rule(&mut self, book: &RuleBook) {
-        for place in 0..self.used_rings() {
+    /// Carries over what is new of rules, channels and threads until then; what is left comes with
+    /// the next call.
+    pub fn rule(&mut self, book: &RuleBook, until: Instant) {
+        for place in 0..self.served_rings {
             self.ring(place);
         }
         let rings = self.rings.iter().enumerate();
         let heads = rings.filter_map(|(place, ring)| Some((place, ring.as_ref()?.head())));
-        let process = process(&self.segment);
-        if self.ruling.apply(&book.rules, book.generation, process, heads) {
+        let (heads, process) = (heads.collect::<Vec<_>>(), process(&self.segment));
+        if self.ruling.apply(&book.rules, book.generation, process, &heads, until) {
             self.changes = None;
         }
+    }
+
+    /// Rings that the program uses now and that are not served; they are once they are allowed.
+    pub fn new_rings(&mut self) -> usize {
+        self.looked_at = self.process().rings_used();
+        self.looked_at.saturating_sub(self.served_rings)
+    }
+
+    pub fn allow_rings(&mut self, more: usize) {
+        self.served_rings += more;
+    }
+
+    /// Bytes of memory that its segment has.
+    pub fn bytes(&self) -> u64 {
+        syscall::fstat(self.fd.as_raw_fd()).map_or(0, |status| status.st_blocks as u64 * 512)
     }
 
     /// Answers the program that it is served: it waits for this.
@@ -196,73 +212,12 @@ impl Target {
         }
     }
 
-    /// Writes what the process is, once, and the channels that were opened or changed.
-    pub fn introduce(&mut self, output: &mut Output) -> io::Result<()> {
-        if !self.is_named {
-            let about = serde_json::to_vec(&self.about()).unwrap_or_default();
-            output.note(Kind::Process, self.number, &about)?;
-            // However short the file stays, or is cut off, its events have a time of day.
-            output.clock()?;
-            self.is_named = true;
-            if let Some(file) = output.identity() {
-                self.process().lend(self.number, file);
-            }
-        }
-        self.foxes.retry(process(&self.segment), self.timer);
-        let changes = self.process().changes.load(Acquire);
-        if self.changes == Some(changes) {
-            return Ok(());
-        }
-        let mut known = Vec::new();
-        let mut opened = Vec::new();
-        for (id, channel) in self.process().opened() {
-            let configuration = self.process().configuration(id);
-            if self.known.get(&id) == Some(&configuration) {
-                continue;
-            }
-            let name: Vec<u8> = self.process().name(channel).take(4096).collect();
-            known.push((id, configuration));
-            // Who reads the file asks what its events are, also when it takes no more.
-            let handler = self.process().unclosed(id).handler;
-            let named = |id, name| OpenedChannel {
-                id,
-                name,
-                tid: channel.tid.load(Relaxed),
-                handler: name_of(Handler::ALL, handler),
-                policy: name_of(Policy::ALL, configuration.policy),
-            };
-            let name = String::from_utf8_lossy(&name).into_owned();
-            let answers = fox::name(&name, configuration.handler);
-            opened.extend(answers.map(|name| named(id | ANSWERS, name)));
-            opened.push(named(id, name));
-        }
-        if !opened.is_empty() {
-            let text = serde_json::to_vec(&Channels { channels: opened }).unwrap_or_default();
-            output.note(Kind::Channels, self.number, &text)?;
-        }
-        for (id, configuration) in known {
-            self.counters.learn(id, configuration);
-            // Root opens no sockets because a program of somebody else says so.
-            if !self.is_silent && (self.is_own || self.ruling.asks_for(&configuration)) {
-                self.foxes.learn(process(&self.segment), id, configuration, self.timer);
-            } else {
-                self.foxes.forget(process(&self.segment), id);
-            }
-            self.known.insert(id, configuration);
-        }
-        let asked = self.known.iter().filter_map(|(id, of)| Some((*id, of.codec?)));
-        self.codecs = Arc::new(Codecs::new(self.codecs.usual, asked));
-        self.changes = Some(changes);
-        self.process().told_changes.store(changes, Release);
-        Ok(())
-    }
-
     /// What became of its events up to now.
     pub fn totals(&self) -> Totals {
         let process = self.process();
         let written = sum(process, |channel| &channel.written);
         Totals {
-            events: self.totals.events + written.saturating_sub(self.written_before),
+            events: self.totals.events.saturating_add(written.saturating_sub(self.written_before)),
             unserved: process.unserved.load(Relaxed),
             deferred: sum(process, |channel| &channel.deferred),
             ..self.totals
@@ -287,10 +242,15 @@ impl Target {
         self.number
     }
 
-    /// Copies events out of the ring at `place`: all where `all`, else those that make a block or
-    /// have waited. Says whether there were any; the press must have room.
-    pub fn copy(&mut self, place: usize, press: &mut Press, all: bool) -> io::Result<bool> {
+    /// Copies events out of the next ring: all where `all`, else those that make a block or have
+    /// waited. Says whether there were any; the press must have room.
+    pub fn copy(&mut self, press: &mut Press, all: bool) -> io::Result<bool> {
+        let place = self.next_ring % self.served_rings.max(1);
+        self.next_ring = place + 1;
         let Some(ring) = self.ring(place) else { return Ok(false) };
+        if all {
+            ring.finish();
+        }
         if !ring.is_time(all) {
             return Ok(false);
         }
@@ -305,14 +265,14 @@ impl Target {
         Ok(true)
     }
 
-    /// Rings that ever had an owner are below this number.
-    pub fn used_rings(&mut self) -> usize {
-        self.looked_at = self.rings_now();
-        self.looked_at
+    /// Whether there is nothing more to copy.
+    pub fn is_empty(&mut self) -> bool {
+        !self.rings.iter_mut().flatten().any(|ring| ring.is_time(true))
     }
 
-    fn rings_now(&self) -> usize {
-        self.process().rings_used()
+    /// Rings that are served: all below this number.
+    pub fn served_rings(&self) -> usize {
+        self.served_rings
     }
 
     fn ring(&mut self, place: usize) -> Option<&mut Ring> {
@@ -330,7 +290,7 @@ impl Target {
 
     /// How full the fullest ring is, from 0 to 1, which also says that there are new ones.
     pub fn fullness(&self) -> f64 {
-        if self.rings_now() > self.looked_at {
+        if self.process().rings_used() > self.looked_at {
             return 1.0;
         }
         self.rings.iter().flatten().map(Ring::fullness).fold(0.0, f64::max)
@@ -354,6 +314,21 @@ impl Target {
     }
 }
 
+/// Takes the lock of a segment; what it has, and the words of a ring.
+fn serve(segment: &Segment, fd: RawFd) -> Result<(&'static Process, usize), Obstacle> {
+    // SAFETY: atomics only.
+    let process: &'static Process = unsafe { segment.at(0) }.ok_or(Refusal::TooSmall)?;
+    let ring_words = process.ring_words.load(Relaxed) as usize;
+    let bytes = ring_words.saturating_mul(8);
+    if !ring_words.is_power_of_two() || !(SMALLEST_RING..=LARGEST_RING).contains(&bytes) {
+        return Err(Refusal::Damaged.into());
+    }
+    match service::serve(fd)? {
+        None => Ok((process, ring_words)),
+        Some(other) => Err(Obstacle::Served(other)),
+    }
+}
+
 /// What the program has at the beginning of its segment, which is mapped whole.
 fn process(segment: &Segment) -> &Process {
     // SAFETY: atomics only; the mapping lasts as long as the target.
@@ -374,8 +349,4 @@ impl Drop for Target {
         // SAFETY: nothing of it is used after this.
         unsafe { self.segment.unmap() };
     }
-}
-
-fn name_of<T: PartialEq>(all: &[(&str, T)], one: T) -> String {
-    all.iter().find(|(_, other)| *other == one).map_or("", |(name, _)| name).to_owned()
 }

@@ -15,11 +15,11 @@ pub struct Totals {
 impl Totals {
     pub fn with(self, other: &Self) -> Self {
         Self {
-            events: self.events + other.events,
-            lost: self.lost + other.lost,
-            unanswered: self.unanswered + other.unanswered,
-            unserved: self.unserved + other.unserved,
-            deferred: self.deferred + other.deferred,
+            events: self.events.saturating_add(other.events),
+            lost: self.lost.saturating_add(other.lost),
+            unanswered: self.unanswered.saturating_add(other.unanswered),
+            unserved: self.unserved.saturating_add(other.unserved),
+            deferred: self.deferred.saturating_add(other.deferred),
         }
     }
 }

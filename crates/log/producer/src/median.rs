@@ -90,6 +90,8 @@ pub fn hold(holder: &AtomicU32, tid: u32) -> bool {
 /// That of the channel, with room for `n` events.
 fn window(region: &Region, channel: ChannelId, n: usize) -> Option<*mut Window> {
     let place = region.medians.get(usize::from(channel))?;
+    // However often another number is asked for, few windows stay behind.
+    let n = n.next_power_of_two();
     let length = size_of::<Window>() + n * size_of::<Event>();
     // The smaller one stays mapped: another thread may be at it.
     // SAFETY: mapped for ever, and the capacity is never changed.
@@ -126,6 +128,13 @@ mod tests {
             assert_eq!(add(5, time), Step::Waits);
         }
         assert_eq!(add(2, 4), Step::Complete((4, -4)), "a rule has asked for fewer meanwhile");
+    }
+
+    #[test]
+    fn numbers_that_change_leave_few_windows_behind() {
+        let region = Region::get_or_make().unwrap();
+        let windows = (1..=1000).map(|n| window(region, 1, n).unwrap());
+        assert_eq!(windows.collect::<std::collections::BTreeSet<_>>().len(), 11);
     }
 
     #[test]

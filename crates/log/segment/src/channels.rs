@@ -22,8 +22,8 @@ impl Process {
     /// The bytes of a channel's name, in a range that is there whatever was written.
     pub fn name(&self, channel: &Channel) -> impl Iterator<Item = u8> {
         let start = (channel.name_at.load(Relaxed) as usize).min(NAMES);
-        let end = start.saturating_add(channel.name_length.load(Relaxed) as usize).min(NAMES);
-        self.names[start..end].iter().map(|byte| byte.load(Relaxed))
+        let length = (channel.name_length.load(Relaxed) as usize).min(LONGEST_NAME);
+        self.names[start..(start + length).min(NAMES)].iter().map(|byte| byte.load(Relaxed))
     }
 
     /// The channel of this name, a new one if there is none; `None` where there is no place. Of
@@ -234,7 +234,7 @@ mod tests {
             channel.name_length.store(count, Relaxed);
             assert_eq!(process.rings_used(), MOST_RINGS);
             assert_eq!(process.opened().count(), 1);
-            assert!(process.name(channel).count() <= NAMES);
+            assert!(process.name(channel).count() <= LONGEST_NAME);
             process.open(b"name", 7, None);
             process.changed(1);
             process.begin_table(MOST_RINGS - 1);

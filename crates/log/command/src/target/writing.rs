@@ -6,6 +6,7 @@ use crate::fox;
 use crate::kept;
 use crate::output::Output;
 use crate::press::{Press, Pressed};
+use crate::ring::BATCH;
 use crate::totals::Totals;
 use std::collections::BTreeMap;
 use std::io;
@@ -13,6 +14,7 @@ use std::sync::atomic::Ordering::{Acquire, Relaxed};
 use tare_log_file::{End, Header, How, Kind, Packed};
 use tare_log_segment::layout::{MOST_RINGS, state};
 use tare_log_segment::probe::ANSWERS;
+use tare_log_segment::record::whole;
 
 impl Target {
     /// Writes a batch of this target, and frees its words.
@@ -29,7 +31,7 @@ impl Target {
         output.block(Header { from: batch.from, to, ..header }, &packed.stored)?;
         ring.free(batch.from, &batch.words, told, &packed.summary);
         self.totals.events += u64::from(packed.summary.events);
-        self.totals.lost += told - before;
+        self.totals.lost = self.totals.lost.saturating_add(told - before);
         self.timer.learn(packed.summary.last_ticks);
         Ok(())
     }
@@ -52,22 +54,28 @@ impl Target {
         press: &mut Press,
         words: &[u64],
     ) -> io::Result<()> {
-        if words.is_empty() {
-            return Ok(());
+        let mut rest = words;
+        while !rest.is_empty() {
+            let piece = &rest[..rest.len().min(BATCH)];
+            let (piece, after) = rest.split_at(match whole(piece) {
+                0 => piece.len(),
+                whole => whole,
+            });
+            let Packed { summary, codec, raw, stored } = press.pack(piece, &self.codecs)?;
+            let header = Header {
+                codec,
+                raw: raw as u32,
+                ring: MOST_RINGS as u32,
+                tid: self.segment.header().owner_pid,
+                events: summary.events,
+                first_ticks: summary.first_ticks,
+                last_ticks: summary.last_ticks,
+                ..Header::of(Kind::Events, self.number)
+            };
+            output.block(header, &stored)?;
+            self.totals.events += u64::from(summary.events);
+            rest = after;
         }
-        let Packed { summary, codec, raw, stored } = press.pack(words, &self.codecs)?;
-        let header = Header {
-            codec,
-            raw: raw as u32,
-            ring: MOST_RINGS as u32,
-            tid: self.segment.header().owner_pid,
-            events: summary.events,
-            first_ticks: summary.first_ticks,
-            last_ticks: summary.last_ticks,
-            ..Header::of(Kind::Events, self.number)
-        };
-        output.block(header, &stored)?;
-        self.totals.events += u64::from(summary.events);
         Ok(())
     }
 
@@ -83,7 +91,7 @@ impl Target {
             let header = ring.header(self.number, place, &packed);
             output.block(Header { from, to: from, ..header }, &packed.stored)?;
             ring.free(from, &[], told, &packed.summary);
-            self.totals.lost += told - before;
+            self.totals.lost = self.totals.lost.saturating_add(told - before);
         }
         Ok(())
     }
@@ -121,8 +129,9 @@ impl Target {
             of_channels.filter(|(_, lost)| *lost > 0).chain(unanswered.iter().copied()).collect();
         // Where the disk is full this comes once more.
         self.totals.lost -= self.totals.unanswered;
-        self.totals.unanswered = unanswered.iter().map(|(_, count)| count).sum();
-        self.totals.lost += self.totals.unanswered;
+        let counts = unanswered.iter().map(|(_, count)| *count);
+        self.totals.unanswered = counts.fold(0, u64::saturating_add);
+        self.totals.lost = self.totals.lost.saturating_add(self.totals.unanswered);
         let Totals { events, lost, unserved, deferred, .. } = self.totals();
         let end = End { how, events, lost, unserved, deferred, lost_by_channel };
         let text = serde_json::to_vec(&end).unwrap_or_default();

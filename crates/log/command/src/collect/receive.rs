@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Programs that connect to a collector.
+
+use super::{Collector, FALLBACK};
+use crate::budget::Amount;
+use crate::door::{self, Guest, Wish};
+use crate::orphans::{self, Orphan};
+use crate::program;
+use crate::target::Target;
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::unix::net::UnixStream;
+use std::time::Instant;
+use tare_command::{Obstacle, said, say};
+use tare_log_segment::Identity;
+use tare_shm::{Refusal, syscall};
+
+/// What any program takes: its segment, its connection and its process.
+const PROGRAM: Amount = Amount { descriptors: 3, mappings: 1, bytes: 0 };
+
+impl Collector {
+    /// Receives the programs that have connected, whether or not the file can be written, until the
+    /// slices of their users end.
+    pub(super) fn open_door(&mut self) {
+        for guest in self.door.guests() {
+            match self.budget.take(guest.user, PROGRAM) {
+                Ok(()) => self.guests.push_back(guest),
+                Err(what) => {
+                    let Guest { pid, user, .. } = guest;
+                    let text = format_args!("process {pid} of user {user} gets no more {what}");
+                    self.complaints.say(user, text);
+                }
+            }
+        }
+        for _ in 0..self.guests.len() {
+            let Some(guest) = self.guests.pop_front() else { break };
+            let (user, begin) = (guest.user, Instant::now());
+            let Some(until) = self.slices.end(user, begin) else {
+                self.guests.push_back(guest);
+                continue;
+            };
+            if !self.receive(guest, until) {
+                self.budget.give_back(user, PROGRAM);
+            }
+            self.slices.spend(user, begin);
+        }
+    }
+
+    /// Whether a new program is served from now on.
+    fn receive(&mut self, guest: Guest, until: Instant) -> bool {
+        let Guest { wish, pid, user, connection } = guest;
+        match wish {
+            Wish::Serve(segment) => return self.adopt(segment, pid, user, Some(connection), until),
+            // A file of this user is nobody else's to write into.
+            Wish::Borrow(what) if user == program::user() => self.lend(&connection, what),
+            Wish::Borrow(_) => {}
+        }
+        false
+    }
+
+    /// Who is given nothing sees the connection end.
+    fn lend(&mut self, connection: &UnixStream, what: Identity) {
+        if self.output.identity() == Some(what) {
+            let _ = door::lend(connection, self.output.lend());
+        } else if let Some(socket) = self.targets.iter().find_map(|target| target.socket(what)) {
+            let _ = door::lend(connection, socket);
+        }
+    }
+
+    /// Whether the segment is that of a new program, which is served from now on.
+    fn adopt(
+        &mut self,
+        segment: OwnedFd,
+        pid: u32,
+        user: u32,
+        connection: Option<UnixStream>,
+        until: Instant,
+    ) -> bool {
+        let identity = Identity::of(segment.as_raw_fd()).ok();
+        if identity.is_some() && identity == self.output.identity() {
+            drop(segment);
+            let text = format_args!("process {pid} sent the file of events, no segment");
+            self.complaints.say(user, text);
+            // Closing any descriptor of the file has released the lock on it.
+            if let Err(reason) = self.output.claim() {
+                self.complaints.say(user, reason);
+            }
+            return false;
+        }
+        // One that was found among orphans while it was on its way to the door.
+        if let Some(known) = self.targets.iter_mut().find(|target| target.has(&segment)) {
+            known.join(segment, connection);
+            return false;
+        }
+        let (number, codec) = (self.output.next_process(), self.output.codec);
+        match Target::adopt(segment, pid, user, connection, number, codec) {
+            Ok(mut target) => {
+                target.held = PROGRAM;
+                if target.has_fallen_back() && !self.has_told_of_fallback {
+                    self.has_told_of_fallback = true;
+                    say(FALLBACK);
+                }
+                self.targets.push(target);
+                self.programs += 1;
+                // Before the program goes on: rules hold from the first event on.
+                let place = self.targets.len() - 1;
+                self.rule(place, until);
+                self.targets[place].welcome();
+                true
+            }
+            Err(obstacle) => {
+                self.complaints.say(user, reason(pid, obstacle));
+                false
+            }
+        }
+    }
+
+    /// Takes over the programs whose collector at this socket has died.
+    pub fn take_over(&mut self) {
+        for Orphan { pid, segment } in orphans::find(self.door.path()) {
+            let user = syscall::fstat(segment.as_raw_fd()).map_or(0, |status| status.st_uid);
+            let is_new = self.budget.take(user, PROGRAM).is_ok();
+            if is_new && !self.adopt(segment, pid, user, None, Instant::now()) {
+                self.budget.give_back(user, PROGRAM);
+            }
+        }
+    }
+}
+
+/// Why a segment is not served.
+fn reason(pid: u32, obstacle: Obstacle) -> String {
+    match obstacle {
+        Obstacle::Served(0) => format!("process {pid}: another collector has it already"),
+        Obstacle::Served(other) => format!("process {pid}: collector {other} has it already"),
+        Obstacle::Refused(Refusal::OtherVersion(_)) => {
+            format!("process {pid} has another version of libtare_log")
+        }
+        Obstacle::Refused(refusal) => {
+            format!("the segment of process {pid} is refused: {}", said(refusal))
+        }
+    }
+}

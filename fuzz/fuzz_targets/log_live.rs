@@ -1,0 +1,249 @@
+// SPDX-License-Identifier: Apache-2.0
+//! A program that logs and its collector, each with its own mapping of one segment, while a third
+//! changes anything in it between their steps: neither crashes or goes on for ever, and what the
+//! collector has written can be read. Each input is one seed of `ROUNDS` mutations.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use std::fs::{self, File};
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::os::fd::BorrowedFd;
+use std::path::{Path, PathBuf};
+use std::sync::LazyLock;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::time::{Duration, Instant};
+use tare_log_file::{Codec, Events, How, Kind, Reader};
+use tare_log_producer::Payload;
+use tare_log_segment::layout::{KIND, Process, RingHead, SMALLEST_RING, VERSION, ring_at};
+use tare_log_segment::{ChannelId, Configuration, Handler, Policy, Writer};
+use tare_shm::{Access, Segment};
+
+#[allow(dead_code, reason = "it is the collector's")]
+#[path = "../../crates/log/command/src"]
+mod collector {
+    pub mod budget;
+    pub mod epoll;
+    pub mod fox;
+    pub mod kept;
+    pub mod limit;
+    pub mod ordinary;
+    pub mod output;
+    pub mod press;
+    pub mod program;
+    pub mod ring;
+    pub mod rule_book;
+    pub mod rules;
+    pub mod ruling;
+    pub mod target;
+    pub mod timer;
+    pub mod totals;
+    pub mod values;
+    pub mod words;
+}
+
+// As they call one another.
+use collector::{
+    budget, epoll, fox, kept, limit, ordinary, output, press, program, ring, rule_book, rules,
+    ruling, target, timer, totals, values, words,
+};
+
+use output::Output;
+use press::Press;
+use rule_book::RuleBook;
+use target::Target;
+
+const ROUNDS: usize = 100;
+const WORDS: usize = SMALLEST_RING / 8;
+const SLICE: Duration = Duration::from_millis(20);
+
+/// The program of this process.
+struct Program {
+    fd: i32,
+    memory: &'static [AtomicU64],
+    channels: Vec<ChannelId>,
+}
+
+static PROGRAM: LazyLock<Program> = LazyLock::new(|| {
+    // SAFETY: there is no other thread yet.
+    unsafe { std::env::set_var("TARE_LOG_RING", "64K") };
+    let policies = [Policy::Drop, Policy::Wait, Policy::Overwrite].into_iter().cycle();
+    let handlers = Handler::ALL.iter().cycle().take(3 * Handler::ALL.len());
+    let channels = handlers.zip(policies).enumerate().map(|(place, ((name, handler), policy))| {
+        let asked = Configuration { handler: *handler, policy, ..Configuration::default() };
+        tare_log_producer::open(format!("{name} {place}").as_bytes(), Some(asked))
+    });
+    let channels = channels.collect();
+    let links = fs::read_dir("/proc/self/fd").expect("/proc is there").flatten();
+    let path = links.map(|entry| entry.path()).find(|path| {
+        fs::read_link(path).is_ok_and(|link| link == Path::new("/memfd:tare-log (deleted)"))
+    });
+    let name = path.as_deref().and_then(Path::file_name).and_then(|name| name.to_str());
+    let fd = name.and_then(|name| name.parse().ok()).expect("the segment is there");
+    let segment = Segment::open_begun(fd, KIND, VERSION, Access::ReadWrite, ring_at(1, WORDS));
+    let segment = segment.expect("it is one");
+    let memory = segment.words(0, ring_at(1, WORDS) / 8).expect("it was mapped");
+    Program { fd, memory, channels }
+});
+
+/// Whoever changes the segment: SplitMix64 (Steele et al., 2014).
+struct Chance(u64);
+
+impl Chance {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mixed = (self.0 ^ self.0 >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+        mixed ^ mixed >> 31
+    }
+
+    fn below(&mut self, end: usize) -> usize {
+        (self.next() % end as u64) as usize
+    }
+
+    /// A word that something is kept in, as its place in the segment.
+    fn place(&mut self) -> usize {
+        macro_rules! from {
+            ($field:ident, $words:expr) => {
+                (std::mem::offset_of!(Process, $field) / 8, $words)
+            };
+        }
+        let channel = size_of::<tare_log_segment::Channel>() / 8;
+        let places = [
+            (0, 64),
+            (0, 16),
+            from!(modes, 8),
+            from!(channels, 40 * channel),
+            from!(names, 64),
+            from!(rulings, 16),
+            from!(ruled, 8),
+            from!(threaded, 8),
+            from!(tables, 8),
+            from!(states, 8192),
+            (ring_at(0, WORDS) / 8, size_of::<RingHead>() / 8),
+            (ring_at(0, WORDS) / 8, 82),
+            (ring_at(0, WORDS) / 8, 82),
+            ((ring_at(0, WORDS) + size_of::<RingHead>()) / 8, WORDS),
+        ];
+        let (begin, words) = places[self.below(places.len())];
+        begin + self.below(words)
+    }
+
+    /// What a word can be changed to.
+    fn changed(&mut self, word: u64) -> u64 {
+        let few = self.next() % 64;
+        let half = if few % 2 == 0 { 0 } else { 32 };
+        match self.below(8) {
+            0 => self.next(),
+            1 => word ^ 1 << few,
+            2 => word.wrapping_add(few).wrapping_sub(32),
+            3 => word & !(0xffff_ffff << half) | (self.next() & 0xffff_ffff) << half,
+            4 => word & !(0xffff_ffff << half) | few << half,
+            5 => word | 0xffff_ffff << half,
+            6 => word.wrapping_add(self.next() % (4 * WORDS as u64)),
+            _ => word.wrapping_sub(self.next() % (4 * WORDS as u64)),
+        }
+    }
+}
+
+fn log(program: &Program, chance: &mut Chance, writer: &mut Option<&'static Writer>) {
+    let id = match chance.below(32) {
+        0 => chance.next() as ChannelId,
+        place => program.channels[place % program.channels.len()],
+    };
+    let number = chance.next() as i64;
+    for _ in 0..1 + chance.below(64) {
+        let payload = match number % 3 {
+            0 => Payload::Number(number % 1024),
+            1 => Payload::Number(number),
+            _ => Payload::Bytes(&[7; 5000][..number.unsigned_abs() as usize % 5000]),
+        };
+        let is_written = writer.is_some_and(|writer| writer.log(id, number % 1024, || 7));
+        if !is_written {
+            *writer = tare_log_producer::log(*writer, id, payload);
+        }
+    }
+    match chance.below(32) {
+        0 => tare_log_producer::close(id),
+        1 => drop(tare_log_producer::open(b"buffered 1", None)),
+        _ => {}
+    }
+}
+
+fn adopt(program: &Program) -> Option<Target> {
+    // SAFETY: the program keeps it open.
+    let fd = unsafe { BorrowedFd::borrow_raw(program.fd) }.try_clone_to_owned().ok()?;
+    let mut target = Target::adopt(fd, std::process::id(), 0, None, 7, Codec::default()).ok()?;
+    target.silence();
+    Some(target)
+}
+
+/// A turn of the collector.
+fn turn(target: &mut Target, output: &mut Output, press: &mut Press, book: &RuleBook, all: bool) {
+    let until = Instant::now() + SLICE;
+    let rings = target.new_rings();
+    target.allow_rings(rings);
+    target.rule(book, until);
+    target.introduce(output, Some(until)).expect("the file has room");
+    target.count(output, press).expect("the file has room");
+    for _ in 0..target.served_rings() {
+        target.copy(press, all).expect("there is memory");
+        while let Some(pressed) = press.first(true).expect("there is memory") {
+            target.write(output, pressed).expect("the file has room");
+            press.take();
+        }
+    }
+    assert!((0.0..=1.0).contains(&target.fullness()));
+    let _ = (target.totals(), target.due(), target.has_batch(), target.is_empty());
+}
+
+fn check(path: &Path) {
+    let mut reader = Reader::new(File::open(path).expect("it was written"));
+    for block in reader.by_ref() {
+        let block = block.expect("it was written");
+        if block.header.kind == Kind::Events {
+            let events = Events::of(&block).expect("a writer has made it");
+            events.items().expect("a writer has made it");
+        }
+    }
+    assert_eq!(reader.damaged, 0);
+}
+
+fuzz_target!(|data: &[u8]| {
+    let mut hasher = DefaultHasher::new();
+    data.hash(&mut hasher);
+    let mut chance = Chance(hasher.finish());
+    let program = &*PROGRAM;
+    let path = PathBuf::from(format!("/dev/shm/tare-fuzz-{}", std::process::id()));
+    let mut output = Output::open("file", &path, Codec::default()).expect("/dev/shm is there");
+    let mut press = Press::new(0).expect("there is memory");
+    let book = RuleBook::open(None).expect("without a file");
+    let mut writer = None;
+    let mut target = adopt(program);
+    let mut undone = Vec::new();
+    for _ in 0..ROUNDS {
+        let place = chance.place();
+        let before = program.memory[place].load(Relaxed);
+        undone.push((place, before));
+        program.memory[place].store(chance.changed(before), Relaxed);
+        log(program, &mut chance, &mut writer);
+        let step = chance.below(64);
+        if step == 0 || target.is_none() {
+            if let Some(target) = &mut target {
+                target.end(&mut output, &mut press, None).expect("the file has room");
+            }
+            target = adopt(program);
+        } else if step < 32
+            && let Some(target) = &mut target
+        {
+            turn(target, &mut output, &mut press, &book, chance.below(8) == 0);
+        }
+    }
+    if let Some(target) = &mut target {
+        target.end(&mut output, &mut press, Some(How::Left)).expect("the file has room");
+    }
+    for (place, before) in undone.into_iter().rev() {
+        program.memory[place].store(before, Relaxed);
+    }
+    check(&path);
+    fs::remove_file(&path).expect("it was written");
+});

@@ -1,0 +1,28 @@
+# SPDX-License-Identifier: Apache-2.0
+"""changes.py SOCKET: hands over segments with all channels and all rings, and reports changes of
+all channels again and again until its input ends."""
+
+import sys
+import threading
+
+from segment import RINGS, Segment
+
+segments = []
+for _ in range(8):
+    segment = Segment()
+    segment.write("rings_used", "I", RINGS)
+    segment.open_channels(0)
+    segments.append((segment, segment.hand_over(sys.argv[1])))
+
+
+def change() -> None:
+    number = 0
+    while True:
+        number += 1
+        for segment, _ in segments:
+            segment.write("changes", "I", number % (1 << 32))
+
+
+threading.Thread(target=change, daemon=True).start()
+print("ready", flush=True)
+sys.stdin.readline()

@@ -1,0 +1,112 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The programs of one user cost a collector of root no event of another user's program."""
+
+import os
+import shutil
+import socket
+import struct
+import subprocess
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+from pyarrow.csv import read_csv
+from tests.hostile.attacks.segment import Segment, at, size
+from tests.hostile.conftest import attack, says
+from tests.log.conftest import TARE_LOG, compiled
+from tests.log.test_failures import collecting, ended
+from tests.waiting import SECONDS, wait_for
+
+__all__ = ["compiled"]
+
+EVENTS = 800_000
+ATTACKS = ["many_rings", "refill", "long_names", "sparse", "changes", "connections"]
+USERS = {"root": [], "another": ["setpriv", "--reuid=65533", "--regid=65533", "--clear-groups"]}
+
+
+@contextmanager
+def awaited(program: Path, user: str) -> "Iterator[subprocess.Popen[str]]":
+    """A program that has logged its first event, and goes on when it is told."""
+    command = [*USERS[user], str(program), str(EVENTS)]
+    variables = os.environ | {"TARE_LOG": str(program.parent / "socket")}
+    pipe = subprocess.PIPE
+    with subprocess.Popen(command, env=variables, stdin=pipe, stdout=pipe, text=True) as process:
+        try:
+            assert process.stdout is not None
+            assert process.stdout.readline() == "ready\n"
+            yield process
+        finally:
+            process.kill()
+
+
+def go_on(program: "subprocess.Popen[str]") -> None:
+    """Until its end."""
+    program.communicate("\n", timeout=SECONDS)
+    assert program.returncode == 0
+
+
+def numbers(file: Path, pid: int) -> pa.ChunkedArray:
+    """What a program has logged; all of the file can be read."""
+    command = [TARE_LOG, "dump", str(file), "--channel", "awaited"]
+    done = subprocess.run(command, check=True, capture_output=True, timeout=SECONDS)
+    assert b"damaged" not in done.stderr
+    table = read_csv(pa.BufferReader(done.stdout))
+    return table.filter(pc.equal(table["pid"], pid))["payload"]
+
+
+@pytest.mark.parametrize("user", USERS)
+@pytest.mark.parametrize("name", ATTACKS)
+def test_attack_costs_no_event_of_another_user(
+    name: str, user: str, compiled: Callable[[str], Path], open_to_all: Path
+) -> None:
+    program = Path(shutil.copy(compiled("awaited"), open_to_all))
+    with (
+        collecting(open_to_all) as collector,
+        awaited(program, user) as victim,
+        attack(name, open_to_all / "socket"),
+    ):
+        go_on(victim)
+        told = ended(collector)
+    assert numbers(open_to_all / "events.log", victim.pid).equals(
+        pa.chunked_array([range(EVENTS)], pa.int64())
+    )
+    assert len(told.splitlines()) < 100
+
+
+@pytest.mark.parametrize("name", ["changes", "connections"])
+def test_program_that_starts_beside_an_attack_is_served(
+    name: str, compiled: Callable[[str], Path], open_to_all: Path
+) -> None:
+    """In time for its policy to hold from the first event on."""
+    program = Path(shutil.copy(compiled("awaited"), open_to_all))
+    with collecting(open_to_all) as collector, attack(name, open_to_all / "socket"):
+        with awaited(program, "root") as victim:
+            go_on(victim)
+        ended(collector)
+    assert len(numbers(open_to_all / "events.log", victim.pid)) == EVENTS
+
+
+def test_silent_connections_of_another_user_take_no_place(open_to_all: Path) -> None:
+    segment = Segment()
+    with collecting(open_to_all), socket.socket(socket.AF_UNIX) as one:
+        one.connect(str(open_to_all / "socket"))
+        with attack("connections", open_to_all / "socket"):
+            socket.send_fds(one, [b"\1"], [segment.fd])
+            assert one.recv(1) == b"\1"
+
+
+def test_reading_allocates_no_memory_that_was_never_written(open_to_all: Path) -> None:
+    with (
+        collecting(open_to_all) as collector,
+        attack("sparse", open_to_all / "socket") as attacker,
+        Path(f"/proc/{attacker.pid}/fd/{says(attacker)}").open("rb") as segment,
+    ):
+        words = 1 << 24
+        ring = size("tare_log_process") + 7 * (size("tare_log_ring") + 8 * words)
+        place = ring + at("tare_shm_ring", "tail")
+        wait_for(lambda: os.pread(segment.fileno(), 8, place) == struct.pack("Q", words))
+        assert os.fstat(segment.fileno()).st_blocks * 512 < 32 << 20
+        ended(collector)
