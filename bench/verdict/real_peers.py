@@ -34,8 +34,8 @@ def sides(folder: Path) -> tuple[list[Array], list[Array]]:
     table = ok.select("run", "latency_ns", "start_ns").order_by("run", "start_ns").to_pyarrow()
     run, latency = (table[name].to_numpy() for name in ("run", "latency_ns"))
     found: dict[bool, list[Array]] = {True: [], False: []}
-    for entry in manifest["runs"]:
-        if entry["valid"] and entry["condition"] != manifest.get("control"):
-            of_run = latency[run == entry["run"]].astype(np.float64)
-            found[entry["condition"] == manifest["baseline"]].append(of_run)
+    for entry in manifest.runs:
+        if entry.valid and entry.condition != manifest.control:
+            of_run = latency[run == entry.run].astype(np.float64)
+            found[entry.condition == manifest.baseline].append(of_run)
     return found[True], found[False]

@@ -77,7 +77,7 @@ def test_requests_that_were_not_measured_are_named(
         ),
         (
             "TABLE samples AS SELECT * REPLACE ([seq] AS seq) FROM result",
-            "a table of the result cannot be read: ",
+            "column seq is array<int64>, expected int64",
         ),
     ],
 )

@@ -160,13 +160,14 @@ def test_the_power_curve_is_that_of_the_verdict(usual: tuple[Path, str, Page]) -
     for one in result.primary_comparisons:
         known = power.scatter(result, one)
         assert known is not None
-        assert known.blocks == min(one["runs"].values())
+        assert known.blocks == min(one.runs.baseline, one.runs.condition)
         alpha, threshold = result.experiment.alpha, log1p(result.threshold(one))
         design = Design(known.deviation, known.blocks - 1, True, alpha, threshold)
         least = design.detectable(known.blocks)
         assert least is not None
         # The verdict's is of all comparisons together.
-        assert expm1(least) <= one["mde"] * (1 + 1e-9)
+        assert one.mde is not None
+        assert expm1(least) <= one.mde * (1 + 1e-9)
 
 
 def test_blocks_had_best_been_shorter(usual: tuple[Path, str, Page]) -> None:

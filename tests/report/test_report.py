@@ -97,7 +97,7 @@ def test_figures_leave_out_what_the_verdict_leaves_out(tmp_path: Path, span: str
     folder = Synthetic(requests=2_000, blocks=3, invalid=(2,), warm_up=0.3, spans={"pay": 0.5})
     experiment, looks = read_with_looks(folder.write(tmp_path / "result"))
     result = open_result(tmp_path / "result")
-    valid = [run["run"] for run in result.manifest["runs"] if run["valid"]]
+    valid = [run.run for run in result.manifest.runs if run.valid]
     kept = distributions.kept(result, valid, span)
     assert kept is not None
     shown = settled(kept, looks.first)

@@ -26,7 +26,7 @@ def judged(tmp_path_factory: pytest.TempPathFactory) -> Result:
     folder = tmp_path_factory.mktemp("runs") / "result"
     made_up = Synthetic(requests=1_000, blocks=9, control=True, warm_up=0.2, invalid=())
     made_up.write(folder)
-    again = [run["run"] for run in read(folder).runs if run["condition"] == CONTROL]
+    again = [run.run for run in read(folder).runs if run.condition == CONTROL]
     (folder / "verdicts.json").unlink()
     made_up.invalid = again[0], again[-1]
     made_up.write(folder)
@@ -70,8 +70,8 @@ def test_every_effect_can_be_computed_again(judged: Result, metric: str) -> None
         for name, runs in blocks.items()
     }
     for one in judged.comparisons:
-        if one["metric"] == metric:
-            assert found[one["condition"]] == pytest.approx(one["effect"]["relative"], abs=1e-4)
+        if one.metric == metric:
+            assert found[one.condition] == pytest.approx(one.effect.relative, abs=1e-4)
     (control,) = judged.controls
     if control.metric == metric:
         assert found["control"] == pytest.approx(control.relative, abs=1e-4)

@@ -151,10 +151,10 @@ def judged(plan: Plan, parts: Sequence[Calibrated], folder: Path, blocks: int) -
     return Calibration(
         name=plan.name,
         date=datetime.now(UTC).isoformat(timespec="seconds"),
-        machine=str(first.get("machine", {}).get("machine", "")),
+        machine=str(first.machine.get("machine", "")),
         version=__version__,
         blocks=blocks,
-        repetitions=first["blocks"] // blocks,
+        repetitions=first.blocks // blocks,
         services={part.name: part.service for part in parts},
         detections={
             part.name: detect(

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from enum import StrEnum
@@ -263,8 +264,8 @@ def _files(name: str, paths: Sequence[Path]) -> list[Path]:
     for path in paths:
         with _readable():
             files += _inside(path) if path.is_dir() else [path]
-    there = [path.resolve() for path in files]
-    if twice := [path for path in files if there.count(path.resolve()) > 1]:
+    there = Counter(path.resolve() for path in files)
+    if twice := [path for path in files if there[path.resolve()] > 1]:
         raise InputError(
             f"{twice[0]}: named twice for '{name}'; a file is one run, and counts once"
         )

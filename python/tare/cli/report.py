@@ -22,12 +22,13 @@ def report(
 ) -> None:
     """Write report.html and report.md into a result folder."""
     from tare.report import MARKDOWN, VERDICTS, write
+    from tare.report.verdicts import stored_verdicts
 
     page = write(folder)
     if as_json:
-        verdicts = json.loads((folder / VERDICTS).read_text(encoding="utf-8"))
-        paths = {"html": str(page), "markdown": str(folder / MARKDOWN)}
-        typer.echo(json.dumps({**paths, "json": str(folder / VERDICTS), **verdicts}, indent=2))
+        paths = {"html": page, "markdown": folder / MARKDOWN, "json": folder / VERDICTS}
+        named = {name: str(path) for name, path in paths.items()}
+        typer.echo(json.dumps({**named, **stored_verdicts(folder)}, indent=2))
     else:
         typer.echo(page)
     if show:

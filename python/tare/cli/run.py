@@ -12,7 +12,6 @@ import typer
 from tare.cli.outcome import AsJson, AsMarkdown, FailOn, History, Labels, Outcome
 from tare.cli.streams import tell
 from tare.errors import InputError, InterruptionError
-from tare.files import replace
 from tare.terminal import printable
 
 if TYPE_CHECKING:
@@ -101,11 +100,10 @@ def conclude(folder: Path, outcome: Outcome) -> None:
 
     Raises GateError, after all that, where a verdict is one that was asked to fail.
     """
-    import json
-
     from tare.lab.store import count_look
     from tare.report import write
     from tare.report.controls import told
+    from tare.report.verdicts import write_verdicts
     from tare.samples import controls
     from tare.samples.manifest import read_manifest
     from tare.samples.measured import read_with_looks
@@ -115,9 +113,9 @@ def conclude(folder: Path, outcome: Outcome) -> None:
     count_look(folder)
     measured = read_with_looks(folder)
     judgement = judge(measured[0])
-    if unwritten := controls.remember(read_manifest(folder)["experiment"], judgement.controls):
+    if unwritten := controls.remember(read_manifest(folder).experiment, judgement.controls):
         judgement = judgement.warned(unwritten)
-    replace(folder / "verdicts.json", json.dumps(judgement.to_json(), indent=2) + "\n")
+    write_verdicts(folder, judgement)
     report = write(folder, measured)
     lines = told(judgement.controls, *controls.standing())
     outcome.tell(judgement, after="\n".join([*lines, f"report: {report}"]))

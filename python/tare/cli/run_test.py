@@ -19,7 +19,7 @@ def test_a_plan_that_may_not_be_read_is_told_in_the_words_of_plans(
 
     # Root may read everything, so what the kernel tells others is put in its place.
     monkeypatch.setattr(os, "access", lambda *_, **__: False)
-    monkeypatch.setattr(Path, "read_text", refuse)
+    monkeypatch.setattr(Path, "open", refuse)
     monkeypatch.setattr(sys, "argv", ["tare", "run", str(plan)])
     assert main() == 2
     error = f"tare: {plan}: Permission denied; give the path of a plan\n"

@@ -18,6 +18,7 @@ from tare.lab.processes import Process, Processes, StartError
 from tare.lab.ready import wait_until_ready
 from tare.lab.store import ResultFolder, RunKey, read_stream
 from tare.plan import Condition, Plan, Ready
+from tare.samples.manifest import RunEntry
 from tare.samples.usable import too_many_lost
 
 LOG_TAIL_LINES = 20
@@ -51,11 +52,12 @@ class Group:
 
     def measure(
         self, runs: Sequence[tuple[int, Condition]], asked: float | None, seed: int
-    ) -> list[dict[str, Any]]:
+    ) -> list[tuple[RunEntry, list[str]]]:
         """Starts every condition, loads those that are ready, stops all, stores what was measured.
 
         `runs` are (number, condition) in the order of their start, `asked` is the rate. Returns
-        the manifest's entries, one a run, valid or not, with files already in their place.
+        the manifest's entries, one a run, valid or not, with files already in their place; and
+        what was odd about each.
         """
         measured: dict[str, Measured] = {}
         with ExitStack() as stack:
@@ -73,11 +75,14 @@ class Group:
         if asked is not None:
             self.check_rate(asked, measured)
         entries = [self.store(run, condition, measured) for run, condition in runs]
-        if not all(entry["valid"] for entry in entries):
+        if not all(entry.valid for entry in entries):
             # What a full disk does to a run says nothing about its condition.
             self.lab.folder.check_room()
         self.lab.folder.clear_work()
-        return entries
+        return [
+            (entry, self.oddities(entry.condition, measured.get(entry.condition)))
+            for entry in entries
+        ]
 
     def capacity(self, condition: Condition) -> dict[str, Any]:
         """The most that a condition bears. Raises RunError where it cannot be measured."""
@@ -212,9 +217,7 @@ class Group:
                     what = "the service" if process is target.process else process.name
                     self.reasons[target.condition] = f"{what} {process.ending} during the load"
 
-    def store(
-        self, run: int, condition: Condition, measured: dict[str, Measured]
-    ) -> dict[str, Any]:
+    def store(self, run: int, condition: Condition, measured: dict[str, Measured]) -> RunEntry:
         """Writes the files of one run and returns its entry in the manifest."""
         name = condition.name
         key = RunKey(self.lab.experiment, self.environment, name, self.block, run, self.lab.host)
@@ -228,26 +231,25 @@ class Group:
             self.store_machine(name, found, key)
             started, ended = found.extent()
             if started is not None and ended is not None:
-                duration = ended - started
+                duration = max(ended - started, 0)
             self.check_errors(name, found)
         reason = self.reasons.get(name)
-        return {
-            "run": run,
-            "block": self.block,
-            "environment": self.environment,
-            "condition": name,
-            "valid": reason is None,
-            "reason": reason,
-            "log_tail": self.log_tail(name) if reason else [],
-            "logs": [str(log.relative_to(self.lab.folder.path)) for log in self.logs.get(name, ())],
-            "started_ns": started,
-            "duration_ns": duration,
-            "requests": found.requests if found else 0,
-            "errors": found.errors if found else 0,
-            "endpoint": loads.url(self.lab.plan.load, launch) if launch else None,
-            "cpu": dict(found.cpu) if found else {},
-            "oddities": self.oddities(name, found) if found else [],
-        }
+        return RunEntry(
+            run=run,
+            block=self.block,
+            environment=self.environment,
+            condition=name,
+            valid=reason is None,
+            reason=reason,
+            log_tail=self.log_tail(name) if reason else [],
+            logs=[str(log.relative_to(self.lab.folder.path)) for log in self.logs.get(name, ())],
+            started_ns=started,
+            duration_ns=duration,
+            requests=found.requests if found else 0,
+            errors=found.errors if found else 0,
+            endpoint=loads.url(self.lab.plan.load, launch) if launch else None,
+            cpu={**found.cpu} if found else {},
+        )
 
     def store_machine(self, name: str, found: Measured, key: RunKey) -> None:
         """Writes what the machine did meanwhile, slice by slice and over the whole load."""
@@ -300,8 +302,10 @@ class Group:
             ):
                 self.reasons.setdefault(name, why)
 
-    def oddities(self, name: str, found: Measured) -> list[str]:
+    def oddities(self, name: str, found: Measured | None) -> list[str]:
         """What must be known of a run besides why it may be invalid."""
+        if found is None:
+            return []
         held = self.strains.get(name)
         told = strain.told(held) if held and name not in self.reasons else []
         return [*found.oddities, *told]

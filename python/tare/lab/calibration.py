@@ -10,12 +10,13 @@ from types import MappingProxyType
 from typing import Any
 
 import tomli_w
-from pydantic import TypeAdapter, ValidationError
+from pydantic import TypeAdapter
 
 from tare.errors import InputError
 from tare.files import replace
 from tare.plan import Plan, expected, parse, refused
 from tare.plan.calibration import MICROSECOND, Calibration
+from tare.untrusted import MEBIBYTE, read_bytes
 
 ONE_REQUEST = "request"
 BEGUN = "begun.json"
@@ -36,8 +37,8 @@ class Extent:
         """Of a folder that is to be finished. Raises InputError where none was begun there."""
         path = folder / BEGUN
         try:
-            return TypeAdapter(cls).validate_json(path.read_bytes(), strict=True)
-        except (OSError, ValidationError) as error:
+            return TypeAdapter(cls).validate_json(read_bytes(path, MEBIBYTE), strict=True)
+        except (OSError, ValueError) as error:
             why = error.strerror if isinstance(error, OSError) else "is no JSON of a calibration"
             raise InputError(f"{path}: {why}; nothing to resume there") from error
 

@@ -2,14 +2,13 @@
 """What must not change between the beginning of an experiment and what is resumed of it."""
 
 import hashlib
-from collections.abc import Mapping
-from typing import Any
 
 from tare.errors import InputError
 from tare.plan import Plan
 from tare.plan.layers import HookLayer, ProxyLayer
-from tare.samples.manifest import MOMENTARY
+from tare.samples.manifest import MOMENTARY, Manifest
 
+_NEEDED = ("blocks", "experiment", "files", "load", "machine", "order", "placement", "seed")
 _MACHINE = ("machine", "architecture", "cpu_model", "cpus")
 
 
@@ -34,15 +33,15 @@ def file_hashes(plan: Plan) -> dict[str, str]:
         raise InputError(f"{error.filename}: {error.strerror}; the plan needs it") from error
 
 
-def changes(begun: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
+def changes(begun: Manifest, now: Manifest) -> list[str]:
     """What is different of the machine, by the manifest and one made now, a line each.
 
     Raises InputError where the runs would be of another experiment: on another machine, on
     other CPUs, or with other rules or proxy configurations; or where `begun` lacks something.
     """
-    if missing := sorted(now.keys() - begun.keys()):
+    if missing := [key for key in _NEEDED if key not in begun.model_fields_set]:
         raise InputError(f"manifest.json has no {', '.join(missing)}; begin anew")
-    was, is_now = begun["machine"], now["machine"]
+    was, is_now = begun.machine, now.machine
     for key in _MACHINE:
         if was.get(key) != is_now.get(key):
             raise InputError(
@@ -50,15 +49,14 @@ def changes(begun: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
                 " resume it there, or begin anew"
             )
     for who in ("service", "generator"):
-        cpus, now_on = begun["placement"][who], now["placement"][who]
+        cpus, now_on = begun.placement.get(who), now.placement.get(who)
         if cpus != now_on:
             raise InputError(
                 f"was begun with the {who} on CPUs {cpus}, here it would be {now_on};"
                 " allow tare the CPUs it had, or begin anew"
             )
-    files = begun["files"]
-    for name in files:
-        if files[name] != now["files"].get(name):
+    for name, content in begun.files.items():
+        if content != now.files.get(name):
             raise InputError(f"was begun with another {name}; put it back, or begin anew")
     return [
         f"resumed with another {key}: {was.get(key)}, then {is_now.get(key)}"

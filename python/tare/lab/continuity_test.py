@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: Apache-2.0
-import copy
 from pathlib import Path
 from typing import Any
 
@@ -8,8 +7,17 @@ import pytest
 from tare.errors import InputError
 from tare.lab.continuity import changes, file_hashes
 from tare.plan import parse
+from tare.samples.manifest import Manifest
 
 BEGUN: dict[str, Any] = {
+    "baseline": "plain",
+    "budget": 0.03,
+    "runs": [],
+    "blocks": 8,
+    "experiment": "try-1",
+    "seed": 1,
+    "order": [],
+    "load": {},
     "machine": {"machine": "a1", "cpu_model": "one", "cpus": 2, "kernel": "6.1", "steal_now": 0.1},
     "placement": {"service": [1], "generator": [1], "why": "said so"},
     "files": {"rules.toml": "12ab"},
@@ -30,15 +38,15 @@ layers = [
 """
 
 
-def now(table: str, key: str, value: object) -> dict[str, Any]:
-    changed = copy.deepcopy(BEGUN)
-    changed[table][key] = value
-    return changed
+def now(table: str, key: str, value: object) -> Manifest:
+    return Manifest.model_validate(BEGUN | {table: BEGUN[table] | {key: value}})
 
 
 def test_a_manifest_that_lacks_something_is_refused() -> None:
+    lacking = {key: BEGUN[key] for key in BEGUN if key not in ("files", "placement")}
+    begun, fresh = Manifest.model_validate(lacking), Manifest.model_validate(BEGUN)
     with pytest.raises(InputError, match=r"manifest\.json has no files, placement; begin anew"):
-        changes({"machine": BEGUN["machine"]}, BEGUN)
+        changes(begun, fresh)
 
 
 @pytest.mark.parametrize(
@@ -54,13 +62,14 @@ def test_what_makes_another_experiment_is_refused(
     table: str, key: str, value: object, message: str
 ) -> None:
     with pytest.raises(InputError) as caught:
-        changes(BEGUN, now(table, key, value))
+        changes(Manifest.model_validate(BEGUN), now(table, key, value))
     assert message in str(caught.value)
 
 
 def test_what_can_matter_is_said_and_what_always_changes_is_not() -> None:
-    assert changes(BEGUN, now("machine", "steal_now", 0.5)) == []
-    told = changes(BEGUN, now("machine", "kernel", "6.9"))
+    begun = Manifest.model_validate(BEGUN)
+    assert changes(begun, now("machine", "steal_now", 0.5)) == []
+    told = changes(begun, now("machine", "kernel", "6.9"))
     assert told == ["resumed with another kernel: 6.1, then 6.9"]
 
 

@@ -1,50 +1,47 @@
 # SPDX-License-Identifier: Apache-2.0
 """Stops an experiment that fails from its start, before every block fails in the same way."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
-from typing import Any
 
 from tare.errors import TareError
 from tare.lab.logs import last_lines
+from tare.samples.manifest import Manifest, RunEntry
 
 FIRST_BLOCKS = 2
 """One failure of a condition may be chance. Without a baseline nothing can be compared, so there
 one is enough."""
 SHOWN_LINES = 5
 
-Entry = Mapping[str, Any]
-"""A run in the manifest."""
 
-
-def failed_early(runs: Sequence[Entry], baseline: str) -> list[list[Entry]]:
+def failed_early(runs: Sequence[RunEntry], baseline: str) -> list[list[RunEntry]]:
     """The failed runs of each condition that has no valid run at the start of the experiment.
 
     The start is the first block for the baseline, and the first two blocks for any other condition
     and for the control. Every environment counts by itself.
     """
-    found = []
-    for place in dict.fromkeys((run["environment"], run["condition"]) for run in runs):
-        blocks = 1 if place[1] == baseline else FIRST_BLOCKS
-        mine = [run for run in runs if (run["environment"], run["condition"]) == place]
-        first = [run for run in mine if run["block"] <= blocks]
-        if len(first) == blocks and not any(run["valid"] for run in first):
-            found.append(first)
-    return found
+    begun: dict[tuple[str, str], list[RunEntry]] = {}
+    for run in runs:
+        if run.block <= (1 if run.condition == baseline else FIRST_BLOCKS):
+            begun.setdefault((run.environment, run.condition), []).append(run)
+    return [
+        first
+        for (_, condition), first in begun.items()
+        if len(first) == (1 if condition == baseline else FIRST_BLOCKS)
+        and not any(run.valid for run in first)
+    ]
 
 
-def stop_if_failed_early(
-    manifest: Mapping[str, Any], just_done: Collection[int], folder: Path
-) -> None:
+def stop_if_failed_early(manifest: Manifest, just_done: Collection[int], folder: Path) -> None:
     """Raises TareError where runs that were just carried out show that a condition fails always.
 
     Its message has the reason, the end of the condition's logs, and their paths.
     """
-    for failed in failed_early(manifest["runs"], manifest["baseline"]):
-        if any(run["run"] in just_done for run in failed):
+    for failed in failed_early(manifest.runs, manifest.baseline):
+        if any(run.run in just_done for run in failed):
             last = failed[-1]
-            logs = [folder / log for log in last.get("logs", ())]
-            what = f"{_name(last, manifest)} failed in {_when(failed)}: {last['reason']}"
+            logs = [folder / log for log in last.logs]
+            what = f"{_name(last, manifest)} failed in {_when(failed)}: {last.reason}"
             remedy = (
                 "finished runs are kept: fix the cause and go on with --resume, or begin anew if"
                 " the plan has to change"
@@ -52,16 +49,16 @@ def stop_if_failed_early(
             raise TareError("; ".join([what, *_ends(logs), remedy]))
 
 
-def _name(run: Entry, manifest: Mapping[str, Any]) -> str:
-    condition = run["condition"]
-    where = f" in {run['environment']}" if len(manifest["environments"]) > 1 else ""
-    if condition == manifest["control"]:
+def _name(run: RunEntry, manifest: Manifest) -> str:
+    condition = run.condition
+    where = f" in {run.environment}" if len(manifest.environments) > 1 else ""
+    if condition == manifest.control:
         return f"the control{where}"
-    role = "the baseline " if condition == manifest["baseline"] else ""
+    role = "the baseline " if condition == manifest.baseline else ""
     return f"{role}'{condition}'{where}"
 
 
-def _when(failed: Sequence[Entry]) -> str:
+def _when(failed: Sequence[RunEntry]) -> str:
     return "the first block" if len(failed) == 1 else "the first two blocks"
 
 

@@ -1,32 +1,32 @@
 # SPDX-License-Identifier: Apache-2.0
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from tare.errors import TareError
 from tare.lab.early_stop import failed_early, stop_if_failed_early
+from tare.samples.manifest import Manifest, RunEntry
 
 
-def entries(*failed: tuple[int, str], blocks: int = 3, where: str = "host") -> list[dict[str, Any]]:
+def entries(*failed: tuple[int, str], blocks: int = 3, where: str = "host") -> list[RunEntry]:
     """Runs of `blocks` blocks, in which the given ones (block, condition) fail."""
     places = [(block, name) for block in range(1, blocks + 1) for name in ("a", "a~again", "b")]
     return [
-        {
-            "run": run,
-            "block": block,
-            "environment": where,
-            "condition": name,
-            "valid": (block, name) not in failed,
-            "reason": "no answer",
-            "logs": [f"logs/block={block}/{name}.log", f"logs/block={block}/{name}+load.log"],
-        }
+        RunEntry(
+            run=run,
+            block=block,
+            environment=where,
+            condition=name,
+            valid=(block, name) not in failed,
+            reason="no answer",
+            logs=[f"logs/block={block}/{name}.log", f"logs/block={block}/{name}+load.log"],
+        )
         for run, (block, name) in enumerate(places, start=1)
     ]
 
 
-def stopping(runs: list[dict[str, Any]]) -> list[list[int]]:
-    return [[run["run"] for run in failed] for failed in failed_early(runs, "a")]
+def stopping(runs: list[RunEntry]) -> list[list[int]]:
+    return [[run.run for run in failed] for failed in failed_early(runs, "a")]
 
 
 @pytest.mark.parametrize(
@@ -58,11 +58,12 @@ def test_every_environment_counts_by_itself() -> None:
     assert stopping([*host, *netns]) == [[1]]
 
 
-def manifest(runs: list[dict[str, Any]], *environments: str) -> dict[str, Any]:
-    return {"runs": runs, "baseline": "a", "control": "a~again", "environments": environments}
+def manifest(runs: list[RunEntry], *environments: str) -> Manifest:
+    declared = {"baseline": "a", "budget": 0.03, "control": "a~again"}
+    return Manifest.model_validate(declared | {"runs": runs, "environments": [*environments]})
 
 
-def message(tmp_path: Path, declared: dict[str, Any]) -> str:
+def message(tmp_path: Path, declared: Manifest) -> str:
     with pytest.raises(TareError) as caught:
         stop_if_failed_early(declared, {1, 2, 3, 4, 5, 6}, tmp_path)
     return str(caught.value)
@@ -70,7 +71,7 @@ def message(tmp_path: Path, declared: dict[str, Any]) -> str:
 
 def test_the_message_quotes_the_end_of_every_log_that_says_something(tmp_path: Path) -> None:
     declared = manifest(entries((1, "b"), (2, "b")), "host")
-    service, load = (tmp_path / log for log in declared["runs"][5]["logs"])
+    service, load = (tmp_path / log for log in declared.runs[5].logs)
     begin = "'b' failed in the first two blocks: no answer; "
     end = "; finished runs are kept: fix the cause and go on with --resume, or begin anew if the"
     assert message(tmp_path, declared).startswith(f"{begin}{service} is empty{end}")

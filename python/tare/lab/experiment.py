@@ -9,7 +9,6 @@ from dataclasses import asdict
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
 
 from tare.errors import InputError, TareError
 from tare.lab import commands, environments, layers
@@ -23,8 +22,10 @@ from tare.lab.placement import Placement, out_of_the_way, place
 from tare.lab.processes import Processes
 from tare.lab.progress import Progress, group_seconds, plan_seconds
 from tare.lab.schedule import BlockPart, Together, groups, load_seed, order_of_runs
-from tare.lab.store import FORMAT, ResultFolder
+from tare.lab.store import ResultFolder
 from tare.plan import Plan, TareLoad, expected, parse, refused
+from tare.samples.manifest import Condition, DetectionLimit, Manifest, Part
+from tare.untrusted import PLAN_BYTES, read_bytes
 
 CAPACITY_BLOCK = 0
 SMOKE = (
@@ -51,7 +52,8 @@ def carry_out(plan: Plan, folder: Path, progress: Progress, resume: bool = False
         if resume:
             result.open()
             _warn_of_changes(result, fresh, progress)
-            if plan.blocks > result.manifest["blocks"]:
+            _check_order(plan, result)
+            if plan.blocks > result.manifest.blocks:
                 _add_blocks(plan, result)
         else:
             result.create(plan.text, fresh)
@@ -73,14 +75,14 @@ def _carry_out(plan: Plan, placement: Placement, result: ResultFolder, progress:
     result.work.mkdir()
     log = result.path / "supervisor.log"
     with announced(), Processes(log) as processes:
-        manifest["cpu_from"] = _cpu_from(plan, processes)
+        manifest.cpu_from = _cpu_from(plan, processes)
         lab = Laboratory(
             plan=plan,
             folder=result,
             processes=processes,
             placement=placement,
-            experiment=manifest["experiment"],
-            host=str(manifest["machine"].get("machine", "")),
+            experiment=manifest.experiment,
+            host=str(manifest.machine.get("machine", "")),
             tick=progress.within,
         )
         missing = _missing(plan, manifest)
@@ -89,7 +91,7 @@ def _carry_out(plan: Plan, placement: Placement, result: ResultFolder, progress:
         for together in missing:
             _warn_of_others(result, progress)
             _carry_out_group(lab, together, rate, progress)
-    manifest["finished"] = _now()
+    manifest.finished = _now()
     result.save()
     result.clear_work()
     progress.end()
@@ -138,10 +140,13 @@ def resumable(plan: Plan, folder: Path, blocks: int | None = None) -> Plan:
     """
     file = folder / "plan.toml"
     try:
-        stored = parse(file.read_text(encoding="utf-8"), str(file), plan.folder)
-    except (OSError, UnicodeDecodeError) as error:
-        why = error.strerror if isinstance(error, OSError) else "not UTF-8"
+        text = read_bytes(file, PLAN_BYTES).decode()
+    except UnicodeDecodeError as error:
+        raise InputError(f"{file}: not UTF-8; nothing to resume there") from error
+    except (OSError, ValueError) as error:
+        why = error.strerror if isinstance(error, OSError) else error
         raise InputError(f"{file}: {why}; nothing to resume there") from error
+    stored = parse(text, str(file), plan.folder)
     mine, its = plan.model_dump(), stored.model_dump()
     free = ("blocks", "seed", "smoke")
     changed = [key for key in mine if key not in free and mine[key] != its[key]]
@@ -173,29 +178,29 @@ def _carry_out_group(
 ) -> None:
     """Carries out runs that are up together, and makes them durable."""
     manifest = lab.folder.manifest
-    control = manifest["control"]
+    control = manifest.control
     where = f" in {together.environment}" if len(lab.plan.environments) > 1 else ""
     names = ", ".join(called(name, control) for _, name in together.runs)
     progress.group(f"block {together.block} of {lab.plan.blocks}{where}: {names}")
-    entries = Group(lab, together.block, together.environment).measure(
+    measured = Group(lab, together.block, together.environment).measure(
         [(number, lab.plan.measured[name]) for number, name in together.runs],
         rate,
-        load_seed(manifest["seed"], together.block),
+        load_seed(manifest.seed, together.block),
     )
-    again = {entry["run"] for entry in entries}
-    kept = [entry for entry in manifest["runs"] if entry["run"] not in again]
-    manifest["runs"] = sorted(kept + entries, key=lambda entry: int(entry["run"]))
-    for entry in entries:
-        for oddity in entry.pop("oddities"):
-            name = called(entry["condition"], control)
-            manifest["warnings"].append(f"run {entry['run']} ({name}): {oddity}")
+    entries = [entry for entry, _ in measured]
+    again = {entry.run for entry in entries}
+    kept = [entry for entry in manifest.runs if entry.run not in again]
+    manifest.runs = sorted(kept + entries, key=lambda entry: entry.run)
+    for entry, oddities in measured:
+        name = called(entry.condition, control)
+        manifest.warnings += [f"run {entry.run} ({name}): {oddity}" for oddity in oddities]
     # A verdict on the runs so far, as `tare report` writes one, is none on these.
     (lab.folder.path / "verdicts.json").unlink(missing_ok=True)
     lab.folder.save()
     stop_if_failed_early(manifest, again, lab.folder.path)
     for entry in entries:
-        if not entry["valid"]:
-            progress.note(f"invalid: {called(entry['condition'], control)}: {entry['reason']}")
+        if not entry.valid:
+            progress.note(f"invalid: {called(entry.condition, control)}: {entry.reason}")
     progress.group_done(group_seconds(lab.plan, len(entries)))
 
 
@@ -206,19 +211,21 @@ def _rate(lab: Laboratory, progress: Progress) -> float | None:
         return None
     if not load.needs_capacity:
         return load.rate if load.rate is None else float(load.rate)
-    stored = lab.folder.manifest["load"]
-    if stored.get("capacity") is None:
+    stored = lab.folder.manifest.load
+    rate = stored.get("rate")
+    if stored.get("capacity") is None or not isinstance(rate, int | float):
         progress.note("measuring the capacity of the baseline")
         baseline = lab.plan.measured[lab.plan.baseline_name]
         group = Group(lab, CAPACITY_BLOCK, lab.plan.environments[0])
-        stored["capacity"] = group.capacity(baseline)
-        stored["rate"] = load.rate * stored["capacity"]["rate"]
+        capacity = group.capacity(baseline)
+        rate = float(load.rate * capacity["rate"])
+        stored |= {"capacity": capacity, "rate": rate}
         lab.folder.save()
-        progress.note(f"capacity: {stored['capacity']['rate']:.0f}/s")
-    return float(stored["rate"])
+        progress.note(f"capacity: {capacity['rate']:.0f}/s")
+    return float(rate)
 
 
-def _manifest(plan: Plan, placement: Placement) -> dict[str, Any]:
+def _manifest(plan: Plan, placement: Placement) -> Manifest:
     from tare.lab.machine import fingerprint
     from tare.samples.limits import detection_limits
 
@@ -230,66 +237,83 @@ def _manifest(plan: Plan, placement: Placement) -> dict[str, Any]:
     if isinstance(plan.load, TareLoad) and plan.load.needs_capacity:
         load["rate"] = None
         load["share_of_capacity"] = float(plan.load.rate)
-    return {
-        "format": FORMAT,
-        "experiment": f"{plan.name}-{stamp}-{secrets.token_hex(2)}",
-        "name": plan.name,
-        "kind": plan.kind,
-        "design": plan.design_used,
-        "slice_ns": plan.load.slice if isinstance(plan.load, TareLoad) else None,
-        "primary": plan.primary,
-        "budget": plan.budget,
-        "alpha": plan.alpha,
-        "baseline": plan.baseline_name,
-        "control": plan.control_name,
-        "conditions": [c.model_dump(mode="json") for c in plan.conditions],
-        "environments": plan.environments,
-        "seed": seed,
-        "blocks": plan.blocks,
-        "smoke": plan.smoke,
-        "looks": [],
-        "started": _now(),
-        "finished": None,
-        "tare": version("tare"),
-        "order": [asdict(part) for part in schedule(plan, seed)],
-        "placement": asdict(placement),
-        "load": {**load, "capacity": None},
-        "machine": machine,
-        "limits": [asdict(limit) for limit in limits],
-        "files": file_hashes(plan),
-        "warnings": [
+    return Manifest(
+        experiment=f"{plan.name}-{stamp}-{secrets.token_hex(2)}",
+        name=plan.name,
+        kind=plan.kind,
+        design=plan.design_used,
+        slice_ns=plan.load.slice if isinstance(plan.load, TareLoad) else None,
+        primary=plan.primary,
+        budget=plan.budget,
+        alpha=plan.alpha,
+        baseline=plan.baseline_name,
+        control=plan.control_name,
+        conditions=[Condition(**one.model_dump(mode="json")) for one in plan.conditions],
+        environments=[*plan.environments],
+        seed=seed,
+        blocks=plan.blocks,
+        smoke=plan.smoke,
+        started=_now(),
+        tare=version("tare"),
+        order=[_part(one) for one in schedule(plan, seed)],
+        placement=asdict(placement),
+        load={**load, "capacity": None},
+        machine={**machine},
+        limits=[DetectionLimit(**asdict(limit)) for limit in limits],
+        files=file_hashes(plan),
+        warnings=[
             *([] if plan.control else [NO_CONTROL]),
             *([SMOKE] if plan.smoke else []),
             *damage,
         ],
-        "runs": [],
-    }
+        runs=[],
+    )
+
+
+def _part(one: BlockPart) -> Part:
+    return Part(block=one.block, environment=one.environment, conditions=[*one.conditions])
+
+
+def _check_order(plan: Plan, result: ResultFolder) -> None:
+    """Raises InputError where the runs to carry out are not those of the plan."""
+    blocks, order = result.manifest.blocks, result.manifest.order
+    places = {(block, name) for block in range(1, blocks + 1) for name in plan.environments}
+    known = plan.measured.keys()
+    if (
+        not 0 < blocks <= plan.blocks
+        or len(order) != len(places)
+        or {(part.block, part.environment) for part in order} != places
+        or any({*part.conditions} != {*order[0].conditions} for part in order)
+        or any(len({*part.conditions}) != len(part.conditions) for part in order)
+        or not order[0].conditions
+        or not known >= {*order[0].conditions}
+    ):
+        raise InputError(
+            f"{result.path}: the order in manifest.json is not that of its plan; begin anew"
+        )
 
 
 def _add_blocks(plan: Plan, result: ResultFolder) -> None:
     """Continues the order of runs up to the blocks of `plan`; what is there already stays."""
     manifest = result.manifest
-    begun = manifest["order"]
+    begun = manifest.order
     # A result from before there was a control goes on without one.
-    conditions = [name for name in plan.measured if name in begun[0]["conditions"]]
-    whole = order_of_runs(manifest["seed"], plan.blocks, plan.environments, conditions)
+    conditions = [name for name in plan.measured if name in begun[0].conditions]
+    whole = order_of_runs(manifest.seed, plan.blocks, plan.environments, conditions)
     result.replace_plan(plan.text)
-    manifest["order"] = [*begun, *(asdict(part) for part in whole[len(begun) :])]
-    manifest["blocks"] = plan.blocks
-    manifest["finished"] = None
+    manifest.order = [*begun, *map(_part, whole[len(begun) :])]
+    manifest.blocks = plan.blocks
+    manifest.finished = None
     result.save()
 
 
-def _missing(plan: Plan, manifest: dict[str, Any]) -> list[Together]:
+def _missing(plan: Plan, manifest: Manifest) -> list[Together]:
     order = [
-        BlockPart(part["block"], part["environment"], tuple(part["conditions"]))
-        for part in manifest["order"]
+        BlockPart(part.block, part.environment, tuple(part.conditions)) for part in manifest.order
     ]
     # What stopped an experiment is to be mended, and carried out again.
-    again = {
-        run["run"] for one in failed_early(manifest["runs"], plan.baseline_name) for run in one
-    }
-    done = {entry["run"] for entry in manifest["runs"]} - again
+    again = {run.run for one in failed_early(manifest.runs, plan.baseline_name) for run in one}
+    done = {entry.run for entry in manifest.runs} - again
     return list(groups(order, plan.design_used == "interleaved", done))
 
 
@@ -298,21 +322,21 @@ def _warn_of_others(result: ResultFolder, progress: Progress) -> None:
     if not running:
         return
     text = "another tare run was under way on this machine: the two disturbed each other"
-    if text not in result.manifest["warnings"]:
-        result.manifest["warnings"].append(text)
+    if text not in result.manifest.warnings:
+        result.manifest.warnings.append(text)
         pids: Sequence[str] = [str(pid) for pid in running]
         progress.note(
             f"another tare run is under way (process {', '.join(pids)}): they disturb each other"
         )
 
 
-def _warn_of_changes(result: ResultFolder, fresh: dict[str, Any], progress: Progress) -> None:
+def _warn_of_changes(result: ResultFolder, fresh: Manifest, progress: Progress) -> None:
     try:
         found = changes(result.manifest, fresh)
     except InputError as error:
         raise InputError(f"{result.path}: {error}") from error
     for text in found:
-        result.manifest["warnings"].append(text)
+        result.manifest.warnings.append(text)
         progress.note(text)
 
 

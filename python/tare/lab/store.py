@@ -2,9 +2,9 @@
 """The result folder: every finished run is durable, and the manifest is always whole."""
 
 import fcntl
-import json
 import os
 import shutil
+from collections import deque
 from collections.abc import Mapping
 from contextlib import closing, suppress
 from dataclasses import dataclass
@@ -13,12 +13,13 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 from tare.errors import InputError
-from tare.files import new_file, replace
+from tare.files import new_file
+from tare.samples.manifest import Manifest, read_manifest, write_manifest
+from tare.untrusted import regular_files
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-FORMAT = 1
 LEAST_ROOM = 1 << 20
 """Bytes; a write that does not fit can leave so many free."""
 
@@ -38,14 +39,16 @@ class RunKey:
 class ResultFolder:
     """A folder with manifest.json, samples/, machine/, costs/, logs/ and, while it runs, work/."""
 
+    manifest: Manifest
+    """Of a result that was created or opened."""
+
     def __init__(self, path: Path) -> None:
         self.path = path
         self.work = path / "work"
-        self.manifest: dict[str, Any] = {}
         self._plan_file = path / "plan.toml"
         self._held: list[IO[bytes]] = []
 
-    def create(self, plan_text: str, manifest: dict[str, Any]) -> None:
+    def create(self, plan_text: str, manifest: Manifest) -> None:
         """Begins a result, and holds it. Raises InputError where there is anything already."""
         try:
             self.path.mkdir(parents=True, exist_ok=True)
@@ -68,18 +71,19 @@ class ResultFolder:
     def open(self) -> None:
         """Reads the manifest of a result that is to be finished, and holds the result.
 
-        Raises InputError without one, or where another process is at work on it.
+        Raises InputError without one, where another process is at work on it, or where a
+        symbolic link in the folder could lead what is written out of it.
         """
         try:
             self._hold()
-            manifest = json.loads((self.path / "manifest.json").read_text(encoding="utf-8"))
-        except (OSError, ValueError) as error:
-            why = error.strerror if isinstance(error, OSError) else error
-            raise InputError(f"{self.path}: not a result folder to resume: {why}") from error
-        if not isinstance(manifest, dict) or manifest.get("format") != FORMAT:
-            raise InputError(f"{self.path}: manifest.json is not of format {FORMAT}; begin anew")
-        # What was begun before there were these keys goes on with what they meant then.
-        self.manifest = {"control": None, "limits": [], "smoke": False, "looks": [], **manifest}
+        except OSError as error:
+            raise InputError(
+                f"{self.path}: not a result folder to resume: {error.strerror}"
+            ) from error
+        self.manifest = read_manifest(self.path)
+        for part in self.path.iterdir():
+            if part != self.work:  # what a killed service left there is removed, not followed
+                deque(regular_files(part), maxlen=0)
 
     def replace_plan(self, text: str) -> None:
         """Puts another text into plan.toml, whole or not at all, of a result that is held."""
@@ -90,7 +94,8 @@ class ResultFolder:
 
     def _hold(self) -> None:
         """Locks the result; the kernel lets go of it when this process ends, however it does."""
-        self._lock(self._plan_file.open("r+b"))
+        flags = os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+        self._lock(os.fdopen(os.open(self._plan_file, flags), "r+b"))
 
     def _lock(self, file: IO[bytes]) -> None:
         self._held.append(file)
@@ -108,7 +113,7 @@ class ResultFolder:
 
     def save(self) -> None:
         """Writes the manifest."""
-        replace(self.path / "manifest.json", json.dumps(self.manifest, indent=2) + "\n")
+        write_manifest(self.path, self.manifest)
 
     def check_room(self) -> None:
         """Raises OSError where the disk is full."""
@@ -156,7 +161,7 @@ def count_look(folder: Path) -> None:
     """
     with closing(ResultFolder(folder)) as result:
         result.open()
-        looks, blocks = result.manifest["looks"], result.manifest["blocks"]
+        looks, blocks = result.manifest.looks, result.manifest.blocks
         if blocks not in looks:
             looks.append(blocks)
             result.save()

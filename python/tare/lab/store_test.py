@@ -16,8 +16,10 @@ from tare.lab.store import (
     of_condition,
     read_stream,
 )
+from tare.samples.manifest import Manifest
 from tare.tables import arrow_schema
 
+MANIFEST = {"format": 1, "baseline": "a", "budget": 0.03, "blocks": 8, "runs": []}
 KEY = RunKey("x-1", "host", "hook", 3, 7, "machine-hash")
 CATEGORY = pa.dictionary(pa.int32(), pa.string())
 
@@ -70,10 +72,10 @@ def test_columns_are_typed_and_ordered_as_declared() -> None:
 
 def test_the_manifest_is_replaced_as_a_whole(tmp_path: Path) -> None:
     folder = ResultFolder(tmp_path / "new" / "result")
-    folder.create("plan", {"runs": []})
-    folder.manifest["runs"].append(1)
+    folder.create("plan", Manifest.model_validate(MANIFEST))
+    folder.manifest.warnings.append("one")
     folder.save()
-    assert json.loads((folder.path / "manifest.json").read_text()) == {"runs": [1]}
+    assert json.loads((folder.path / "manifest.json").read_text())["warnings"] == ["one"]
     assert not list(folder.path.glob("*.new"))
     folder.close()
     with pytest.raises(InputError, match="not a result folder"):
@@ -85,22 +87,29 @@ def test_a_folder_with_anything_in_it_is_left_as_it_is(tmp_path: Path) -> None:
     thesis.parent.mkdir()
     thesis.write_text("years")
     with pytest.raises(InputError, match=f"{tmp_path}: is not empty; choose another .* --out"):
-        ResultFolder(tmp_path).create("plan", {})
+        ResultFolder(tmp_path).create("plan", Manifest.model_validate(MANIFEST))
     assert [thesis] == [path for path in tmp_path.rglob("*") if path.is_file()]
     assert thesis.read_text() == "years"
 
 
 def test_a_result_is_held_by_one_at_a_time(tmp_path: Path) -> None:
     with closing(ResultFolder(tmp_path / "result")) as first:
-        first.create("plan", {"format": 1, "runs": []})
+        first.create("plan", Manifest.model_validate(MANIFEST))
         second = ResultFolder(first.path)
         with closing(second), pytest.raises(InputError, match="another tare run is at work on it"):
             second.open()
     with closing(ResultFolder(first.path)) as third:
         third.open()
-        assert third.manifest == {
-            "control": None, "limits": [], "smoke": False, "looks": [], "format": 1, "runs": [],
-        }  # fmt: skip
+        assert third.manifest == first.manifest
+
+
+def test_keys_that_an_older_version_did_not_write_have_their_meaning_then(tmp_path: Path) -> None:
+    (tmp_path / "plan.toml").touch()
+    (tmp_path / "manifest.json").write_text(json.dumps(MANIFEST))
+    with closing(ResultFolder(tmp_path)) as folder:
+        folder.open()
+        begun = folder.manifest
+    assert (begun.control, begun.limits, begun.smoke, begun.looks) == (None, [], False, [])
 
 
 @pytest.mark.parametrize("manifest", ["{}", "[]", '{"format": 2}', "\udcff"])
@@ -109,14 +118,14 @@ def test_what_is_no_manifest_of_this_format_is_not_resumed(tmp_path: Path, manif
     (tmp_path / "manifest.json").write_text(manifest, errors="surrogateescape")
     with (
         closing(ResultFolder(tmp_path)) as folder,
-        pytest.raises(InputError, match=r"result|format"),
+        pytest.raises(InputError, match=r"manifest\.json: "),
     ):
         folder.open()
 
 
 def test_a_result_stays_held_while_its_plan_is_replaced(tmp_path: Path) -> None:
     with closing(ResultFolder(tmp_path / "result")) as first:
-        first.create("plan", {"format": 1, "runs": []})
+        first.create("plan", Manifest.model_validate(MANIFEST))
         first.replace_plan("other plan")
         assert (first.path / "plan.toml").read_text() == "other plan"
         assert sorted(file.name for file in first.path.iterdir()) == ["manifest.json", "plan.toml"]
@@ -130,7 +139,7 @@ def test_a_result_stays_held_while_its_plan_is_replaced(tmp_path: Path) -> None:
 def test_a_look_is_counted_once_for_a_number_of_blocks(tmp_path: Path) -> None:
     result = tmp_path / "result"
     with closing(ResultFolder(result)) as folder:
-        folder.create("plan", {"format": 1, "blocks": 8, "runs": []})
+        folder.create("plan", Manifest.model_validate(MANIFEST))
         with pytest.raises(InputError, match="another tare run is at work on it"):
             count_look(result)
     count_look(result)

@@ -35,7 +35,7 @@ class Calibration(BaseModel):
 
     Without them there is one, with the busy-wait that the service's own environment says.
     """
-    repetitions: int = Field(10, ge=1)
+    repetitions: int = Field(10, ge=1, le=10_000)
     """Experiments of the plan's number of blocks, in each of which a delay is detected or not."""
 
     @field_validator("delays")

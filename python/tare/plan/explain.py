@@ -2,26 +2,14 @@
 """Turns what Pydantic found wrong into lines for the author: file, line, key, found, expected."""
 
 import difflib
-import json
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from tare.plan.lines import Path, key_lines, line_of
+from tare.untrusted import expected, short, written
 
 if TYPE_CHECKING:
     from pydantic_core import ErrorDetails
-
-EXPECTED = {
-    "string_type": "a text",
-    "int_type": "a whole number",
-    "int_from_float": "a whole number",
-    "float_type": "a number",
-    "bool_type": "true or false",
-    "list_type": "a list",
-    "dict_type": "a table",
-    "model_type": "a table",
-    "model_attributes_type": "a table",
-}
 
 
 def explain(file: str, text: str, data: Any, errors: Sequence["ErrorDetails"]) -> str:
@@ -36,7 +24,7 @@ def explain(file: str, text: str, data: Any, errors: Sequence["ErrorDetails"]) -
 def _one(file: str, lines: dict[Path, int], data: Any, error: "ErrorDetails") -> str:
     context = error.get("ctx", {})
     path, around, value = _in_data((*error["loc"], *context.get("keys", ())), data)
-    place = f"{file}:{line_of(path, lines)}: {_written(path) or 'the plan'}"
+    place = f"{file}:{line_of(path, lines)}: {written(path) or 'the plan'}"
     match error["type"]:
         case "missing":
             return f"{place}: found nothing, expected this key"
@@ -45,16 +33,15 @@ def _one(file: str, lines: dict[Path, int], data: Any, error: "ErrorDetails") ->
         case "union_tag_not_found":
             return f"{place}: found no type, expected type = {context['discriminator']}"
         case "union_tag_invalid":
-            found = f"type {_short(context['tag'])}"
+            found = f"type {short(context['tag'])}"
             return f"{place}: found {found}, expected one of {context['expected_tags']}"
         case "expected":
             wanted = str(context["what"])
         case "too_short":
             wanted = f"at least {context['min_length']}"
         case kind:
-            wanted = EXPECTED.get(kind) or error["msg"].removeprefix("Input should be ")
-            wanted = wanted.removeprefix("String should ")
-    return f"{place}: found {_short(value)}, expected {wanted}"
+            wanted = expected(kind, error["msg"])
+    return f"{place}: found {short(value)}, expected {wanted}"
 
 
 def _in_data(location: Sequence[str | int], data: Any) -> tuple[Path, Any, Any]:
@@ -78,11 +65,6 @@ def _in_data(location: Sequence[str | int], data: Any) -> tuple[Path, Any, Any]:
             here = None
         arrived = True
     return path, around, here
-
-
-def _written(path: Path) -> str:
-    text = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in path)
-    return text.removeprefix(".")
 
 
 def _known(path: Path, around: Any) -> str:
@@ -113,8 +95,3 @@ def _resolved(here: dict[str, Any], schema: dict[str, Any], kind: str | None) ->
     if "$ref" in here:
         here = schema["$defs"][here["$ref"].rsplit("/", 1)[1]]
     return here
-
-
-def _short(value: Any) -> str:
-    text = json.dumps(value, default=str, ensure_ascii=False)
-    return text if len(text) <= 60 else f"{text[:57]}..."

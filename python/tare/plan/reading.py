@@ -13,6 +13,7 @@ from tare.errors import InputError
 from tare.plan.explain import explain
 from tare.plan.lines import Path as Place
 from tare.plan.schema import Plan
+from tare.untrusted import MEBIBYTE, PLAN_BYTES
 
 
 def load(path: Path, settings: Mapping[str, int] | None = None) -> Plan:
@@ -21,11 +22,15 @@ def load(path: Path, settings: Mapping[str, int] | None = None) -> Plan:
     Raises InputError for a file that cannot be read or is not a plan.
     """
     try:
-        text = path.read_text(encoding="utf-8")
+        with path.open("rb") as file:
+            data = file.read(PLAN_BYTES + 1)
+        text = data.decode().replace("\r\n", "\n")
     except OSError as error:
         raise InputError(f"{path}: {error.strerror}; give the path of a plan") from error
     except UnicodeDecodeError as error:
         raise InputError(f"{path}: not UTF-8 at byte {error.start}; a plan is TOML") from error
+    if len(data) > PLAN_BYTES:
+        raise InputError(f"{path}: is larger than {PLAN_BYTES // MEBIBYTE} MiB; a plan is shorter")
     return parse(text, str(path), path.resolve().parent, settings)
 
 
@@ -60,7 +65,7 @@ def refused(plan: Plan, place: Place, error: PydanticCustomError) -> InputError:
 def _validated(text: str, file: str) -> Plan:
     try:
         data = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
+    except (ValueError, RecursionError) as error:  # numbers of too many digits, too, and depth
         line = re.search(r"at line (\d+)", str(error))
         place = line[1] if line else text.count("\n") + 1
         raise InputError(f"{file}:{place}: not TOML: {error}") from error

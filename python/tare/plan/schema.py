@@ -29,7 +29,7 @@ from tare.plan.values import (
 Environment = Literal[
     "host", "netns", "container", "vm", "container-in-vm", "pod", "pods-across-nodes"
 ]
-Positive = Annotated[int, Field(ge=1)]
+Positive = Annotated[int, Field(ge=1, le=1_000_000)]
 
 
 class Strict(BaseModel):
@@ -208,7 +208,7 @@ class Plan(Strict):
     blocks: Positive = 8
     smoke: bool = False
     """Whether the plan is only tried out: its verdicts are no evidence and fail no gate."""
-    seed: int | None = Field(None, ge=0)
+    seed: int | None = Field(None, ge=0, lt=2**63)
     design: Literal["interleaved", "blocks"] | None = None
     control: bool = True
     """Whether every block holds the baseline once more; see docs/run.md."""
@@ -216,7 +216,7 @@ class Plan(Strict):
     environments: list[Environment] = Field(["host"], min_length=1)
     service: Service
     load: Load = TareLoad()
-    conditions: list[Condition] = Field(min_length=2)
+    conditions: list[Condition] = Field(min_length=2, max_length=1_000)
     calibration: Calibration | None = None
 
     _file: str = PrivateAttr(default="")

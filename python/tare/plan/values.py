@@ -9,8 +9,11 @@ from typing import Annotated, Any
 from pydantic import AfterValidator, BeforeValidator, StringConstraints
 from pydantic_core import PydanticCustomError
 
+from tare.untrusted import is_relative
+
 UNITS_NS = {"ns": 1, "us": 10**3, "µs": 10**3, "ms": 10**6, "s": 10**9, "m": 60 * 10**9}
 UNITS_NS["h"] = 60 * UNITS_NS["m"]
+LONGEST_NS = 10 * 365 * 24 * UNITS_NS["h"]
 
 
 def expected(what: str, *keys: str) -> PydanticCustomError:
@@ -31,9 +34,9 @@ def duration_ns(value: Any) -> int:
     if isinstance(value, str):
         for unit, factor in UNITS_NS.items():
             number = _number(value, unit)
-            if number is not None:
+            if number is not None and number * factor <= LONGEST_NS:
                 return round(number * factor)
-    raise expected('a duration such as "5ms" or "2s"')
+    raise expected('a duration such as "5ms" or "2s", of 10 years at most')
 
 
 def some_duration_ns(value: Any) -> int:
@@ -64,6 +67,9 @@ def some_fraction(value: Any) -> float:
     return share
 
 
+FASTEST = 1e9
+
+
 class ShareOfCapacity(float):
     """A rate that is known only after the capacity was measured: this fraction of it."""
 
@@ -74,9 +80,11 @@ def rate(value: Any) -> float:
         share = _number(value, r"%\s+of\s+capacity")
         if share:
             return ShareOfCapacity(share / 100)
-    elif isinstance(value, int | float) and not isinstance(value, bool) and value > 0:
+    elif isinstance(value, int | float) and not isinstance(value, bool) and 0 < value <= FASTEST:
         return float(value)
-    raise expected('requests a second above zero, or a share such as "80% of capacity"')
+    raise expected(
+        'requests a second above zero, at most 1e9, or a share such as "80% of capacity"'
+    )
 
 
 def system_text(text: str) -> str:
@@ -121,10 +129,9 @@ def url_path(value: Any) -> str:
 
 def relative_path(value: Any) -> str:
     """The path of a file within the folder it is relative to, written in the one plain way."""
-    steps = value.split("/") if isinstance(value, str) else [""]
-    if any(step in ("", ".", "..") or "\0" in step for step in steps):
+    if not isinstance(value, str) or not is_relative(value):
         raise expected('a relative path such as "conf/nginx.conf"')
-    return str(value)
+    return value
 
 
 Duration = Annotated[int, BeforeValidator(duration_ns)]

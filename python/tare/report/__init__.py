@@ -2,6 +2,6 @@
 """HTML, Markdown and figures of a result folder."""
 
 from tare.report.page import HTML, MARKDOWN, write
-from tare.report.result import VERDICTS
+from tare.report.verdicts import VERDICTS
 
 __all__ = ["HTML", "MARKDOWN", "VERDICTS", "write"]

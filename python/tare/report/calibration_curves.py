@@ -18,10 +18,12 @@ _COLOURS = dict(zip(STATISTICS, SERIES[1:], strict=False))
 def known(result: Result) -> Iterator[Picture]:
     """The curves of the calibration whose limits held for a result, by environment and span."""
     places: dict[str, dict[str, dict[int, float]]] = {}
-    for limit in result.manifest.get("limits") or []:
-        place = f"{limit['environment']}, {limit['span']}, measured {limit['date']}"
-        shares = {int(delay): float(share) for delay, share in limit["shares"].items()}
-        places.setdefault(safe(place), {})[limit["statistic"]] = shares
+    for limit in result.manifest.limits:
+        if limit.statistic not in STATISTICS or not limit.shares:
+            continue
+        place = f"{limit.environment}, {limit.span}, measured {limit.date}"
+        shares = {int(delay): share for delay, share in limit.shares.items()}
+        places.setdefault(safe(place), {})[limit.statistic] = shares
     for place, found in places.items():
         yield shares_of(place, {name: found[name] for name in STATISTICS if name in found})
 

@@ -3,10 +3,10 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 from tare.report.result import Result
 from tare.report.tables import both_values
+from tare.report.verdicts import Compared
 from tare.report.words import (
     both_ends,
     count,
@@ -81,41 +81,44 @@ def first_screen(result: Result, around: str) -> FirstScreen:
 
 
 def _cards(result: Result) -> list[Card]:
-    compared: dict[tuple[Any, Any], list[dict[str, Any]]] = {}
+    compared: dict[tuple[str, str], list[Compared]] = {}
     for one in result.primary_comparisons:
-        compared.setdefault((one.get("environment"), one["condition"]), []).append(one)
+        compared.setdefault((one.environment, one.condition), []).append(one)
     reach = _reach(result)
     return [
         _card(comparison, environment, condition, result, reach)
         for environment in result.environments
         for condition in result.conditions
         if condition != result.baseline
-        for comparison in compared.get((environment, condition), [{}])
+        for comparison in compared.get((environment, condition), [None])
     ]
 
 
 def _card(
-    comparison: dict[str, Any], environment: str, condition: str, result: Result, reach: float
+    comparison: Compared | None, environment: str, condition: str, result: Result, reach: float
 ) -> Card:
-    effect = comparison.get("effect") or {}
-    bounds = comparison.get("interval") or {}
-    verdict = comparison.get("verdict")
+    """Without a comparison, no run of the condition is valid."""
     where = [environment] if len(result.environments) > 1 else []
-    if len(result.spans) > 1:
-        where.append(str(comparison.get("span") or ""))
+    if comparison is not None and len(result.spans) > 1:
+        where.append(comparison.span)
+    named, at = both_ends(condition, 40), ", ".join(safe(one, 24) for one in where if one)
+    if comparison is None:
+        strip = _strip(None, None, None, result.budget, reach)
+        reason, runs = "No valid run to compare.", plural(0, "run")
+        return Card(named, at, "invalid", "–", "–", metric(result.primary), reason, runs, strip)
     return Card(
-        condition=both_ends(condition, 40),
-        where=", ".join(safe(one, 24) for one in where if one),
-        verdict=verdict if verdict in VERDICTS else "invalid",
-        relative=percent(effect.get("relative")),
-        values=both_values(comparison) if comparison else "–",
+        condition=named,
+        where=at,
+        verdict=comparison.verdict,
+        relative=percent(comparison.effect.relative),
+        values=both_values(comparison),
         metric=metric(result.primary),
-        reason=typeset(safe(comparison.get("reason") or "No valid run to compare.", 240)),
+        reason=typeset(safe(comparison.reason, 240)),
         brief=_brief(comparison),
         strip=_strip(
-            effect.get("relative"),
-            bounds.get("low"),
-            bounds.get("high"),
+            comparison.effect.relative,
+            comparison.interval.low,
+            comparison.interval.high,
             result.threshold(comparison),
             reach,
         ),
@@ -126,9 +129,8 @@ def _reach(result: Result) -> float:
     """The largest difference that a strip must show: the same for all cards, to compare them."""
     sizes = [result.budget, 0.001]
     for one in result.primary_comparisons:
-        sizes.append(result.threshold(one))
-        parts = {**one["effect"], **one["interval"]}
-        sizes += [abs(parts[key]) for key in ("relative", "low", "high") if parts.get(key)]
+        effect = one.effect.relative, one.interval.low, one.interval.high
+        sizes += [result.threshold(one), *(abs(part) for part in effect if part)]
     return 1.15 * max(sizes)
 
 
@@ -146,12 +148,12 @@ def _strip(
     )
 
 
-def _brief(comparison: dict[str, Any]) -> str:
-    bounds, runs = comparison.get("interval") or {}, comparison.get("runs") or {}
-    parts = [interval(bounds.get("low"), bounds.get("high"))] if bounds.get("low") else []
-    parts.append(plural(min(runs.values(), default=0), "run"))
-    if comparison.get("verdict") == "inconclusive" and comparison.get("runs_needed"):
-        parts.append(f"{count(comparison['runs_needed'])} needed")
+def _brief(comparison: Compared) -> str:
+    bounds, runs = comparison.interval, comparison.runs
+    parts = [interval(bounds.low, bounds.high)] if bounds.low else []
+    parts.append(plural(min(runs.baseline, runs.condition), "run"))
+    if comparison.verdict == "inconclusive" and comparison.runs_needed:
+        parts.append(f"{count(comparison.runs_needed)} needed")
     return ", ".join(parts)
 
 

@@ -94,9 +94,9 @@ def section(result: Result) -> Section:
 
 def _means(result: Result) -> Iterator[Sequence[str]]:
     for one in sorted(result.primary_comparisons, key=result.rank):
-        if one["shape"] is None or not one["shape"].apart:
+        if one.shape is None:
             continue
-        for apart in one["shape"].apart:
+        for apart in one.shape.apart:
             yield (
                 whose(result, one),
                 TOLD.get(apart.statistic, safe(apart.statistic, 24)),

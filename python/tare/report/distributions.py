@@ -161,7 +161,7 @@ def own_times(costs: "ir.Table") -> "dict[Function, NDArray[np.float64]]":
     """Bins of the layers' own time: rows of low, high (ns) and count, over all runs."""
     import numpy as np
 
-    bins = costs.filter(costs.metric == "own_time")
+    bins = costs.filter((costs.metric == "own_time") & (costs["count"] > 0))
     keys = [*Function._fields, "low_ns", "high_ns"]
     table = bins.group_by(keys).agg(calls=bins["count"].sum()).order_by(keys)
     found: dict[Function, list[tuple[int, int, int]]] = {}

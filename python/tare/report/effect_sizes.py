@@ -34,10 +34,10 @@ def tables(result: Result) -> list[Table]:
 
 def _order(result: Result) -> Iterator[Sequence[str]]:
     for one in result.ranked:
-        if (sizes := one["effect_sizes"]) is not None:
+        if (sizes := one.effect_sizes) is not None:
             yield (
                 whose(result, one),
-                safe(metric(one["metric"]), 24),
+                safe(metric(one.metric), 24),
                 typeset(f"{sizes.cliffs_delta:+.3f}"),
                 f"{sizes.vargha_delaney:.3f}",
                 percent(sizes.hodges_lehmann),
@@ -48,7 +48,7 @@ def _order(result: Result) -> Iterator[Sequence[str]]:
 
 def _pages(result: Result) -> Iterator[Sequence[str]]:
     for one in sorted(result.primary_comparisons, key=result.rank):
-        for page in () if one["shape"] is None else one["shape"].pages:
+        for page in () if one.shape is None else one.shape.pages:
             yield (
                 whose(result, one),
                 count(page.requests),

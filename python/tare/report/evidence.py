@@ -3,12 +3,12 @@
 
 from collections.abc import Iterator, Sequence
 from math import expm1
-from typing import Any
 
 from tare.report import calibration_curves, controls, effect_sizes, power
 from tare.report.result import Result
 from tare.report.sections import Figures, Section, Table
 from tare.report.tables import whose
+from tare.report.verdicts import Compared
 from tare.report.words import count, duration, interval, p_value, percent, typeset
 
 SPAN_COLUMNS = (
@@ -40,20 +40,20 @@ def _spans(result: Result) -> Iterator[Sequence[str]]:
     if len(result.spans) < 2:
         return
 
-    def effect(comparison: dict[str, Any]) -> float:
-        relative = comparison["effect"].get("relative")
-        return float("-inf") if relative is None else float(relative)
+    def effect(comparison: Compared) -> float:
+        relative = comparison.effect.relative
+        return float("-inf") if relative is None else relative
 
     for one in sorted(result.primary_comparisons, key=effect, reverse=True):
         yield (
             whose(result, one),
-            str(one.get("verdict")),
-            percent(one["effect"].get("relative")),
-            duration(one["effect"].get("absolute_ns"), signed=True),
-            interval(one["interval"].get("low"), one["interval"].get("high")),
-            p_value(one.get("p_adjusted")),
-            percent(one.get("mde"), signed=False),
-            count(one.get("runs_needed")),
+            one.verdict,
+            percent(one.effect.relative),
+            duration(one.effect.absolute_ns, signed=True),
+            interval(one.interval.low, one.interval.high),
+            p_value(one.p_adjusted),
+            percent(one.mde, signed=False),
+            count(one.runs_needed),
         )
 
 
@@ -98,19 +98,19 @@ def numbers(result: Result) -> Section:
 def _numbers(result: Result) -> Iterator[Sequence[str]]:
     experiment = result.experiment
     for one in sorted(result.primary_comparisons, key=result.rank):
-        place = one.get("environment") or "", str(one.get("span")), result.primary
-        shape, scatter = one["shape"], power.scatter(result, one)
+        place = one.environment, one.span, result.primary
+        scatter = power.scatter(result, one)
         yield (
             whose(result, one),
-            percent(one.get("budget"), signed=False),
+            percent(one.budget, signed=False),
             duration(experiment.limits.get(place)),
             duration(max((run.step_ns for run in experiment.runs), default=0.0)),
             percent(result.threshold(one), signed=False),
-            p_value(one.get("p")),
-            p_value(one.get("p_adjusted")),
-            p_value(one.get("p_equivalent")),
+            p_value(one.p),
+            p_value(one.p_adjusted),
+            p_value(one.p_equivalent),
             *(
-                p_value(None if shape is None else getattr(shape, name))
+                p_value(None if one.shape is None else getattr(one.shape, name))
                 for name in ("ks_p", "ad_p", "p_adjusted")
             ),
             percent(None if scatter is None else expm1(scatter.deviation), signed=False),

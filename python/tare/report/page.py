@@ -23,6 +23,7 @@ from tare.report import (
 )
 from tare.report.cards import first_screen
 from tare.report.result import Result, read
+from tare.untrusted import PLAN_BYTES, read_bytes
 
 if TYPE_CHECKING:
     import jinja2
@@ -125,8 +126,7 @@ def _content(result: Result) -> dict[str, Any]:
         drawn["lag"] = pictures.lag_plots(result, samples)
     if costs is not None:
         drawn["own_time"] = pictures.own_time_plots(result, costs)
-    plan = result.folder / "plan.toml"
-    title = words.safe(result.manifest.get("name") or result.folder.name, 60)
+    title = words.safe(result.manifest.name or result.folder.name, 60)
     summary = _summary(result)
     budget = f"within the budget of ±{words.percent(result.budget, signed=False)}"
     if any(result.threshold(one) > result.budget for one in result.primary_comparisons):
@@ -149,9 +149,9 @@ def _content(result: Result) -> dict[str, Any]:
         "costs": [] if costs is None else list(tables.costs(result, costs)),
         "whole_layers": [] if costs is None else list(tables.whole_layers(result, costs)),
         "micro_macro": [] if costs is None else list(tables.micro_macro(result, costs)),
-        "machine": list(tables.facts(result.manifest.get("machine") or {})),
+        "machine": list(tables.facts(result.manifest.machine)),
         "conduct": list(tables.facts(_conduct(result))),
-        "plan": _text(plan.read_text(encoding="utf-8", errors="replace")) if plan.is_file() else "",
+        "plan": _plan(result.folder),
         "glossary": glossary.WORDS,
         "verdict_words": glossary.VERDICTS,
         "columns": tables,
@@ -193,17 +193,17 @@ def _summary(result: Result) -> str:
     against = f"Against {words.safe(result.baseline, 40)}"
     if level and len(result.environments) == 1:
         against += f", {words.duration(median(level))} at {result.primary}"
-    how = [words.plural(int(result.manifest.get("blocks") or 0), "block")]
-    how.append(words.safe(result.manifest.get("design") or "", 24))
+    how = [words.plural(result.manifest.blocks, "block")]
+    how.append(words.safe(result.manifest.design, 24))
     if len(result.environments) == 1:
         how.append(f"on {words.safe(result.environments[0], 24)}")
-    how.append(_day(result.manifest.get("started")))
+    how.append(_day(result.manifest.started))
     return f"{against}. {', '.join(part for part in how if part)}."
 
 
-def _day(started: object) -> str:
+def _day(started: str) -> str:
     try:
-        day = datetime.fromisoformat(str(started))
+        day = datetime.fromisoformat(started)
     except ValueError:
         return ""
     return f"{day.day}{words.NO_BREAK}{day:%B}{words.NO_BREAK}{day.year}"
@@ -213,19 +213,18 @@ def _conduct(result: Result) -> dict[str, Any]:
     """How the experiment was done, as far as the manifest says."""
     names = ("experiment", "kind", "design", "blocks", "seed", "started", "finished")
     manifest = result.manifest
-    found = {name: manifest[name] for name in names if manifest.get(name) is not None}
+    found = {name: getattr(manifest, name) for name in names if name in manifest.model_fields_set}
     layers = {
-        str(condition["name"]): ", ".join(
-            str(layer.get("type")) for layer in condition.get("layers") or []
-        )
-        or "none"
-        for condition in manifest.get("conditions") or []
+        condition.name: ", ".join(str(layer.get("type")) for layer in condition.layers) or "none"
+        for condition in manifest.conditions
     }
-    for name in ("placement", "load"):
-        if manifest.get(name):
-            found[name] = manifest[name]
-    return found | {"layers of": layers}
+    tables = {"placement": manifest.placement, "load": manifest.load, "layers of": layers}
+    return found | tables
 
 
-def _text(lines: str) -> str:
-    return "\n".join(words.safe(line) for line in lines.splitlines())
+def _plan(folder: Path) -> str:
+    try:
+        text = read_bytes(folder / "plan.toml", PLAN_BYTES).decode(errors="replace")
+    except (OSError, ValueError):
+        return ""
+    return "\n".join(words.safe(line) for line in text.splitlines())

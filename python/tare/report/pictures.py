@@ -55,19 +55,19 @@ def forest(result: Result) -> Iterator[Picture]:
     for environment in result.environments:
         rows = [
             effects.Effect(
-                condition=one["condition"],
-                span=str(one.get("span")) if len(result.spans) > 1 else "",
-                metric=metric(one["metric"]),
-                colour=colour.get(one["condition"], SERIES[1]),
-                primary=one["metric"] == result.primary,
-                value=one["effect"]["relative"],
-                low=one["interval"].get("low"),
-                high=one["interval"].get("high"),
+                condition=one.condition,
+                span=one.span if len(result.spans) > 1 else "",
+                metric=metric(one.metric),
+                colour=colour.get(one.condition, SERIES[1]),
+                primary=one.metric == result.primary,
+                value=one.effect.relative,
+                low=one.interval.low,
+                high=one.interval.high,
                 threshold=result.threshold(one),
             )
             for one in sorted(result.ranked, key=result.rank)
-            if one.get("environment") == environment and one["effect"].get("relative") is not None
-            if one.get("unit", "ns") == "ns"
+            if one.environment == environment and one.effect.relative is not None
+            if one.unit == "ns"
         ]
         if not rows:
             continue

@@ -5,7 +5,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from math import expm1, log, log1p
-from typing import Any
 
 from tare.report import time_split
 from tare.report.figures import power
@@ -14,6 +13,7 @@ from tare.report.pictures import Picture, colours
 from tare.report.result import Result
 from tare.report.sections import Figures, Section, Table
 from tare.report.tables import whose
+from tare.report.verdicts import Compared
 from tare.report.words import both_ends, count, percent, plural, safe
 from tare.stats.fewest_runs import LEAST_PAIRED
 from tare.stats.power import Design
@@ -75,24 +75,24 @@ def section(result: Result) -> Section:
     )
 
 
-def scatter(result: Result, comparison: dict[str, Any]) -> Scatter | None:
+def scatter(result: Result, comparison: Compared) -> Scatter | None:
     """None with fewer than two blocks, and where they do not differ at all."""
     from tare.stats.power import spread_of_differences, upper_spread
 
-    place = comparison.get("environment") or "", comparison.get("span")
+    place = comparison.environment, comparison.span
     sides: dict[str, dict[int, float]] = {}
     for run in result.experiment.runs:
         value = run.summaries.get(result.primary, 0.0)
         if (run.environment, run.span) == place and run.valid and value > 0:
             sides.setdefault(run.condition, {})[run.block] = log(value)
-    base, mine = (sides.get(name, {}) for name in (result.baseline, comparison["condition"]))
+    base, mine = (sides.get(name, {}) for name in (result.baseline, comparison.condition))
     found = spread_of_differences([mine[block] - base[block] for block in mine if block in base])
     if found is None or not found[0] > 0:
         return None
     return Scatter(found[1] + 1, found[0], upper_spread(*found))
 
 
-Known = Sequence[tuple[dict[str, Any], Scatter]]
+Known = Sequence[tuple[Compared, Scatter]]
 
 
 def _pictures(result: Result, known: Known) -> Iterator[Picture]:
@@ -101,21 +101,21 @@ def _pictures(result: Result, known: Known) -> Iterator[Picture]:
         mine = [
             (one, found)
             for one, found in known
-            if (one.get("environment"), one.get("span")) == (environment, result.span)
+            if (one.environment, one.span) == (environment, result.span)
         ]
         if not mine:
             continue
         blocks = _blocks(mine)
         lines = [
             power.Line(
-                colour.get(one["condition"], SERIES[1]),
+                colour.get(one.condition, SERIES[1]),
                 _curve(result, one, found, found.deviation, blocks),
                 _curve(result, one, found, found.upper, blocks),
             )
             for one, found in mine[:LINES]
         ]
         said = "; ".join(
-            f"{safe(one['condition'])} has a chance of"
+            f"{safe(one.condition)} has a chance of"
             f" {percent(line.likely.chance[-1], signed=False)} to find"
             f" {percent(result.threshold(one), signed=False)} in {plural(blocks[-1], 'block')}, and"
             f" finds {percent(line.likely.least[-1], signed=False)}"
@@ -127,7 +127,7 @@ def _pictures(result: Result, known: Known) -> Iterator[Picture]:
             environment,
             inline(partial(power.draw, lines=lines, blocks=blocks, now=now, share=SHARE), said),
             [
-                (both_ends(one["condition"], 40), line.colour)
+                (both_ends(one.condition, 40), line.colour)
                 for (one, _), line in zip(mine, lines, strict=False)
             ],
             f"Not drawn: {plural(more, 'more condition')}." if more > 0 else "",
@@ -139,14 +139,14 @@ def _blocks(known: Known) -> list[int]:
     import numpy as np
 
     most = max(found.blocks for _, found in known)
-    needed = max(int(one.get("runs_needed") or 0) for one, _ in known)
+    needed = max(one.runs_needed or 0 for one, _ in known)
     last = max(min(max(3 * most, needed * 5 // 4), FARTHEST * most), 2 * LEAST_PAIRED)
     points = np.linspace(LEAST_PAIRED, last, min(POINTS, last - LEAST_PAIRED + 1))
     return sorted({int(point) for point in points})
 
 
 def _curve(
-    result: Result, comparison: dict[str, Any], found: Scatter, spread: float, blocks: Sequence[int]
+    result: Result, comparison: Compared, found: Scatter, spread: float, blocks: Sequence[int]
 ) -> power.Curve:
     difference = log1p(result.threshold(comparison))
     design = Design(spread, found.blocks - 1, True, result.experiment.alpha, difference)
@@ -168,5 +168,5 @@ def _rows(result: Result, known: Known) -> Iterator[Sequence[str]]:
             percent(result.threshold(one), signed=False),
             percent(now.chance[0], signed=False),
             percent(now.least[0] if now.least else None, signed=False),
-            count(one.get("runs_needed")),
+            count(one.runs_needed),
         )

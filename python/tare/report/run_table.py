@@ -41,7 +41,7 @@ class Row:
 def rows(result: Result) -> tuple[Sequence[Row], int]:
     """Of every run, each span by itself: all invalid ones, the first RUNS valid ones, and how many
     more there are."""
-    entries = {int(entry["run"]): entry for entry in result.runs}
+    entries = {entry.run: entry for entry in result.runs}
     found: list[Row] = []
     more, shown, logged = 0, 0, set()
     in_order = sorted(
@@ -66,7 +66,7 @@ def rows(result: Result) -> tuple[Sequence[Row], int]:
             percent(run.left_out, signed=False) if run.valid else "–",
         )
         # One log for all spans of a run.
-        lines = [] if run.run in logged else entries[run.run].get("log_tail") or []
+        lines = [] if run.run in logged else entries[run.run].log_tail
         logged.add(run.run)
         log = "\n".join(safe(line, 300) for line in lines[-20:])
         found.append(Row(run.valid, cells, safe(run.reason or "", 400), log))

@@ -42,7 +42,7 @@ def section(result: Result) -> Section:
 
 def _rows(result: Result) -> Iterator[Sequence[str]]:
     for one in sorted(result.primary_comparisons, key=result.rank):
-        for at in () if one["shape"] is None else one["shape"].shift:
+        for at in () if one.shape is None else one.shape.shift:
             yield (
                 whose(result, one),
                 f"p{at.q * 100:g}",
@@ -56,14 +56,10 @@ def _pictures(result: Result) -> Iterator[Picture]:
     colour = colours(result)
     places: dict[tuple[str, str], list[shift.Panel]] = {}
     for one in sorted(result.primary_comparisons, key=result.rank):
-        if one["shape"] is not None:
-            panel = shift.Panel(
-                one["condition"],
-                colour.get(one["condition"], SERIES[1]),
-                one["shape"].shift,
-            )
-            place = str(one.get("environment") or ""), str(one.get("span") or "")
-            places.setdefault(place, []).append(panel)
+        if one.shape is not None:
+            panel_colour = colour.get(one.condition, SERIES[1])
+            panel = shift.Panel(one.condition, panel_colour, one.shape.shift)
+            places.setdefault((one.environment, one.span), []).append(panel)
     whole_first = sorted(places.items(), key=lambda item: item[0][1] != result.span)
     for number, (place, panels) in enumerate(whole_first, start=1):
         if number > FIGURES:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from tare.report import distributions
 from tare.report.result import Result
+from tare.report.verdicts import Compared
 from tare.report.words import (
     both_ends,
     change,
@@ -21,6 +22,7 @@ from tare.report.words import (
     typeset,
     values,
 )
+from tare.samples.manifest import RunEntry
 
 if TYPE_CHECKING:
     import ibis.expr.types as ir
@@ -56,22 +58,21 @@ METRIC_COLUMNS = (
 def metrics(result: Result) -> Iterator[Metric]:
     """Every comparison, the primary ones first: here, and only here, with its p-values."""
     for one in result.ranked:
-        runs = one["runs"]
         cells = (
-            safe(metric(one["metric"]), 24),
+            safe(metric(one.metric), 24),
             *_effect(one),
-            p_value(one.get("p")),
-            p_value(one.get("p_adjusted")),
-            f"{count(runs.get('baseline'))} + {count(runs.get('condition'))}",
-            percent(one.get("mde"), signed=False),
-            count(one.get("runs_needed")),
+            p_value(one.p),
+            p_value(one.p_adjusted),
+            f"{count(one.runs.baseline)} + {count(one.runs.condition)}",
+            percent(one.mde, signed=False),
+            count(one.runs_needed),
         )
         yield Metric(
-            primary=one["metric"] == result.primary,
+            primary=one.metric == result.primary,
             where=whose(result, one),
-            verdict=str(one.get("verdict")),
+            verdict=one.verdict,
             cells=cells,
-            reason=typeset(safe(one.get("reason") or "")),
+            reason=typeset(safe(one.reason)),
         )
 
 
@@ -87,12 +88,13 @@ CPU_COLUMNS = (
 def processor(result: Result) -> Iterator[Sequence[str]]:
     """CPU time a request, median over valid runs, and the share of slices left out."""
     left_out = {run.run: run.left_out for run in result.measured}
+    valid = _valid(result)
     for environment in result.environments:
         for condition in result.conditions:
-            mine = [run for run in result.runs if _at(run, environment, condition)]
+            mine = valid.get((environment, condition))
             if not mine:
                 continue
-            shares = [left_out.get(int(run["run"]), 0.0) for run in mine]
+            shares = [left_out.get(run.run, 0.0) for run in mine]
             yield (
                 where(result, environment, condition),
                 duration(_median(mine, "service_ns_per_request")),
@@ -154,13 +156,12 @@ MICRO_MACRO_COLUMNS = (
 
 def micro_macro(result: Result, table: "ir.Table") -> Iterator[Sequence[str]]:
     """The layer's own time a request against the measured difference, at p50 and at the mean."""
-    own = distributions.own_times(table)
+    own, valid = distributions.own_times(table), _valid(result)
     for one in result.ranked:
-        condition, name = one["condition"], one["metric"]
-        place = (str(one.get("environment")), condition)
+        name, place = one.metric, (one.environment, one.condition)
         functions = [bins for key, bins in own.items() if key[1:3] == place]
-        requests = sum(int(run.get("requests") or 0) for run in result.runs if _at(run, *place))
-        of_requests = one.get("span") in (None, result.span)
+        requests = sum(run.requests or 0 for run in valid.get(place, ()))
+        of_requests = one.span == result.span
         if name not in ("p50", "mean") or not of_requests or not functions or not requests:
             continue
         spent = sum(
@@ -171,19 +172,19 @@ def micro_macro(result: Result, table: "ir.Table") -> Iterator[Sequence[str]]:
         )
         micro = spent / requests
         yield (
-            where(result, one.get("environment"), condition),
-            str(name),
+            where(result, *place),
+            name,
             duration(micro),
-            duration(one["effect"].get("absolute_ns"), signed=True),
+            duration(one.effect.absolute_ns, signed=True),
             _effect(one)[2],
             _share(micro, one),
         )
 
 
-def _share(micro: float, comparison: Mapping[str, Any]) -> str:
+def _share(micro: float, comparison: Compared) -> str:
     """Of nothing, and of what may be nothing, there is no share."""
-    macro, bounds = comparison["effect"].get("absolute_ns"), comparison["interval"]
-    low, high = bounds.get("low"), bounds.get("high")
+    macro = comparison.effect.absolute_ns
+    low, high = comparison.interval.low, comparison.interval.high
     if low is None or high is None or low <= 0 <= high:
         return "difference not told from zero"
     return percent(micro / macro, signed=False) if macro and macro > 0 else "–"
@@ -209,23 +210,22 @@ def _fact(name: str, value: object) -> str:
     return safe(value, 300)
 
 
-def _effect(comparison: Mapping[str, Any]) -> tuple[str, str, str]:
+def _effect(comparison: Compared) -> tuple[str, str, str]:
     """An effect in percent, both values, and its interval."""
-    effect, bounds = comparison["effect"], comparison["interval"]
-    unit = comparison.get("unit", "ns")
+    effect, bounds, unit = comparison.effect, comparison.interval, comparison.unit
     return (
-        change(effect.get("difference" if unit == "share" else "relative"), unit),
+        change(effect.difference if unit == "share" else effect.relative, unit),
         both_values(comparison),
-        interval(bounds.get("low"), bounds.get("high"), unit),
+        interval(bounds.low, bounds.high, unit),
     )
 
 
-def both_values(comparison: Mapping[str, Any]) -> str:
+def both_values(comparison: Compared) -> str:
     """The baseline's value and the condition's; of older verdicts their difference alone."""
-    both = comparison.get("values")
+    both = comparison.values
     if both is None:
-        return duration(comparison["effect"].get("absolute_ns"), signed=True)
-    return values(both.get("baseline"), both.get("condition"), comparison.get("unit", "ns"))
+        return duration(comparison.effect.absolute_ns, signed=True)
+    return values(both.baseline, both.condition, comparison.unit)
 
 
 def where(result: Result, environment: object, condition: object, span: object = None) -> str:
@@ -238,17 +238,20 @@ def where(result: Result, environment: object, condition: object, span: object =
     return ", ".join(parts)
 
 
-def whose(result: Result, comparison: Mapping[str, Any]) -> str:
+def whose(result: Result, comparison: Compared) -> str:
     """What a comparison is of, as `where` says it."""
-    return where(result, *(comparison.get(key) for key in ("environment", "condition", "span")))
+    return where(result, comparison.environment, comparison.condition, comparison.span)
 
 
-def _at(run: Mapping[str, Any], environment: str, condition: str) -> bool:
-    place = (run.get("environment"), run.get("condition"))
-    return bool(run.get("valid")) and place == (environment, condition)
+def _valid(result: Result) -> dict[tuple[str, str], list[RunEntry]]:
+    """The valid runs of each environment and condition."""
+    found: dict[tuple[str, str], list[RunEntry]] = {}
+    for run in result.runs:
+        if run.valid:
+            found.setdefault((run.environment, run.condition), []).append(run)
+    return found
 
 
-def _median(runs: Sequence[Mapping[str, Any]], name: str) -> float | None:
-    values = [(run.get("cpu") or {}).get(name) for run in runs]
-    known = [float(value) for value in values if value is not None]
+def _median(runs: Sequence[RunEntry], name: str) -> float | None:
+    known = [value for run in runs if (value := run.cpu.get(name)) is not None]
     return median(known) if known else None

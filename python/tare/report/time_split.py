@@ -6,10 +6,11 @@ from dataclasses import dataclass
 from itertools import pairwise
 from math import expm1, log, sqrt
 from statistics import median
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from tare.report.result import Result
 from tare.report.tables import whose
+from tare.report.verdicts import Compared
 from tare.report.words import count, duration, percent
 from tare.stats.budget_split import Components, best_split, components
 from tare.stats.fewest_runs import LEAST_PAIRED
@@ -48,8 +49,8 @@ def rows(result: Result) -> list[Sequence[str]]:
     ]
 
 
-def _row(result: Result, comparison: dict[str, Any]) -> Sequence[str] | None:
-    environment, span = comparison.get("environment") or "", comparison.get("span")
+def _row(result: Result, comparison: Compared) -> Sequence[str] | None:
+    environment, span = comparison.environment, comparison.span
     here = [run for run in result.experiment.runs if run.environment == environment]
     time = _time(here)
     pairs = list(_pairs(result, [run for run in here if run.span == span], comparison))
@@ -103,12 +104,12 @@ def _covered(times: Sequence[tuple[int, int]]) -> int:
 
 
 def _pairs(
-    result: Result, runs: Sequence["Run"], comparison: dict[str, Any]
+    result: Result, runs: Sequence["Run"], comparison: Compared
 ) -> Iterator[tuple["Run", "Run"]]:
     """The valid runs of baseline and condition of each block."""
     sides = [
         {run.block: run for run in runs if run.valid and run.condition == name}
-        for name in (result.baseline, comparison["condition"])
+        for name in (result.baseline, comparison.condition)
     ]
     for block in sorted(sides[0].keys() & sides[1].keys()):
         if all(side[block].summaries.get(result.primary, 0) > 0 for side in sides):

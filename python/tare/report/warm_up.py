@@ -106,20 +106,18 @@ def _kinds(result: Result) -> Iterator[Sequence[str]]:
 
 def _cuts(result: Result) -> Iterator[Sequence[str]]:
     for one in result.primary_comparisons:
-        if not one["warm_up_cuts"]:
+        if not one.warm_up_cuts:
             continue
-        place = str(one.get("environment") or ""), str(one.get("span") or "")
         named = whose(result, one)
-        cut = result.looks.cuts.get(place, 0)
-        effect, bounds = one["effect"], one["interval"]
+        cut = result.looks.cuts.get((one.environment, one.span), 0)
         yield (
             named,
             f"as judged: {plural(cut, 'request')}",
-            str(one.get("verdict")),
-            percent(effect.get("relative")),
-            interval(bounds.get("low"), bounds.get("high")),
+            one.verdict,
+            percent(one.effect.relative),
+            interval(one.interval.low, one.interval.high),
         )
-        for other in one["warm_up_cuts"]:
+        for other in one.warm_up_cuts:
             yield (
                 named,
                 safe(other.name, 40),

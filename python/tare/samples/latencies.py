@@ -36,8 +36,8 @@ def latencies(folder: Path) -> dict[Place, Runs]:
         samples = result.samples()
         if samples is None:
             return {}
-        entries = {entry["run"]: entry for entry in result.manifest["runs"]}
-        conditions = {run: (one["environment"], one["condition"]) for run, one in entries.items()}
+        entries = {entry.run: entry for entry in result.manifest.runs}
+        conditions = {run: (one.environment, one.condition) for run, one in entries.items()}
         placed = with_place(samples.filter(samples.run.isin([*entries])))
         there = placed.filter(~placed.left_out)
         first = first_settled(there, conditions, taking_turns(result.manifest))
@@ -46,9 +46,9 @@ def latencies(folder: Path) -> dict[Place, Runs]:
     found: dict[Place, Runs] = {}
     for run, span, part in _parts(table):
         entry = entries[run]
-        if entry["valid"]:
-            place = entry["environment"], span
-            found.setdefault(place, {})[entry["condition"], entry["block"]] = part
+        if entry.valid:
+            place = entry.environment, span
+            found.setdefault(place, {})[entry.condition, entry.block] = part
     return found
 
 
@@ -61,7 +61,7 @@ def durations_by_run(folder: Path) -> dict[str, list[dict[str, Array]]]:
     with readable(folder):
         result = open_result(folder)
         manifest, samples = result.manifest, result.samples()
-        places = {entry["environment"] for entry in manifest["runs"]}
+        places = {entry.environment for entry in manifest.runs}
         if len(places) > 1:
             raise InputError(f"{folder}: has {len(places)} environments; --method compares in one")
         parts: Iterator[tuple[int, str, Array]] = iter(())
@@ -72,10 +72,10 @@ def durations_by_run(folder: Path) -> dict[str, list[dict[str, Array]]]:
         of: dict[int, dict[str, Array]] = {}
         for run, span, durations in parts:
             of.setdefault(run, {})[span] = durations
-    found: dict[str, list[dict[str, Array]]] = {manifest["baseline"]: []}
-    for entry in sorted(manifest["runs"], key=lambda one: int(one["block"])):
-        if entry["valid"] and entry["condition"] != manifest.get("control"):
-            found.setdefault(entry["condition"], []).append(of.get(entry["run"], {}))
+    found: dict[str, list[dict[str, Array]]] = {manifest.baseline: []}
+    for entry in sorted(manifest.runs, key=lambda one: one.block):
+        if entry.valid and entry.condition != manifest.control:
+            found.setdefault(entry.condition, []).append(of.get(entry.run, {}))
     return found
 
 

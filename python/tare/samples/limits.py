@@ -16,6 +16,7 @@ from typing import Any
 
 from tare.errors import TareError
 from tare.files import replace
+from tare.samples.manifest import DetectionLimit
 from tare.state import state_folder
 
 NAME = "calibration.json"
@@ -114,10 +115,9 @@ def _damage(path: Path, what: str) -> str:
 
 def _limit(entry: dict[str, Any]) -> Limit:
     """Raises KeyError, TypeError or ValueError for what no calibration wrote."""
+    DetectionLimit.model_validate(entry)
     limit = Limit(**{field.name: entry[field.name] for field in fields(Limit)})
     undetected = limit.undetected_ns
-    if not all(isinstance(part, str) for part in _key(limit)):
-        raise TypeError("expected texts")
     if undetected is not None and not (isinstance(undetected, int) and undetected > 0):
         raise ValueError("expected a duration above zero")
     return limit

@@ -1,120 +1,214 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A result's manifest.json as it is, or in one line what is wrong with it."""
+"""A result's manifest.json: its model, and the only code that reads and writes it."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, Literal
+
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    ValidationError,
+    model_validator,
+)
 
 from tare.errors import InputError
+from tare.files import replace
+from tare.untrusted import MEBIBYTE, explained, is_relative, read_json
 
 NAME = "manifest.json"
+MOST_BYTES = 256 * MEBIBYTE
+MOST_PLACES = 1_000
+"""Conditions of an experiment, counted in each environment."""
 MOMENTARY = frozenset(
     ("pressure_cpu", "pressure_io", "pressure_memory", "steal_now", "steal_since_boot")
 )
 """Readings of the machine that are another every moment."""
-_NUMBER = (int, float)
-_NAMES = {str: "a text", int: "a whole number", bool: "true or false", list: "a list"}
-_EXPECTED: dict[str, Any] = {
-    "baseline": str,
-    "budget": _NUMBER,
-    "control": str,
-    "runs": list,
-    "name": str,
-    "experiment": str,
-    "design": str,
-    "primary": str,
-    "alpha": _NUMBER,
-    "blocks": int,
-    "smoke": bool,
-    "looks": list,
-    "conditions": list,
-    "environments": list,
-    "warnings": list,
-    "machine": dict,
-    "limits": list,
-}
-_OF_A_RUN: dict[str, Any] = {
-    "run": int,
-    "block": int,
-    "environment": str,
-    "condition": str,
-    "valid": bool,
-    "reason": str,
-    "started_ns": int,
-    "duration_ns": int,
-    "requests": int,
-    "errors": int,
-    "endpoint": str,
-    "cpu": dict,
-}
-_OF_A_LIMIT: dict[str, Any] = {
-    "environment": str,
-    "span": str,
-    "statistic": str,
-    "undetected_ns": _NUMBER,
-    "shares": dict,
-    "date": str,
-}
-_OF_EVERY_LIMIT = tuple(key for key in _OF_A_LIMIT if key != "undetected_ns")
-"""Where false alarms hid the limit, it is null."""
-_OF_CPU: dict[str, Any] = {"service_ns_per_request": _NUMBER, "generator_ns_per_request": _NUMBER}
 
 
-def read_manifest(folder: Path) -> dict[str, Any]:
-    """The manifest of a result folder; keys that are null are left out, unknown ones stay.
+def _relative(path: str) -> str:
+    if not is_relative(path):
+        raise ValueError("a path in the result folder")
+    return path
 
-    Raises InputError where there is none, or where what Tare reads from it has another type.
+
+def _unlike_a_path(name: str) -> str:
+    if "/" in name or "=" in name or not is_relative(name):
+        raise ValueError("a name without / and =")
+    return name
+
+
+Label = Annotated[str, Field(max_length=200)]
+Name = Annotated[Label, AfterValidator(_unlike_a_path)]
+"""Of a condition: the name of a folder of samples has it."""
+Number = Annotated[int, Field(ge=0, le=2**31 - 1)]
+Nanoseconds = Annotated[int, Field(ge=0, le=2**63)]
+Amount = Annotated[float, Field(ge=0, le=2.0**63)]
+Share = Annotated[float, Field(ge=0, le=1)]
+BetweenZeroAndOne = Annotated[float, Field(gt=0, lt=1)]
+Fact = str | int | float | bool | None
+Facts = dict[str, Fact | list[Fact] | dict[str, Fact]]
+"""What is shown and compared as it is."""
+
+
+class Table(BaseModel):
+    """A table of the manifest: null means the same as no key, and unknown keys stay."""
+
+    model_config = ConfigDict(extra="allow", strict=True)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _without_nulls(cls, found: Any) -> Any:
+        if isinstance(found, dict) and None in found.values():
+            return {key: value for key, value in found.items() if value is not None}
+        return found
+
+
+class RunEntry(Table):
+    """One run, valid or not."""
+
+    run: Number
+    block: Number
+    environment: Label
+    condition: Name
+    valid: bool
+    reason: str | None = None
+    log_tail: list[str] = []
+    logs: list[Annotated[str, AfterValidator(_relative)]] = []
+    started_ns: Nanoseconds | None = None
+    duration_ns: Nanoseconds | None = None
+    requests: Nanoseconds | None = None
+    errors: Nanoseconds | None = None
+    endpoint: str | None = None
+    cpu: dict[str, Amount | None] = {}
+    """`service_ns_per_request`, `generator_ns_per_request` as far as known."""
+
+
+class Part(Table):
+    """All conditions of one block in one environment, in the order of their start."""
+
+    block: Number
+    environment: Label
+    conditions: list[Name]
+
+
+class Condition(Table):
+    """A condition that the author declared; its layers are those of the plan."""
+
+    name: Name
+    layers: list[Facts] = []
+
+
+class DetectionLimit(Table):
+    """A `samples.limits.Limit` as it was when the experiment began."""
+
+    machine: str = ""
+    service: str = ""
+    environment: Label
+    span: Label
+    statistic: Label
+    undetected_ns: Nanoseconds | Amount | None = None
+    """None where false alarms hid the limit."""
+    level_ns: Amount = 0.0
+    blocks: Number = 0
+    repetitions: Number = 0
+    shares: dict[Annotated[str, Field(pattern=r"^\d{1,18}$")], Share]
+    """Of repetitions that detected it, by delay in ns."""
+    date: Label
+    version: Label = ""
+
+
+class Load(Table):
+    """What Tare reads of the settings of the load."""
+
+    type: Label = "tare"
+    rate: Annotated[float, Field(gt=0, le=2.0**63)] | None = None
+    max_errors: Share = 0.01
+
+
+def _with_checked_load(settings: Any) -> Any:
+    Load.model_validate(settings)
+    return settings
+
+
+def _growing(looks: list[int]) -> list[int]:
+    if looks != sorted({*looks}):
+        raise ValueError("growing numbers of blocks")
+    return looks
+
+
+def _each_once(runs: list[RunEntry]) -> list[RunEntry]:
+    known = set[int]()
+    for one in runs:
+        if one.run in known:
+            raise ValueError(f"every run once, not run {one.run} twice")
+        known.add(one.run)
+    if len({(one.environment, one.condition) for one in runs}) > MOST_PLACES:
+        raise ValueError(f"at most {MOST_PLACES} conditions")
+    return runs
+
+
+class Manifest(Table):
+    """A result: what was declared, where it ran, and what became of each run.
+
+    Results of older versions lack keys, which have here the value that they meant then.
     """
+
+    format: Literal[1] = 1
+    experiment: str = ""
+    name: str = ""
+    kind: str = ""
+    design: str = ""
+    slice_ns: Nanoseconds | None = None
+    primary: Label = "p50"
+    budget: BetweenZeroAndOne
+    alpha: BetweenZeroAndOne = 0.05
+    baseline: Name
+    control: Name | None = None
+    conditions: Annotated[list[Condition], Field(max_length=MOST_PLACES)] = []
+    environments: Annotated[list[Label], Field(max_length=MOST_PLACES)] = []
+    seed: Nanoseconds = 0
+    blocks: Number = 0
+    smoke: bool = False
+    looks: Annotated[list[Annotated[Number, Field(gt=0)]], AfterValidator(_growing)] = []
+    started: str = ""
+    finished: str | None = None
+    tare: str = ""
+    order: list[Part] = []
+    placement: Facts = {}
+    load: Annotated[Facts, BeforeValidator(_with_checked_load)] = {}
+    machine: Facts = {}
+    limits: Annotated[list[DetectionLimit], Field(max_length=MOST_PLACES)] = []
+    files: dict[str, str] = {}
+    warnings: list[str] = []
+    runs: Annotated[list[RunEntry], AfterValidator(_each_once)]
+    cpu_from: str | None = None
+
+    @property
+    def max_errors(self) -> float:
+        """The share of failed requests from which on a run does not count."""
+        return Load.model_validate(self.load).max_errors
+
+
+def read_manifest(folder: Path) -> Manifest:
+    """The manifest of a result folder. Raises InputError where there is none of this format."""
     path = folder / NAME
     try:
-        manifest = json.loads(path.read_text(encoding="utf-8"))
+        return Manifest.model_validate(read_json(path, MOST_BYTES))
     except (FileNotFoundError, NotADirectoryError):
         raise InputError(f"{path}: no such file; name a result folder of 'tare run'") from None
-    except (OSError, ValueError, RecursionError) as error:
-        raise InputError(f"{path}: cannot be read: {error}") from error
-    manifest = _checked(path, "the manifest", manifest, _EXPECTED, ("runs", "baseline", "budget"))
-    needed = ("run", "block", "environment", "condition", "valid")
-    runs = []
-    for place, entry in enumerate(manifest["runs"], start=1):
-        run = _checked(path, f"entry {place} of runs", entry, _OF_A_RUN, needed)
-        _checked(path, f"cpu of run {run['run']}", run.get("cpu") or {}, _OF_CPU, ())
-        runs.append(run)
-    numbers = [run["run"] for run in runs]
-    if twice := sorted({number for number in numbers if numbers.count(number) > 1}):
-        raise InputError(f"{path}: run {twice[0]} stands there twice; remove one of them")
-    for place, limit in enumerate(manifest.get("limits", ()), start=1):
-        _checked(path, f"entry {place} of limits", limit, _OF_A_LIMIT, _OF_EVERY_LIMIT)
-    for place, condition in enumerate(manifest.get("conditions", ()), start=1):
-        what = f"entry {place} of conditions"
-        layers = _checked(path, what, condition, {"name": str, "layers": list}, ("name",))
-        for layer in layers.get("layers", ()):
-            _checked(path, f"a layer of {what}", layer, {"type": str}, ())
-    looks = manifest.get("looks", [])
-    if not all(type(look) is int and look > 0 for look in looks) or looks != sorted({*looks}):
-        wanted = "growing numbers of blocks"
-        raise InputError(f"{path}: looks of the manifest is {_shown(looks)}, expected {wanted}")
-    return manifest | {"runs": runs}
+    except ValidationError as error:
+        raise InputError(f"{path}: {explained(error)}; it is not of 'tare run'") from error
+    except (OSError, ValueError) as error:
+        why = error.strerror if isinstance(error, OSError) else error
+        raise InputError(f"{path}: cannot be read: {why}") from error
 
 
-def _checked(
-    path: Path, what: str, found: object, expected: Mapping[str, Any], needed: tuple[str, ...]
-) -> dict[str, Any]:
-    if not isinstance(found, dict):
-        raise InputError(f"{path}: {what} is {_shown(found)}, expected keys and values")
-    known = {key: value for key, value in found.items() if value is not None}
-    if missing := [key for key in needed if key not in known]:
-        raise InputError(f"{path}: no {', '.join(missing)} in {what}; it is not of 'tare run'")
-    for key, kind in expected.items():
-        value = known.get(key)
-        if value is not None and not isinstance(value, kind):
-            wanted = _NAMES.get(kind, "keys and values" if kind is dict else "a number")
-            raise InputError(f"{path}: {key} of {what} is {_shown(value)}, expected {wanted}")
-    return known
-
-
-def _shown(value: object) -> str:
-    text = json.dumps(value)
-    return text if len(text) <= 40 else f"{text[:40]}…"
+def write_manifest(folder: Path, manifest: Manifest) -> None:
+    """Replaces the manifest of a result folder. Raises OSError with the name of the file."""
+    replace(folder / NAME, json.dumps(manifest.model_dump(), indent=2) + "\n")

@@ -3,16 +3,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from math import inf
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from tare.samples.conduct import conduct
 from tare.samples.engine import connect
 from tare.samples.engines import Kept, open_engine
 from tare.samples.looks import Look, Looks, look, nothing
+from tare.samples.manifest import Manifest, RunEntry
 from tare.samples.model import REQUEST, Conduct, Experiment, Run
 from tare.samples.notes import of_lab
 from tare.samples.places import Group
@@ -39,11 +40,13 @@ class _Part:
     side: str = ""
 
     @property
-    def entries(self) -> list[dict[str, Any]]:
+    def entries(self) -> list[RunEntry]:
         """The manifest's runs as the experiment calls them."""
         return [
-            entry | {"run": entry["run"] + self.offset, "condition": entry["condition"] + self.side}
-            for entry in self.result.manifest["runs"]
+            one.model_copy(
+                update={"run": one.run + self.offset, "condition": one.condition + self.side}
+            )
+            for one in self.result.manifest.runs
         ]
 
     def samples(self) -> Table | None:
@@ -52,7 +55,7 @@ class _Part:
         if samples is None:
             return None
         # What a run left that was killed before the manifest named it is in none.
-        known = [entry["run"] for entry in self.result.manifest["runs"]]
+        known = [entry.run for entry in self.result.manifest.runs]
         placed = with_place(samples.filter(samples.run.isin(known)))
         kept = placed.filter(~placed.left_out)
         return kept.select(
@@ -67,7 +70,7 @@ class _Part:
     def warnings(self) -> list[str]:
         """Of the lab, and of what was left out."""
         where = f"{self.side.removeprefix('@')}: " if self.side else ""
-        own = of_lab(self.result.manifest.get("warnings", ()))
+        own = of_lab(self.result.manifest.warnings)
         lost = self.result.lost
         rows, runs = sum(lost.values()), ", ".join(map(str, sorted(lost)))
         more = [f"{rows:,} rows without a usable time (run {runs}): left out"] if lost else []
@@ -80,7 +83,7 @@ class _Part:
         """How many, as far as the manifest says; infinitely many where another engine has them."""
         if self.result.engine is not None:
             return inf
-        return sum(entry.get("requests") or 0 for entry in self.result.manifest["runs"])
+        return sum(entry.requests or 0 for entry in self.result.manifest.runs)
 
     @property
     def kept(self) -> Kept | None:
@@ -93,7 +96,7 @@ class _Part:
     def conducts(self, groups: Collection[Group]) -> dict[Group, Conduct]:
         """How the load and the recording went of these runs and spans of the experiment."""
         samples = self.result.samples()
-        known = {entry["run"] for entry in self.result.manifest["runs"]}
+        known = {entry.run for entry in self.result.manifest.runs}
         mine = [(run - self.offset, span) for run, span in groups if run - self.offset in known]
         found = {} if samples is None else conduct(samples, mine)
         return {(run + self.offset, span): one for (run, span), one in found.items()}
@@ -147,7 +150,7 @@ def read_with_looks(folder: Path, engine: str | None = None) -> tuple[Experiment
         named = None if engine is None else open_engine(engine)
         part = _Part(open_result(Path(folder), engine=named))
         manifest = part.result.manifest
-        return _experiment([part], manifest["baseline"], manifest.get("control"))
+        return _experiment([part], manifest.baseline, manifest.control)
 
 
 def read_both(old: Path, new: Path) -> Experiment:
@@ -160,10 +163,10 @@ def read_both(old: Path, new: Path) -> Experiment:
     backend = connect()
     with readable(old):
         first = _Part(open_result(Path(old), backend), 0, f"@{OLD}")
-        last = max((entry["run"] for entry in first.entries), default=0)
+        last = max((entry.run for entry in first.entries), default=0)
     with readable(new):
         second = _Part(open_result(Path(new), backend), last, f"@{NEW}")
-        baseline = f"{first.result.manifest['baseline']}@{OLD}"
+        baseline = f"{first.result.manifest.baseline}@{OLD}"
         return replace(_experiment([first, second], baseline, None)[0], paired=False)
 
 
@@ -174,7 +177,7 @@ def _experiment(
 
     entries = [entry for part in parts for entry in part.entries]
     tables = [table for part in parts if (table := part.samples()) is not None]
-    conditions = {entry["run"]: (entry["environment"], entry["condition"]) for entry in entries}
+    conditions = {entry.run: (entry.environment, entry.condition) for entry in entries}
     samples = ibis.union(*tables) if len(tables) > 1 else next(iter(tables), None)
     if samples is not None and sum(part.requests for part in parts) <= KEPT:
         samples = samples.cache()
@@ -195,32 +198,32 @@ def _experiment(
             runs=tuple(
                 replace(
                     with_rates(_run(entry, span, one), rates),
-                    left_out=left_out.get(entry["run"], 0.0),
-                    disturbed=entry["run"] in disturbed,
-                    lost=lost.get(entry["run"], 0.0),
-                    zeros=seen.zeros.get((entry["run"], span), 0),
-                    steadiness=seen.kind((entry["run"], span)),
-                    step_ns=seen.steps.get((entry["run"], span), 0),
-                    drift=one.drifts.get((entry["run"], span)),
-                    worth=seen.worth((entry["run"], span)),
-                    beginning=seen.beginning((entry["run"], span)),
-                    conduct=conducts.get((entry["run"], span), Conduct()),
+                    left_out=left_out.get(entry.run, 0.0),
+                    disturbed=entry.run in disturbed,
+                    lost=lost.get(entry.run, 0.0),
+                    zeros=seen.zeros.get((entry.run, span), 0),
+                    steadiness=seen.kind((entry.run, span)),
+                    step_ns=seen.steps.get((entry.run, span), 0),
+                    drift=one.drifts.get((entry.run, span)),
+                    worth=seen.worth((entry.run, span)),
+                    beginning=seen.beginning((entry.run, span)),
+                    conduct=conducts.get((entry.run, span), Conduct()),
                 )
                 for entry in entries
-                for span in spans[entry["run"]]
+                for span in spans[entry.run]
             ),
             baseline=baseline,
             paired=True,
-            budget=declared["budget"],
-            primary=declared.get("primary", "p50"),
-            alpha=declared.get("alpha", 0.05),
-            smoke=any(part.result.manifest.get("smoke", False) for part in parts),
+            budget=declared.budget,
+            primary=declared.primary,
+            alpha=declared.alpha,
+            smoke=any(part.result.manifest.smoke for part in parts),
             # Against another experiment it is judged by other runs, and for the first time.
-            looks=tuple(declared.get("looks", ())) if len(parts) == 1 else (),
+            looks=tuple(declared.looks) if len(parts) == 1 else (),
             control=control,
             distances=one.distances,
             limits=limits,
-            max_errors=(declared.get("load") or {}).get("max_errors", 0.01),
+            max_errors=declared.max_errors,
         )
 
     experiment = replace(
@@ -247,26 +250,26 @@ def _lost(parts: Sequence[_Part], one: Look) -> dict[int, float]:
     }
 
 
-def _limits(manifests: Iterable[Mapping[str, Any]]) -> dict[tuple[str, str, str], float]:
+def _limits(manifests: Iterable[Manifest]) -> dict[tuple[str, str, str], float]:
     """Detection limits in ns, by environment, span and metric, as they stood when each began.
 
     The largest of those that several have.
     """
     found: dict[tuple[str, str, str], float] = {}
-    for one in (one for manifest in manifests for one in manifest.get("limits") or ()):
-        if (undetected := one.get("undetected_ns")) is not None:
-            place = one["environment"], one["span"], one["statistic"]
-            found[place] = max(found.get(place, 0.0), undetected)
+    for one in (one for manifest in manifests for one in manifest.limits):
+        if one.undetected_ns is not None:
+            place = one.environment, one.span, one.statistic
+            found[place] = max(found.get(place, 0.0), one.undetected_ns)
     return found
 
 
-def _alarming(manifest: Mapping[str, Any]) -> Iterator[str]:
+def _alarming(manifest: Manifest) -> Iterator[str]:
     """Of each environment and span, the statistics that calibration cannot vouch for."""
     places: dict[tuple[str, str, str], list[str]] = {}
-    for one in manifest.get("limits") or ():
-        if one.get("undetected_ns") is None:
-            place = one["environment"], one["span"], one["date"]
-            places.setdefault(place, []).append(one["statistic"])
+    for one in manifest.limits:
+        if one.undetected_ns is None:
+            place = one.environment, one.span, one.date
+            places.setdefault(place, []).append(one.statistic)
     for (environment, span, date), statistics in places.items():
         yield (
             f"{environment}, {span}: {', '.join(statistics)} differed without any delay in the"
@@ -274,7 +277,7 @@ def _alarming(manifest: Mapping[str, Any]) -> Iterator[str]:
         )
 
 
-def _spans(entries: Sequence[Mapping[str, Any]], one: Look) -> dict[int, list[str]]:
+def _spans(entries: Sequence[RunEntry], one: Look) -> dict[int, list[str]]:
     """The spans of each run. One that failed has those of its condition's other runs.
 
     It would have had them, and is missing in the comparison of each.
@@ -284,44 +287,44 @@ def _spans(entries: Sequence[Mapping[str, Any]], one: Look) -> dict[int, list[st
         there.setdefault(run, set()).add(span)
     usual: dict[tuple[str, str], set[str]] = {}
     for entry in entries:
-        place = entry["environment"], entry["condition"]
-        usual.setdefault(place, set()).update(there.get(entry["run"], ()))
+        place = entry.environment, entry.condition
+        usual.setdefault(place, set()).update(there.get(entry.run, ()))
     spans = {}
     for entry in entries:
-        mine = set(there.get(entry["run"], ()))
-        if not mine or not entry["valid"]:
-            mine |= usual[entry["environment"], entry["condition"]]
-        spans[entry["run"]] = sorted(mine or {REQUEST})
+        mine = set(there.get(entry.run, ()))
+        if not mine or not entry.valid:
+            mine |= usual[entry.environment, entry.condition]
+        spans[entry.run] = sorted(mine or {REQUEST})
     return spans
 
 
-def _run(entry: Mapping[str, Any], span: str, one: Look) -> Run:
-    group = entry["run"], span
+def _run(entry: RunEntry, span: str, one: Look) -> Run:
+    group = entry.run, span
     found = one.groups.get(group)
     requests, errors = (found.requests, found.errors) if found else (0, 0)
     answered = requests - errors
     summaries = one.summaries(group)
     whole = span == REQUEST
-    cpu = (entry.get("cpu") or {}).get("service_ns_per_request")
+    cpu = entry.cpu.get("service_ns_per_request")
     if whole and cpu is not None:
         summaries["cpu_service"] = cpu
-    valid = bool(entry["valid"]) and answered > 0
-    gone = bool(entry["valid"]) and found is None
+    valid = entry.valid and answered > 0
+    gone = entry.valid and found is None
     why = "its requests are not in the result" if gone else "no successful request was recorded"
-    reason = entry.get("reason") or (None if valid else why)
-    started, duration = entry.get("started_ns"), entry.get("duration_ns")
+    reason = entry.reason or (None if valid else why)
+    started, duration = entry.started_ns, entry.duration_ns
     return Run(
-        environment=entry["environment"],
-        condition=entry["condition"],
-        block=entry["block"],
-        run=entry["run"],
+        environment=entry.environment,
+        condition=entry.condition,
+        block=entry.block,
+        run=entry.run,
         span=span,
-        requests=_or(entry.get("requests"), requests) if whole else requests,
-        errors=_or(entry.get("errors"), errors) if whole else errors,
+        requests=_or(entry.requests, requests) if whole else requests,
+        errors=_or(entry.errors, errors) if whole else errors,
         answered=answered,
         started_ns=started,
         ended_ns=started + duration if started is not None and duration is not None else None,
-        endpoint=entry.get("endpoint"),
+        endpoint=entry.endpoint,
         summaries=summaries,
         quantiles=one.shape(group),
         valid=valid,

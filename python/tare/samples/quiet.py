@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
     from ibis.backends.duckdb import Backend
 
+    from tare.samples.manifest import Manifest
+
 Booleans = npt.NDArray[np.bool_]
 TICK_NS = 10_000_000
 """The kernel counts the CPU time of all tasks in ticks."""
@@ -52,7 +54,7 @@ class _Readings:
     """CPU time of generator and service."""
 
 
-def find_left_out(backend: Backend, folder: Path, manifest: dict[str, Any]) -> LeftOut:
+def find_left_out(backend: Backend, folder: Path, manifest: Manifest) -> LeftOut:
     """The slices to leave out of every run of a result folder.
 
     A round is one slice of every condition of an interleaved block, or one slice of a run when
@@ -88,15 +90,14 @@ def find_left_out(backend: Backend, folder: Path, manifest: dict[str, Any]) -> L
     return LeftOut(frozenset(slices), shares, warnings, frozenset(disturbed))
 
 
-def _unseen(manifest: dict[str, Any]) -> tuple[str, ...]:
+def _unseen(manifest: Manifest) -> tuple[str, ...]:
     """What to tell where the lab should have recorded the machine, and nothing is there."""
-    load = manifest.get("load") or {}
-    if load.get("type") != "tare" or not any(run["valid"] for run in manifest["runs"]):
+    if manifest.load.get("type") != "tare" or not any(run.valid for run in manifest.runs):
         return ()
     return ("no record of the machine (machine/): slices that were disturbed are not left out",)
 
 
-def _read(backend: Backend, folder: Path, manifest: dict[str, Any]) -> _Readings | None:
+def _read(backend: Backend, folder: Path, manifest: Manifest) -> _Readings | None:
     from tare.samples.result import read_hive
 
     table = read_hive(backend, folder, "machine")
@@ -128,10 +129,9 @@ def _read(backend: Backend, folder: Path, manifest: dict[str, Any]) -> _Readings
     return _Readings(run, slices, steal, wait / np.maximum(length, 1), length, busy, own)
 
 
-def _watched(manifest: dict[str, Any]) -> list[int]:
+def _watched(manifest: Manifest) -> list[int]:
     """The runs of whose service all CPU time is known: of others some looks like another task's."""
-    spent = {run["run"]: (run.get("cpu") or {}) for run in manifest["runs"]}
-    return [run for run, cpu in spent.items() if cpu.get("service_ns_per_request") is not None]
+    return [run.run for run in manifest.runs if run.cpu.get("service_ns_per_request") is not None]
 
 
 def _waited_for_others(readings: _Readings) -> Booleans:
@@ -148,28 +148,29 @@ def _waited_for_others(readings: _Readings) -> Booleans:
     return waits
 
 
-def _waited(readings: _Readings, manifest: dict[str, Any]) -> Booleans:
+def _waited(readings: _Readings, manifest: Manifest) -> Booleans:
     """Slices with unusual waiting, each condition against its own level in its environment.
 
     A layer that makes its service wait for the CPU all the time costs that; it is no disturbance.
     """
-    condition_of = {run["run"]: (run["environment"], run["condition"]) for run in manifest["runs"]}
+    runs_of: dict[tuple[str, str], list[int]] = {}
+    for run in manifest.runs:
+        runs_of.setdefault((run.environment, run.condition), []).append(run.run)
     waited = np.zeros(readings.run.size, dtype=np.bool_)
-    for condition in set(condition_of.values()):
-        runs = [run for run, its in condition_of.items() if its == condition]
+    for runs in runs_of.values():
         here = np.isin(readings.run, runs)
         waited[here] = clearly_above(readings.waiting[here])
     return waited
 
 
-def _groups(manifest: dict[str, Any], recorded: set[int]) -> list[list[int]]:
+def _groups(manifest: Manifest, recorded: set[int]) -> list[list[int]]:
     """Runs whose slices share rounds."""
     groups: dict[tuple[Any, ...], list[int]] = {}
-    interleaved = manifest.get("design") == "interleaved"
-    for run in manifest["runs"]:
-        if run["run"] in recorded:
-            key = (run["environment"], run["block"]) if interleaved else (run["run"],)
-            groups.setdefault(key, []).append(run["run"])
+    interleaved = manifest.design == "interleaved"
+    for run in manifest.runs:
+        if run.run in recorded:
+            key = (run.environment, run.block) if interleaved else (run.run,)
+            groups.setdefault(key, []).append(run.run)
     return list(groups.values())
 
 

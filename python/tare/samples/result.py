@@ -14,7 +14,7 @@ from tare.errors import InputError
 from tare.samples.engine import connect, first_line, latency
 from tare.samples.engines import Engine
 from tare.samples.engines.database import without_password
-from tare.samples.manifest import read_manifest
+from tare.samples.manifest import Manifest, read_manifest
 from tare.samples.model import REQUEST
 from tare.samples.quiet import LeftOut, find_left_out
 from tare.samples.usable import usable
@@ -24,7 +24,16 @@ if TYPE_CHECKING:
     from ibis.expr.types import Table
 
 _SLICES = 2**32
-_ENGINES = ("duckdb", "_duckdb", "ibis", "pyspark", "py4j", "clickhouse_connect", "trino")
+_ENGINES = (
+    "duckdb",
+    "_duckdb",
+    "ibis",
+    "pyarrow",
+    "pyspark",
+    "py4j",
+    "clickhouse_connect",
+    "trino",
+)
 """Whose errors are about what they were asked to read: where their classes are defined."""
 
 
@@ -34,7 +43,7 @@ class Result:
 
     folder: Path
     backend: Backend
-    manifest: dict[str, Any]
+    manifest: Manifest
     left_out: LeftOut
     engine: Engine | None = None
     """Where its samples are counted, if not in `backend`."""
@@ -45,8 +54,8 @@ class Result:
         table = engine.table(self.folder, "samples")
         if table is None or engine.reads_files:
             return table
-        experiment = self.manifest.get("experiment")
-        if experiment is not None and "experiment" in table.columns:
+        experiment = self.manifest.experiment
+        if experiment and "experiment" in table.columns:
             table = table.filter(table.experiment.cast("string") == experiment)
         return self._checked(table)
 
@@ -59,11 +68,11 @@ class Result:
             rows=lambda one: one.count(), whole=lambda one: (_span(one) == REQUEST).sum()
         )
         found = {row["run"]: row for row in counted.to_pyarrow().to_pylist()}
-        for entry in self.manifest["runs"]:
-            row, requests = found.get(entry["run"]), entry.get("requests")
-            if row and requests and entry["valid"] and requests not in (row["rows"], row["whole"]):
+        for entry in self.manifest.runs:
+            row, requests = found.get(entry.run), entry.requests
+            if row and requests and entry.valid and requests not in (row["rows"], row["whole"]):
                 raise InputError(
-                    f"{self.folder}: run {entry['run']} has {requests:,} requests, and"
+                    f"{self.folder}: run {entry.run} has {requests:,} requests, and"
                     f" {row['whole']:,} in the table; load all of this experiment, once, and with"
                     " the column experiment where there are others"
                 )

@@ -286,7 +286,7 @@ def test_what_is_no_result_folder_is_named(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="cannot be read"):
         read_result(tmp_path)
     (tmp_path / "manifest.json").write_text('{"runs": []}')
-    with pytest.raises(InputError, match="no baseline, budget"):
+    with pytest.raises(InputError, match="budget: found nothing, expected this key"):
         read_result(tmp_path)
 
 
@@ -316,12 +316,12 @@ def test_a_table_cut_short_is_named(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("change", "says"),
     [
-        ({"runs": "many"}, 'runs of the manifest is "many", expected a list'),
-        ({"runs": ["a"]}, 'entry 1 of runs is "a", expected keys and values'),
-        ({"runs": [{"run": 1}]}, "no block, environment, condition, valid in entry 1 of runs"),
-        ({"budget": None}, "no budget in the manifest"),
-        ({"primary": []}, "primary of the manifest is [], expected a text"),
-        ({"conditions": [{}]}, "no name in entry 1 of conditions"),
+        ({"runs": "many"}, 'runs: found "many", expected a list'),
+        ({"runs": ["a"]}, 'runs[0]: found "a", expected a table'),
+        ({"runs": [{"run": 1}]}, "runs[0].block: found nothing, expected this key"),
+        ({"budget": None}, "budget: found nothing, expected this key"),
+        ({"primary": []}, "primary: found [], expected a text"),
+        ({"conditions": [{}]}, "conditions[0].name: found nothing, expected this key"),
     ],
 )
 def test_manifests_of_other_types_are_named(
@@ -336,7 +336,7 @@ def test_manifests_of_other_types_are_named(
     with pytest.raises(InputError, match=re.escape(says)):
         read_result(tmp_path)
     path.write_text(json.dumps(manifest | {"runs": manifest["runs"][:1] * 2}))
-    with pytest.raises(InputError, match="run 1 stands there twice"):
+    with pytest.raises(InputError, match="every run once, not run 1 twice"):
         read_result(tmp_path)
 
 

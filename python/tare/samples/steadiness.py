@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
     from ibis.expr.types import Table
 
+    from tare.samples.manifest import Manifest
     from tare.stats.arrays import Array
 
 BATCHES = 1_000
@@ -63,15 +64,15 @@ def classified(courses: Mapping[Group, Course]) -> dict[Group, Steadiness]:
     return {key: one for key, one in found.items() if one is not None}
 
 
-def taking_turns(manifest: Mapping[str, Any]) -> dict[str, list[list[int]]]:
+def taking_turns(manifest: Manifest) -> dict[str, list[list[int]]]:
     """The valid runs of each interleaved block of a result, by environment."""
-    if manifest.get("design") != "interleaved":
+    if manifest.design != "interleaved":
         return {}
     found: dict[str, dict[int, list[int]]] = {}
-    for run in manifest["runs"]:
-        if run["valid"]:
-            blocks = found.setdefault(run["environment"], {})
-            blocks.setdefault(run["block"], []).append(run["run"])
+    for run in manifest.runs:
+        if run.valid:
+            blocks = found.setdefault(run.environment, {})
+            blocks.setdefault(run.block, []).append(run.run)
     return {environment: list(blocks.values()) for environment, blocks in found.items()}
 
 

@@ -14,6 +14,7 @@ import pytest
 from scipy.signal import lfilter
 
 from tare.samples.engine import connect
+from tare.samples.manifest import Manifest
 from tare.samples.steadiness import (
     batch_means,
     classified,
@@ -174,12 +175,13 @@ def test_runs_that_take_turns_are_judged_without_the_machine_s_course() -> None:
 
 def test_only_valid_runs_of_interleaved_blocks_take_turns() -> None:
     runs = [
-        {"environment": "host", "block": block, "run": run, "valid": run != 4}
+        {"environment": "host", "block": block, "run": run, "valid": run != 4, "condition": "a"}
         for run, block in [(1, 1), (2, 1), (3, 2), (4, 2)]
     ]
-    manifest = {"design": "interleaved", "runs": runs}
+    declared = {"design": "interleaved", "runs": runs, "baseline": "a", "budget": 0.03}
+    manifest = Manifest.model_validate(declared)
     assert taking_turns(manifest) == {"host": [[1, 2], [3]]}
-    assert taking_turns(manifest | {"design": "blocked"}) == {}
+    assert taking_turns(manifest.model_copy(update={"design": "blocked"})) == {}
 
 
 def test_requests_that_were_only_counted_have_an_order_by_chance() -> None:

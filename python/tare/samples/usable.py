@@ -26,8 +26,12 @@ def usable(rows: Table, unanswered: Any) -> Any:
         good = good & start.between(-LATEST, LATEST).fill_null(unanswered)
     if "intended_ns" in rows.columns:
         intended: Any = rows.intended_ns.cast("int64")
-        # What starts before it was intended to has a clock that jumped, and no response time.
-        not_late: Any = intended.between(-LATEST, rows.start_ns.cast("int64") if timed else LATEST)
+        # What starts before it was intended to has a clock that jumped, and no response time; what
+        # starts more than a day later has none that can be meant.
+        not_late: Any = intended.between(-LATEST, LATEST)
+        if timed:
+            waited: Any = rows.start_ns.cast("float64") - intended.cast("float64")
+            not_late = not_late & (intended <= start) & (waited <= LONGEST)
         good = good & not_late.fill_null(intended.isnull() | unanswered)
     return good
 

@@ -4,11 +4,11 @@
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
-from tare.samples.manifest import MOMENTARY
+from tare.samples.manifest import MOMENTARY, Facts, Manifest
+from tare.untrusted import PLAN_BYTES, read_bytes
 
 _SHOWN = 60
 _TABLES = {
@@ -31,22 +31,26 @@ _SETTINGS = {
 
 
 def differences(
-    old: Mapping[str, Any], new: Mapping[str, Any], conditions: Sequence[str]
+    old: Manifest,
+    new: Manifest,
+    conditions: Sequence[str],
+    old_service: Facts,
+    new_service: Facts,
 ) -> list[str]:
     """What two manifests say differently about the circumstances of `conditions`.
 
-    `service` in a manifest is the plan's table of that name: see `with_service`.
+    `old_service` and `new_service` are tables of their plans: see `service`.
     """
     found: list[str] = []
-    if _table(old, "machine").get("machine") != _table(new, "machine").get("machine"):
+    if old.machine.get("machine") != new.machine.get("machine"):
         found.append("another machine: its difference cannot be told from that of the service")
-    changed: list[tuple[str, Any, Any]] = []
+    changed: list[tuple[str, object, object]] = []
     for name, (called, ignored) in _TABLES.items():
-        was, now = _table(old, name), _table(new, name)
+        was, now = getattr(old, name, old_service), getattr(new, name, new_service)
         keys = sorted({*was, *now} - ignored)
         changed += ((called.format(key), was.get(key), now.get(key)) for key in keys)
-    changed += ((called, old.get(key), new.get(key)) for key, called in _SETTINGS.items())
-    layers = [_layers(manifest) for manifest in (old, new)]
+    changed += ((called, getattr(old, key), getattr(new, key)) for key, called in _SETTINGS.items())
+    layers = [{one.name: one.layers for one in manifest.conditions} for manifest in (old, new)]
     changed += (
         (f"layers of '{name}'", layers[0].get(name), layers[1].get(name)) for name in conditions
     )
@@ -57,24 +61,16 @@ def differences(
     ]
 
 
-def with_service(manifest: Mapping[str, Any], folder: Path) -> dict[str, Any]:
-    """The manifest of a result folder with its plan's `service`, where the plan can be read."""
+def service(folder: Path) -> Facts:
+    """The table `service` of a result's plan; empty where the plan cannot be read."""
     try:
-        plan = tomllib.loads((folder / "plan.toml").read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return dict(manifest)
-    return {**manifest, "service": plan.get("service")}
-
-
-def _table(manifest: Mapping[str, Any], name: str) -> dict[str, Any]:
-    found = manifest.get(name)
+        plan = tomllib.loads(read_bytes(folder / "plan.toml", PLAN_BYTES).decode())
+    except (OSError, ValueError, RecursionError):
+        return {}
+    found = plan.get("service")
     return found if isinstance(found, dict) else {}
 
 
-def _layers(manifest: Mapping[str, Any]) -> dict[str, Any]:
-    return {one["name"]: one.get("layers") for one in manifest.get("conditions") or ()}
-
-
 def _text(value: object) -> str:
-    text = "none" if value is None else " ".join(str(value).split())
+    text = "none" if value in (None, "", []) else " ".join(str(value).split())
     return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"

@@ -4,9 +4,12 @@ from typing import Any
 
 import pytest
 
-from tare.verdict.differences import differences, with_service
+from tare.samples.manifest import Manifest
+from tare.verdict.differences import differences, service
 
 MANIFEST: dict[str, Any] = {
+    "baseline": "plain",
+    "runs": [],
     "design": "interleaved",
     "budget": 0.03,
     "machine": {"machine": "a1", "kernel": "6.1", "steal_now": 0.1},
@@ -14,8 +17,19 @@ MANIFEST: dict[str, Any] = {
     "load": {"users": 1, "rate": 500.0, "capacity": {"rate": 1000}},
     "files": {"rules.toml": "11aa"},
     "conditions": [{"name": "plain", "layers": []}, {"name": "hook", "layers": [{"type": "hook"}]}],
-    "service": {"command": "server --port {port}"},
 }
+SERVICE = {"command": "server --port {port}"}
+
+
+def between(
+    old: dict[str, Any],
+    new: dict[str, Any],
+    conditions: list[str],
+    was: dict[str, Any] = SERVICE,
+    now: dict[str, Any] = SERVICE,
+) -> list[str]:
+    manifests = [Manifest.model_validate(one) for one in (old, new)]
+    return differences(manifests[0], manifests[1], conditions, was, now)
 
 
 def test_nothing_differs_but_what_is_another_every_moment() -> None:
@@ -25,7 +39,7 @@ def test_nothing_differs_but_what_is_another_every_moment() -> None:
         "load": {**MANIFEST["load"], "capacity": {"rate": 1100}},
         "started": "later",
     }
-    assert differences(MANIFEST, later, ["plain", "hook"]) == []
+    assert between(MANIFEST, later, ["plain", "hook"]) == []
 
 
 @pytest.mark.parametrize(
@@ -39,32 +53,38 @@ def test_nothing_differs_but_what_is_another_every_moment() -> None:
         ),
         ({"load": {"users": 1, "rate": 550.0}}, "another load, rate: 500.0 (old), 550.0 (new)"),
         ({"files": {}}, "another file rules.toml: 11aa (old), none (new)"),
-        ({"service": {"command": "other"}}, "another service, command: server --port {port} (old)"),
         ({"design": "blocks"}, "another design: interleaved (old), blocks (new)"),
         ({"name": "other"}, "another plan: none (old), other (new)"),
         ({"budget": 0.5}, "another budget: 0.03 (old), 0.5 (new)"),
     ],
 )
 def test_what_differs_is_named_alone(change: dict[str, Any], line: str) -> None:
-    (found,) = differences(MANIFEST, MANIFEST | change, ["plain"])
+    (found,) = between(MANIFEST, MANIFEST | change, ["plain"])
     assert found.startswith(line)
+
+
+def test_another_service_is_named() -> None:
+    (found,) = between(MANIFEST, MANIFEST, ["plain"], now={"command": "other"})
+    assert found.startswith("another service, command: server --port {port} (old)")
 
 
 def test_only_layers_of_what_is_compared_count() -> None:
     other = [{"name": "plain", "layers": []}, {"name": "hook", "layers": [{"type": "env"}]}]
     new = MANIFEST | {"conditions": other}
-    assert differences(MANIFEST, new, ["plain"]) == []
-    (found,) = differences(MANIFEST, new, ["plain", "hook"])
+    assert between(MANIFEST, new, ["plain"]) == []
+    (found,) = between(MANIFEST, new, ["plain", "hook"])
     assert found.startswith("another layers of 'hook': ")
 
 
 def test_a_manifest_without_tables_is_no_reason_to_fail() -> None:
-    assert differences({}, {"load": None, "machine": 3}, ["plain"]) == []
+    needed = {key: MANIFEST[key] for key in ("baseline", "budget", "runs")}
+    assert between(needed, needed | {"load": None}, ["plain"]) == []
 
 
 def test_the_service_comes_from_the_plan_beside_the_manifest(tmp_path: Path) -> None:
-    assert "service" not in with_service({}, tmp_path)
+    assert service(tmp_path) == {}
     (tmp_path / "plan.toml").write_text("[service]\ncommand = 'x'\n")
-    assert with_service({}, tmp_path)["service"] == {"command": "x"}
-    (tmp_path / "plan.toml").write_text("[service")
-    assert "service" not in with_service({}, tmp_path)
+    assert service(tmp_path) == {"command": "x"}
+    for broken in ("[service", "service = 3", f"service = {'[' * 5_000}{']' * 5_000}"):
+        (tmp_path / "plan.toml").write_text(broken)
+        assert service(tmp_path) == {}

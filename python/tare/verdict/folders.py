@@ -6,15 +6,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 from tare.errors import InputError
 from tare.samples import Experiment, read_both
-from tare.samples.manifest import read_manifest
+from tare.samples.manifest import Manifest, read_manifest
 from tare.samples.measured import NEW, OLD
 from tare.verdict.checks import unguarded
 from tare.verdict.control import controls
-from tare.verdict.differences import differences, with_service
+from tare.verdict.differences import differences, service
 from tare.verdict.failures import without_bad_runs
 from tare.verdict.judge import judge_together
 from tare.verdict.judgement import Control, Judgement
@@ -38,8 +37,7 @@ def judge_folders(
     if sides[OLD].resolve() == sides[NEW].resolve():
         raise InputError(f"{new}: named twice; give the folders of two results")
     both = read_both(*sides.values())
-    was, now = (with_service(read_manifest(folder), folder) for folder in sides.values())
-    manifests = {OLD: was, NEW: now}
+    manifests = {side: read_manifest(folder) for side, folder in sides.items()}
     there = {side: _conditions(both, side, manifests[side]) for side in sides}
     names = _names(there, sides, wanted)
     asked = replace(both.asked(budget, primary), warnings=())
@@ -53,7 +51,7 @@ def judge_folders(
     lines = [
         f"two experiments, {old} (old) and {new} (new): their runs are not paired, and all that"
         " changed between them counts as an effect",
-        *differences(was, now, names),
+        *differences(manifests[OLD], manifests[NEW], names, *map(service, sides.values())),
         *(line for side, found in outcomes.items() for line in _alarms(side, found)),
         *(f"{side}: {line}" for side, one in guarded.items() for line in unguarded(one)),
         *_alone(there, names, wanted),
@@ -81,12 +79,11 @@ def _names(
     return list(dict.fromkeys(wanted)) or common
 
 
-def _conditions(both: Experiment, side: str, manifest: Mapping[str, Any]) -> list[str]:
+def _conditions(both: Experiment, side: str, manifest: Manifest) -> list[str]:
     """Those of one side that its author declared."""
-    control = manifest.get("control")
     names = dict.fromkeys(run.condition for run in both.runs)
     of_side = [name.removesuffix(f"@{side}") for name in names if name.endswith(f"@{side}")]
-    return [name for name in of_side if name != control]
+    return [name for name in of_side if name != manifest.control]
 
 
 def _of(both: Experiment, name: str) -> Experiment:
@@ -100,10 +97,10 @@ def _of(both: Experiment, name: str) -> Experiment:
     )
 
 
-def _guarded(both: Experiment, side: str, manifest: Mapping[str, Any]) -> Experiment:
+def _guarded(both: Experiment, side: str, manifest: Manifest) -> Experiment:
     """A result's baseline and its control, by themselves."""
-    control = manifest.get("control")
-    names = [f"{name}@{side}" for name in (manifest["baseline"], control) if name is not None]
+    control = manifest.control
+    names = [f"{name}@{side}" for name in (manifest.baseline, control) if name is not None]
     return without_bad_runs(
         replace(
             both,

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from contextlib import suppress
 from dataclasses import dataclass
 from hashlib import sha256
@@ -12,6 +13,7 @@ from typing import TYPE_CHECKING
 from tare.files import new_file
 from tare.samples.engines.histogram import OCTAVE, histogram
 from tare.samples.places import settled
+from tare.untrusted import regular_files
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -46,6 +48,7 @@ class Kept:
 
         name = self._name((environment, sorted(begin.items())))
         path = self.folder / HISTOGRAMS / f"{name}.parquet"
+        deque(regular_files(path.parent), maxlen=0)
         try:
             return pq.read_table(path, partitioning=None)
         except (OSError, pa.ArrowInvalid):
@@ -59,7 +62,7 @@ class Kept:
     def _name(self, which: object) -> str:
         """Of the samples' files as they are now, too."""
         found = [repr((FORMAT, OCTAVE, which, sorted(self.left_out)))]
-        for path in sorted((self.folder / "samples").rglob("*.parquet")):
+        for path in sorted(regular_files(self.folder / "samples")):
             now = path.stat()
             found.append(f"{path.relative_to(self.folder)} {now.st_size} {now.st_mtime_ns}")
         return sha256("\n".join(found).encode()).hexdigest()[:16]

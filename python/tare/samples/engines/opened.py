@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from tare.errors import InputError
 from tare.samples.engines import database, duckdb, spark
+from tare.samples.engines.checked import checked
+from tare.untrusted import regular_files
 
 if TYPE_CHECKING:
     from ibis.expr.types import Table
@@ -38,16 +40,19 @@ class Engine:
         module = FILES.get(_name(self.url))
         if module is None:
             table = database.read_table(self.backend, self.url)
+            where = f"--engine {database.without_password(self.url)}"
         else:
-            files = sorted((folder / name).glob("condition=*/block=*/run=*/*.parquet"))
+            files = sorted(filter(_in_hive_folders, regular_files(folder / name)))
             if not files:
                 return None
             table = module.read_parquet(self.backend, files)
-        return table.mutate(
+            where = str(folder / name)
+        typed = table.mutate(
             condition=table.condition.cast("string"),
             block=table.block.cast("int32"),
             run=table.run.cast("int32"),
         )
+        return checked(typed, name, where)
 
 
 def open_engine(url: str = "duckdb") -> Engine:
@@ -61,6 +66,11 @@ def open_engine(url: str = "duckdb") -> Engine:
     if module := FILES.get(name):
         return Engine(url, module.connect(url))
     return Engine(url, database.connect(url))
+
+
+def _in_hive_folders(file: Path) -> bool:
+    keys = [part.partition("=")[0] for part in file.parts[-4:-1]]
+    return keys == ["condition", "block", "run"] and file.suffix == ".parquet"
 
 
 def _name(url: str) -> str:

@@ -1,0 +1,127 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A result's verdicts.json: its model, and the only code that reads and writes it."""
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+
+from tare.errors import InputError
+from tare.files import replace
+from tare.samples.model import REQUEST
+from tare.untrusted import MEBIBYTE, explained, read_json
+from tare.verdict.judgement import LEVEL, Control, Cut, EffectSizes, Shape, Unit, Word
+
+if TYPE_CHECKING:
+    from tare.verdict import Judgement
+
+VERDICTS = "verdicts.json"
+MOST_BYTES = 256 * MEBIBYTE
+NotNegative = Annotated[float, Field(ge=0)]
+Probability = Annotated[float, Field(ge=0, le=1)]
+Count = Annotated[int, Field(ge=0, le=2**31 - 1)]
+
+
+class Part(BaseModel):
+    """Numbers that are null do not exist; older verdicts lack keys that have a default here."""
+
+    model_config = ConfigDict(frozen=True)
+
+
+class Sides(Part):
+    """The value of both sides, in the unit of the metric."""
+
+    baseline: NotNegative | None
+    condition: NotNegative | None
+
+
+class Runs(Part):
+    """How many runs of each side count."""
+
+    baseline: Count = 0
+    condition: Count = 0
+
+
+class Effect(Part):
+    """How much more the condition has than the baseline."""
+
+    relative: float | None = None
+    """As a fraction; None of a share."""
+    absolute_ns: float | None = None
+    difference: float | None = None
+    """In the unit of the metric."""
+
+
+class Interval(Part):
+    """Bounds of the effect."""
+
+    low: float | None = None
+    high: float | None = None
+    level: Probability = LEVEL
+
+
+class Compared(Part):
+    """One `verdict.judgement.Comparison` as its `to_json` writes it."""
+
+    environment: Annotated[str, BeforeValidator(lambda name: name or "")] = ""
+    baseline: str = ""
+    condition: str
+    span: str = REQUEST
+    metric: str
+    role: str = ""
+    budget: NotNegative = 0.0
+    threshold: NotNegative = 0.0
+    verdict: Word
+    unit: Unit = "ns"
+    values: Sides | None = None
+    effect: Effect
+    interval: Interval
+    p: Probability | None = None
+    p_adjusted: Probability | None = None
+    p_equivalent: Probability | None = None
+    runs: Runs
+    mde: NotNegative | None = None
+    runs_needed: Count | None = None
+    runs_show: str | None = None
+    effect_sizes: EffectSizes | None = None
+    shape: Shape | None = None
+    warm_up_cuts: tuple[Cut, ...] = ()
+    reason: str = ""
+
+
+class Verdicts(Part):
+    """What `tare compare --json` prints of a result."""
+
+    comparisons: tuple[Compared, ...]
+    controls: tuple[Control, ...] = ()
+    smoke: bool = False
+    warnings: tuple[str, ...]
+    notes: tuple[str, ...] = ()
+
+
+def read_verdicts(folder: Path) -> Verdicts | None:
+    """The verdicts of a result folder; None where it was not judged yet.
+
+    Raises InputError for what are no verdicts.
+    """
+    path = folder / VERDICTS
+    try:
+        return Verdicts.model_validate(read_json(path, MOST_BYTES))
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError) as error:
+        why = explained(error) if isinstance(error, ValidationError) else error
+        raise InputError(
+            f"{path}: not the verdicts of a result ({why}); remove it to have it judged anew"
+        ) from None
+
+
+def stored_verdicts(folder: Path) -> dict[str, Any]:
+    """The JSON of verdicts that were read or written before."""
+    return dict(read_json(folder / VERDICTS, MOST_BYTES))
+
+
+def write_verdicts(folder: Path, judgement: "Judgement") -> None:
+    """Replaces the verdicts of a result folder. Raises OSError with the name of the file."""
+    replace(folder / VERDICTS, json.dumps(judgement.to_json(), indent=2) + "\n")
