@@ -27,16 +27,20 @@ def tare(*arguments: object, **variables: str) -> Done:
     It has 200 columns, and is not in a workflow of GitHub's unless the variables say so.
     """
     out, err = StringIO(), StringIO()
+    with redirect_stdout(out), redirect_stderr(err):
+        code = exit_code(*arguments, **variables)
+    return Done(code, out.getvalue(), err.getvalue())
+
+
+def exit_code(*arguments: object, **variables: str) -> int:
+    """`tare` with the output of this process."""
     known = {name: value for name, value in os.environ.items() if name != "GITHUB_SHA"}
     with (
         patch.dict(os.environ, known | {"COLUMNS": "200"} | variables, clear=True),
         patch.object(sys, "argv", ["tare", *map(str, arguments)]),
-        redirect_stdout(out),
-        redirect_stderr(err),
     ):
         handler = signal.getsignal(signal.SIGINT)
         try:
-            code = main()
+            return main()
         finally:
             signal.signal(signal.SIGINT, handler)
-    return Done(code, out.getvalue(), err.getvalue())

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Text of unknown origin on a terminal."""
 
+import json
 import unicodedata
 
 HARMFUL = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
@@ -15,6 +16,19 @@ def printable(text: str, keep: str = "") -> str:
     if text.isascii() and text.isprintable():
         return text
     return "".join(one if one in keep or _is_harmless(one) else _escaped(one) for one in text)
+
+
+def json_text(value: object, indent: int | None = 2) -> str:
+    """`value` as JSON, in which all such characters are escapes."""
+    # JSON in ASCII may have DEL as it is.
+    return json.dumps(value, indent=indent).replace("\x7f", "\\u007f")
+
+
+def markup(text: str) -> str:
+    """`text` for Rich, which shows it as it is, with such characters as escapes."""
+    from rich.markup import escape
+
+    return escape(printable(text))
 
 
 def _is_harmless(character: str) -> bool:

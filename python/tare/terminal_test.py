@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
+import json
+
 import pytest
 
-from tare.terminal import printable
+from tare.terminal import json_text, printable
 
 
 @pytest.mark.parametrize("text", ["", "plain", "µs größer → 10 %", "日本語", "a\u00a0b", "é🙂"])
@@ -29,3 +31,9 @@ def test_control_characters_are_escaped(text: str, shown: str) -> None:
 
 def test_kept_characters_are_unchanged() -> None:
     assert printable("one\n\ttwo\x1b", "\n") == "one\n\\x09two\\x1b"
+
+
+def test_json_has_no_raw_control_characters() -> None:
+    text = "a\x1b\x7f\x9b\u202e"
+    assert json_text([text], indent=None) == '["a\\u001b\\u007f\\u009b\\u202e"]'
+    assert json.loads(json_text(text)) == text

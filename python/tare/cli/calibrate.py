@@ -17,7 +17,7 @@ from tare.cli.run import Bar, Lines, duration
 from tare.cli.streams import tell
 from tare.errors import InputError, InterruptionError
 from tare.files import replace
-from tare.terminal import printable
+from tare.terminal import json_text, printable
 
 if TYPE_CHECKING:
     from tare.calibration.detection import Calibration
@@ -171,18 +171,16 @@ def judged(plan: Plan, parts: Sequence[Calibrated], folder: Path, blocks: int) -
 
 def conclude(found: Calibration, folder: Path, as_json: bool) -> None:
     """Writes report and numbers, prints them, remembers the limits."""
-    import json
-
     from tare.report.calibration import write
     from tare.samples.limits import remember
 
-    text = json.dumps(found.to_json(), indent=2)
+    text = json_text(found.to_json())
     replace(folder / "calibration.json", text + "\n")
     report = write(found, folder)
-    typer.echo(text if as_json else f"{_table(found)}report: {report}")
+    typer.echo(text if as_json else f"{_table(found)}report: {printable(str(report))}")
     kept = remember(found.limits)
     if not as_json:
-        typer.echo(f"kept for later verdicts: {kept}")
+        typer.echo(f"kept for later verdicts: {printable(str(kept))}")
 
 
 def _delays(text: str) -> list[int]:

@@ -3,7 +3,7 @@ from typing import Annotated
 
 import typer
 
-from tare.terminal import printable
+from tare.terminal import json_text, printable
 
 
 def register(app: typer.Typer) -> None:
@@ -15,13 +15,11 @@ def clean(
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
     """Remove what killed processes of Tare left behind, and print it."""
-    import json
-
     from tare.running import remove_leftovers
 
     removed = [str(path) for path in remove_leftovers()]
     if as_json:
-        print(json.dumps({"removed": removed}, indent=2))
+        print(json_text({"removed": removed}))
         return
     for path in removed:
         print(f"removed {printable(path)}")

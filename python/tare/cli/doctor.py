@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from tare.terminal import json_text, markup
+
 if TYPE_CHECKING:
     from tare.lab.doctor import Finding
 
@@ -30,20 +32,17 @@ def doctor(
             signal.signal(number, lambda number, _: sys.exit(128 + number))
     findings = list(examine(PROBES))
     if as_json:
-        import json
-
         answer = {
             "machine": fingerprint(),
             "probes": [finding.to_json() for finding in findings],
         }
-        print(json.dumps(answer, indent=2))
+        print(json_text(answer))
     else:
         _show(findings)
 
 
 def _show(findings: Iterable["Finding"]) -> None:
     from rich.console import Console
-    from rich.markup import escape
     from rich.table import Table
 
     table = Table(box=None, show_header=False, pad_edge=False)
@@ -55,8 +54,8 @@ def _show(findings: Iterable["Finding"]) -> None:
         if finding.group != group:
             group = finding.group
             table.add_row(f"[bold]{group}[/]")
-        table.add_row(f"  {finding.name}", _MARKS[finding.state], escape(finding.found))
+        table.add_row(f"  {finding.name}", _MARKS[finding.state], markup(finding.found))
         if finding.state != "yes":
             switched_off = f"off: {finding.switches_off}; get it: {finding.get}"
-            table.add_row("", "", f"[dim]{escape(switched_off)}[/]")
+            table.add_row("", "", f"[dim]{markup(switched_off)}[/]")
     Console(highlight=False).print(table)

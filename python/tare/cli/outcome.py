@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import sys
 from collections.abc import Sequence
@@ -15,6 +14,7 @@ import typer
 
 from tare.cli.streams import silence, tell
 from tare.errors import GateError, InputError
+from tare.terminal import json_text
 
 if TYPE_CHECKING:
     from tare.report.history import Standing
@@ -115,7 +115,7 @@ class Outcome:
             answer = judgement.to_json(published)
             if standing is not None:
                 answer["history"] = standing.to_json()
-            return json.dumps(answer, indent=2)
+            return json_text(answer)
         if self.as_markdown:
             from tare.report.markdown import comment
 

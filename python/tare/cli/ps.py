@@ -3,7 +3,7 @@ from typing import Annotated
 
 import typer
 
-from tare.terminal import printable
+from tare.terminal import json_text, printable
 
 
 def register(app: typer.Typer) -> None:
@@ -15,7 +15,6 @@ def ps(
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
     """List the programs that run under the hook or log events, and their collectors."""
-    import json
     from dataclasses import asdict
     from datetime import datetime
 
@@ -23,7 +22,7 @@ def ps(
 
     found = programs()
     if as_json:
-        print(json.dumps({"programs": [asdict(one) for one in found]}, indent=2))
+        print(json_text({"programs": [asdict(one) for one in found]}))
         return
     rows = [("pid", "kind", "since", "collector", "program")]
     for one in found:

@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """`tare report`: the report of a result folder, written anew."""
 
-import json
 from pathlib import Path
 from typing import Annotated
 
 import typer
+
+from tare.terminal import json_text, printable
 
 
 def register(app: typer.Typer) -> None:
@@ -28,8 +29,8 @@ def report(
     if as_json:
         paths = {"html": page, "markdown": folder / MARKDOWN, "json": folder / VERDICTS}
         named = {name: str(path) for name, path in paths.items()}
-        typer.echo(json.dumps({**named, **stored_verdicts(folder)}, indent=2))
+        typer.echo(json_text({**named, **stored_verdicts(folder)}))
     else:
-        typer.echo(page)
+        typer.echo(printable(str(page)))
     if show:
         typer.launch(page.resolve().as_uri())

@@ -12,7 +12,7 @@ import typer
 from tare.cli.outcome import AsJson, AsMarkdown, FailOn, History, Labels, Outcome
 from tare.cli.streams import tell
 from tare.errors import InputError, InterruptionError
-from tare.terminal import printable
+from tare.terminal import json_text, printable
 
 if TYPE_CHECKING:
     from tare.lab.progress import Progress
@@ -118,7 +118,7 @@ def conclude(folder: Path, outcome: Outcome) -> None:
     write_verdicts(folder, judgement)
     report = write(folder, measured)
     lines = told(judgement.controls, *controls.standing())
-    outcome.tell(judgement, after="\n".join([*lines, f"report: {report}"]))
+    outcome.tell(judgement, after="\n".join(map(printable, [*lines, f"report: {report}"])))
     outcome.gate(judgement)
 
 
@@ -127,7 +127,6 @@ def print_order(plan: "Plan", as_json: bool) -> None:
 
     Raises TareError for a plan that cannot be carried out here.
     """
-    import json
     import secrets
     from dataclasses import asdict
 
@@ -150,7 +149,7 @@ def print_order(plan: "Plan", as_json: bool) -> None:
             "blocks_for_verdict": blocks_for_verdict(plan),
             "smoke": plan.smoke,
         }
-        print(json.dumps(answer))
+        print(json_text(answer, indent=None))
         return
     together = "side by side" if plan.design_used == "interleaved" else "one after the other"
     drawn = "" if plan.seed is not None else " (drawn now: another order next time)"

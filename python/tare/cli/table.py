@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tare.terminal import printable
+from tare.terminal import markup
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -48,19 +48,19 @@ def _print(console: Console, judgement: Judgement, history: Sequence[str]) -> No
     console.print()
     for one in judgement.comparisons:
         if one.role == "primary":
-            name = _escape(_name(one, _many(judgement)))
-            console.print(f"[bold]{name}[/]: {_escape(one.reason)}", highlight=False)
+            name = markup(_name(one, _many(judgement)))
+            console.print(f"[bold]{name}[/]: {markup(one.reason)}", highlight=False)
     for paragraph in told(judgement):
         name, rest = paragraph.split(" (", 1)
-        console.print(f"\n[bold]{_escape(name)}[/] ({_escape(rest)}", highlight=False)
+        console.print(f"\n[bold]{markup(name)}[/] ({markup(rest)}", highlight=False)
     if history:
         console.print()
     for line in history:
-        console.print(_escape(line), highlight=False)
+        console.print(markup(line), highlight=False)
     if judgement.warnings:
         console.print()
     for warning in judgement.warnings[:WARNINGS]:
-        console.print(f"[yellow]warning:[/] {_escape(warning)}", highlight=False)
+        console.print(f"[yellow]warning:[/] {markup(warning)}", highlight=False)
     if (more := len(judgement.warnings) - WARNINGS) > 0:
         console.print(f"and {more} more: see --json", highlight=False)
 
@@ -76,7 +76,7 @@ def _table(judgement: Judgement) -> Iterator[str]:
         first = compared[0]
         name = _name(first, _many(judgement))
         runs = f"{first.runs_baseline}+{first.runs_condition} runs"
-        yield f"[bold]{_escape(name)}[/] against {_escape(first.baseline)}, {runs}"
+        yield f"[bold]{markup(name)}[/] against {markup(first.baseline)}, {runs}"
         for one in compared:
             word, metric, baseline, condition, effect, interval = (
                 cell.rjust(width) if place > 1 else cell.ljust(width)
@@ -87,13 +87,6 @@ def _table(judgement: Judgement) -> Iterator[str]:
             rest = f"{metric}  {baseline} -> {condition}  {effect}  {interval}"
             rest = rest if primary else f"[dim]{rest}[/]"
             yield f"  [{style}]{word}[/]  {rest}"
-
-
-def _escape(text: str) -> str:
-    """For Rich, and for the terminal."""
-    from rich.markup import escape
-
-    return escape(printable(text))
 
 
 def _many(judgement: Judgement) -> bool:

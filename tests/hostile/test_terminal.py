@@ -1,0 +1,155 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Whatever a name, a path or a log line has in it, no command sends it to a terminal raw."""
+
+import json
+import os
+import pty
+import threading
+import unicodedata
+from collections.abc import Callable, Iterator
+from contextlib import chdir, contextmanager
+from dataclasses import replace
+from pathlib import Path
+from unittest.mock import patch
+
+import pytest
+from tests.in_process import exit_code
+from tests.report.synthetic import Synthetic
+
+from tare.lab.doctor import Finding
+from tare.running.programs import Program
+
+ESCAPE = "a\x1b[31mb\x1b]0;c\x07d\x9b2Je\u202ef\x7f"
+SHOWN = "a\\x1b[31mb"
+PLAN = """
+name = "plan"
+budget = "3%"
+blocks = 1
+smoke = true
+service = { command = "cat {port}" }
+[[conditions]]
+name = "one"
+[[conditions]]
+name = "two"
+"""
+FINDING = Finding("group", "probe", "no", ESCAPE, ESCAPE, ESCAPE, {})
+PROGRAM = Program(1, ESCAPE, "log", 0.0, None)
+
+
+@contextmanager
+def terminal() -> Iterator[Callable[[], str]]:
+    """A terminal for standard output and errors; the function ends it and returns its text."""
+    master, slave = pty.openpty()
+    found: list[bytes] = []
+
+    def collect() -> None:
+        try:
+            while data := os.read(master, 65_536):
+                found.append(data)
+        except OSError:
+            """The last writer has closed it."""
+
+    reader = threading.Thread(target=collect)
+    reader.start()
+    with os.fdopen(slave, "w", encoding="utf-8") as stream:
+
+        def text() -> str:
+            stream.close()
+            reader.join()
+            return b"".join(found).decode()
+
+        with patch("sys.stdout", stream), patch("sys.stderr", stream):
+            yield text
+    os.close(master)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Results, files and plans whose names, and all that they hold, have escape sequences."""
+    folder = tmp_path_factory.mktemp("terminal")
+    made_up = Synthetic(
+        name=ESCAPE,
+        effects={"plain": 0.0, ESCAPE: 0.1},
+        environments=(f"one {ESCAPE}", f"two {ESCAPE}"),
+        hooked=(ESCAPE,),
+        spans={ESCAPE: 0.5},
+        warnings=(ESCAPE,),
+        reason=ESCAPE,
+        log_tail=(ESCAPE,),
+        control=True,
+        blocks=6,
+        requests=100,
+    )
+    for name in ("result", "other"):
+        path = made_up.write(folder / f"{name} {ESCAPE}") / "manifest.json"
+        changed = json.loads(path.read_text())
+        changed["machine"]["kernel"] = f"{name} {ESCAPE}"
+        changed["conditions"][1]["layers"] = [{"type": f"{name} {ESCAPE}"}]
+        path.write_text(json.dumps(changed))
+        made_up = replace(made_up, seed=8)
+    for name in ("one", "two"):
+        times = "".join(f"{start},{start % 7}\n" for start in range(1, 50))
+        (folder / f"{name} {ESCAPE}.csv").write_text(f"start_time,response_time\n{times}")
+    (folder / f"bad {ESCAPE}.csv").write_text(f"{ESCAPE},{ESCAPE}\n1,2\n")
+    (folder / "plan.toml").write_text(PLAN)
+    (folder / f"bad {ESCAPE}.toml").write_text(
+        PLAN.replace('"one"', '"a\\u001b[31mb"').replace("smoke", '"a\\u001b[31mb"')
+    )
+    (folder / "broken").mkdir()
+    (folder / "broken" / "manifest.json").write_text(json.dumps({"runs": ESCAPE}))
+    return folder
+
+
+RESULT, OTHER = f"result {ESCAPE}", f"other {ESCAPE}"
+FILES = f"--baseline=plain=one {ESCAPE}.csv", f"{ESCAPE}=two {ESCAPE}.csv"
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("compare", RESULT),
+        ("compare", RESULT, "--json"),
+        ("compare", RESULT, "--markdown"),
+        ("compare", RESULT, "--history", f"history {ESCAPE}"),
+        ("compare", RESULT, "--fail-on", "slower,inconclusive,invalid"),
+        ("compare", RESULT, OTHER),
+        ("compare", RESULT, OTHER, "--condition", f"no {ESCAPE}"),
+        ("compare", "broken"),
+        ("compare", f"none {ESCAPE}"),
+        ("compare", *FILES),
+        ("compare", *FILES, "--method", "published-t"),
+        ("compare", *FILES, "--unit", f"{ESCAPE}=us"),
+        ("compare", *FILES, f"bad=bad {ESCAPE}.csv"),
+        ("compare", *FILES, f"--{ESCAPE}"),
+        ("report", RESULT),
+        ("report", RESULT, "--json"),
+        ("report", f"none {ESCAPE}"),
+        ("run", "plan.toml", "--dry-run"),
+        ("run", f"bad {ESCAPE}.toml"),
+        ("run", f"none {ESCAPE}"),
+        ("run", "plan.toml", "--resume", RESULT),
+        ("run", "plan.toml", "--out", RESULT),
+        ("calibrate", f"bad {ESCAPE}.toml"),
+        ("calibrate", "plan.toml", "--delays", ESCAPE),
+        ("ps",),
+        ("ps", "--json"),
+        ("clean",),
+        ("clean", "--json"),
+        ("doctor",),
+        (ESCAPE,),
+    ],
+    ids=lambda words: " ".join(words).replace(ESCAPE, "ESC"),
+)
+def test_no_control_character_reaches_a_terminal(words: tuple[str, ...], folder: Path) -> None:
+    with (
+        chdir(folder),
+        patch("tare.running.programs", lambda: [PROGRAM]),
+        patch("tare.running.remove_leftovers", lambda: [Path(ESCAPE)]),
+        patch("tare.lab.doctor.examine", lambda _: [FINDING]),
+        terminal() as text,
+    ):
+        exit_code(*words, TERM="dumb")
+        printed = text()
+    assert printed
+    raw = {one for one in printed if unicodedata.category(one) in ("Cc", "Cf")} - {*"\r\n"}
+    assert not raw, printed
