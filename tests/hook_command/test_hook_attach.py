@@ -35,6 +35,7 @@ for line in iter(sys.stdin.readline, ""):
             text = "reset"
     print(text, flush=True)
 """
+USER = 65_533  # without rights, and not the overflow ID, which matches nobody
 HELD = 6_553  # events that a ring of 65,536 words holds
 
 
@@ -245,7 +246,7 @@ def test_of_many_at_once_one_takes_over(program: Program) -> None:
 def test_a_file_that_can_only_be_written_is_refused(start: Start) -> None:
     if os.geteuid() != 0:
         pytest.skip("only root can run a program as another user")
-    other = ["setpriv", "--reuid=65534", "--clear-groups", HOOK]
+    other = ["setpriv", f"--reuid={USER}", "--clear-groups", HOOK]
     hook = start(*other, "--", "sleep", "60")
     pid = child_of(hook)
     hook.kill()
@@ -255,7 +256,7 @@ def test_a_file_that_can_only_be_written_is_refused(start: Start) -> None:
         Path(folder).chmod(0o755)
         events = Path(folder) / "events"
         events.touch(0o200)
-        os.chown(events, 65534, -1)
+        os.chown(events, USER, -1)
         command = [*other, "--attach", str(pid), "--events", str(events)]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 2
@@ -282,6 +283,7 @@ held = []
 for name in ("tare-hook-control", "tare-hook-shared"):
     fd = os.memfd_create(name, os.MFD_ALLOW_SEALING)
     os.ftruncate(fd, 8192)
+    os.fchmod(fd, 0o644)
     kind = 1 if name.endswith("control") else 2
     os.pwrite(fd, b"TAREshm1" + struct.pack("=IIQQII", 1, kind, 8192, 0, 0, 0), 0)
     fcntl.fcntl(fd, fcntl.F_ADD_SEALS, fcntl.F_SEAL_SEAL | fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW)

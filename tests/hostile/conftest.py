@@ -12,7 +12,7 @@ from tempfile import TemporaryDirectory
 import pytest
 from tests.rights import may_make_namespaces
 
-ATTACKS = Path(__file__).parent / "attacks"
+ROOT = Path(__file__).parents[2]
 PROGRAMS = Path(__file__).parent / "programs"
 Compile = Callable[..., Path]
 NOBODY = 65_534
@@ -36,10 +36,10 @@ def open_to_all() -> Iterator[Path]:
 @contextmanager
 def attack(name: str, *words: object) -> "Iterator[subprocess.Popen[str]]":
     """Runs attacks/NAME.py as user nobody; yields when it has printed `ready`."""
-    command = [*AS_NOBODY, sys.executable, str(ATTACKS / f"{name}.py"), *map(str, words)]
-    with subprocess.Popen(
-        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-    ) as process:
+    module = f"tests.hostile.attacks.{name}"
+    command = [*AS_NOBODY, sys.executable, "-B", "-m", module, *map(str, words)]
+    pipe = subprocess.PIPE
+    with subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True, cwd=ROOT) as process:
         try:
             assert process.stdout is not None
             assert process.stdout.readline() == "ready\n"

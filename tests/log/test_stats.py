@@ -273,7 +273,9 @@ def test_spans_are_samples(exported: bool, compiled: Callable[[str], Path], tmp_
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     comparisons = json.loads(done.stdout)["comparisons"]
-    verdicts = {(one["span"], one["metric"]): one["verdict"] for one in comparisons}
-    assert verdicts["request", "p50"] == "slower"
+    medians = {one["span"]: one for one in comparisons if one["metric"] == "p50"}
+    assert medians["request"]["verdict"] == "slower", medians["request"]
     # Of two channels that are no usual pair, only who exports can say that they are one.
-    assert (verdicts.get(("go", "p50")) == "slower") is exported
+    assert ("go" in medians) is exported
+    if exported:
+        assert medians["go"]["verdict"] == "slower", medians["go"]

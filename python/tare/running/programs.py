@@ -79,7 +79,8 @@ def start_ticks(pid: int) -> int:
 
 def _own_pid(pid: int) -> int:
     """The PID in the innermost PID namespace of the process."""
-    for line in (PROC / str(pid) / "status").read_text(errors="replace").splitlines():
+    status = (PROC / str(pid) / "status").read_text(encoding="utf-8", errors="replace")
+    for line in status.splitlines():
         if line.startswith("NSpid:"):
             return int(line.split()[-1])
     return pid

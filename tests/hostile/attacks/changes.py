@@ -5,7 +5,7 @@ all channels again and again until its input ends."""
 import sys
 import threading
 
-from segment import RINGS, Segment
+from tests.hostile.attacks.segment import RINGS, Segment
 
 segments = []
 for _ in range(8):

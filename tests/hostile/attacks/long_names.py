@@ -5,7 +5,7 @@ takes six times as much as JSON, and waits."""
 import os
 import sys
 
-from segment import Segment, at
+from tests.hostile.attacks.segment import Segment, at
 
 segment = Segment()
 os.pwrite(segment.fd, b"\1" * 4096, at("tare_log_process", "names"))

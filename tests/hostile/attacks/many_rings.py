@@ -4,7 +4,7 @@ have mappings, and waits."""
 
 import sys
 
-from segment import RINGS, Segment
+from tests.hostile.attacks.segment import RINGS, Segment
 
 kept = []
 for _ in range(80):

@@ -5,7 +5,7 @@ that has handed it over ends."""
 import os
 import sys
 
-from segment import Segment
+from tests.hostile.attacks.segment import Segment
 
 WORDS = 1 << 17
 RINGS = 256

@@ -4,7 +4,7 @@ and waits."""
 
 import sys
 
-from segment import Segment
+from tests.hostile.attacks.segment import Segment
 
 WORDS = 1 << 24
 segment = Segment(WORDS)
