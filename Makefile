@@ -79,7 +79,7 @@ test: native hello busy ## every test that needs no server beyond Debian's packa
 	@cargo test --locked $(REST)
 	@cargo test --locked --profile preload -p tare-hook-preload
 	@RUSTFLAGS='--cfg loom' CARGO_TARGET_DIR=target/loom cargo test --locked --release -p tare-shm loom
-	@.venv/bin/pytest -n 3 --dist worksteal
+	@.venv/bin/pytest -n 4 --dist worksteal
 
 .PHONY: test-integration
 test-integration: PACKAGES := test

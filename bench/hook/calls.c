@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reads of SIZE bytes from a file or a TCP socket, timed in turns.
+// Reads of SIZE bytes from a file or a TCP socket, or writes to one, timed in turns.
 //
-// calls file|socket SIZE TEXT: for each line "N" on standard input reads N times, and prints
-// the nanoseconds that the reads alone took. The bytes are those of the file TEXT, again and
-// again: what is read is never twice the same until the text is through.
+// calls file|socket|sent SIZE TEXT: for each line "N" on standard input reads (sent: writes) N
+// times, and prints the nanoseconds that these calls alone took. The bytes are those of the file
+// TEXT, again and again: they are never twice the same until the text is through.
 #include <arpa/inet.h>
 #include <fcntl.h>
 #include <netinet/tcp.h>
@@ -15,7 +15,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { AHEAD = 256 * 1024 };  // bytes that wait in the socket before the clock starts
+enum { AHEAD = 256 * 1024 };  // bytes that wait in the socket at most
 
 static void must(int ok, const char *what) {
     if (ok) return;
@@ -45,9 +45,24 @@ static void connect_pair(int pair[2]) {
     close(listener);
 }
 
+static void read_all(int from, char *buffer, size_t size, size_t times) {
+    for (size_t one = 0; one < times; one++)
+        for (size_t got = 0; got < size;) {
+            ssize_t count = read(from, buffer + got, size - got);
+            must(count > 0, "read");
+            got += count;
+        }
+}
+
+static void write_all(int to, const char *bytes, size_t size, size_t times) {
+    for (size_t one = 0; one < times; one++)
+        must(write(to, bytes + one * size, size) == (ssize_t)size, "write");
+}
+
 int main(int argc, char **argv) {
-    must(argc == 4, "calls file|socket SIZE TEXT");
-    int is_socket = strcmp(argv[1], "socket") == 0;
+    must(argc == 4, "calls file|socket|sent SIZE TEXT");
+    int is_sent = strcmp(argv[1], "sent") == 0;
+    int is_socket = is_sent || strcmp(argv[1], "socket") == 0;
     size_t size = strtoul(argv[2], 0, 10);
     int text = open(argv[3], O_RDONLY);
     must(text >= 0, argv[3]);
@@ -66,18 +81,17 @@ int main(int argc, char **argv) {
             size_t batch = (length - place) / size;
             if (is_socket && batch > AHEAD / size) batch = AHEAD / size;
             if (batch > (size_t)left) batch = left;
-            if (is_socket)
-                must(send(pair[1], bytes + place, batch * size, 0) == (ssize_t)(batch * size), "send");
-            else
+            if (!is_socket)
                 must(lseek(text, place, SEEK_SET) >= 0, "lseek");
+            else if (!is_sent)
+                write_all(pair[1], bytes + place, batch * size, 1);
             long long start = now();
-            for (size_t one = 0; one < batch; one++)
-                for (size_t got = 0; got < size;) {
-                    ssize_t count = read(pair[0], buffer + got, size - got);
-                    must(count > 0, "read");
-                    got += count;
-                }
+            if (is_sent)
+                write_all(pair[1], bytes + place, size, batch);
+            else
+                read_all(pair[0], buffer, size, batch);
             spent += now() - start;
+            if (is_sent) read_all(pair[0], buffer, size, batch);
             left -= batch;
             place = (place + batch * size) % length;
         }

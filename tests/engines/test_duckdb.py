@@ -68,6 +68,27 @@ def of(table: pa.Table, run: int, span: str) -> tuple[Any, Any]:
     return ok, table["latency_ns"].to_numpy()[here]
 
 
+def test_many_spans_are_sorted_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = []
+    plain = exact._sorted  # noqa: SLF001 - how often the engine sorts is the point
+
+    def noted(*words: Any) -> Any:
+        asked.append(words)
+        return plain(*words)
+
+    monkeypatch.setattr(exact, "_sorted", noted)
+    spans, runs = 300, 4
+    numbers = np.arange(spans * runs * 3)
+    columns = {
+        "run": numbers % runs,
+        "span": [f"span {number // runs % spans}" for number in numbers],
+        "latency_ns": numbers + 1_000,
+        "ok": np.ones(numbers.size, dtype=bool),
+    }
+    found = describe(connect().create_table("samples", pa.table(columns)), AT)
+    assert (len(asked), len(found.groups), len(found.distances)) == (1, spans * runs, spans)
+
+
 def test_tables_in_memory_may_be_joined() -> None:
     """As slices that are left out are."""
     backend = connect()

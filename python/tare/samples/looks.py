@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from tare.errors import InputError
 from tare.samples.engines import Described, Kept, describe_each, histogram_of
 from tare.samples.model import REQUEST, Beginning
 from tare.samples.notes import Note
@@ -37,6 +38,7 @@ KINDS: Mapping[str | None, Callable[[str], str]] = {
 SHOWN = 3
 STEPS = tuple(10**power for power in range(1, 10))
 LEAST = 100
+MOST_SPANS = 1_000
 MOST_TIED = 2_000
 """Distinct latencies of a run among which steps are looked for: of more, they are small."""
 TWICE, HALF = "twice the warm-up", "half of the run"
@@ -170,6 +172,11 @@ def look(
     """
     survey = _surveyed(samples)
     sizes = survey.sizes
+    if (spans := len({span for _, span in sizes})) > MOST_SPANS:
+        raise InputError(
+            f"the samples have {spans:,} spans, and at most {MOST_SPANS:,} are compared; "
+            "is the column of spans the right one?"
+        )
     courses = courses_of(samples, sizes, turns)
     steady = classified(courses)
     environments = {run: environment for run, (environment, _) in conditions.items()}

@@ -5,6 +5,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from tare.errors import InputError
 from tare.samples.engine import connect
 from tare.samples.looks import HALF, Look, Looks, look
 
@@ -54,3 +55,17 @@ def test_of_every_cut_all_distances_are_told() -> None:
     place = "host", "request"
     assert set(found.at_cut.distances[place].of) == {"ks", "ad", "cvm", "w1"}
     assert set(found.others[HALF].distances[place].of) == {"ks", "ad", "cvm", "w1"}
+
+
+def test_more_spans_than_can_be_compared_are_refused() -> None:
+    numbers = range(1_001)
+    columns = {
+        "run": [1] * len(numbers),
+        "span": [f"request {number}" for number in numbers],
+        "place": [0] * len(numbers),
+        "latency_ns": [1] * len(numbers),
+        "ok": [True] * len(numbers),
+    }
+    samples = connect().create_table("samples", pa.table(columns))
+    with pytest.raises(InputError, match="have 1,001 spans, and at most 1,000 are compared"):
+        look(samples, {1: ("host", "a")})

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from types import MappingProxyType
@@ -78,24 +78,12 @@ def _exactly(
     totals = [_summed(rows, partial(begins.has, which)) for which in range(begins.count)]
     quantiles: list[dict[Group, Mapping[float, float]]] = [{} for _ in totals]
     distances: list[dict[str, Distances]] = [{} for _ in totals]
-    spans = {row["span"] for row in rows}
-    for span in sorted(spans):
-        of_span = [row for row in rows if row["span"] == span and row["answered"]]
-        if not of_span:
-            continue
-        answered = marked.filter(marked.ok, marked.latency_ns.notnull())
-        if len(spans) > 1:
-            answered = answered.filter(answered.span == span)
-        answering = [
-            {run: total.answered for (run, its), total in groups.items() if its == span}
-            for groups in totals
-        ]
-        rounded = {run: step for (run, its), step in steps.items() if its == span}
-        described = _of_span(answered, of_span, answering, at, begins, rounded)
-        for which, found in enumerate(described):
-            if found is None:
+    answered = marked.filter(marked.ok, marked.latency_ns.notnull())
+    for span, found in _of_spans(answered, rows, totals, at, begins, steps):
+        for which, spread in enumerate(found):
+            if spread is None:
                 continue
-            table, apart = found
+            table, apart = spread.found()
             for run, of_run in zip(apart.runs, table.tolist(), strict=True):
                 quantiles[which][run, span] = dict(zip(at, of_run, strict=True))
             if len(apart.runs) > 1:
@@ -159,31 +147,42 @@ def _totals(marked: Table) -> list[dict[str, Any]]:
     return sorted(rows, key=lambda row: (row["span"], row["run"]))
 
 
-def _of_span(  # noqa: PLR0917 - private, and called once
+def _of_spans(  # noqa: PLR0917 - private, and called once
     answered: Table,
     rows: Sequence[Mapping[str, Any]],
-    answering: Sequence[Mapping[int, int]],
+    totals: Sequence[Mapping[Group, _Total]],
     at: Sequence[float],
     begins: Begins,
-    steps: Mapping[int, int],
-) -> list[tuple[Array, Distances] | None]:
-    """Of each of `begins` quantiles (runs, probabilities) and distances between its runs.
+    steps: Mapping[Group, int],
+) -> Iterator[tuple[str, list[_Spread | None]]]:
+    """Of each span and each of `begins` how its latencies are spread; None where no run has any.
 
-    `answering` has how many requests each run has there; None where no run has any.
+    All spans come from one query: of hundreds, a query each would take minutes.
     """
+    rows = [row for row in rows if row["answered"]]
+    if not rows:
+        return
     runs = sorted({row["run"] for row in rows})
-    least, most = min(row["least"] for row in rows), max(row["most"] for row in rows)
-    spreads = [
-        _Spread({run: size for run, size in sizes.items() if size}, runs, at, least, steps)
-        if any(sizes.values())
-        else None
-        for sizes in answering
-    ]
-    for piece in counts_in_order(answered, runs, least, most, begins):
-        for spread, counts in zip(spreads, piece, strict=True):
-            if spread is not None:
-                spread.add(counts)
-    return [None if spread is None else spread.found() for spread in spreads]
+    latencies = min(row["least"] for row in rows), max(row["most"] for row in rows)
+    sizes: list[dict[str, dict[int, int]]] = [{} for _ in totals]
+    for of_span, groups in zip(sizes, totals, strict=True):
+        for (run, span), total in groups.items():
+            if total.answered:
+                of_span.setdefault(span, {})[run] = total.answered
+    least_of: dict[str, int] = {}
+    for row in rows:
+        least_of[row["span"]] = min(row["least"], least_of.get(row["span"], row["least"]))
+    for span, pieces in counts_in_order(answered, least_of, runs, latencies, begins):
+        rounded = {run: steps.get((run, span), 0) for run in runs}
+        spreads = [
+            _Spread(of_span[span], runs, at, least_of[span], rounded) if span in of_span else None
+            for of_span in sizes
+        ]
+        for piece in pieces:
+            for spread, counts in zip(spreads, piece, strict=True):
+                if spread is not None:
+                    spread.add(counts)
+        yield span, spreads
 
 
 class _Spread:

@@ -3,7 +3,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
+from itertools import groupby
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,6 +15,7 @@ from tare.errors import InputError
 from tare.samples.engines.begins import Begins
 
 if TYPE_CHECKING:
+    import pyarrow as pa
     from ibis.expr.types import Table
 
 Integers = npt.NDArray[np.int64]
@@ -23,39 +26,56 @@ be there several times."""
 ROWS = 200_000
 """Rows that are taken from the engine at once."""
 
+_Keys = tuple[Integers, Integers]
+"""Keys and how often each is there: arrays of shape (n,)."""
+
 
 def counts_in_order(
-    marked: Table, runs: Sequence[int], least: int, most: int, begins: Begins
-) -> Iterator[list[Counts]]:
-    """The latencies of one span's successful requests, each value whole in one piece.
+    marked: Table,
+    spans: Collection[str],
+    runs: Sequence[int],
+    latencies: tuple[int, int],
+    begins: Begins,
+) -> Iterator[tuple[str, Iterator[list[Counts]]]]:
+    """Of each span the latencies of its successful requests, each value whole in one piece.
 
-    A piece has those of each of `begins`. `marked` has `run` (of `runs`, ascending), `latency_ns`
-    from `least` to `most`, and `reached`. Raises InputError where latencies are so far apart that
-    a run's number does not fit beside them.
+    A piece has those of each of `begins`. `marked` has `run` (of `runs`, ascending), `span` (of
+    `spans`), `latency_ns` between the two `latencies`, and `reached`. A span is to be taken whole
+    before the next. Raises InputError where latencies are so far apart that a run's number does
+    not fit beside them.
     """
+    least, most = latencies
     bits = (runs[-1] - runs[0]).bit_length()
     widest = ((most - least + 1) << bits << begins.bits) - 1
     if widest.bit_length() > 63:
         raise InputError(
             f"latencies from {least} to {most} ns: no request takes as long; look at their unit"
         )
-    # One number sorts faster than three.
+    # One number sorts faster than three, and without a name beside it.
     latency: Any = marked.latency_ns
     value = (latency.cast("int64") - least) * (1 << bits) + (marked.run.cast("int64") - runs[0])
-    keys = marked.select(key=value * (1 << begins.bits) + marked.reached)
+    keys = marked.select("span", key=value * (1 << begins.bits) + marked.reached)
+    (alone,) = spans if len(spans) == 1 else (None,)
+    if alone is not None:
+        keys = keys.drop("span")
     numbers = np.array(runs) - runs[0]
     if keys.get_backend().name == "duckdb":
         # Short numbers sort faster than long ones. Spark does not know them.
         short = widest.bit_length() <= 32
-        pieces = _sorted(keys.cast({"key": "uint32"}) if short else keys)
+        pieces = _sorted(keys.cast({"key": "uint32"}) if short else keys, alone)
     else:
-        pieces = _grouped(keys)
-    for found, counts in _whole_values(pieces, bits + begins.bits):
-        latencies = (found >> begins.bits >> bits) + least
-        index = np.searchsorted(numbers, (found >> begins.bits) & ((1 << bits) - 1))
-        # NumPy has its quickest sort for 16 bits.
-        whole = latencies, index.astype(np.uint16), counts
-        yield [_of(which, begins, found, whole) for which in range(begins.count)]
+        pieces = _grouped(keys, alone)
+
+    def of_span(pieces: Iterator[_Keys]) -> Iterator[list[Counts]]:
+        for found, counts in _whole_values(pieces, bits + begins.bits):
+            values = (found >> begins.bits >> bits) + least
+            index = np.searchsorted(numbers, (found >> begins.bits) & ((1 << bits) - 1))
+            # NumPy has its quickest sort for 16 bits.
+            whole = values, index.astype(np.uint16), counts
+            yield [_of(which, begins, found, whole) for which in range(begins.count)]
+
+    for span, its in groupby(pieces, key=itemgetter(0)):
+        yield span, of_span((found, counts) for _, found, counts in its)
 
 
 def _of(which: int, begins: Begins, keys: Integers, counts: Counts) -> Counts:
@@ -67,32 +87,44 @@ def _of(which: int, begins: Begins, keys: Integers, counts: Counts) -> Counts:
     return latencies, index, requests
 
 
-def _sorted(keys: Table) -> Iterator[tuple[Integers, Integers]]:
+def _sorted(keys: Table, alone: str | None) -> Iterator[tuple[str, Integers, Integers]]:
     """The engine sorts, on disk where memory is short; equal keys are counted as they come."""
     backend: Any = keys.get_backend()
     # Ibis 12 streams by a name that DuckDB 2 has not any more. Tables in memory that the query
     # names are there: their totals have been asked for.
-    query = backend.compile(keys.order_by("key"))
+    query = backend.compile(keys.order_by(*keys.columns))
     for batch in backend.con.sql(query).to_arrow_reader(ROWS):
-        found = batch.column(0).to_numpy()
-        if found.size:
+        for span, rows in _by_span(batch, alone):
+            found = rows.column("key").to_numpy()
             first = np.flatnonzero(np.append(True, found[1:] != found[:-1]))
-            yield found[first].astype(np.int64), np.diff(np.append(first, found.size))
+            yield span, found[first].astype(np.int64), np.diff(np.append(first, found.size))
 
 
-def _grouped(keys: Table) -> Iterator[tuple[Integers, Integers]]:
+def _grouped(keys: Table, alone: str | None) -> Iterator[tuple[str, Integers, Integers]]:
     """The engine counts; of times in nanoseconds there are nearly as many counts as requests."""
-    table = keys.group_by("key").aggregate(requests=keys.count()).to_pyarrow()
-    found, counts = (table[name].to_numpy().astype(np.int64) for name in ("key", "requests"))
-    order = np.argsort(found)
-    for start in range(0, order.size, ROWS):
-        here = order[start : start + ROWS]
-        yield found[here], counts[here]
+    table = keys.group_by(keys.columns).aggregate(requests=keys.count()).to_pyarrow()
+    table = table.sort_by([(name, "ascending") for name in keys.columns])
+    for batch in table.to_batches(max_chunksize=ROWS):
+        for span, rows in _by_span(batch, alone):
+            found, counts = (rows.column(name).to_numpy() for name in ("key", "requests"))
+            yield span, found.astype(np.int64), counts.astype(np.int64)
 
 
-def _whole_values(
-    pieces: Iterator[tuple[Integers, Integers]], bits: int
-) -> Iterator[tuple[Integers, Integers]]:
+def _by_span(batch: pa.RecordBatch, alone: str | None) -> Iterator[tuple[str, pa.RecordBatch]]:
+    """The rows of each span, which stand together; or of the one that is `alone`."""
+    import pyarrow.compute as pc
+
+    if alone is not None:
+        yield alone, batch
+        return
+    stretches = pc.run_end_encode(batch.column("span"))
+    start = 0
+    for span, end in zip(stretches.values.to_pylist(), stretches.run_ends.to_pylist(), strict=True):
+        yield span, batch.slice(start, end - start)
+        start = end
+
+
+def _whole_values(pieces: Iterator[_Keys], bits: int) -> Iterator[_Keys]:
     """The same, without a latency whose keys are in two pieces."""
     keys = counts = np.zeros(0, dtype=np.int64)
     for more, more_counts in pieces:
