@@ -70,7 +70,7 @@ def of(table: pa.Table, run: int, span: str) -> tuple[Any, Any]:
 
 def test_many_spans_are_sorted_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     asked = []
-    plain = exact._sorted  # noqa: SLF001 - how often the engine sorts is the point
+    plain = exact._sorted
 
     def noted(*words: Any) -> Any:
         asked.append(words)
