@@ -6,7 +6,7 @@ import re
 import secrets
 import stat
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import BinaryIO
 
@@ -14,25 +14,26 @@ PRIVATE = 0o600
 EVERYBODY = 0o666
 
 
-def replace(path: Path, text: str) -> None:
+def replace(path: Path, text: str, within: int | None = None) -> None:
     """Replaces the contents of a file; the old contents stay until the new ones are on disk.
 
-    Raises OSError with the name of the file.
+    `within` as in `new_file`. Raises OSError with the name of the file.
     """
-    with new_file(path) as file:
+    with new_file(path, within) as file:
         file.write(text.encode())
 
 
 @contextmanager
-def new_file(path: Path) -> Iterator[BinaryIO]:
+def new_file(path: Path, within: int | None = None) -> Iterator[BinaryIO]:
     """A file that takes the place of `path` if the block ends without an error.
 
     It is created under a random name, private while it is written, in the directory that `path`
-    has now. Links and files that another user puts into the directory are neither followed nor
-    written to; a link at `path` itself is replaced. Raises OSError with the name of the file.
+    has now; or in `within`, the descriptor of the directory that it had before. Links and files
+    that another user puts into the directory are neither followed nor written to; a link at
+    `path` itself is replaced. Raises OSError with the name of the file.
     """
     try:
-        with _directory(path.parent) as folder:
+        with nullcontext(within) if within is not None else opened(path.parent) as folder:
             name = f".{path.name}.{secrets.token_hex(8)}"
             flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
             descriptor = os.open(name, flags, PRIVATE, dir_fd=folder)
@@ -53,7 +54,8 @@ def new_file(path: Path) -> Iterator[BinaryIO]:
 
 
 @contextmanager
-def _directory(path: Path) -> Iterator[int]:
+def opened(path: Path) -> Iterator[int]:
+    """The descriptor of a directory, which stays the same one under any name. Raises OSError."""
     descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         yield descriptor

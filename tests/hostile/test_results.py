@@ -18,6 +18,8 @@ import tomli_w
 from tests.in_process import Done, tare
 
 from tare.errors import InputError
+from tare.report import write as report
+from tare.report.cards import first_screen
 from tare.report.verdicts import read_verdicts
 from tare.samples.manifest import read_manifest
 
@@ -311,6 +313,23 @@ def test_links_that_lead_outside_change_nothing_there(name: str, command: str, b
     run(box, command)
     report = result / "report.html"
     assert "# secret" not in report.read_text()
+
+
+def test_a_folder_that_is_swapped_while_it_is_read_changes_nothing_elsewhere(
+    box: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    result, elsewhere = box / "result", box / "x"
+    (elsewhere / "report.html").write_text("years")
+
+    def swapping(*words: Any) -> Any:
+        result.rename(box / "moved")
+        result.symlink_to(elsewhere)
+        return first_screen(*words)
+
+    monkeypatch.setattr("tare.report.page.first_screen", swapping)
+    report(result)
+    assert (elsewhere / "report.html").read_text() == "years"
+    assert "<html" in (box / "moved" / "report.html").read_text()
 
 
 COLUMNS = {

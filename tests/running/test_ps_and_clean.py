@@ -8,6 +8,7 @@ import signal
 import socket
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -19,6 +20,7 @@ from tests.waiting import wait_for
 
 from tare.native import native
 from tare.running import leftovers, remove_leftovers
+from tare.samples.spill import PREFIX
 
 LOGS = "import sys; from tare.log import Channel; Channel('x').log(1); sys.stdin.readline()"
 
@@ -83,6 +85,8 @@ def test_sockets_of_killed_collectors_are_removed_and_printed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(leftovers, "runtime_directory", lambda: tmp_path)
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    (tmp_path / f"{PREFIX}link").symlink_to("/nonexistent")
     with socket.socket(socket.AF_UNIX) as dead, socket.socket(socket.AF_UNIX) as alive:
         dead.bind(str(tmp_path / "log-1.sock"))
         alive.bind(str(tmp_path / "log-2.sock"))
@@ -95,4 +99,5 @@ def test_sockets_of_killed_collectors_are_removed_and_printed(
         "log-2.sock",
         "log-3.sock",
         "log-4.sock",
+        f"{PREFIX}link",
     }

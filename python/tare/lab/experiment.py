@@ -23,6 +23,7 @@ from tare.lab.processes import Processes
 from tare.lab.progress import Progress, group_seconds, plan_seconds
 from tare.lab.schedule import BlockPart, Together, groups, load_seed, order_of_runs
 from tare.lab.store import ResultFolder
+from tare.lab.trust import require_trusted
 from tare.plan import Plan, TareLoad, expected, parse, refused
 from tare.samples.manifest import Condition, DetectionLimit, Manifest, Part
 from tare.untrusted import PLAN_BYTES, read_bytes
@@ -48,7 +49,9 @@ def carry_out(plan: Plan, folder: Path, progress: Progress, resume: bool = False
     check(plan)
     placement = place(plan, sorted(os.sched_getaffinity(0)))
     fresh = _manifest(plan, placement)
-    with closing(ResultFolder(folder.resolve())) as result:
+    folder = folder.resolve()
+    require_trusted(plan, folder)
+    with closing(ResultFolder(folder)) as result:
         if resume:
             result.open()
             _warn_of_changes(result, fresh, progress)

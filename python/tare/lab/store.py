@@ -4,7 +4,6 @@
 import fcntl
 import os
 import shutil
-from collections import deque
 from collections.abc import Mapping
 from contextlib import closing, suppress
 from dataclasses import dataclass
@@ -14,8 +13,8 @@ from typing import IO, TYPE_CHECKING, Any
 
 from tare.errors import InputError
 from tare.files import new_file
+from tare.lab.trust import WORK
 from tare.samples.manifest import Manifest, read_manifest, write_manifest
-from tare.untrusted import regular_files
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -44,7 +43,7 @@ class ResultFolder:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self.work = path / "work"
+        self.work = path / WORK
         self._plan_file = path / "plan.toml"
         self._held: list[IO[bytes]] = []
 
@@ -71,8 +70,7 @@ class ResultFolder:
     def open(self) -> None:
         """Reads the manifest of a result that is to be finished, and holds the result.
 
-        Raises InputError without one, where another process is at work on it, or where a
-        symbolic link in the folder could lead what is written out of it.
+        Raises InputError without one, or where another process is at work on it.
         """
         try:
             self._hold()
@@ -81,9 +79,6 @@ class ResultFolder:
                 f"{self.path}: not a result folder to resume: {error.strerror}"
             ) from error
         self.manifest = read_manifest(self.path)
-        for part in self.path.iterdir():
-            if part != self.work:  # what a killed service left there is removed, not followed
-                deque(regular_files(part), maxlen=0)
 
     def replace_plan(self, text: str) -> None:
         """Puts another text into plan.toml, whole or not at all, of a result that is held."""

@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Puts the report together: reads the folder once, fills the templates, writes two files."""
 
+from contextlib import ExitStack
 from datetime import datetime
 from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING, Any
 
-from tare.files import replace
+from tare.files import opened, replace
 from tare.report import (
     distances,
     distributions,
@@ -65,11 +66,14 @@ def write(folder: Path, known: "tuple[Experiment, Looks] | None" = None) -> Path
     from tare.samples.result import readable
 
     folder = Path(folder)
-    with readable(folder):
-        content = _content(read(folder, known))
-    for name, escape in ((HTML, True), (MARKDOWN, False)):
-        text = templates(escape).get_template(f"{name}.j2").render(content)
-        replace(folder / name, text)
+    with ExitStack() as stack:
+        with readable(folder):
+            # Meanwhile its owner can put another folder, or a link, in its place.
+            same = stack.enter_context(opened(folder)) if folder.is_dir() else None
+            content = _content(read(folder, known))
+        for name, escape in ((HTML, True), (MARKDOWN, False)):
+            text = templates(escape).get_template(f"{name}.j2").render(content)
+            replace(folder / name, text, within=same)
     return folder / HTML
 
 

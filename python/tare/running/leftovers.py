@@ -57,6 +57,5 @@ def _has_listener(path: Path) -> bool:
 
 def _spilled() -> Iterator[Path]:
     for path in sorted(Path(tempfile.gettempdir()).glob(f"{PREFIX}*")):
-        remove_abandoned(path)
-        if not path.exists():
+        if remove_abandoned(path):
             yield path

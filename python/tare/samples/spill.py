@@ -47,20 +47,25 @@ def spill_folder(parent: Path) -> Path:
     return folder
 
 
-def remove_abandoned(path: Path) -> None:
-    """Removes a folder that Tare made and that no process uses; leaves everything else as it is."""
+def remove_abandoned(path: Path) -> bool:
+    """Whether it was a folder that Tare made and that no process uses, and is removed.
+
+    Everything else is left as it is.
+    """
     # A tree too deep for Python's own removal is a RecursionError.
     with suppress(OSError, RecursionError), _opened(path, os.O_DIRECTORY) as folder:
         status = os.fstat(folder)
         if status.st_uid != os.geteuid() or status.st_mode & OTHERS:
-            return
+            return False
         with _opened(RECORD, 0, folder) as record:
             if os.read(record, 32) != str(status.st_ino).encode():
-                return
+                return False
             fcntl.flock(record, fcntl.LOCK_EX | fcntl.LOCK_NB)
             # Relative to what was checked, since the path may meanwhile name something else.
             shutil.rmtree(".", ignore_errors=True, dir_fd=folder)
             path.rmdir()
+            return True
+    return False
 
 
 @contextmanager

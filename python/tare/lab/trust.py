@@ -1,0 +1,58 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Who could change the files of a result while it is measured.
+
+Services are started with files that the lab has put into the result folder. Another user who may
+rename or write anything on the way there could have commands run with the rights of whoever
+measures, or files written elsewhere. Looking for links would not help: they can come later.
+"""
+
+import os
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+
+from tare.errors import InputError
+from tare.plan import Plan
+
+ROOT = 0
+WORK = "work"
+
+
+def require_trusted(plan: Plan, folder: Path) -> None:
+    """Raises InputError if others than `trusted` could change what is in the folder, or what is
+    on the way to it, as far as that exists. `folder` is resolved."""
+    users = trusted(plan)
+    for path in _on_the_way(folder):
+        status = path.lstat()
+        if stat.S_ISLNK(status.st_mode):
+            raise InputError(f"{path}: is a symbolic link; put the file or folder itself there")
+        if status.st_uid not in users:
+            change = f"belongs to user {status.st_uid}, who could change what tare runs and writes"
+        elif status.st_mode & stat.S_IWOTH and not status.st_mode & stat.S_ISVTX:
+            change = "can be written by every user"
+        else:
+            continue
+        inside = path == folder or folder in path.parents
+        remedy = "copy the result (cp -r)" if inside else "name a folder of your own with --out"
+        raise InputError(f"{path}: {change}; {remedy}")
+
+
+def trusted(plan: Plan) -> set[int]:
+    """Root, this user, who called sudo, and whose plan it is: that runs commands in any case."""
+    users = {ROOT, os.geteuid(), plan.folder.stat().st_uid}
+    caller = os.environ.get("SUDO_UID", "")
+    if os.geteuid() == ROOT and caller.isdecimal():
+        users.add(int(caller))
+    return users
+
+
+def _on_the_way(folder: Path) -> Iterator[Path]:
+    for path in (*reversed(folder.parents), folder):
+        if not path.exists():
+            return
+        yield path
+    for parent, folders, files in os.walk(folder):
+        yield from (Path(parent, name) for name in (*folders, *files))
+        if Path(parent) == folder and WORK in folders:
+            # What services of other users left there is removed, and never followed.
+            folders.remove(WORK)

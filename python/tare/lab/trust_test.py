@@ -1,0 +1,115 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Folders that others could change are no place for a result."""
+
+import os
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tare.errors import InputError
+from tare.lab.trust import require_trusted
+from tare.plan import parse
+
+STRANGER = 65_533
+PLAN = """
+name = "alike"
+budget = "3%"
+[service]
+command = ["service", "{port}"]
+[load]
+path = "/"
+duration = "1s"
+[[conditions]]
+name = "one"
+[[conditions]]
+name = "two"
+"""
+
+
+@pytest.fixture
+def check(tmp_path: Path) -> Callable[[Path], None]:
+    """Checks a folder for a plan of this user's."""
+    if os.geteuid() != 0:
+        pytest.skip("only root can give files to another user")
+    plan = parse(PLAN, "plan.toml", tmp_path)
+    return lambda folder: require_trusted(plan, folder)
+
+
+def result(folder: Path) -> Path:
+    """Looks like a result folder that was interrupted."""
+    for name in ("logs/block=1", "samples", "work/1-host-one"):
+        (folder / name).mkdir(parents=True)
+    for name in ("manifest.json", "logs/block=1/one.log", "work/1-host-one/pid"):
+        (folder / name).touch()
+    return folder
+
+
+def refused(check: Callable[[Path], None], folder: Path, path: Path, text: str) -> None:
+    with pytest.raises(InputError, match=re.escape(f"{path}: {text}")):
+        check(folder)
+
+
+def test_ones_own_result_is_trusted_and_so_is_a_new_one(
+    check: Callable[[Path], None], tmp_path: Path
+) -> None:
+    check(result(tmp_path / "result"))
+    check(tmp_path / "new" / "result")
+
+
+@pytest.mark.parametrize("name", ["", "logs", "samples", "manifest.json", "logs/block=1/one.log"])
+def test_a_part_of_another_users_is_refused(
+    check: Callable[[Path], None], tmp_path: Path, name: str
+) -> None:
+    folder = result(tmp_path / "result")
+    os.chown(folder / name, STRANGER, -1)
+    refused(check, folder, folder / name, f"belongs to user {STRANGER}, who could change what")
+
+
+def test_so_is_a_new_result_below_another_users_folder(
+    check: Callable[[Path], None], tmp_path: Path
+) -> None:
+    theirs = tmp_path / "theirs"
+    (theirs / "inner").mkdir(parents=True)
+    os.chown(theirs, STRANGER, -1)
+    refused(check, theirs / "inner" / "result", theirs, f"belongs to user {STRANGER}")
+
+
+def test_whoever_may_run_commands_anyway_is_trusted(
+    tmp_path: Path, check: Callable[[Path], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Who wrote the plan, and who called sudo."""
+    folder = result(tmp_path / "result")
+    os.chown(folder, STRANGER, -1)
+    monkeypatch.setenv("SUDO_UID", str(STRANGER))
+    check(folder)
+    monkeypatch.delenv("SUDO_UID")
+    plans = tmp_path / "plans"
+    plans.mkdir()
+    os.chown(plans, STRANGER, -1)
+    require_trusted(parse(PLAN, "plan.toml", plans), folder)
+    refused(check, folder, folder, f"belongs to user {STRANGER}")
+
+
+def test_everybodys_folder_is_refused_unless_it_is_sticky(
+    check: Callable[[Path], None], tmp_path: Path
+) -> None:
+    public = tmp_path / "public"
+    public.mkdir()
+    public.chmod(0o777)
+    refused(check, public / "result", public, "can be written by every user")
+    public.chmod(0o1777)
+    check(public / "result")
+
+
+def test_links_are_refused_but_for_what_services_left(
+    check: Callable[[Path], None], tmp_path: Path
+) -> None:
+    folder = result(tmp_path / "result")
+    left = folder / "work" / "1-host-one"
+    (left / "link").symlink_to("/etc/passwd")
+    os.chown(left, STRANGER, -1)
+    check(folder)
+    (folder / "costs").symlink_to("/etc")
+    refused(check, folder, folder / "costs", "is a symbolic link")
