@@ -15,6 +15,8 @@ from tare.errors import InputError
 from tare.plan import Plan
 
 ROOT = 0
+UID_MAP = Path("/proc/self/uid_map")
+OVERFLOW = Path("/proc/sys/kernel/overflowuid")
 WORK = "work"
 
 
@@ -43,6 +45,9 @@ def trusted(plan: Plan) -> set[int]:
     caller = os.environ.get("SUDO_UID", "")
     if os.geteuid() == ROOT and caller.isdecimal():
         users.add(int(caller))
+    if UID_MAP.read_text(encoding="utf-8").split()[1:] != ["0", str(2**32 - 1)]:
+        # In a user namespace the machine's root is one of those without an ID.
+        users.add(int(OVERFLOW.read_text(encoding="utf-8")))
     return users
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from tare.errors import InputError
+from tare.lab import trust
 from tare.lab.trust import require_trusted
 from tare.plan import parse
 
@@ -90,6 +91,22 @@ def test_whoever_may_run_commands_anyway_is_trusted(
     os.chown(plans, STRANGER, -1)
     require_trusted(parse(PLAN, "plan.toml", plans), folder)
     refused(check, folder, folder, f"belongs to user {STRANGER}")
+
+
+@pytest.mark.usefixtures("check")
+def test_the_machines_root_is_trusted_in_a_user_namespace(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where it has no ID: `/` belongs to the overflow ID there."""
+    nobody = int(trust.OVERFLOW.read_text())
+    os.chown(tmp_path, nobody, -1)
+    plan = parse(PLAN, "plan.toml", Path("/"))
+    with pytest.raises(InputError, match=f"belongs to user {nobody}"):
+        require_trusted(plan, tmp_path)
+    uid_map = tmp_path / "uid_map"
+    uid_map.write_text("         0       1000          1\n")
+    monkeypatch.setattr(trust, "UID_MAP", uid_map)
+    require_trusted(plan, tmp_path / "result")
 
 
 def test_everybodys_folder_is_refused_unless_it_is_sticky(
