@@ -9,8 +9,10 @@
 
 mod bell;
 mod descriptor;
+mod environment;
 pub mod found;
 pub mod header;
+pub mod memory;
 mod path;
 pub mod peer;
 pub mod process;
@@ -19,9 +21,11 @@ mod ring;
 mod segment;
 pub mod service;
 pub mod syscall;
+mod thread;
 
 pub use bell::Bell;
 pub use descriptor::move_up;
+pub use environment::variable;
 pub use header::{Header, Refusal};
 pub use path::Path;
 pub use ring::{Corrupt, Indices, Ring, Word};

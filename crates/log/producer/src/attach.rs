@@ -8,7 +8,7 @@ use core::sync::atomic::{AtomicI32, AtomicPtr, AtomicU64, AtomicUsize};
 use tare_clock::Snapshot;
 use tare_log_segment::Identity;
 use tare_log_segment::layout::{self, KIND, MOST_RINGS, Process, RingHead, VERSION, state};
-use tare_shm::{Access, Refusal, Segment, move_up, syscall};
+use tare_shm::{Access, Refusal, Segment, memory, move_up, syscall};
 
 /// The process's segment. In the child of a fork these are still its parent's, until it
 /// attaches itself; whether they are one's own, the region says.
@@ -172,7 +172,7 @@ fn leave_parents(process: &Process) {
 
 fn unmap(address: usize, size: usize) {
     // SAFETY: mapped by this library, and in the child no thread is left that uses it.
-    let _ = unsafe { syscall::call(libc::SYS_munmap, [address, size, 0, 0, 0, 0]) };
+    unsafe { memory::unmap(ptr::without_provenance_mut(address), size) };
 }
 
 /// The program comes to its end by itself: what a collector finds is all.

@@ -5,12 +5,12 @@
 use crate::agreed::agreed;
 use crate::attach::pause;
 use crate::claim::is_alive;
-use crate::region::{Region, map_private, unmap};
+use crate::region::Region;
 use core::slice;
 use core::sync::atomic::AtomicU32;
 use core::sync::atomic::Ordering::{AcqRel, Acquire, Release};
 use tare_log_segment::ChannelId;
-use tare_shm::syscall::Errno;
+use tare_shm::{Errno, memory};
 
 /// Of so many events at most.
 const MOST: usize = 1 << 16;
@@ -97,13 +97,13 @@ fn window(region: &Region, channel: ChannelId, n: usize) -> Option<*mut Window> 
     // SAFETY: mapped for ever, and the capacity is never changed.
     let fits = |window: *mut Window| unsafe { (*window).capacity } as usize >= n;
     let make = || {
-        let window: *mut Window = map_private(length)?.cast();
+        let window: *mut Window = memory::map_private(length)?.cast();
         // SAFETY: just mapped, for us alone, and aligned to a page.
         unsafe { (*window).capacity = n as u32 };
         Ok::<_, Errno>(window)
     };
     // SAFETY: nobody else ever had it.
-    agreed(place, fits, make, |window| unsafe { unmap(window.cast(), length) }).ok()
+    agreed(place, fits, make, |window| unsafe { memory::unmap(window.cast(), length) }).ok()
 }
 
 #[cfg(test)]

@@ -10,10 +10,7 @@ use core::sync::atomic::Ordering::{Acquire, Relaxed};
 use core::sync::atomic::{AtomicPtr, AtomicU8, AtomicU32, AtomicU64};
 use tare_log_segment::Writer;
 use tare_log_segment::layout::{CHANNELS, MODES, MOST_RINGS, mode};
-use tare_shm::syscall::{self, Errno};
-
-/// Since Linux 4.14.
-const MADV_WIPEONFORK: usize = 18;
+use tare_shm::{Errno, memory, syscall};
 
 /// Zero in a child: it makes itself another, and this one is never used again. So a writer
 /// that a thread still holds stays without a ring for ever.
@@ -64,7 +61,8 @@ impl Region {
         // SAFETY: a region that is never unmapped.
         let serves = |region: *mut Self| unsafe { (*region).is_this_process() };
         // SAFETY: nobody else ever had it.
-        let discard = |region: *mut Self| unsafe { unmap(region.cast(), size_of::<Self>()) };
+        let discard =
+            |region: *mut Self| unsafe { memory::unmap(region.cast(), size_of::<Self>()) };
         let region = agreed(&REGION, serves, Self::make, discard)?;
         // SAFETY: as above, and not null.
         Ok(unsafe { &*region })
@@ -75,15 +73,7 @@ impl Region {
     }
 
     fn make() -> Result<*mut Self, Errno> {
-        let address = map_private(size_of::<Self>())?;
-        let arguments = [address.addr(), size_of::<Self>(), MADV_WIPEONFORK, 0, 0, 0];
-        // SAFETY: the advice is for the new mapping alone.
-        if let Err(why) = unsafe { syscall::call(libc::SYS_madvise, arguments) } {
-            // SAFETY: nobody else ever had it.
-            unsafe { unmap(address, size_of::<Self>()) };
-            return Err(why);
-        }
-        let region: *mut Self = address.cast();
+        let region: *mut Self = memory::map_wiped_on_fork(size_of::<Self>())?.cast();
         // SAFETY: zeros are a region; nobody else has it yet.
         unsafe {
             (*region).pid.store(syscall::getpid(), Relaxed);
@@ -104,23 +94,4 @@ impl Region {
         let distance = ptr::from_ref(writer).addr().wrapping_sub(self.writers.as_ptr().addr());
         (distance / size_of::<Writer>()).min(MOST_RINGS - 1)
     }
-}
-
-/// Memory of this process alone, of zeros.
-pub fn map_private(length: usize) -> Result<*mut u8, Errno> {
-    let protection = (libc::PROT_READ | libc::PROT_WRITE) as usize;
-    let flags = (libc::MAP_PRIVATE | libc::MAP_ANONYMOUS) as usize;
-    // SAFETY: a new mapping disturbs no other.
-    let address =
-        unsafe { syscall::call(libc::SYS_mmap, [0, length, protection, flags, usize::MAX, 0]) }?;
-    Ok(ptr::with_exposed_provenance_mut(address))
-}
-
-/// Takes memory of the last function back.
-///
-/// # Safety
-/// Nobody uses it.
-pub unsafe fn unmap(address: *mut u8, length: usize) {
-    // SAFETY: the caller's word.
-    let _ = unsafe { syscall::call(libc::SYS_munmap, [address.addr(), length, 0, 0, 0, 0]) };
 }

@@ -3,7 +3,6 @@
 //! code can change them.
 
 use crate::complaint;
-use core::ffi::{CStr, c_char};
 use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use core::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicUsize};
 use tare_clock::Source;
@@ -51,10 +50,6 @@ pub fn socket() -> Option<[u8; PATH]> {
 /// The user ID in `TARE_LOG_UID`.
 pub fn collectors_user() -> Option<u32> {
     Some(COLLECTORS_USER.load(Relaxed)).filter(|user| *user != NO_USER)
-}
-
-unsafe extern "C" {
-    static environ: *const *const c_char;
 }
 
 /// To be called when the program starts, before it can change its environment; and by whoever
@@ -105,19 +100,8 @@ fn user(text: &[u8]) -> Option<u32> {
 
 /// `None` where it is empty.
 fn variable(name: &[u8]) -> Option<&'static [u8]> {
-    // SAFETY: at the start of the program nothing else changes the environment; libc has set
-    // the pointer up (null where there is none), and the list ends with null.
-    unsafe {
-        let mut place = environ;
-        while !place.is_null() && !(*place).is_null() {
-            let text = CStr::from_ptr(*place).to_bytes();
-            if let Some([b'=', value @ ..]) = text.strip_prefix(name) {
-                return Some(value).filter(|value| !value.is_empty());
-            }
-            place = place.add(1);
-        }
-    }
-    None
+    // SAFETY: at the start of the program nothing else changes the environment.
+    unsafe { tare_shm::variable(name) }.filter(|value| !value.is_empty())
 }
 
 /// `4M` is 4 MiB.
