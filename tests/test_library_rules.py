@@ -59,8 +59,11 @@ def native_methods() -> frozenset[str]:
     return frozenset(f"Java_tare_log_Native_{name}" for name in names)
 
 
-HOOK = Library(native("lib", "libtare_hook.so"), frozenset(table.symbols()))
-LOG = Library(native("lib", "libtare_log.so"), declared() | native_methods() | {*table.observed()})
+HOOK = Library(native("lib", "libtare_hook.so"), frozenset(table.symbols(table.HOOK)))
+LOG = Library(
+    native("lib", "libtare_log.so"),
+    declared() | native_methods() | frozenset(table.symbols(table.LOG)),
+)
 each = pytest.mark.parametrize("library", [HOOK, LOG], ids=["hook", "log"])
 
 
@@ -77,6 +80,13 @@ def test_the_hook_looks_for_dlsym_where_it_was_before() -> None:
 @each
 def test_it_exports_its_table_and_nothing_else(library: Library) -> None:
     assert {name for kind, name in library.symbols if kind not in "Uw"} == library.exports
+
+
+def test_each_function_is_in_one_group() -> None:
+    groups = table.groups()
+    symbols = [symbol for group in groups.values() for symbol in group]
+    assert len(symbols) == len({*symbols})
+    assert all(groups.values())
 
 
 @each

@@ -14,8 +14,10 @@ ROOT = HERE.parents[1]
 PAGE = ROOT / "docs" / "hook.md"
 CASES = HERE / "cases"
 SYMBOLS = ROOT / "crates" / "interpose" / "src" / "table.rs"
-# Without a frame, and so not in the library's table.
-NAKED = ("vfork", "__vfork", "syscall")
+HOOK = ROOT / "crates" / "hook" / "preload" / "src" / "lib.rs"
+LOG = ROOT / "crates" / "log" / "library" / "src" / "observer.rs"
+# Without a frame, and so not in the table of symbols: the function behind each group.
+NAKED = {"observed": ("syscall",), "vfork": ("vfork", "__vfork")}
 BEGIN, END = "<!-- made by `python -m tests.hook.table` -->\n", "<!-- end -->\n"
 # Whole programs, and what stands beside the hook in a program.
 MODULES = (
@@ -25,22 +27,34 @@ MODULES = (
 )
 
 
-def observed() -> tuple[str, ...]:
-    """The functions whose calls the libraries see, and do not count."""
-    return (
-        *re.findall(r"^ +fn (\w+)\(.* = SYS_\w+;", SYMBOLS.read_text(), re.MULTILINE),
-        "syscall",
-    )
+def groups() -> dict[str, tuple[str, ...]]:
+    """The functions of each group, as `interpose` has them."""
+    found: dict[str, list[str]] = {}
+    group = ""
+    for line in SYMBOLS.read_text().splitlines():
+        if begin := re.search(r"\[(\w+) \$\(\$rest:ident\)\*\]|^macro_rules! (\w+)_symbols", line):
+            group = begin[1] or begin[2]
+        if function := re.match(r" +fn (\w+)\(", line):
+            found.setdefault(group, []).append(function[1])
+    return {
+        group: (*found.get(group, ()), *NAKED.get(group, ())) for group in (*found, *NAKED)
+    }
+
+
+def exported(library: Path) -> tuple[str, ...]:
+    """The groups that a library exports."""
+    (names,) = re.findall(r"interpose::export! \{ \w+: ([\w ]+) \}", library.read_text())
+    return tuple(names.split())
+
+
+def symbols(library: Path = HOOK) -> tuple[str, ...]:
+    """Every function that a library stands in front of."""
+    return tuple(symbol for group in exported(library) for symbol in groups()[group])
 
 
 def uncounted() -> set[str]:
     """The functions of the hook that no statistics are of."""
-    return {*NAKED, *observed()}
-
-
-def symbols() -> tuple[str, ...]:
-    """Every function that the library stands in front of."""
-    return (*re.findall(r"^ +fn (\w+)\(", SYMBOLS.read_text(), re.MULTILINE), *NAKED)
+    return {symbol for group in NAKED for symbol in groups()[group]}
 
 
 def covers(case: Path) -> set[str]:

@@ -4,7 +4,7 @@ use core::ffi::c_int;
 use core::ptr::null_mut;
 use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed};
 use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64};
-use tare_shm::syscall;
+use tare_shm::{memory, syscall};
 
 /// Descriptors of a chunk, whose memory is asked for when the first of them is a socket or
 /// is read.
@@ -145,7 +145,7 @@ impl<C: Connection> Descriptors<C> {
     /// Finds out what `fd` is by asking the kernel, once, and remembers it.
     #[cold]
     fn classify(&self, fd: c_int) -> Entry {
-        if ThreadBlock::get().is_borrowed() {
+        if ThreadBlock::of_any().is_borrowed() {
             return Entry::UNKNOWN;
         }
         let domain = socket_option(fd, libc::SO_DOMAIN);
@@ -179,7 +179,7 @@ impl<C: Connection> Descriptors<C> {
 
     /// `new` is now a duplicate of `old`.
     pub fn duplicated(&self, old: c_int, new: c_int) {
-        if old == new || ThreadBlock::get().is_borrowed() {
+        if old == new || ThreadBlock::of_any().is_borrowed() {
             return;
         }
         self.released(new);
@@ -201,7 +201,7 @@ impl<C: Connection> Descriptors<C> {
     pub fn released(&self, fd: c_int) {
         if let Some(entry) = self.entry(fd)
             && entry.load(Relaxed) != 0
-            && !ThreadBlock::get().is_borrowed()
+            && !ThreadBlock::of_any().is_borrowed()
         {
             self.drop_place(Entry(entry.swap(0, AcqRel)));
         }
@@ -222,7 +222,7 @@ impl<C: Connection> Descriptors<C> {
     }
 
     fn replace(&self, fd: c_int, kind: Kind) {
-        if !ThreadBlock::get().is_borrowed() {
+        if !ThreadBlock::of_any().is_borrowed() {
             self.released(fd);
             self.remember(fd, kind, true);
         }
@@ -306,16 +306,10 @@ impl<C: Connection> Descriptors<C> {
         let number = usize::try_from(fd).ok()? / CHUNK;
         let chunk = self.chunks.get(number)?;
         let length = size_of::<Chunk<C>>();
-        let protection = (libc::PROT_READ | libc::PROT_WRITE) as usize;
-        let flags = (libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE) as usize;
-        // SAFETY: a new mapping disturbs no other.
-        let fresh =
-            unsafe { syscall::call(libc::SYS_mmap, [0, length, protection, flags, usize::MAX, 0]) }
-                .ok()?;
-        let pointer = core::ptr::with_exposed_provenance_mut(fresh);
-        if chunk.compare_exchange(null_mut(), pointer, AcqRel, Acquire).is_err() {
+        let fresh = memory::map_private(length).ok()?;
+        if chunk.compare_exchange(null_mut(), fresh.cast(), AcqRel, Acquire).is_err() {
             // SAFETY: nobody knows of the mapping but us.
-            let _ = unsafe { syscall::call(libc::SYS_munmap, [fresh, length, 0, 0, 0, 0]) };
+            unsafe { memory::unmap(fresh, length) };
         }
         self.entry(fd)
     }

@@ -116,7 +116,7 @@ fn a_number_beyond_the_table_is_known_without_a_place() {
 fn a_child_of_vfork_changes_nothing() {
     let table = table();
     table.opened(5, libc::AF_INET, libc::SOCK_STREAM);
-    let block = ThreadBlock::get();
+    let block = ThreadBlock::of_any();
     block.borrowed.store(1, Relaxed);
     table.released(5);
     table.duplicated(6, 5);

@@ -22,7 +22,7 @@ macro_rules! methods {
     };
 }
 
-symbols!([methods]);
+symbols! { [methods] [] [bytes connections descriptors streams] }
 
 /// Sees the number and the first arguments of system calls that the program makes by `syscall` or
 /// by a function of `observed_symbols!`, before they are made. It cannot change them.
@@ -64,31 +64,41 @@ macro_rules! export_each_observed {
     };
 }
 
-/// Exports the functions of the table and `vfork`, as `$interposer` ([`Interposer`]) has them, and
-/// what [`export_observed!`] does. For a preload library, once, under `cfg(not(test))`.
+/// Exports groups of functions, and makes a function `resolve` that looks up the next definitions
+/// of them all. For a preload library, once, under `cfg(not(test))`.
+///
+/// A group is one of [`symbols!`](crate::symbols), which `$library` replaces as an [`Interposer`];
+/// `observed`, the functions of `observed_symbols!` and `syscall`, which it sees as an [`Observer`];
+/// or `vfork`, for a library that keeps what a child of vfork must not change
+/// ([`ThreadBlock::is_borrowed`](crate::ThreadBlock::is_borrowed)).
 #[macro_export]
 macro_rules! export {
-    ($interposer:ident) => {
+    ($library:ident: $($group:ident)*) => {
         mod exported {
-            use super::$interposer;
+            use super::$library;
             use $crate::types::*;
-            $crate::symbols! { [$crate::export_each] $interposer }
-            $crate::export_vfork! {}
+            $($crate::export_group! { $group $library })*
+
+            /// dlsym must not be needed in a signal handler, or under a seccomp filter, later.
+            pub fn resolve() {
+                $($crate::real::$group::resolve();)*
+            }
         }
-        $crate::export_observed! { $interposer }
+        use exported::resolve;
     };
 }
 
-/// Exports `syscall` and the functions of `observed_symbols!`, which `$observer` ([`Observer`])
-/// sees.
+#[doc(hidden)]
 #[macro_export]
-macro_rules! export_observed {
-    ($observer:ident) => {
-        mod observed {
-            use super::$observer;
-            use $crate::types::*;
-            $crate::observed_symbols! { [$crate::export_each_observed] $observer }
-            $crate::export_syscall! { $observer }
-        }
+macro_rules! export_group {
+    (vfork $library:ident) => {
+        $crate::export_vfork! {}
+    };
+    (observed $library:ident) => {
+        $crate::observed_symbols! { [$crate::export_each_observed] $library }
+        $crate::export_syscall! { $library }
+    };
+    ($group:ident $library:ident) => {
+        $crate::symbols! { [$crate::export_each] [$library] [$group] }
     };
 }

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What every preload library needs: the one table of libc symbols, the next definitions
-//! behind them, what is known of every descriptor, and a block of memory a thread.
+//! behind them, what is known of every descriptor, a block of memory a thread, and an end for a
+//! library that cannot go on.
 //!
 //! Nothing here is exported to a program: an exported `read` in an rlib would take over the
-//! `read` of every test binary. A library calls [`export!`] where it is not a test.
+//! `read` of every test binary. A library calls [`export!`] where it is not a test, with the
+//! groups of functions that it stands in front of.
 #![no_std]
 
 #[macro_use]
@@ -12,6 +14,7 @@ mod descriptors;
 mod interposer;
 #[doc(hidden)]
 pub mod naked;
+mod panic;
 pub mod real;
 mod restriction;
 mod symbol;
@@ -19,9 +22,10 @@ mod thread;
 
 pub use descriptors::{Connection, Descriptors, Entry, Kind};
 pub use interposer::{Interposer, Observer};
+#[doc(hidden)]
+pub use panic::abort;
 pub use restriction::Restriction;
-pub use symbol::Symbol;
-pub use thread::{ThreadBlock, watch_forks};
+pub use thread::{ThreadBlock, ThreadState, watch_forks};
 
 /// The types of the table.
 pub mod types {

@@ -141,7 +141,7 @@ macro_rules! forward {
             $(pub unsafe extern "C" fn $name($($argument: $type),*) -> $result {
                 pointer::$name.store(find(name::$name, missing::$name as *mut c_void), Relaxed);
                 // SAFETY: the caller's own arguments.
-                unsafe { super::$name($($argument),*) }
+                unsafe { function::$name($($argument),*) }
             })*
         }
 
@@ -150,25 +150,28 @@ macro_rules! forward {
             $(missing! { $name($($argument: $type),*) -> $result $(= $number)? })*
         }
 
-        $(
-            /// Calls the next definition.
-            ///
-            /// # Safety
-            /// As libc's function of this name.
-            #[inline]
-            pub unsafe fn $name($($argument: $type),*) -> $result {
-                // SAFETY: the pointer is the resolver, the next definition, or the stand-in
-                // for a missing one: all have this type.
-                unsafe {
-                    let function: unsafe extern "C" fn($($type),*) -> $result =
-                        core::mem::transmute(pointer::$name.load(Relaxed));
-                    function($($argument),*)
+        pub mod function {
+            use super::*;
+            $(
+                /// Calls the next definition.
+                ///
+                /// # Safety
+                /// As libc's function of this name.
+                #[inline]
+                pub unsafe fn $name($($argument: $type),*) -> $result {
+                    // SAFETY: the pointer is the resolver, the next definition, or the stand-in
+                    // for a missing one: all have this type.
+                    unsafe {
+                        let function: unsafe extern "C" fn($($type),*) -> $result =
+                            core::mem::transmute(pointer::$name.load(Relaxed));
+                        function($($argument),*)
+                    }
                 }
-            }
-        )*
+            )*
+        }
 
-        /// Looks every function up now: dlsym must not be needed in a signal handler later.
-        pub fn resolve_all() {
+        /// Looks up the next definitions of all functions of the group.
+        pub fn resolve() {
             $(pointer::$name.store(find(name::$name, missing::$name as *mut c_void), Relaxed);)*
         }
     };
@@ -186,18 +189,41 @@ fn find(name: &CStr, missing: *mut c_void) -> *mut c_void {
     if found.is_null() { missing } else { found }
 }
 
-symbols!([forward]);
+macro_rules! groups {
+    ($($name:ident)*) => {
+        $(
+            pub mod $name {
+                use super::*;
+                symbols! { [forward] [] [$name] }
+            }
+            pub use $name::function::*;
+        )*
+    };
+}
 
-/// Of the functions that are observed.
+groups! { bytes connections descriptors streams }
+
+/// The functions that are observed, and `syscall`.
 pub mod observed {
     use super::*;
 
-    observed_symbols!([forward]);
+    mod table {
+        use super::*;
+        observed_symbols!([forward]);
+    }
+    pub use table::function;
 
-    /// Looks them all up now, and `syscall`: later a seccomp filter may forbid what dlsym does.
+    /// Looks up the next definitions of them all.
     pub fn resolve() {
-        resolve_all();
+        table::resolve();
         crate::naked::next_syscall();
     }
 }
-pub use observed::*;
+pub use observed::function::*;
+
+pub mod vfork {
+    /// Looks up the next `vfork`.
+    pub fn resolve() {
+        crate::naked::next_vfork();
+    }
+}

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
+/// Numbers functions, for a library that counts by function: a callback of
+/// [`symbols!`](crate::symbols).
+#[macro_export]
 macro_rules! number {
     ([] $(fn $name:ident($($argument:ident: $type:ty),*) -> $result:ty;)*) => {
-        /// A function of the table; as a number its place there.
+        /// A function of the table; as a number its place among those of the library.
         #[allow(non_camel_case_types, reason = "the names are libc's")]
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         #[repr(u16)]
@@ -20,18 +23,4 @@ macro_rules! number {
             }
         }
     };
-}
-
-symbols!([number]);
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_number_is_the_place_in_the_table() {
-        for (place, symbol) in Symbol::ALL.iter().enumerate() {
-            assert_eq!(*symbol as usize, place);
-        }
-    }
 }

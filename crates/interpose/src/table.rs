@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// The one table of the libc functions that Tare can stand in front of. It hands itself to
-/// `callback!` as `{ [arguments] fn ...; }`; the symbols' numbers and names, the pointers to
-/// the next definitions, the [`Interposer`](crate::Interposer) trait and the exported
-/// functions are all derived from it.
+/// The one table of the libc functions that Tare can stand in front of, by groups: a library
+/// exports those that it names to [`export!`](crate::export). The pointers to the next definitions,
+/// the [`Interposer`](crate::Interposer) trait, the exported functions and the numbers that a
+/// library gives to its functions ([`number!`](crate::number)) are all derived from it.
+///
+/// Hands the functions of the groups in the last brackets, in their order, to `callback!` as
+/// `{ [arguments] fn ...; }`.
 ///
 /// Variadic functions stand with fixed arguments, which is the same call on x86-64 and
 /// aarch64. `vfork` and `syscall` are not here but in `naked`: they must not have a frame.
@@ -12,7 +15,12 @@
 /// call, whose number stands behind them.
 #[macro_export]
 macro_rules! symbols {
-    ([$($callback:tt)*] $($argument:tt)*) => { $($callback)*! { [$($argument)*]
+    ([$($callback:tt)*] $arguments:tt [] $($functions:tt)*) => {
+        $($callback)*! { $arguments $($functions)* }
+    };
+    // Move bytes through descriptors.
+    ($callback:tt $arguments:tt [bytes $($rest:ident)*] $($functions:tt)*) => { $crate::symbols! {
+        $callback $arguments [$($rest)*] $($functions)*
         fn read(fd: c_int, buffer: *mut c_void, length: size_t) -> ssize_t;
         fn __read(fd: c_int, buffer: *mut c_void, length: size_t) -> ssize_t;
         fn __read_chk(fd: c_int, buffer: *mut c_void, length: size_t, room: size_t) -> ssize_t;
@@ -37,19 +45,24 @@ macro_rules! symbols {
         fn sendmmsg(fd: c_int, messages: *mut mmsghdr, count: c_uint, flags: c_int) -> c_int;
         fn sendfile(out: c_int, input: c_int, offset: *mut off_t, count: size_t) -> ssize_t;
         fn sendfile64(out: c_int, input: c_int, offset: *mut off_t, count: size_t) -> ssize_t;
+    } };
+    // Make sockets and connections.
+    ($callback:tt $arguments:tt [connections $($rest:ident)*] $($functions:tt)*) => { $crate::symbols! {
+        $callback $arguments [$($rest)*] $($functions)*
         fn accept(fd: c_int, address: *mut sockaddr, length: *mut socklen_t) -> c_int;
         fn accept4(fd: c_int, address: *mut sockaddr, length: *mut socklen_t, flags: c_int) -> c_int;
         fn connect(fd: c_int, address: *const sockaddr, length: socklen_t) -> c_int;
         fn __connect(fd: c_int, address: *const sockaddr, length: socklen_t) -> c_int;
         fn socket(domain: c_int, kind: c_int, protocol: c_int) -> c_int;
         fn socketpair(domain: c_int, kind: c_int, protocol: c_int, pair: *mut c_int) -> c_int;
+    } };
+    // Close, duplicate and control descriptors.
+    ($callback:tt $arguments:tt [descriptors $($rest:ident)*] $($functions:tt)*) => { $crate::symbols! {
+        $callback $arguments [$($rest)*] $($functions)*
         fn close(fd: c_int) -> c_int;
         fn __close(fd: c_int) -> c_int;
         fn close_range(first: c_uint, last: c_uint, flags: c_int) -> c_int;
         fn closefrom(first: c_int) -> ();
-        fn fclose(stream: *mut FILE) -> c_int;
-        fn freopen(path: *const c_char, mode: *const c_char, stream: *mut FILE) -> *mut FILE;
-        fn freopen64(path: *const c_char, mode: *const c_char, stream: *mut FILE) -> *mut FILE;
         fn dup(fd: c_int) -> c_int;
         fn dup2(old: c_int, new: c_int) -> c_int;
         fn __dup2(old: c_int, new: c_int) -> c_int;
@@ -57,6 +70,13 @@ macro_rules! symbols {
         fn fcntl(fd: c_int, command: c_int, argument: *mut c_void) -> c_int;
         fn __fcntl(fd: c_int, command: c_int, argument: *mut c_void) -> c_int;
         fn fcntl64(fd: c_int, command: c_int, argument: *mut c_void) -> c_int;
+    } };
+    // Open and close descriptors by way of stdio.
+    ($callback:tt $arguments:tt [streams $($rest:ident)*] $($functions:tt)*) => { $crate::symbols! {
+        $callback $arguments [$($rest)*] $($functions)*
+        fn fclose(stream: *mut FILE) -> c_int;
+        fn freopen(path: *const c_char, mode: *const c_char, stream: *mut FILE) -> *mut FILE;
+        fn freopen64(path: *const c_char, mode: *const c_char, stream: *mut FILE) -> *mut FILE;
         fn fdopen(fd: c_int, mode: *const c_char) -> *mut FILE;
     } };
 }

@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 use crate::hook::Hook;
-use core::ffi::{CStr, c_char, c_int};
+use core::ffi::c_int;
 use core::fmt::Write;
 use tare_clock::counter;
 use tare_hook_segment::{Control, Handover, Shared, VARIABLE, VERSION};
-use tare_interpose::{real, watch_forks};
+use tare_interpose::watch_forks;
 use tare_shm::peer::Peers;
 use tare_shm::{Access, Path, Segment, found, syscall};
 
 /// Finds the segments and begins to work; where there are none, everything is forwarded.
-pub extern "C" fn constructor() {
-    real::resolve_all();
-    real::observed::resolve();
-    let Some(handover) = environment(VARIABLE.as_bytes()).and_then(Handover::parse) else { return };
+pub fn attach() {
+    // SAFETY: constructors run before the program can change its environment.
+    let variable = unsafe { tare_shm::variable(VARIABLE.as_bytes()) };
+    let Some(handover) = variable.and_then(Handover::parse) else { return };
     // Else nothing relates the clock to ticks.
     if !counter::is_readable() {
         return;
@@ -50,25 +50,4 @@ fn find(handover: &Handover, fd: c_int, kind: u32, access: Access) -> Option<Seg
         segment
     };
     open(fd).or_else(|| of(handover.pid)).or_else(|| of(syscall::getppid()))
-}
-
-unsafe extern "C" {
-    static environ: *const *const c_char;
-}
-
-/// The value of variable `name`.
-fn environment(name: &[u8]) -> Option<&'static [u8]> {
-    // SAFETY: constructors run before the program can change its environment; libc has set
-    // the pointer up (null where there is none), and the list ends with null.
-    unsafe {
-        let mut place = environ;
-        while !place.is_null() && !(*place).is_null() {
-            let text = CStr::from_ptr(*place).to_bytes();
-            if let Some([b'=', value @ ..]) = text.strip_prefix(name) {
-                return Some(value);
-            }
-            place = place.add(1);
-        }
-    }
-    None
 }

@@ -3,10 +3,10 @@
 //! two readings of the counter take longer than what lies between them: so only some calls
 //! are timed, and the others count as the last of the thread that was.
 
+use crate::thread::Thread;
 use core::sync::atomic::Ordering::Relaxed;
 use tare_clock::ticks;
 use tare_hook_segment::Direction;
-use tare_interpose::ThreadBlock;
 
 /// Between two timed calls of a thread there are fewer than this, by chance: no rhythm of
 /// the program's own meets always the same calls.
@@ -16,7 +16,7 @@ const FEWER: u32 = 32;
 const INTERRUPTED: u64 = 1 << 13;
 
 pub struct Before {
-    block: &'static ThreadBlock,
+    block: &'static Thread,
     direction: Direction,
     /// The counter at the beginning, of a call that is timed.
     start: Option<u64>,
@@ -25,10 +25,10 @@ pub struct Before {
 impl Before {
     /// What goes out may be searched before it goes, and is timed always.
     #[inline(always)]
-    pub fn begin(block: &'static ThreadBlock, direction: Direction) -> Self {
-        let left = block.untimed.load(Relaxed);
+    pub fn begin(block: &'static Thread, direction: Direction) -> Self {
+        let left = block.state.untimed.load(Relaxed);
         if direction == Direction::In && left > 0 {
-            block.untimed.store(left - 1, Relaxed);
+            block.state.untimed.store(left - 1, Relaxed);
             return Self { block, direction, start: None };
         }
         Self { block, direction, start: Some(ticks()) }
@@ -37,14 +37,14 @@ impl Before {
     /// The ticks since, or those of the last call that was timed.
     #[inline(always)]
     pub fn end(&self) -> u64 {
-        let Some(start) = self.start else { return self.block.before.load(Relaxed).into() };
+        let Some(start) = self.start else { return self.block.state.before.load(Relaxed).into() };
         let now = ticks();
         let spent = now.wrapping_sub(start);
         if self.direction == Direction::In {
             if spent <= INTERRUPTED {
-                self.block.before.store(spent as u32, Relaxed);
+                self.block.state.before.store(spent as u32, Relaxed);
             }
-            self.block.untimed.store(gap(now), Relaxed);
+            self.block.state.untimed.store(gap(now), Relaxed);
         }
         spent
     }
@@ -63,8 +63,8 @@ mod tests {
 
     #[test]
     fn the_calls_between_count_as_the_last_that_was_timed() {
-        let block = ThreadBlock::get();
-        block.untimed.store(0, Relaxed);
+        let block = Thread::get();
+        block.state.untimed.store(0, Relaxed);
         let (mut timed, mut last, mut since) = (0, 0, 0);
         for _ in 0..10_000 {
             let before = Before::begin(block, Direction::In);
@@ -84,12 +84,12 @@ mod tests {
 
     #[test]
     fn every_call_that_sends_is_timed_and_tells_nothing_of_others() {
-        let block = ThreadBlock::get();
-        block.untimed.store(7, Relaxed);
+        let block = Thread::get();
+        block.state.untimed.store(7, Relaxed);
         let before = Before::begin(block, Direction::Out);
         assert!(before.start.is_some());
         before.end();
-        assert_eq!(block.untimed.load(Relaxed), 7);
+        assert_eq!(block.state.untimed.load(Relaxed), 7);
     }
 
     #[test]

@@ -2,11 +2,11 @@
 //! Memory for copies. Stacks are the program's and may be small, and memory of each thread would be
 //! taken from its stack: so a few buffers are for all threads.
 
+use crate::thread::Thread;
 use core::cell::UnsafeCell;
 use core::mem::MaybeUninit;
 use core::sync::atomic::AtomicBool;
 use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
-use tare_interpose::ThreadBlock;
 
 const COUNT: usize = 32;
 const LARGE: usize = 16 << 10;
@@ -36,7 +36,7 @@ pub fn with<T>(wanted: usize, work: impl FnOnce(&mut [MaybeUninit<u8>]) -> T) ->
 }
 
 fn take() -> Option<usize> {
-    let (_, tid) = ThreadBlock::get().identity();
+    let (_, tid) = Thread::get().identity();
     let mut places = (0..COUNT).map(|step| (tid as usize + step) % COUNT);
     let is_free = |place: &usize| {
         let is_taken = &IS_TAKEN[*place];

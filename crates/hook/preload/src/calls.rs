@@ -9,31 +9,33 @@ use tare_interpose::{Interposer, Observer, real};
 
 pub struct Calls;
 
-// SAFETY of every method: the arguments are the program's own and are handed on as they are.
-#[allow(clippy::undocumented_unsafe_blocks, reason = "said once, above")]
+/// Calls the next definition, in a function of the trait.
+macro_rules! next {
+    ($name:ident($($argument:expr),*)) => {
+        // SAFETY: the arguments are the program's own, handed on as they are.
+        unsafe { real::$name($($argument),*) }
+    };
+}
+
 impl Interposer for Calls {
     unsafe fn read(fd: c_int, buffer: *mut c_void, length: size_t) -> ssize_t {
-        incoming::buffer(Symbol::read, fd, buffer, length, 0, || unsafe {
-            real::read(fd, buffer, length)
-        })
+        incoming::buffer(Symbol::read, fd, buffer, length, 0, || next!(read(fd, buffer, length)))
     }
 
     unsafe fn __read(fd: c_int, buffer: *mut c_void, length: size_t) -> ssize_t {
-        incoming::buffer(Symbol::__read, fd, buffer, length, 0, || unsafe {
-            real::__read(fd, buffer, length)
+        incoming::buffer(Symbol::__read, fd, buffer, length, 0, || {
+            next!(__read(fd, buffer, length))
         })
     }
 
     unsafe fn __read_chk(fd: c_int, buffer: *mut c_void, length: size_t, room: size_t) -> ssize_t {
-        incoming::buffer(Symbol::__read_chk, fd, buffer, length, 0, || unsafe {
-            real::__read_chk(fd, buffer, length, room)
+        incoming::buffer(Symbol::__read_chk, fd, buffer, length, 0, || {
+            next!(__read_chk(fd, buffer, length, room))
         })
     }
 
     unsafe fn readv(fd: c_int, vectors: *const iovec, count: c_int) -> ssize_t {
-        incoming::vectors(Symbol::readv, fd, vectors, count, || unsafe {
-            real::readv(fd, vectors, count)
-        })
+        incoming::vectors(Symbol::readv, fd, vectors, count, || next!(readv(fd, vectors, count)))
     }
 
     unsafe fn preadv2(
@@ -44,10 +46,10 @@ impl Interposer for Calls {
         flags: c_int,
     ) -> ssize_t {
         if offset != -1 {
-            return unsafe { real::preadv2(fd, vectors, count, offset, flags) };
+            return next!(preadv2(fd, vectors, count, offset, flags));
         }
-        incoming::vectors(Symbol::preadv2, fd, vectors, count, || unsafe {
-            real::preadv2(fd, vectors, count, offset, flags)
+        incoming::vectors(Symbol::preadv2, fd, vectors, count, || {
+            next!(preadv2(fd, vectors, count, offset, flags))
         })
     }
 
@@ -59,16 +61,16 @@ impl Interposer for Calls {
         flags: c_int,
     ) -> ssize_t {
         if offset != -1 {
-            return unsafe { real::preadv64v2(fd, vectors, count, offset, flags) };
+            return next!(preadv64v2(fd, vectors, count, offset, flags));
         }
-        incoming::vectors(Symbol::preadv64v2, fd, vectors, count, || unsafe {
-            real::preadv64v2(fd, vectors, count, offset, flags)
+        incoming::vectors(Symbol::preadv64v2, fd, vectors, count, || {
+            next!(preadv64v2(fd, vectors, count, offset, flags))
         })
     }
 
     unsafe fn recv(fd: c_int, buffer: *mut c_void, length: size_t, flags: c_int) -> ssize_t {
-        incoming::buffer(Symbol::recv, fd, buffer, length, flags, || unsafe {
-            real::recv(fd, buffer, length, flags)
+        incoming::buffer(Symbol::recv, fd, buffer, length, flags, || {
+            next!(recv(fd, buffer, length, flags))
         })
     }
 
@@ -79,8 +81,8 @@ impl Interposer for Calls {
         room: size_t,
         flags: c_int,
     ) -> ssize_t {
-        incoming::buffer(Symbol::__recv_chk, fd, buffer, length, flags, || unsafe {
-            real::__recv_chk(fd, buffer, length, room, flags)
+        incoming::buffer(Symbol::__recv_chk, fd, buffer, length, flags, || {
+            next!(__recv_chk(fd, buffer, length, room, flags))
         })
     }
 
@@ -92,8 +94,8 @@ impl Interposer for Calls {
         address: *mut sockaddr,
         address_length: *mut socklen_t,
     ) -> ssize_t {
-        incoming::buffer(Symbol::recvfrom, fd, buffer, length, flags, || unsafe {
-            real::recvfrom(fd, buffer, length, flags, address, address_length)
+        incoming::buffer(Symbol::recvfrom, fd, buffer, length, flags, || {
+            next!(recvfrom(fd, buffer, length, flags, address, address_length))
         })
     }
 
@@ -106,14 +108,14 @@ impl Interposer for Calls {
         address: *mut sockaddr,
         address_length: *mut socklen_t,
     ) -> ssize_t {
-        incoming::buffer(Symbol::__recvfrom_chk, fd, buffer, length, flags, || unsafe {
-            real::__recvfrom_chk(fd, buffer, length, room, flags, address, address_length)
+        incoming::buffer(Symbol::__recvfrom_chk, fd, buffer, length, flags, || {
+            next!(__recvfrom_chk(fd, buffer, length, room, flags, address, address_length))
         })
     }
 
     unsafe fn recvmsg(fd: c_int, message: *mut msghdr, flags: c_int) -> ssize_t {
-        incoming::message(Symbol::recvmsg, fd, message, flags, || unsafe {
-            real::recvmsg(fd, message, flags)
+        incoming::message(Symbol::recvmsg, fd, message, flags, || {
+            next!(recvmsg(fd, message, flags))
         })
     }
 
@@ -124,27 +126,23 @@ impl Interposer for Calls {
         flags: c_int,
         timeout: *mut timespec,
     ) -> c_int {
-        incoming::messages(Symbol::recvmmsg, fd, messages, flags, || unsafe {
-            real::recvmmsg(fd, messages, count, flags, timeout)
+        incoming::messages(Symbol::recvmmsg, fd, messages, flags, || {
+            next!(recvmmsg(fd, messages, count, flags, timeout))
         })
     }
 
     unsafe fn write(fd: c_int, buffer: *const c_void, length: size_t) -> ssize_t {
-        outgoing::buffer(Symbol::write, fd, buffer, length, 0, || unsafe {
-            real::write(fd, buffer, length)
-        })
+        outgoing::buffer(Symbol::write, fd, buffer, length, 0, || next!(write(fd, buffer, length)))
     }
 
     unsafe fn __write(fd: c_int, buffer: *const c_void, length: size_t) -> ssize_t {
-        outgoing::buffer(Symbol::__write, fd, buffer, length, 0, || unsafe {
-            real::__write(fd, buffer, length)
+        outgoing::buffer(Symbol::__write, fd, buffer, length, 0, || {
+            next!(__write(fd, buffer, length))
         })
     }
 
     unsafe fn writev(fd: c_int, vectors: *const iovec, count: c_int) -> ssize_t {
-        outgoing::array_of(Symbol::writev, fd, vectors, count, || unsafe {
-            real::writev(fd, vectors, count)
-        })
+        outgoing::array_of(Symbol::writev, fd, vectors, count, || next!(writev(fd, vectors, count)))
     }
 
     unsafe fn pwritev2(
@@ -155,10 +153,10 @@ impl Interposer for Calls {
         flags: c_int,
     ) -> ssize_t {
         if offset != -1 {
-            return unsafe { real::pwritev2(fd, vectors, count, offset, flags) };
+            return next!(pwritev2(fd, vectors, count, offset, flags));
         }
-        outgoing::array_of(Symbol::pwritev2, fd, vectors, count, || unsafe {
-            real::pwritev2(fd, vectors, count, offset, flags)
+        outgoing::array_of(Symbol::pwritev2, fd, vectors, count, || {
+            next!(pwritev2(fd, vectors, count, offset, flags))
         })
     }
 
@@ -170,22 +168,22 @@ impl Interposer for Calls {
         flags: c_int,
     ) -> ssize_t {
         if offset != -1 {
-            return unsafe { real::pwritev64v2(fd, vectors, count, offset, flags) };
+            return next!(pwritev64v2(fd, vectors, count, offset, flags));
         }
-        outgoing::array_of(Symbol::pwritev64v2, fd, vectors, count, || unsafe {
-            real::pwritev64v2(fd, vectors, count, offset, flags)
+        outgoing::array_of(Symbol::pwritev64v2, fd, vectors, count, || {
+            next!(pwritev64v2(fd, vectors, count, offset, flags))
         })
     }
 
     unsafe fn send(fd: c_int, buffer: *const c_void, length: size_t, flags: c_int) -> ssize_t {
-        outgoing::buffer(Symbol::send, fd, buffer, length, flags, || unsafe {
-            real::send(fd, buffer, length, flags)
+        outgoing::buffer(Symbol::send, fd, buffer, length, flags, || {
+            next!(send(fd, buffer, length, flags))
         })
     }
 
     unsafe fn __send(fd: c_int, buffer: *const c_void, length: size_t, flags: c_int) -> ssize_t {
-        outgoing::buffer(Symbol::__send, fd, buffer, length, flags, || unsafe {
-            real::__send(fd, buffer, length, flags)
+        outgoing::buffer(Symbol::__send, fd, buffer, length, flags, || {
+            next!(__send(fd, buffer, length, flags))
         })
     }
 
@@ -197,37 +195,33 @@ impl Interposer for Calls {
         address: *const sockaddr,
         address_length: socklen_t,
     ) -> ssize_t {
-        outgoing::buffer(Symbol::sendto, fd, buffer, length, flags, || unsafe {
-            real::sendto(fd, buffer, length, flags, address, address_length)
+        outgoing::buffer(Symbol::sendto, fd, buffer, length, flags, || {
+            next!(sendto(fd, buffer, length, flags, address, address_length))
         })
     }
 
     unsafe fn sendmsg(fd: c_int, message: *const msghdr, flags: c_int) -> ssize_t {
-        outgoing::message(Symbol::sendmsg, fd, message, flags, || unsafe {
-            real::sendmsg(fd, message, flags)
+        outgoing::message(Symbol::sendmsg, fd, message, flags, || {
+            next!(sendmsg(fd, message, flags))
         })
     }
 
     unsafe fn sendmmsg(fd: c_int, messages: *mut mmsghdr, count: c_uint, flags: c_int) -> c_int {
-        outgoing::messages(Symbol::sendmmsg, fd, messages, count, flags, |count| unsafe {
-            real::sendmmsg(fd, messages, count, flags)
+        outgoing::messages(Symbol::sendmmsg, fd, messages, count, flags, |count| {
+            next!(sendmmsg(fd, messages, count, flags))
         })
     }
 
     unsafe fn sendfile(out: c_int, input: c_int, offset: *mut off_t, count: size_t) -> ssize_t {
-        outgoing::file(Symbol::sendfile, out, || unsafe {
-            real::sendfile(out, input, offset, count)
-        })
+        outgoing::file(Symbol::sendfile, out, || next!(sendfile(out, input, offset, count)))
     }
 
     unsafe fn sendfile64(out: c_int, input: c_int, offset: *mut off_t, count: size_t) -> ssize_t {
-        outgoing::file(Symbol::sendfile64, out, || unsafe {
-            real::sendfile64(out, input, offset, count)
-        })
+        outgoing::file(Symbol::sendfile64, out, || next!(sendfile64(out, input, offset, count)))
     }
 
     unsafe fn accept(fd: c_int, address: *mut sockaddr, length: *mut socklen_t) -> c_int {
-        tracking::accepted(Symbol::accept, fd, || unsafe { real::accept(fd, address, length) })
+        tracking::accepted(Symbol::accept, fd, || next!(accept(fd, address, length)))
     }
 
     unsafe fn accept4(
@@ -236,103 +230,87 @@ impl Interposer for Calls {
         length: *mut socklen_t,
         flags: c_int,
     ) -> c_int {
-        tracking::accepted(Symbol::accept4, fd, || unsafe {
-            real::accept4(fd, address, length, flags)
-        })
+        tracking::accepted(Symbol::accept4, fd, || next!(accept4(fd, address, length, flags)))
     }
 
     unsafe fn connect(fd: c_int, address: *const sockaddr, length: socklen_t) -> c_int {
-        tracking::connected(Symbol::connect, fd, || unsafe { real::connect(fd, address, length) })
+        tracking::connected(Symbol::connect, fd, || next!(connect(fd, address, length)))
     }
 
     unsafe fn __connect(fd: c_int, address: *const sockaddr, length: socklen_t) -> c_int {
-        tracking::connected(Symbol::__connect, fd, || unsafe {
-            real::__connect(fd, address, length)
-        })
+        tracking::connected(Symbol::__connect, fd, || next!(__connect(fd, address, length)))
     }
 
     unsafe fn socket(domain: c_int, kind: c_int, protocol: c_int) -> c_int {
-        tracking::opened(Symbol::socket, domain, kind, || unsafe {
-            real::socket(domain, kind, protocol)
-        })
+        tracking::opened(Symbol::socket, domain, kind, || next!(socket(domain, kind, protocol)))
     }
 
     unsafe fn socketpair(domain: c_int, kind: c_int, protocol: c_int, pair: *mut c_int) -> c_int {
-        tracking::paired(Symbol::socketpair, domain, kind, pair, || unsafe {
-            real::socketpair(domain, kind, protocol, pair)
+        tracking::paired(Symbol::socketpair, domain, kind, pair, || {
+            next!(socketpair(domain, kind, protocol, pair))
         })
     }
 
     unsafe fn close(fd: c_int) -> c_int {
-        tracking::closed(Symbol::close, fd, || unsafe { real::close(fd) })
+        tracking::closed(Symbol::close, fd, || next!(close(fd)))
     }
 
     unsafe fn __close(fd: c_int) -> c_int {
-        tracking::closed(Symbol::__close, fd, || unsafe { real::__close(fd) })
+        tracking::closed(Symbol::__close, fd, || next!(__close(fd)))
     }
 
     unsafe fn close_range(first: c_uint, last: c_uint, flags: c_int) -> c_int {
-        tracking::closed_range(Symbol::close_range, first, last, flags, || unsafe {
-            real::close_range(first, last, flags)
+        tracking::closed_range(Symbol::close_range, first, last, flags, || {
+            next!(close_range(first, last, flags))
         })
     }
 
     unsafe fn closefrom(first: c_int) {
-        tracking::closed_from(Symbol::closefrom, first, || unsafe { real::closefrom(first) })
+        tracking::closed_from(Symbol::closefrom, first, || next!(closefrom(first)))
     }
 
     unsafe fn fclose(stream: *mut FILE) -> c_int {
-        tracking::stream_closed(Symbol::fclose, stream, || unsafe { real::fclose(stream) })
+        tracking::stream_closed(Symbol::fclose, stream, || next!(fclose(stream)))
     }
 
     unsafe fn freopen(path: *const c_char, mode: *const c_char, stream: *mut FILE) -> *mut FILE {
-        tracking::stream_closed(Symbol::freopen, stream, || unsafe {
-            real::freopen(path, mode, stream)
-        })
+        tracking::stream_closed(Symbol::freopen, stream, || next!(freopen(path, mode, stream)))
     }
 
     unsafe fn freopen64(path: *const c_char, mode: *const c_char, stream: *mut FILE) -> *mut FILE {
-        tracking::stream_closed(Symbol::freopen64, stream, || unsafe {
-            real::freopen64(path, mode, stream)
-        })
+        tracking::stream_closed(Symbol::freopen64, stream, || next!(freopen64(path, mode, stream)))
     }
 
     unsafe fn dup(fd: c_int) -> c_int {
-        tracking::duplicated(Symbol::dup, fd, || unsafe { real::dup(fd) })
+        tracking::duplicated(Symbol::dup, fd, || next!(dup(fd)))
     }
 
     unsafe fn dup2(old: c_int, new: c_int) -> c_int {
-        tracking::duplicated(Symbol::dup2, old, || unsafe { real::dup2(old, new) })
+        tracking::duplicated(Symbol::dup2, old, || next!(dup2(old, new)))
     }
 
     unsafe fn __dup2(old: c_int, new: c_int) -> c_int {
-        tracking::duplicated(Symbol::__dup2, old, || unsafe { real::__dup2(old, new) })
+        tracking::duplicated(Symbol::__dup2, old, || next!(__dup2(old, new)))
     }
 
     unsafe fn dup3(old: c_int, new: c_int, flags: c_int) -> c_int {
-        tracking::duplicated(Symbol::dup3, old, || unsafe { real::dup3(old, new, flags) })
+        tracking::duplicated(Symbol::dup3, old, || next!(dup3(old, new, flags)))
     }
 
     unsafe fn fcntl(fd: c_int, command: c_int, argument: *mut c_void) -> c_int {
-        tracking::controlled(Symbol::fcntl, fd, command, || unsafe {
-            real::fcntl(fd, command, argument)
-        })
+        tracking::controlled(Symbol::fcntl, fd, command, || next!(fcntl(fd, command, argument)))
     }
 
     unsafe fn __fcntl(fd: c_int, command: c_int, argument: *mut c_void) -> c_int {
-        tracking::controlled(Symbol::__fcntl, fd, command, || unsafe {
-            real::__fcntl(fd, command, argument)
-        })
+        tracking::controlled(Symbol::__fcntl, fd, command, || next!(__fcntl(fd, command, argument)))
     }
 
     unsafe fn fcntl64(fd: c_int, command: c_int, argument: *mut c_void) -> c_int {
-        tracking::controlled(Symbol::fcntl64, fd, command, || unsafe {
-            real::fcntl64(fd, command, argument)
-        })
+        tracking::controlled(Symbol::fcntl64, fd, command, || next!(fcntl64(fd, command, argument)))
     }
 
     unsafe fn fdopen(fd: c_int, mode: *const c_char) -> *mut FILE {
-        tracking::stream_opened(Symbol::fdopen, fd, || unsafe { real::fdopen(fd, mode) })
+        tracking::stream_opened(Symbol::fdopen, fd, || next!(fdopen(fd, mode)))
     }
 }
 

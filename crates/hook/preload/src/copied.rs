@@ -3,11 +3,11 @@
 //! may unmap them or another process truncate their file, and a look at them would end the program.
 
 use crate::buffers;
+use crate::thread::Thread;
 use crate::vectors::Bytes;
 use core::mem::MaybeUninit;
 use core::ops::ControlFlow;
 use libc::{c_void, iovec};
-use tare_interpose::ThreadBlock;
 use tare_shm::syscall::{self, Errno};
 
 /// Buffers that one call reads from.
@@ -122,7 +122,7 @@ pub fn copy<T>(from: *const T, to: &mut [MaybeUninit<T>]) -> Result<(), Errno> {
 
 /// Reads from memory of this process, as far as it can be read and finds room.
 fn read(from: &[iovec], to: &mut [MaybeUninit<u8>]) -> Result<usize, Errno> {
-    let (pid, _) = ThreadBlock::get().identity();
+    let (pid, _) = Thread::get().identity();
     let to = iovec { iov_base: to.as_mut_ptr().cast(), iov_len: to.len() };
     let arguments = [pid as usize, (&raw const to).addr(), 1, from.as_ptr().addr(), from.len(), 0];
     // SAFETY: the kernel writes into `to` alone, and checks what it reads.

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 use crate::hook::Hook;
+use crate::thread::Thread;
 use core::ffi::c_int;
 use core::sync::atomic::Ordering::Relaxed;
 use tare_hook_segment::{Event, EventRing};
-use tare_interpose::ThreadBlock;
 use tare_shm::syscall;
 
 /// The two ends of a socket.
@@ -48,7 +48,7 @@ impl Hook {
     /// Puts events into this thread's ring, or counts them as lost. Not for two at a time of
     /// one thread: a signal handler must not come in between.
     pub fn record(self, events: impl ExactSizeIterator<Item = impl FnOnce(u32, u32) -> Event>) {
-        let block = ThreadBlock::get();
+        let block = Thread::get();
         let (pid, tid) = block.identity();
         let Some(ring) = self.ring(block, tid).and_then(EventRing::ring) else {
             self.shared.lost.fetch_add(events.len() as u64, Relaxed);
@@ -61,20 +61,20 @@ impl Hook {
 
     /// Takes a ring for this thread, unless it has one.
     pub fn claim_ring(self) {
-        let block = ThreadBlock::get();
+        let block = Thread::get();
         let (_, tid) = block.identity();
         self.ring(block, tid);
     }
 
     /// The ring that the thread owns; at first, a free one. None for a thread whose number the
     /// kernel was not asked for in time.
-    fn ring(self, block: &ThreadBlock, tid: u32) -> Option<&'static EventRing> {
-        let place = match (block.claim.load(Relaxed) as usize).checked_sub(1) {
+    fn ring(self, block: &Thread, tid: u32) -> Option<&'static EventRing> {
+        let place = match (block.state.claim.load(Relaxed) as usize).checked_sub(1) {
             Some(place) => place,
             None if tid == 0 => return None,
             None => {
                 let place = self.shared.claim(tid)?;
-                block.claim.store(place as u32 + 1, Relaxed);
+                block.state.claim.store(place as u32 + 1, Relaxed);
                 place
             }
         };

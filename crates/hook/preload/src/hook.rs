@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 use crate::connection::Connection;
+use crate::thread::Thread;
 use core::sync::atomic::AtomicPtr;
 use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
-use tare_hook_segment::{Control, Counters, SHARDS, Shared, Statistics, Unseen};
-use tare_interpose::{Descriptors, Kind, Symbol, ThreadBlock};
+use tare_hook_segment::{Control, Counters, SHARDS, Shared, Statistics, Symbol, Unseen};
+use tare_interpose::{Descriptors, Kind};
 
 static CONTROL: AtomicPtr<Control> = AtomicPtr::new(core::ptr::null_mut());
 static SHARED: AtomicPtr<Shared> = AtomicPtr::new(core::ptr::null_mut());
@@ -38,7 +39,7 @@ impl Hook {
     /// The statistics that this thread counts in.
     #[inline]
     pub fn statistics(self) -> &'static Statistics {
-        let (_, tid) = ThreadBlock::get().identity();
+        let (_, tid) = Thread::get().identity();
         &self.shared.statistics[tid as usize % SHARDS]
     }
 

@@ -21,6 +21,7 @@ mod restrictions;
 mod search;
 mod signals;
 mod socket;
+mod thread;
 mod tracking;
 mod vectors;
 
@@ -28,24 +29,20 @@ mod vectors;
 use calls::Calls;
 
 #[cfg(not(test))]
-tare_interpose::export!(Calls);
+tare_interpose::export! { Calls: bytes connections descriptors streams observed vfork }
+
+#[cfg(not(test))]
+tare_interpose::panic_handler!();
 
 /// Runs when the library is loaded, after the constructors of the libraries that it does not
 /// know of: their calls have been forwarded by then.
 #[cfg(not(test))]
 #[used]
 #[unsafe(link_section = ".init_array")]
-static CONSTRUCTOR: extern "C" fn() = attach::constructor;
+static CONSTRUCTOR: extern "C" fn() = constructor;
 
 #[cfg(not(test))]
-#[panic_handler]
-fn panic(_: &core::panic::PanicInfo<'_>) -> ! {
-    // Nothing here panics; what cannot go on must not go on quietly.
-    loop {
-        // SAFETY: a signal to the own process.
-        let _ = unsafe {
-            let pid = tare_shm::syscall::getpid() as usize;
-            tare_shm::syscall::call(libc::SYS_kill, [pid, libc::SIGABRT as usize, 0, 0, 0, 0])
-        };
-    }
+extern "C" fn constructor() {
+    resolve();
+    attach::attach();
 }

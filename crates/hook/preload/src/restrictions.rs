@@ -3,14 +3,15 @@
 //! tick counter. The library prepares for it before the program's call is made.
 
 use crate::hook::{DESCRIPTORS, Hook};
+use crate::thread::Thread;
 use core::ffi::c_long;
 use tare_clock::{Rate, Snapshot, counter};
-use tare_interpose::{Restriction, ThreadBlock};
+use tare_interpose::Restriction;
 use tare_shm::syscall;
 
 pub fn observe(number: c_long, first: usize, second: usize, third: usize) {
     // A child of vfork restricts itself, not the parent whose memory it uses.
-    if ThreadBlock::get().is_borrowed() {
+    if Thread::get().is_borrowed() {
         return;
     }
     match Restriction::of(number, first, second, third) {

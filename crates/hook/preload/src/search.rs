@@ -7,8 +7,10 @@ use crate::vectors::Bytes;
 use core::ffi::c_int;
 use core::ops::ControlFlow::{Break, Continue};
 use core::sync::atomic::Ordering::Relaxed;
-use tare_hook_segment::{Action, Attributes, Counters, Direction, Match, Scope, Unseen, View};
-use tare_interpose::{Kind, Symbol};
+use tare_hook_segment::{
+    Action, Attributes, Counters, Direction, Match, Scope, Symbol, Unseen, View,
+};
+use tare_interpose::Kind;
 
 /// How often a search begins anew under newer rules before it is given up.
 const TRIES: u32 = 4;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+use crate::thread::Thread;
 use core::sync::atomic::Ordering::{AcqRel, Relaxed};
 use core::sync::atomic::compiler_fence;
-use tare_interpose::ThreadBlock;
 use tare_shm::syscall::with_signals_blocked;
 
 /// Signals that a thread brings upon itself. One that is blocked then ends the program; SIGSYS
@@ -32,7 +32,7 @@ pub fn held(work: impl FnOnce()) -> bool {
 }
 
 fn alone(work: impl FnOnce()) -> bool {
-    let recording = &ThreadBlock::get().recording;
+    let recording = &Thread::get().state.recording;
     if recording.swap(1, Relaxed) != 0 {
         return false;
     }

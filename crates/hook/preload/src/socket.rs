@@ -4,11 +4,12 @@ use crate::block::{fail, reset};
 use crate::connection::Flow;
 use crate::hook::{DESCRIPTORS, Hook};
 use crate::search::{Outcome, Search};
+use crate::thread::Thread;
 use core::ffi::c_int;
 use core::sync::atomic::Ordering::Relaxed;
 use tare_clock::ticks;
-use tare_hook_segment::{Direction, Unseen};
-use tare_interpose::{Kind, Symbol, ThreadBlock};
+use tare_hook_segment::{Direction, Symbol, Unseen};
+use tare_interpose::Kind;
 use tare_shm::syscall::are_forbidden;
 
 /// A call that may move bytes through a socket: `ahead` sees it before it is made and may
@@ -38,7 +39,7 @@ pub fn moving<R: Copy + PartialOrd + From<i8>>(
         }
         return call();
     }
-    let block = ThreadBlock::get();
+    let block = Thread::get();
     if block.is_borrowed() {
         return call();
     }

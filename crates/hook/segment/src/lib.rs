@@ -20,6 +20,7 @@ mod handover;
 mod owner;
 mod rules;
 mod shared;
+mod symbol;
 mod version;
 mod walk;
 
@@ -34,6 +35,6 @@ pub use rules::{
 pub use shared::{
     Counters, EventRing, LARGEST_OWN_TIME, RINGS, SHARDS, SYMBOLS, Shared, Statistics, Unseen,
 };
-pub use tare_interpose::Symbol;
+pub use symbol::Symbol;
 pub use version::VERSION;
 pub use walk::{Match, ROOT, Scan};

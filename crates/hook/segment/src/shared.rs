@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
+use crate::Symbol;
 use core::mem::offset_of;
 use core::sync::atomic::Ordering::Relaxed;
 use core::sync::atomic::{AtomicU32, AtomicU64};
 use tare_clock::Snapshot;
-use tare_interpose::Symbol;
 use tare_shm::{Indices, Ring, Word, header};
 
 /// Functions with statistics: all of the table.

@@ -110,15 +110,4 @@ pub unsafe extern "C" fn tare_log_slow_bytes(
 }
 
 #[cfg(not(test))]
-#[panic_handler]
-fn panic(_: &core::panic::PanicInfo<'_>) -> ! {
-    // Nothing here panics; what cannot go on must not go on quietly.
-    loop {
-        // SAFETY: a signal to the own process.
-        let _ = unsafe {
-            let pid = tare_shm::syscall::getpid() as usize;
-            let abort = libc::SIGABRT as usize;
-            tare_shm::syscall::call(libc::SYS_kill, [pid, abort, 0, 0, 0, 0])
-        };
-    }
-}
+tare_interpose::panic_handler!();

@@ -3,7 +3,7 @@
 //! counter, only as long as the program may.
 
 use core::ffi::c_long;
-use tare_interpose::{Observer, Restriction, real};
+use tare_interpose::{Observer, Restriction};
 use tare_log_producer::{forbid_system_calls, read_environment, replace_counter};
 
 struct Restrictions;
@@ -22,9 +22,9 @@ impl Observer for Restrictions {
     }
 }
 
-tare_interpose::export_observed!(Restrictions);
+tare_interpose::export! { Restrictions: observed }
 
 pub extern "C" fn constructor() {
-    real::observed::resolve();
+    resolve();
     read_environment();
 }
