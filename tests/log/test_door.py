@@ -146,20 +146,22 @@ def sealed(magic: bytes = b"TAREshm1", version: int = 4, kind: int = 3, size: in
     return fd
 
 
-STRANGE: dict[str, Callable[[], int]] = {
-    "Invalid argument (os error 22)": lambda: os.open("/dev/null", os.O_RDWR),
-    "it could be cut short at any time": lambda: os.memfd_create("segment"),
-    "it is of the wrong size": lambda: sealed(size=SIZE // 2),
-    "it is no segment of Tare's": lambda: sealed(magic=b"TAREshm0"),
-    "it is a segment of another tool of Tare's": lambda: sealed(kind=1),
-    "it is damaged": sealed,
-}
+STRANGE: list[tuple[str, Callable[[], int]]] = [
+    ("it is no segment of Tare's", lambda: os.open("/dev/null", os.O_RDWR)),
+    ("it is no segment of Tare's", lambda: sealed(magic=b"TAREshm0")),
+    ("it could be cut short at any time", lambda: os.memfd_create("segment")),
+    ("it is of the wrong size", lambda: sealed(size=SIZE // 2)),
+    ("it is a segment of another tool of Tare's", lambda: sealed(kind=1)),
+    ("it is damaged", sealed),
+]
 
 
-@pytest.mark.parametrize("reason", STRANGE)
-def test_what_is_no_segment_is_refused_in_words(reason: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("reason", "made"), STRANGE)
+def test_what_is_no_segment_is_refused_in_words(
+    reason: str, made: Callable[[], int], tmp_path: Path
+) -> None:
     told = f"the segment of process {os.getpid()} is refused: {reason}"
-    assert told_of(STRANGE[reason](), tmp_path) == f"tare-log: {told}\n"
+    assert told_of(made(), tmp_path) == f"tare-log: {told}\n"
 
 
 def test_a_segment_of_another_version(tmp_path: Path) -> None:

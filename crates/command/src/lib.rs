@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What every native command shares: arguments, one-line errors, exit codes,
-//! signals, files of rules, and the life of a child.
+//! signals, files of rules, the life of a child, and the processes that share memory.
 
 mod child;
 mod complaints;
@@ -8,6 +8,7 @@ mod costs_file;
 mod failure;
 mod inherited;
 mod obstacle;
+pub mod processes;
 pub mod reading;
 pub mod runtime;
 mod signals;

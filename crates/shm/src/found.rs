@@ -2,8 +2,8 @@
 //! Opening the segment of another process through /proc/PID/fd/N. PIDs and descriptor numbers are
 //! reused, so type, file system, mode, owner and seals are checked.
 
-use crate::segment::{Access, SEALS};
-use crate::syscall::{self, Errno};
+use crate::segment::{Access, Segment};
+use crate::syscall;
 use crate::{Refusal, path::Path};
 use core::ffi::{CStr, c_int};
 use core::fmt::Write;
@@ -27,7 +27,7 @@ pub fn open(
     let opened = check(place, is_owner).and_then(|()| reopen(place, access));
     syscall::close(place);
     let fd = opened?;
-    is_sealed(fd).map(|()| fd).inspect_err(|_| syscall::close(fd))
+    Segment::check_seals(fd).map(|()| fd).inspect_err(|_| syscall::close(fd))
 }
 
 fn check(place: c_int, is_owner: impl FnOnce(u32) -> bool) -> Result<(), Refusal> {
@@ -50,20 +50,11 @@ fn reopen(place: c_int, access: Access) -> Result<c_int, Refusal> {
     Ok(syscall::open(path, access.flags())?)
 }
 
-/// Seals cannot be removed, and only memfds have them.
-fn is_sealed(fd: c_int) -> Result<(), Refusal> {
-    match syscall::fcntl(fd, libc::F_GET_SEALS, 0) {
-        Ok(seals) if seals & SEALS == SEALS => Ok(()),
-        Ok(_) | Err(Errno(libc::EINVAL)) => Err(Refusal::NotSealed),
-        Err(error) => Err(Refusal::Failed(error)),
-    }
-}
-
 #[cfg(all(test, not(miri)))]
 mod tests {
     extern crate std;
     use super::*;
-    use crate::Segment;
+    use crate::Errno;
     use crate::header::kind::HOOK;
     use std::ffi::CString;
     use std::format;

@@ -56,6 +56,12 @@ impl From<Errno> for Refusal {
 }
 
 impl Header {
+    /// The header in the first bytes of a file, for who does not map it.
+    pub fn read(bytes: &[u8; size_of::<Self>()]) -> Self {
+        // SAFETY: long enough, and any bytes are a header.
+        unsafe { bytes.as_ptr().cast::<Self>().read_unaligned() }
+    }
+
     /// Says why this header is not one of `kind` and `version` for a segment of `size` bytes.
     pub fn check(&self, kind: u32, version: u32, size: usize) -> Result<(), Refusal> {
         if self.magic != MAGIC {

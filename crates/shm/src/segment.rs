@@ -1,16 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 use crate::found::MODE;
 use crate::header::{Header, MAGIC, Refusal};
-use crate::process;
-use crate::syscall;
+use crate::syscall::{self, Errno};
+use crate::{memory, process};
 use core::ffi::{CStr, c_int};
 use core::ptr::NonNull;
 use core::sync::atomic::AtomicU64;
 
 /// Once set the size is final, so that no access can fault, and no seal can be added
 /// or taken away.
-pub(crate) const SEALS: usize =
-    (libc::F_SEAL_SHRINK | libc::F_SEAL_GROW | libc::F_SEAL_SEAL) as usize;
+const SEALS: usize = (libc::F_SEAL_SHRINK | libc::F_SEAL_GROW | libc::F_SEAL_SEAL) as usize;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Access {
@@ -45,7 +44,7 @@ pub struct Segment {
 // SAFETY: the mapping is never removed, and is reached only through atomics or by
 // `unsafe` code that says what it shares.
 unsafe impl Send for Segment {}
-// SAFETY: as above.
+// SAFETY: what it gives out is atomics, or `unsafe` code says how it is shared.
 unsafe impl Sync for Segment {}
 
 impl Segment {
@@ -88,7 +87,7 @@ impl Segment {
         syscall::fchmod(fd, MODE)?;
         syscall::ftruncate(fd, size)?;
         let segment = Self::map(fd, 0, mapped, Access::ReadWrite, Fill::Later)?;
-        syscall::fcntl(fd, libc::F_ADD_SEALS, SEALS)?;
+        Self::seal(fd)?;
         let pid = syscall::getpid();
         let header = Header {
             magic: MAGIC,
@@ -105,6 +104,21 @@ impl Segment {
         Ok(segment)
     }
 
+    /// Makes the size of a memfd final. Seals cannot be removed.
+    pub fn seal(fd: c_int) -> Result<(), Errno> {
+        syscall::fcntl(fd, libc::F_ADD_SEALS, SEALS).map(drop)
+    }
+
+    /// Refuses what could still be cut short. Only files in memory have seals.
+    pub(crate) fn check_seals(fd: c_int) -> Result<(), Refusal> {
+        match syscall::fcntl(fd, libc::F_GET_SEALS, 0) {
+            Ok(seals) if seals & SEALS == SEALS => Ok(()),
+            Ok(_) => Err(Refusal::NotSealed),
+            Err(Errno(libc::EINVAL)) => Err(Refusal::NotOurs),
+            Err(error) => Err(Refusal::Failed(error)),
+        }
+    }
+
     /// Maps the segment behind `fd` after its seals, size and header were checked.
     pub fn open(fd: c_int, kind: u32, version: u32, access: Access) -> Result<Self, Refusal> {
         Self::open_begun(fd, kind, version, access, usize::MAX)
@@ -118,9 +132,7 @@ impl Segment {
         access: Access,
         mapped: usize,
     ) -> Result<Self, Refusal> {
-        if syscall::fcntl(fd, libc::F_GET_SEALS, 0)? & SEALS != SEALS {
-            return Err(Refusal::NotSealed);
-        }
+        Self::check_seals(fd)?;
         let size = syscall::fstat(fd)?.st_size as usize;
         if size < size_of::<Header>() {
             return Err(Refusal::TooSmall);
@@ -168,10 +180,8 @@ impl Segment {
     /// # Safety
     /// Nothing that `at` or `words` gave out is used any more, here or in another copy.
     pub unsafe fn unmap(self) {
-        // SAFETY: mapped by this type, and unused by the caller's word.
-        let _ = unsafe {
-            syscall::call(libc::SYS_munmap, [self.base.as_ptr().addr(), self.size, 0, 0, 0, 0])
-        };
+        // SAFETY: mapped by this type, and unused, as the caller promises.
+        unsafe { memory::unmap(self.base.as_ptr(), self.size) };
     }
 
     /// A copy of the header as it stands now.
@@ -211,7 +221,6 @@ impl Segment {
 mod tests {
     use super::*;
     use crate::header::kind::HOOK;
-    use crate::syscall::Errno;
     use core::sync::atomic::Ordering::Relaxed;
 
     extern crate std;

@@ -3,17 +3,16 @@
 
 use crate::followed::Followed;
 use crate::segments::Segments;
-use std::ffi::CString;
 use std::fs;
 use std::io::{self, ErrorKind};
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
-use std::os::unix::ffi::OsStringExt;
+use std::os::fd::{AsRawFd, IntoRawFd, OwnedFd, RawFd};
 use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
+use tare_command::processes::{self, is_readable, open_segment};
 use tare_command::{Failure, Obstacle, Signal, said};
-use tare_shm::peer::{self, Peers};
-use tare_shm::{Access, Errno, Refusal, found};
+use tare_shm::peer::Peers;
+use tare_shm::{Access, Errno, Refusal};
 
 const CONTROL: &str = "/memfd:tare-hook-control";
 const SHARED: &str = "/memfd:tare-hook-shared";
@@ -42,7 +41,7 @@ pub fn attach(pid: u32) -> Result<(Segments, Programs), Failure> {
         }
         _ => refuse(&error.to_string()),
     };
-    let process = open_process(pid).map_err(fails)?;
+    let process = processes::pidfd(pid).map_err(fails)?;
     let maps = maps(pid).map_err(fails)?;
     let find = |name| Mapping::find(&maps, |mapping| mapping.name.starts_with(name));
     let (Some(control), Some(shared)) = (find(CONTROL), find(SHARED)) else {
@@ -50,17 +49,16 @@ pub fn attach(pid: u32) -> Result<(Segments, Programs), Failure> {
     };
     let open = |mapping: &Mapping<'_>| {
         let path = mapping.path(pid).map_err(fails)?;
-        let path = CString::new(path.into_os_string().into_vec()).unwrap_or_default();
         let peers = Peers::get(None);
-        found::open(&path, Access::ReadWrite, |user| peers.admit(user)).map_err(|refusal| {
-            match refusal {
-                Refusal::Failed(Errno(number)) => fails(io::Error::from_raw_os_error(number)),
-                refusal => refuse(&format!("its hook cannot be used: {}", said(refusal))),
-            }
+        let opened = open_segment(&path, Access::ReadWrite, |user| peers.admit(user));
+        opened.map_err(|refusal| match refusal {
+            Refusal::Failed(Errno(number)) => fails(io::Error::from_raw_os_error(number)),
+            refusal => refuse(&format!("its hook cannot be used: {}", said(refusal))),
         })
     };
     let (control_fd, shared_fd) = (open(&control)?, open(&shared)?);
-    let segments = Segments::open(control_fd, shared_fd).map_err(|obstacle| match obstacle {
+    let opened = Segments::open(control_fd.into_raw_fd(), shared_fd.into_raw_fd());
+    let segments = opened.map_err(|obstacle| match obstacle {
         Obstacle::Served(0) => refuse("another tare-hook serves it; end that first"),
         Obstacle::Served(other) => refuse(&format!("tare-hook {other} serves it; end that first")),
         Obstacle::Refused(Refusal::OtherVersion(_)) => {
@@ -71,7 +69,7 @@ pub fn attach(pid: u32) -> Result<(Segments, Programs), Failure> {
         }
     })?;
     // The number may have gone to another process before we looked.
-    if is_ended(&process) {
+    if is_readable(&process) {
         return Err(refuse("it has ended meanwhile"));
     }
     let programs = Programs { process, shared: shared.inode, none_since: None, stopped: false };
@@ -87,14 +85,11 @@ impl Programs {
     /// Some process that has the segments.
     fn next(&self) -> Option<OwnedFd> {
         let own = std::process::id();
-        let pids = fs::read_dir("/proc").ok()?.filter_map(|entry| {
-            entry.ok()?.file_name().to_str()?.parse::<u32>().ok().filter(|pid| *pid != own)
-        });
-        pids.into_iter().find_map(|pid| {
-            let process = open_process(pid).ok()?;
+        processes::all().filter(|pid| *pid != own).find_map(|pid| {
+            let process = processes::pidfd(pid).ok()?;
             let maps = maps(pid).ok()?;
             Mapping::find(&maps, |mapping| mapping.inode == self.shared)?;
-            Some(process).filter(|process| !is_ended(process))
+            Some(process).filter(|process| !is_readable(process))
         })
     }
 }
@@ -114,7 +109,7 @@ impl Followed for Programs {
         if self.stopped {
             return Ok(true);
         }
-        if !is_ended(&self.process) {
+        if !is_readable(&self.process) {
             return Ok(false);
         }
         if let Some(process) = self.next() {
@@ -124,18 +119,6 @@ impl Followed for Programs {
         }
         Ok(self.none_since.get_or_insert_with(Instant::now).elapsed() > PATIENCE)
     }
-}
-
-fn open_process(pid: u32) -> io::Result<OwnedFd> {
-    let fd = peer::pidfd(pid).map_err(|Errno(number)| io::Error::from_raw_os_error(number))?;
-    // SAFETY: a new descriptor, owned by nobody else.
-    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
-}
-
-fn is_ended(process: &OwnedFd) -> bool {
-    let mut place = libc::pollfd { fd: process.as_raw_fd(), events: libc::POLLIN, revents: 0 };
-    // SAFETY: one place, which is valid for the call.
-    unsafe { libc::poll(&mut place, 1, 0) > 0 }
 }
 
 /// What a process has mapped, as the kernel tells it (proc_pid_maps(5)).
@@ -176,9 +159,7 @@ impl<'m> Mapping<'m> {
                 (libc::major(device), libc::minor(device), status.ino()) == self.inode
             })
         };
-        let folder = fs::read_dir(format!("/proc/{pid}/fd"))?;
-        let mut paths = folder.filter_map(|entry| Some(entry.ok()?.path()));
-        if let Some(path) = paths.find(is_it) {
+        if let Some(path) = processes::descriptors(pid)?.find(is_it) {
             return Ok(path);
         }
         let path = PathBuf::from(format!("/proc/{pid}/map_files/{}", self.range));

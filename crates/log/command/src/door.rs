@@ -13,6 +13,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
+use tare_command::processes::is_readable;
 use tare_command::{Complaints, Failure, ResultExt};
 use tare_log_segment::Identity;
 use tare_shm::{Errno, peer, rights};
@@ -181,7 +182,7 @@ impl Door {
 
     /// The next who has come. Nobody is taken in whose descriptors would find no room.
     fn accept(&self) -> io::Result<Option<(UnixStream, libc::ucred)>> {
-        if !program::is_readable(self.listener.as_raw_fd()) {
+        if !is_readable(&self.listener) {
             return Ok(None);
         }
         let lowest = self.listener.try_clone()?.as_raw_fd() as u64;

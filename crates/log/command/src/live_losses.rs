@@ -6,6 +6,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::iter;
 use std::os::fd::AsRawFd;
 use std::sync::atomic::Ordering::Relaxed;
+use tare_command::processes;
 use tare_log_segment::layout::{KIND, Process, VERSION};
 use tare_shm::{Access, Segment};
 
@@ -46,7 +47,7 @@ impl LiveLosses {
 impl Watched {
     fn open(pid: u32, began_ticks: u64) -> Option<Self> {
         // One in another PID namespace has another number here.
-        let others = program::all().filter(|other| program::own_pid(*other) == Some(pid));
+        let others = processes::all().filter(|other| program::own_pid(*other) == Some(pid));
         let mut segments = iter::once(pid).chain(others).flat_map(orphans::segments);
         segments.find_map(|fd| {
             let mapped = size_of::<Process>();

@@ -4,15 +4,16 @@
 use crate::program;
 use crate::same_file::is_same;
 use std::collections::HashSet;
-use std::ffi::{CString, OsStr};
+use std::ffi::OsStr;
 use std::fs;
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
-use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering::Relaxed;
+use tare_command::processes::{self, open_segment};
 use tare_log_segment::Process;
 use tare_log_segment::layout::{KIND, VERSION};
-use tare_shm::{Access, Segment, found, process, service, syscall};
+use tare_shm::{Access, Segment, process, service, syscall};
 
 /// A program that logs, and that nobody serves.
 pub struct Orphan {
@@ -25,7 +26,7 @@ const LINK: &[u8] = b"/memfd:tare-log (deleted)";
 
 /// Those that were told of the collector at this socket.
 pub fn find(socket: &Path) -> Vec<Orphan> {
-    program::all().flat_map(|pid| of(pid, socket)).collect()
+    processes::all().flat_map(|pid| of(pid, socket)).collect()
 }
 
 /// One for each copy of the library in the program.
@@ -46,18 +47,14 @@ fn of(pid: u32, socket: &Path) -> Vec<Orphan> {
 /// not look into there is nothing to see.
 pub fn segments(pid: u32) -> Vec<OwnedFd> {
     let users = program::users(pid);
-    let descriptors = fs::read_dir(format!("/proc/{pid}/fd")).into_iter().flatten().flatten();
+    let descriptors = processes::descriptors(pid).into_iter().flatten();
     let links = descriptors
-        .map(|entry| entry.path())
         .filter(|path| fs::read_link(path).is_ok_and(|link| link.as_os_str().as_bytes() == LINK));
     let mut seen = HashSet::new();
     links
         .filter_map(|path| {
-            let path = CString::new(path.into_os_string().into_vec()).ok()?;
             let is_owner = |user| user == 0 || users.contains(&user);
-            let fd = found::open(&path, Access::ReadWrite, is_owner).ok()?;
-            // SAFETY: a new descriptor, owned by nobody else.
-            let fd = unsafe { OwnedFd::from_raw_fd(fd) };
+            let fd = open_segment(&path, Access::ReadWrite, is_owner).ok()?;
             let inode = syscall::fstat(fd.as_raw_fd()).ok()?.st_ino;
             // A program may have a second descriptor of the same segment.
             seen.insert(inode).then_some(fd)

@@ -3,19 +3,10 @@
 
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read};
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
-use std::os::unix::net::UnixStream;
 use tare_log_file::Boot;
-use tare_shm::peer;
 
 /// Bytes of a program's words that are read: it can make them any length.
 const LONGEST_COMMAND: u64 = 1 << 16;
-
-/// The processes that are seen here.
-pub fn all() -> impl Iterator<Item = u32> {
-    let entries = std::fs::read_dir("/proc").into_iter().flatten().flatten();
-    entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok())
-}
 
 /// The number by which a process knows itself: that of the innermost of its PID namespaces.
 pub fn own_pid(pid: u32) -> Option<u32> {
@@ -106,13 +97,6 @@ pub fn maps(pid: u32, inode: u64) -> Option<bool> {
     is_seen.then_some(false)
 }
 
-/// Whether there is something to read, or the other end is gone.
-pub fn is_readable(fd: RawFd) -> bool {
-    let mut poll = libc::pollfd { fd, events: libc::POLLIN, revents: 0 };
-    // SAFETY: one entry.
-    unsafe { libc::poll(&mut poll, 1, 0) > 0 && poll.revents != 0 }
-}
-
 /// What rules can mean a process by: its name, that of its program, and its number, as it is
 /// known here and as it is known to itself.
 pub fn names(pid: u32, own_pid: u32) -> Vec<String> {
@@ -144,20 +128,6 @@ fn parent(pid: u32) -> Option<u32> {
     behind.split_whitespace().nth(1)?.parse().ok()
 }
 
-/// Becomes readable with the end of the process.
-pub fn pidfd(pid: u32) -> Option<OwnedFd> {
-    let fd = peer::pidfd(pid).ok()?;
-    // SAFETY: a new descriptor, owned by nobody else.
-    Some(unsafe { OwnedFd::from_raw_fd(fd) })
-}
-
-/// The same of the process that connected, whose PID may be another's by now.
-pub fn peer(connection: &UnixStream) -> Option<OwnedFd> {
-    let fd = peer::process(connection.as_raw_fd()).ok()?;
-    // SAFETY: a new descriptor, owned by nobody else.
-    Some(unsafe { OwnedFd::from_raw_fd(fd) })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -176,7 +146,6 @@ mod tests {
 
     #[test]
     fn a_process_of_this_namespace_has_one_number() {
-        assert!(all().any(|pid| pid == id()));
         assert_eq!(own_pid(id()), Some(id()));
         assert_eq!(own_pid(u32::MAX), None);
         assert_eq!((users(id()).contains(&user()), users(u32::MAX)), (true, vec![]));

@@ -7,10 +7,11 @@ use std::mem::offset_of;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::os::unix::fs::FileExt;
 use std::path::Path;
+use tare_command::said;
 use tare_log_segment::layout::{
-    KIND, LARGEST_RING, MOST_RINGS, Process, RingHead, SMALLEST_RING, VERSION, ring_at,
+    KIND, MOST_RINGS, Process, RingHead, VERSION, checked_ring_words, ring_at,
 };
-use tare_shm::{Errno, Header, service, syscall};
+use tare_shm::{Errno, Header, Refusal, Segment, service, syscall};
 
 const CHUNK: usize = 1 << 20;
 
@@ -20,32 +21,28 @@ pub fn copy(path: &Path, source: &File) -> Result<(OwnedFd, u32), String> {
     if let Ok(Some(other)) = service::server(source.as_raw_fd()) {
         return Err(format!("collector {other} has it; end that one first"));
     }
-    let number = |at: usize, bytes: usize| -> Result<u64, String> {
-        let mut all = [0; 8];
-        let read = source.read_exact_at(&mut all[..bytes], at as u64);
-        read.map(|()| u64::from_le_bytes(all)).map_err(|_| "it is cut off".to_owned())
-    };
-    let kind = number(offset_of!(Header, kind), 4)?;
-    let version = number(offset_of!(Header, version), 4)?;
-    if (kind, version) != (KIND.into(), VERSION.into()) {
-        return Err("a segment of another kind or version".to_owned());
-    }
-    let ring_words = number(offset_of!(Process, ring_words), 8)? as usize;
-    let ring_bytes = ring_words.saturating_mul(8);
-    if !ring_words.is_power_of_two() || !(SMALLEST_RING..=LARGEST_RING).contains(&ring_bytes) {
-        return Err("it is damaged".to_owned());
-    }
-    let size = ring_at(MOST_RINGS, ring_words);
-    if number(offset_of!(Header, size), 8)? != size as u64 {
-        return Err("it is damaged".to_owned());
-    }
+    let cut_off = |_| "it is cut off".to_owned();
+    let mut header = [0; size_of::<Header>()];
+    source.read_exact_at(&mut header, 0).map_err(cut_off)?;
+    let (mut words, mut used) = ([0; 8], [0; 4]);
+    source.read_exact_at(&mut words, offset_of!(Process, ring_words) as u64).map_err(cut_off)?;
+    source.read_exact_at(&mut used, offset_of!(Process, rings_used) as u64).map_err(cut_off)?;
+    let (ring_words, size) =
+        checked(&Header::read(&header), u64::from_le_bytes(words)).map_err(said)?;
     let copy = memory(size).map_err(|error| error.to_string())?;
-    let used = number(offset_of!(Process, rings_used), 4)? as usize;
+    let used = u32::from_le_bytes(used) as usize;
     move_all(source, &copy, ring_words, used.min(MOST_RINGS)).map_err(|error| error.to_string())?;
-    let seals = libc::F_SEAL_SHRINK | libc::F_SEAL_GROW | libc::F_SEAL_SEAL;
-    syscall::fcntl(copy.as_raw_fd(), libc::F_ADD_SEALS, seals as usize)
-        .map_err(|error| failed(error).to_string())?;
+    Segment::seal(copy.as_raw_fd()).map_err(|error| failed(error).to_string())?;
     Ok((copy.into(), owner(path)))
+}
+
+/// Words of a ring, and bytes of the whole segment; a copy may be cut off behind what was read.
+fn checked(header: &Header, ring_words: u64) -> Result<(usize, usize), Refusal> {
+    // Before the numbers of other kinds are looked at.
+    header.check(KIND, VERSION, header.size as usize)?;
+    let ring_words = checked_ring_words(ring_words)?;
+    let size = ring_at(MOST_RINGS, ring_words);
+    header.check(KIND, VERSION, size).map(|()| (ring_words, size))
 }
 
 fn failed(Errno(number): Errno) -> io::Error {

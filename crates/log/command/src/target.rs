@@ -22,11 +22,9 @@ use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Instant;
 use tare_clock::Source;
-use tare_command::Obstacle;
+use tare_command::{Obstacle, processes};
 use tare_log_file::{Boot, Clock, Codec, Codecs};
-use tare_log_segment::layout::{
-    KIND, LARGEST_RING, MOST_RINGS, Process, RingHead, SMALLEST_RING, VERSION,
-};
+use tare_log_segment::layout::{self, KIND, MOST_RINGS, Process, RingHead, VERSION};
 use tare_log_segment::{Channel, ChannelId, Configuration, Identity};
 use tare_shm::{Access, Bell, Refusal, Segment, service, syscall};
 
@@ -125,7 +123,7 @@ impl Target {
             is_over: false,
             timer: Timer::of(process, pid, is_copy),
             boot: if is_copy { Boot::default() } else { program::boot() },
-            pidfd: connection.as_ref().and_then(program::peer).or_else(|| program::pidfd(pid)),
+            pidfd: pidfd(connection.as_ref(), pid),
             connection,
             is_named: false,
             changes: None,
@@ -318,15 +316,17 @@ impl Target {
 fn serve(segment: &Segment, fd: RawFd) -> Result<(&'static Process, usize), Obstacle> {
     // SAFETY: atomics only.
     let process: &'static Process = unsafe { segment.at(0) }.ok_or(Refusal::TooSmall)?;
-    let ring_words = process.ring_words.load(Relaxed) as usize;
-    let bytes = ring_words.saturating_mul(8);
-    if !ring_words.is_power_of_two() || !(SMALLEST_RING..=LARGEST_RING).contains(&bytes) {
-        return Err(Refusal::Damaged.into());
-    }
+    let ring_words = layout::checked_ring_words(process.ring_words.load(Relaxed))?;
     match service::serve(fd)? {
         None => Ok((process, ring_words)),
         Some(other) => Err(Obstacle::Served(other)),
     }
+}
+
+/// Of the process that connected, else of the process that has the segment open.
+fn pidfd(connection: Option<&UnixStream>, pid: u32) -> Option<OwnedFd> {
+    let peer = connection.and_then(|connection| processes::peer(connection).ok());
+    peer.or_else(|| processes::pidfd(pid).ok())
 }
 
 /// What the program has at the beginning of its segment, which is mapped whole.

@@ -3,7 +3,7 @@ use crate::record::ChannelId;
 use crate::{Oldest, Writer};
 use core::mem::offset_of;
 use core::sync::atomic::{AtomicU8, AtomicU32, AtomicU64};
-use tare_shm::{Bell, Indices, header};
+use tare_shm::{Bell, Indices, Refusal, header};
 
 pub const KIND: u32 = header::kind::LOG;
 
@@ -207,6 +207,14 @@ pub struct RingHead {
     pub ruled_thread: AtomicU32,
 }
 
+/// Words of a ring as a segment has them, if a ring can have that number.
+pub fn checked_ring_words(words: u64) -> Result<usize, Refusal> {
+    let is_possible = |words: &usize| {
+        words.is_power_of_two() && (SMALLEST_RING..=LARGEST_RING).contains(&words.saturating_mul(8))
+    };
+    usize::try_from(words).ok().filter(is_possible).ok_or(Refusal::Damaged)
+}
+
 /// Where ring `place` begins in a segment whose rings have so many words.
 pub const fn ring_at(place: usize, ring_words: usize) -> usize {
     size_of::<Process>() + place * ring_size(ring_words)
@@ -261,6 +269,17 @@ mod tests {
         ($($name:literal $type:ty: $($field:ident)*),*) => {
             [$($(($name, stringify!($field), offset_of!($type, $field)),)*)*]
         };
+    }
+
+    #[test]
+    fn only_powers_of_two_within_limits_are_words_of_a_ring() {
+        let [smallest, largest] = [SMALLEST_RING, LARGEST_RING].map(|bytes| bytes as u64 / 8);
+        for words in [smallest, 2 * smallest, largest] {
+            assert_eq!(checked_ring_words(words), Ok(words as usize));
+        }
+        for words in [0, smallest / 2, smallest + 1, 2 * largest, 1 << 63, u64::MAX] {
+            assert_eq!(checked_ring_words(words), Err(Refusal::Damaged), "{words}");
+        }
     }
 
     #[test]

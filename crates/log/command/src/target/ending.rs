@@ -6,6 +6,7 @@ use crate::program;
 use std::mem;
 use std::os::fd::AsRawFd;
 use std::time::Instant;
+use tare_command::processes::is_readable;
 use tare_shm::syscall;
 
 impl Target {
@@ -27,11 +28,10 @@ impl Target {
         if self.is_replaced {
             return true;
         }
-        let is_over =
-            self.connection.as_ref().is_some_and(|it| program::is_readable(it.as_raw_fd()));
+        let is_over = self.connection.as_ref().is_some_and(is_readable);
         // A process of a PID namespace that this one does not see has no number here.
         let Some(pidfd) = &self.pidfd else { return is_over || self.connection.is_none() };
-        if program::is_readable(pidfd.as_raw_fd()) {
+        if is_readable(pidfd) {
             return true;
         }
         if is_over {
