@@ -59,7 +59,8 @@ impl ThreadBlock<()> {
     /// The calling thread's block, of whatever library.
     #[inline(always)]
     pub(crate) fn of_any() -> &'static Self {
-        // SAFETY: as in `get`; of the state nothing is used.
+        // SAFETY: the block lives as long as the thread; all but the state, of which nothing is used
+        // here, is atomics.
         unsafe { &*memory().cast() }
     }
 }
@@ -75,7 +76,18 @@ impl<S: ThreadState> ThreadBlock<S> {
     }
 
     /// Process and thread number, found out anew after a fork of any kind.
+    #[inline]
     pub fn identity(&self) -> (u32, u32) {
+        let pid = known_process();
+        if pid != 0 && pid == self.pid.load(Relaxed) {
+            return (pid, self.tid.load(Relaxed));
+        }
+        self.find_identity()
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn find_identity(&self) -> (u32, u32) {
         let (pid, is_new) = process();
         // In a PID namespace of its own a child can have its parent's number.
         if is_new || self.pid.load(Relaxed) != pid {
@@ -97,19 +109,28 @@ pub fn watch_forks() {
     }
 }
 
+#[inline]
+fn page() -> Option<&'static AtomicU32> {
+    // SAFETY: null, or the page, which is never unmapped.
+    unsafe { PAGE.load(Relaxed).as_ref() }
+}
+
+/// The process's number, 0 if it is not in the page.
+#[inline]
+fn known_process() -> u32 {
+    page().map_or(0, |page| page.load(Relaxed))
+}
+
 /// The process's number, and whether nobody has asked for it yet.
 fn process() -> (u32, bool) {
-    // SAFETY: null, or the page, which is never unmapped.
-    let Some(page) = (unsafe { PAGE.load(Relaxed).as_ref() }) else {
-        return (syscall::getpid(), false);
-    };
-    match page.load(Relaxed) {
-        0 => {
+    match (page(), known_process()) {
+        (None, _) => (syscall::getpid(), false),
+        (Some(page), 0) => {
             let pid = syscall::getpid();
             page.store(pid, Relaxed);
             (pid, true)
         }
-        pid => (pid, false),
+        (_, pid) => (pid, false),
     }
 }
 
