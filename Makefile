@@ -61,6 +61,8 @@ lint: native ## formatters, linters, types, import layers, rules of the native p
 	@cargo fmt --all --check
 	@cargo clippy --locked $(REST) --all-targets -- -D warnings
 	@cargo clippy --locked $(PRELOAD) -- -D warnings
+	@cargo clippy --locked --profile preload -p tare-hook-preload --tests -- -D warnings
+	@cargo clippy --locked --manifest-path fuzz/Cargo.toml -- -D warnings
 	@.venv/bin/ruff check
 	@.venv/bin/ruff format --check
 	@.venv/bin/mypy

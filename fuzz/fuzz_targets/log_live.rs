@@ -131,7 +131,7 @@ impl Chance {
     /// What a word can be changed to.
     fn changed(&mut self, word: u64) -> u64 {
         let few = self.next() % 64;
-        let half = if few % 2 == 0 { 0 } else { 32 };
+        let half = if few.is_multiple_of(2) { 0 } else { 32 };
         match self.below(8) {
             0 => self.next(),
             1 => word ^ 1 << few,

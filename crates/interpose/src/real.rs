@@ -95,7 +95,7 @@ pub fn set_errno(value: c_int) {
 
 /// The calling thread's errno.
 pub fn errno() -> c_int {
-    // SAFETY: as in `set_errno`.
+    // SAFETY: glibc's pointer to the thread's own errno is always valid.
     unsafe { *libc::__errno_location() }
 }
 

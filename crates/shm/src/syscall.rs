@@ -160,7 +160,7 @@ pub fn fstat(fd: c_int) -> Result<libc::stat, Errno> {
 /// The kind of file system that `fd` is of, as statfs(2) numbers them.
 pub fn file_system(fd: c_int) -> Result<i64, Errno> {
     let mut status = MaybeUninit::<libc::statfs>::uninit();
-    // SAFETY: as in `fstat`.
+    // SAFETY: `status` has room for the kernel's struct; on success it is filled in.
     unsafe {
         call(libc::SYS_fstatfs, [fd as usize, status.as_mut_ptr().addr(), 0, 0, 0, 0])?;
         Ok(status.assume_init().f_type)

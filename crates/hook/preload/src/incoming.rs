@@ -64,7 +64,7 @@ pub fn message(
     });
     if result == 0 {
         // Descriptors can come without bytes.
-        // SAFETY: as above.
+        // SAFETY: the call has just filled this message.
         unsafe { renew(&*message) };
     }
     result
@@ -87,19 +87,19 @@ pub fn messages(
             let search = search.of_message(&datagram);
             let message = &mut messages[number];
             let length = message.msg_len as usize;
-            // SAFETY: as above.
+            // SAFETY: the call has just filled this message.
             if unsafe { message_came(&search, &message.msg_hdr, length, flags) } == Outcome::Pass {
                 continue;
             }
             if search.kind.is_stream() {
                 // The program gets an error, and looks at none of them.
-                // SAFETY: as above.
+                // SAFETY: the call has just filled these messages.
                 messages.iter().for_each(|message| unsafe { withhold(&message.msg_hdr) });
                 return Outcome::Block;
             }
             // The datagrams around it are the program's: this one arrives empty.
             message.msg_len = 0;
-            // SAFETY: as above.
+            // SAFETY: the call has just filled this message.
             unsafe { withhold(&message.msg_hdr) };
         }
         Outcome::Pass

@@ -93,7 +93,7 @@ impl Screen {
 impl Drop for Screen {
     fn drop(&mut self) {
         if let Some(before) = &self.before {
-            // SAFETY: as it was given by the system.
+            // SAFETY: the kernel reads the settings, which are those that it gave.
             unsafe { libc::tcsetattr(libc::STDIN_FILENO, libc::TCSANOW, before) };
         }
         if self.is_page {

@@ -66,7 +66,7 @@ extern "C" fn Java_tare_log_Native_logBytes(
 }
 
 fn log_here(writer: i64, channel: i32, payload: Payload<'_>) -> i64 {
-    // SAFETY: the caller's word; writers are never unmapped.
+    // SAFETY: Java passes 0 or what this function has returned; writers are never unmapped.
     let writer = unsafe { writer_at(writer) };
     if let Some(writer) = writer {
         writer.resume();
@@ -78,7 +78,7 @@ fn log_here(writer: i64, channel: i32, payload: Payload<'_>) -> i64 {
 /// # Safety
 /// 0, or the address of a writer.
 unsafe fn writer_at(address: i64) -> Option<&'static Writer> {
-    // SAFETY: the caller's word.
+    // SAFETY: null, or a writer, as the caller promises.
     unsafe { ptr::with_exposed_provenance::<Writer>(address as usize).as_ref() }
 }
 

@@ -55,7 +55,7 @@ pub unsafe extern "C" fn tare_log_open_with(name: *const c_char, options: *const
     if name.is_null() {
         return tag(0);
     }
-    // SAFETY: the caller's word.
+    // SAFETY: a string, and null or options, as the caller promises.
     let (name, options) = unsafe { (CStr::from_ptr(name), options.as_ref()) };
     tag(open(name.to_bytes(), options.map(configuration)))
 }
@@ -87,13 +87,13 @@ pub unsafe extern "C" fn tare_log_slow(
     channel: u32,
     payload: i64,
 ) -> *const Writer {
-    // SAFETY: the caller's word; writers are never unmapped.
+    // SAFETY: null or a writer, as the caller promises; writers are never unmapped.
     let writer = unsafe { writer.as_ref() };
     log(writer, id(channel), Payload::Number(payload)).map_or(core::ptr::null(), |writer| writer)
 }
 
 /// # Safety
-/// As above; `bytes` has `length` bytes.
+/// `writer` is null or what an earlier call in this thread has returned; `bytes` has `length` bytes.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tare_log_slow_bytes(
     writer: *const Writer,
@@ -101,7 +101,7 @@ pub unsafe extern "C" fn tare_log_slow_bytes(
     bytes: *const c_void,
     length: usize,
 ) -> *const Writer {
-    // SAFETY: the caller's word.
+    // SAFETY: null or a writer, and so many bytes, as the caller promises.
     let (writer, bytes) = unsafe {
         let bytes = if bytes.is_null() { &[] } else { slice::from_raw_parts(bytes.cast(), length) };
         (writer.as_ref(), bytes)

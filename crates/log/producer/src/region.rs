@@ -64,7 +64,7 @@ impl Region {
         let discard =
             |region: *mut Self| unsafe { memory::unmap(region.cast(), size_of::<Self>()) };
         let region = agreed(&REGION, serves, Self::make, discard)?;
-        // SAFETY: as above, and not null.
+        // SAFETY: `agreed` returns a region, which is never unmapped.
         Ok(unsafe { &*region })
     }
 

@@ -70,7 +70,7 @@ impl Writer {
         if !words.len().is_power_of_two() {
             return None;
         }
-        // SAFETY: the caller's word.
+        // SAFETY: the ring is mapped, as the caller promises.
         let published = unsafe { (*ring).indices.head() };
         self.head.set(published.load(Relaxed) & HEADS);
         self.words.set(words.cast());
@@ -79,7 +79,7 @@ impl Writer {
         self.modes.set(modes);
         self.ring.set(ring);
         // What the last thread has lost stands before what this one writes.
-        // SAFETY: as above.
+        // SAFETY: the ring is mapped, as the caller promises.
         let has_lost = unsafe { (*ring).indices.lost() > (*ring).told.load(Relaxed) };
         self.has_lost.set(has_lost.into());
         Some(())
@@ -136,7 +136,7 @@ impl Writer {
             unsafe { (*self.words.get().add(place)).store(word, Relaxed) };
             head += 1;
         }
-        // SAFETY: as above.
+        // SAFETY: in the head of the ring, which is mapped with its words.
         unsafe { (*self.published.get()).store(head, Release) };
         self.head.set(head);
     }
