@@ -103,9 +103,9 @@ Measure = Callable[..., "Measurement"]
 
 @pytest.fixture
 def measure(tmp_path: Path) -> Measure:
-    def run(*arguments: str) -> Measurement:
+    def run(*arguments: str, protocol: str = "http") -> Measurement:
         files = tmp_path / "samples.arrow", tmp_path / "machine.arrow"
-        command = [TARE_LOAD, "http", "--json", "--warmup", "0s", *arguments]
+        command = [TARE_LOAD, protocol, "--json", "--warmup", "0s", *arguments]
         command += ["--out", str(files[0]), "--machine", str(files[1])]
         done = subprocess.run(command, capture_output=True, text=True, timeout=SECONDS, check=False)
         assert done.returncode == 0, done.stderr

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-use crate::values::{self, CpuList, NamedUrl, Watched};
-use clap::{Args, Parser, Subcommand, ValueEnum};
+use crate::address::Address;
+use crate::options::Options;
+use crate::url::Url;
+use crate::values::{self, Named, Text};
+use clap::{ArgGroup, Args, Parser, Subcommand, ValueEnum};
 use std::path::PathBuf;
-use std::time::Duration;
 
-const EXAMPLES: &str = "\
+const HTTP_EXAMPLES: &str = "\
 Examples:
   One user for ten seconds, with every request recorded:
     tare load http http://127.0.0.1:8080/ --out samples.arrow
@@ -16,6 +18,20 @@ Examples:
     tare load http https://localhost:8443/ --http 2 --users 50 --connections 2
   The most that a service bears:
     tare load http http://127.0.0.1:8080/ --capacity";
+
+const TCP_EXAMPLES: &str = "\
+Bytes that cannot be typed are written as \\r, \\n, \\t, \\0 and \\xHH, a backslash as \\\\.
+
+Examples:
+  Fifty users of Redis, with every request recorded:
+    tare load tcp 127.0.0.1:6379 --send 'GET key\\r\\n' --reply resp --users 50 --out samples.arrow
+  Sixteen requests under way on each connection:
+    tare load tcp 127.0.0.1:6379 --send 'GET key\\r\\n' --reply resp --users 50 --pipeline 16
+  A line for a line, 1000 a second whatever the service does:
+    tare load tcp localhost:7 --send 'hello\\n' --reply-until '\\n' --mode open --rate 1000
+  Two services compared, with a request from a file and replies of 64 bytes:
+    tare load tcp --target plain=127.0.0.1:9000 --target link=127.0.0.1:9001 \\
+      --send-file request.bin --reply-bytes 64";
 
 /// Puts load on services and records every request.
 #[derive(Debug, Parser)]
@@ -29,32 +45,14 @@ pub struct Arguments {
 pub enum Command {
     /// HTTP/1.1 or HTTP/2 load, in clear text or under TLS, on one service, or on several in turn.
     Http(Box<Http>),
+    /// Load on any TCP service, of which is known what to send and where a reply ends.
+    Tcp(Box<Tcp>),
     /// The tables that --out and --machine write, and their columns.
     Schema {
         /// Print JSON.
         #[arg(long)]
         json: bool,
     },
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum Mode {
-    /// Each user sends its next request when it has its answer.
-    Closed,
-    /// The users together send --rate; one that is late does not catch up.
-    Constant,
-    /// Every request has its time, at --rate; a late one is sent at once, and its
-    /// response time counts from when it should have been sent.
-    Open,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum Reuse {
-    /// Connections stay open.
-    KeepAlive,
-    /// A new connection for each request, whose time includes the connect, and the handshake of
-    /// TLS.
-    PerRequest,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -68,7 +66,7 @@ pub enum Version {
 }
 
 #[derive(Debug, Args)]
-#[command(after_help = EXAMPLES)]
+#[command(after_help = HTTP_EXAMPLES)]
 pub struct Http {
     /// The service, as http://HOST[:PORT]/PATH, or https:// for TLS.
     #[arg(required_unless_present = "target", conflicts_with = "target")]
@@ -76,28 +74,7 @@ pub struct Http {
 
     /// A service and its name; several of them have load in turn, a slice each.
     #[arg(long, value_name = "NAME=URL", value_parser = values::named_url)]
-    pub target: Vec<NamedUrl>,
-
-    /// When requests are sent.
-    #[arg(long, value_enum, default_value_t = Mode::Closed)]
-    pub mode: Mode,
-
-    /// Users (closed, constant), or the most requests under way to a target (open).
-    /// [default: 1; open: 256]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=65_536))]
-    pub users: Option<u32>,
-
-    /// Requests a second, of all users together, during a target's slices.
-    #[arg(long, value_name = "R", value_parser = values::rate)]
-    pub rate: Option<f64>,
-
-    /// Threads that share the users.
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1024))]
-    pub threads: u32,
-
-    /// How connections are used.
-    #[arg(long, value_enum, default_value_t = Reuse::KeepAlive)]
-    pub connection: Reuse,
+    pub target: Vec<Named<Url>>,
 
     /// Version of HTTP.
     #[arg(long, value_name = "V", value_enum, default_value = "1.1")]
@@ -136,53 +113,61 @@ pub struct Http {
     #[arg(long, value_name = "FILE")]
     pub expect_body: Option<PathBuf>,
 
-    /// Length of the measured window, all targets together: 500us, 20ms, 10s, 2m.
-    #[arg(long, value_name = "TIME", default_value = "10s", value_parser = values::duration)]
-    pub duration: Duration,
+    #[command(flatten)]
+    pub options: Options,
+}
 
-    /// Measure so many requests to each target instead of for a time.
-    #[arg(long, value_name = "N", conflicts_with = "duration", value_parser = clap::value_parser!(u64).range(1..))]
-    pub requests: Option<u64>,
+/// Where replies end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Replies {
+    /// Redis' protocol, RESP2 or RESP3; an error reply is no success.
+    Resp,
+}
 
-    /// Load before the window, which is not recorded.
-    #[arg(long, value_name = "TIME", default_value = "2s", value_parser = values::duration_or_zero)]
-    pub warmup: Duration,
+#[derive(Debug, Args)]
+#[command(
+    after_help = TCP_EXAMPLES,
+    group = ArgGroup::new("request").required(true).args(["send", "send_file"]),
+    group = ArgGroup::new("end").required(true).args(["reply", "reply_until", "reply_bytes"]),
+)]
+pub struct Tcp {
+    /// The service.
+    #[arg(value_name = "HOST:PORT", required_unless_present = "target", conflicts_with = "target", value_parser = values::address)]
+    pub address: Option<Address>,
 
-    /// Length of a slice, at least 50us.
-    #[arg(long, value_name = "TIME", default_value = "5ms", value_parser = values::slice)]
-    pub slice: Duration,
+    /// A service and its name; several of them have load in turn, a slice each.
+    #[arg(long, value_name = "NAME=HOST:PORT", value_parser = values::named_address)]
+    pub target: Vec<Named<Address>>,
 
-    /// Seed of the order of slices. [default: random, and printed]
-    #[arg(long, value_name = "N")]
-    pub seed: Option<u64>,
+    /// The bytes of a request, with escapes as below.
+    #[arg(long, value_name = "TEXT", allow_hyphen_values = true, value_parser = values::text)]
+    pub send: Option<Text>,
 
-    /// When a request without its complete answer is given up.
-    #[arg(long, value_name = "TIME", default_value = "5s", value_parser = values::duration)]
-    pub timeout: Duration,
-
-    /// CPUs on which the generator runs: 0, or 0,2.
-    #[arg(long, value_name = "N", value_parser = values::cpus)]
-    pub cpu: Option<CpuList>,
-
-    /// Processes of a target whose CPU time and run delay are read for each slice; those that
-    /// have ended are left out.
-    #[arg(long, value_name = "NAME=PID[,PID]", value_parser = values::watched)]
-    pub watch: Vec<Watched>,
-
-    /// Write every request to this Arrow stream.
+    /// A file with the bytes of a request.
     #[arg(long, value_name = "FILE")]
-    pub out: Option<PathBuf>,
+    pub send_file: Option<PathBuf>,
 
-    /// Write the readings of every slice to this Arrow stream.
-    #[arg(long, value_name = "FILE")]
-    pub machine: Option<PathBuf>,
+    /// The protocol that says where a reply ends.
+    #[arg(long, value_name = "PROTOCOL", value_enum)]
+    pub reply: Option<Replies>,
 
-    /// Find the most that the service bears, and nothing else: within 10 s, or within some 25
-    /// times as long as an answer takes.
-    #[arg(long, conflicts_with_all = ["target", "mode", "users", "rate", "requests", "duration", "warmup", "slice", "out", "machine", "watch"])]
-    pub capacity: bool,
+    /// A reply ends with this text, with escapes as below.
+    #[arg(long, value_name = "TEXT", allow_hyphen_values = true, value_parser = values::text)]
+    pub reply_until: Option<Text>,
 
-    /// Print one JSON object, and nothing while the load runs.
-    #[arg(long)]
-    pub json: bool,
+    /// A reply has this number of bytes.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    pub reply_bytes: Option<u64>,
+
+    /// The most bytes of a reply of --reply or --reply-until; a longer one is an error.
+    #[arg(long, value_name = "N", default_value_t = 512 << 20, conflicts_with = "reply_bytes", value_parser = clap::value_parser!(u64).range(1..))]
+    pub reply_limit: u64,
+
+    /// The most requests that a user has under way on its connection. Replies come in the order
+    /// of the requests.
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1024))]
+    pub pipeline: u32,
+
+    #[command(flatten)]
+    pub options: Options,
 }

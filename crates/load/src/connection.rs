@@ -1,25 +1,35 @@
 // SPDX-License-Identifier: Apache-2.0
-//! HTTP/1.1 over one [`Channel`]: one request at a time, out and back.
+//! Requests and their replies over one [`Channel`]: one at a time, or several under way.
 
 use crate::channel::Channel;
-use crate::response::Response;
+use crate::reply::Reply;
 use crate::sample::{ErrorKind, Outcome};
 use crate::socket::Waiting;
 use crate::target::Target;
 use std::io;
+use std::ops::Range;
 use std::time::Duration;
 
-/// Also the most that a response's head may measure.
+/// Also the most that the head of an HTTP response may measure.
 const BUFFER: usize = 32 * 1024;
 
 #[derive(Debug)]
 pub struct Connection {
     channel: Channel,
+    /// Requests without their reply.
+    under_way: usize,
+    /// Those of them that have not been sent whole, and the bytes of the first one that have.
+    unsent: usize,
     sent: usize,
-    response: Response,
+    /// Of the first request under way.
+    reply: Box<dyn Reply>,
     buffer: Box<[u8]>,
-    /// Bytes at the buffer's start that the response could not take yet.
-    kept: usize,
+    /// Bytes of the buffer that the reply has not taken.
+    left: Range<usize>,
+    /// They may hold the next reply.
+    is_ahead: bool,
+    /// Nothing can be sent any more.
+    broken: Option<ErrorKind>,
 }
 
 /// Where a request stands after something could be sent or received.
@@ -38,10 +48,14 @@ impl Connection {
     pub fn open(target: &Target, waiting: Waiting) -> io::Result<Self> {
         Ok(Self {
             channel: Channel::open(&target.address, target.tls.as_ref(), waiting)?,
+            under_way: 0,
+            unsent: 0,
             sent: 0,
-            response: Response::new(),
+            reply: target.protocol.reply(),
             buffer: vec![0; BUFFER].into_boxed_slice(),
-            kept: 0,
+            left: 0..0,
+            is_ahead: false,
+            broken: None,
         })
     }
 
@@ -64,96 +78,120 @@ impl Connection {
         self.channel.wait_at_most(time)
     }
 
-    /// Whether another request may follow the one that is done: the server keeps the
-    /// connection alive, has not ended it already, and did not answer before it had the whole request.
-    pub fn is_reusable(&self, target: &Target) -> bool {
-        self.response.keeps_alive() && self.is_sent(target) && !self.channel.is_over()
+    /// Whether another request may follow when all are done: the server keeps the connection
+    /// alive, has not ended it already, and did not answer before it had the whole request.
+    pub fn is_reusable(&self) -> bool {
+        self.reply.keeps_alive()
+            && self.is_sent()
+            && self.broken.is_none()
+            && !self.channel.is_over()
     }
 
-    /// Makes ready for the next request.
+    /// One more request is to be sent.
     pub fn begin(&mut self) {
-        self.sent = 0;
-        self.kept = 0;
-        self.response = Response::new();
+        if self.under_way == 0 {
+            self.reply.begin();
+            self.left = 0..0;
+        }
+        self.under_way += 1;
+        self.unsent += 1;
     }
 
-    /// Sends what the channel takes; `Partial` once the whole request is on its way.
+    /// Sends what the channel takes; `Partial` once all requests are on their way.
     pub fn send(&mut self, target: &Target) -> Progress {
-        match self.channel.send(&target.request[self.sent..]) {
+        match self.channel.send(target.requests.next(self.unsent, self.sent)) {
             Ok(count) => {
-                self.sent += count;
-                if self.is_sent(target) { Progress::Partial } else { Progress::Waiting }
+                let (whole, rest) = target.requests.split(self.sent + count);
+                self.unsent -= whole;
+                self.sent = rest;
+                if self.is_sent() { Progress::Partial } else { Progress::Waiting }
             }
             Err(error) if is_transient(&error) => Progress::Waiting,
-            Err(error) => self.answer_to_a_part(target, ErrorKind::of_use(&error)),
-        }
-    }
-
-    /// The server takes no more of the request. It may have said why before: with a large
-    /// body, that it is too large.
-    fn answer_to_a_part(&mut self, target: &Target, error: ErrorKind) -> Progress {
-        loop {
-            match self.receive(target) {
-                Progress::Partial => {}
-                Progress::Done(outcome) => return Progress::Done(outcome),
-                Progress::Waiting | Progress::Failed(_) => {
-                    return Progress::Failed(self.response.failed(error));
-                }
-            }
-        }
-    }
-
-    pub fn is_sent(&self, target: &Target) -> bool {
-        self.sent == target.request.len() && self.channel.is_flushed()
-    }
-
-    /// Receives once from the socket, and takes all that this brought.
-    pub fn receive(&mut self, target: &Target) -> Progress {
-        loop {
-            let progress = self.receive_once(target);
-            let more = self.channel.holds_more() || self.channel.is_over();
-            if progress != Progress::Partial || !more {
-                return progress;
-            }
-        }
-    }
-
-    fn receive_once(&mut self, target: &Target) -> Progress {
-        let count = match self.channel.receive(&mut self.buffer[self.kept..]) {
-            Ok(0) if self.response.close() => {
-                return Progress::Done(self.response.outcome(&target.expected));
-            }
-            Ok(0) => return Progress::Failed(self.response.failed(ErrorKind::Closed)),
-            Ok(count) => count,
-            Err(error) if is_transient(&error) => return Progress::Waiting,
             Err(error) => {
-                return Progress::Failed(self.response.failed(ErrorKind::of_use(&error)));
+                // The server takes no more of the request. It may have said why before: with a
+                // large body, that it is too large.
+                self.broken = Some(ErrorKind::of_use(&error));
+                self.receive()
             }
-        };
-        let filled = self.kept + count;
-        let input = &self.buffer[..filled];
-        let Ok(taken) = self.response.advance(input, target.to_head, &target.expected) else {
-            return Progress::Failed(self.response.failed(ErrorKind::Protocol));
-        };
-        if self.response.is_done() {
-            // Bytes that nobody asked for would be taken for the next response.
-            return if taken < filled || self.channel.holds_more() {
-                Progress::Failed(self.response.failed(ErrorKind::Protocol))
-            } else {
-                Progress::Done(self.response.outcome(&target.expected))
-            };
         }
-        self.kept = filled - taken;
-        if self.kept == self.buffer.len() {
-            return Progress::Failed(self.response.failed(ErrorKind::Protocol));
+    }
+
+    pub fn is_sent(&self) -> bool {
+        self.unsent == 0 && self.channel.is_flushed()
+    }
+
+    /// Whether the next call of [`Connection::receive`] needs no news of the socket.
+    pub fn has_more(&self) -> bool {
+        self.under_way > 0 && (self.is_ahead || self.broken.is_some())
+    }
+
+    /// Receives once from the socket, and takes all that this brought, up to the end of a reply.
+    pub fn receive(&mut self) -> Progress {
+        loop {
+            let progress = if self.is_ahead { self.take() } else { self.receive_once() };
+            let more = self.channel.holds_more() || self.channel.is_over();
+            match (progress, self.broken) {
+                (Progress::Partial, broken) if more || broken.is_some() => {}
+                (Progress::Waiting | Progress::Failed(_), Some(error)) => {
+                    return Progress::Failed(self.reply.failed(error));
+                }
+                (progress, _) => return progress,
+            }
         }
-        self.buffer.copy_within(taken..filled, 0);
+    }
+
+    fn receive_once(&mut self) -> Progress {
+        if self.left.start > 0 {
+            self.buffer.copy_within(self.left.clone(), 0);
+            self.left = 0..self.left.len();
+        }
+        match self.channel.receive(&mut self.buffer[self.left.end..]) {
+            Ok(0) if self.reply.close() => self.complete(),
+            Ok(0) => Progress::Failed(self.reply.failed(ErrorKind::Closed)),
+            Ok(count) => {
+                self.left.end += count;
+                self.take()
+            }
+            Err(error) if is_transient(&error) => Progress::Waiting,
+            Err(error) => Progress::Failed(self.reply.failed(ErrorKind::of_use(&error))),
+        }
+    }
+
+    /// Takes what the buffer has of the reply.
+    fn take(&mut self) -> Progress {
+        match self.reply.advance(&self.buffer[self.left.clone()]) {
+            Ok(taken) => self.left.start += taken,
+            Err(error) => return Progress::Failed(self.reply.failed(error)),
+        }
+        if self.reply.is_done() {
+            return self.complete();
+        }
+        self.is_ahead = false;
+        if self.left.len() == self.buffer.len() {
+            return Progress::Failed(self.reply.failed(ErrorKind::Protocol));
+        }
         Progress::Partial
     }
 
-    /// What the request amounts to if it is given up now.
+    fn complete(&mut self) -> Progress {
+        self.under_way -= 1;
+        // Bytes that no request asked for would be taken for the next reply.
+        let unasked = !self.left.is_empty() || self.channel.holds_more();
+        let too_early = self.unsent > self.under_way;
+        if (self.under_way == 0 && unasked) || (self.under_way > 0 && too_early) {
+            return Progress::Failed(self.reply.failed(ErrorKind::Protocol));
+        }
+        self.is_ahead = !self.left.is_empty();
+        let outcome = self.reply.outcome();
+        if self.under_way > 0 {
+            self.reply.begin();
+        }
+        Progress::Done(outcome)
+    }
+
+    /// What the first request under way amounts to if it is given up now.
     pub fn give_up(&self, error: ErrorKind) -> Outcome {
-        self.response.failed(error)
+        self.reply.failed(error)
     }
 }
 

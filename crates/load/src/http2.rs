@@ -184,7 +184,7 @@ impl Http2 {
         loop {
             let Some(user) = lock(&side.woken).pop() else { return polled };
             polled += 1;
-            if let Some(outcome) = side.poll(user, &self.settings.targets[target].expected) {
+            if let Some(outcome) = side.poll(user, &self.settings.targets[target].stream.expected) {
                 side.end(user);
                 news.push(((target, user), News::Ended(outcome)));
             }
@@ -320,7 +320,7 @@ impl Wire for Http2 {
             }
         }
         // Once, so that its waker is known.
-        let outcome = side.poll(user, &self.settings.targets[target].expected);
+        let outcome = side.poll(user, &self.settings.targets[target].stream.expected);
         if outcome.is_some() {
             side.end(user);
         }

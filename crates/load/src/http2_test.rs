@@ -2,7 +2,10 @@
 use super::*;
 use crate::budget::Budget;
 use crate::clock::Clock;
-use crate::target::{Message, Target};
+use crate::http_message::Message;
+use crate::reply::Protocol;
+use crate::requests::Requests;
+use crate::target::{StreamRequest, Target};
 use crate::url::Url;
 use std::net::TcpListener;
 use std::os::fd::AsRawFd;
@@ -17,9 +20,15 @@ fn wire(listener: &TcpListener) -> Http2 {
         close: false,
         for_http2: true,
     };
-    let second = Duration::from_secs(1);
-    let (target, _) =
-        Target::find(String::new(), &url, None, &message, &Expected::default(), second).unwrap();
+    let (head, body) = message.for_stream(&url).unwrap();
+    let target = Target {
+        name: String::new(),
+        address: listener.local_addr().unwrap(),
+        tls: None,
+        requests: Requests::new(b"", 1),
+        protocol: Protocol::Http { to_head: false, expected: Arc::default() },
+        stream: StreamRequest { head, body, expected: Expected::default() },
+    };
     let settings = Settings {
         targets: Arc::new([target]),
         per_request: false,

@@ -179,10 +179,10 @@ impl Link {
     /// Gives h2 one request; [`Link::push_out`] sends it.
     pub fn send(&mut self, target: &Target) -> Result<Stream, ErrorKind> {
         let State::Open((sender, _)) = &mut self.state else { return Err(ErrorKind::Closed) };
-        let (head, body) = &target.stream;
-        let sent = sender.send_request(head.clone(), body.is_none());
+        let request = &target.stream;
+        let sent = sender.send_request(request.head.clone(), request.body.is_none());
         let (response, mut stream) = sent.map_err(|error| ErrorKind::of_h2(&error))?;
-        if let Some(body) = body {
+        if let Some(body) = &request.body {
             stream.send_data(body.clone(), true).map_err(|error| ErrorKind::of_h2(&error))?;
         }
         Ok(Stream::new(response, self.heard()))

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! `tare-load`: load generators that record every request.
 
+mod address;
 mod arguments;
 mod budget;
 mod capacity;
@@ -8,22 +9,28 @@ mod channel;
 mod chunked;
 mod clock;
 mod connection;
+mod connections;
 mod crew;
 mod epoll;
 mod http;
-mod http1;
 mod http2;
+mod http_message;
+mod http_reply;
 mod limits;
 mod link;
 mod live;
 mod log;
+mod options;
 mod pace;
 mod pool;
 mod procfs;
 mod readings;
 mod recorder;
+mod reply;
 mod report;
+mod requests;
 mod response;
+mod run;
 mod sample;
 mod session;
 mod slices;
@@ -34,6 +41,8 @@ mod stream;
 mod summary;
 mod tables;
 mod target;
+mod tcp;
+mod tcp_reply;
 mod tickets;
 mod tls;
 mod url;
@@ -47,6 +56,7 @@ use tare_tables::{MACHINE, SAMPLES, Table, describe};
 fn main() -> ExitCode {
     tare_command::run(|arguments: Arguments| match arguments.command {
         Command::Http(http) => http::run(&http),
+        Command::Tcp(tcp) => tcp::run(&tcp),
         Command::Schema { json } => {
             let tables = [(&*SAMPLES, &tables::SAMPLES[..]), (&*MACHINE, &tables::MACHINE[..])];
             let text = if json {

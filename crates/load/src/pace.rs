@@ -67,6 +67,8 @@ struct Grid {
 pub struct Share {
     pub thread: usize,
     pub threads: usize,
+    /// The most requests that a user has under way.
+    pub pipeline: usize,
 }
 
 impl Share {
@@ -74,30 +76,39 @@ impl Share {
     pub fn of(self, users: usize) -> usize {
         users / self.threads + usize::from(self.thread < users % self.threads)
     }
+
+    /// The most requests that this part of the users has under way.
+    pub fn places(self, users: usize) -> usize {
+        self.of(users) * self.pipeline
+    }
 }
 
 impl Pace {
-    /// Users back to back; [`Pace::begin`] tells how many.
+    /// Users, or places of users, back to back; [`Pace::begin`] tells how many.
     pub fn closed() -> Self {
         Self::new(Kind::Closed { due: BinaryHeap::new() })
     }
 
-    /// `users` of all threads together send `rate` requests a second, each in its own
-    /// equal part of the interval between two requests of one user.
+    /// `users` of all threads together send `rate` requests a second, each of their places in its
+    /// own equal part of the interval between two requests of one place.
     pub fn constant(rate: f64, users: usize, share: Share) -> Self {
-        let interval = users as f64 / rate * 1e9;
-        let due = (0..share.of(users)).map(|user| {
-            let phase = (share.thread + user * share.threads) as f64 / users as f64;
+        let places = users * share.pipeline;
+        let interval = places as f64 / rate * 1e9;
+        let due = (0..share.places(users)).map(|user| {
+            let (number, turn) = (user / share.pipeline, user % share.pipeline);
+            let phase = (share.thread + number * share.threads + turn * users) as f64;
+            let phase = phase / places as f64;
             let at = (phase * interval) as Nanoseconds;
             Reverse(Due { at, user, intended: at })
         });
         Self::new(Kind::Constant { interval: interval as Nanoseconds, due: due.collect() })
     }
 
-    /// All threads together send `rate` requests a second on up to `connections`.
+    /// All threads together send `rate` requests a second on up to `connections`; each takes all
+    /// requests that it can have under way before the next one takes any.
     pub fn open(rate: f64, connections: usize, share: Share) -> Self {
         let grid = Grid { rate, next: share.thread as u64, step: share.threads as u64 };
-        Self::new(Kind::Open { grid, free: (0..share.of(connections)).rev().collect() })
+        Self::new(Kind::Open { grid, free: (0..share.places(connections)).rev().collect() })
     }
 
     fn new(kind: Kind) -> Self {

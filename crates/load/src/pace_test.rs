@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 use super::*;
 
-const ALONE: Share = Share { thread: 0, threads: 1 };
+const ALONE: Share = Share { thread: 0, threads: 1, pipeline: 1 };
 const LONG: Nanoseconds = 1_000_000_000_000;
 
 /// Intended and actual starts of requests that each take `service` ns, with a send
@@ -102,7 +102,7 @@ fn a_rate_holds_over_the_slices_of_a_target() {
 
 #[test]
 fn threads_share_users_and_times() {
-    let shares = (0..3).map(|thread| Share { thread, threads: 3 });
+    let shares = (0..3).map(|thread| Share { thread, threads: 3, pipeline: 1 });
     assert_eq!(shares.clone().map(|share| share.of(7)).collect::<Vec<_>>(), [3, 2, 2]);
     let mut all: Vec<_> = shares
         .flat_map(|share| {
@@ -117,7 +117,7 @@ fn threads_share_users_and_times() {
 
 #[test]
 fn threads_stay_in_step_where_load_goes_on() {
-    let shares = [0, 1].map(|thread| Share { thread, threads: 2 });
+    let shares = [0, 1].map(|thread| Share { thread, threads: 2, pipeline: 1 });
     let makers: [fn(Share) -> Pace; 2] =
         [|share| Pace::open(1e9 / 10.0, 4, share), |share| Pace::constant(1e9 / 10.0, 4, share)];
     for make in makers {
@@ -146,7 +146,7 @@ fn threads_stay_in_step_where_targets_take_turns() {
     let mut intended: Vec<_> = [(0, 3), (1, 18)]
         .into_iter()
         .flat_map(|(thread, service)| {
-            let mut pace = Pace::constant(1e9 / 10.0, 4, Share { thread, threads: 2 });
+            let mut pace = Pace::constant(1e9 / 10.0, 4, Share { thread, threads: 2, pipeline: 1 });
             [1000, 2000, 3000].into_iter().enumerate().flat_map(move |(slice, start)| {
                 pace.begin(start, start + 25, 2);
                 let sent = simulate(&mut pace, start, |_| service);
@@ -176,4 +176,20 @@ fn a_slice_that_continues_keeps_the_times_of_the_one_before() {
     pace.go_on(152);
     assert!(matches!(pace.next(127), Next::At(130)));
     assert!(pace.is_behind());
+}
+
+#[test]
+fn places_of_users_are_spread_evenly_over_threads() {
+    let shares = [0, 1].map(|thread| Share { thread, threads: 2, pipeline: 2 });
+    assert_eq!(shares.map(|share| share.places(3)), [4, 2]);
+    let mut all: Vec<_> = shares
+        .into_iter()
+        .flat_map(|share| {
+            let mut pace = Pace::constant(1e9 / 100.0, 3, share);
+            pace.begin(0, 600, share.places(3));
+            simulate(&mut pace, 0, |_| 1)
+        })
+        .collect();
+    all.sort_unstable();
+    assert_eq!(all, (0..6).map(|at| (at * 100, at * 100)).collect::<Vec<_>>());
 }

@@ -35,7 +35,7 @@ pub struct Pool<W> {
     news: Vec<(Place, News)>,
 }
 
-/// One target: its pace and its users.
+/// One target: its pace and the places of its users.
 struct Line {
     pace: Pace,
     users: Vec<User>,
@@ -65,7 +65,7 @@ impl<W: Wire> Pool<W> {
     ) -> Self {
         let line = |_| Line {
             pace: pace(),
-            users: (0..share.of(users)).map(|_| User::default()).collect(),
+            users: (0..share.places(users)).map(|_| User::default()).collect(),
         };
         Self {
             lines: (0..settings.targets.len()).map(line).collect(),
@@ -212,11 +212,12 @@ impl<W: Wire> Sender for Pool<W> {
         if slice.continues {
             pace.go_on(until);
         } else {
-            pace.begin(start, until, self.share.of(slice.users));
+            pace.begin(start, until, self.share.places(slice.users));
         }
         loop {
             let spent = slice.number.is_some() && self.settings.budget.is_spent_for(slice.target);
             let wake = if spent { Nanoseconds::MAX } else { self.send_due(slice, log) };
+            self.wire.push_out();
             let now = self.settings.clock.now();
             if stop::asked() {
                 self.abandon();

@@ -16,7 +16,9 @@ pub enum ErrorKind {
     Tls,
     /// What came is not the protocol that was asked for.
     Protocol,
-    /// A status that is not a success.
+    /// The reply is, or announces to be, longer than its limit.
+    Limit,
+    /// A status that is not a success, or an error reply of Redis.
     Status,
     /// A body that is not the expected one.
     Body,
@@ -31,6 +33,7 @@ impl ErrorKind {
             Self::Closed => "closed",
             Self::Tls => "tls",
             Self::Protocol => "protocol",
+            Self::Limit => "limit",
             Self::Status => "status",
             Self::Body => "body",
         }
@@ -40,7 +43,7 @@ impl ErrorKind {
 /// How a request ended: its outcome without its times.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Outcome {
-    /// HTTP status, 0 without an answer.
+    /// HTTP status, 0 without an answer or over plain TCP.
     pub status: u16,
     pub error: Option<ErrorKind>,
     /// Bytes of the answer that came, head and body.

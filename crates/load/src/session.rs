@@ -2,8 +2,8 @@
 //! One measurement: the threads that send, and this one, which records.
 
 use crate::clock::Nanoseconds;
+use crate::connections::Connections;
 use crate::crew::{Crew, Lead, Sender, Settings};
-use crate::http1::Http1;
 use crate::http2::Http2;
 use crate::live::Live;
 use crate::log::Log;
@@ -46,8 +46,10 @@ pub struct Session {
     /// The most that a slice has, of all threads together.
     pub users: usize,
     pub threads: usize,
-    /// Of HTTP/2, of all threads together; without them it is HTTP/1.1.
+    /// Of HTTP/2, of all threads together; else each user has its own.
     pub connections: Option<usize>,
+    /// The most requests that a user has under way.
+    pub pipeline: usize,
     pub schedule: Box<dyn Schedule>,
     /// Processes by target.
     pub watched: Vec<Vec<Process>>,
@@ -66,7 +68,7 @@ impl Session {
             .into_iter()
             .enumerate()
             .map(|(thread, log)| {
-                let share = Share { thread, threads: self.threads };
+                let share = Share { thread, threads: self.threads, pipeline: self.pipeline };
                 start(self.sender(share)?, log, crew.clone())
             })
             .collect::<Result<Vec<_>, Failure>>()?;
@@ -102,7 +104,8 @@ impl Session {
 
     fn sender(&self, share: Share) -> Result<Box<dyn Sender + Send>, Failure> {
         let settings = self.settings.clone();
-        if self.mode == Mode::Closed && self.users == 1 && self.connections.is_none() {
+        let one_by_one = self.users == 1 && self.pipeline == 1;
+        if self.mode == Mode::Closed && one_by_one && self.connections.is_none() {
             return Ok(Box::new(Solo::new(settings)));
         }
         let pace = || match self.mode {
@@ -117,7 +120,8 @@ impl Session {
             return Ok(Box::new(Pool::new(settings, self.users, share, wire, pace)));
         }
         let targets = settings.targets.clone();
-        let wire = Http1::new(targets, users, settings.per_request).or_failed("epoll")?;
+        let wire = Connections::new(targets, users, self.pipeline, settings.per_request);
+        let wire = wire.or_failed("epoll")?;
         Ok(Box::new(Pool::new(settings, self.users, share, wire, pace)))
     }
 }

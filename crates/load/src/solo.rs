@@ -58,7 +58,7 @@ impl Solo {
         let end = self.settings.clock.now();
         let outcome = match progress {
             Progress::Done(outcome) => {
-                if connection.is_reusable(service) && !self.settings.per_request {
+                if connection.is_reusable() && !self.settings.per_request {
                     self.connections[target] = Some(connection);
                 }
                 outcome
@@ -81,10 +81,10 @@ fn exchange(
     connection.begin();
     let mut held_up = false;
     loop {
-        let sent = connection.is_sent(target);
+        let sent = connection.is_sent();
         // A server that takes no more of a request may have answered it already.
         let progress = if sent || (held_up && !connection.is_quiet()) {
-            connection.receive(target)
+            connection.receive()
         } else {
             connection.send(target)
         };

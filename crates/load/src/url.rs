@@ -1,14 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-use std::io;
-use std::net::{SocketAddr, ToSocketAddrs};
+use crate::address::Address;
 
 /// An `http://` or `https://` URL, split into what a request and a connection need.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Url {
     pub tls: bool,
-    /// Name or address, without the brackets of IPv6.
-    pub host: String,
-    pub port: u16,
+    pub address: Address,
     /// The value of the Host header: the authority as it was given.
     pub authority: String,
     /// Path and query, starting with a slash.
@@ -32,41 +29,13 @@ impl Url {
         if authority.contains('@') {
             return wrong("give a user and password as a header instead");
         }
-        let (host, port) = match authority.strip_prefix('[') {
-            Some(bracketed) => match bracketed.split_once(']') {
-                Some((host, port)) => (host, port),
-                None => return wrong("a bracket is not closed"),
-            },
-            None => authority.split_at(authority.find(':').unwrap_or(authority.len())),
-        };
-        if host.is_empty() {
-            return wrong("the host is missing");
-        }
-        let port = match port.strip_prefix(':') {
-            None if port.is_empty() => Some(if tls { 443 } else { 80 }),
-            None => None,
-            Some(number) => number.parse().ok().filter(|port| *port > 0),
-        };
-        let Some(port) = port else {
-            return wrong("the port should be a number from 1 to 65535");
+        let usual_port = if tls { 443 } else { 80 };
+        let address = match Address::parse(authority, Some(usual_port)) {
+            Ok(address) => address,
+            Err(why) => return wrong(why),
         };
         let slash = if path.starts_with('/') { "" } else { "/" };
-        Ok(Self {
-            tls,
-            host: host.to_owned(),
-            port,
-            authority: authority.to_owned(),
-            path: format!("{slash}{path}"),
-        })
-    }
-
-    /// The addresses of the host, in the resolver's order; at least one.
-    pub fn resolve(&self) -> io::Result<Vec<SocketAddr>> {
-        let addresses: Vec<_> = (self.host.as_str(), self.port).to_socket_addrs()?.collect();
-        if addresses.is_empty() {
-            return Err(io::Error::new(io::ErrorKind::NotFound, "the name has no address"));
-        }
-        Ok(addresses)
+        Ok(Self { tls, address, authority: authority.to_owned(), path: format!("{slash}{path}") })
     }
 }
 
@@ -76,7 +45,7 @@ mod tests {
 
     fn parts(text: &str) -> (String, u16, String, String) {
         let url = Url::parse(text).unwrap();
-        (url.host, url.port, url.authority, url.path)
+        (url.address.host, url.address.port, url.authority, url.path)
     }
 
     fn expected(

@@ -1,14 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Values of arguments: text to what it means, or why it means nothing.
 
+use crate::address::Address;
 use crate::url::Url;
+use std::path::Path;
 use std::time::Duration;
+use tare_command::{Failure, ResultExt};
 
+/// A target's name, and where it is.
 #[derive(Debug, Clone)]
-pub struct NamedUrl {
+pub struct Named<Place> {
     pub name: String,
-    pub url: Url,
+    pub place: Place,
 }
+
+/// Bytes, written as text.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Text(pub Vec<u8>);
 
 /// Processes of the target of that name.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -21,9 +29,69 @@ pub struct Watched {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CpuList(pub Vec<usize>);
 
-pub fn named_url(text: &str) -> Result<NamedUrl, String> {
+pub fn named_url(text: &str) -> Result<Named<Url>, String> {
     let (name, url) = named(text, "NAME=URL")?;
-    Ok(NamedUrl { name, url: Url::parse(url)? })
+    Ok(Named { name, place: Url::parse(url)? })
+}
+
+pub fn address(text: &str) -> Result<Address, String> {
+    Address::parse(text, None).map_err(|why| format!("it should have the form HOST:PORT: {why}"))
+}
+
+pub fn named_address(text: &str) -> Result<Named<Address>, String> {
+    let (name, place) = named(text, "NAME=HOST:PORT")?;
+    Ok(Named { name, place: address(place)? })
+}
+
+/// The targets and their names, that of a lone one without a name included.
+pub fn targets<'all, Place>(
+    lone: Option<&'all Place>,
+    several: &'all [Named<Place>],
+) -> Result<Vec<(&'all str, &'all Place)>, Failure> {
+    let mut named: Vec<_> = lone.map(|place| ("default", place)).into_iter().collect();
+    for Named { name, place } in several {
+        if named.iter().any(|(known, _)| known == name) {
+            return Err(Failure::input(format_args!("two targets have the name '{name}'")));
+        }
+        named.push((name, place));
+    }
+    Ok(named)
+}
+
+/// The bytes of the file that an option names, if it does.
+pub fn read(path: Option<&Path>, option: &str) -> Result<Option<Vec<u8>>, Failure> {
+    path.map(|path| std::fs::read(path).or_input(format_args!("{option} {}", path.display())))
+        .transpose()
+}
+
+/// Text with escapes for bytes that cannot be typed.
+pub fn text(text: &str) -> Result<Text, String> {
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(at) = rest.find('\\') {
+        bytes.extend_from_slice(&rest.as_bytes()[..at]);
+        rest = &rest[at + 1..];
+        let (byte, length) = match rest.as_bytes() {
+            [b'r', ..] => (b'\r', 1),
+            [b'n', ..] => (b'\n', 1),
+            [b't', ..] => (b'\t', 1),
+            [b'0', ..] => (0, 1),
+            [b'\\', ..] => (b'\\', 1),
+            [b'x', high, low, ..] if high.is_ascii_hexdigit() && low.is_ascii_hexdigit() => {
+                (u8::from_str_radix(&rest[1..3], 16).unwrap_or_default(), 3)
+            }
+            _ => {
+                let found: String = rest.chars().take(1).collect();
+                return Err(format!(
+                    "'\\{found}' is no escape; it should be \\r, \\n, \\t, \\0, \\xHH or \\\\"
+                ));
+            }
+        };
+        bytes.push(byte);
+        rest = &rest[length..];
+    }
+    bytes.extend_from_slice(rest.as_bytes());
+    Ok(Text(bytes))
 }
 
 pub fn watched(text: &str) -> Result<Watched, String> {
@@ -137,6 +205,17 @@ mod tests {
             assert!(duration(text).is_err(), "{text:?}");
         }
         assert!(slice("49us").is_err() && slice("50us").is_ok());
+    }
+
+    #[test]
+    fn escapes_are_bytes() {
+        let bytes = |written| text(written).map(|text| text.0);
+        assert_eq!(bytes("GET é\\r\\n").unwrap(), "GET é\r\n".as_bytes());
+        assert_eq!(bytes("\\x00\\xfF\\t\\0\\\\n").unwrap(), b"\x00\xff\t\0\\n");
+        assert_eq!(bytes("").unwrap(), b"");
+        for wrong in ["\\", "a\\", "\\q", "\\é", "\\x", "\\x1", "\\xg0", "\\x+1", "\\x1é"] {
+            assert!(text(wrong).is_err(), "{wrong:?}");
+        }
     }
 
     #[test]

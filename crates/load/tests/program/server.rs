@@ -52,6 +52,18 @@ pub fn read_request(stream: &mut TcpStream) -> bool {
     true
 }
 
+/// Reads one line; false at the end of the stream.
+pub fn read_line(stream: &mut TcpStream) -> bool {
+    let mut byte = [0];
+    loop {
+        match stream.read(&mut byte) {
+            Ok(1) if byte == *b"\n" => return true,
+            Ok(1) => {}
+            _ => return false,
+        }
+    }
+}
+
 /// Answers requests with the same bytes until the client goes.
 pub fn answer_all(stream: &mut TcpStream, answer: &[u8]) {
     while read_request(stream) && stream.write_all(answer).is_ok() {}
@@ -108,12 +120,21 @@ pub fn tare_load(arguments: &[&str]) -> Output {
 
 /// Runs `tare-load http URL --json` and returns what it printed about its one target.
 pub fn measure(url: &str, arguments: &[&str]) -> Value {
-    let common = ["http", url, "--json", "--warmup", "0s"];
-    let output = tare_load(&[&common, arguments].concat());
+    printed(&[&["http", url, "--json", "--warmup", "0s"], arguments].concat())
+}
+
+fn printed(arguments: &[&str]) -> Value {
+    let output = tare_load(arguments);
     let errors = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{errors}");
     let printed: Value = serde_json::from_slice(&output.stdout).unwrap();
     printed["targets"][0].clone()
+}
+
+/// Runs `tare-load tcp ADDRESS --json` and returns what it printed about its one target.
+pub fn measure_tcp(server: &Server, arguments: &[&str]) -> Value {
+    let address = server.address.to_string();
+    printed(&[&["tcp", &address, "--json", "--warmup", "0s"], arguments].concat())
 }
 
 /// Runs it where only so many files may be open.

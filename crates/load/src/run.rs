@@ -1,0 +1,217 @@
+// SPDX-License-Identifier: Apache-2.0
+//! From the options that every protocol has to threads, and to the summary at the end.
+
+use crate::budget::Budget;
+use crate::capacity::{MOST_USERS, Search};
+use crate::clock::{Clock, Nanoseconds};
+use crate::crew::Settings;
+use crate::limits;
+use crate::live::Live;
+use crate::options::Options;
+use crate::readings::Process;
+use crate::recorder::Place;
+use crate::report;
+use crate::session::{FILES_OF_A_THREAD, Mode, Session};
+use crate::slices::{Plan, Rounds, Schedule};
+use crate::stop;
+use crate::target::Target;
+use crate::values::CpuList;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::Duration;
+use tare_command::{Failure, ResultExt};
+
+/// Open files beside those of connections, threads and watched processes: streams, tables,
+/// /proc/stat, and some to spare.
+const OTHER_FILES: usize = 16;
+/// Each place of a user takes about 100 bytes.
+const MOST_UNDER_WAY: usize = 1 << 20;
+
+/// How users share connections.
+#[derive(Debug, Clone, Copy)]
+pub struct Sharing {
+    /// Connections of HTTP/2 that all users share; else each user has its own.
+    pub connections: Option<usize>,
+    /// The most requests that a user has under way.
+    pub pipeline: usize,
+}
+
+/// Puts the load on what `targets` finds.
+pub fn run(
+    options: &Options,
+    sharing: Sharing,
+    targets: impl FnOnce() -> Result<Arc<[Target]>, Failure>,
+) -> Result<ExitCode, Failure> {
+    let mode = options.mode()?;
+    let Sharing { connections, pipeline } = sharing;
+    let limit = limits::raise_open_files();
+    let targets = targets()?;
+    let watched = watched(options, &targets)?;
+    let watching: usize = watched.iter().flatten().map(Process::files).sum();
+    let files = OTHER_FILES + watching + options.threads as usize * FILES_OF_A_THREAD;
+    let users = users(options, mode, limit.saturating_sub(files))?;
+    if users * pipeline > MOST_UNDER_WAY {
+        return Err(Failure::input(format_args!(
+            "--users {users} with --pipeline {pipeline}: at most {MOST_UNDER_WAY} requests can be \
+             under way to a target; lower one of them"
+        )));
+    }
+    // An open loop makes connections when they are needed.
+    if connections.is_some() || !matches!(mode, Mode::Open { .. }) {
+        enough_open_files(users, connections, targets.len(), files, limit)?;
+    }
+    separate_files(options)?;
+    let samples = Place::open("--out", options.out.as_deref())?;
+    let machine = Place::open("--machine", options.machine.as_deref())?;
+    if let Some(CpuList(cpus)) = &options.cpu {
+        limits::pin(cpus).or_input("--cpu: the generator cannot run there")?;
+    }
+    stop::catch_signals().or_failed("signals cannot be caught")?;
+
+    let seed = options.seed.unwrap_or_else(|| fastrand::u64(..1 << 53));
+    let budget = Arc::new(match options.requests {
+        Some(requests) => Budget::each(requests, targets.len()),
+        None => Budget::unlimited(),
+    });
+    let plan = Plan {
+        targets: targets.len(),
+        users,
+        slice: nanoseconds(options.slice),
+        warm_up: nanoseconds(options.warmup),
+        window: match options.requests {
+            Some(_) => Nanoseconds::MAX,
+            None => nanoseconds(options.duration),
+        },
+        seed,
+    };
+    let (schedule, capacity): (Box<dyn Schedule>, _) = if options.capacity {
+        let (search, found) = Search::new(seed, users);
+        (Box::new(search), Some(found))
+    } else {
+        (Box::new(Rounds::new(plan, budget.clone())), None)
+    };
+    let settings = Settings {
+        targets,
+        per_request: options.is_per_request(),
+        timeout: nanoseconds(options.timeout),
+        budget,
+        clock: Clock::start(),
+    };
+    let session = Session {
+        settings,
+        mode,
+        users,
+        threads: options.threads as usize,
+        connections,
+        pipeline,
+        schedule,
+        watched,
+        samples,
+        machine,
+        live: Live::new(
+            options.json,
+            if options.capacity { Duration::ZERO } else { options.warmup },
+        ),
+    };
+    let summaries = session.carry_out()?;
+    let capacity = capacity.map(|found| found.get().copied());
+    if capacity == Some(None) && stop::signal().is_none() {
+        return Err(Failure::work(format_args!(
+            "there is no capacity: none of the requests succeeded ({}); see what the service \
+             answers to such a request",
+            summaries[0].errors_by_kind()
+        )));
+    }
+    let result = if options.json {
+        let summaries = if options.capacity { &[] } else { summaries.as_slice() };
+        format!("{}\n", report::json(summaries, capacity.flatten(), seed))
+    } else if let Some(found) = capacity {
+        report::capacity(found)
+    } else {
+        format!("{}seed {seed}\n", report::table(&summaries, mode != Mode::Closed))
+    };
+    tare_command::print(result)?;
+    Ok(match stop::signal() {
+        Some(signal) => ExitCode::from(128 + signal as u8),
+        None => ExitCode::SUCCESS,
+    })
+}
+
+/// The most users, when there are files for so many connections.
+fn users(options: &Options, mode: Mode, connections: usize) -> Result<usize, Failure> {
+    let unless_given = match mode {
+        _ if options.capacity => MOST_USERS.min(connections),
+        Mode::Open { .. } => 256.max(options.threads as usize),
+        Mode::Closed | Mode::Constant { .. } => 1,
+    };
+    let users = options.users.map_or(unless_given, |users| users as usize);
+    if (options.threads as usize) > users {
+        return Err(Failure::input(format_args!(
+            "--threads {}: there is work for {users} at most, one for each of --users",
+            options.threads
+        )));
+    }
+    Ok(users)
+}
+
+/// `others` are the files beside the connections.
+fn enough_open_files(
+    users: usize,
+    connections: Option<usize>,
+    targets: usize,
+    others: usize,
+    limit: usize,
+) -> Result<(), Failure> {
+    let needed = connections.unwrap_or(users) * targets + others;
+    if needed <= limit {
+        return Ok(());
+    }
+    Err(Failure::input(format_args!(
+        "{}: with connections to all targets, threads and watched processes that needs {needed} \
+         open files, and the limit is {limit}: raise it (ulimit -n), or lower the number",
+        connections.map_or(format!("--users {users}"), |n| format!("--connections {n}"))
+    )))
+}
+
+/// Two streams in one file would be none; a device takes both.
+fn separate_files(options: &Options) -> Result<(), Failure> {
+    match &options.out {
+        Some(out) if options.machine.as_ref() == Some(out) && (out.is_file() || !out.exists()) => {
+            Err(Failure::input(format_args!(
+                "--out and --machine are both {}: give each its own file",
+                out.display()
+            )))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// The processes to watch, by target.
+fn watched(options: &Options, targets: &[Target]) -> Result<Vec<Vec<Process>>, Failure> {
+    let mut processes: Vec<_> = targets.iter().map(|_| Vec::new()).collect();
+    for watched in &options.watch {
+        let Some(at) = targets.iter().position(|target| target.name == watched.name) else {
+            return Err(Failure::input(format_args!(
+                "--watch {}: there is no target of this name",
+                watched.name
+            )));
+        };
+        // Some of a service's processes may have ended since somebody listed them.
+        let mut gone = Ok(());
+        let before = processes[at].len();
+        for pid in &watched.pids {
+            match Process::open(*pid).or_input(format_args!("--watch: process {pid}")) {
+                Ok(process) => processes[at].push(process),
+                Err(failure) => gone = Err(failure),
+            }
+        }
+        if processes[at].len() == before {
+            gone?;
+        }
+    }
+    Ok(processes)
+}
+
+fn nanoseconds(time: Duration) -> Nanoseconds {
+    Nanoseconds::try_from(time.as_nanos()).unwrap_or(Nanoseconds::MAX)
+}
