@@ -78,6 +78,7 @@ def test_contract(
     case: dict[str, Any], url: str, dead: str, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
     places = {"url": url, "dead": dead, "tmp": str(tmp_path)}
+    places |= {"host": _host(url), "dead_host": _host(dead)}
     (tmp_path / "plan.toml").write_text(
         CONTRACT["plan"].replace("200ms", case.get("window", "200ms"))
     )
@@ -159,6 +160,10 @@ def _open_files(pid: int) -> set[Path]:
 
 def _size(path: Path) -> int:
     return path.stat().st_size if path.exists() else 0
+
+
+def _host(url: str) -> str:
+    return url.removeprefix("http://").removesuffix("/")
 
 
 def _fill(text: str, places: dict[str, str]) -> str:

@@ -17,7 +17,8 @@ from tare.lab.ports import why_taken
 from tare.lab.processes import Process, Processes, StartError
 from tare.lab.ready import wait_until_ready
 from tare.lab.store import ResultFolder, RunKey, read_stream
-from tare.plan import Condition, Plan, Ready
+from tare.lab.tare_load import url
+from tare.plan import Condition, OwnLoad, Plan, Ready
 from tare.samples.manifest import RunEntry
 from tare.samples.usable import too_many_lost
 
@@ -91,7 +92,7 @@ class Group:
             if not targets:
                 reason = self.reasons[condition.name]
                 raise RunError(f"capacity of {condition.name}: {reason}")
-            assert self.lab.plan.load.type == "tare"
+            assert isinstance(self.lab.plan.load, OwnLoad)
             return loads.capacity(self.lab.plan.load, targets[0], self.bench(targets))
 
     def start(self, stack: ExitStack, conditions: Sequence[Condition]) -> list[Target]:
@@ -247,7 +248,7 @@ class Group:
             duration_ns=duration,
             requests=found.requests if found else 0,
             errors=found.errors if found else 0,
-            endpoint=loads.url(self.lab.plan.load, launch) if launch else None,
+            endpoint=url(self.lab.plan.load, launch) if launch else None,
             cpu={**found.cpu} if found else {},
         )
 
@@ -293,7 +294,7 @@ class Group:
     def check_rate(self, asked: float, measured: dict[str, Measured]) -> None:
         """Marks the conditions that had another load than the plan's."""
         load = self.lab.plan.load
-        assert load.type == "tare"
+        assert isinstance(load, OwnLoad)
         # The slices of a service by itself follow each other without a gap.
         slice_ns = load.slice if len(measured) > 1 else None
         for name, found in measured.items():

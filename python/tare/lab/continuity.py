@@ -4,7 +4,7 @@
 import hashlib
 
 from tare.errors import InputError
-from tare.plan import Plan
+from tare.plan import OwnLoad, Plan
 from tare.plan.layers import HookLayer, ProxyLayer
 from tare.samples.manifest import MOMENTARY, Manifest
 
@@ -17,7 +17,9 @@ def file_hashes(plan: Plan) -> dict[str, str]:
 
     Raises InputError for one that cannot be read.
     """
-    named = {plan.load.ca} if plan.load.type == "tare" else set()
+    named: set[str | None] = set()
+    if isinstance(plan.load, OwnLoad):
+        named.update(plan.load.files.values())
     for condition in plan.conditions:
         for layer in condition.layers:
             if isinstance(layer, HookLayer):

@@ -16,15 +16,15 @@ from tare.lab.block import Group, Laboratory
 from tare.lab.calibration import service_text
 from tare.lab.continuity import changes, file_hashes
 from tare.lab.early_stop import failed_early, stop_if_failed_early
-from tare.lab.load import require_own_generator
 from tare.lab.neighbours import announced, others
 from tare.lab.placement import Placement, out_of_the_way, place
 from tare.lab.processes import Processes
 from tare.lab.progress import Progress, group_seconds, plan_seconds
 from tare.lab.schedule import BlockPart, Together, groups, load_seed, order_of_runs
 from tare.lab.store import ResultFolder
+from tare.lab.tare_load import require_own_generator
 from tare.lab.trust import require_trusted
-from tare.plan import Plan, TareLoad, expected, parse, refused
+from tare.plan import OwnLoad, Plan, expected, parse, refused
 from tare.samples.manifest import Condition, DetectionLimit, Manifest, Part
 from tare.untrusted import PLAN_BYTES, read_bytes
 
@@ -112,10 +112,11 @@ def check(plan: Plan) -> None:
     environments.check(plan)
     layers.check(plan)
     commands.check(plan)
-    if plan.load.type == "tare":
+    if isinstance(plan.load, OwnLoad):
         require_own_generator()
-        if plan.load.ca is not None and not (file := plan.folder / plan.load.ca).is_file():
-            raise refused(plan, ("load", "ca"), expected(f"a file: {file} is none"))
+        for key, name in plan.load.files.items():
+            if not (file := plan.folder / name).is_file():
+                raise refused(plan, ("load", key), expected(f"a file: {file} is none"))
     else:
         from tare.samples import FORMATS, ROLES, Asked
 
@@ -210,7 +211,7 @@ def _carry_out_group(
 def _rate(lab: Laboratory, progress: Progress) -> float | None:
     """Requests a second, with the baseline's capacity measured first where the plan needs it."""
     load = lab.plan.load
-    if not isinstance(load, TareLoad):
+    if not isinstance(load, OwnLoad):
         return None
     if not load.needs_capacity:
         return load.rate if load.rate is None else float(load.rate)
@@ -237,7 +238,7 @@ def _manifest(plan: Plan, placement: Placement) -> Manifest:
     seed = secrets.randbelow(2**31) if plan.seed is None else plan.seed
     stamp = datetime.now().strftime("%Y%m%dT%H%M%S")
     load = plan.load.model_dump(mode="json")
-    if isinstance(plan.load, TareLoad) and plan.load.needs_capacity:
+    if isinstance(plan.load, OwnLoad) and plan.load.needs_capacity:
         load["rate"] = None
         load["share_of_capacity"] = float(plan.load.rate)
     return Manifest(
@@ -245,7 +246,7 @@ def _manifest(plan: Plan, placement: Placement) -> Manifest:
         name=plan.name,
         kind=plan.kind,
         design=plan.design_used,
-        slice_ns=plan.load.slice if isinstance(plan.load, TareLoad) else None,
+        slice_ns=plan.load.slice if isinstance(plan.load, OwnLoad) else None,
         primary=plan.primary,
         budget=plan.budget,
         alpha=plan.alpha,

@@ -15,13 +15,11 @@ from tare.lab.logs import last_lines
 from tare.lab.processes import Process, Processes, StartError
 from tare.lab.standstill import Standstill
 from tare.lab.store import of_condition, read_stream
-from tare.native import native
-from tare.plan import CommandLoad, TareLoad
+from tare.lab.tare_load import capacity_command, load_command, url
+from tare.plan import CommandLoad, OwnLoad
 
 if TYPE_CHECKING:
     import pyarrow as pa
-
-PROGRAM = native("bin", "tare-load")
 
 
 @dataclass(frozen=True)
@@ -93,14 +91,8 @@ class Ended:
     """CPU time of all its processes."""
 
 
-def require_own_generator() -> None:
-    """Raises TareError where tare-load was not built."""
-    if not Path(PROGRAM).is_file():
-        raise TareError(f"{PROGRAM}: missing; build the native parts with 'make native'")
-
-
 def measure(
-    load: TareLoad | CommandLoad, rate: float | None, seed: int, targets: Sequence[Target],
+    load: OwnLoad | CommandLoad, rate: float | None, seed: int, targets: Sequence[Target],
     bench: Bench,
 ) -> dict[str, Measured]:  # fmt: skip
     """Sends the load to all targets and returns what it recorded of each condition.
@@ -111,7 +103,8 @@ def measure(
     if isinstance(load, CommandLoad):
         return _measure_with_command(load, targets[0], bench)
     out, machine = bench.folder / "samples.arrow", bench.folder / "machine.arrow"
-    command = own_command(load, rate, targets, bench.folder)
+    launches = {target.condition: target.launch for target in targets}
+    command = load_command(load, rate, launches, bench.folder)
     command += ["--seed", str(seed), "--out", str(out), "--machine", str(machine)]
     before = {target.condition: spent(bench.processes, target.processes) for target in targets}
     for name, found in before.items():
@@ -141,63 +134,17 @@ def measure(
     return measured
 
 
-def capacity(load: TareLoad, target: Target, bench: Bench) -> dict[str, Any]:
+def capacity(load: OwnLoad, target: Target, bench: Bench) -> dict[str, Any]:
     """The most that one service bears: `{"rate": requests a second, "users": their number}`.
 
     Raises TareError where it cannot be measured, or none of the requests succeeded.
     """
-    command = [PROGRAM, "http", url(load, target.launch), "--capacity", "--json"]
-    command += _request(load, bench.folder, target.launch.plan_folder)
+    command = capacity_command(load, target.launch, bench.folder)
     output = run_generator(command, [target], bench, 120, own=True).printed
     found = json.loads(output).get("capacity") if output else None
     if not found:
         raise TareError(f"the capacity could not be measured; see {bench.log}")
     return dict(found)
-
-
-def own_command(
-    load: TareLoad, rate: float | None, targets: Sequence[Target], folder: Path
-) -> list[str]:
-    """The words that start tare-load on the targets; what it sends is written to `folder`."""
-    command = [PROGRAM, "http", "--json"]
-    for target in targets:
-        command += ["--target", f"{target.condition}={url(load, target.launch)}"]
-    command += ["--mode", load.mode, "--users", str(load.most_users)]
-    command += ["--duration", f"{load.duration * len(targets)}ns"]
-    command += ["--warmup", f"{load.warmup * len(targets)}ns"]
-    command += ["--slice", f"{load.slice}ns"]
-    if rate is not None:
-        command += ["--rate", str(rate)]
-    return command + _request(load, folder, targets[0].launch.plan_folder)
-
-
-def _request(load: TareLoad, folder: Path, plan_folder: Path) -> list[str]:
-    """The words for what is sent and expected, the same for the load and for the capacity."""
-    words = ["--connection", load.connection, "--method", load.method, "--http", load.http]
-    words += ["--timeout", f"{load.timeout}ns"]
-    if load.connections is not None:
-        words += ["--connections", str(load.connections)]
-    if load.ca is not None:
-        words += ["--ca", str(plan_folder / load.ca)]
-    if load.insecure:
-        words += ["--insecure"]
-    for name, value in load.headers.items():
-        words += ["--header", f"{name}: {value}"]
-    for status in load.expect_status:
-        words += ["--expect-status", str(status)]
-    if load.threads is not None:
-        words += ["--threads", str(load.threads)]
-    for option, text in (("body", load.body), ("expect-body", load.expect_body)):
-        if text is not None:
-            (folder / option).write_text(text, encoding="utf-8")
-            words += [f"--{option}", str(folder / option)]
-    return words
-
-
-def url(load: TareLoad | CommandLoad, launch: Launch) -> str:
-    """Where the users of a service go."""
-    scheme = "https" if isinstance(load, TareLoad) and load.https else "http"
-    return f"{scheme}://{launch.place.address}:{launch.door}{load.path}"
 
 
 def run_generator(

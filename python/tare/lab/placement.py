@@ -7,7 +7,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from tare.plan import CommandLoad, Plan, TareLoad
+from tare.plan import CommandLoad, OwnLoad, Plan
 
 
 @dataclass(frozen=True)
@@ -36,19 +36,21 @@ def place(plan: Plan, cpus: Sequence[int]) -> Placement:
     if asked == "same-core" or (asked is None and not together):
         why = "the plan says so" if asked else "one user at a time: no waiting for a core to wake"
         return Placement(cpus[-1:], cpus[-1:], f"same core: {why}")
-    threads = (plan.load.threads or 1) if isinstance(plan.load, TareLoad) else len(cpus) // 2
+    threads = (plan.load.threads or 1) if isinstance(plan.load, OwnLoad) else len(cpus) // 2
     split = len(cpus) - min(threads, len(cpus) // 2)
     why = "the plan says so" if asked else f"{together}: neither takes the other's CPU"
     return Placement(cpus[:split], cpus[split:], f"different cores: {why}")
 
 
-def _why_together(load: TareLoad | CommandLoad) -> str:
+def _why_together(load: OwnLoad | CommandLoad) -> str:
     """Why client and service may both have work at the same time; empty where they never do."""
     if isinstance(load, CommandLoad):
         return "how a foreign generator sends is not known"
     if load.mode != "closed":
         return "requests are sent by the clock"
-    return "several users at a time" if load.most_users > 1 else ""
+    if load.most_users > 1:
+        return "several users at a time"
+    return "several requests under way" if load.most_under_way > 1 else ""
 
 
 @contextmanager

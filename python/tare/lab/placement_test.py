@@ -42,6 +42,7 @@ def test_placement(
     assert (placement.service, placement.generator) == expected
 
 
+TCP = 'type = "tcp", send = "x", reply = "resp"'
 FOREIGN = 'type = "command", command = "x", output = "x.csv", format = "locust"'
 
 
@@ -50,6 +51,8 @@ FOREIGN = 'type = "command", command = "x", output = "x.csv", format = "locust"'
     [
         ("", "", "same core: one user at a time"),
         ("", "users = 2", "different cores: several users at a time"),
+        ("", TCP, "same core: one user at a time"),
+        ("", f"{TCP}, pipeline = 2", "different cores: several requests under way"),
         ("", 'mode = "open", rate = 5', "different cores: requests are sent by the clock"),
         ("", 'mode = "constant", rate = 5', "different cores: requests are sent by the clock"),
         ("", FOREIGN, "different cores: how a foreign generator sends is not known"),

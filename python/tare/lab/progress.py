@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from typing import Protocol
 
 from tare.lab.schedule import Together
-from tare.plan import Plan, TareLoad
+from tare.plan import OwnLoad, Plan
 
 START_S = 0.4
 """Start, ready check and stop of a small service; a large one takes longer than was said."""
@@ -38,12 +38,12 @@ class Progress(Protocol):
 def group_seconds(plan: Plan, conditions: int) -> float:
     """The estimated time of a group of conditions that are up together."""
     load = plan.load
-    warmup = load.warmup if isinstance(load, TareLoad) else 0
+    warmup = load.warmup if isinstance(load, OwnLoad) else 0
     return START_S + conditions * (START_S + (warmup + load.duration) / 1e9)
 
 
 def plan_seconds(plan: Plan, to_do: Iterable[Together]) -> float:
     """The estimated time of what is to be carried out of a plan."""
-    measure_first = isinstance(plan.load, TareLoad) and plan.load.needs_capacity
+    measure_first = isinstance(plan.load, OwnLoad) and plan.load.needs_capacity
     seconds = sum(group_seconds(plan, len(together.runs)) for together in to_do)
     return seconds + CAPACITY_S * measure_first

@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 
 from tare.errors import InputError
-from tare.plan import Plan, TareLoad, load, parse
+from tare.plan import Plan, TareLoad, TcpLoad, load, parse
 from tare.plan.layers import EnvLayer, HookLayer
 from tare.plan.values import ShareOfCapacity
 
@@ -107,6 +107,22 @@ def test_a_rate_that_is_measured_first() -> None:
     assert load.rate == ShareOfCapacity(0.8)
 
 
+def test_a_load_over_tcp() -> None:
+    text = PLAN.replace("[load]", "[load]\ntype = 'tcp'\nsend = '\\x00\\r\\n'\nreply_bytes = 3")
+    load = read(text).load
+    assert isinstance(load, TcpLoad)
+    assert (load.send, load.pipeline, load.most_under_way) == ("\\x00\\r\\n", 1, 1)
+
+
+def test_a_proxy_before_a_load_over_tcp_needs_a_configuration() -> None:
+    tcp = PLAN.replace("[load]", "[load]\ntype = 'tcp'\nsend = 'x'\nreply_bytes = 3")
+    proxy = '{ type = "proxy", program = "nginx" }'
+    with pytest.raises(InputError, match="expected a config for every proxy"):
+        read(tcp.replace('{ type = "hook", rules = "rules.toml" }', proxy))
+    own = proxy.replace(" }", ', config = "nginx.conf" }')
+    read(tcp.replace('{ type = "hook", rules = "rules.toml" }', own))
+
+
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
@@ -176,6 +192,34 @@ def test_a_rate_that_is_measured_first() -> None:
             "connections = 2",
             'plans/try.toml:12: load.connections: found 2, expected http = "2":'
             " HTTP/1.1 has a connection for each user",
+        ),
+        (
+            'duration = "300ms"',
+            'type = "tcp"\nsend = "x"',
+            'plans/try.toml:11: load: found {"type": "tcp", "send": "x"},'
+            " expected exactly one of reply, reply_until and reply_bytes",
+        ),
+        (
+            'duration = "300ms"',
+            'type = "tcp"\nreply = "resp"',
+            'plans/try.toml:11: load: found {"type": "tcp", "reply": "resp"},'
+            " expected exactly one of send and send_file",
+        ),
+        (
+            'duration = "300ms"',
+            """type = "tcp"\nreply = "resp"\nsend = 'a\\q'""",
+            'plans/try.toml:14: load.send: found "a\\\\q", expected a text in which a backslash'
+            r" begins \r, \n, \t, \0, \xHH or \\",
+        ),
+        (
+            'duration = "300ms"',
+            'type = "tcp"\nreply = "resp"\nsend = "x"\nbody = "x"',
+            "plans/try.toml:15: load.body: found an unknown key, expected one of",
+        ),
+        (
+            'duration = "300ms"',
+            'type = "tcp"\nreply = "resp"\nsend = "x"\nusers = 65536\npipeline = 32',
+            "plans/try.toml:16: load.pipeline: found 32, expected at most 1048576 requests",
         ),
         (
             'duration = "300ms"',

@@ -3,20 +3,18 @@
 
 import re
 from pathlib import Path
-from typing import Annotated, Any, Literal, Self
+from typing import Literal, Self
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PrivateAttr, model_validator
+from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, model_validator
 
 from tare.plan.calibration import Calibration
-from tare.plan.layers import Layer
+from tare.plan.layers import Layer, ProxyLayer
+from tare.plan.loads import CommandLoad, Load, TareLoad, TcpLoad
 from tare.plan.values import (
     Command,
-    Duration,
-    Fraction,
     Name,
-    Rate,
+    Positive,
     RelativePath,
-    ShareOfCapacity,
     Signal,
     SomeDuration,
     SomeFraction,
@@ -29,7 +27,6 @@ from tare.plan.values import (
 Environment = Literal[
     "host", "netns", "container", "vm", "container-in-vm", "pod", "pods-across-nodes"
 ]
-Positive = Annotated[int, Field(ge=1, le=1_000_000)]
 
 
 class Strict(BaseModel):
@@ -84,102 +81,6 @@ class Service(Strict):
     def texts(self) -> list[str]:
         """Where names in braces are filled."""
         return [*self.command, *self.environment.values(), *self.files.values()]
-
-
-class TareLoad(Strict):
-    """Tare's own load generator."""
-
-    type: Literal["tare"] = "tare"
-    path: UrlPath = "/"
-    mode: Literal["closed", "constant", "open"] = "closed"
-    users: Positive | None = None
-    """Users of a closed loop or a constant rate, 1 unless said; in an open loop the most
-    connections, 256 unless said."""
-    threads: Positive | None = None
-    rate: Rate = None
-    connection: Literal["keep-alive", "per-request"] = "keep-alive"
-    http: Literal["1.1", "2"] = "1.1"
-    connections: Positive | None = None
-    """Of HTTP/2, shared by the users; one for each thread unless said."""
-    https: bool = False
-    ca: SystemText | None = None
-    """The authorities to trust instead of the system's, relative to the plan."""
-    insecure: bool = False
-    """Whether any certificate is taken."""
-    method: str = Field("GET", pattern="^[A-Z]+$")
-    headers: dict[SystemText, SystemText] = {}
-    body: str | None = None
-    expect_status: list[int] = []
-    expect_body: str | None = None
-    timeout: SomeDuration = 5 * 10**9
-    duration: SomeDuration = 5 * 10**9
-    """Measured window of one run."""
-    warmup: Duration = 10**9
-    """Load on one run before its window; it is not recorded."""
-    slice: SomeDuration = 5 * 10**6
-    max_errors: Fraction = 0.01
-
-    @model_validator(mode="after")
-    def _rate_fits_mode(self) -> Self:
-        if self.mode == "closed" and self.rate is not None:
-            raise expected('no rate with mode = "closed": users send back to back', "rate")
-        if self.mode != "closed" and self.rate is None:
-            raise expected(f'a rate with mode = "{self.mode}"')
-        if self.threads is not None and self.threads > self.most_users:
-            raise expected(f"at most {self.most_users}, one for each of the users", "threads")
-        return self
-
-    @model_validator(mode="after")
-    def _protocol_fits(self) -> Self:
-        if self.connections is not None and self.http != "2":
-            raise expected('http = "2": HTTP/1.1 has a connection for each user', "connections")
-        if self.http == "2" and self.connection == "per-request":
-            raise expected('http = "1.1" with connection = "per-request"', "http")
-        for key in ("ca", "insecure"):
-            if getattr(self, key) and not self.https:
-                raise expected(f"https = true with {key}", key)
-        return self
-
-    @property
-    def most_users(self) -> int:
-        """Users, or connections, that there can be at the same time."""
-        return self.users or (256 if self.mode == "open" else 1)
-
-    @property
-    def needs_capacity(self) -> bool:
-        """Whether the rate is a share of a capacity that must be measured first."""
-        return isinstance(self.rate, ShareOfCapacity)
-
-
-class CommandLoad(Strict):
-    """Any other load generator, whose output file Tare can import."""
-
-    type: Literal["command"]
-    command: Command
-    output: RelativePath
-    """The file it writes, in the run's own folder."""
-    format: str
-    unit: Literal["ns", "us", "ms", "s"] | None = None
-    """Of times in a file that does not state it."""
-    columns: dict[str, str] = {}
-    """Columns of a table that has names of its own, by their meaning (`start`, `duration` ...)."""
-    path: UrlPath = "/"
-    warmup: Duration = 0
-    """Requests in this time from the first one are left out."""
-    duration: SomeDuration = 60 * 10**9
-    """About how long it takes; it is stopped after twice that and 10 s more."""
-    max_errors: Fraction = 0.01
-
-    needs_capacity: bool = Field(False, init=False, exclude=True)
-
-
-def _own_load(value: Any) -> Any:
-    return {"type": "tare", **value} if isinstance(value, dict) else value
-
-
-Load = Annotated[
-    Annotated[TareLoad | CommandLoad, Field(discriminator="type")], BeforeValidator(_own_load)
-]
 
 
 class Condition(Strict):
@@ -245,9 +146,17 @@ class Plan(Strict):
                 )
         if self.design == "interleaved" and not self.can_interleave:
             raise expected('design = "blocks": ' + self.why_not_interleaved, "design")
-        layers = [layer.type for condition in self.conditions for layer in condition.layers]
-        if self.kind != "macro" and "hook" not in layers:
+        layers = [layer for condition in self.conditions for layer in condition.layers]
+        if self.kind != "macro" and "hook" not in [layer.type for layer in layers]:
             raise expected(f'a layer that times itself (hook) with kind = "{self.kind}"', "kind")
+        if isinstance(self.load, TcpLoad) and any(
+            isinstance(layer, ProxyLayer) and layer.config is None for layer in layers
+        ):
+            raise expected(
+                'a config for every proxy with type = "tcp" of the load: the minimal one is for'
+                " HTTP",
+                "conditions",
+            )
         return self
 
     def _is_told_its_port(self, condition: Condition) -> bool:

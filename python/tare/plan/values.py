@@ -6,7 +6,7 @@ import shlex
 import signal
 from typing import Annotated, Any
 
-from pydantic import AfterValidator, BeforeValidator, StringConstraints
+from pydantic import AfterValidator, BeforeValidator, Field, StringConstraints
 from pydantic_core import PydanticCustomError
 
 from tare.untrusted import is_relative
@@ -94,6 +94,16 @@ def system_text(text: str) -> str:
     return text
 
 
+ESCAPE = r"\\(?:[rnt0\\]|x[0-9A-Fa-f]{2})"
+
+
+def escaped_text(text: str) -> str:
+    """A text, not empty, with the escapes that `tare load tcp` reads."""
+    if not re.fullmatch(rf"(?:[^\\]|{ESCAPE})+", text):
+        raise expected(r"a text in which a backslash begins \r, \n, \t, \0, \xHH or \\")
+    return system_text(text)
+
+
 def variable(name: str) -> str:
     """The name of a variable of a program's environment."""
     if not name or "=" in name:
@@ -138,10 +148,12 @@ Duration = Annotated[int, BeforeValidator(duration_ns)]
 SomeDuration = Annotated[int, BeforeValidator(some_duration_ns)]
 Fraction = Annotated[float, BeforeValidator(fraction)]
 SomeFraction = Annotated[float, BeforeValidator(some_fraction)]
+Positive = Annotated[int, Field(ge=1, le=1_000_000)]
 Rate = Annotated[Any, BeforeValidator(rate)]
 Command = Annotated[list[str], BeforeValidator(command)]
 Signal = Annotated[str, BeforeValidator(stop_signal)]
 SystemText = Annotated[str, AfterValidator(system_text)]
+EscapedText = Annotated[str, AfterValidator(escaped_text)]
 Variables = dict[Annotated[str, AfterValidator(variable)], SystemText]
 UrlPath = Annotated[str, BeforeValidator(url_path)]
 RelativePath = Annotated[str, BeforeValidator(relative_path)]

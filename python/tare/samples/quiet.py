@@ -92,7 +92,8 @@ def find_left_out(backend: Backend, folder: Path, manifest: Manifest) -> LeftOut
 
 def _unseen(manifest: Manifest) -> tuple[str, ...]:
     """What to tell where the lab should have recorded the machine, and nothing is there."""
-    if manifest.load.get("type") != "tare" or not any(run.valid for run in manifest.runs):
+    is_own = manifest.load.get("type") in ("tare", "tcp")
+    if not is_own or not any(run.valid for run in manifest.runs):
         return ()
     return ("no record of the machine (machine/): slices that were disturbed are not left out",)
 
