@@ -2,12 +2,10 @@
 """tare-load beside wrk in a closed loop, and beside open-loop generators at half of capacity."""
 
 import json
-import os
-import random
 import socket
 import subprocess
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -15,28 +13,17 @@ from statistics import median
 from tempfile import TemporaryDirectory
 
 from bench.cases import Case, publish
-from bench.load import peers
+from bench.load import peers, redis
+from bench.load.programs import LOAD, LOAD_CPU, SERVICE_CPU, Turns, in_turns, output, tare_load
 from bench.nginx import Nginx
 from bench.turns import on_cpu
 
 from tare.lab.ports import free_port
-from tare.native import native
 
 HERE = Path(__file__).parent
-LOAD = native("bin", "tare-load")
-SERVICE_CPU, LOAD_CPU = 0, 1
 USERS = 16
 MANY = 1_000_000
 FEW = 100_000
-
-
-@dataclass(frozen=True)
-class Turns:
-    """How often, how long, and where the files go."""
-
-    pairs: int
-    seconds: int
-    folder: Path
 
 
 def run(quick: bool) -> bool:
@@ -55,10 +42,17 @@ def run(quick: bool) -> bool:
                 closed("closed-null-1", url, 1, turns),
                 allocations(url, turns.folder),
             ]
+        with redis.serving(turns.folder) as port:
+            cases += [
+                redis.closed("tcp-redis", port, turns, 1),
+                redis.closed("tcp-redis-16", port, turns, 16),
+            ]
     about = (
         f"Medians of {turns.pairs} turns of {turns.seconds} s in random order, of closed loops of"
         f" {turns.pairs * turns.seconds} turns of 1 s; one thread on one CPU, the server on the"
         f" other; {USERS} connections, 1 where the name ends so."
+        f" Beside redis-benchmark a turn is {redis.REQUESTS:,} requests on {redis.USERS}"
+        " connections, each with 16 under way where the name ends so."
         " tare-load records every request in a file, the others what they print. Ratios and"
         " differences are medians over the turns."
     )
@@ -140,28 +134,6 @@ def allocations(url: str, folder: Path) -> Case:
     return Case("allocations", "tare load", "", f"in {MANY:,} requests", [more], note=note)
 
 
-def in_turns(subjects: Mapping[str, Callable[[], float]], turns: int) -> dict[str, list[float]]:
-    """What each subject returns, one value a turn, in random order."""
-    order = random.Random(turns)
-    values: dict[str, list[float]] = {name: [] for name in subjects}
-    for _ in range(turns):
-        for name in order.sample([*subjects], len(subjects)):
-            values[name].append(subjects[name]())
-    return values
-
-
-def tare_load(
-    options: list[str], folder: Path, variables: Mapping[str, str] | None = None
-) -> dict[str, float]:
-    """Runs tare-load, which records every request, and returns what it says of its target."""
-    out = ["--threads", "1", "--out", str(folder / "samples.arrow"), "--json"]
-    command = on_cpu(LOAD_CPU, [str(LOAD), "http", *options, *out])
-    found = json.loads(output(command, variables))["targets"][0]
-    if found["errors"]:
-        raise SystemExit(f"{' '.join(command)}: {found['errors_by_kind']}")
-    return dict(found)
-
-
 @dataclass(frozen=True)
 class Seen:
     """What a file of samples shows of an open loop, in µs."""
@@ -183,15 +155,6 @@ def of_samples(file: Path) -> Seen:
     lag = (start - intended) / 1e3
     p99, p99_from_start = np.quantile([lag + duration / 1e3, duration / 1e3], 0.99, axis=1)
     return Seen(float(lag.mean()), float(p99), float(p99_from_start))
-
-
-def output(command: list[str], variables: Mapping[str, str] | None = None) -> str:
-    """What a command prints; one that fails ends the bench."""
-    environment = os.environ | (variables or {})
-    done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
-    if done.returncode:
-        raise SystemExit(f"{' '.join(command)}: exit code {done.returncode}: {done.stderr[-500:]}")
-    return done.stdout
 
 
 def compiled(folder: Path, source: str, *options: str) -> Path:
