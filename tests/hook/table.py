@@ -36,9 +36,7 @@ def groups() -> dict[str, tuple[str, ...]]:
             group = begin[1] or begin[2]
         if function := re.match(r" +fn (\w+)\(", line):
             found.setdefault(group, []).append(function[1])
-    return {
-        group: (*found.get(group, ()), *NAKED.get(group, ())) for group in (*found, *NAKED)
-    }
+    return {group: (*found.get(group, ()), *NAKED.get(group, ())) for group in (*found, *NAKED)}
 
 
 def exported(library: Path) -> tuple[str, ...]:

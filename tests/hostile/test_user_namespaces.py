@@ -30,7 +30,8 @@ def collecting(folder: Path, *before: str) -> Iterator["subprocess.Popen[str]"]:
     command += ["--socket", folder / "socket", "--out", folder / "events.log"]
     with subprocess.Popen(command, text=True) as collector:
         try:
-            wait_for((folder / "socket").exists)
+            log = folder / "events.log"
+            wait_for(lambda: (folder / "socket").exists() and log.exists() and log.stat().st_size)
             (folder / "socket").chmod(0o777)
             yield collector
         finally:

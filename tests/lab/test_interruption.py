@@ -237,7 +237,7 @@ def test_as_an_ordinary_user(experiment: Experiment) -> None:
     # Every start of pytest closes the folder above its own to others.
     with TemporaryDirectory() as folder:
         experiment.folder = Path(folder)
-        experiment.folder.chmod(0o777)
+        experiment.folder.chmod(0o1777)  # sticky, as /tmp: else anybody could change results
         experiment.write_plan()
         command = [*nobody, python, "-m", "tare", "run", str(experiment.plan), "--blocks", "1"]
         command += ["--out", str(experiment.result)]

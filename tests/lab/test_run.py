@@ -12,7 +12,7 @@ from tests.lab.conftest import NGINX_CONF, OWN_LOAD, Experiment
 from tests.rights import may_make_namespaces
 
 from tare.errors import TareError
-from tare.lab import load as loads
+from tare.lab import tare_load
 from tare.lab.experiment import check
 from tare.lab.ports import free_port
 from tare.lab.processes import find
@@ -344,6 +344,6 @@ def test_without_tare_load_it_says_what_to_do(
     experiment: Experiment, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     experiment.write_plan()
-    monkeypatch.setattr(loads, "PROGRAM", "/nowhere/tare-load")
+    monkeypatch.setattr(tare_load, "PROGRAM", "/nowhere/tare-load")
     with pytest.raises(TareError, match=r"/nowhere/tare-load: missing; build .* 'make native'"):
         check(load(experiment.plan))
