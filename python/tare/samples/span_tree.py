@@ -47,8 +47,10 @@ def ahead(table: Table) -> Iterator[str]:
     if not set(table.columns) >= {*IDS, "start_ns"}:
         return
     named = table.mutate(span=table.span.fill_null(REQUEST), at=table.start_ns.cast("int64"))
-    inner = named.filter(named.parent_id.notnull()).select("trace_id", "parent_id", "span", "at")
-    outer = named.select("trace_id", parent_id="span_id", begun="at")
+    others = named.filter((named.parent_id != named.span_id).fill_null(True))
+    inner = others.select("trace_id", "parent_id", "span", "at")
+    # One row for each id: a file may have one any number of times, and pairs grow as its square.
+    outer = named.group_by("trace_id", parent_id="span_id").aggregate(begun=named["at"].min())
     pairs = inner.join(outer, ["trace_id", "parent_id"])
     early: Any = pairs.begun - pairs.at
     rows = pairs.group_by("span").aggregate(
