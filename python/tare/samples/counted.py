@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 QUANTILES = {"p50": 0.50, "p95": 0.95, "p99": 0.99}
 MOST = 100_000_000
+BEYOND = 1 << 63
 
 
 @dataclass(frozen=True)
@@ -46,6 +47,17 @@ class Histogram:
     def answered(self) -> int:
         """Requests in the bins."""
         return int(self.requests.sum())
+
+    def is_sound(self) -> bool:
+        """Whether no count is below zero, and all times are numbers of ns in 64 bits."""
+        ends = [end for end in (self.started_ns, self.ended_ns) if end is not None]
+        times = (self.low, self.high, [*self.stated.values()])
+        return bool(
+            self.errors >= 0
+            and (self.requests >= 0).all()
+            and all((np.abs(one) < BEYOND).all() for one in times)
+            and all(abs(end) < BEYOND for end in ends)
+        )
 
     def summaries(self) -> dict[str, float]:
         """`p50`, `p95`, `p99` and `mean` in ns; none without requests.
@@ -110,17 +122,27 @@ class Counted:
     notes: tuple[str, ...] = ()
 
     def checked(self, name: str) -> Counted:
-        """Itself. Raises NoRequestsError for no request, InputError for more than anyone sends."""
-        answered = sum(one.answered for one in self.histograms)
-        if answered + sum(one.errors for one in self.histograms) == 0:
+        """Itself. Raises NoRequestsError for no request, InputError for what nobody can send."""
+        # As floats, since the sum may have more than 64 bits.
+        answered = sum(float(one.requests.sum(dtype=np.float64)) for one in self.histograms)
+        counts = [answered, *(one.errors for one in self.histograms)]
+        if max(counts) > MOST * 1_000:
+            most = f"{MOST * 1_000:,}"
+            raise InputError(
+                f"{name}: counts more than {most} requests; expected a load test's file"
+            )
+        if not all(one.is_sound() for one in self.histograms):
+            raise InputError(
+                f"{name}: has counts below zero, or times beyond 64 bits of ns; expected a load"
+                " test's file, and its unit"
+            )
+        if sum(counts) == 0:
             raise NoRequestsError(f"{name}: no request was counted in it")
-        if answered > MOST * 1_000:
-            raise InputError(f"{name}: counts {answered:,} requests; expected a load test's file")
         return self
 
     def require_few(self, name: str) -> None:
         """Raises InputError where the requests are too many to be listed one by one."""
-        if sum(one.answered for one in self.histograms) > MOST:
+        if sum(one.answered + one.errors for one in self.histograms) > MOST:
             raise InputError(f"{name}: counts more than {MOST:,} requests, too many to list them")
 
     def samples(self, name: str) -> pa.Table:
@@ -130,9 +152,11 @@ class Counted:
         self.require_few(name)
         tables = []
         for one in self.histograms:
-            failed: list[Any] = [None] * one.errors
             durations = pa.chunked_array(
-                [pa.array(one.values().round().astype(np.int64)), pa.array(failed, pa.int64())]
+                [
+                    pa.array(one.values().round().astype(np.int64)),
+                    pa.nulls(one.errors, pa.int64()),
+                ]
             )
             tables.append(
                 pa.table(

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from tare.errors import InputError
 from tare.samples.engines import Described, Kept, describe_each, histogram_of
-from tare.samples.model import REQUEST, Beginning
+from tare.samples.model import MOST_SPANS, REQUEST, Beginning
 from tare.samples.notes import Note
 from tare.samples.places import Group, settled
 from tare.samples.steadiness import NOBODY, Course, classified, courses_of
@@ -38,7 +38,6 @@ KINDS: Mapping[str | None, Callable[[str], str]] = {
 SHOWN = 3
 STEPS = tuple(10**power for power in range(1, 10))
 LEAST = 100
-MOST_SPANS = 1_000
 MOST_TIED = 2_000
 """Distinct latencies of a run among which steps are looked for: of more, they are small."""
 TWICE, HALF = "twice the warm-up", "half of the run"

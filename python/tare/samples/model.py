@@ -16,6 +16,8 @@ Place = tuple[str, str]
 REQUEST = "request"
 """The span that is a whole request."""
 THROUGHPUT, ERROR_RATE = "throughput", "error_rate"
+MOST_SPANS = 1_000
+"""That are compared."""
 OTHER_LOAD = 0.02
 """Loads whose rates differ by a larger share are not the same load."""
 

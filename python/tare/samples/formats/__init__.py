@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from tare.errors import InputError, NoRequestsError
 from tare.samples.formats.asked import NOTHING, Asked
 from tare.samples.formats.csv_file import UNREADABLE, opened
+from tare.samples.formats.damaged import refused
 from tare.samples.formats.source import Source
 
 if TYPE_CHECKING:
@@ -69,7 +70,10 @@ _LINES = {
 def read(
     backend: Backend, path: Path, name: str | None = None, asked: Asked = NOTHING
 ) -> Source | Counted:
-    """Reads one file of one of the formats `NAMES`, found out from the file when not given."""
+    """Reads one file of one of the formats `NAMES`, found out from the file when not given.
+
+    Raises InputError for every file that cannot be read, however it is damaged.
+    """
     if not path.is_file():
         what = "is no ordinary file" if path.exists() else "no such file"
         raise InputError(f"{path}: {what}; name a file of requests")
@@ -86,7 +90,8 @@ def read(
         )
     reader = import_module(f"{__name__}.{name.replace('-', '_')}").read
     more = (asked,) if name in (*TABLES, "hdr") else ()
-    found: Source | Counted = reader(backend, path, *more)
+    with refused(path, name):
+        found: Source | Counted = reader(backend, path, *more)
     return found
 
 

@@ -208,7 +208,8 @@ def test_a_run_without_an_answer_is_invalid(tmp_path: Path) -> None:
         ('{"RequestedQPS": 1}', "not what fortio load -json writes"),
         ("#[Histogram log format version 1.2]\nx\n", "no interval of 1 could be read"),
         (json.dumps(oha(statusCodeDistribution={}, errorDistribution={})), "no request was"),
-        (json.dumps(oha(statusCodeDistribution={"200": 10**12})), "counts 1,000,000,000,000 "),
+        (json.dumps(oha(statusCodeDistribution={"200": 10**12})),
+            "counts more than 100,000,000,000"),
     ],
 )  # fmt: skip
 def test_what_does_not_count_is_named(tmp_path: Path, text: str, message: str) -> None:

@@ -12,6 +12,7 @@ import binascii
 import re
 import struct
 import zlib
+from math import inf, isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,10 +20,12 @@ import numpy as np
 
 from tare.errors import InputError, NoRequestsError
 from tare.samples.counted import Counted, Histogram
+from tare.samples.formats import bins
 from tare.samples.formats.asked import Asked
 from tare.samples.formats.csv_file import UNREADABLE, opened
+from tare.samples.formats.lines import lines
 from tare.samples.formats.times import NANOSECONDS
-from tare.samples.model import REQUEST
+from tare.samples.model import MOST_SPANS, REQUEST
 
 if TYPE_CHECKING:
     from ibis.backends.duckdb import Backend
@@ -30,10 +33,56 @@ if TYPE_CHECKING:
 COMPRESSED, PLAIN = 0x1C849304, 0x1C849303
 KIND = 0xFFFFFF0F
 """The bits of a cookie that tell the encoding; the others tell the size of a word."""
-LARGEST = 1 << 26
+LARGEST = 4 << 20
+"""Bytes of an interval, unpacked: a million counts, of which many are above 16,383."""
+MOST_BINS = 1 << 20
+"""Of all tags. 5 digits of an hour in ns have 3.4 million bins; few of them have requests."""
 _LINE = re.compile(r"^(?:Tag=([^,]*),)?([\d.]+),([\d.]+),[^,]*,\"?([A-Za-z0-9+/=]+)\"?$")
 _TIME = re.compile(r"^#\[(StartTime|BaseTime): ([\d.]+)")
 BAD = (ValueError, binascii.Error, zlib.error, struct.error, IndexError)
+
+
+class _Intervals:
+    """What the lines of a log say together."""
+
+    def __init__(self) -> None:
+        self.bins = bins.Bins(MOST_BINS)
+        self.times: dict[str, float] = {}
+        self.first, self.last = inf, -inf
+        self.bad = 0
+
+    def add(self, raw: bytes | None) -> None:
+        """A line, counted if it cannot be read. Raises OverflowError where the log is too large."""
+        line = "a line without end" if raw is None else raw.decode(errors="replace").strip()
+        try:
+            if time := _TIME.match(line):
+                self.times[time[1]] = float(time[2])
+            if not line or line.startswith(("#", '"StartTimestamp"')):
+                return
+            interval = _LINE.match(line)
+            if interval is None:
+                raise ValueError("no interval")
+            start, end = float(interval[2]), float(interval[2]) + float(interval[3])
+            if not isfinite(end):
+                raise ValueError("no time")
+            found = _decode(base64.b64decode(interval[4], validate=True))
+        except BAD:
+            self.bad += 1
+            return
+        self.first, self.last = min(self.first, start), max(self.last, end)
+        self.bins.add(interval[1] or REQUEST, found)
+        if len(self.bins) > MOST_SPANS:
+            raise OverflowError(f"more than {MOST_SPANS:,} tags")
+
+    def ends(self) -> tuple[Any, Any]:
+        """When the first interval began and the last one ended, in ns; None if nothing says it."""
+        base = self.times.get("BaseTime", 0.0)
+        start = self.times.get("StartTime", 0.0)
+        if "BaseTime" not in self.times and self.first < start - 365 * 86_400:
+            base = start
+        if base + self.first < 1e9:
+            return None, None
+        return round((base + self.first) * 1e9), round((base + self.last) * 1e9)
 
 
 def read(backend: Backend, path: Path, asked: Asked) -> Counted:  # noqa: ARG001
@@ -42,71 +91,42 @@ def read(backend: Backend, path: Path, asked: Asked) -> Counted:  # noqa: ARG001
         raise InputError(
             f"{path}: an HdrHistogram log does not state its unit; add --unit ns|us|ms|s"
         )
-    scale = NANOSECONDS[asked.unit]
-    found: dict[str, dict[tuple[int, int], int]] = {}
-    times: dict[str, float] = {}
-    spans: list[tuple[float, float]] = []
-    bad = 0
+    scale = float(NANOSECONDS[asked.unit])
+    log = _Intervals()
     try:
         with opened(path) as file:
-            for raw in file:
-                line = raw.decode(errors="replace").strip()
-                if time := _TIME.match(line):
-                    times[time[1]] = float(time[2])
-                if not line or line.startswith(("#", '"StartTimestamp"')):
-                    continue
-                interval = _LINE.match(line)
-                try:
-                    bins = _decode(base64.b64decode(interval[4], validate=True)) if interval else {}
-                except BAD:
-                    interval = None
-                if interval is None:
-                    bad += 1
-                    continue
-                spans.append((float(interval[2]), float(interval[3])))
-                sums = found.setdefault(interval[1] or REQUEST, {})
-                for place, count in bins.items():
-                    sums[place] = sums.get(place, 0) + count
+            for line in lines(file):
+                log.add(line)
+        found = log.bins.sums()
     except UNREADABLE as error:
         raise InputError(f"{path}: cannot be read: {error}") from error
+    except OverflowError as error:
+        raise InputError(
+            f"{path}: has {error}; record with fewer digits, or keep the lines of fewer tags"
+        ) from error
     if not found:
         raise NoRequestsError(
-            f"{path}: no interval of {bad} could be read; expected histograms in the encoding V2"
+            f"{path}: no interval of {log.bad} could be read; expected histograms in the"
+            " encoding V2"
         )
-    ends = _ends(spans, times)
-    notes = (f"{bad} intervals could not be read: left out",) if bad else ()
-    histograms = tuple(_histogram(sums, scale, span, *ends) for span, sums in found.items())
+    start, end = log.ends()
+    notes = (f"{log.bad} intervals could not be read: left out",) if log.bad else ()
+    histograms = tuple(
+        Histogram(low * scale, high * scale, requests, span=span, started_ns=start, ended_ns=end)
+        for span, (low, high, requests) in found.items()
+    )
     return Counted(histograms, notes)
 
 
-def _histogram(
-    sums: dict[tuple[int, int], int], scale: int, span: str, start: int | None, end: int | None
-) -> Histogram:
-    places = sorted(sums)
-    low, high = (np.array([one[edge] * scale for one in places], np.float64) for edge in (0, 1))
-    requests = np.array([sums[one] for one in places], np.int64)
-    return Histogram(low, high, requests, span=span, started_ns=start, ended_ns=end)
-
-
-def _ends(spans: list[tuple[float, float]], times: dict[str, float]) -> tuple[Any, Any]:
-    """When the first interval began and the last one ended, in ns; None where nothing says it."""
-    first = min(start for start, _ in spans)
-    base = times.get("BaseTime", 0.0)
-    if "BaseTime" not in times and first < times.get("StartTime", 0.0) - 365 * 86_400:
-        base = times["StartTime"]
-    if base + first < 1e9:
-        return None, None
-    last = max(start + length for start, length in spans)
-    return round((base + first) * 1e9), round((base + last) * 1e9)
-
-
-def _decode(packed: bytes) -> dict[tuple[int, int], int]:
-    """The counts of one histogram by the lowest and highest value that a bin stands for."""
+def _decode(packed: bytes) -> Any:
+    """The bins of one histogram: lowest and highest value and count, of shape (3, n)."""
     kind, length = struct.unpack_from(">II", packed)
     if kind & KIND != COMPRESSED or length > len(packed) - 8:
         raise ValueError("another encoding")
     decompressor = zlib.decompressobj()
     plain = decompressor.decompress(packed[8 : 8 + length], LARGEST)
+    if decompressor.unconsumed_tail:
+        raise OverflowError(f"an interval of more than {LARGEST:,} bytes")
     kind, size, shift, digits, least, _, _ = struct.unpack_from(">IIiiqqd", plain)
     if kind & KIND != PLAIN or shift or not 0 <= digits <= 5 or least < 1:
         raise ValueError("another encoding")
@@ -119,6 +139,8 @@ def _counts(data: Any) -> tuple[Any, Any]:
     ends = np.flatnonzero(data < 0x80)
     if not ends.size:
         return np.zeros(0, np.int64), np.zeros(0, np.int64)
+    if ends.size > MOST_BINS:
+        raise OverflowError(f"an interval of more than {MOST_BINS:,} bins")
     starts = np.concatenate(([0], ends[:-1] + 1))
     sizes = ends - starts + 1
     if sizes.max() > 8 or ends[-1] != data.size - 1:
@@ -128,10 +150,12 @@ def _counts(data: Any) -> tuple[Any, Any]:
     signed = (numbers >> 1) ^ -(numbers & 1)
     steps = np.where(signed < 0, -signed, 1)
     places = np.cumsum(steps) - steps
+    if signed.max() > bins.LARGEST or places.min() < 0:
+        raise ValueError("counts beyond any load test")
     return signed[signed > 0], places[signed > 0]
 
 
-def _values(counts: Any, places: Any, digits: int, least: int) -> dict[tuple[int, int], int]:
+def _values(counts: Any, places: Any, digits: int, least: int) -> Any:
     unit = least.bit_length() - 1
     half = (2 * 10**digits - 1).bit_length() - 1
     bucket = (places >> half) - 1
@@ -141,5 +165,4 @@ def _values(counts: Any, places: Any, digits: int, least: int) -> dict[tuple[int
     if shifts.size and int(shifts.max()) + half + 1 > 62:
         raise ValueError("values beyond 64 bits")
     low = sub << shifts
-    high = low + (np.int64(1) << shifts) - 1
-    return dict(zip(zip(low.tolist(), high.tolist(), strict=True), counts.tolist(), strict=True))
+    return np.stack([low, low + (np.int64(1) << shifts) - 1, counts])
