@@ -16,12 +16,15 @@ from typing import IO, TYPE_CHECKING, Any, cast
 
 from tare.errors import InputError, NoRequestsError
 from tare.samples.engine import count_rows, exactly, first_line, store
+from tare.samples.formats.lines import lines
 
 if TYPE_CHECKING:
     from ibis.backends.duckdb import Backend
     from ibis.expr.types import Table
 
 UNREADABLE = (OSError, EOFError, zlib.error)
+ROWS = 10_000
+"""That are Python's own objects at once."""
 ROW = " row"
 """The column of row numbers: no header has this name, since blanks around names are cut."""
 
@@ -34,7 +37,7 @@ def read_text(backend: Backend, path: Path) -> tuple[Table, int]:
     import ibis
 
     delimiter, names = _header(path)
-    with _sound(path) as (sound, lines), _blamed(path, "CSV: a header and one row a request"):
+    with _sound(path) as (sound, count), _blamed(path, "CSV: a header and one row a request"):
         table, rejected = _stored(
             backend,
             sound,
@@ -51,7 +54,7 @@ def read_text(backend: Backend, path: Path) -> tuple[Table, int]:
     counted = table.aggregate(rows=table.count(), several=several.sum()).to_pyarrow()
     rows, some = (int(counted[name][0].as_py() or 0) for name in ("rows", "several"))
     inside, swallowed = _within_quotes(table.filter(several), delimiter) if some else (0, 0)
-    lost = swallowed + max(lines - 1 - rows - inside, rejected)
+    lost = swallowed + max(count - 1 - rows - inside, rejected)
     return table.mutate(**{ROW: table.rowid()}), lost
 
 
@@ -90,17 +93,18 @@ def opened(path: Path) -> IO[bytes]:
 def _within_quotes(several: Table, delimiter: str) -> tuple[int, int]:
     """Of rows of several lines, how many stand within quotes, and how many of them have the fields
     of a row."""
-    lines = rows = 0
-    for row in several.to_pyarrow().to_pylist():
+    count = rows = 0
+    batches = several.to_pyarrow().to_batches(max_chunksize=ROWS)
+    for row in (row for batch in batches for row in batch.to_pylist()):
         for place, field in enumerate(row.values()):
             _, *further = re.split("\r?\n", field or "")
             if further:
                 *whole, last = further
-                lines += 1 + sum(map(bool, whole))
+                count += 1 + sum(map(bool, whole))
                 rows += sum(line.count(delimiter) >= len(row) - 1 for line in whole)
                 # The fields after this one stand in the last line too.
                 rows += last.count(delimiter) >= max(place, 1)
-    return lines, rows
+    return count, rows
 
 
 @contextmanager
@@ -146,25 +150,29 @@ def _sound(path: Path) -> Iterator[tuple[Path, int]]:
     """A file that the engine takes apart, and how many lines are not empty.
 
     It is the file itself, or a copy where lines are not UTF-8, end in different ways or have a
-    carriage return inside: the engine would drop the first and refuse the others.
+    carriage return inside: the engine would drop the first and refuse the others. The copy is
+    without lines that are too long, which the engine would hold in memory and drop.
     """
-    lines, sound, ends = 0, True, set()
+    count, sound, ends = 0, True, set()
     try:
         with opened(path) as file:
-            for line in file:
-                lines += bool(line.strip(b"\r\n"))
+            for line in lines(file):
+                if line is None:
+                    count, sound = count + 1, False
+                    continue
+                count += bool(line.strip(b"\r\n"))
                 returned = line.endswith(b"\r\n")
                 if returned or line.endswith(b"\n"):
                     ends.add(returned)
                 sound = sound and line.count(b"\r") == returned and _is_utf8(line)
         if sound and len(ends) < 2:
-            yield path, lines
+            yield path, count
             return
         with opened(path) as file, NamedTemporaryFile(suffix=".csv") as copy:
-            for line in file:
+            for line in filter(None, lines(file)):
                 copy.write(_text(line.rstrip(b"\r\n").replace(b"\r", b" ")).encode() + b"\n")
             copy.flush()
-            yield Path(copy.name), lines
+            yield Path(copy.name), count
     except UNREADABLE as error:
         raise InputError(f"{path}: cannot be read: {error}") from error
 

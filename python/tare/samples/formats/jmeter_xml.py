@@ -23,6 +23,8 @@ ATTRIBUTES = {
     "lb": "label", "rm": "responseMessage", "tn": "threadName",
 }  # fmt: skip
 CHUNK = 1 << 20
+LONGEST = 1 << 20
+"""Bytes of a tag, which the parser holds, and looks through again with every chunk."""
 
 
 def read(backend: Backend, path: Path) -> Source:
@@ -59,12 +61,16 @@ def _batches(path: Path, schema: pa.Schema, notes: list[str]) -> Iterator[pa.Rec
         nonlocal depth
         depth -= element in ELEMENTS
 
+    fed = 0
     parser = expat.ParserCreate()
     parser.StartElementHandler, parser.EndElementHandler = begin, end
     try:
         with opened(path) as file:
             while chunk := file.read(CHUNK):
                 parser.Parse(chunk)
+                fed += len(chunk)
+                if fed - parser.CurrentByteIndex > LONGEST:
+                    raise EOFError(f"a tag has more than {LONGEST >> 20} MiB")
                 yield pa.RecordBatch.from_pylist(rows, schema)
                 rows.clear()
         parser.Parse(b"", True)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 SMALLEST = 1 << 20
 LARGEST_LINE = 64 << 20
 LARGEST_FILE = (1 << 32) - 1
-SUMMARY = 64 << 20
+SUMMARY = 16 << 20
 
 
 def lines(backend: Backend, path: Path) -> Table:
@@ -48,7 +48,10 @@ def summary(path: Path) -> dict[str, Any]:
     """A small file's one object. Raises InputError when it is none."""
     try:
         with opened(path) as file:
-            found = json.loads(file.read(SUMMARY))
+            text = file.read(SUMMARY + 1)
+        if len(text) > SUMMARY:
+            raise InputError(f"{path}: is larger than {SUMMARY >> 20} MiB; expected a summary")
+        found = json.loads(text)
     except (*UNREADABLE, ValueError, RecursionError) as error:
         raise InputError(f"{path}: cannot be read as JSON: {error}") from error
     if not isinstance(found, dict):

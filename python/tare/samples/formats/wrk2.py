@@ -7,6 +7,7 @@ upper one, so quantiles are never too low and at most one line too high.
 
 from __future__ import annotations
 
+import io
 import re
 from collections.abc import Sequence
 from pathlib import Path
@@ -22,6 +23,7 @@ from tare.samples.formats.csv_file import UNREADABLE, opened
 if TYPE_CHECKING:
     from ibis.backends.duckdb import Backend
 
+LARGEST = 4 << 20
 _LINE = re.compile(r"^\s*(\d+\.\d+)\s+([01]\.\d+)\s+(\d+)\s+(\d+\.\d+|inf)\s*$")
 _REFUSED = re.compile(r"^\s*Non-2xx or 3xx responses: (\d+)", re.MULTILINE)
 _SOCKET = re.compile(r"^\s*Socket errors: (.*)$", re.MULTILINE)
@@ -31,9 +33,13 @@ def read(backend: Backend, path: Path) -> Counted:  # noqa: ARG001
     """Reads the first table of the output: recorded latency, corrected for late sending."""
     try:
         with opened(path) as file:
-            text = file.read().decode(errors="replace")
+            output = file.read(LARGEST + 1)
     except UNREADABLE as error:
         raise InputError(f"{path}: cannot be read: {error}") from error
+    if len(output) > LARGEST:
+        most = f"{LARGEST >> 20} MiB"
+        raise InputError(f"{path}: is larger than {most}; expected what one run of wrk2 prints")
+    text = output.decode(errors="replace")
     counted, whole = _counted(text)
     if not counted:
         raise InputError(f"{path}: no percentile table; run wrk2 with --latency")
@@ -58,7 +64,7 @@ def _counted(text: str) -> tuple[list[tuple[int, int]], bool]:
     """Values and their counts, and whether the table goes on to the slowest request."""
     counted: list[tuple[int, int]] = []
     before = 0
-    for line in text.splitlines():
+    for line in io.StringIO(text, newline=None):
         found = _LINE.match(line)
         if found:
             value, total = round(float(found.group(1)) * 1e6), int(found.group(3))
