@@ -3,9 +3,11 @@
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import json
 import os
+import stat
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -16,6 +18,8 @@ from statistics import median
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from tare.errors import InputError
+from tare.files import EVERYBODY, opened
+from tare.samples.formats.lines import lines
 from tare.verdict.words import count, percent
 
 if TYPE_CHECKING:
@@ -136,7 +140,7 @@ def remember(folder: Path, judgement: Judgement, labels: Mapping[str, str]) -> S
     """
     primary = [one for one in judgement.comparisons if one.role == "primary"]
     now = datetime.now(UTC).isoformat(timespec="seconds")
-    lines = [
+    added = [
         json.dumps({"format": FORMAT, "time": now, "labels": dict(labels), **_record(one)})
         for one in primary
     ]
@@ -144,7 +148,7 @@ def remember(folder: Path, judgement: Judgement, labels: Mapping[str, str]) -> S
     try:
         with _held(folder) as file:
             earlier, unreadable, whole = _read(file)
-            _append(file, "".join(f"{line}\n" for line in lines).encode(), whole)
+            _append(file, "".join(f"{line}\n" for line in added).encode(), whole)
     except OSError as error:
         error.filename = str(path)
         raise
@@ -157,20 +161,39 @@ def remember(folder: Path, judgement: Judgement, labels: Mapping[str, str]) -> S
 
 @contextmanager
 def _held(folder: Path) -> Iterator[BinaryIO]:
-    """The history's file, locked; the kernel lets go of it when this process ends, however."""
+    """The history's file, locked; the kernel lets go of it when this process ends, however.
+
+    Another user who can write to the folder may have put anything there: a link is not followed,
+    and neither a pipe nor a device is waited for.
+    """
     folder.mkdir(parents=True, exist_ok=True)
-    path = folder / NAME
-    if path.exists() and not path.is_file():
-        raise InputError(f"{path}: is no ordinary file; choose another folder with --history")
-    with path.open("a+b") as file:
+    flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+    with opened(folder) as directory:
+        try:
+            descriptor = os.open(NAME, flags, EVERYBODY, dir_fd=directory)
+        except OSError as error:
+            if error.errno in (errno.ELOOP, errno.EISDIR, errno.ENXIO):
+                raise _unusual(folder) from error
+            error.filename = str(folder / NAME)
+            raise
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise _unusual(folder)
+    with os.fdopen(descriptor, "a+b") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         yield file
 
 
-def _append(file: BinaryIO, lines: bytes, whole: bool) -> None:
+def _unusual(folder: Path) -> InputError:
+    path = folder / NAME
+    what = "is a symbolic link" if path.is_symlink() else "is no ordinary file"
+    return InputError(f"{path}: {what}; choose another folder with --history")
+
+
+def _append(file: BinaryIO, added: bytes, whole: bool) -> None:
     """Adds lines at the end, or leaves the file as it was; what was cut short stays by itself."""
     size = os.fstat(file.fileno()).st_size
-    data = lines if whole else b"\n" + lines
+    data = added if whole else b"\n" + added
     try:
         written = 0
         while written < len(data):
@@ -185,9 +208,11 @@ def _read(file: BinaryIO) -> tuple[dict[tuple[Any, ...], _Earlier], int, bool]:
     """Earlier results by series, lines not understood, whether the file ends with a whole line."""
     file.seek(0)
     found: dict[tuple[Any, ...], _Earlier] = {}
-    unreadable, line = 0, b"\n"
-    for line in file:
+    unreadable = 0
+    for line in lines(file):
         try:
+            if line is None:
+                raise ValueError  # noqa: TRY301
             record = json.loads(line)
             if record["format"] != FORMAT:
                 raise ValueError  # noqa: TRY301
@@ -196,12 +221,14 @@ def _read(file: BinaryIO) -> tuple[dict[tuple[Any, ...], _Earlier], int, bool]:
                 raise ValueError  # noqa: TRY301
             its = found.setdefault(tuple(record[key] for key in _SERIES), _Earlier())
         except (ValueError, KeyError, TypeError, RecursionError):
-            unreadable += bool(line.strip())
+            unreadable += line is None or bool(line.strip())
             continue
         its.verdicts[verdict] += 1
         if effect is not None:
             its.effects.append(float(effect))
-    return found, unreadable, line.endswith(b"\n")
+    if size := file.seek(0, os.SEEK_END):
+        file.seek(size - 1)
+    return found, unreadable, size == 0 or file.read() == b"\n"
 
 
 def _record(one: Comparison) -> dict[str, Any]:

@@ -5,6 +5,7 @@ import os
 import resource
 import signal
 import time
+import tracemalloc
 from collections.abc import Callable
 from multiprocessing import get_context
 from pathlib import Path
@@ -167,3 +168,35 @@ def test_a_folder_that_cannot_be_made_is_told_before_anything(tmp_path: Path) ->
     (tmp_path / "odd" / NAME).mkdir(parents=True)
     with pytest.raises(InputError, match="no ordinary file"):
         check(tmp_path / "odd")
+
+
+@pytest.mark.parametrize("there", [True, False])
+def test_a_link_of_another_user_is_not_followed(tmp_path: Path, there: bool) -> None:
+    target = tmp_path / "secret"
+    if there:
+        target.write_text("secret")
+    (tmp_path / "shared").mkdir()
+    (tmp_path / "shared" / NAME).symlink_to(target)
+    for use in (check, lambda folder: remember(folder, judgement(), {})):
+        with pytest.raises(InputError, match=r"history\.jsonl: is a symbolic link"):
+            use(tmp_path / "shared")
+    assert (target.read_text() if there else target.exists()) == ("secret" if there else False)
+
+
+def test_a_pipe_is_refused(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / NAME)
+    with pytest.raises(InputError, match="no ordinary file"):
+        check(tmp_path)
+
+
+def test_a_line_without_end_is_not_held_in_memory(tmp_path: Path) -> None:
+    remember(tmp_path, judgement(), {})
+    os.truncate(tmp_path / NAME, 64 << 20)
+    tracemalloc.start()
+    try:
+        standing = remember(tmp_path, judgement(), {})
+        assert tracemalloc.get_traced_memory()[1] < 16 << 20
+    finally:
+        tracemalloc.stop()
+    assert (standing.unreadable, standing.places[0].verdicts) == (1, {"unchanged": 1})
+    assert remember(tmp_path, judgement(), {}).places[0].verdicts == {"unchanged": 2}
