@@ -69,10 +69,11 @@ def unpaired(first: npt.ArrayLike, second: npt.ArrayLike, seed: int = 0) -> Arra
     def statistics(chosen: Array) -> Array:
         here = chosen @ centred, chosen @ squares, chosen @ known
         there = sums - here[0], squares.sum(axis=0) - here[1], counts - here[2]
-        # An exchange may leave a side with fewer than two runs of a summary: no error is known.
+        # An exchange may leave a side with fewer than two runs of a summary: it has no statistic.
         with np.errstate(divide="ignore", invalid="ignore"):
             (mean, error), (other, its_error) = (_moments(*side) for side in (here, there))
-        return _ratio(mean - other, error + its_error)
+            found = _ratio(mean - other, error + its_error)
+        return np.where(np.minimum(here[2], there[2]) < 2, np.nan, found)
 
     exact = comb(len(both), len(two)) <= EXACT
     observed = (np.arange(len(both)) >= len(one)).astype(np.float64)[None, :]
@@ -105,9 +106,12 @@ def _adjusted(
     order = np.argsort(seen, kind="stable")
     hits, total = np.zeros(seen.size), 0
     for rows in exchanges:
-        # Of the comparisons up to each one, in rising order of what was seen.
-        greatest = np.maximum.accumulate(statistics(rows)[:, order], axis=1)
-        hits += (greatest >= seen[order] * _TIE).sum(axis=0)
+        # Of the comparisons up to each one, in rising order of what was seen. Without a statistic
+        # one counts against itself alone: of few runs, it would hide the others.
+        found = statistics(rows)[:, order]
+        unknown = np.isnan(found)
+        greatest = np.maximum.accumulate(np.where(unknown, 0.0, found), axis=1)
+        hits += (unknown | (greatest >= seen[order] * _TIE)).sum(axis=0)
         total += len(rows)
     p = hits / total if exact else (hits + 1) / (total + 1)
     adjusted = np.empty_like(p)
@@ -117,7 +121,7 @@ def _adjusted(
 
 
 def _ratio(mean: Array, squared_error: Array) -> Array:
-    """|mean| / standard error: infinite where the error is zero but for rounding, or unknown."""
+    """|mean| / standard error: infinite where the error is zero but for rounding."""
     size = np.abs(mean)
     some = squared_error > 1e-14 * size**2
     root = np.sqrt(np.where(some, squared_error, 1.0))

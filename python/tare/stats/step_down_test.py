@@ -73,6 +73,18 @@ def test_a_noisy_comparison_does_not_mask_a_quiet_one() -> None:
     assert paired(np.stack([noisy, quiet], axis=1))[1] < 0.05
 
 
+def test_a_summary_of_few_runs_hides_no_other() -> None:
+    """Of many exchanges one side has fewer than two runs of it, and so no statistic."""
+    few = np.full(8, np.nan)
+    few[:3] = 0.1, 0.2, 0.4
+    clear, scattered = np.full(8, 5.0), np.arange(8.0)
+    one, two = unpaired(
+        np.column_stack([few, scattered / 100]), np.column_stack([few, clear + scattered / 100])
+    )
+    assert two == pytest.approx(2 / 12_870)
+    assert one > 0.3
+
+
 def test_blocks_may_lack_a_comparison() -> None:
     values = np.random.default_rng(9).normal(0.5, 1, (8, 2))
     values[2, 1] = np.nan
