@@ -7,9 +7,9 @@ export CARGO_TERM_QUIET ?= true
 # The tests start `tare` some hundreds of times: it should be compiled once.
 unexport PYTHONDONTWRITEBYTECODE
 
-# The preload library cannot be compiled with the rest: see "Native rules" in CONTRIBUTING.md.
-PRELOAD := --profile preload -p tare-hook-preload -p tare-log-library
-REST := --workspace --exclude tare-hook-preload --exclude tare-log-library
+# The preload libraries cannot be compiled with the rest: see "Native rules" in CONTRIBUTING.md.
+PRELOAD := --profile preload -p tare-hook-preload -p tare-link-preload -p tare-log-library
+REST := --workspace --exclude tare-hook-preload --exclude tare-link-preload --exclude tare-log-library
 
 .PHONY: help
 help: ## list what can be made
@@ -57,17 +57,17 @@ test-aarch64: native ## the libraries for aarch64, from C and Java, under qemu
 
 .PHONY: lint
 lint: PACKAGES := test
-lint: native ## formatters, linters, types, import layers, rules of the native parts
+lint: native ## formatters, linters, types, import layers, rules of native parts and pages
 	@cargo fmt --all --check
 	@cargo clippy --locked $(REST) --all-targets -- -D warnings
 	@cargo clippy --locked $(PRELOAD) -- -D warnings
-	@cargo clippy --locked --profile preload -p tare-hook-preload --tests -- -D warnings
+	@cargo clippy --locked --profile preload -p tare-hook-preload -p tare-link-preload --tests -- -D warnings
 	@cargo clippy --locked --manifest-path fuzz/Cargo.toml -- -D warnings
 	@.venv/bin/ruff check
 	@.venv/bin/ruff format --check
 	@.venv/bin/mypy
 	@.venv/bin/lint-imports
-	@.venv/bin/pytest --quiet tests/test_library_rules.py
+	@.venv/bin/pytest --quiet tests/test_library_rules.py tests/test_user_pages.py
 	@if command -v cargo-deny >/dev/null; then cargo deny check bans licenses sources; \
 	else echo "licences of crates are not checked: cargo-deny is not installed" >&2; fi
 
@@ -79,8 +79,8 @@ audit: environment ## look dependencies up in the databases of vulnerabilities, 
 test: PACKAGES := test
 test: native hello busy ## every test that needs no server beyond Debian's packages
 	@cargo test --locked $(REST)
-	@cargo test --locked --profile preload -p tare-hook-preload
-	@RUSTFLAGS='--cfg loom' CARGO_TARGET_DIR=target/loom cargo test --locked --release -p tare-shm loom
+	@cargo test --locked --profile preload -p tare-hook-preload -p tare-link-preload
+	@RUSTFLAGS='--cfg loom' CARGO_TARGET_DIR=target/loom cargo test --locked --release -p tare-shm -p tare-link-segment loom
 	@.venv/bin/pytest -n 4 --dist worksteal
 
 .PHONY: test-integration

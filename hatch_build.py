@@ -22,10 +22,13 @@ NATIVE = ROOT / "python" / "tare" / "_native"
 PARTS = (
     ("tare-load", "release", "tare-load", "bin/tare-load"),
     ("tare-hook", "release", "tare-hook", "bin/tare-hook"),
+    ("tare-link", "release", "tare-link", "bin/tare-link"),
     ("tare-log", "release", "tare-log", "bin/tare-log"),
+    ("tare-map", "release", "tare-map", "bin/tare-map"),
     ("tare-log-python", "release", "libtare_log_python.so", "lib/tare_log.abi3.so"),
     ("tare-distances", "release", "libtare_distances.so", "lib/libtare_distances.so"),
     ("tare-hook-preload", "preload", "libtare_hook.so", "lib/libtare_hook.so"),
+    ("tare-link-preload", "preload", "libtare_link.so", "lib/libtare_link.so"),
     ("tare-log-library", "preload", "libtare_log.a", "lib/libtare_log.a"),
     # For the linker, and by the name that programs then look for: a wheel has no links.
     ("tare-log-library", "preload", "libtare_log.so", "lib/libtare_log.so"),
@@ -36,6 +39,7 @@ JARS = tuple(
 )
 LOG_LIBRARY = ROOT / "crates" / "log" / "library"
 HEADERS = (ROOT / "include", LOG_LIBRARY / "include")
+BPF_HEADERS = ("/usr/include", "/usr/local/include")
 
 
 class NativeBuildHook(BuildHookInterface[Any]):
@@ -61,8 +65,9 @@ def build(glibc: str | None = None) -> None:
     target = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target"))
     # Nothing newer is asked for by a preload library, whatever it is linked with.
     zig = {"release": f"{platform.machine()}-unknown-linux-gnu"} if glibc else {}
+    parts = [part for part in PARTS if part[0] != "tare-map" or _compiles_bpf()]
     for profile in ("release", "preload"):
-        packages = sorted({package for package, of, _, _ in PARTS if of == profile})
+        packages = sorted({package for package, of, _, _ in parts if of == profile})
         command = ["cargo", "zigbuild" if profile in zig else "build"]
         command += ["--locked", "--profile", profile]
         if profile in zig:
@@ -70,13 +75,24 @@ def build(glibc: str | None = None) -> None:
         command += [argument for name in packages for argument in ("-p", name)]
         if subprocess.run(command, cwd=ROOT, check=False).returncode:
             raise SystemExit(f"the native parts were not built: {' '.join(command)} failed")
-    for _, profile, file, place in PARTS:
+    for _, profile, file, place in parts:
         _install(target / zig.get(profile, "") / profile / file, place)
     for folder in HEADERS:
         for header in sorted(folder.rglob("*.h*")):
             _install(header, f"include/{header.relative_to(folder)}")
     _pkg_config(NATIVE / "lib" / "pkgconfig" / "tare_log.pc")
+    _commit(NATIVE / "commit")
     build_java()
+
+
+def _compiles_bpf() -> bool:
+    """Whether this machine has what compiles `crates/map/bpf`; says what is missing."""
+    missing = [] if shutil.which("clang") else ["clang"]
+    if not any(Path(root, "bpf/bpf_helpers.h").exists() for root in BPF_HEADERS):
+        missing.append("libbpf-dev")
+    if missing:
+        print(f"tare map is left out, clang and libbpf-dev build it: no {' and no '.join(missing)}")
+    return not missing
 
 
 def build_java() -> None:
@@ -105,6 +121,26 @@ def _install(file: Path, name: str) -> None:
     fresh = place.with_name(f".{place.name}.new")
     shutil.copy2(file, fresh)
     fresh.replace(place)
+
+
+def _commit(place: Path) -> None:
+    """Writes the commit of the sources, with + where they were changed, for `tare --version`.
+
+    There is no such file if the sources are not in a git repository.
+    """
+    place.unlink(missing_ok=True)
+    git = ["git", "-C", str(ROOT)]
+    try:
+        commit, changes = (
+            subprocess.run([*git, *words], check=True, capture_output=True, text=True).stdout
+            for words in (
+                ("rev-parse", "--short=12", "HEAD"),
+                ("status", "--porcelain", "--untracked-files=no"),
+            )
+        )
+    except (OSError, subprocess.CalledProcessError):
+        return
+    place.write_text(commit.strip() + ("+" if changes.strip() else "") + "\n", "utf-8")
 
 
 def _pkg_config(place: Path) -> None:

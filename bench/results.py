@@ -59,7 +59,7 @@ def commit() -> str:
         return subprocess.check_output(["git", *words], cwd=ROOT, text=True).strip()
 
     # What the series before this one wrote.
-    pages = ["docs/results.md", "docs/statistics.md", "docs/images/*.svg"]
+    pages = ["docs/results.md", "docs/internals/verdict-proof.md", "docs/images/*.svg"]
     own = [f":!{name}" for name in (*pages, "bench/*/results.jsonl", "tests/soak/*.jsonl")]
     changes = git("status", "--porcelain", "-uno", "--", ".", *own)
     changed = " with uncommitted changes" if changes else ""

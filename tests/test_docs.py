@@ -22,10 +22,9 @@ DOCS = ROOT / "docs"
 
 
 def first_block(page: str) -> str:
-    """The page's first commands, of which there are three."""
-    text = (DOCS / page).read_text()
-    block = re.search(r"\A(?:[<#][^\n]*\n|\n)*```sh\n(.*?)```", text, re.DOTALL)
-    assert block, f"{page} does not begin with commands"
+    """The commands of the page's first example, of which there are three."""
+    block = re.search(r"\n## First example\n```sh\n(.*?)```", (DOCS / page).read_text(), re.DOTALL)
+    assert block, f"{page} has no commands in its first example"
     assert block[1].count("\n") == 3
     return block[1]
 
@@ -65,6 +64,14 @@ def test_the_first_commands_of_load(tmp_path: Path) -> None:
     assert done.stdout.count("p99") == 2
 
 
+def test_the_first_commands_of_load_tcp(tmp_path: Path) -> None:
+    if shutil.which("redis-server") is None:
+        pytest.skip("redis-server is not installed")
+    done = run(first_block("load-tcp.md"), "6390", tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.count("p99") == 1
+
+
 def test_the_first_commands_of_compare(tmp_path: Path) -> None:
     done = run(first_block("compare.md").replace("2s", "300ms --warmup 0s"), "8800", tmp_path)
     assert done.returncode == 0, done.stderr
@@ -74,7 +81,7 @@ def test_the_first_commands_of_compare(tmp_path: Path) -> None:
 
 
 def test_the_commands_on_published_data() -> None:
-    section = (DOCS / "compare.md").read_text().split("\n## Published data\n")[1]
+    section = (DOCS / "internals/compare.md").read_text().split("\n## Published data\n")[1]
     block = re.search(r"```sh\n(.*?)```", section, re.DOTALL)
     assert block
     path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"

@@ -12,6 +12,7 @@ ROOT = Path(__file__).parents[1]
 SHARED = {"shm", "clock", "hist", "interpose", "tables", "command"}
 # Compiled into preload libraries: neither std nor an allocator may come in.
 NO_STD = ["shm", "clock", "hist", "interpose", "hook/segment", "hook/preload"]
+NO_STD += ["link/segment", "link/preload"]
 NO_STD += ["log/segment", "log/producer", "log/library"]
 
 

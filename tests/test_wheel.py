@@ -39,6 +39,8 @@ def test_it_serves_every_python_of_one_architecture(wheel: Path) -> None:
     names = set(zipfile.ZipFile(wheel).namelist())
     assert {"tare/_native/bin/tare-load", "tare/_native/bin/tare-hook"} <= names
     assert {"tare/_native/bin/tare-log", "tare/_native/include/tare_log.h"} <= names
+    if shutil.which("clang"):
+        assert "tare/_native/bin/tare-map" in names
     assert {"tare/_native/lib/libtare_hook.so", "tare/_tables/samples.toml"} <= names
     include = {path.name for folder in HEADERS for path in folder.rglob("*.h*")}
     assert include <= {

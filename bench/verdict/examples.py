@@ -33,7 +33,7 @@ class Example:
 
 
 def examples() -> Iterator[Example]:
-    """One or more of each hard case; docs/statistics.md has their verdicts."""
+    """One or more of each hard case; docs/internals/verdict-proof.md has their verdicts."""
     lengths = Side(1_000, warm_up=400), Side(4_000, warm_up=400)
     yield _drawn("runs of 1,000 and 4,000 requests warming up over 400, no difference", *lengths)
     slower = Side(950, warm_up=150), Side(3_800, 1.1, warm_up=150)
@@ -136,6 +136,6 @@ def table() -> str:
 
 
 if __name__ == "__main__":
-    from bench.verdict.measure import STATISTICS
+    from bench.verdict.measure import PROOF
 
-    renew("examples", "Examples", "python -m bench.verdict.examples", table(), STATISTICS)
+    renew("examples", "Examples", "python -m bench.verdict.examples", table(), PROOF)

@@ -7,7 +7,7 @@ from bench.verdict import examples, proof, real, rule_proof
 from bench.verdict.scenarios import EFFECTS, RUNS, SCENARIOS
 from bench.verdict.simulate import Outcome, outcomes
 
-STATISTICS = ROOT / "docs" / "statistics.md"
+PROOF = ROOT / "docs" / "internals" / "verdict-proof.md"
 REPETITIONS, QUICK, RULES, AGAIN = 200, 40, 200, 5
 
 
@@ -16,7 +16,7 @@ def run(quick: bool) -> bool:
     cases, repetitions = (_barred(), QUICK) if quick else (_all(), REPETITIONS)
     about = (
         f"Simulated: {repetitions} experiments a scenario and number of runs, all methods on the"
-        " same; the whole table is in [statistics.md](statistics.md#proof)."
+        " same; the whole table is in [verdict-proof.md](internals/verdict-proof.md#proof)."
     )
     return publish(
         "verdict",
@@ -38,10 +38,10 @@ def _all() -> list[Case]:
     table = proof.table(found)
     print(table, flush=True)
     rules = rule_proof.table(rule_proof.measured(RULES), RULES)
-    renew("rules", "What each rule prevents", "make bench-verdict", rules, STATISTICS)
-    renew("proof", "Proof", "make bench-verdict", table, STATISTICS)
-    renew("examples", "Examples", "make bench-verdict", examples.table(), STATISTICS)
-    renew("proof-nginx", "Proof on nginx", "make bench-verdict", real.table(), STATISTICS)
+    renew("rules", "What each rule prevents", "make bench-verdict", rules, PROOF)
+    renew("proof", "Proof", "make bench-verdict", table, PROOF)
+    renew("examples", "Examples", "make bench-verdict", examples.table(), PROOF)
+    renew("proof-nginx", "Proof on nginx", "make bench-verdict", real.table(), PROOF)
     return proof.cases(found, _again)
 
 

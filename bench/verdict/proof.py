@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the simulation shows: cases beside their bars, and the table of docs/statistics.md."""
+"""What the simulation shows: cases beside their bars, and the table of verdict-proof.md."""
 
 from collections.abc import Callable, Iterator, Sequence
 

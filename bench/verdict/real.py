@@ -60,7 +60,7 @@ def _false_alarms(name: str, found: Sequence[bool]) -> Case:
 
 
 def table() -> str:
-    """The same for docs/statistics.md, beside the simulated table."""
+    """The same for docs/internals/verdict-proof.md, beside the simulated table."""
     done = read()
     found = alarmed(done)
     lines = [

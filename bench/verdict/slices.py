@@ -8,9 +8,9 @@ import argparse
 import os
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from io import StringIO
+from html import escape
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -19,6 +19,9 @@ import numpy as np
 from bench.plans import changed
 from bench.results import ROOT, machine, renew
 
+from tare.report.figures.canvas import LAYOUTS, Figure, Panel, svg
+from tare.report.figures.marks import SERIES, Band, Line
+from tare.report.figures.scales import Scale, Tick, log_scale
 from tare.samples.result import open_result
 from tare.stats.arrays import Array
 from tare.stats.power import Design
@@ -129,7 +132,7 @@ def told(lengths: Sequence[Length], blocks: int) -> str:
         " Standard deviation of the difference of two servers' p50 in a block, and the least"
         f" difference that {JUDGED} such blocks find with probability 0.8; without the slices that"
         " were hit by steal or waiting, and with them. Two equal servers differ by their starts,"
-        " too, which no slicing removes. [What follows](run.md#two-designs).",
+        " too, which no slicing removes. [What follows](internals/run.md#designs).",
         "",
         "| slice | spread | 95 % interval | detectable | spread, all slices"
         " | detectable, all slices | left out |",
@@ -145,40 +148,43 @@ def told(lengths: Sequence[Length], blocks: int) -> str:
 
 
 def draw(lengths: Sequence[Length], machine: str) -> None:
-    """The figure of docs/run.md; bars are 95 % intervals."""
-    import matplotlib as mpl
-    from matplotlib.figure import Figure
-    from matplotlib.ticker import LogLocator
-
+    """The figure of docs/internals/run.md; the band is the 95 % interval."""
     seconds = [LENGTHS[one.name] for one in lengths]
-    kinds = {
-        "hit slices left out": [one.spread for one in lengths],
-        "all slices": [one.spread_of_all for one in lengths],
-    }
-    with mpl.rc_context({"svg.hashsalt": "tare", "svg.fonttype": "none", "font.size": 9}):
-        figure = Figure(figsize=(7.5, 3.2), layout="constrained")
-        spread, least = figure.subplots(1, 2, sharex=True, sharey=True)
-        figure.suptitle(f"Two equal servers, {machine}")
-        for name, values in kinds.items():
-            spread.plot(seconds, [100 * one for one in values], marker="o", label=name)
-            least.plot(seconds, [100 * _mde(one) for one in values], marker="o")
-        middle = np.array([one.spread for one in lengths])
-        ends = abs(np.array([one.interval for one in lengths]).T - middle)
-        spread.errorbar(seconds, 100 * middle, 100 * ends, fmt="none", ecolor="C0", capsize=3)
-        spread.set_title("standard deviation of the difference, %")
-        least.set_title(f"least difference that {JUDGED} blocks detect, %")
-        for axes in (spread, least):
-            axes.set(xscale="log", yscale="log", xlabel="length of a slice")
-            axes.set_xticks(seconds, [*LENGTHS])
-            axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
-            axes.yaxis.set_major_formatter("{x:g}")
-            axes.minorticks_off()
-            axes.grid(axis="y", linewidth=0.5)
-        spread.legend(frameon=False)
-        text = StringIO()
-        figure.savefig(text, format="svg", metadata={"Date": None, "Creator": None})
-    header, svg = text.getvalue().split("\n", 1)
-    FIGURE.write_text(f"{header}\n<!-- SPDX-License-Identifier: Apache-2.0 -->\n{svg}")
+    out, every = [one.spread for one in lengths], [one.spread_of_all for one in lengths]
+    ends = [[one.interval[side] for one in lengths] for side in (0, 1)]
+    titles = ("standard deviation of the difference", f"least difference that {JUDGED} blocks find")
+    kinds = ((out, SERIES[2], "hit slices left out"), (every, SERIES[1], "all slices"))
+    panels = []
+    conversions: list[Callable[[float], float]] = [float, _mde]
+    for title, of in zip(titles, conversions, strict=True):
+        shown = [of(one) for one in (*out, *every, *ends[0], *ends[1])]
+        panel = Panel(
+            x=Scale(
+                seconds[0] / 1.3,
+                seconds[-1] * 1.3,
+                [Tick(at, name) for name, at in LENGTHS.items()],
+                logarithmic=True,
+            ),
+            y=log_scale(0.8 * min(shown), 1.2 * max(shown), lambda share: f"{100 * share:g} %"),
+            title=title,
+            x_title="length of a slice; blue: hit slices left out, orange: all slices",
+        )
+        low, high = ([of(one) for one in end] for end in ends)
+        panel.add(Band(seconds, low, high, SERIES[2], 0.18))
+        for values, colour, _ in kinds:
+            panel.add(Line(seconds, [of(one) for one in values], colour, dots=3))
+        panels.append(panel)
+    label = f"Two equal servers, {machine}: blue {kinds[0][2]}, orange {kinds[1][2]}"
+    drawn = svg(Figure(panels, 300, 2), LAYOUTS[0], label)
+    begin = (
+        '<svg xmlns="http://www.w3.org/2000/svg" fill="#5a626c" style="--rule:#b4b9c0;'
+        '--soft:#5a626c;--ink:#16191d;--page:#fff;font-family:sans-serif"'
+    )
+    licence = "<!-- SPDX-License-Identifier: Apache-2.0 -->"
+    title = f"<title>{escape(label)}</title>"
+    FIGURE.write_text(
+        f"{licence}\n{drawn.replace('<svg', begin, 1).replace('>', f'>{title}', 1)}\n"
+    )
 
 
 if __name__ == "__main__":

@@ -7,7 +7,12 @@ import sys
 
 from tare.native import native
 
-NATIVE_COMMANDS = {"hook": "tare-hook", "load": "tare-load", "log": "tare-log"}
+NATIVE_COMMANDS = {
+    "hook": "tare-hook",
+    "load": "tare-load",
+    "log": "tare-log",
+    "map": "tare-map",
+}
 
 
 def main() -> None:

@@ -54,6 +54,17 @@ def new_file(path: Path, within: int | None = None) -> Iterator[BinaryIO]:
 
 
 @contextmanager
+def named(path: Path) -> Iterator[None]:
+    """Adds the file's name to an OSError without one: a full disk is noticed by writing, and
+    Python names no file then."""
+    try:
+        yield
+    except OSError as error:
+        error.filename = error.filename or str(path)
+        raise
+
+
+@contextmanager
 def opened(path: Path) -> Iterator[int]:
     """The descriptor of a directory, which stays the same one under any name. Raises OSError."""
     descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)

@@ -35,7 +35,7 @@ class Table:
 
 @cache
 def table(name: str) -> Table:
-    """The declaration of one table: `samples`, `machine`, `events` or `costs`."""
+    """The declaration of one table: `samples`, `machine`, `events`, `costs` or `edges`."""
     folder = _PACKAGED if _PACKAGED.is_dir() else _CLONE
     declared = tomllib.loads((folder / f"{name}.toml").read_text(encoding="utf-8"))
     columns = tuple(Column(**column) for column in declared["columns"])

@@ -2,7 +2,9 @@
 """Text of unknown origin on a terminal."""
 
 import json
+import os
 import unicodedata
+from typing import TextIO
 
 HARMFUL = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
 """Categories of Unicode that move the cursor, change colours or order, or cannot be seen."""
@@ -29,6 +31,26 @@ def markup(text: str) -> str:
     from rich.markup import escape
 
     return escape(printable(text))
+
+
+STYLES = {
+    "bold": 1, "dim": 2, "reverse": 7, "red": 31, "green": 32, "yellow": 33, "magenta": 35,
+    "cyan": 36,
+}  # fmt: skip
+"""Codes of ECMA-48, "Select Graphic Rendition"."""
+
+
+def has_colours(stream: TextIO) -> bool:
+    """Whether a stream is a terminal that shows styles; not with NO_COLOR (no-color.org)."""
+    dumb = os.environ.get("TERM", "dumb") in ("dumb", "unknown")
+    forced = os.environ.get("FORCE_COLOR", "")
+    return not os.environ.get("NO_COLOR") and bool(forced or (stream.isatty() and not dumb))
+
+
+def styled(text: str, style: str) -> str:
+    """`text` in a style for a terminal, words of `STYLES`."""
+    codes = ";".join(str(STYLES[word]) for word in style.split())
+    return f"\x1b[{codes}m{text}\x1b[0m" if codes else text
 
 
 def _is_harmless(character: str) -> bool:

@@ -51,7 +51,7 @@ def read_bytes(path: Path, most: int) -> bytes:
     with os.fdopen(os.open(path, flags), "rb") as file:
         status = os.fstat(file.fileno())
         if not stat.S_ISREG(status.st_mode):
-            raise ValueError("is no regular file")
+            raise ValueError("is not a regular file")
         if status.st_size > most:
             raise ValueError(f"is larger than {most // MEBIBYTE} MiB")
         return file.read(most)
@@ -131,8 +131,8 @@ def expected(kind: str, message: str) -> str:
 
 
 def written(place: Sequence[str | int]) -> str:
-    """`("runs", 0, "block")` as `runs[0].block`."""
-    text = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in place)
+    """`("runs", 0, "block")` as `runs[1].block`: people count from 1."""
+    text = "".join(f"[{step + 1}]" if isinstance(step, int) else f".{step}" for step in place)
     return text.removeprefix(".")
 
 

@@ -152,7 +152,7 @@ def test_what_was_begun_otherwise_is_not_resumed(
     name, value = other
     code, _, errors = finished.of.run("--resume", str(finished.of.result), f"--{name}", value)
     assert code == 2
-    assert f"was begun with other {name}; leave --{name} out" in errors
+    assert f"began with other {name}; remove --{name}" in errors
 
 
 def test_a_large_delay_is_detected_by_what_looks_at_the_bulk(finished: Finished) -> None:
@@ -220,7 +220,7 @@ def test_a_person_is_told_in_a_table(finished: Finished) -> None:
     out = finished.printed
     assert re.search(r"p50 +from 20.0 ms +1 of 1 \(3–100 %\)", out), out
     assert f"report: {finished.of.result}/report.html" in out
-    assert f"kept for later verdicts: {finished.of.state}/tare/calibration.json" in out
+    assert f"stored for later verdicts: {finished.of.state}/tare/calibration.json" in out
 
 
 def test_what_cannot_be_kept_is_told_after_everything_was_printed(finished: Finished) -> None:
@@ -230,7 +230,7 @@ def test_what_cannot_be_kept_is_told_after_everything_was_printed(finished: Fini
     code, out, errors = other.run("--resume", str(finished.of.result), "--json")
     assert code == 1
     assert json.loads(out) == finished.answer
-    assert "not kept for later verdicts" in errors.splitlines()[-1]
+    assert "not stored for later verdicts" in errors.splitlines()[-1]
 
 
 def test_a_service_that_ignores_the_delay_has_no_limits(tmp_path: Path, busy: Path) -> None:

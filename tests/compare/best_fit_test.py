@@ -90,8 +90,8 @@ def test_people_see_it_beside_the_verdict(
     ]
     table = " ".join(compare(*names, *options).split())
     assert f"published best-fit runs of 'new', {SPANS[0]} (its run " in table
-    assert "no part of it): AD = " in table
-    assert "takes one run for all of its condition" in table
+    assert "not part of the verdict): AD = " in table
+    assert "comparison uses one run per condition" in table
     assert f"new, {SPANS[0]} against old, " in table
     assert "inconclusive p50" in table
     comment = compare(*names, *options, "--markdown")

@@ -92,7 +92,7 @@ def test_the_published_test_of_unequal_sizes_is_students(files: dict[str, str]) 
     [
         (("plain=a.csv",), "no --baseline"),
         (("/nowhere",), "/nowhere/manifest.json: no such file"),
-        (("/nowhere", "--paired"), "--warmup and --paired are for files"),
+        (("/nowhere", "--paired"), "--warmup and --paired apply to files"),
         (("--baseline", "plain=absent.csv", "hook=absent.csv"), "absent.csv: no such file"),
         (("--baseline", "plain", "hook=a.csv"), "'plain' is not NAME=FILE"),
         (("--baseline", "a=a.csv", "a=b.csv"), "condition 'a' is named twice"),
@@ -105,10 +105,13 @@ def test_the_published_test_of_unequal_sizes_is_students(files: dict[str, str]) 
             ("--baseline", "a=a.csv", "b=b.csv", "--columns", "start=x"),
             "no duration; add duration=",
         ),
-        (("/nowhere", "--unit", "s"), "--columns and --unit are for files of runs"),
+        (
+            ("/nowhere", "--unit", "s"),
+            "--columns and --unit apply to files, not to a result folder",
+        ),
         (
             ("--baseline", "a=a", "b=b", "c=c", "--method", "published-t"),
-            "published-t compares two conditions",
+            "published-t: needs exactly one condition",
         ),
         ((), "Missing argument"),
     ],
@@ -125,7 +128,7 @@ def test_a_file_counts_once(files: dict[str, str]) -> None:
     name, _, path = files["plain"].partition(",")[0].partition("=")
     done = tare("--baseline", f"{name}={path},{path}", files["hook"])
     assert done.returncode == 2
-    assert "named twice for 'plain'" in done.stderr
+    assert "is given twice for 'plain'" in done.stderr
     assert done.stderr.count("\n") == 1
 
 

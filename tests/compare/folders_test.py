@@ -156,22 +156,22 @@ def test_two_files_have_a_verdict_that_says_what_is_missing(
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("{old}", "{old}"), "named twice"),
-        (("{old}", "{before}"), "compare two of a kind"),
-        (("{old}", "{empty}/none"), "none: no such folder; name a result as"),
+        (("{old}", "{old}"), "is given twice"),
+        (("{old}", "{before}"), "old is; give two result folders"),
+        (("{old}", "{empty}/none"), "none: no such folder; give two result"),
         (("{old}", "{new}", "--condition", "no"), "no condition 'no'; it has gone, plain, hook"),
-        (("{old}", "{new}", "--paired"), "--warmup and --paired are for files"),
-        (("{old}", "{new}", "--method", "published-t"), "for files of runs and for one result"),
-        (("{old}", "--condition", "hook"), "--condition: is for two result folders"),
-        (("{before}", "{after}", "--condition", "x"), "--condition: is for two result folders"),
+        (("{old}", "{new}", "--paired"), "--warmup and --paired apply to files"),
+        (("{old}", "{new}", "--method", "published-t"), "--method: does not apply to two"),
+        (("{old}", "--condition", "hook"), "--condition: needs two result folders"),
+        (("{before}", "{after}", "--condition", "x"), "--condition: applies to two result folders"),
         (("{before}", "{after}", "{old}"), "no --baseline: give OLD NEW"),
         (("{before}",), "before/manifest.json: no such file"),
-        (("{empty}", "{after}"), ": no file in it; name a folder"),
-        (("--baseline", "a={old}", "b={after}"), "is a result of tare run"),
+        (("{empty}", "{after}"), ": contains no file; give a folder"),
+        (("--baseline", "a={old}", "b={after}"), "is a result folder of tare run"),
         (("{before}", "{after}", "--json", "--markdown"), "choose one"),
-        (("{before}", "{after}", "--fail-on", "slow"), "--fail-on: found 'slow', expected of"),
+        (("{before}", "{after}", "--fail-on", "slow"), "--fail-on: found 'slow', expected one of"),
         (("{before}", "{after}", "--fail-on", "slower,"), "--fail-on: found ''"),
-        (("{before}", "{after}", "--label", "a=b"), "give --history too"),
+        (("{before}", "{after}", "--label", "a=b"), "--label a=b: needs --history"),
         (("{before}", "{after}", "--label", "a", "--history", "{empty}"), "expected NAME=VALUE"),
         (("{before}", "{after}", "--history", "/proc/none"), "choose another folder"),
     ],
@@ -205,7 +205,7 @@ def test_a_folder_without_the_right_to_it(
     monkeypatch.setattr(Path, name, refuse)
     done = tare(*folders)
     assert done.returncode == 2
-    assert "Permission denied; name what you may read" in done.stderr
+    assert "Permission denied; give a readable path" in done.stderr
     assert done.stderr.count("\n") == 1
 
 
@@ -215,7 +215,7 @@ def test_nothing_in_common_is_said(tmp_path: Path) -> None:
     two = Synthetic(effects={"c": 0, "d": 0}, **made).write(tmp_path / "two")
     done = tare(one, two)
     assert done.returncode == 2
-    assert "no condition in both, nothing to compare" in done.stderr
+    assert "no common condition to compare" in done.stderr
 
 
 def test_a_gate_ends_with_3_after_everything_was_printed(folders: tuple[Path, Path]) -> None:

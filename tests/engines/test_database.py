@@ -5,12 +5,12 @@ import re
 from pathlib import Path
 from typing import Any
 
+import ibis
 import pytest
 from tests.report.synthetic import Synthetic
 
 from tare.errors import InputError
 from tare.samples import measured, read_result
-from tare.samples.engine import connect
 from tare.samples.engines import Engine
 from tare.verdict import judge
 
@@ -27,7 +27,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def server(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     """Has the samples of the folder in the table `result`."""
-    backend = connect()
+    backend: Any = ibis.duckdb.connect()
     files = f"{folder}/samples/condition=*/block=*/run=*/samples.parquet"
     backend.raw_sql(
         f"CREATE TABLE result AS SELECT *, 'hook-nginx-20261121T204500-ab12' AS experiment"

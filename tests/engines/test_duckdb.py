@@ -3,7 +3,6 @@
 
 from typing import Any
 
-import ibis
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -35,8 +34,11 @@ def samples(seed: int, requests: int) -> pa.Table:
     )
 
 
-@pytest.mark.parametrize("rows", [exact.ROWS, 37])
-def test_a_description_is_what_numpy_computes(rows: int, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(("few", "rows"), [(exact.FEW, exact.ROWS), (0, exact.ROWS), (0, 37)])
+def test_a_description_is_what_numpy_computes(
+    few: int, rows: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(exact, "FEW", few)
     monkeypatch.setattr(exact, "ROWS", rows)
     table = samples(1, 4_000)
     found = describe(connect().create_table("samples", table), AT)
@@ -93,8 +95,10 @@ def test_tables_in_memory_may_be_joined() -> None:
     """As slices that are left out are."""
     backend = connect()
     table = backend.create_table("samples", samples(2, 500))
-    hit = ibis.memtable(pa.table({"hit": pa.array([4], pa.int32())}))
-    joined = table.left_join(hit, table.run == hit.hit).filter(lambda t: t.hit.isnull())
+    hit = pa.table({"run": pa.array([4], pa.int32()), "hit": [True]})
+    joined = table.left_join(backend.create_table("hit", hit), "run").filter(
+        lambda t: t.hit.isnull()
+    )
     assert describe(joined, AT).distances["order"].runs == (3, 17)
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is tested, for docs/hook.md: `python -m tests.hook.table` writes it there.
+"""What is tested, for docs/internals/hook.md: `python -m tests.hook.table` writes it there.
 
 Every case says in its `// covers:` lines which functions of libc it is about; that it calls
 them under the hook is a part of its test.
@@ -11,7 +11,7 @@ from pathlib import Path
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
-PAGE = ROOT / "docs" / "hook.md"
+PAGE = ROOT / "docs" / "internals" / "hook.md"
 CASES = HERE / "cases"
 SYMBOLS = ROOT / "crates" / "interpose" / "src" / "table.rs"
 HOOK = ROOT / "crates" / "hook" / "preload" / "src" / "lib.rs"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""docs/hook.md says what is tested, and everything is."""
+"""docs/internals/hook.md says what is tested, and everything is."""
 
 from tests.hook import table
 

@@ -138,7 +138,7 @@ def test_events_that_nobody_wants_have_their_own_count(program: Program) -> None
     program.kill_hook()
     program.ask("needle", 100)
     said = program.attach_with()
-    assert "1 events were written, 0 lost and 0 without a file before; without --events no" in said
+    assert "1 events were written, 0 lost and 0 without a file before; no --events now" in said
     assert program.finish()["events"] == {"written": 1, "lost": 0, "unwanted": 100}
     assert "1 events were written, 0 lost and 100 without a file before\n" in program.attach()
     program.ask("needle")
@@ -260,7 +260,7 @@ def test_a_file_that_can_only_be_written_is_refused(start: Start) -> None:
         command = [*other, "--attach", str(pid), "--events", str(events)]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 2
-    assert "Permission denied; name a file that can be written and read" in done.stderr
+    assert "Permission denied; give a writable file and read" in done.stderr
 
 
 def test_strangers_are_refused(program: Program) -> None:
@@ -273,7 +273,7 @@ def test_strangers_are_refused(program: Program) -> None:
         command = ["setpriv", "--reuid=65534", "--clear-groups", HOOK, "--attach", str(program.pid)]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         assert done.returncode == 2
-        assert "permission denied; attach as the user who ran tare-hook" in done.stderr
+        assert "permission denied; attach as the user that ran tare hook" in done.stderr
 
 
 def test_a_hook_of_another_build_is_refused(start: Start) -> None:

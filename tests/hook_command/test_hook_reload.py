@@ -116,7 +116,7 @@ def test_broken_rules_keep_the_old_ones_and_say_why_once(nginx: Nginx, start: St
     assert hooked.process.stderr
     line = hooked.process.stderr.readline()
     assert f'{hooked.rules}:3: rule[1].scope: found "htp", expected' in line
-    assert "the old rules stay in force" in line
+    assert "the previous rules stay in force" in line
     with nginx.connect() as connection:
         exchange(connection, request(b"kept new"))
     wait_for(lambda: found(hooked) == ["kept"])

@@ -89,6 +89,64 @@ def test_program_that_starts_beside_an_attack_is_served(
     assert len(numbers(open_to_all / "events.log", victim.pid)) == EVENTS
 
 
+def test_program_whose_connection_is_closed_without_an_answer_comes_again(
+    compiled: Callable[[str], Path], tmp_path: Path
+) -> None:
+    """So a collector under attack closes connections that say nothing; a refusal is an answer."""
+    path = str(tmp_path / "socket")
+    variables = os.environ | {"TARE_LOG": path}
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.settimeout(SECONDS)
+        listener.bind(path)
+        listener.listen()
+        command = [str(compiled("awaited")), "1"]
+        pipe = subprocess.PIPE
+        with subprocess.Popen(command, env=variables, stdin=pipe, stdout=pipe) as program:
+            for _ in range(3):
+                listener.accept()[0].close()
+            connection, _ = listener.accept()
+            _, descriptors, *_ = socket.recv_fds(connection, 1, 1)
+            assert len(descriptors) == 1
+            os.close(descriptors[0])
+            connection.send(b"\0")
+            connection.close()
+            program.communicate(b"\n", timeout=SECONDS)
+            assert program.returncode == 0
+        listener.setblocking(False)
+        with pytest.raises(BlockingIOError):
+            listener.accept()
+
+
+def sockets(pid: int) -> int:
+    links = [str(link.readlink()) for link in Path(f"/proc/{pid}/fd").iterdir()]
+    return sum(link.startswith("socket:") for link in links)
+
+
+def test_program_keeps_no_connection_to_a_collector_that_has_died(
+    compiled: Callable[[str], Path], tmp_path: Path
+) -> None:
+    """Each offer of its segment would cost it one more descriptor."""
+    path = str(tmp_path / "socket")
+    variables = os.environ | {"TARE_LOG": path}
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(path)
+        listener.listen()
+        command = [str(compiled("awaited")), str(2**31)]
+        pipe = subprocess.PIPE
+        with subprocess.Popen(command, env=variables, stdin=pipe, stdout=pipe) as program:
+            try:
+                assert program.stdin
+                assert program.stdout
+                assert program.stdout.readline() == b"ready\n"
+                assert sockets(program.pid) == 1
+                listener.close()
+                program.stdin.write(b"\n")
+                program.stdin.flush()
+                wait_for(lambda: sockets(program.pid) == 0, "the end of the connection")
+            finally:
+                program.kill()
+
+
 def test_silent_connections_of_another_user_take_no_place(open_to_all: Path) -> None:
     segment = Segment()
     with collecting(open_to_all), socket.socket(socket.AF_UNIX) as one:

@@ -19,6 +19,7 @@ WAYS = [
     ("events", "threads"),
     ("counter", "prctl"),
     ("both", "prctl"),
+    ("dispatch", "prctl"),
 ]
 ways = pytest.mark.parametrize(("restriction", "how"), WAYS)
 
@@ -73,6 +74,17 @@ def test_logging_program_is_not_killed_and_every_event_is_counted(
     assert all(before <= after for before, after in pairwise(times))
     assert begin <= times[0]
     assert times[-1] <= time.time_ns()
+
+
+def test_child_of_vfork_takes_no_ring_of_its_parent(restricted: Compile, tmp_path: Path) -> None:
+    library = Path(native("lib", "libtare_log.so"))
+    include = Path(native("include", "tare_log.h")).parent
+    program = restricted("vforked", f"-I{include}", library, f"-Wl,-rpath,{library.parent}")
+    file, count = tmp_path / "events.log", 40_000
+    totals = ran(file, program, count)
+    assert (totals["lost"], totals["events"] + totals["unserved"]) == (0, 2 * count + 1)
+    rows = [int(row.payload) for row in dump(file)]
+    assert sorted(row for row in rows if row >= 0) == list(range(2 * count))
 
 
 def test_small_rings_are_emptied_though_a_filter_forbids_to_wake_the_collector(

@@ -38,6 +38,9 @@ def opened(kind: str, folder: Path) -> Iterator[int]:
         os.close(descriptor)
 
 
+ACCEPTED, REFUSED = b"\1", b"\0"
+
+
 def send(path: Path, descriptor: int) -> bytes:
     """Hands it over; the answer, empty if the collector closes the connection."""
     with socket.socket(socket.AF_UNIX) as one:
@@ -54,7 +57,7 @@ def test_other_descriptors_are_refused_and_the_output_stays_locked(
 ) -> None:
     with collecting(tmp_path) as collector:
         with opened(kind, tmp_path) as descriptor:
-            assert send(tmp_path / "socket", descriptor) == b""
+            assert send(tmp_path / "socket", descriptor) == REFUSED
         command = [TARE_LOG, "run", "--out", str(tmp_path / "events.log"), "--", "true"]
         second = subprocess.run(command, capture_output=True, text=True, check=False)
         assert second.returncode == 2
@@ -68,7 +71,7 @@ def test_flood_of_refused_descriptors_prints_few_lines(tmp_path: Path) -> None:
     with collecting(tmp_path) as collector:
         with opened("device", tmp_path) as descriptor:
             for _ in range(2_000):
-                assert send(tmp_path / "socket", descriptor) == b""
+                assert send(tmp_path / "socket", descriptor) == REFUSED
         told = ended(collector).splitlines()
     assert len(told) < 1_000
     assert any("more such warnings were omitted" in line for line in told)
@@ -80,10 +83,10 @@ def test_refused_segments_are_not_left_mapped(tmp_path: Path) -> None:
     with collecting(tmp_path) as collector:
         segment.write("ring_words", "Q", 3)
         for _ in range(20):
-            assert send(tmp_path / "socket", segment.fd) == b""
+            assert send(tmp_path / "socket", segment.fd) == REFUSED
         os.pwrite(segment.fd, b"\3", at("tare_shm_header", "version"))
         for _ in range(20):
-            assert send(tmp_path / "socket", segment.fd) == b""
+            assert send(tmp_path / "socket", segment.fd) == REFUSED
         maps = Path(f"/proc/{collector.pid}/maps").read_text()
         ended(collector)
     assert "memfd:tare-log" not in maps
@@ -107,12 +110,12 @@ def test_segment_that_is_sent_again_and_again_stays_locked(
     with collecting(tmp_path) as collector, counting(compiled, tmp_path) as program:
         descriptor = segment_of(program.pid)
         for _ in range(3):
-            assert send(tmp_path / "socket", descriptor)
+            assert send(tmp_path / "socket", descriptor) == ACCEPTED
         other = tmp_path / "other"
         other.mkdir()
         with collecting(other) as second:
-            assert send(other / "socket", descriptor) == b""
-            assert f"collector {collector.pid} has it already" in ended(second)
+            assert send(other / "socket", descriptor) == REFUSED
+            assert f"collector {collector.pid} uses it already" in ended(second)
         os.close(descriptor)
         program.kill()
         program.wait()

@@ -36,7 +36,7 @@ def test_blocks_are_added_in_the_order_of_the_seed_and_looks_are_counted(
     assert judged["comparisons"][0]["runs"] == {"baseline": 4, "condition": 4}
     note = (
         "second look at this experiment (2, then 4 blocks): up to 8.3 % of experiments without an"
-        " effect would raise an alarm at one of them"
+        " effect would raise a false alarm"
     )
     assert note in judged["warnings"]
     report = (experiment.result / "report.md").read_text().replace("\u00a0", " ")
@@ -52,7 +52,7 @@ def test_blocks_are_added_in_the_order_of_the_seed_and_looks_are_counted(
     refused = experiment.resume("--blocks", "3")
     assert (refused.returncode, refused.stderr) == (
         2,
-        f"tare: --blocks 3: {experiment.result} has 4; give a larger number to add some\n",
+        f"tare: --blocks 3: {experiment.result} already has 4; give a larger number\n",
     )
 
 

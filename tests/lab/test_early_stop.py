@@ -35,7 +35,7 @@ def test_a_baseline_that_is_never_ready_stops_after_the_first_block(
     (message,) = (line for line in done.stderr.splitlines() if "not ready" in line)
     assert message.startswith("tare: the baseline 'one' failed in the first block: not ready with")
     log = experiment.result / "logs/block=1/one.log"
-    assert f"; {log} ends with: not today; finished runs are kept: " in message
+    assert f"; {log} ends with: not today; finished runs are kept; " in message
     runs = experiment.manifest["runs"]
     assert {run["block"] for run in runs} == {1}
     assert {run["condition"] for run in runs if run["valid"]} == {"two"}
@@ -53,7 +53,7 @@ def test_a_condition_that_always_fails_stops_after_two_blocks(
     log = experiment.result / "logs/block=2/two.log"
     assert done.stderr.splitlines()[-1].startswith(
         "tare: 'two' failed in the first two blocks: exited with code 3 before it was ready: broken"
-        f" config; {log} ends with: one | broken config; finished runs are kept: "
+        f" config; {log} ends with: one | broken config; finished runs are kept; "
     )
     assert [run["valid"] for run in experiment.runs("two")] == [False, False]
     assert all(run["valid"] for run in experiment.runs("one"))

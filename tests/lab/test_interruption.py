@@ -122,7 +122,7 @@ def test_when_the_supervisor_is_killed_tare_stops_all_that_it_started(
     os.kill(supervisor, signal.SIGKILL)
     _, errors = process.communicate(timeout=SECONDS)
     assert process.returncode == 1
-    assert "the supervisor died" in errors.splitlines()[-1]
+    assert "the supervisor ended early" in errors.splitlines()[-1]
     wait_for(lambda: none_left(started))
     check_resume(experiment, contents(experiment.result))
     assert not list(Path("/sys/fs/cgroup").glob(f"**/tare-{supervisor}-*"))
@@ -170,7 +170,7 @@ def test_resume_refuses_a_plan_that_is_not_text(experiment: Experiment) -> None:
     file = experiment.result / "plan.toml"
     assert (process.returncode, errors) == (
         2,
-        f"tare: {file}: not UTF-8; nothing to resume there\n",
+        f"tare: {file}: not UTF-8; there is nothing to resume\n",
     )
 
 
@@ -181,7 +181,7 @@ def test_resume_refuses_another_plan(experiment: Experiment) -> None:
     process = experiment.start("--resume", str(experiment.result))
     _, errors = process.communicate(timeout=SECONDS)
     assert process.returncode == 2
-    assert "was run with another primary" in errors
+    assert "began with another primary" in errors
 
 
 def test_a_result_is_never_overwritten(experiment: Experiment) -> None:
@@ -200,7 +200,7 @@ def test_two_do_not_resume_one_result(experiment: Experiment) -> None:
     second = experiment.start("--resume", str(experiment.result))
     _, refusal = second.communicate(timeout=SECONDS)
     assert second.returncode == 2
-    assert "another tare run is at work on it" in refusal
+    assert "another tare run uses this folder" in refusal
     experiment.release()
     _, errors = first.communicate(timeout=SECONDS)
     assert first.returncode == 0, errors
@@ -217,7 +217,7 @@ def test_resume_refuses_another_machine_and_other_cpus(experiment: Experiment) -
         process = experiment.start("--resume", str(experiment.result))
         _, errors = process.communicate(timeout=SECONDS)
         assert process.returncode == 2
-        assert f"{experiment.result}: was begun " in errors
+        assert f"{experiment.result}: began " in errors
 
 
 def test_as_an_ordinary_user(experiment: Experiment) -> None:

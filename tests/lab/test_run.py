@@ -58,9 +58,9 @@ def test_too_few_blocks_for_a_verdict_do_not_start(experiment: Experiment) -> No
         assert not experiment.result.exists()
     done = experiment.run("--dry-run", "--blocks", "5", "--smoke")
     assert done.returncode == 0
-    assert "at least 6 blocks; this plan has 5, a smoke run" in done.stdout
+    assert "at least 6 blocks; this plan has 5; a smoke run" in done.stdout
     done = experiment.run("--dry-run")
-    assert "a verdict takes at least 6 blocks; this plan has 8\n" in done.stdout
+    assert "a verdict needs at least 6 blocks; this plan has 8\n" in done.stdout
 
 
 def test_a_smoke_run_fails_no_gate_and_says_so(experiment: Experiment) -> None:
@@ -125,9 +125,11 @@ def test_a_dry_run_prints_the_order_and_starts_nothing(experiment: Experiment) -
     *blocks, control, least, _ = done.stdout.splitlines()[1:]
     names = [line.partition(": ")[2].split(", ") for line in blocks]
     assert [sorted(of_block) for of_block in names] == [["one", "the control", "two"]] * 3
-    assert control == "the control: one once more in every block, to be no different"
+    assert (
+        control == "control: one runs a second time in every block and must not differ from itself"
+    )
     assert least == (
-        "a verdict takes at least 6 blocks; this plan has 3, a smoke run: its verdicts are no"
+        "a verdict needs at least 6 blocks; this plan has 3; a smoke run: its verdicts are not"
         " evidence"
     )
     assert (order["blocks_for_verdict"], order["blocks"], order["smoke"]) == (6, 3, True)
@@ -145,7 +147,7 @@ def test_a_plan_without_a_control_says_so(experiment: Experiment) -> None:
     assert [run["condition"] for run in manifest["runs"]] == manifest["order"][0]["conditions"]
     assert sorted(manifest["order"][0]["conditions"]) == ["one", "two"]
     # Tests that run beside this one may be warned of, too.
-    assert manifest["warnings"][0].startswith("the plan does without a control")
+    assert manifest["warnings"][0].startswith("the plan has no control")
 
 
 def test_the_control_is_a_fresh_run_of_the_baseline_in_every_block(experiment: Experiment) -> None:
@@ -312,7 +314,7 @@ def test_a_capacity_of_zero_is_an_error(experiment: Experiment) -> None:
     done = experiment.measure(blocks=1)
     assert done.returncode == 1
     last = done.stderr.splitlines()[-1]
-    assert "none of the requests succeeded (body: " in last
+    assert "no request succeeded (body: " in last
 
 
 def test_a_service_in_its_own_network_namespace(experiment: Experiment) -> None:
@@ -329,13 +331,15 @@ def test_a_service_in_its_own_network_namespace(experiment: Experiment) -> None:
 
 
 @pytest.mark.parametrize("words", [(), ("--dry-run",)])
-def test_what_is_not_there_yet_is_refused(experiment: Experiment, words: tuple[str, ...]) -> None:
+def test_an_environment_that_does_not_exist_is_refused(
+    experiment: Experiment, words: tuple[str, ...]
+) -> None:
     experiment.write_plan(top='environments = ["container"]')
     done = experiment.run(*words)
     assert done.returncode == 2
     assert done.stderr.strip() == (
-        f'tare: {experiment.plan}:6: environments[0]: found "container",'
-        " expected host or netns; the others are not there yet"
+        f'tare: {experiment.plan}:6: environments[1]: found "container",'
+        " expected 'host' or 'netns'"
     )
     assert not experiment.result.exists()
 

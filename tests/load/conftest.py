@@ -108,8 +108,11 @@ def measure(tmp_path: Path) -> Measure:
         command = [TARE_LOAD, protocol, "--json", "--warmup", "0s", *arguments]
         command += ["--out", str(files[0]), "--machine", str(files[1])]
         done = subprocess.run(command, capture_output=True, text=True, timeout=SECONDS, check=False)
-        assert done.returncode == 0, done.stderr
-        return Measurement(json.loads(done.stdout), rows(files[0]), rows(files[1]))
+        assert done.stdout, done.stderr
+        summary = json.loads(done.stdout)
+        failed = all(target["requests"] == target["errors"] for target in summary["targets"])
+        assert done.returncode == int(failed), done.stderr
+        return Measurement(summary, rows(files[0]), rows(files[1]))
 
     return run
 

@@ -156,7 +156,7 @@ def test_no_port_left_is_no_error_of_the_service(load: list[str]) -> None:
     assert done.returncode == 1
     assert done.stdout == ""
     assert len(done.stderr.splitlines()) == 1
-    assert "no local address and port left" in done.stderr
+    assert "no free local port for another connection" in done.stderr
 
 
 def test_no_further_thread_is_one_line(silent: str) -> None:

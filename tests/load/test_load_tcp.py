@@ -171,7 +171,7 @@ def _most_kib(address: str) -> int:
     command = [TARE_LOAD, "tcp", address, *GET, *load, "--json"]
     with subprocess.Popen(command, stdout=subprocess.DEVNULL, text=True) as process:
         most = most_kib(process)
-    assert process.returncode == 0
+    assert process.returncode in (0, 1)  # 1 where no request succeeded
     return most
 
 

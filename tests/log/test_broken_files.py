@@ -105,7 +105,10 @@ def test_what_is_no_ordinary_file_is_refused(command: list[str], tmp_path: Path)
     for file in (pipe, Path("/dev/zero"), tmp_path):
         words = [str(tmp_path / "out") if word == "OUT" else word for word in command]
         told = refused([words[0], file, *words[1:]])
-        why = "no ordinary file, and it is read more than once; save it as one"
+        why = (
+            "not a regular file, which is needed because it is read more than once; save it to a"
+            " file"
+        )
         assert told == f"tare-log: {file}: {why}\n"
     assert list(tmp_path.iterdir()) == [pipe]
 

@@ -25,7 +25,7 @@ def told(file: Path, script: str, **variables: str) -> list[str]:
     return [line for line in done.stderr.splitlines() if line.startswith("tare-log: ")]
 
 
-@pytest.mark.parametrize(("limit", "lacks"), [("-v 100000", "memory"), ("-n 4", "descriptors")])
+@pytest.mark.parametrize(("limit", "lacks"), [("-v 30000", "memory"), ("-n 4", "descriptors")])
 def test_limits(limit: str, lacks: str, compiled: Compiled, tmp_path: Path) -> None:
     script = f"ulimit {limit} && exec {compiled('many')} 3"
     [line] = told(tmp_path / "events.log", script)

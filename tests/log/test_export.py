@@ -37,7 +37,7 @@ class Span:
 
 @dataclass(frozen=True)
 class Logged:
-    """A file, its rows, and what they mean by the letter of docs/log.md."""
+    """A file, its rows, and what they mean by the letter of docs/internals/log.md."""
 
     file: Path
     rows: list[Row]

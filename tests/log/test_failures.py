@@ -84,7 +84,7 @@ def test_two_collectors_never_write_to_one_file(compiled: Compiled, tmp_path: Pa
         program.wait()
         assert ended(first) == ""
     assert second.returncode == 2
-    told = f"events.log: collector {first.pid} writes to it; name another file\n"
+    told = f"events.log: collector {first.pid} writes to it; give another file\n"
     assert second.stderr.endswith(told)
     agree(tmp_path / "events.log", tmp_path / "page")
 
@@ -173,6 +173,7 @@ def test_who_is_refused_is_not_listened_to(open_folder: Path) -> None:
         with socket.socket(socket.AF_UNIX) as one:
             one.settimeout(SECONDS)
             one.connect(str(open_folder / "socket"))
+            assert one.recv(2) == b"\0", "an answer: without one, a program would connect again"
             assert one.recv(1) == b""
         told = ended(collector)
     assert told == f"tare-log: process {os.getpid()} of user 0 is refused\n"
@@ -221,10 +222,10 @@ def test_a_full_disk(
             second = collector.stderr.readline()
         told = ended(collector)
     assert first == (
-        "tare-log: the file cannot be written: No space left on device (os error 28); events stay"
-        " where they are as long as there is room\n"
+        "tare-log: events.log: cannot be written: No space left on device; programs keep their"
+        " events in memory while there is room\n"
     )
-    assert second == "tare-log: the file can be written again\n"
+    assert second == "tare-log: events.log: can be written again\n"
     assert "damaged" not in told
     kept = tmp_path / "kept.log"
     shutil.copy(out, kept)

@@ -43,7 +43,7 @@ def test_a_start_gets_its_address_later(tmp_path: Path) -> None:
             wait_for(lambda: "no answer until it works" in said.read_text())
             time.sleep(2.5)
             other.close()
-            wait_for(lambda: "it works now" in said.read_text())
+            wait_for(lambda: "it works again" in said.read_text())
             totals = ask(tmp_path, file, 100, 0.005)
         finally:
             answering.send_signal(signal.SIGTERM)

@@ -74,7 +74,7 @@ def test_payloads_handlers_and_spans(java: list[str], tmp_path: Path) -> None:
 
 
 def test_the_program_on_the_page(java: list[str], tmp_path: Path) -> None:
-    text = (ROOT / "docs" / "log.md").read_text()
+    text = (ROOT / "docs" / "log-languages.md").read_text()
     (block,) = re.findall(r"^```java\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
     source, file = tmp_path / "Program.java", tmp_path / "events.log"
     source.write_text(block, encoding="utf-8")

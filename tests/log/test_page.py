@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The programs on docs/log.md, as they stand there; `cargo test` runs the one in Rust."""
+"""The programs on docs/log-languages.md, as they stand there; `cargo test` runs the one in Rust."""
 
 import re
 import subprocess
@@ -21,7 +21,7 @@ PROGRAMS = {
 
 @pytest.mark.parametrize("language", PROGRAMS)
 def test_the_program_logs_what_it_says(language: str, tmp_path: Path) -> None:
-    text = (ROOT / "docs" / "log.md").read_text()
+    text = (ROOT / "docs" / "log-languages.md").read_text()
     (block,) = re.findall(rf"^```{language}\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
     compiler, expected = PROGRAMS[language]
     source, program = tmp_path / f"program.{language}", tmp_path / "program"

@@ -114,7 +114,7 @@ def test_a_program_without_a_collector(compiled: Compiled, tmp_path: Path) -> No
             check=False,
         )
         assert refused.returncode == 2
-        assert f"collector {collector.pid} has it" in refused.stderr
+        assert f"collector {collector.pid} uses it" in refused.stderr
         assert not (tmp_path / "refused.log").exists()
         # Else it may have collected all by the time that it is killed.
         collector.send_signal(signal.SIGSTOP)

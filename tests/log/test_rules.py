@@ -134,7 +134,7 @@ def test_bad_rules_leave_those_before_in_force(compiled: Compiled, tmp_path: Pat
     assert kept(tmp_path) == {key: 2 * n for key, n in ALL.items() if key[1] == "right"}
     (line,) = program.errors.read_text().splitlines()
     assert f"{program.rules}:3: rule[1].handler: found " in line
-    assert line.endswith("; the rules before stay in force")
+    assert line.endswith("; the previous rules stay in force")
 
 
 def test_a_loop_in_python_sees_new_rules(tmp_path: Path) -> None:

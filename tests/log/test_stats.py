@@ -11,7 +11,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import ibis
 import numpy as np
 import pytest
 from tests.log import conftest
@@ -19,6 +18,7 @@ from tests.log.conftest import TARE_LOG, dump, ran
 from tests.log.test_id import Steps, collector, ended
 from tests.waiting import wait_for
 
+from tare.samples.engine import connect
 from tare.samples.formats import tare_log
 
 ENDS = {"request<": "request", "parse  out": "parse", "work tout": "work", "gone": "go"}
@@ -111,7 +111,7 @@ for end in ("", ">", ">", "<"):
     shown = subprocess.run(command, check=True, capture_output=True, text=True).stdout
     plain = r"h\u{1b}[2J\u{9b}\u{202e}ostile"
     assert shown.count(f"\n{plain} ") == 2
-    assert f"\n{plain}: 1 without their other end\n" in shown
+    assert f"\n{plain}: 1 without a begin or an end\n" in shown
     assert not set(shown) & set("\x1b\x9b\u202e")
 
 
@@ -181,7 +181,7 @@ def test_a_picture_takes_no_files_place(file: Path) -> None:
     command = [TARE_LOG, "stats", str(file), "--flame", str(file)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 2
-    assert done.stderr == f"tare-log: --flame {file}: it is the file to read; name another\n"
+    assert done.stderr == f"tare-log: --flame {file}: it is the file to read; give another\n"
     assert file.read_bytes() == before
 
 
@@ -210,7 +210,7 @@ def test_events_that_found_no_ring_are_told_by_all_readers(tmp_path: Path) -> No
     command = [TARE_LOG, "export", str(file), "--to", "chrome", "--out", str(out), "--json"]
     written = json.loads(subprocess.run(command, check=True, capture_output=True).stdout)
     assert (written["events"], written["lost"], written["unserved"]) == (0, 0, 70)
-    (note,) = tare_log.read(ibis.duckdb.connect(), file).notes
+    (note,) = tare_log.read(connect(), file).notes
     assert note.startswith("70 events were lost")
 
 

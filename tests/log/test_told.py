@@ -71,14 +71,14 @@ def test_what_a_full_disk_did_not_take_is_counted(
     assert totals["events"] == sum(row.channel == "numbers" and not row.lost for row in rows)
     assert totals["events"] + totals["lost"] + totals["unwritten"] == EVENTS
     assert totals["unwritten"] > 0
-    assert f"what is left, {totals['unwritten']} events, was not written: No space" in last
+    assert f"events.log: {totals['unwritten']} remaining events were not written: No space" in last
 
 
 def test_costs_take_no_files_place(tmp_path: Path) -> None:
     """Neither that of the events nor another's."""
     out, other = tmp_path / "events.log", tmp_path / "notes"
     other.write_text("notes\n")
-    for file, why in ((out, "the file of events"), (other, "something else than costs")):
+    for file, why in ((out, "the file of events"), (other, "it does not contain costs")):
         done = subprocess.run(
             [TARE_LOG, "run", "--out", out, "--costs", file, "--", "true"],
             capture_output=True,
@@ -97,7 +97,7 @@ def test_programs_that_go_on_are_told(tmp_path: Path) -> None:
     with started(*run, "--", "sh", "-c", command, sys.executable, GOES_ON, tmp_path) as process:
         assert process.stderr is not None
         assert process.stderr.readline() == (
-            "tare-log: programs that it started go on, and nobody collects from them any more: 1\n"
+            "tare-log: programs that continue without a collector: 1\n"
         )
         assert process.wait(SECONDS) == 0
         (tmp_path / "end").touch()

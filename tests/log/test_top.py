@@ -56,7 +56,7 @@ def test_a_line_a_second_until_ctrl_c(growing: Growing) -> None:
         assert events + unseen == pytest.approx(one["events_per_second"])
         assert events > 0
         stored = sum(channel["bytes_per_second"] for channel in channels.values())
-        # Blocks that tell of losses alone are no channel's, nor are those not looked into.
+        # Blocks that tell of losses alone are no channel's, nor are those not counted.
         assert 0 < stored <= one["bytes_per_second"] * 1.000001
         rates = {name: channel["events_per_second"] for name, channel in channels.items()}
         # What is lost is lost of all.

@@ -16,7 +16,7 @@ rows.writerow(["start_time", "response_time", "ok"])
 
 @events.request.add_listener  # type: ignore[untyped-decorator]
 def written(start_time: float, response_time: float, exception: object, **_: object) -> None:
-    """One row of the format that docs/compare.md names `locust`."""
+    """One row of the format that docs/formats/inputs.md names `locust`."""
     rows.writerow([start_time, response_time, exception is None])
 
 

@@ -12,7 +12,7 @@ VOID = {"meta", "br", "hr", "img", "link", "input"}
 
 
 class Page(HTMLParser):
-    """Checks that tags are balanced, and keeps the text of the first screen and of all."""
+    """Checks that tags are balanced, and keeps the text of all and of the first screen."""
 
     def __init__(self, html: str) -> None:
         super().__init__()
@@ -39,7 +39,7 @@ class Page(HTMLParser):
         if "style" in self.open or "title" in self.open:
             return
         self.text.append(data)
-        if "header" in self.open:
+        if "header" in self.open and "figure" not in self.open:
             self.first_screen.append(data)
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from PIL import Image
 from tests.report.browser import browse
 
-HEIGHT = 1340
+HEIGHT = 690
 GAP = 28
 BACKGROUND = "#d5d9de"
 AROUND = """<body style="margin:0"><iframe src="report.html" width="{width}" height="{height}"
@@ -20,7 +20,7 @@ style="border:0;display:block"></iframe>"""
 
 def picture(result: Path, out: Path) -> None:
     """Writes a PNG of a result's report."""
-    desk, telephone = screen(result, 1120, dark=False), screen(result, 390, dark=True)
+    desk, telephone = screen(result, 1280, dark=False), screen(result, 390, dark=True)
     size = (desk.width + telephone.width + 3 * GAP, HEIGHT + 2 * GAP)
     both = Image.new("RGB", size, BACKGROUND)
     both.paste(desk, (GAP, GAP))
@@ -29,12 +29,11 @@ def picture(result: Path, out: Path) -> None:
 
 
 def screen(result: Path, width: int, *, dark: bool) -> Image.Image:
-    """The top of the report at one width; what follows the first screen moves up to it."""
+    """The first screen of the report at one width."""
     report = (result / "report.html").read_text(encoding="utf-8")
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
         page, shot = Path(folder, "page.html"), Path(folder, "shot.png")
-        short = report.replace("</style>", "header { min-height: 0; padding-top: 56px }</style>", 1)
-        Path(folder, "report.html").write_text(short, encoding="utf-8")
+        Path(folder, "report.html").write_text(report, encoding="utf-8")
         page.write_text(AROUND.format(width=width, height=HEIGHT))
         # Chromium's window is never narrower than 500 pixels: the frame is.
         size = f"--window-size={max(width, 500)},{HEIGHT}"

@@ -7,7 +7,7 @@ from importlib.resources import files
 import pytest
 
 from tare.report.cards import VERDICTS
-from tare.report.figures.canvas import SERIES
+from tare.report.figures.marks import SERIES
 
 TEXT = 4.5
 GRAPHICS = 3.0

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What stands below the first screen for whoever wants to disagree."""
+"""The numbers below the first screen that a reader can disagree by."""
 
 import json
 import re
@@ -46,7 +46,7 @@ def sections(page: Page) -> list[str]:
 
 
 def labels(page: Page, beginning: str) -> list[str]:
-    """What the wide figures of one kind say."""
+    """The labels of the wide figures of one kind."""
     found = [str(one.get("aria-label")) for tag, one in page.tags if tag == "svg" if "role" in one]
     return [one for one in found[::2] if one.startswith(beginning)]
 
@@ -103,7 +103,7 @@ def test_the_control_is_one_but_none_that_anybody_declared(usual: tuple[Path, st
     assert re.search(
         r"control: the baseline does not differ from itself over [89]\u00a0blocks", text
     )
-    assert "on this machine 1 of 1 control did" in text
+    assert "on this machine 1 of 1 control differed so far" in text
 
 
 def test_distances_are_of_valid_runs(usual: tuple[Path, str, Page]) -> None:
@@ -113,9 +113,9 @@ def test_distances_are_of_valid_runs(usual: tuple[Path, str, Page]) -> None:
     assert all(label.startswith("Mean distances of 35 runs") for label in found)
 
 
-def test_spans_stand_in_the_order_of_their_effects(usual: tuple[Path, str, Page]) -> None:
+def test_spans_are_in_the_order_of_their_effects(usual: tuple[Path, str, Page]) -> None:
     folder, _, _ = usual
-    found = rows(folder, "Span by span")
+    found = rows(folder, "Spans")
     assert sorted(name for name, *_ in found[:2]) == ["hook, pay", "hook, request"]
     effects = [float(re.sub(r"[^\d.-]", "", row[2].replace("−", "-"))) for row in found]
     assert len(effects) == 4
@@ -125,7 +125,7 @@ def test_spans_stand_in_the_order_of_their_effects(usual: tuple[Path, str, Page]
 def test_every_number_of_a_verdict_is_there(usual: tuple[Path, str, Page]) -> None:
     folder, _, _ = usual
     comparisons = json.loads((folder / "verdicts.json").read_text())["comparisons"]
-    behind = rows(folder, "What each verdict rests on", "Numbers behind the verdicts")
+    behind = rows(folder, "Numbers behind each verdict", "Numbers behind the verdicts")
     found = {row[0]: row[1:] for row in behind}
     assert len(found) == 4
     for one in comparisons:
@@ -140,9 +140,9 @@ def test_every_number_of_a_verdict_is_there(usual: tuple[Path, str, Page]) -> No
             assert cells[4:10] == [cell(p_value(number)) for number in p]
 
 
-def test_the_warm_up_is_seen_and_its_other_cuts_are_told(usual: tuple[Path, str, Page]) -> None:
+def test_the_warm_up_and_its_other_cuts_are_shown(usual: tuple[Path, str, Page]) -> None:
     folder, _, page = usual
-    found = rows(folder, "Where the warm-up ends")
+    found = rows(folder, "Warm-up")
     kinds = {row[0]: row[1:] for row in found if len(row) == 8}
     assert kinds["plain"][-1] == kinds["control"][-1] == "warm-up"
     assert kinds["hook"][0] == kinds["hook"][2]
@@ -173,7 +173,7 @@ def test_the_power_curve_is_that_of_the_verdict(usual: tuple[Path, str, Page]) -
 def test_blocks_had_best_been_shorter(usual: tuple[Path, str, Page]) -> None:
     """A block's own scatter is what these runs have; more requests in it tell nothing."""
     folder, _, _ = usual
-    found = {row[0]: row[1:] for row in rows(folder, "What you could have seen with more runs")[4:]}
+    found = {row[0]: row[1:] for row in rows(folder, "More blocks")[4:]}
     assert found.keys() == {f"{name}, {span}" for name in ("hook", "twin") for span in SPANS}
     for blocks, _, _, error, best, _, then in found.values():
         now, shorter = (float(one.removesuffix(" %")) for one in (error, then))
@@ -181,9 +181,9 @@ def test_blocks_had_best_been_shorter(usual: tuple[Path, str, Page]) -> None:
         assert 0 < shorter < now
 
 
-def test_distances_are_told_by_every_statistic(usual: tuple[Path, str, Page]) -> None:
+def test_distances_are_shown_by_every_statistic(usual: tuple[Path, str, Page]) -> None:
     folder, _, _ = usual
-    found = rows(folder, "How far the runs lie apart")
+    found = rows(folder, "Distances between runs")
     shapes = {
         f"{one['condition']}, {one['span']}": one["shape"]["apart"]
         for one in json.loads((folder / "verdicts.json").read_text())["comparisons"]
@@ -205,7 +205,7 @@ def as_said(distance: float) -> str:
 
 def test_the_same_difference_by_order_and_as_a_page(usual: tuple[Path, str, Page]) -> None:
     folder, _, page = usual
-    rests = "What each verdict rests on"
+    rests = "Numbers behind each verdict"
     pages = "Chance that a page meets a request slower than the baseline's p99"
     by_order = rows(folder, rests, "By the order of the runs alone")
     by_page = rows(folder, rests, pages)
@@ -232,9 +232,9 @@ def test_the_same_difference_by_order_and_as_a_page(usual: tuple[Path, str, Page
             assert [row[3:] for row in by_page if row[0] == name] == chances
 
 
-def test_every_quantile_stands_in_a_table(usual: tuple[Path, str, Page]) -> None:
+def test_every_quantile_is_in_a_table(usual: tuple[Path, str, Page]) -> None:
     folder, _, page = usual
-    found = rows(folder, "How far each quantile moved")
+    found = rows(folder, "Every quantile")
     comparisons = json.loads((folder / "verdicts.json").read_text())["comparisons"]
     shifts = {
         f"{one['condition']}, {one['span']}": one["shape"]["shift"]
@@ -269,7 +269,7 @@ def test_verdicts_of_before_have_their_report(tmp_path: Path) -> None:
     assert not {"shift", "control"} & {*sections(page)}
     assert {"numbers", "distances", "warm-up", "power"} <= {*sections(page)}
     there = [one["href"] for tag, one in page.tags if tag == "a"]
-    assert there == [f"#{name}" for name in sections(page)]
+    assert there == ["#contents", *(f"#{name}" for name in sections(page))]
 
 
 def test_too_little_to_show_says_so(tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ from tare.samples.places import settled
 from tare.samples.result import open_result
 
 if TYPE_CHECKING:
-    import ibis.expr.types as ir
+    from tare.samples.table import Table
 
 
 @pytest.fixture(scope="module")
@@ -66,9 +66,9 @@ def test_shows_invalid_runs_with_the_end_of_their_log(usual: tuple[Path, str, Pa
 def test_every_figure_says_its_numbers(usual: tuple[Path, str, Page]) -> None:
     _, _, page = usual
     figures = [attributes for tag, attributes in page.tags if tag == "svg" and "role" in attributes]
-    assert len(figures) == 22  # eleven figures, each wide and narrow
+    assert len(figures) == 28  # fourteen figures, each wide and narrow
     for attributes in figures:
-        assert attributes["role"] == "img"
+        assert attributes["role"] in ("img", "group")
         assert re.search(r"\d", attributes["aria-label"] or "")
 
 
@@ -110,8 +110,9 @@ def test_figures_leave_out_what_the_verdict_leaves_out(tmp_path: Path, span: str
             assert np.median(first) == run.summaries["p50"]
 
 
-def counts(samples: "ir.Table") -> dict[int, int]:
-    return dict(samples.run.value_counts(name="n").execute().itertuples(index=False))
+def counts(samples: "Table") -> dict[int, int]:
+    rows = samples.group_by("run").aggregate(n=samples.count()).rows()
+    return {row["run"]: row["n"] for row in rows}
 
 
 def test_only_requests_in_order_show_the_warm_up(tmp_path: Path) -> None:

@@ -38,10 +38,10 @@ impl CostsFile {
             ));
         }
         if has_something_else(&file.path) {
-            return Err(refuse("it has something else than costs; name another file".to_owned()));
+            return Err(refuse("it does not contain costs; give another file".to_owned()));
         }
         let written = file.replace(write);
-        written.map_err(|error| refuse(format!("{error}; name a file that can be written")))?;
+        written.map_err(|error| refuse(format!("{error}; give a writable file")))?;
         Ok(file)
     }
 
@@ -119,7 +119,7 @@ mod tests {
         Vacant::open(&file).unwrap().begin(&SAMPLES, &["seq"]).unwrap().finish().unwrap();
         let before = std::fs::read(&file).unwrap();
         let created = CostsFile::create(&file, |_| unreachable!());
-        assert!(created.unwrap_err().to_string().contains("something else than costs"));
+        assert!(created.unwrap_err().to_string().contains("it does not contain costs"));
         assert_eq!(std::fs::read(&file).unwrap(), before);
         std::fs::remove_file(file).unwrap();
     }

@@ -8,7 +8,9 @@ mod costs_file;
 mod failure;
 mod inherited;
 mod obstacle;
+pub mod preload;
 pub mod processes;
+pub mod program;
 pub mod reading;
 pub mod runtime;
 mod signals;
@@ -27,7 +29,7 @@ pub use watch::Watch;
 use terminal::{Output, printable};
 
 use clap::Parser;
-use clap::error::ErrorKind;
+use clap::error::{ContextKind, ContextValue, ErrorKind};
 use std::fmt::Display;
 use std::io::{self, Write};
 use std::process::{ExitCode, Termination};
@@ -40,7 +42,7 @@ pub fn run<Arguments: Parser, Done: Termination>(
 ) -> ExitCode {
     let arguments = match Arguments::try_parse() {
         Ok(arguments) => arguments,
-        Err(error) => return refuse(&error),
+        Err(error) => return refuse(&error, &Arguments::command()),
     };
     match body(arguments) {
         Ok(done) => done.report(),
@@ -53,7 +55,7 @@ fn end(failure: &Failure) -> ExitCode {
     failure.exit_code()
 }
 
-fn refuse(error: &clap::Error) -> ExitCode {
+fn refuse(error: &clap::Error, command: &clap::Command) -> ExitCode {
     if !error.use_stderr() {
         // --help and --version
         return match read_enough(error.print().and_then(|()| io::stdout().flush())) {
@@ -61,14 +63,19 @@ fn refuse(error: &clap::Error) -> ExitCode {
             Err(failure) => end(&failure),
         };
     }
-    say(format_args!("{}; see --help", reason(error)));
+    say(format_args!("{}; see --help", reason(error, command)));
     ExitCode::from(2)
 }
 
 /// What is wrong, in one line: without the usage, tips and the way to --help that follow it.
-fn reason(error: &clap::Error) -> String {
+fn reason(error: &clap::Error, command: &clap::Command) -> String {
     if error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
         return "a command is missing".to_owned();
+    }
+    if let Some(program) = program_without_dashes(error, command) {
+        return format!(
+            "found {program:?} where options are, expected -- before the program: -- {program} ..."
+        );
     }
     let text = error.to_string();
     let text = text.strip_prefix("error: ").unwrap_or(&text);
@@ -80,10 +87,29 @@ fn reason(error: &clap::Error) -> String {
     one_line(&&text[..end])
 }
 
+/// The program that a command runs, where it was given without `--` before it.
+fn program_without_dashes(error: &clap::Error, command: &clap::Command) -> Option<String> {
+    let runs_a_program =
+        |command: &clap::Command| command.get_positionals().any(clap::Arg::is_last_set);
+    let (kind, runs) = match error.kind() {
+        // Where a subcommand could be, a first word is taken for one.
+        ErrorKind::InvalidSubcommand => (ContextKind::InvalidSubcommand, runs_a_program(command)),
+        ErrorKind::UnknownArgument => {
+            let below = command.get_subcommands().any(runs_a_program);
+            (ContextKind::InvalidArg, runs_a_program(command) || below)
+        }
+        _ => return None,
+    };
+    match error.get(kind) {
+        Some(ContextValue::String(word)) if runs && !word.starts_with('-') => Some(word.clone()),
+        _ => None,
+    }
+}
+
 /// Tells the user, in one line on stderr, under this program's name. Where nobody listens
 /// that is no reason to stop.
 pub fn say(what: impl Display) {
-    let line = format!("{}: {what}", program());
+    let line = one_line(&format_args!("{}: {what}", program()));
     let _ = writeln!(io::stderr(), "{}", printable(&line, &[]));
 }
 
@@ -97,7 +123,7 @@ pub fn print(result: impl Display) -> Result<(), Failure> {
 fn read_enough(printed: io::Result<()>) -> Result<(), Failure> {
     match printed {
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
-            Err(Failure::work(format_args!("the result was not printed: {error}")))
+            Err(Failure::work(format_args!("standard output: {error}")))
         }
         _ => Ok(()),
     }
@@ -116,6 +142,7 @@ fn program() -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use clap::CommandFactory;
 
     #[derive(Debug, Parser)]
     #[command(subcommand_required = true, arg_required_else_help = true)]
@@ -126,6 +153,10 @@ mod tests {
 
     #[derive(Debug, clap::Subcommand)]
     enum Command {
+        Run {
+            #[arg(last = true)]
+            command: Vec<String>,
+        },
         Do {
             what: String,
             #[arg(long, value_parser = |_: &str| Err::<String, _>("it should be one line"))]
@@ -135,7 +166,7 @@ mod tests {
 
     fn refused(arguments: &[&str]) -> String {
         let arguments = ["program"].iter().chain(arguments);
-        reason(&Bare::try_parse_from(arguments).unwrap_err())
+        reason(&Bare::try_parse_from(arguments).unwrap_err(), &Bare::command())
     }
 
     #[test]
@@ -144,6 +175,9 @@ mod tests {
         let missing = "the following required arguments were not provided: <WHAT>";
         assert_eq!(refused(&["do"]), missing);
         assert_eq!(refused(&["od"]), "unrecognized subcommand 'od'");
+        let hint =
+            "found \"sleep\" where options are, expected -- before the program: -- sleep ...";
+        assert_eq!(refused(&["run", "sleep", "1"]), hint);
         assert_eq!(
             refused(&["do", "it", "--line", "a\r\nb"]),
             "invalid value 'a b' for '--line <LINE>': it should be one line"

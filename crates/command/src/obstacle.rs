@@ -21,9 +21,9 @@ pub fn said(refusal: Refusal) -> String {
         Refusal::Failed(Errno(number)) => return io::Error::from_raw_os_error(number).to_string(),
         Refusal::NotSealed => "it could be cut short at any time",
         Refusal::TooSmall => "it is of the wrong size",
-        Refusal::NotOurs => "it is no segment of Tare's",
-        Refusal::Strangers(user) => return format!("it is user {user}'s"),
-        Refusal::OtherKind(_) => "it is a segment of another tool of Tare's",
+        Refusal::NotOurs => "it is not a segment of Tare",
+        Refusal::Strangers(user) => return format!("it belongs to user {user}"),
+        Refusal::OtherKind(_) => "it is a segment of another part of Tare",
         Refusal::OtherVersion(_) => "it is of another version",
         Refusal::Damaged => "it is damaged",
     }

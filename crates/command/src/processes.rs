@@ -4,6 +4,7 @@
 
 use std::ffi::CString;
 use std::io;
+use std::iter::Peekable;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::net::UnixStream;
@@ -18,8 +19,19 @@ pub fn all() -> impl Iterator<Item = u32> {
 
 /// The paths of the descriptors of process `pid`, each a link to what it has open.
 pub fn descriptors(pid: u32) -> io::Result<impl Iterator<Item = PathBuf>> {
-    let entries = std::fs::read_dir(format!("/proc/{pid}/fd"))?;
-    Ok(entries.filter_map(|entry| Some(entry.ok()?.path())))
+    let mut first = paths(format!("/proc/{pid}/fd").as_ref())?;
+    if first.peek().is_some() {
+        return Ok(first);
+    }
+    // The first thread may have exited; others have the descriptors.
+    let tasks = std::fs::read_dir(format!("/proc/{pid}/task"))?.flatten();
+    let mut others = tasks.filter_map(|task| paths(&task.path().join("fd")).ok());
+    Ok(others.find_map(|mut paths| paths.peek().is_some().then_some(paths)).unwrap_or(first))
+}
+
+fn paths(folder: &Path) -> io::Result<Peekable<impl Iterator<Item = PathBuf> + use<>>> {
+    let entries = std::fs::read_dir(folder)?;
+    Ok(entries.filter_map(|entry| Some(entry.ok()?.path())).peekable())
 }
 
 /// Opens a segment of another process by such a path; see [`found::open`].

@@ -142,6 +142,12 @@ impl<C: Connection> Descriptors<C> {
         Some(&self.shared(entry.place()?)?.connection)
     }
 
+    /// Whether a connection has no other descriptor.
+    pub fn is_last(&self, entry: Entry) -> bool {
+        let shared = entry.place().and_then(|place| self.shared(place));
+        shared.is_some_and(|shared| shared.references.load(Acquire) == 1)
+    }
+
     /// Finds out what `fd` is by asking the kernel, once, and remembers it.
     #[cold]
     fn classify(&self, fd: c_int) -> Entry {

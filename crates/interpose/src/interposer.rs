@@ -22,12 +22,29 @@ macro_rules! methods {
     };
 }
 
-symbols! { [methods] [] [bytes connections descriptors streams] }
+symbols! { [methods] [] [bytes connections descriptors streams waiting options] }
 
 /// Sees the number and the first arguments of system calls that the program makes by `syscall` or
 /// by a function of `observed_symbols!`, before they are made. It cannot change them.
 pub trait Observer {
     fn observe(number: c_long, first: usize, second: usize, third: usize);
+}
+
+/// Knows when the program is about to start another one, or to copy itself.
+pub trait Starter {
+    /// Before a function of the group `programs`: a fork keeps this program beside its copy.
+    fn before_fork();
+    /// Another program starts, in this process or in one that has the same descriptors.
+    fn before_exec();
+    /// The same, and any descriptor may become the other program's.
+    fn before_spawn();
+}
+
+/// Answers system calls that the program makes by `syscall`, in place of the kernel.
+pub trait Router {
+    /// The function that makes system call `number`, with the arguments of `syscall`; null for
+    /// libc's. Those that return twice must be libc's.
+    fn route(number: c_long) -> *const c_void;
 }
 
 #[doc(hidden)]
@@ -69,8 +86,10 @@ macro_rules! export_each_observed {
 ///
 /// A group is one of [`symbols!`](crate::symbols), which `$library` replaces as an [`Interposer`];
 /// `observed`, the functions of `observed_symbols!` and `syscall`, which it sees as an [`Observer`];
-/// or `vfork`, for a library that keeps what a child of vfork must not change
-/// ([`ThreadBlock::is_borrowed`](crate::ThreadBlock::is_borrowed)).
+/// `vfork`, for a library that keeps what a child of vfork must not change
+/// ([`ThreadBlock::is_borrowed`](crate::ThreadBlock::is_borrowed)); `programs`, what starts other
+/// programs, of which it knows as a [`Starter`]; or `routed`, `syscall`, which it answers as a
+/// [`Router`].
 #[macro_export]
 macro_rules! export {
     ($library:ident: $($group:ident)*) => {
@@ -93,6 +112,12 @@ macro_rules! export {
 macro_rules! export_group {
     (vfork $library:ident) => {
         $crate::export_vfork! {}
+    };
+    (programs $library:ident) => {
+        $crate::export_programs! { $library }
+    };
+    (routed $library:ident) => {
+        $crate::export_routed_syscall! { $library }
     };
     (observed $library:ident) => {
         $crate::observed_symbols! { [$crate::export_each_observed] $library }

@@ -21,7 +21,7 @@ mod symbol;
 mod thread;
 
 pub use descriptors::{Connection, Descriptors, Entry, Kind};
-pub use interposer::{Interposer, Observer};
+pub use interposer::{Interposer, Observer, Router, Starter};
 #[doc(hidden)]
 pub use panic::abort;
 pub use restriction::Restriction;
@@ -31,6 +31,7 @@ pub use thread::{ThreadBlock, ThreadState, watch_forks};
 pub mod types {
     pub use core::ffi::{c_char, c_int, c_long, c_uint, c_ulong, c_void};
     pub use libc::{
-        FILE, iovec, mmsghdr, msghdr, off_t, size_t, sockaddr, socklen_t, ssize_t, timespec,
+        FILE, epoll_event, fd_set, iovec, mmsghdr, msghdr, nfds_t, off_t, off64_t, pollfd,
+        sigset_t, size_t, sockaddr, socklen_t, ssize_t, timespec, timeval,
     };
 }

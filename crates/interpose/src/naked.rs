@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The two functions that must not have a frame of ours.
+//! The functions that must not have a frame of ours.
 //!
 //! `vfork` returns twice on one stack: the child's calls overwrite what lies below the
 //! caller's frame, so the return address waits in the thread block, where a flag also says
@@ -63,6 +63,209 @@ pub(crate) unsafe fn system_call(number: c_long, arguments: [usize; 6]) -> c_lon
             -1
         }
     }
+}
+
+/// The functions that start programs; some are variadic, so they are entered by a jump.
+#[doc(hidden)]
+pub mod programs {
+    use super::*;
+
+    macro_rules! programs {
+        ($($name:ident)*) => {
+            $(
+                /// The next definition.
+                pub extern "C" fn $name() -> *mut c_void {
+                    static NEXT: AtomicPtr<c_void> = AtomicPtr::new(core::ptr::null_mut());
+                    let name = concat!(stringify!($name), "\0");
+                    match core::ffi::CStr::from_bytes_with_nul(name.as_bytes()) {
+                        Ok(name) => once(&NEXT, name),
+                        Err(_) => core::ptr::null_mut(),
+                    }
+                }
+            )*
+
+            pub fn resolve() {
+                $($name();)*
+            }
+        };
+    }
+
+    programs! {
+        fork daemon forkpty
+        execve execv execvp execvpe execl execlp execle fexecve execveat
+        posix_spawn posix_spawnp system popen
+    }
+}
+
+/// Exports the functions that start programs, with a function of `$library` ahead.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! export_programs {
+    ($library:ident) => {
+        extern "C" fn before_fork() {
+            <$library as $crate::Starter>::before_fork();
+        }
+
+        extern "C" fn before_exec() {
+            <$library as $crate::Starter>::before_exec();
+        }
+
+        extern "C" fn before_spawn() {
+            <$library as $crate::Starter>::before_spawn();
+        }
+
+        $crate::export_program! { before_fork: fork daemon forkpty }
+        $crate::export_program! { before_exec: execve execv execvp execvpe execl execlp execle }
+        $crate::export_program! { before_exec: fexecve execveat system popen }
+        $crate::export_program! { before_spawn: posix_spawn posix_spawnp }
+    };
+}
+
+#[cfg(target_arch = "x86_64")]
+#[doc(hidden)]
+#[macro_export]
+macro_rules! export_program {
+    ($before:ident: $($name:ident)*) => {
+        $(
+            /// # Safety
+            /// As libc's.
+            #[unsafe(no_mangle)]
+            #[unsafe(naked)]
+            pub unsafe extern "C" fn $name() -> core::ffi::c_int {
+                core::arch::naked_asm!(
+                    "push rdi",
+                    "push rsi",
+                    "push rdx",
+                    "push rcx",
+                    "push r8",
+                    "push r9",
+                    "push rax",
+                    "call {before}",
+                    "call {next}",
+                    "mov r11, rax",
+                    "pop rax",
+                    "pop r9",
+                    "pop r8",
+                    "pop rcx",
+                    "pop rdx",
+                    "pop rsi",
+                    "pop rdi",
+                    "jmp r11",
+                    before = sym $before,
+                    next = sym $crate::naked::programs::$name,
+                )
+            }
+        )*
+    };
+}
+
+#[cfg(target_arch = "aarch64")]
+#[doc(hidden)]
+#[macro_export]
+macro_rules! export_program {
+    ($before:ident: $($name:ident)*) => {
+        $(
+            /// # Safety
+            /// As libc's.
+            #[unsafe(no_mangle)]
+            #[unsafe(naked)]
+            pub unsafe extern "C" fn $name() -> core::ffi::c_int {
+                core::arch::naked_asm!(
+                    "stp x29, x30, [sp, #-80]!",
+                    "stp x0, x1, [sp, #16]",
+                    "stp x2, x3, [sp, #32]",
+                    "stp x4, x5, [sp, #48]",
+                    "stp x6, x7, [sp, #64]",
+                    "bl {before}",
+                    "bl {next}",
+                    "mov x16, x0",
+                    "ldp x6, x7, [sp, #64]",
+                    "ldp x4, x5, [sp, #48]",
+                    "ldp x2, x3, [sp, #32]",
+                    "ldp x0, x1, [sp, #16]",
+                    "ldp x29, x30, [sp], #80",
+                    "br x16",
+                    before = sym $before,
+                    next = sym $crate::naked::programs::$name,
+                )
+            }
+        )*
+    };
+}
+
+/// Exports `syscall`, made by the function that `<$router>::route` names.
+#[cfg(target_arch = "x86_64")]
+#[doc(hidden)]
+#[macro_export]
+macro_rules! export_routed_syscall {
+    ($router:ident) => {
+        /// # Safety
+        /// As libc's.
+        #[unsafe(no_mangle)]
+        #[unsafe(naked)]
+        pub unsafe extern "C" fn syscall() -> core::ffi::c_long {
+            core::arch::naked_asm!(
+                "push rdi",
+                "push rsi",
+                "push rdx",
+                "push rcx",
+                "push r8",
+                "push r9",
+                "sub rsp, 8",
+                "call {route}",
+                "add rsp, 8",
+                "pop r9",
+                "pop r8",
+                "pop rcx",
+                "pop rdx",
+                "pop rsi",
+                "pop rdi",
+                "jmp rax",
+                route = sym route,
+            )
+        }
+
+        extern "C" fn route(number: core::ffi::c_long) -> *const core::ffi::c_void {
+            let routed = <$router as $crate::Router>::route(number);
+            if routed.is_null() { $crate::naked::next_syscall().cast_const() } else { routed }
+        }
+    };
+}
+
+/// As on x86-64.
+#[cfg(target_arch = "aarch64")]
+#[doc(hidden)]
+#[macro_export]
+macro_rules! export_routed_syscall {
+    ($router:ident) => {
+        /// # Safety
+        /// As libc's.
+        #[unsafe(no_mangle)]
+        #[unsafe(naked)]
+        pub unsafe extern "C" fn syscall() -> core::ffi::c_long {
+            core::arch::naked_asm!(
+                "stp x29, x30, [sp, #-80]!",
+                "stp x0, x1, [sp, #16]",
+                "stp x2, x3, [sp, #32]",
+                "stp x4, x5, [sp, #48]",
+                "str x6, [sp, #64]",
+                "bl {route}",
+                "mov x16, x0",
+                "ldr x6, [sp, #64]",
+                "ldp x4, x5, [sp, #48]",
+                "ldp x2, x3, [sp, #32]",
+                "ldp x0, x1, [sp, #16]",
+                "ldp x29, x30, [sp], #80",
+                "br x16",
+                route = sym route,
+            )
+        }
+
+        extern "C" fn route(number: core::ffi::c_long) -> *const core::ffi::c_void {
+            let routed = <$router as $crate::Router>::route(number);
+            if routed.is_null() { $crate::naked::next_syscall().cast_const() } else { routed }
+        }
+    };
 }
 
 /// Exports `vfork`.

@@ -201,7 +201,7 @@ macro_rules! groups {
     };
 }
 
-groups! { bytes connections descriptors streams }
+groups! { bytes connections descriptors streams waiting options }
 
 /// The functions that are observed, and `syscall`.
 pub mod observed {
@@ -220,6 +220,20 @@ pub mod observed {
     }
 }
 pub use observed::function::*;
+
+pub mod routed {
+    /// Looks up the next `syscall`.
+    pub fn resolve() {
+        crate::naked::next_syscall();
+    }
+}
+
+pub mod programs {
+    /// Looks up the next functions that start programs.
+    pub fn resolve() {
+        crate::naked::programs::resolve();
+    }
+}
 
 pub mod vfork {
     /// Looks up the next `vfork`.

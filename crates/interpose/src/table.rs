@@ -79,11 +79,40 @@ macro_rules! symbols {
         fn freopen64(path: *const c_char, mode: *const c_char, stream: *mut FILE) -> *mut FILE;
         fn fdopen(fd: c_int, mode: *const c_char) -> *mut FILE;
     } };
+    // Wait for descriptors.
+    ($callback:tt $arguments:tt [waiting $($rest:ident)*] $($functions:tt)*) => { $crate::symbols! {
+        $callback $arguments [$($rest)*] $($functions)*
+        fn poll(places: *mut pollfd, count: nfds_t, timeout: c_int) -> c_int;
+        fn __poll_chk(places: *mut pollfd, count: nfds_t, timeout: c_int, room: size_t) -> c_int;
+        fn ppoll(places: *mut pollfd, count: nfds_t, timeout: *const timespec, mask: *const sigset_t) -> c_int;
+        fn __ppoll_chk(places: *mut pollfd, count: nfds_t, timeout: *const timespec, mask: *const sigset_t, room: size_t) -> c_int;
+        fn select(count: c_int, read: *mut fd_set, write: *mut fd_set, other: *mut fd_set, timeout: *mut timeval) -> c_int;
+        fn pselect(count: c_int, read: *mut fd_set, write: *mut fd_set, other: *mut fd_set, timeout: *const timespec, mask: *const sigset_t) -> c_int;
+        fn epoll_create(size: c_int) -> c_int;
+        fn epoll_create1(flags: c_int) -> c_int;
+        fn epoll_ctl(set: c_int, operation: c_int, fd: c_int, event: *mut epoll_event) -> c_int;
+        fn epoll_wait(set: c_int, events: *mut epoll_event, most: c_int, timeout: c_int) -> c_int;
+        fn epoll_pwait(set: c_int, events: *mut epoll_event, most: c_int, timeout: c_int, mask: *const sigset_t) -> c_int;
+        fn epoll_pwait2(set: c_int, events: *mut epoll_event, most: c_int, timeout: *const timespec, mask: *const sigset_t) -> c_int;
+    } };
+    // Change what a socket does, or move bytes without a buffer.
+    ($callback:tt $arguments:tt [options $($rest:ident)*] $($functions:tt)*) => { $crate::symbols! {
+        $callback $arguments [$($rest)*] $($functions)*
+        fn shutdown(fd: c_int, how: c_int) -> c_int;
+        fn setsockopt(fd: c_int, level: c_int, name: c_int, value: *const c_void, length: socklen_t) -> c_int;
+        fn ioctl(fd: c_int, request: c_ulong, argument: *mut c_void) -> c_int;
+        fn splice(input: c_int, input_offset: *mut off64_t, output: c_int, output_offset: *mut off64_t, length: size_t, flags: c_uint) -> ssize_t;
+    } };
 }
 
 #[macro_export]
 macro_rules! observed_symbols {
     ([$($callback:tt)*] $($argument:tt)*) => { $($callback)*! { [$($argument)*]
         fn prctl(option: c_int, second: c_ulong, third: c_ulong, fourth: c_ulong, fifth: c_ulong) -> c_int = SYS_prctl;
+        fn mlockall(flags: c_int) -> c_int = SYS_mlockall;
+        fn setrlimit(resource: c_uint, limit: *const c_void) -> c_int = SYS_setrlimit;
+        fn setrlimit64(resource: c_uint, limit: *const c_void) -> c_int = SYS_setrlimit;
+        fn prlimit(process: c_int, resource: c_uint, limit: *const c_void, before: *mut c_void) -> c_int = SYS_prlimit64;
+        fn prlimit64(process: c_int, resource: c_uint, limit: *const c_void, before: *mut c_void) -> c_int = SYS_prlimit64;
     } };
 }

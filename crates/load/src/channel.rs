@@ -130,11 +130,11 @@ impl Channel {
 fn lack(error: &io::Error) -> Option<&'static str> {
     match error.raw_os_error()? {
         libc::EMFILE | libc::ENFILE => Some(
-            "the open files that are allowed do not suffice for the connections: raise the limit \
+            "too few open files are allowed for the connections; raise the limit \
              (ulimit -n), or lower --users",
         ),
         libc::EADDRNOTAVAIL => Some(
-            "this machine has no local address and port left for a further connection: use \
+            "this machine has no free local port for another connection; use \
              --connection keep-alive, lower --users, or widen net.ipv4.ip_local_port_range",
         ),
         _ => None,

@@ -11,6 +11,8 @@ pub enum Interest {
     Readable,
     /// Also for the answer that a server may give before it has the whole request.
     Both,
+    /// Changes of both: its owner goes on until it would have to wait.
+    Edges,
 }
 
 /// Waits for many sockets at once; each has a key that its events carry.
@@ -51,6 +53,7 @@ impl Epoll {
         let flags = match interest {
             Interest::Readable => libc::EPOLLIN,
             Interest::Both => libc::EPOLLIN | libc::EPOLLOUT,
+            Interest::Edges => libc::EPOLLIN | libc::EPOLLOUT | libc::EPOLLET,
         };
         let mut event = libc::epoll_event { events: flags.cast_unsigned(), u64: key };
         // SAFETY: `event` is a valid event.

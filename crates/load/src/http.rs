@@ -26,15 +26,15 @@ fn connections(arguments: &Http) -> Result<Option<usize>, Failure> {
     let given = arguments.connections;
     match arguments.http {
         Version::One if given.is_some() => Err(Failure::input(
-            "--connections is for --http 2: in HTTP/1.1 each of --users has a connection",
+            "--connections applies to --http 2; with HTTP/1.1 each of --users has its own connection",
         )),
         Version::One => Ok(None),
         Version::Two if arguments.options.is_per_request() => {
-            Err(Failure::input("--connection per-request is for --http 1.1"))
+            Err(Failure::input("--connection per-request applies to --http 1.1"))
         }
         Version::Two if given.is_some_and(|given| given < arguments.options.threads) => {
             Err(Failure::input(format_args!(
-                "--threads {}: each needs one of --connections",
+                "--threads {}: expected at most the number of --connections",
                 arguments.options.threads
             )))
         }

@@ -12,6 +12,10 @@ mod connection;
 mod connections;
 mod crew;
 mod epoll;
+mod flow;
+mod flow_arguments;
+mod flow_report;
+mod flows;
 mod http;
 mod http2;
 mod http_message;
@@ -32,6 +36,7 @@ mod requests;
 mod response;
 mod run;
 mod sample;
+mod serve;
 mod session;
 mod slices;
 mod socket;
@@ -50,6 +55,7 @@ mod values;
 mod wire;
 
 use arguments::{Arguments, Command};
+use flow_arguments::Transport;
 use std::process::ExitCode;
 use tare_tables::{MACHINE, SAMPLES, Table, describe};
 
@@ -57,6 +63,9 @@ fn main() -> ExitCode {
     tare_command::run(|arguments: Arguments| match arguments.command {
         Command::Http(http) => http::run(&http),
         Command::Tcp(tcp) => tcp::run(&tcp),
+        Command::Udp(udp) => flows::run(Transport::Udp, &udp.flows),
+        Command::Connect(connect) => flows::run(connect.transport, &connect.flows),
+        Command::Serve(serve) => serve::run(&serve),
         Command::Schema { json } => {
             let tables = [(&*SAMPLES, &tables::SAMPLES[..]), (&*MACHINE, &tables::MACHINE[..])];
             let text = if json {

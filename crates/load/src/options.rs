@@ -10,12 +10,12 @@ use tare_command::Failure;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Mode {
-    /// Each user sends its next request when it has its answer.
+    /// Each user sends its next request as soon as it has the response.
     Closed,
-    /// The users together send --rate; one that is late does not catch up.
+    /// The users send at --rate in total; a late user does not catch up.
     Constant,
-    /// Every request has its time, at --rate; a late one is sent at once, and its
-    /// response time counts from when it should have been sent.
+    /// Requests have fixed start times at --rate. A late request is sent at once, and its
+    /// response time counts from its intended start.
     Open,
 }
 
@@ -23,8 +23,8 @@ pub enum Mode {
 pub enum Reuse {
     /// Connections stay open.
     KeepAlive,
-    /// A new connection for each request, whose time includes the connect, and the handshake of
-    /// TLS.
+    /// A new connection for each request; the request's time includes the connect and the TLS
+    /// handshake.
     PerRequest,
 }
 
@@ -34,70 +34,70 @@ pub struct Options {
     #[arg(long, value_enum, default_value_t = Mode::Closed)]
     pub mode: Mode,
 
-    /// Users (closed, constant), or the most requests under way to a target (open).
+    /// Number of users (closed, constant), or of outstanding requests per target at most (open).
     /// [default: 1; open: 256]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=65_536))]
     pub users: Option<u32>,
 
-    /// Requests a second, of all users together, during a target's slices.
+    /// Requests/s to each target, of all users together, during the target's slices.
     #[arg(long, value_name = "R", value_parser = values::rate)]
     pub rate: Option<f64>,
 
-    /// Threads that share the users.
+    /// Number of threads; the users are divided among them.
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1024))]
     pub threads: u32,
 
-    /// How connections are used.
+    /// Whether connections are reused.
     #[arg(long, value_enum, default_value_t = Reuse::KeepAlive)]
     pub connection: Reuse,
 
-    /// Length of the measured window, all targets together: 500us, 20ms, 10s, 2m.
+    /// Length of the measured window, for all targets together: 500us, 20ms, 10s, 2m.
     #[arg(long, value_name = "TIME", default_value = "10s", value_parser = values::duration)]
     pub duration: Duration,
 
-    /// Measure so many requests to each target instead of for a time.
+    /// Measure this number of requests per target, instead of a duration.
     #[arg(long, value_name = "N", conflicts_with = "duration", value_parser = clap::value_parser!(u64).range(1..))]
     pub requests: Option<u64>,
 
-    /// Load before the window, which is not recorded.
+    /// Load before the measured window; it is not recorded.
     #[arg(long, value_name = "TIME", default_value = "2s", value_parser = values::duration_or_zero)]
     pub warmup: Duration,
 
-    /// Length of a slice, at least 50us.
+    /// Length of a slice: the load on a target before it changes to the next. At least 50us.
     #[arg(long, value_name = "TIME", default_value = "5ms", value_parser = values::slice)]
     pub slice: Duration,
 
-    /// Seed of the order of slices. [default: random, and printed]
+    /// Seed for the order of slices. [default: random; it is printed]
     #[arg(long, value_name = "N")]
     pub seed: Option<u64>,
 
-    /// When a request without its complete answer is given up.
+    /// Time until a request without a complete response fails.
     #[arg(long, value_name = "TIME", default_value = "5s", value_parser = values::duration)]
     pub timeout: Duration,
 
-    /// CPUs on which the generator runs: 0, or 0,2.
+    /// CPUs that the generator runs on: 0, or 0,2.
     #[arg(long, value_name = "N", value_parser = values::cpus)]
     pub cpu: Option<CpuList>,
 
-    /// Processes of a target whose CPU time and run delay are read for each slice; those that
-    /// have ended are left out.
+    /// Record CPU time and run delay of these processes of a target for each slice. Exited
+    /// processes are ignored.
     #[arg(long, value_name = "NAME=PID[,PID]", value_parser = values::watched)]
     pub watch: Vec<Watched>,
 
-    /// Write every request to this Arrow stream.
+    /// Write each request to this Arrow stream.
     #[arg(long, value_name = "FILE")]
     pub out: Option<PathBuf>,
 
-    /// Write the readings of every slice to this Arrow stream.
+    /// Write CPU readings of each slice to this Arrow stream.
     #[arg(long, value_name = "FILE")]
     pub machine: Option<PathBuf>,
 
-    /// Find the most that the service bears, and nothing else: within 10 s, or within some 25
-    /// times as long as an answer takes.
+    /// Only find the highest rate that the service supports. Takes 10 s, or about 25 response
+    /// times if that is longer.
     #[arg(long, conflicts_with_all = ["target", "mode", "users", "rate", "requests", "duration", "warmup", "slice", "out", "machine", "watch"])]
     pub capacity: bool,
 
-    /// Print one JSON object, and nothing while the load runs.
+    /// Print one JSON object, and no progress.
     #[arg(long)]
     pub json: bool,
 }

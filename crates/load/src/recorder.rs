@@ -64,7 +64,7 @@ impl Place {
 }
 
 fn unwritable(shown: &str, error: &std::io::Error) -> Failure {
-    let what = format!("{shown}: {error}; name a file that can be written");
+    let what = format!("{shown}: {error}; give a writable file");
     match error.kind() {
         ErrorKind::PermissionDenied
         | ErrorKind::NotFound
@@ -77,7 +77,7 @@ fn unwritable(shown: &str, error: &std::io::Error) -> Failure {
 
 impl Output {
     /// A file that cannot be written ends the work.
-    fn write(&mut self, write: impl FnOnce(&mut Writer) -> std::io::Result<()>) {
+    pub fn write(&mut self, write: impl FnOnce(&mut Writer) -> std::io::Result<()>) {
         let Some((writer, shown)) = &mut self.writer else { return };
         if let Err(error) = write(writer) {
             self.failure = Some(Failure::work(format_args!(
@@ -89,7 +89,7 @@ impl Output {
         }
     }
 
-    fn finish(mut self) -> Result<(), Failure> {
+    pub fn finish(mut self) -> Result<(), Failure> {
         self.write(Writer::flush);
         match (self.failure, self.writer) {
             (Some(failure), _) => Err(failure),

@@ -54,7 +54,9 @@ pub fn table(summaries: &[Summary], with_service: bool) -> String {
             rows.push(row("", "service", [const { String::new() }; 3], &summary.service));
         }
     }
-    align(&rows)
+    let failed = summaries.iter().filter(|summary| summary.errors > 0);
+    let errors = failed.map(|one| format!("errors of {}: {}\n", one.name, one.errors_by_kind()));
+    align(&rows) + &errors.collect::<String>()
 }
 
 fn row(name: &str, kind: &str, counts: [String; 3], times: &Times) -> Vec<String> {

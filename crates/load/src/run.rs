@@ -14,6 +14,7 @@ use crate::report;
 use crate::session::{FILES_OF_A_THREAD, Mode, Session};
 use crate::slices::{Plan, Rounds, Schedule};
 use crate::stop;
+use crate::summary::Summary;
 use crate::target::Target;
 use crate::values::CpuList;
 use std::process::ExitCode;
@@ -53,7 +54,7 @@ pub fn run(
     if users * pipeline > MOST_UNDER_WAY {
         return Err(Failure::input(format_args!(
             "--users {users} with --pipeline {pipeline}: at most {MOST_UNDER_WAY} requests can be \
-             under way to a target; lower one of them"
+             outstanding per target; lower one of them"
         )));
     }
     // An open loop makes connections when they are needed.
@@ -117,8 +118,8 @@ pub fn run(
     let capacity = capacity.map(|found| found.get().copied());
     if capacity == Some(None) && stop::signal().is_none() {
         return Err(Failure::work(format_args!(
-            "there is no capacity: none of the requests succeeded ({}); see what the service \
-             answers to such a request",
+            "no capacity was found, because no request succeeded ({}); check what the service \
+             answers",
             summaries[0].errors_by_kind()
         )));
     }
@@ -131,10 +132,33 @@ pub fn run(
         format!("{}seed {seed}\n", report::table(&summaries, mode != Mode::Closed))
     };
     tare_command::print(result)?;
+    if !summaries.is_empty()
+        && capacity.is_none()
+        && summaries.iter().all(|summary| summary.requests == summary.errors)
+        && stop::signal().is_none()
+    {
+        return Err(Failure::work(no_success(&summaries)));
+    }
     Ok(match stop::signal() {
         Some(signal) => ExitCode::from(128 + signal as u8),
         None => ExitCode::SUCCESS,
     })
+}
+
+/// Why the load measured nothing.
+fn no_success(summaries: &[Summary]) -> String {
+    let errors: Vec<_> = summaries
+        .iter()
+        .filter(|summary| summary.errors > 0)
+        .map(|summary| format!("{}: {}", summary.name, summary.errors_by_kind()))
+        .collect();
+    if errors.is_empty() {
+        return "no request was answered within the window; give a longer --duration".to_owned();
+    }
+    format!(
+        "no request succeeded ({}); check that the service runs, and what it answers",
+        errors.join("; ")
+    )
 }
 
 /// The most users, when there are files for so many connections.
@@ -147,7 +171,7 @@ fn users(options: &Options, mode: Mode, connections: usize) -> Result<usize, Fai
     let users = options.users.map_or(unless_given, |users| users as usize);
     if (options.threads as usize) > users {
         return Err(Failure::input(format_args!(
-            "--threads {}: there is work for {users} at most, one for each of --users",
+            "--threads {}: expected at most the number of --users, which is {users}",
             options.threads
         )));
     }

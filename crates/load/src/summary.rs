@@ -2,7 +2,7 @@
 //! Rates and percentiles by target, for the live line and the end.
 
 use crate::clock::Nanoseconds;
-use crate::sample::Sample;
+use crate::sample::{ErrorKind, Sample};
 use hdrhistogram::Histogram;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
@@ -23,6 +23,8 @@ pub struct Summary {
     pub requests: u64,
     pub errors: u64,
     by_kind: BTreeMap<&'static str, u64>,
+    /// Statuses of HTTP that were no success.
+    by_status: BTreeMap<u16, u64>,
     /// Time of its slices, ns.
     pub duration: Nanoseconds,
     /// From when a request should have started to its last byte.
@@ -55,6 +57,17 @@ impl Times {
         (!self.bins.is_empty()).then(|| value.cast_signed().min(self.max))
     }
 
+    /// To 0.1 %.
+    pub fn min(&self) -> Option<Nanoseconds> {
+        (!self.bins.is_empty()).then(|| self.bins.min().cast_signed())
+    }
+
+    fn merge(&mut self, other: &Self) {
+        self.bins.add(&other.bins).expect("both have the same bounds");
+        self.sum += other.sum;
+        self.max = self.max.max(other.max);
+    }
+
     pub fn max(&self) -> Option<Nanoseconds> {
         (!self.bins.is_empty()).then_some(self.max)
     }
@@ -80,6 +93,7 @@ impl Summary {
             requests: 0,
             errors: 0,
             by_kind: BTreeMap::new(),
+            by_status: BTreeMap::new(),
             duration: 0,
             response: Times::new(),
             service: Times::new(),
@@ -96,8 +110,22 @@ impl Summary {
             Some(kind) => {
                 self.errors += 1;
                 *self.by_kind.entry(kind.name()).or_default() += 1;
+                if kind == ErrorKind::Status && sample.outcome.status != 0 {
+                    *self.by_status.entry(sample.outcome.status).or_default() += 1;
+                }
             }
         }
+    }
+
+    /// Adds what another target had in the same time.
+    pub fn merge(&mut self, other: &Self) {
+        self.requests += other.requests;
+        self.errors += other.errors;
+        for (kind, count) in &other.by_kind {
+            *self.by_kind.entry(kind).or_default() += count;
+        }
+        self.response.merge(&other.response);
+        self.service.merge(&other.service);
     }
 
     /// Successful requests a second of the target's slices.
@@ -108,9 +136,18 @@ impl Summary {
         (self.requests - self.errors) as f64 / (self.duration as f64 / 1e9)
     }
 
-    /// What went wrong how often, in words.
+    /// The number of errors of each kind, and of each status of HTTP.
     pub fn errors_by_kind(&self) -> String {
-        let kinds = self.by_kind.iter().map(|(kind, count)| format!("{kind}: {count}"));
+        let kinds = self.by_kind.iter().map(|(kind, count)| {
+            let statuses =
+                self.by_status.iter().map(|(status, count)| format!("{status}: {count}"));
+            let statuses = statuses.collect::<Vec<_>>().join(", ");
+            if *kind == ErrorKind::Status.name() && !statuses.is_empty() {
+                format!("{kind}: {count} ({statuses})")
+            } else {
+                format!("{kind}: {count}")
+            }
+        });
         kinds.collect::<Vec<_>>().join(", ")
     }
 
@@ -124,6 +161,7 @@ impl Summary {
         self.response.describe("", &mut object);
         self.service.describe("service_", &mut object);
         object.insert("errors_by_kind".into(), json!(self.by_kind));
+        object.insert("errors_by_status".into(), json!(self.by_status));
         Value::Object(object)
     }
 }

@@ -15,7 +15,7 @@ use tare_load_replies::Until;
 
 pub fn run(arguments: &Tcp) -> Result<ExitCode, Failure> {
     if arguments.pipeline > 1 && arguments.options.is_per_request() {
-        return Err(Failure::input("--pipeline is for --connection keep-alive"));
+        return Err(Failure::input("--pipeline applies to --connection keep-alive"));
     }
     let sharing = Sharing { connections: None, pipeline: arguments.pipeline as usize };
     run::run(&arguments.options, sharing, || targets(arguments))
@@ -51,7 +51,7 @@ fn request(arguments: &Tcp) -> Result<Vec<u8>, Failure> {
     };
     if request.is_empty() {
         return Err(Failure::input(format_args!(
-            "{option}: the request is empty; a service replies to one byte at least"
+            "{option}: the request is empty; give at least one byte"
         )));
     }
     Ok(request)
@@ -62,9 +62,9 @@ fn end(arguments: &Tcp) -> Result<End, Failure> {
     match (&arguments.reply_until, arguments.reply_bytes) {
         (Some(text), _) => match Until::new(&text.0) {
             Some(text) => Ok(End::Until { text, limit }),
-            None => {
-                Err(Failure::input("--reply-until: the text is empty; name one that ends replies"))
-            }
+            None => Err(Failure::input(
+                "--reply-until: the text is empty; give the text that ends a reply",
+            )),
         },
         (None, Some(bytes)) => Ok(End::Bytes(bytes)),
         (None, None) => Ok(End::Resp { limit }),

@@ -88,7 +88,9 @@ fn authorities(path: &Path) -> Result<RootCertStore, Failure> {
         added.or_input(&shown)?;
     }
     if store.is_empty() {
-        return Err(Failure::input(format_args!("{shown}: there is no certificate in PEM in it")));
+        return Err(Failure::input(format_args!(
+            "{shown}: it contains no certificate in PEM format"
+        )));
     }
     Ok(store)
 }
@@ -100,7 +102,7 @@ impl Tls {
         let mut config = config.clone();
         config.resumption = Resumption::store(Arc::new(Tickets::default()));
         let name = ServerName::try_from(host.to_owned())
-            .or_input(format_args!("'{host}' is no name that a certificate could be for"))?;
+            .or_input(format_args!("'{host}' cannot be the name in a certificate"))?;
         // Whoever does not know ALPN speaks HTTP/1.1.
         let needs = (config.alpn_protocols == [HTTP2]).then_some(HTTP2);
         Ok(Self { config: Arc::new(config), name, needs })
@@ -136,7 +138,7 @@ impl Session {
                 }
             } else if !self.inner.is_handshaking() {
                 if self.needs.is_some() && self.inner.alpn_protocol() != self.needs {
-                    let what = "it does not speak HTTP/2, or does not know ALPN";
+                    let what = "it does not support HTTP/2, or not ALPN";
                     return Err(io::Error::new(ErrorKind::InvalidData, what));
                 }
                 return Ok(true);
@@ -222,12 +224,12 @@ impl Session {
 pub fn advice(error: &io::Error) -> &'static str {
     match error.get_ref().and_then(|inner| inner.downcast_ref::<Error>()) {
         Some(Error::InvalidCertificate(CertificateError::UnknownIssuer)) => {
-            "; --ca FILE has to name the authority that signed it, and --insecure takes any"
+            "; give the authority that signed it with --ca FILE, or accept any with --insecure"
         }
         // Not even --insecure takes this.
         Some(Error::InvalidCertificate(CertificateError::BadSignature)) => "",
-        Some(Error::InvalidCertificate(_)) => "; --insecure takes any certificate",
-        Some(Error::InvalidMessage(_)) => "; does it speak TLS, or is it http:// that it speaks?",
+        Some(Error::InvalidCertificate(_)) => "; --insecure accepts any certificate",
+        Some(Error::InvalidMessage(_)) => "; check whether it uses TLS, or give http:// instead",
         _ => "",
     }
 }

@@ -83,7 +83,7 @@ pub fn text(text: &str) -> Result<Text, String> {
             _ => {
                 let found: String = rest.chars().take(1).collect();
                 return Err(format!(
-                    "'\\{found}' is no escape; it should be \\r, \\n, \\t, \\0, \\xHH or \\\\"
+                    "'\\{found}' is not an escape; expected \\r, \\n, \\t, \\0, \\xHH or \\\\"
                 ));
             }
         };

@@ -12,6 +12,8 @@ pub mod kind {
     pub const HOOK: u32 = 1;
     pub const HOOK_SHARED: u32 = 2;
     pub const LOG: u32 = 3;
+    pub const LINK: u32 = 4;
+    pub const LINK_SHARED: u32 = 5;
 }
 
 /// What stands at the beginning of every segment.

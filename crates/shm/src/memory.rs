@@ -1,8 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Memory of this process alone.
+//! Memory of this process alone, and how much of its address space is left.
 
-use crate::syscall::{Errno, call};
+use crate::syscall::{self, Errno, call};
+use core::mem::MaybeUninit;
 use core::ptr;
+
+/// Bytes of address space that a library leaves to a program that limits its own.
+pub const SPARE: u64 = 16 << 20;
 
 /// Since Linux 4.14.
 const MADV_WIPEONFORK: usize = 18;
@@ -40,9 +44,89 @@ pub unsafe fn unmap(base: *mut u8, length: usize) {
     let _ = unsafe { call(libc::SYS_munmap, [base.addr(), length, 0, 0, 0, 0]) };
 }
 
+/// Takes the whole pages between two addresses away.
+///
+/// # Safety
+/// They are mapped, and nothing uses them any more.
+pub unsafe fn unmap_pages(from: usize, to: usize) {
+    let page = page();
+    let (first, end) = (from.next_multiple_of(page), to / page * page);
+    if first < end {
+        // SAFETY: unused, as the caller promises.
+        unsafe { unmap(ptr::without_provenance_mut(first), end - first) };
+    }
+}
+
+/// Bytes of a page.
+fn page() -> usize {
+    // SAFETY: asks for a number that the kernel has given the program.
+    unsafe { libc::getauxval(libc::AT_PAGESZ) as usize }.max(1)
+}
+
+/// Whether this process's address space has a limit.
+pub fn is_limited() -> bool {
+    syscall::limit(libc::RLIMIT_AS).is_ok_and(|most| most != u64::MAX)
+}
+
+/// Whether a new mapping of `length` bytes leaves `SPARE` to the limit of this process's address
+/// space (RLIMIT_AS).
+pub fn has_room(length: usize) -> bool {
+    leaves_room(syscall::limit(libc::RLIMIT_AS).unwrap_or(u64::MAX), length)
+}
+
+/// Whether the limit at address `limit`, which the program is about to set, leaves `SPARE` to what
+/// is mapped. The kernel refuses an address that cannot be read.
+pub fn leaves_room_under(limit: usize) -> bool {
+    read_limit(limit).is_none_or(|most| leaves_room(most, 0))
+}
+
+fn leaves_room(most: u64, length: usize) -> bool {
+    let fits = |used: u64| used.saturating_add(length as u64).saturating_add(SPARE) <= most;
+    most == u64::MAX || address_space().is_some_and(fits)
+}
+
+/// Bytes that this process has mapped (proc_pid_statm(5)).
+fn address_space() -> Option<u64> {
+    let fd = syscall::open(c"/proc/self/statm", libc::O_RDONLY).ok()?;
+    let mut text = [0; 24];
+    let length = syscall::read(fd, &mut text);
+    syscall::close(fd);
+    let digits = text[..length.ok()?].iter().take_while(|byte| byte.is_ascii_digit());
+    let digit = |byte: &u8| u64::from(byte - b'0');
+    let pages = digits.fold(0u64, |number, byte| number.wrapping_mul(10).wrapping_add(digit(byte)));
+    pages.checked_mul(page() as u64)
+}
+
+/// The soft limit that is at an address, read through the kernel: it may not be there.
+fn read_limit(address: usize) -> Option<u64> {
+    let mut limit = MaybeUninit::<libc::rlimit64>::uninit();
+    let length = size_of::<libc::rlimit64>();
+    let source = [address, length];
+    let place = [limit.as_mut_ptr().addr(), length];
+    let pid = syscall::getpid() as usize;
+    let arguments = [pid, place.as_ptr().addr(), 1, source.as_ptr().addr(), 1, 0];
+    // SAFETY: two iovecs; the kernel writes into `limit` alone, and checks what it reads.
+    let read = unsafe { call(libc::SYS_process_vm_readv, arguments) };
+    // SAFETY: the kernel has written all of it.
+    (read == Ok(length)).then(|| unsafe { limit.assume_init() }.rlim_cur)
+}
+
 #[cfg(all(test, not(miri)))]
 mod tests {
     use super::*;
+
+    #[test]
+    fn mappings_leave_room_to_the_limit() {
+        let used = address_space().unwrap();
+        assert!(used > 1 << 20 && has_room(1 << 30), "without a limit");
+        let far = used + SPARE + (64 << 20);
+        assert!(leaves_room(u64::MAX, usize::MAX) && leaves_room(far, 1 << 20));
+        assert!(!leaves_room(far, 256 << 20) && !leaves_room(used, 0));
+        let limit = |rlim_cur| libc::rlimit64 { rlim_cur, rlim_max: u64::MAX };
+        let under = |limit: &libc::rlimit64| leaves_room_under(ptr::from_ref(limit).addr());
+        assert!(under(&limit(far)) && !under(&limit(used)));
+        assert!(leaves_room_under(0), "nothing to read: the call fails");
+    }
 
     /// What a child of fork finds where its parent wrote 7.
     fn in_child(base: *mut u8) -> i32 {

@@ -6,5 +6,5 @@ mod schema;
 mod writer;
 
 pub use cells::Cell;
-pub use schema::{COSTS, Column, EVENTS, MACHINE, SAMPLES, Table, Type, describe};
+pub use schema::{COSTS, Column, EDGES, EVENTS, MACHINE, SAMPLES, Table, Type, describe};
 pub use writer::{Vacant, Writer};

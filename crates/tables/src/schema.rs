@@ -51,6 +51,8 @@ pub static EVENTS: LazyLock<Table> =
     LazyLock::new(|| parse(include_str!("../../../tables/events.toml")));
 pub static COSTS: LazyLock<Table> =
     LazyLock::new(|| parse(include_str!("../../../tables/costs.toml")));
+pub static EDGES: LazyLock<Table> =
+    LazyLock::new(|| parse(include_str!("../../../tables/edges.toml")));
 
 fn parse(declaration: &str) -> Table {
     toml::from_str(declaration).expect("the tables are part of the program and tested with it")
@@ -140,9 +142,13 @@ mod tests {
 
     #[test]
     fn every_table_is_read() {
-        for (table, name) in
-            [(&SAMPLES, "samples"), (&MACHINE, "machine"), (&EVENTS, "events"), (&COSTS, "costs")]
-        {
+        for (table, name) in [
+            (&SAMPLES, "samples"),
+            (&MACHINE, "machine"),
+            (&EVENTS, "events"),
+            (&COSTS, "costs"),
+            (&EDGES, "edges"),
+        ] {
             assert_eq!(table.name, name);
             assert!(table.columns.iter().all(|column| !column.description.is_empty()));
         }

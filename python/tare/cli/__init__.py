@@ -11,14 +11,26 @@ from typing import Annotated
 
 import typer
 
-from tare import __version__
-from tare.cli import calibrate, clean, compare, doctor, native, ps, report, run
+from tare.cli import calibrate, clean, compare, doctor, init, native, ps, report, run
 from tare.cli.streams import silence, tell
 from tare.errors import TareError
 
+HELP = """Measure what hooks, agents, proxies and tracers cost a service.
+
+Begin with your own service and the layer that you want to measure:
+
+\b
+  tare run --service 'my-server --port {port}' --condition agent=env:NAME=VALUE
+
+`tare COMMAND --help` describes a command.
+"""
+
 app = typer.Typer(
     name="tare",
-    help="Weighs what stands between a service and its users, with verdicts that can be trusted.",
+    help=HELP,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    invoke_without_command=True,
+    subcommand_metavar="COMMAND [ARGUMENTS]...",
     pretty_exceptions_enable=False,
     # Rich's own help formatter imports a Markdown parser: 200 ms for every --help.
     rich_markup_mode=None,
@@ -27,21 +39,30 @@ app = typer.Typer(
 
 def _print_version(wanted: bool) -> None:
     if wanted:
-        typer.echo(f"tare {__version__}")
+        from tare.cli.version import version_text
+
+        typer.echo(version_text())
         raise typer.Exit
 
 
 @app.callback()
 def _options(
+    context: typer.Context,
     _version: Annotated[
         bool,
-        typer.Option("--version", callback=_print_version, is_eager=True, help="Show the version."),
+        typer.Option(
+            "--version",
+            callback=_print_version,
+            is_eager=True,
+            help="Print version, commit and parts.",
+        ),
     ] = False,
 ) -> None:
-    """Options of `tare` itself."""
+    if context.invoked_subcommand is None:
+        typer.echo(context.get_help())
 
 
-for module in (run, compare, report, calibrate, native, ps, clean, doctor):
+for module in (run, init, compare, report, calibrate, native, ps, clean, doctor):
     module.register(app)
 
 
@@ -57,7 +78,7 @@ def main() -> int:
     gc.set_threshold(100_000)
     interrupts = _count_interrupts()
     try:
-        code = app(standalone_mode=False)
+        code = app(standalone_mode=False, prog_name="tare")
         sys.stdout.flush()
     except TareError as error:
         return _fail(str(error), error.exit_code)

@@ -16,6 +16,7 @@ from tare.cli.outcome import AsJson
 from tare.cli.run import Bar, Lines, duration
 from tare.cli.streams import tell
 from tare.errors import InputError, InterruptionError
+from tare.extras import extra
 from tare.files import replace
 from tare.terminal import json_text, printable
 
@@ -42,31 +43,50 @@ def calibrate(
     delays: Annotated[
         str | None,
         typer.Option(
-            metavar="0,50us,...", help="Delays instead of the plan's.", show_default=False
+            metavar="0,50us,...", help="Added delays, instead of the plan's.", show_default=False
         ),
     ] = None,
     repetitions: Annotated[
         int | None,
         typer.Option(
-            min=1, help="Repetitions instead of the plan's, 10 unless it says.", show_default=False
+            min=1,
+            metavar="N",
+            help="Number of repetitions, instead of the plan's.",
+            show_default=False,
         ),
     ] = None,
     blocks: Annotated[
         int | None,
         typer.Option(
-            min=1, help="Blocks of one repetition instead of the plan's.", show_default=False
+            min=1,
+            metavar="N",
+            help="Blocks per repetition, instead of the plan's.",
+            show_default=False,
         ),
     ] = None,
     out: Annotated[
-        Path | None, typer.Option(help="Folder; results/NAME-calibration-TIMESTAMP unless given.")
+        Path | None,
+        typer.Option(
+            metavar="FOLDER",
+            help="Result folder. Default: results/NAME-calibration-TIMESTAMP.",
+            show_default=False,
+        ),
     ] = None,
     resume: Annotated[
         Path | None,
-        typer.Option(help="Finish what is missing of this folder; all else as it was begun."),
+        typer.Option(
+            metavar="FOLDER",
+            help="Finish the calibration in this folder, with the settings it began with.",
+            show_default=False,
+        ),
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Measure which added delay each statistic detects, and keep it for later verdicts."""
+    """Measure the smallest delay that Tare detects on this machine.
+
+    The service adds known delays to its requests. For each statistic the result is the smallest
+    delay that is detected. Later verdicts on this service use these limits.
+    """
     from tare.calibration.repetitions import check_blocks
     from tare.lab.calibration import calibrations
     from tare.lab.experiment import check
@@ -87,6 +107,8 @@ def calibrate(
     folder = resume or out or Path("results") / name
     for part in parts:
         check(part.plan)
+    # Before hours are spent, not after.
+    extra("scipy", "scipy.stats", "tare calibrate")
     if resume is None:
         extent.begin(folder)
     measure(parts, folder, resume is not None)
@@ -105,7 +127,7 @@ def _extent(plan: Plan, asked: Mapping[str, Any], resume: Path | None) -> Extent
     begun = Extent.begun(resume)
     for name, value in asked.items():
         if value != getattr(begun, name):
-            raise InputError(f"{resume}: was begun with other {name}; leave --{name} out")
+            raise InputError(f"{resume}: began with other {name}; remove --{name}")
     return begun
 
 
@@ -133,7 +155,7 @@ def measure(parts: Sequence[Calibrated], folder: Path, resume: bool) -> None:
                 if not any(folder.glob("*/manifest.json")):
                     raise InterruptionError("interrupted before anything was measured") from None
                 raise InterruptionError(
-                    "interrupted; every finished block is kept, go on with the same command and"
+                    "interrupted; finished blocks are kept. Continue with the same command and"
                     f" --resume {folder}"
                 ) from None
 
@@ -180,7 +202,7 @@ def conclude(found: Calibration, folder: Path, as_json: bool) -> None:
     typer.echo(text if as_json else f"{_table(found)}report: {printable(str(report))}")
     kept = remember(found.limits)
     if not as_json:
-        typer.echo(f"kept for later verdicts: {printable(str(kept))}")
+        typer.echo(f"stored for later verdicts: {printable(str(kept))}")
 
 
 def _delays(text: str) -> list[int]:
@@ -197,7 +219,7 @@ def _delays(text: str) -> list[int]:
                 f"--delays: found '{word.strip()}', expected {error.message()}, as in 0,50us,1ms"
             ) from error
     if found == {0}:
-        raise InputError("--delays: there is none above zero; give some, as in 0,50us,1ms")
+        raise InputError("--delays: found no delay above zero; give some, such as 0,50us,1ms")
     return sorted(found)
 
 
@@ -207,9 +229,7 @@ def _seconds(parts: Sequence[Calibrated]) -> float:
     from tare.lab.schedule import groups
 
     return sum(
-        plan_seconds(
-            part.plan, groups(schedule(part.plan, 0), part.plan.design_used == "interleaved")
-        )
+        plan_seconds(part.plan, groups(schedule(part.plan, 0), part.plan.has_whole_blocks))
         for part in parts
     )
 

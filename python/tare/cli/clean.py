@@ -14,7 +14,7 @@ def register(app: typer.Typer) -> None:
 def clean(
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
-    """Remove what killed processes of Tare left behind, and print it."""
+    """Remove what killed processes of Tare left behind."""
     from tare.running import remove_leftovers
 
     removed = [str(path) for path in remove_leftovers()]

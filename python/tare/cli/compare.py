@@ -14,7 +14,9 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from tare.cli.outcome import AsJson, AsMarkdown, FailOn, History, Labels, Outcome
+from tare.cli.share import share
 from tare.errors import InputError
+from tare.extras import extra
 
 if TYPE_CHECKING:
     from tare.samples import Asked
@@ -55,37 +57,40 @@ def compare(
         list[str],
         typer.Argument(
             metavar="OLD NEW | RESULT_FOLDER | NAME=FILE[,FILE...]...",
-            help="Before and after a change: two folders of tare run, two files, or two folders of"
-            " files; or one folder of tare run; or, with --baseline, conditions with their files."
-            " One file is one run; a folder of files stands for all files in it.",
+            help="OLD NEW: two result folders of tare run, two files, or two folders of files."
+            " RESULT_FOLDER: the conditions of one result. NAME=FILE: with --baseline, the files"
+            " of a condition. One file is one run; a folder means all files in it.",
             show_default=False,
         ),
     ],
     *,
     baseline: Annotated[
         str | None,
-        typer.Option(metavar="NAME=FILE[,FILE...]", help="The condition to compare with."),
+        typer.Option(
+            metavar="NAME=FILE[,FILE...]", help="Condition that the others are compared with."
+        ),
     ] = None,
     warmup: Annotated[
         str,
         typer.Option(
             metavar="N|auto",
-            help="Leave out the first N requests of every run; auto finds where all are steady.",
+            help="Leave out the first N requests of every run. auto: up to where every run is"
+            " steady.",
         ),
     ] = "auto",
     method: Annotated[
         Method,
         typer.Option(
-            help="published-t adds the pooled t-test of the hook paper, published-bestfit the"
-            " comparison of best-fit runs of Vinken's thesis."
+            help="Also print a published analysis: published-t is the pooled t-test of Kahlhofer et"
+            " al., published-bestfit the comparison of best-fit runs of Vinken."
         ),
     ] = Method.TARE,
     columns: Annotated[
         str | None,
         typer.Option(
             metavar="start=COLUMN,duration=COLUMN[,...]",
-            help="Columns of CSV, Parquet and Arrow files: start, end, intended, duration, ok,"
-            " status, error, bytes, span, condition.",
+            help="Names of columns in CSV, Parquet and Arrow files, for start, end, intended,"
+            " duration, ok, status, error, bytes, span, condition.",
             show_default=False,
         ),
     ] = None,
@@ -94,34 +99,37 @@ def compare(
         typer.Option(
             "--unit",
             metavar="[NAME=]ns|us|ms|s",
-            help="The unit of times in files that do not state it, of all or of one condition"
+            help="Unit of times in files that do not state it, for all conditions or for one"
             " (new=us). Repeatable.",
             show_default=False,
         ),
     ] = None,
     paired: Annotated[
         bool,
-        typer.Option("--paired", help="Files in the same position belong to one block."),
+        typer.Option("--paired", help="Files at the same position belong to the same block."),
     ] = False,
     budget: Annotated[
         str | None,
         typer.Option(
-            metavar="PERCENT",
-            help="Smallest difference that matters. Default: 3%, or that of the (old) folder.",
+            metavar="SHARE",
+            help="Smallest relative difference that matters, 3% or 0.03. Default: 3%, or the budget"
+            " of the (old) result folder.",
         ),
     ] = None,
     max_errors: Annotated[
         str | None,
         typer.Option(
-            metavar="PERCENT",
-            help="A file with a larger share of failed requests is an invalid run. Default: 1%.",
+            metavar="SHARE",
+            help="A file with a larger share of failed requests is an invalid run, 1% or 0.01."
+            " Default: 1%.",
             show_default=False,
         ),
     ] = None,
     primary: Annotated[
         Metric | None,
         typer.Option(
-            help="The metric that carries the verdict. Default: p50, or that of the folder.",
+            help="The metric that decides the verdict. Default: p50, or the metric of the result"
+            " folder.",
             show_default=False,
         ),
     ] = None,
@@ -130,7 +138,8 @@ def compare(
         typer.Option(
             "--condition",
             metavar="NAME",
-            help="Of two result folders, the condition to compare. Default: all that both have.",
+            help="Compare only this condition of two result folders. Repeatable. Default: all that"
+            " both have.",
             show_default=False,
         ),
     ] = None,
@@ -138,7 +147,7 @@ def compare(
         str | None,
         typer.Option(
             metavar="NAME|URL",
-            help="What counts the samples of a result folder: duckdb, spark[:MASTER],"
+            help="Engine that reads the samples of a result folder: duckdb, spark[:MASTER],"
             " clickhouse://...#TABLE or trino://...#TABLE. Default: duckdb.",
             show_default=False,
         ),
@@ -149,27 +158,37 @@ def compare(
     history: History = None,
     labels: Labels = None,
 ) -> None:
-    """Say whether conditions differ, by how much, and how sure that is.
+    """Compare measured runs: whether they differ, and by how much.
 
-    Reads CSV (start_time,response_time in s, ms, or any --columns), Parquet, Arrow, and what k6,
-    JMeter, Locust, oha, hey, fortio, Gatling, wrk2, HdrHistogram (logs), OpenTelemetry (OTLP JSON
-    lines) and Jaeger (JSON) write; also gzipped. Runs, never single requests, are compared.
+    Runs are compared, never single requests. Reads CSV (start_time,response_time in s, ms, or
+    any --columns), Parquet, Arrow, and the files of k6, JMeter, Locust, oha, hey, fortio, Gatling,
+    wrk2, HdrHistogram (logs), OpenTelemetry (OTLP JSON lines) and Jaeger (JSON), also gzipped.
     """
     outcome = Outcome.wanted(
         as_json=as_json, as_markdown=as_markdown, fail_on=fail_on, history=history, labels=labels
     )
-    fraction = None if budget is None else _percent("--budget", budget, "above 0 such as 3%")
+    if method is Method.PUBLISHED_BESTFIT:
+        extra("scipy", "scipy.stats", f"--method {method}")
+    fraction = None if budget is None else share("--budget", budget, above_zero=True)
     metric = None if primary is None else primary.value
     folders = [] if baseline is not None else _result_folders(what)
     if folders:
         if warmup != "auto" or paired:
-            raise InputError(f"{folders[0]}: --warmup and --paired are for files of runs")
+            raise InputError(
+                f"{folders[0]}: --warmup and --paired apply to files, not to a result folder"
+            )
         if method is not Method.TARE and len(folders) == 2:
-            raise InputError("--method: is for files of runs and for one result folder")
+            raise InputError(
+                "--method: does not apply to two result folders; give files or one result folder"
+            )
         if columns is not None or units:
-            raise InputError(f"{folders[0]}: --columns and --unit are for files of runs")
+            raise InputError(
+                f"{folders[0]}: --columns and --unit apply to files, not to a result folder"
+            )
         if max_errors is not None:
-            raise InputError(f"{folders[0]}: --max-errors is for files; a plan has its max_errors")
+            raise InputError(
+                f"{folders[0]}: --max-errors applies to files; a plan has its own max_errors"
+            )
         judgement = _of_results(folders, conditions or (), fraction, metric, engine)
         if method is not Method.TARE:
             from tare.samples.latencies import durations_by_run
@@ -177,9 +196,9 @@ def compare(
             judgement = _published(judgement, method, durations_by_run(folders[0]))
     else:
         if engine is not None:
-            raise InputError("--engine: is for a result folder; files are read in this process")
+            raise InputError("--engine: applies to a result folder, not to files")
         if conditions:
-            raise InputError("--condition: is for two result folders; files have no conditions")
+            raise InputError("--condition: applies to two result folders, not to files")
         named = _named(baseline, what)
         judgement = _of_files(
             named,
@@ -195,14 +214,6 @@ def compare(
     outcome.gate(judgement)
 
 
-def _percent(option: str, text: str, expected: str, least: float = 1e-9) -> float:
-    """`3%` or `3 %` as the fraction 0.03. Raises InputError for anything else."""
-    found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*%\s*", text)
-    if not found or not least <= float(found.group(1)) < 100:
-        raise InputError(f"{option}: found '{text}', expected a percentage {expected}")
-    return float(found.group(1)) / 100
-
-
 def _result_folders(what: Sequence[str]) -> list[Path]:
     """One result of `tare run`, or two; none where what is named are files."""
     paths = [Path(text) for text in what]
@@ -213,8 +224,10 @@ def _result_folders(what: Sequence[str]) -> list[Path]:
     if len(paths) == 2 and len(results) == 1:
         (other,) = (path for path in paths if path not in results)
         if not other.exists():
-            raise InputError(f"{other}: no such folder; name a result as {results[0]} is")
-        raise InputError(f"{other}: is no result folder as {results[0]} is; compare two of a kind")
+            raise InputError(f"{other}: no such folder; give two result folders")
+        raise InputError(
+            f"{other}: is not a result folder, but {results[0]} is; give two result folders"
+        )
     # What is no result is said by who tries to read its manifest.
     return results if len(paths) == 2 else paths
 
@@ -231,11 +244,13 @@ def _of_results(
 
     if len(folders) == 2:
         if engine is not None:
-            raise InputError("--engine: is for one result folder; two are read in this process")
+            raise InputError("--engine: applies to one result folder, not to two")
         old, new = folders
         return judge_folders(old, new, conditions, budget, primary)
     if conditions:
-        raise InputError("--condition: is for two result folders; of one all are judged")
+        raise InputError(
+            "--condition: needs two result folders; with one, all conditions are compared"
+        )
     return judge(read_result(folders[0], engine).asked(budget, primary))
 
 
@@ -267,7 +282,7 @@ def _files(name: str, paths: Sequence[Path]) -> list[Path]:
     there = Counter(path.resolve() for path in files)
     if twice := [path for path in files if there[path.resolve()] > 1]:
         raise InputError(
-            f"{twice[0]}: named twice for '{name}'; a file is one run, and counts once"
+            f"{twice[0]}: is given twice for '{name}'; give each file once, a file is one run"
         )
     return files
 
@@ -275,11 +290,11 @@ def _files(name: str, paths: Sequence[Path]) -> list[Path]:
 def _inside(folder: Path) -> list[Path]:
     if (folder / MANIFEST).exists():
         raise InputError(
-            f"{folder}: is a result of tare run; compare two of them by 'tare compare OLD NEW'"
+            f"{folder}: is a result folder of tare run; compare two with 'tare compare OLD NEW'"
         )
     files = [one for one in folder.iterdir() if one.is_file() and one.name[0] != "."]
     if not files:
-        raise InputError(f"{folder}: no file in it; name a folder with a file for each run")
+        raise InputError(f"{folder}: contains no file; give a folder with one file per run")
     return sorted(files, key=_by_number)
 
 
@@ -289,7 +304,7 @@ def _readable() -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise InputError(f"{error.filename}: {error.strerror}; name what you may read") from error
+        raise InputError(f"{error.filename}: {error.strerror}; give a readable path") from error
 
 
 def _by_number(path: Path) -> list[tuple[str, int]]:
@@ -313,14 +328,14 @@ def _of_files(
     from tare.samples.model import REQUEST
     from tare.verdict import judge, without_failing
 
-    limit = _percent("--max-errors", max_errors, "below 100 such as 1%", least=0)
+    limit = share("--max-errors", max_errors)
 
     (name, paths), *others = conditions.items()
     for other, its_paths in others:
         if paired and len(its_paths) != len(paths):
             raise InputError(
                 f"--paired: '{other}' has {len(its_paths)} files and '{name}' {len(paths)};"
-                " one of each belongs to a block"
+                " give the same number of files, one of each per block"
             )
     if method is Method.PUBLISHED_T:
         _two([name for name, _ in others])
@@ -364,7 +379,7 @@ def _published(
 
 def _two(others: Sequence[str]) -> None:
     if len(others) != 1:
-        raise InputError("--method published-t compares two conditions; name one beside --baseline")
+        raise InputError("--method published-t: needs exactly one condition besides --baseline")
 
 
 def _asked(columns: str | None, units: Sequence[str], conditions: Collection[str]) -> Asked:

@@ -22,7 +22,10 @@ def register(app: typer.Typer) -> None:
 def doctor(
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
-    """List what this machine can do, and what each missing thing switches off."""
+    """List what this machine supports, and what is missing.
+
+    For each missing thing: what does not work without it, and how to get it.
+    """
     from tare.lab.doctor import PROBES, examine
     from tare.lab.machine import fingerprint
 
@@ -56,6 +59,6 @@ def _show(findings: Iterable["Finding"]) -> None:
             table.add_row(f"[bold]{group}[/]")
         table.add_row(f"  {finding.name}", _MARKS[finding.state], markup(finding.found))
         if finding.state != "yes":
-            switched_off = f"off: {finding.switches_off}; get it: {finding.get}"
+            switched_off = f"affects: {finding.switches_off}; to get it: {finding.get}"
             table.add_row("", "", f"[dim]{markup(switched_off)}[/]")
     Console(highlight=False).print(table)

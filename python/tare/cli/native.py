@@ -12,9 +12,10 @@ from tare.__main__ import NATIVE_COMMANDS
 from tare.native import native
 
 HELP = {
-    "hook": "Trace or block at libc level in any unmodified program.",
-    "load": "Send a load and record every request.",
-    "log": "Collect what programs log into shared memory, and read it.",
+    "hook": "Trace or block data on the sockets of an unmodified program.",
+    "load": "Send requests to a service and record each of them.",
+    "log": "Record events of programs through shared memory, and read them.",
+    "map": "Show which programs of this host talk to which services.",
 }
 
 

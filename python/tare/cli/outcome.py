@@ -22,15 +22,15 @@ if TYPE_CHECKING:
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
 AsMarkdown = Annotated[
-    bool, typer.Option("--markdown", help="Print Markdown, as for a comment on a pull request.")
+    bool, typer.Option("--markdown", help="Print Markdown, for a comment on a pull request.")
 ]
 FailOn = Annotated[
     list[str] | None,
     typer.Option(
         "--fail-on",
         metavar="VERDICT[,VERDICT...]",
-        help="Exit with 3, after printing, where a primary verdict is one of these: slower"
-        " (also shape-changed with a slower tail), inconclusive, invalid.",
+        help="Exit with code 3 if a primary verdict is one of these: slower (includes"
+        " shape-changed with a slower tail), inconclusive, invalid. The results are printed first.",
         show_default=False,
     ),
 ]
@@ -39,7 +39,8 @@ History = Annotated[
     typer.Option(
         "--history",
         metavar="DIR",
-        help="Append the primary verdicts to DIR/history.jsonl, and say where they stand in it.",
+        help="Append the primary verdicts to DIR/history.jsonl and compare them with earlier"
+        " verdicts.",
         show_default=False,
     ),
 ]
@@ -48,7 +49,7 @@ Labels = Annotated[
     typer.Option(
         "--label",
         metavar="NAME=VALUE",
-        help="Stored with them; commit is GITHUB_SHA unless given.",
+        help="Store this with the verdicts of --history. Repeatable. Default: commit=$GITHUB_SHA.",
         show_default=False,
     ),
 ]
@@ -78,7 +79,7 @@ class Outcome:
         if as_json and as_markdown:
             raise InputError("--json and --markdown: choose one of them")
         if labels and history is None:
-            raise InputError(f"--label {labels[0]}: is stored in a history; give --history too")
+            raise InputError(f"--label {labels[0]}: needs --history, which stores it")
         outcome = cls(as_json, as_markdown, _words(fail_on or ()), history, _labels(labels or ()))
         if history is not None:
             from tare.report.history import check
@@ -143,7 +144,7 @@ def _words(given: Sequence[str]) -> tuple[str, ...]:
     words = [word.strip() for text in given for word in text.split(",")]
     for word in words:
         if word not in WORDS:
-            raise InputError(f"--fail-on: found '{word}', expected of {', '.join(WORDS)}")
+            raise InputError(f"--fail-on: found '{word}', expected one of {', '.join(WORDS)}")
     return tuple(words)
 
 

@@ -14,7 +14,7 @@ def register(app: typer.Typer) -> None:
 def ps(
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
-    """List the programs that run under the hook or log events, and their collectors."""
+    """List programs under the hook or the log, and their collectors."""
     from dataclasses import asdict
     from datetime import datetime
 

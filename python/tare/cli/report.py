@@ -15,7 +15,9 @@ def register(app: typer.Typer) -> None:
 
 
 def report(
-    folder: Annotated[Path, typer.Argument(metavar="RESULT_FOLDER", help="What 'tare run' wrote.")],
+    folder: Annotated[
+        Path, typer.Argument(metavar="RESULT_FOLDER", help="A result folder of 'tare run'.")
+    ],
     show: Annotated[bool, typer.Option("--open", help="Open the report in a browser.")] = False,
     as_json: Annotated[
         bool, typer.Option("--json", help="Print the paths and the verdicts as JSON.")

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """`tare run`: carries a plan out, judges it, writes the report."""
 
+import shlex
 import sys
 from contextlib import ExitStack
 from datetime import datetime
@@ -9,6 +10,19 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from tare.cli.experiment import (
+    Baseline,
+    Budget,
+    Conditions,
+    Environments,
+    Files,
+    LoadKeys,
+    PlanName,
+    Port,
+    ReadyCheck,
+    Service,
+    read_plan,
+)
 from tare.cli.outcome import AsJson, AsMarkdown, FailOn, History, Labels, Outcome
 from tare.cli.streams import tell
 from tare.errors import InputError, InterruptionError
@@ -17,6 +31,12 @@ from tare.terminal import json_text, printable
 if TYPE_CHECKING:
     from tare.lab.progress import Progress
     from tare.plan import Plan
+
+_TOGETHER = {
+    "interleaved": "side by side",
+    "blocks": "one after the other",
+    "alternating": "in turns on one service",
+}
 
 
 def register(app: typer.Typer) -> None:
@@ -28,25 +48,71 @@ def run(
     *,
     # Reading the plan says better than Typer what is wrong with its file.
     plan_file: Annotated[
-        Path, typer.Argument(metavar="PLAN", readable=False, help="The plan, a TOML file.")
-    ],
+        Path | None,
+        typer.Argument(
+            metavar="PLAN", readable=False, help="A plan, a TOML file.", show_default=False
+        ),
+    ] = None,
+    service: Service = None,
+    conditions: Conditions = None,
+    baseline: Baseline = None,
+    environments: Environments = None,
+    budget: Budget = None,
+    ready: ReadyCheck = None,
+    load_keys: LoadKeys = None,
+    files: Files = None,
+    port: Port = None,
+    name: PlanName = None,
+    print_plan: Annotated[
+        bool,
+        typer.Option("--print-plan", help="Print the plan that the options mean, and stop."),
+    ] = False,
+    schema: Annotated[
+        bool,
+        typer.Option("--schema", help="Print the JSON Schema of plans, and stop."),
+    ] = False,
     out: Annotated[
-        Path | None, typer.Option(help="Result folder; results/NAME-TIMESTAMP unless given.")
+        Path | None,
+        typer.Option(
+            metavar="FOLDER",
+            help="Result folder. Default: results/NAME-TIMESTAMP.",
+            show_default=False,
+        ),
     ] = None,
     resume: Annotated[
         Path | None,
-        typer.Option(help="Finish this result folder; with --blocks, up to that many in all."),
+        typer.Option(
+            metavar="FOLDER",
+            help="Finish this result folder; --blocks N adds blocks up to N in total.",
+            show_default=False,
+        ),
     ] = None,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Print the order of runs and the time it will take.")
+        bool, typer.Option("--dry-run", help="Print the order of runs and the time they take.")
     ] = False,
-    blocks: Annotated[int | None, typer.Option(min=1, help="Blocks instead of the plan's.")] = None,
-    seed: Annotated[int | None, typer.Option(min=0, help="Seed instead of the plan's.")] = None,
+    blocks: Annotated[
+        int | None,
+        typer.Option(
+            min=1,
+            metavar="N",
+            help="Number of blocks, instead of the plan's. Default: 8.",
+            show_default=False,
+        ),
+    ] = None,
+    seed: Annotated[
+        int | None,
+        typer.Option(
+            min=0,
+            metavar="N",
+            help="Seed, instead of the plan's. Default: random.",
+            show_default=False,
+        ),
+    ] = None,
     smoke: Annotated[
         bool,
         typer.Option(
             "--smoke",
-            help="Only try the plan out: any number of blocks, and no verdict fails a gate.",
+            help="Only try the plan out: any number of blocks; --fail-on ignores its verdicts.",
         ),
     ] = False,
     as_json: AsJson = False,
@@ -55,14 +121,54 @@ def run(
     history: History = None,
     labels: Labels = None,
 ) -> None:
-    """Carry a plan out: every block starts every condition fresh, in random order."""
-    from tare.plan import load
+    """Measure what layers cost a service, with a verdict for each.
 
+    Takes a plan, or a service with its conditions:
+
+    \b
+      tare run --service 'my-server --port {port}' --condition agent=env:NAME=VALUE
+
+    Every block starts every condition fresh, in random order. The first condition without a
+    layer is the baseline ("plain", added if all have layers).
+
+    \b
+    LAYER is one of
+      hook[:RULES_FILE]          Tare's library-level hook
+      log[:CODEC]                Tare's event log
+      proxy:envoy|haproxy|nginx  a proxy in front of the service
+      wrap:COMMAND               a command before the service's own
+      env:VARIABLE=VALUE         a variable of the service's environment
+      agent:COMMAND              a program that observes the whole machine
+      map[:INTERVAL]             Tare's tracer of sockets, for the whole machine
+    """
+    if schema:
+        from tare.plan.json_schema import plan_schema
+
+        print(json_text(plan_schema()))
+        return
     if resume is not None and (out is not None or seed is not None or smoke or dry_run):
         others = "--out, --seed, --smoke and --dry-run"
-        raise InputError(f"--resume goes on as it was begun; leave out {others}")
+        raise InputError(
+            f"--resume: uses the settings that the experiment began with; remove {others}"
+        )
     given = {"blocks": None if resume else blocks, "seed": seed, "smoke": smoke or None}
-    plan = load(plan_file, {key: value for key, value in given.items() if value is not None})
+    plan, again = read_plan(
+        plan_file,
+        {key: value for key, value in given.items() if value is not None},
+        service=service,
+        conditions=conditions,
+        baseline=baseline,
+        environments=environments,
+        budget=budget,
+        ready=ready,
+        load=load_keys,
+        files=files,
+        port=port,
+        name=name,
+    )
+    if print_plan:
+        print(plan.text, end="")
+        return
     if dry_run:
         print_order(plan, as_json)
         return
@@ -74,12 +180,13 @@ def run(
 
         plan = resumable(plan, resume, blocks)
     folder = resume or out or Path("results") / f"{plan.name}-{datetime.now():%Y%m%dT%H%M%S}"
-    measure(plan, plan_file, folder, resume is not None)
+    measure(plan, again, folder, resume is not None)
     conclude(folder, outcome)
 
 
-def measure(plan: "Plan", plan_file: Path, folder: Path, resume: bool) -> None:
-    """Carries the plan out; raises InterruptionError, which says how to go on, on Ctrl-C."""
+def measure(plan: "Plan", again: str, folder: Path, resume: bool) -> None:
+    """Carries the plan out. Raises InterruptionError on Ctrl-C, with the command that goes on,
+    which begins with `again`."""
     from tare.lab import carry_out
 
     with ExitStack() as stack:
@@ -90,8 +197,8 @@ def measure(plan: "Plan", plan_file: Path, folder: Path, resume: bool) -> None:
             if not (folder / "manifest.json").exists():
                 raise InterruptionError("interrupted before anything was measured") from None
             raise InterruptionError(
-                "interrupted; every finished block is kept, go on with:"
-                f" tare run {plan_file} --resume {folder}"
+                "interrupted; finished blocks are kept. Continue with:"
+                f" {again} --resume {shlex.quote(str(folder))}"
             ) from None
 
 
@@ -137,7 +244,7 @@ def print_order(plan: "Plan", as_json: bool) -> None:
     check(plan)
     seed = secrets.randbelow(2**31) if plan.seed is None else plan.seed
     order = schedule(plan, seed)
-    seconds = plan_seconds(plan, groups(order, plan.design_used == "interleaved"))
+    seconds = plan_seconds(plan, groups(order, plan.has_whole_blocks))
     if as_json:
         answer = {
             "design": plan.design_used,
@@ -151,8 +258,8 @@ def print_order(plan: "Plan", as_json: bool) -> None:
         }
         print(json_text(answer, indent=None))
         return
-    together = "side by side" if plan.design_used == "interleaved" else "one after the other"
-    drawn = "" if plan.seed is not None else " (drawn now: another order next time)"
+    together = _TOGETHER[plan.design_used]
+    drawn = "" if plan.seed is not None else " (random: another order next time)"
     name = printable(plan.name)
     print(f"{name}: {plan.design_used}, conditions {together}, seed {seed}{drawn}")
     for part in order:
@@ -161,9 +268,11 @@ def print_order(plan: "Plan", as_json: bool) -> None:
         print(printable(f"block {part.block}{where}: {names}"))
     if plan.control:
         baseline = printable(plan.baseline_name)
-        print(f"the control: {baseline} once more in every block, to be no different")
-    least = f"a verdict takes at least {blocks_for_verdict(plan)} blocks"
-    verdicts = ", a smoke run: its verdicts are no evidence" if plan.smoke else ""
+        print(
+            f"control: {baseline} runs a second time in every block and must not differ from itself"
+        )
+    least = f"a verdict needs at least {blocks_for_verdict(plan)} blocks"
+    verdicts = "; a smoke run: its verdicts are not evidence" if plan.smoke else ""
     print(f"{least}; this plan has {plan.blocks}{verdicts}")
     print(f"about {duration(seconds)}")
 

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from tare.cli import main
+from tare.plan.layers import LAYERS
 
 
 def test_a_plan_that_may_not_be_read_is_told_in_the_words_of_plans(
@@ -24,3 +25,26 @@ def test_a_plan_that_may_not_be_read_is_told_in_the_words_of_plans(
     assert main() == 2
     error = f"tare: {plan}: Permission denied; give the path of a plan\n"
     assert capsys.readouterr().err == error
+
+
+def test_help_lists_every_layers_shorthand(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["tare", "run", "--help"])
+    main()
+    text = capsys.readouterr().out
+    for layer in LAYERS.values():
+        assert f"\n    {layer.SHORTHAND}  " in text
+
+
+def test_the_first_screen_of_help_has_whole_descriptions(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    for words in ([], ["-h"], ["--help"]):
+        monkeypatch.setattr(sys, "argv", ["tare", *words])
+        assert main() == 0
+        text = capsys.readouterr().out
+        assert "..." not in text.split("Commands:")[1]
+        assert "tare run --service" in text
+        assert len(text.splitlines()) <= 30

@@ -3,14 +3,15 @@
 
 from __future__ import annotations
 
+import sys
+from shutil import get_terminal_size
+from textwrap import fill
 from typing import TYPE_CHECKING
 
-from tare.terminal import markup
+from tare.terminal import has_colours, printable, styled
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
-
-    from rich.console import Console
 
     from tare.verdict import Comparison, Judgement
 
@@ -31,41 +32,58 @@ def written(judgement: Judgement, history: Sequence[str] = ()) -> str:
 
     In the width and colours of the terminal on stdout. `history` are lines about earlier results.
     """
-    from rich.console import Console
-
-    console = Console()
-    # Printed by Rich itself, an output that nobody reads would end the program.
-    with console.capture() as capture:
-        _print(console, judgement, history)
-    return capture.get()
+    return "".join(f"{line}\n" for line in _lines(judgement, history, _Paint()))
 
 
-def _print(console: Console, judgement: Judgement, history: Sequence[str]) -> None:
+class _Paint:
+    """Styles of the terminal on stdout, if it is one, and its width."""
+
+    def __init__(self) -> None:
+        self._on = has_colours(sys.stdout)
+        self._width = get_terminal_size().columns
+
+    def __call__(self, text: str, style: str) -> str:
+        return styled(printable(text), style) if self._on else printable(text)
+
+    def paragraph(self, head: str, style: str, rest: str) -> str:
+        """Both, in lines of the terminal's width; `head` styled."""
+        # Filled without styles, whose characters have no width.
+        head = printable(head)
+        text = fill(
+            f"{head}{printable(rest)}",
+            self._width,
+            break_long_words=False,
+            break_on_hyphens=False,
+        )
+        whole = text.startswith(head) and self._on
+        return styled(head, style) + text.removeprefix(head) if whole else text
+
+
+def _lines(judgement: Judgement, history: Sequence[str], paint: _Paint) -> Iterator[str]:
     from tare.published import told
 
-    for line in _table(judgement):
-        console.print(line, soft_wrap=True, highlight=False)
-    console.print()
+    yield from _table(judgement, paint)
+    yield ""
     for one in judgement.comparisons:
         if one.role == "primary":
-            name = markup(_name(one, _many(judgement)))
-            console.print(f"[bold]{name}[/]: {markup(one.reason)}", highlight=False)
+            yield paint.paragraph(_name(one, _many(judgement)), "bold", f": {one.reason}")
     for paragraph in told(judgement):
         name, rest = paragraph.split(" (", 1)
-        console.print(f"\n[bold]{markup(name)}[/] ({markup(rest)}", highlight=False)
+        yield ""
+        yield paint.paragraph(name, "bold", f" ({rest}")
     if history:
-        console.print()
+        yield ""
     for line in history:
-        console.print(markup(line), highlight=False)
+        yield paint.paragraph("", "", line)
     if judgement.warnings:
-        console.print()
+        yield ""
     for warning in judgement.warnings[:WARNINGS]:
-        console.print(f"[yellow]warning:[/] {markup(warning)}", highlight=False)
+        yield paint.paragraph("warning:", "yellow", f" {warning}")
     if (more := len(judgement.warnings) - WARNINGS) > 0:
-        console.print(f"and {more} more: see --json", highlight=False)
+        yield f"and {more} more: see --json"
 
 
-def _table(judgement: Judgement) -> Iterator[str]:
+def _table(judgement: Judgement, paint: _Paint) -> Iterator[str]:
     """A line for each place, and below it one for each of its metrics, in common columns."""
     places: dict[tuple[str, ...], list[Comparison]] = {}
     for one in judgement.comparisons:
@@ -76,17 +94,16 @@ def _table(judgement: Judgement) -> Iterator[str]:
         first = compared[0]
         name = _name(first, _many(judgement))
         runs = f"{first.runs_baseline}+{first.runs_condition} runs"
-        yield f"[bold]{markup(name)}[/] against {markup(first.baseline)}, {runs}"
+        yield f"{paint(name, 'bold')} against {printable(first.baseline)}, {runs}"
         for one in compared:
             word, metric, baseline, condition, effect, interval = (
                 cell.rjust(width) if place > 1 else cell.ljust(width)
                 for place, (cell, width) in enumerate(zip(rows[one], widths, strict=True))
             )
             primary = one.role == "primary"
-            style = COLOURS[one.verdict] if primary else "dim"
             rest = f"{metric}  {baseline} -> {condition}  {effect}  {interval}"
-            rest = rest if primary else f"[dim]{rest}[/]"
-            yield f"  [{style}]{word}[/]  {rest}"
+            word = paint(word, COLOURS[one.verdict] if primary else "dim")
+            yield f"  {word}  {rest if primary else paint(rest, 'dim')}"
 
 
 def _many(judgement: Judgement) -> bool:

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The table of verdicts: both values of every metric, in the 80 columns of a terminal."""
 
+import re
 from dataclasses import replace
 
 import pytest
@@ -52,3 +53,15 @@ def test_more_than_five_warnings_are_counted() -> None:
 
 def test_without_a_comparison_there_is_no_table() -> None:
     assert "warning: nothing" in written(Judgement((), ("nothing to compare",)))
+
+
+def test_a_terminal_gets_colours_unless_it_refuses_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    coloured = written(Judgement((LARGE,), ("a cause",)))
+    assert "\x1b[1;35mshape-changed\x1b[0m" in coloured
+    assert "\x1b[33mwarning:\x1b[0m a cause" in coloured
+    monkeypatch.setenv("NO_COLOR", "1")
+    plain = written(Judgement((LARGE,), ("a cause",)))
+    assert "\x1b" not in plain
+    assert plain == re.sub(r"\x1b\[[0-9;]*m", "", coloured)

@@ -2,12 +2,13 @@
 """One group of a block: conditions that are up together, from fresh start to stored runs."""
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from tare.files import named
 from tare.lab import environments, layers, rate, strain
 from tare.lab import load as loads
 from tare.lab.launch import Launch, Place, RunError
@@ -22,6 +23,9 @@ from tare.plan import Condition, OwnLoad, Plan, Ready
 from tare.samples.manifest import RunEntry
 from tare.samples.usable import too_many_lost
 
+if TYPE_CHECKING:
+    import pyarrow as pa
+
 LOG_TAIL_LINES = 20
 
 
@@ -33,6 +37,8 @@ class Laboratory:
     folder: ResultFolder
     processes: Processes
     placement: Placement
+    cpus: list[int]
+    """All CPUs that tare was given."""
     experiment: str
     host: str
     tick: Callable[[float], None]
@@ -74,7 +80,16 @@ class Group:
                 self.look_at_strains(watches, generator)
             self.look_for_crashes(targets)
         if asked is not None:
-            self.check_rate(asked, measured)
+            load = self.lab.plan.load
+            assert isinstance(load, OwnLoad)
+            # The slices of a service by itself follow each other without a gap.
+            self.check_rate(asked, measured, load.slice if len(measured) > 1 else None)
+        return self.store_all(runs, measured)
+
+    def store_all(
+        self, runs: Sequence[tuple[int, Condition]], measured: dict[str, Measured]
+    ) -> list[tuple[RunEntry, list[str]]]:
+        """Stores what was measured of every run; see `measure`."""
         entries = [self.store(run, condition, measured) for run, condition in runs]
         if not all(entry.valid for entry in entries):
             # What a full disk does to a run says nothing about its condition.
@@ -147,7 +162,8 @@ class Group:
         for name, text in service.files.items():
             file = folder / name
             file.parent.mkdir(parents=True, exist_ok=True)
-            file.write_text(launch.filled(text), encoding="utf-8")
+            with named(file):
+                file.write_text(launch.filled(text), encoding="utf-8")
         layers.put(condition.layers, launch)
         self.launches[condition.name] = launch
         return self.lab.processes.start(
@@ -264,7 +280,7 @@ class Group:
             self.lab.folder.write("machine", together, key)
 
     def store_costs(self, name: str, launch: Launch, key: RunKey) -> None:
-        """Writes what the layers of a condition cost, and marks one that had a layer missing."""
+        """Writes what the layers of a condition cost, and checks that they were there."""
         import pyarrow as pa
 
         found = {layer: read_stream(path) for layer, path in launch.costs.items()}
@@ -272,6 +288,10 @@ class Group:
         if tables:
             together = pa.concat_tables(tables, promote_options="permissive")
             self.lab.folder.write("costs", together, key)
+        self.check_costs(name, found)
+
+    def check_costs(self, name: str, found: Mapping[str, "pa.Table | None"]) -> None:
+        """Marks a condition that had a layer missing."""
         for layer, costs in found.items():
             if why := layers.why_not(layer, costs):
                 self.reasons.setdefault(name, why)
@@ -284,22 +304,20 @@ class Group:
             self.reasons.setdefault(name, "no request was answered within the window")
         elif share > limit:
             kinds = sorted(found.errors_by_kind.items(), key=lambda item: -item[1])
-            most = f", most of them: {kinds[0][0]}" if kinds else ""
+            most = f"; most frequent error: {kinds[0][0]}" if kinds else ""
             self.reasons.setdefault(
-                name, f"{share:.2%} of the requests failed, above {limit:.2%}{most}"
+                name, f"{share:.2%} of the requests failed, above the limit of {limit:.2%}{most}"
             )
         elif why := found.stepped or too_many_lost(found.lost, limit):
             self.reasons.setdefault(name, why)
 
-    def check_rate(self, asked: float, measured: dict[str, Measured]) -> None:
-        """Marks the conditions that had another load than the plan's."""
-        load = self.lab.plan.load
-        assert isinstance(load, OwnLoad)
-        # The slices of a service by itself follow each other without a gap.
-        slice_ns = load.slice if len(measured) > 1 else None
+    def check_rate(self, asked: float, measured: dict[str, Measured], slice_ns: int | None) -> None:
+        """Marks the conditions that had another load than the plan's; see `rate.why_not`."""
         for name, found in measured.items():
-            if found.machine is not None and (
-                why := rate.why_not(asked, found.samples, found.machine, slice_ns)
+            if (
+                found.machine is not None
+                and found.requests
+                and (why := rate.why_not(asked, found.samples, found.machine, slice_ns))
             ):
                 self.reasons.setdefault(name, why)
 

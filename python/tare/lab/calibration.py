@@ -39,8 +39,10 @@ class Extent:
         try:
             return TypeAdapter(cls).validate_json(read_bytes(path, MEBIBYTE), strict=True)
         except (OSError, ValueError) as error:
-            why = error.strerror if isinstance(error, OSError) else "is no JSON of a calibration"
-            raise InputError(f"{path}: {why}; nothing to resume there") from error
+            why = (
+                error.strerror if isinstance(error, OSError) else "is not the JSON of a calibration"
+            )
+            raise InputError(f"{path}: {why}; there is nothing to resume") from error
 
     def begin(self, folder: Path) -> None:
         """Writes it into a new folder. Raises InputError where that holds anything already."""
@@ -48,7 +50,8 @@ class Extent:
             folder.mkdir(parents=True, exist_ok=True)
             if any(folder.iterdir()):
                 raise InputError(
-                    f"{folder}: is not empty; choose another with --out, or --resume it"
+                    f"{folder}: is not empty; choose another folder with --out, or continue with"
+                    " --resume"
                 )
             replace(folder / BEGUN, json.dumps(asdict(self)) + "\n")
         except OSError as error:

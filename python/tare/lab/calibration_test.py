@@ -113,7 +113,7 @@ def test_what_was_begun_is_finished_as_it_was_begun(tmp_path: Path) -> None:
     extent, folder = Extent([0, 70_000], repetitions=3, blocks=10), tmp_path / "new/result"
     extent.begin(folder)
     assert Extent.begun(folder) == extent
-    with pytest.raises(InputError, match="is not empty; choose another with --out"):
+    with pytest.raises(InputError, match="is not empty; choose another folder with --out"):
         extent.begin(folder)
 
 
@@ -121,5 +121,5 @@ def test_what_was_begun_is_finished_as_it_was_begun(tmp_path: Path) -> None:
 def test_where_none_was_begun_nothing_is_resumed(text: str | None, tmp_path: Path) -> None:
     if text is not None:
         (tmp_path / BEGUN).write_text(text)
-    with pytest.raises(InputError, match=rf"{BEGUN}: .*; nothing to resume there"):
+    with pytest.raises(InputError, match=rf"{BEGUN}: .*; there is nothing to resume"):
         Extent.begun(tmp_path)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from tare.lab.processes import find
 from tare.plan import CommandLoad, Plan, expected, refused
-from tare.plan.layers import EnvLayer, WrapLayer
+from tare.plan.layers import AgentLayer, EnvLayer, WrapLayer
 from tare.plan.placeholders import fill
 
 Place = tuple[str | int, ...]
@@ -23,7 +23,7 @@ def check(plan: Plan) -> None:
     service = plan.service
     folder = fill(service.directory, {"plan": plan.folder})
     if "{dir}" not in folder and not Path(folder).is_dir():
-        error = expected(f"a folder: {folder} is none")
+        error = expected(f"an existing folder ({folder} does not exist)")
         raise refused(plan, ("service", "directory"), error)
     for number, condition in enumerate(plan.conditions):
         words = service.command
@@ -35,6 +35,11 @@ def check(plan: Plan) -> None:
                 place = ("conditions", number, "layers", position, "command")
             elif isinstance(layer, EnvLayer):
                 variables |= layer.variables
+            elif isinstance(layer, AgentLayer):
+                for key in ("start", "ready", "stop"):
+                    if (agent := getattr(layer, key)) is not None:
+                        where = ("conditions", number, "layers", position, key)
+                        _check_program(plan, where, agent, Path("{dir}"), os.environ)
         _check_program(plan, place, words, Path(folder), variables)
     if isinstance(plan.load, CommandLoad):
         place = ("load", plan.load.type, "command")

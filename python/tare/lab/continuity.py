@@ -42,26 +42,28 @@ def changes(begun: Manifest, now: Manifest) -> list[str]:
     other CPUs, or with other rules or proxy configurations; or where `begun` lacks something.
     """
     if missing := [key for key in _NEEDED if key not in begun.model_fields_set]:
-        raise InputError(f"manifest.json has no {', '.join(missing)}; begin anew")
+        raise InputError(f"manifest.json has no {', '.join(missing)}; start a new experiment")
     was, is_now = begun.machine, now.machine
     for key in _MACHINE:
         if was.get(key) != is_now.get(key):
             raise InputError(
-                f"was begun on another machine ({key}: {was.get(key)}, here {is_now.get(key)});"
-                " resume it there, or begin anew"
+                f"began on another machine ({key}: {was.get(key)}, here {is_now.get(key)});"
+                " resume it there, or start a new experiment"
             )
     for who in ("service", "generator"):
         cpus, now_on = begun.placement.get(who), now.placement.get(who)
         if cpus != now_on:
             raise InputError(
-                f"was begun with the {who} on CPUs {cpus}, here it would be {now_on};"
-                " allow tare the CPUs it had, or begin anew"
+                f"began with the {who} on CPUs {cpus}, but now its CPUs would be {now_on};"
+                " allow tare the same CPUs, or start a new experiment"
             )
     for name, content in begun.files.items():
         if content != now.files.get(name):
-            raise InputError(f"was begun with another {name}; put it back, or begin anew")
+            raise InputError(
+                f"began with another version of {name}; restore it, or start a new experiment"
+            )
     return [
-        f"resumed with another {key}: {was.get(key)}, then {is_now.get(key)}"
+        f"resumed with another {key}: was {was.get(key)}, now {is_now.get(key)}"
         for key in sorted({*was, *is_now})
         if key not in MOMENTARY and was.get(key) != is_now.get(key)
     ]

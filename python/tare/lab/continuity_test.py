@@ -45,17 +45,24 @@ def now(table: str, key: str, value: object) -> Manifest:
 def test_a_manifest_that_lacks_something_is_refused() -> None:
     lacking = {key: BEGUN[key] for key in BEGUN if key not in ("files", "placement")}
     begun, fresh = Manifest.model_validate(lacking), Manifest.model_validate(BEGUN)
-    with pytest.raises(InputError, match=r"manifest\.json has no files, placement; begin anew"):
+    with pytest.raises(
+        InputError, match=r"manifest\.json has no files, placement; start a new experiment"
+    ):
         changes(begun, fresh)
 
 
 @pytest.mark.parametrize(
     ("table", "key", "value", "message"),
     [
-        ("machine", "machine", "b2", "was begun on another machine (machine: a1, here b2)"),
-        ("machine", "cpus", None, "was begun on another machine (cpus: 2, here None)"),
-        ("placement", "service", [0], "with the service on CPUs [1], here it would be [0]"),
-        ("files", "rules.toml", "34cd", "was begun with another rules.toml"),
+        ("machine", "machine", "b2", "began on another machine (machine: a1, here b2)"),
+        ("machine", "cpus", None, "began on another machine (cpus: 2, here None)"),
+        (
+            "placement",
+            "service",
+            [0],
+            "with the service on CPUs [1], but now its CPUs would be [0]",
+        ),
+        ("files", "rules.toml", "34cd", "began with another version of rules.toml"),
     ],
 )
 def test_what_makes_another_experiment_is_refused(
@@ -70,7 +77,7 @@ def test_what_can_matter_is_said_and_what_always_changes_is_not() -> None:
     begun = Manifest.model_validate(BEGUN)
     assert changes(begun, now("machine", "steal_now", 0.5)) == []
     told = changes(begun, now("machine", "kernel", "6.9"))
-    assert told == ["resumed with another kernel: 6.1, then 6.9"]
+    assert told == ["resumed with another kernel: was 6.1, now 6.9"]
 
 
 def test_every_file_of_a_layer_has_its_hash(tmp_path: Path) -> None:

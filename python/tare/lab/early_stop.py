@@ -43,8 +43,8 @@ def stop_if_failed_early(manifest: Manifest, just_done: Collection[int], folder:
             logs = [folder / log for log in last.logs]
             what = f"{_name(last, manifest)} failed in {_when(failed)}: {last.reason}"
             remedy = (
-                "finished runs are kept: fix the cause and go on with --resume, or begin anew if"
-                " the plan has to change"
+                "finished runs are kept; fix the cause and continue with --resume, or start a new"
+                " experiment if the plan has to change"
             )
             raise TareError("; ".join([what, *_ends(logs), remedy]))
 

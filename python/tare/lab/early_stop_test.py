@@ -73,7 +73,7 @@ def test_the_message_quotes_the_end_of_every_log_that_says_something(tmp_path: P
     declared = manifest(entries((1, "b"), (2, "b")), "host")
     service, load = (tmp_path / log for log in declared.runs[5].logs)
     begin = "'b' failed in the first two blocks: no answer; "
-    end = "; finished runs are kept: fix the cause and go on with --resume, or begin anew if the"
+    end = "; finished runs are kept; fix the cause and continue with --resume, or start a new "
     assert message(tmp_path, declared).startswith(f"{begin}{service} is empty{end}")
     service.parent.mkdir(parents=True)
     service.write_text("".join(f"line {number}\n" for number in range(1, 10)))

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from tare.errors import InputError, TareError
 from tare.lab import commands, environments, layers
+from tare.lab.alternating import AlternatingGroup
 from tare.lab.block import Group, Laboratory
 from tare.lab.calibration import service_text
 from tare.lab.continuity import changes, file_hashes
@@ -25,17 +26,18 @@ from tare.lab.store import ResultFolder
 from tare.lab.tare_load import require_own_generator
 from tare.lab.trust import require_trusted
 from tare.plan import OwnLoad, Plan, expected, parse, refused
-from tare.samples.manifest import Condition, DetectionLimit, Manifest, Part
+from tare.plan.alternation import of_service
+from tare.samples.manifest import Condition, DetectionLimit, Facts, Manifest, Part
 from tare.untrusted import PLAN_BYTES, read_bytes
 
 CAPACITY_BLOCK = 0
 SMOKE = (
-    "this is a smoke run (smoke = true): it shows that the plan works, its verdicts are no"
+    "this is a smoke run (smoke = true): it only shows that the plan works; its verdicts are not"
     " evidence, and --fail-on ignores them"
 )
 NO_CONTROL = (
-    "the plan does without a control (control = false): nothing shows whether this experiment"
-    " finds differences where there are none"
+    "the plan has no control (control = false), so this experiment cannot show whether it reports"
+    " differences where none exist"
 )
 
 
@@ -47,7 +49,8 @@ def carry_out(plan: Plan, folder: Path, progress: Progress, resume: bool = False
     was stopped.
     """
     check(plan)
-    placement = place(plan, sorted(os.sched_getaffinity(0)))
+    cpus = sorted(os.sched_getaffinity(0))
+    placement = place(plan, cpus)
     fresh = _manifest(plan, placement)
     folder = folder.resolve()
     require_trusted(plan, folder)
@@ -63,16 +66,18 @@ def carry_out(plan: Plan, folder: Path, progress: Progress, resume: bool = False
         progress.note(f"placement: {placement.why}")
         try:
             with out_of_the_way(placement):
-                _carry_out(plan, placement, result, progress)
+                _carry_out(plan, placement, cpus, result, progress)
         except OSError as error:
             raise TareError(
                 f"{error.filename or result.path}: {error.strerror or error};"
-                f" finished blocks are kept, go on with --resume {result.path}"
+                f" finished blocks are kept; continue with --resume {result.path}"
             ) from error
     return result.path
 
 
-def _carry_out(plan: Plan, placement: Placement, result: ResultFolder, progress: Progress) -> None:
+def _carry_out(
+    plan: Plan, placement: Placement, cpus: list[int], result: ResultFolder, progress: Progress
+) -> None:
     manifest = result.manifest
     result.clear_work()
     result.work.mkdir()
@@ -84,6 +89,7 @@ def _carry_out(plan: Plan, placement: Placement, result: ResultFolder, progress:
             folder=result,
             processes=processes,
             placement=placement,
+            cpus=cpus,
             experiment=manifest.experiment,
             host=str(manifest.machine.get("machine", "")),
             tick=progress.within,
@@ -116,7 +122,7 @@ def check(plan: Plan) -> None:
         require_own_generator()
         for key, name in plan.load.files.items():
             if not (file := plan.folder / name).is_file():
-                raise refused(plan, ("load", key), expected(f"a file: {file} is none"))
+                raise refused(plan, ("load", key), expected(f"a file: {file} does not exist"))
     else:
         from tare.samples import FORMATS, ROLES, Asked
 
@@ -146,23 +152,21 @@ def resumable(plan: Plan, folder: Path, blocks: int | None = None) -> Plan:
     try:
         text = read_bytes(file, PLAN_BYTES).decode()
     except UnicodeDecodeError as error:
-        raise InputError(f"{file}: not UTF-8; nothing to resume there") from error
+        raise InputError(f"{file}: not UTF-8; there is nothing to resume") from error
     except (OSError, ValueError) as error:
         why = error.strerror if isinstance(error, OSError) else error
-        raise InputError(f"{file}: {why}; nothing to resume there") from error
+        raise InputError(f"{file}: {why}; there is nothing to resume") from error
     stored = parse(text, str(file), plan.folder)
     mine, its = plan.model_dump(), stored.model_dump()
     free = ("blocks", "seed", "smoke")
     changed = [key for key in mine if key not in free and mine[key] != its[key]]
     if changed:
-        raise InputError(
-            f"{folder}: was run with another {changed[0]}; resume with the plan it was begun with"
-        )
+        raise InputError(f"{folder}: began with another {changed[0]}; resume with the same plan")
     if blocks is None:
         return stored
     if blocks < stored.blocks:
         raise InputError(
-            f"--blocks {blocks}: {folder} has {stored.blocks}; give a larger number to add some"
+            f"--blocks {blocks}: {folder} already has {stored.blocks}; give a larger number"
         )
     return parse(stored.text, str(file), plan.folder, {"blocks": blocks})
 
@@ -186,7 +190,8 @@ def _carry_out_group(
     where = f" in {together.environment}" if len(lab.plan.environments) > 1 else ""
     names = ", ".join(called(name, control) for _, name in together.runs)
     progress.group(f"block {together.block} of {lab.plan.blocks}{where}: {names}")
-    measured = Group(lab, together.block, together.environment).measure(
+    kind = AlternatingGroup if lab.plan.design_used == "alternating" else Group
+    measured = kind(lab, together.block, together.environment).measure(
         [(number, lab.plan.measured[name]) for number, name in together.runs],
         rate,
         load_seed(manifest.seed, together.block),
@@ -221,7 +226,8 @@ def _rate(lab: Laboratory, progress: Progress) -> float | None:
         progress.note("measuring the capacity of the baseline")
         baseline = lab.plan.measured[lab.plan.baseline_name]
         group = Group(lab, CAPACITY_BLOCK, lab.plan.environments[0])
-        capacity = group.capacity(baseline)
+        without = baseline.model_copy(update={"layers": of_service(baseline)})
+        capacity = group.capacity(without)
         rate = float(load.rate * capacity["rate"])
         stored |= {"capacity": capacity, "rate": rate}
         lab.folder.save()
@@ -247,6 +253,7 @@ def _manifest(plan: Plan, placement: Placement) -> Manifest:
         kind=plan.kind,
         design=plan.design_used,
         slice_ns=plan.load.slice if isinstance(plan.load, OwnLoad) else None,
+        turns=_turns(plan),
         primary=plan.primary,
         budget=plan.budget,
         alpha=plan.alpha,
@@ -274,6 +281,12 @@ def _manifest(plan: Plan, placement: Placement) -> Manifest:
     )
 
 
+def _turns(plan: Plan) -> Facts:
+    if plan.design_used != "alternating":
+        return {}
+    return {"of_condition": plan.turns, "turn_ns": plan.turn, "settle_ns": plan.settle}
+
+
 def _part(one: BlockPart) -> Part:
     return Part(block=one.block, environment=one.environment, conditions=[*one.conditions])
 
@@ -293,7 +306,8 @@ def _check_order(plan: Plan, result: ResultFolder) -> None:
         or not known >= {*order[0].conditions}
     ):
         raise InputError(
-            f"{result.path}: the order in manifest.json is not that of its plan; begin anew"
+            f"{result.path}: manifest.json and plan.toml have different orders of runs;"
+            " start a new experiment"
         )
 
 
@@ -318,19 +332,19 @@ def _missing(plan: Plan, manifest: Manifest) -> list[Together]:
     # What stopped an experiment is to be mended, and carried out again.
     again = {run.run for one in failed_early(manifest.runs, plan.baseline_name) for run in one}
     done = {entry.run for entry in manifest.runs} - again
-    return list(groups(order, plan.design_used == "interleaved", done))
+    return list(groups(order, plan.has_whole_blocks, done))
 
 
 def _warn_of_others(result: ResultFolder, progress: Progress) -> None:
     running = others()
     if not running:
         return
-    text = "another tare run was under way on this machine: the two disturbed each other"
+    text = "another tare run ran on this machine at the same time: both disturbed each other"
     if text not in result.manifest.warnings:
         result.manifest.warnings.append(text)
         pids: Sequence[str] = [str(pid) for pid in running]
         progress.note(
-            f"another tare run is under way (process {', '.join(pids)}): they disturb each other"
+            f"another tare run is running (process {', '.join(pids)}): both disturb each other"
         )
 
 

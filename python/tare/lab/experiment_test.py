@@ -34,12 +34,6 @@ ENV = '{ type = "env", variables = { A = "1" } }'
     ("old", "new", "message"),
     [
         (
-            '["host"]',
-            '["host", "container"]',
-            'try.toml:3: environments[1]: found "container", expected host or netns;'
-            " the others are not there yet",
-        ),
-        (
             '"locust"',
             '"tsung"',
             'try.toml:9: load.format: found "tsung", expected one of locust, jmeter,',
@@ -47,23 +41,23 @@ ENV = '{ type = "env", variables = { A = "1" } }'
         (
             ENV,
             '{ type = "hook", rules = "no.toml" }',
-            'try.toml:15: conditions[1].layers[0].rules: found "no.toml", expected a file:',
+            'try.toml:15: conditions[2].layers[1].rules: found "no.toml", expected a file:',
         ),
         (
             ENV,
             '{ type = "proxy", program = "nginx", binary = "/bin/sh", config = "no.conf" }',
-            'try.toml:15: conditions[1].layers[0].config: found "no.conf", expected a file:',
+            'try.toml:15: conditions[2].layers[1].config: found "no.conf", expected a file:',
         ),
         (
             ENV,
             '{ type = "proxy", program = "nginx", binary = "/no/nginx" }',
-            'try.toml:15: conditions[1].layers[0].binary: found "/no/nginx",'
+            'try.toml:15: conditions[2].layers[1].binary: found "/no/nginx",'
             " expected a program that is installed",
         ),
         (
             ENV,
             '{ type = "proxy", program = "envoy" }',
-            'try.toml:15: conditions[1].layers[0].program: found "envoy",'
+            'try.toml:15: conditions[2].layers[1].program: found "envoy",'
             " expected a program that is installed",
         ),
         (
@@ -85,7 +79,7 @@ ENV = '{ type = "env", variables = { A = "1" } }'
         (
             '"sleep {port}" }',
             '"sleep {port}", directory = "{plan}/none" }',
-            'try.toml:4: service.directory: found "{plan}/none", expected a folder: /',
+            'try.toml:4: service.directory: found "{plan}/none", expected an existing folder (/',
         ),
         (
             '"cp a b"',
@@ -95,7 +89,7 @@ ENV = '{ type = "env", variables = { A = "1" } }'
         (
             ENV,
             '{ type = "wrap", command = "agent --on" }',
-            'try.toml:15: conditions[1].layers[0].command: found "agent --on",'
+            'try.toml:15: conditions[2].layers[1].command: found "agent --on",'
             " expected a program: agent is not installed",
         ),
     ],

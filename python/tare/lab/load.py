@@ -180,7 +180,9 @@ def run_generator(
         spent = bench.processes.family(generator).cpu_ns
     finally:
         bench.processes.stop([generator])
-    if generator.code:
+    report = printed is not None and printed.exists() and printed.stat().st_size > 0
+    # 1 with a report: no request succeeded, and the report has the kinds of errors.
+    if generator.code and not (report and generator.code == 1):
         raise RunError(f"the load generator {generator.ending}: {last_line(bench.log)}")
     return Ended(printed.read_text(encoding="utf-8") if printed else "", spent)
 
@@ -224,7 +226,7 @@ def _measure_with_command(load: CommandLoad, target: Target, bench: Bench) -> di
         raise RunError(str(error)) from error
     sent = samples.num_rows
     if sent == 0:
-        raise RunError(f"{load.output} holds no request")
+        raise RunError(f"{load.output} contains no request")
     told = {key.decode(): text.decode() for key, text in samples.schema.metadata.items()}
     if load.warmup:
         samples = _without_first(samples, load)
@@ -256,7 +258,7 @@ def _without_first(samples: "pa.Table", load: CommandLoad) -> "pa.Table":
 
     if "start_ns" not in samples.column_names:
         raise RunError(
-            f"{load.output} has no times, so no warm-up can be left out of it:"
+            f"{load.output} has no times, so its warm-up cannot be removed:"
             ' set warmup = "0s" and let the generator warm up before it records'
         )
     start = samples["start_ns"]

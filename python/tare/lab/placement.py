@@ -30,27 +30,27 @@ def place(plan: Plan, cpus: Sequence[int]) -> Placement:
     asked = plan.placement
     together = _why_together(plan.load)
     if len(cpus) == 1:
-        return Placement(cpus, cpus, "there is one CPU")
+        return Placement(cpus, cpus, "this machine has one CPU")
     if asked == "free":
-        return Placement(cpus, cpus, "the plan leaves it to the kernel")
+        return Placement(cpus, cpus, "free: the kernel chooses, as the plan sets")
     if asked == "same-core" or (asked is None and not together):
-        why = "the plan says so" if asked else "one user at a time: no waiting for a core to wake"
-        return Placement(cpus[-1:], cpus[-1:], f"same core: {why}")
+        why = "set in the plan" if asked else "with one user, no core has to wake up"
+        return Placement(cpus[-1:], cpus[-1:], f"service and load on the same core ({why})")
     threads = (plan.load.threads or 1) if isinstance(plan.load, OwnLoad) else len(cpus) // 2
     split = len(cpus) - min(threads, len(cpus) // 2)
-    why = "the plan says so" if asked else f"{together}: neither takes the other's CPU"
-    return Placement(cpus[:split], cpus[split:], f"different cores: {why}")
+    why = "set in the plan" if asked else together
+    return Placement(cpus[:split], cpus[split:], f"service and load on different cores ({why})")
 
 
 def _why_together(load: OwnLoad | CommandLoad) -> str:
     """Why client and service may both have work at the same time; empty where they never do."""
     if isinstance(load, CommandLoad):
-        return "how a foreign generator sends is not known"
+        return "the load generator is not Tare's"
     if load.mode != "closed":
-        return "requests are sent by the clock"
+        return "requests are sent at a rate"
     if load.most_users > 1:
-        return "several users at a time"
-    return "several requests under way" if load.most_under_way > 1 else ""
+        return "several users"
+    return "several outstanding requests" if load.most_under_way > 1 else ""
 
 
 @contextmanager

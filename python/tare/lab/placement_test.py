@@ -49,14 +49,30 @@ FOREIGN = 'type = "command", command = "x", output = "x.csv", format = "locust"'
 @pytest.mark.parametrize(
     ("keys", "load", "why"),
     [
-        ("", "", "same core: one user at a time"),
-        ("", "users = 2", "different cores: several users at a time"),
-        ("", TCP, "same core: one user at a time"),
-        ("", f"{TCP}, pipeline = 2", "different cores: several requests under way"),
-        ("", 'mode = "open", rate = 5', "different cores: requests are sent by the clock"),
-        ("", 'mode = "constant", rate = 5', "different cores: requests are sent by the clock"),
-        ("", FOREIGN, "different cores: how a foreign generator sends is not known"),
-        ('placement = "different-cores"', FOREIGN, "different cores: the plan says so"),
+        ("", "", "service and load on the same core (with one user"),
+        ("", "users = 2", "service and load on different cores (several users)"),
+        ("", TCP, "service and load on the same core (with one user"),
+        (
+            "",
+            f"{TCP}, pipeline = 2",
+            "service and load on different cores (several outstanding requests)",
+        ),
+        (
+            "",
+            'mode = "open", rate = 5',
+            "service and load on different cores (requests are sent at a rate)",
+        ),
+        (
+            "",
+            'mode = "constant", rate = 5',
+            "service and load on different cores (requests are sent at a rate)",
+        ),
+        ("", FOREIGN, "service and load on different cores (the load generator is not Tare's)"),
+        (
+            'placement = "different-cores"',
+            FOREIGN,
+            "service and load on different cores (set in the plan)",
+        ),
     ],
 )
 def test_every_placement_has_its_own_reason(keys: str, load: str, why: str) -> None:

@@ -122,10 +122,12 @@ class Processes:
         output: Path | None = None,
         stop_signal: str = "TERM",
         grace_s: float = GRACE_S,
+        undo: Sequence[str] | None = None,
     ) -> Process:
         """Starts a command on some CPUs; its output goes to `log`, or stdout to `output`.
 
-        Raises StartError where there is no such program or folder.
+        The supervisor runs the command `undo` if tare ends before this command was stopped. Raises
+        StartError where there is no such program or folder.
         """
         variables = {**os.environ, **(environment or {})}
         variables["PATH"] = search_path(variables)
@@ -140,6 +142,7 @@ class Processes:
             cpus=list(cpus),
             stop_signal=stop_signal,
             grace_s=grace_s,
+            undo=None if undo is None else list(undo),
         )
         answer = self._answer("started", "failed", name=name)
         if answer["event"] == "failed":
@@ -211,8 +214,8 @@ class Processes:
     def _lost(self) -> None:
         self._supervisor.wait()
         raise TareError(
-            f"the supervisor died ({self._supervisor.returncode}); everything it had started"
-            f" was stopped; see {self._log}, then go on with --resume"
+            f"the supervisor ended early (code {self._supervisor.returncode}), and all processes"
+            f" that it had started were stopped; see {self._log}, then continue with --resume"
         )
 
     def _kill_orphans(self) -> None:

@@ -9,6 +9,8 @@ from tare.plan import OwnLoad, Plan
 
 START_S = 0.4
 """Start, ready check and stop of a small service; a large one takes longer than was said."""
+SWITCH_S = 0.3
+"""To stop one small agent and to start the next."""
 
 CAPACITY_S = 20.0
 
@@ -38,6 +40,9 @@ class Progress(Protocol):
 def group_seconds(plan: Plan, conditions: int) -> float:
     """The estimated time of a group of conditions that are up together."""
     load = plan.load
+    if plan.design_used == "alternating" and isinstance(load, OwnLoad):
+        turns = conditions * plan.turns * (SWITCH_S + (plan.settle + plan.turn) / 1e9)
+        return START_S + load.warmup / 1e9 + turns
     warmup = load.warmup if isinstance(load, OwnLoad) else 0
     return START_S + conditions * (START_S + (warmup + load.duration) / 1e9)
 

@@ -20,7 +20,7 @@ conditions = [{ name = "plain" }, { name = "layered" }]
 
 def planned(keys: str = "", done: range = range(0)) -> float:
     plan = read(keys)
-    return plan_seconds(plan, groups(schedule(plan, 1), plan.design_used == "interleaved", done))
+    return plan_seconds(plan, groups(schedule(plan, 1), plan.has_whole_blocks, done))
 
 
 def read(keys: str = "") -> Plan:

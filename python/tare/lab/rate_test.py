@@ -36,7 +36,7 @@ def test_a_rate_holds_within_the_slices() -> None:
 def test_another_rate_is_told(sent: list[int], asked: float) -> None:
     found = told(sent, asked)
     assert found is not None
-    assert f"{200 * sent[0]:,} requests a second were sent instead of {asked:,.0f}" in found
+    assert f"{200 * sent[0]:,} requests/s were sent instead of {asked:,.0f}" in found
 
 
 def test_a_machine_that_stood_still_for_some_slices_is_no_other_rate() -> None:

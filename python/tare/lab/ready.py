@@ -39,7 +39,11 @@ def _why_not(ready: Ready, address: str, port: int, log: Path) -> str | None:
         return _http(ready.http, ready.status, address, port)
     if ready.log is not None:
         text = log.read_text(encoding="utf-8", errors="replace") if log.exists() else ""
-        return None if re.search(ready.log, text, re.MULTILINE) else f"no {ready.log!r} in its log"
+        return (
+            None
+            if re.search(ready.log, text, re.MULTILINE)
+            else f"its log has no match for {ready.log!r}"
+        )
     return _tcp(address, port)
 
 

@@ -28,7 +28,7 @@ class Together:
 def order_of_runs(
     seed: int, blocks: int, environments: Sequence[str], conditions: Sequence[str]
 ) -> list[BlockPart]:
-    """Every block holds every condition in every environment once, in random order.
+    """Every block holds every condition in each environment once, in random order.
 
     Environments take turns within a block, so that slow drift of the machine hits all alike.
     A block's order depends on the seed and its number alone: more blocks change no earlier one.

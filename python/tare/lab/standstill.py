@@ -42,6 +42,10 @@ class Standstill:
         self._longest = max(self._longest, now - self._last)
         self._last = now
 
+    def restart(self) -> None:
+        """Begins to look again: how long the last look was ago does not count."""
+        self._last = time.monotonic()
+
     @property
     def reason(self) -> str | None:
         """What is wrong with the runs of this time, or None."""

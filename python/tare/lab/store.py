@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 from tare.errors import InputError
-from tare.files import new_file
+from tare.files import named, new_file
 from tare.lab.trust import WORK
 from tare.samples.manifest import Manifest, read_manifest, write_manifest
 
@@ -54,10 +54,10 @@ class ResultFolder:
             if any(self.path.iterdir()):
                 raise InputError(
                     f"{self.path}: is not empty; choose another folder with --out,"
-                    " or go on with a result by --resume"
+                    " or continue a result with --resume"
                 )
             # "x": of two that begin here at once, one is told.
-            with self._plan_file.open("x", encoding="utf-8") as file:
+            with named(self._plan_file), self._plan_file.open("x", encoding="utf-8") as file:
                 file.write(plan_text)
             self._hold()
         except OSError as error:
@@ -98,7 +98,7 @@ class ResultFolder:
             fcntl.flock(self._held[-1], fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:
             raise InputError(
-                f"{self.path}: another tare run is at work on it; wait until it has ended"
+                f"{self.path}: another tare run uses this folder; wait until it has finished"
             ) from error
 
     def close(self) -> None:

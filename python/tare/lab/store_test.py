@@ -96,7 +96,7 @@ def test_a_result_is_held_by_one_at_a_time(tmp_path: Path) -> None:
     with closing(ResultFolder(tmp_path / "result")) as first:
         first.create("plan", Manifest.model_validate(MANIFEST))
         second = ResultFolder(first.path)
-        with closing(second), pytest.raises(InputError, match="another tare run is at work on it"):
+        with closing(second), pytest.raises(InputError, match="another tare run uses this folder"):
             second.open()
     with closing(ResultFolder(first.path)) as third:
         third.open()
@@ -130,7 +130,7 @@ def test_a_result_stays_held_while_its_plan_is_replaced(tmp_path: Path) -> None:
         assert (first.path / "plan.toml").read_text() == "other plan"
         assert sorted(file.name for file in first.path.iterdir()) == ["manifest.json", "plan.toml"]
         second = ResultFolder(first.path)
-        with closing(second), pytest.raises(InputError, match="another tare run is at work on it"):
+        with closing(second), pytest.raises(InputError, match="another tare run uses this folder"):
             second.open()
     with closing(ResultFolder(first.path)) as third:
         third.open()
@@ -140,7 +140,7 @@ def test_a_look_is_counted_once_for_a_number_of_blocks(tmp_path: Path) -> None:
     result = tmp_path / "result"
     with closing(ResultFolder(result)) as folder:
         folder.create("plan", Manifest.model_validate(MANIFEST))
-        with pytest.raises(InputError, match="another tare run is at work on it"):
+        with pytest.raises(InputError, match="another tare run uses this folder"):
             count_look(result)
     count_look(result)
     count_look(result)

@@ -112,7 +112,7 @@ def why_not(strain: Strain) -> str | None:
     killed = strain.counters.get("oom_kills", 0)
     if killed:
         what = "a process" if killed == 1 else f"{killed} processes"
-        return f"the kernel killed {what} of the service for want of memory: raise its limit"
+        return f"the kernel killed {what} of the service because memory ran out; raise its limit"
     if strain.share("pressure_memory") > LIMIT:
         return f"the service waited for memory for {_time(strain, 'pressure_memory')}: give it more"
     return throttled(strain, "the service")

@@ -80,7 +80,7 @@ def test_a_difference_has_what_both_know() -> None:
 @pytest.mark.parametrize(
     ("counters", "reason"),
     [
-        ({"oom_kills": 1}, "the kernel killed a process of the service for want of memory"),
+        ({"oom_kills": 1}, "the kernel killed a process of the service because memory ran out"),
         ({"throttled_time": SECOND // 20}, "the service was throttled for 0.05 s of 2 s"),
         ({"pressure_memory": SECOND // 20}, "the service waited for memory for 0.05 s of 2 s"),
         ({"throttled_time": SECOND // 200}, None),

@@ -19,11 +19,13 @@ import time
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 PR_SET_CHILD_SUBREAPER = 36
 LIMIT_S = 4.5
+UNDO_LIMIT_S = 4.0
 POLL_S = 0.02
 
 
@@ -35,6 +37,8 @@ class Started:
     stop_signal: int
     grace_s: float
     cgroup: Path | None
+    undo: Callable[[], "subprocess.Popen[bytes]"] | None = None
+    """Starts what undoes it elsewhere."""
     used_ns: int = 0
     """CPU time of the command itself and of the children it waited for, once it has ended."""
 
@@ -114,6 +118,7 @@ class Supervisor:
         cpus: list[int],
         stop_signal: str,
         grace_s: float,
+        undo: list[str] | None = None,
     ) -> None:
         """Starts a command; its descendants inherit the CPUs and the cgroup set for the fork."""
         everywhere = os.sched_getaffinity(0)
@@ -141,6 +146,10 @@ class Supervisor:
                 self.cgroups.leave()
         number = int(signal.Signals[f"SIG{stop_signal}"])
         self.started[name] = Started(process, number, grace_s, group)
+        if undo:
+            self.started[name].undo = partial(
+                run_undo, undo, directory=directory, environment=environment, log=log
+            )
         self.tell(event="started", name=name, pid=process.pid)
 
     def do_stop(self, name: str) -> None:
@@ -207,8 +216,16 @@ class Supervisor:
                         self.tell(event="exited", name=name, code=started.process.returncode)
 
     def stop_everything(self) -> None:
-        """Asks every command, then every descendant, then kills; returns when nothing is left."""
+        """Asks every command, then every descendant, then kills; returns when nothing is left.
+
+        What undoes a command elsewhere runs beside that, and is killed last.
+        """
         begun = time.monotonic()
+        undoing = []
+        for started in self.started.values():
+            if started.undo:
+                with suppress(OSError, ValueError):
+                    undoing.append(started.undo())
         for started in self.started.values():
             if started.runs:
                 send(started.stop_signal, [started.pid])
@@ -218,6 +235,9 @@ class Supervisor:
             left = list(descendants(os.getpid()))
             if not left:
                 break
+            if age < UNDO_LIMIT_S:
+                spared = {pid for one in undoing for pid in (one.pid, *descendants(one.pid))}
+                left = [pid for pid in left if pid not in spared]
             if age > 2:
                 send(signal.SIGKILL, left)
             elif not all_asked and (age > 1 or not any(s.runs for s in self.started.values())):
@@ -311,6 +331,22 @@ class Cgroups:
             with suppress(OSError):
                 path.rmdir()
                 self.mine.remove(path)
+
+
+def run_undo(
+    command: list[str], *, directory: str, environment: dict[str, str], log: str
+) -> "subprocess.Popen[bytes]":
+    """Starts a command that undoes another; the folder of the other may be gone."""
+    with Path(log).open("ab") as errors:
+        return subprocess.Popen(
+            command,
+            cwd=directory if Path(directory).is_dir() else "/",
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            stdout=errors,
+            stderr=errors,
+            process_group=0,
+        )
 
 
 def processes_in(cgroup: Path) -> list[int]:

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from tare.errors import TareError
+from tare.files import named
 from tare.lab.launch import Launch
 from tare.native import native
 from tare.plan import CommandLoad, OwnLoad, TareLoad, TcpLoad
@@ -87,7 +88,8 @@ def _http(load: TareLoad, folder: Path, plan_folder: Path) -> list[str]:
         words += ["--expect-status", str(status)]
     for option, text in (("body", load.body), ("expect-body", load.expect_body)):
         if text is not None:
-            (folder / option).write_text(text, encoding="utf-8")
+            with named(folder / option):
+                (folder / option).write_text(text, encoding="utf-8")
             words += [f"--{option}", str(folder / option)]
     return words
 

@@ -29,7 +29,9 @@ def require_trusted(plan: Plan, folder: Path) -> None:
         if stat.S_ISLNK(status.st_mode):
             raise InputError(f"{path}: is a symbolic link; put the file or folder itself there")
         if status.st_uid not in users:
-            change = f"belongs to user {status.st_uid}, who could change what tare runs and writes"
+            change = (
+                f"belongs to user {status.st_uid}, which could change what tare runs and writes"
+            )
         elif status.st_mode & stat.S_IWOTH and not status.st_mode & stat.S_ISVTX:
             change = "can be written by every user"
         else:
@@ -41,7 +43,9 @@ def require_trusted(plan: Plan, folder: Path) -> None:
 
 def trusted(plan: Plan) -> set[int]:
     """Root, this user, who called sudo, and whose plan it is: that runs commands in any case."""
-    users = {ROOT, os.geteuid(), plan.folder.stat().st_uid}
+    users = {ROOT, os.geteuid()}
+    if plan.has_file:
+        users.add(plan.folder.stat().st_uid)
     caller = os.environ.get("SUDO_UID", "")
     if os.geteuid() == ROOT and caller.isdecimal():
         users.add(int(caller))

@@ -65,7 +65,7 @@ def test_a_part_of_another_users_is_refused(
 ) -> None:
     folder = result(tmp_path / "result")
     os.chown(folder / name, STRANGER, -1)
-    refused(check, folder, folder / name, f"belongs to user {STRANGER}, who could change what")
+    refused(check, folder, folder / name, f"belongs to user {STRANGER}, which could change what")
 
 
 def test_so_is_a_new_result_below_another_users_folder(

@@ -2,6 +2,7 @@
 """The plan: what is declared before anything is measured."""
 
 from tare.plan.loads import CommandLoad, OwnLoad, TareLoad, TcpLoad
+from tare.plan.options import PlanOptions, from_options
 from tare.plan.reading import load, parse, refused
 from tare.plan.schema import Condition, Plan, Ready, Service
 from tare.plan.values import expected
@@ -11,11 +12,13 @@ __all__ = [
     "Condition",
     "OwnLoad",
     "Plan",
+    "PlanOptions",
     "Ready",
     "Service",
     "TareLoad",
     "TcpLoad",
     "expected",
+    "from_options",
     "load",
     "parse",
     "refused",

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The plan's table for `tare calibrate`: how its service is made slower by a known time."""
 
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, field_validator
 
@@ -18,7 +18,10 @@ def whole_microseconds_ns(value: Any) -> int:
     return duration
 
 
-Microseconds = Annotated[int, BeforeValidator(whole_microseconds_ns)]
+Microseconds = Annotated[
+    int,
+    BeforeValidator(whole_microseconds_ns, json_schema_input_type=str | Literal[0]),
+]
 
 
 class Calibration(BaseModel):

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from tare.plan.lines import Path, key_lines, line_of
+from tare.plan.option_names import OPTIONS, option_of
 from tare.untrusted import expected, short, written
 
 if TYPE_CHECKING:
@@ -24,7 +25,8 @@ def explain(file: str, text: str, data: Any, errors: Sequence["ErrorDetails"]) -
 def _one(file: str, lines: dict[Path, int], data: Any, error: "ErrorDetails") -> str:
     context = error.get("ctx", {})
     path, around, value = _in_data((*error["loc"], *context.get("keys", ())), data)
-    place = f"{file}:{line_of(path, lines)}: {written(path) or 'the plan'}"
+    key = written(path) or "the plan"
+    place = option_of(path) if file == OPTIONS else f"{file}:{line_of(path, lines)}: {key}"
     match error["type"]:
         case "missing":
             return f"{place}: found nothing, expected this key"

@@ -2,7 +2,7 @@
 import tomllib
 from typing import Any
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tare.plan.lines import Path, key_lines, line_of
@@ -76,6 +76,7 @@ def test_every_path_of_the_parsed_data_has_a_line() -> None:
     assert set(key_lines(TEXT)) == every_path(tomllib.loads(TEXT))
 
 
+@settings(deadline=None)  # a slow first import is not a fault
 @given(st.recursive(st.integers(0, 9), lambda inner: st.lists(inner, max_size=3), max_leaves=8))
 def test_arrays_of_any_depth(value: Any) -> None:
     text = f"[t]\nk = {value}\n"

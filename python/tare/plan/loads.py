@@ -6,10 +6,10 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
 from tare.plan.values import (
-    Command,
     Duration,
     EscapedText,
     Fraction,
+    LoadCommand,
     Positive,
     Rate,
     RelativePath,
@@ -55,7 +55,7 @@ class OwnLoad(LoadBase):
         if self.mode != "closed" and self.rate is None:
             raise expected(f'a rate with mode = "{self.mode}"')
         if self.threads is not None and self.threads > self.most_users:
-            raise expected(f"at most {self.most_users}, one for each of the users", "threads")
+            raise expected(f"at most {self.most_users}, the number of users", "threads")
         return self
 
     @property
@@ -101,7 +101,9 @@ class TareLoad(OwnLoad):
     @model_validator(mode="after")
     def _protocol_fits(self) -> Self:
         if self.connections is not None and self.http != "2":
-            raise expected('http = "2": HTTP/1.1 has a connection for each user', "connections")
+            raise expected(
+                'http = "2": with HTTP/1.1 each user has its own connection', "connections"
+            )
         if self.http == "2" and self.connection == "per-request":
             raise expected('http = "1.1" with connection = "per-request"', "http")
         for key in ("ca", "insecure"):
@@ -158,7 +160,7 @@ class CommandLoad(LoadBase):
     """Any other load generator, whose output file Tare can import."""
 
     type: Literal["command"]
-    command: Command
+    command: LoadCommand
     output: RelativePath
     """The file it writes, in the run's own folder."""
     format: str

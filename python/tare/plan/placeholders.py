@@ -2,7 +2,42 @@
 """Placeholders in commands and files: only known names, so that other braces stay untouched."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+
+SERVICE_NAMES = ("address", "dir", "plan", "port")
+"""What the lab fills in a service's command, variables and files, and in those of layers."""
+
+AGENT_NAMES = (*SERVICE_NAMES, "log", "name", "pid")
+"""What the lab fills in the commands of an agent."""
+
+# Neither ${NAME} of a shell nor {{NAME}} of a template.
+_NAME_IN_BRACES = re.compile(r"(?<![${])\{([A-Za-z_][A-Za-z0-9_]*)\}(?!\})")
+
+
+def unknown_name(text: str, known: Sequence[str]) -> str | None:
+    """The first name in braces of a command or variable that is not known."""
+    return next((name for name in _NAME_IN_BRACES.findall(text) if name not in known), None)
+
+
+def misspelt_name(text: str, known: Sequence[str]) -> tuple[str, str] | None:
+    """The first name in braces of a file that must be a misspelt known one, and that one.
+
+    A file can have names in braces of its own, so that only an exchange of letters, or one
+    missing or added letter of a long name, is taken for a mistake.
+    """
+    for name in _NAME_IN_BRACES.findall(text):
+        for right in known:
+            if name != right and name[0] == right[0] and _is_like(name, right):
+                return name, right
+    return None
+
+
+def _is_like(name: str, right: str) -> bool:
+    shorter, longer = sorted((name, right), key=len)
+    one_letter = len(longer) - len(shorter) == 1 and any(
+        longer[:at] + longer[at + 1 :] == shorter for at in range(len(longer))
+    )
+    return sorted(name) == sorted(right) or (len(right) > 4 and one_letter)
 
 
 def fill(text: str, values: Mapping[str, object]) -> str:

@@ -30,7 +30,9 @@ def load(path: Path, settings: Mapping[str, int] | None = None) -> Plan:
     except UnicodeDecodeError as error:
         raise InputError(f"{path}: not UTF-8 at byte {error.start}; a plan is TOML") from error
     if len(data) > PLAN_BYTES:
-        raise InputError(f"{path}: is larger than {PLAN_BYTES // MEBIBYTE} MiB; a plan is shorter")
+        raise InputError(
+            f"{path}: is larger than {PLAN_BYTES // MEBIBYTE} MiB, the limit for plans"
+        )
     return parse(text, str(path), path.resolve().parent, settings)
 
 

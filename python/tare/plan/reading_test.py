@@ -84,7 +84,7 @@ def test_a_plan_may_do_without_the_control() -> None:
 
 def test_no_condition_is_called_as_the_control_is() -> None:
     message = error_of('name = "hook"', 'name = "plain~again"')
-    assert message.startswith('plans/try.toml:18: conditions[1].name: found "plain~again"')
+    assert message.startswith('plans/try.toml:18: conditions[2].name: found "plain~again"')
 
 
 def test_a_service_with_a_fixed_port_is_measured_in_blocks() -> None:
@@ -145,13 +145,13 @@ def test_a_proxy_before_a_load_over_tcp_needs_a_configuration() -> None:
         (
             'variables = { A = "1" }',
             'variables = { "A=B" = "1" }',
-            'plans/try.toml:20: conditions[1].layers[0].variables.A=B: found "A=B",'
-            " expected a name of a variable, without =",
+            'plans/try.toml:20: conditions[2].layers[1].variables.A=B: found "A=B",'
+            " expected a variable name without =",
         ),
         (
             'variables = { A = "1" }',
             'variables = { A = "\\u0000" }',
-            "plans/try.toml:20: conditions[1].layers[0].variables.A: found"
+            "plans/try.toml:20: conditions[2].layers[1].variables.A: found"
             ' "\\u0000", expected a text without a zero byte',
         ),
         ("seed = 7", 'seed = "7"', 'plans/try.toml:3: seed: found "7", expected a whole number'),
@@ -191,7 +191,7 @@ def test_a_proxy_before_a_load_over_tcp_needs_a_configuration() -> None:
             'duration = "300ms"',
             "connections = 2",
             'plans/try.toml:12: load.connections: found 2, expected http = "2":'
-            " HTTP/1.1 has a connection for each user",
+            " with HTTP/1.1 each user has its own connection",
         ),
         (
             'duration = "300ms"',
@@ -208,8 +208,8 @@ def test_a_proxy_before_a_load_over_tcp_needs_a_configuration() -> None:
         (
             'duration = "300ms"',
             """type = "tcp"\nreply = "resp"\nsend = 'a\\q'""",
-            'plans/try.toml:14: load.send: found "a\\\\q", expected a text in which a backslash'
-            r" begins \r, \n, \t, \0, \xHH or \\",
+            'plans/try.toml:14: load.send: found "a\\\\q", expected a text with no other escapes'
+            r" than \r, \n, \t, \0, \xHH or \\",
         ),
         (
             'duration = "300ms"',
@@ -229,17 +229,17 @@ def test_a_proxy_before_a_load_over_tcp_needs_a_configuration() -> None:
         (
             'rules = "rules.toml"',
             "rules = 5",
-            "plans/try.toml:21: conditions[1].layers[1].rules: found 5, expected a text",
+            "plans/try.toml:21: conditions[2].layers[2].rules: found 5, expected a text",
         ),
         (
             'rules = "rules.toml"',
             'rule = "rules.toml"',
-            "plans/try.toml:21: conditions[1].layers[1].rule: found an unknown key, expected rules",
+            "plans/try.toml:21: conditions[2].layers[2].rule: found an unknown key, expected rules",
         ),
         (
             'type = "hook", rules = "rules.toml"',
             'type = "hok"',
-            'plans/try.toml:21: conditions[1].layers[1]: found type "hok", expected one of'
+            'plans/try.toml:21: conditions[2].layers[2]: found type "hok", expected one of'
             " 'hook', 'log', 'proxy', 'wrap', 'env'",
         ),
         (
@@ -251,7 +251,7 @@ def test_a_proxy_before_a_load_over_tcp_needs_a_configuration() -> None:
         (
             'name = "hook"',
             'name = "a/b"',
-            'plans/try.toml:18: conditions[1].name: found "a/b", expected',
+            'plans/try.toml:18: conditions[2].name: found "a/b", expected',
         ),
         (
             "[load]",
@@ -286,7 +286,7 @@ def test_a_proxy_before_a_load_over_tcp_needs_a_configuration() -> None:
         (
             "seed = 7",
             'environments = ["host", "moon"]',
-            "plans/try.toml:3: environments[1]: found \"moon\", expected 'host', 'netns'",
+            "plans/try.toml:3: environments[2]: found \"moon\", expected 'host' or 'netns'",
         ),
         (
             PLAN[PLAN.rindex("\n[[conditions]]") :],
@@ -296,8 +296,27 @@ def test_a_proxy_before_a_load_over_tcp_needs_a_configuration() -> None:
         (
             'type = "env", variables = { A = "1" }',
             'type = "hook"',
-            'plans/try.toml:19: conditions[1].layers: found [{"type": "hook"}, {"type": "hook",'
+            'plans/try.toml:19: conditions[2].layers: found [{"type": "hook"}, {"type": "hook",'
             ' "rules": "rules.toml"}], expected one hook layer at most',
+        ),
+        (
+            "nginx -p {dir}",
+            "nginx -p {dri}",
+            'plans/try.toml:6: service.command: found "nginx -p {dri} -c nginx.conf", expected one'
+            " of {address}, {dir}, {plan}, {port} instead of {dri}",
+        ),
+        (
+            'A = "1"',
+            'A = "{home}/{port}"',
+            'plans/try.toml:20: conditions[2].layers[1].variables.A: found "{home}/{port}",'
+            " expected one of {address}, {dir}, {plan}, {port} instead of {home}; if the program"
+            " itself takes {home}, write { home }",
+        ),
+        (
+            '"listen {port};"',
+            '"listen {adress}:{port};"',
+            'plans/try.toml:9: service.files.nginx.conf: found "listen {adress}:{port};",'
+            " expected {address} instead of {adress}",
         ),
         (
             '"listen {port};"',
@@ -314,7 +333,7 @@ def test_a_proxy_before_a_load_over_tcp_needs_a_configuration() -> None:
         (
             'duration = "300ms"',
             "users = 2\nthreads = 3",
-            "plans/try.toml:13: load.threads: found 3, expected at most 2, one for each of",
+            "plans/try.toml:13: load.threads: found 3, expected at most 2, the number of users",
         ),
     ],
 )
@@ -344,3 +363,87 @@ def test_settings_are_in_the_text_as_it_was_run() -> None:
         assert read(plan.text).smoke
     with pytest.raises(InputError, match="blocks: found 0"):
         parse(PLAN, "try.toml", Path("/plans"), {"blocks": 0})
+
+
+AGENT = 'layers = [{ type = "agent", name = "probe", start = "probe --all" }]'
+IN_TURNS = (
+    PLAN[: PLAN.index("[load]")]
+    + f"""
+[[conditions]]
+name = "off"
+
+[[conditions]]
+name = "on"
+{AGENT}
+"""
+)
+
+
+def test_a_layer_of_the_whole_machine_takes_turns() -> None:
+    plan = read(IN_TURNS)
+    assert plan.design_used == "alternating"
+    assert (plan.turn, plan.turns, plan.settle) == (2 * 10**9, 8, 5 * 10**8)
+    assert plan.has_whole_blocks
+    assert read(PLAN).has_whole_blocks
+    assert not read(PLAN.replace("seed = 7", 'design = "blocks"')).has_whole_blocks
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("seed = 7", "turns = 7", "try.toml:3: turns: found 7, expected"),
+        (
+            "seed = 7",
+            'design = "interleaved"',
+            'try.toml:3: design: found "interleaved", expected design = "alternating": a layer'
+            " covers the whole machine",
+        ),
+        (
+            "seed = 7",
+            'turn = "9ms"',
+            'try.toml:3: turn: found "9ms", expected at least two slices of the load',
+        ),
+        (
+            "[[conditions]]",
+            '[load]\nduration = "5s"\n[[conditions]]',
+            'load.duration: found "5s", expected turn and turns instead of a duration',
+        ),
+        (
+            "[[conditions]]",
+            '[load]\ntype = "command"\ncommand = "x"\noutput = "x"\nformat = "csv"\n[[conditions]]',
+            "a load of Tare's own: the lab decides when the last turn ends",
+        ),
+        (
+            'name = "off"',
+            'name = "off"\nlayers = [{ type = "env", variables = { A = "1" } }]',
+            "expected the same layers of the service in all conditions",
+        ),
+        (
+            AGENT,
+            AGENT.replace("}]", "}, { type = 'agent', name = 'probe', start = 'x' }]"),
+            'expected agents with different names, not twice "probe"',
+        ),
+        (
+            '"probe --all"',
+            '"probe", stop = "kill"',
+            "expected ready with stop: nothing else shows whether the agent runs",
+        ),
+        (AGENT, "", "no error"),
+    ],
+)
+def test_what_does_not_fit_turns_is_refused(old: str, new: str, message: str) -> None:
+    assert old in IN_TURNS
+    text = IN_TURNS.replace(old, new, 1)
+    if message == "no error":
+        assert read(text).design_used == "interleaved"
+        text = text.replace("seed = 7", 'design = "alternating"')
+        message = "expected a layer that covers the machine (agent, map) in some condition"
+    with pytest.raises(InputError) as caught:
+        read(text)
+    assert message in str(caught.value)
+
+
+def test_turns_need_a_design_with_turns() -> None:
+    assert 'try.toml:3: turn: found "1s", expected design = "alternating" with turn' in error_of(
+        "seed = 7", 'turn = "1s"'
+    )

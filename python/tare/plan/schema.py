@@ -7,26 +7,31 @@ from typing import Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, model_validator
 
+from tare.plan import alternation
 from tare.plan.calibration import Calibration
 from tare.plan.layers import Layer, ProxyLayer
 from tare.plan.loads import CommandLoad, Load, TareLoad, TcpLoad
+from tare.plan.option_names import OPTIONS
+from tare.plan.placeholders import SERVICE_NAMES, misspelt_name
 from tare.plan.values import (
     Command,
+    Duration,
+    FilledText,
     Name,
     Positive,
     RelativePath,
     Signal,
     SomeDuration,
     SomeFraction,
-    SystemText,
     UrlPath,
     Variables,
     expected,
 )
 
-Environment = Literal[
-    "host", "netns", "container", "vm", "container-in-vm", "pod", "pods-across-nodes"
-]
+Environment = Literal["host", "netns"]
+"""Those that `tare.lab.environments` can run."""
+
+Design = Literal["interleaved", "blocks", "alternating"]
 
 
 class Strict(BaseModel):
@@ -60,7 +65,7 @@ class Service(Strict):
     """The program under test."""
 
     command: Command
-    directory: SystemText = "{dir}"
+    directory: FilledText = "{dir}"
     environment: Variables = {}
     files: dict[RelativePath, str] = {}
     """Files written into the run's own folder before the service starts."""
@@ -75,6 +80,9 @@ class Service(Strict):
         for name in self.files:
             if folder := next((str(p) for p in Path(name).parents if str(p) in self.files), None):
                 raise expected(f'a folder, not a file, at "{folder}"', "files", name)
+            if found := misspelt_name(self.files[name], SERVICE_NAMES):
+                wrong, right = found
+                raise expected(f"{{{right}}} instead of {{{wrong}}}", "files", name)
         return self
 
     @property
@@ -110,9 +118,15 @@ class Plan(Strict):
     smoke: bool = False
     """Whether the plan is only tried out: its verdicts are no evidence and fail no gate."""
     seed: int | None = Field(None, ge=0, lt=2**63)
-    design: Literal["interleaved", "blocks"] | None = None
+    design: Design | None = None
+    turn: SomeDuration = 2 * 10**9
+    """Measured part of one turn of a condition."""
+    turns: int = Field(8, ge=8, le=10_000)
+    """Of every condition in a block."""
+    settle: Duration = 500 * 10**6
+    """From the moment that a turn's layers are ready until it is measured."""
     control: bool = True
-    """Whether every block holds the baseline once more; see docs/run.md."""
+    """Whether every block holds the baseline once more; see docs/internals/run.md."""
     placement: Literal["same-core", "different-cores", "free"] | None = None
     environments: list[Environment] = Field(["host"], min_length=1)
     service: Service
@@ -130,13 +144,13 @@ class Plan(Strict):
         names = [condition.name for condition in self.conditions]
         twice = next((name for name in names if names.count(name) > 1), None)
         if twice:
-            raise expected(f'conditions with different names, not twice "{twice}"', "conditions")
+            raise expected(f'different names of conditions (found "{twice}" twice)', "conditions")
         if self.baseline is not None and self.baseline not in names:
             raise expected(
                 f"a baseline that is one of the conditions: {', '.join(names)}", "baseline"
             )
         if len(set(self.environments)) != len(self.environments):
-            raise expected("every environment once", "environments")
+            raise expected("each environment once", "environments")
         for condition in self.conditions:
             if self.service.port is None and not self._is_told_its_port(condition):
                 raise expected(
@@ -146,6 +160,7 @@ class Plan(Strict):
                 )
         if self.design == "interleaved" and not self.can_interleave:
             raise expected('design = "blocks": ' + self.why_not_interleaved, "design")
+        alternation.check(self)
         layers = [layer for condition in self.conditions for layer in condition.layers]
         if self.kind != "macro" and "hook" not in [layer.type for layer in layers]:
             raise expected(f'a layer that times itself (hook) with kind = "{self.kind}"', "kind")
@@ -172,6 +187,11 @@ class Plan(Strict):
     def source(self) -> tuple[str, str]:
         """The name of the plan's file, and the text that the user wrote there."""
         return self._file, self._written
+
+    @property
+    def has_file(self) -> bool:
+        """Whether the plan is a user's file; otherwise it was made of options."""
+        return self._file != OPTIONS
 
     @property
     def text(self) -> str:
@@ -202,9 +222,9 @@ class Plan(Strict):
     def why_not_interleaved(self) -> str:
         """Why the conditions cannot stand side by side; empty where they can."""
         if isinstance(self.load, CommandLoad):
-            return "a foreign load generator cannot turn from one condition to the next"
+            return "another load generator cannot switch between conditions"
         if self.service.port is not None and self.environments != ["netns"]:
-            return "the service has a fixed port, so that there can be one at a time"
+            return "the service has a fixed port, so only one can run at a time"
         return ""
 
     @property
@@ -213,6 +233,16 @@ class Plan(Strict):
         return not self.why_not_interleaved
 
     @property
-    def design_used(self) -> Literal["interleaved", "blocks"]:
-        """The design asked for, or interleaved where the conditions can stand side by side."""
-        return self.design or ("interleaved" if self.can_interleave else "blocks")
+    def design_used(self) -> Design:
+        """The design asked for, or else the one that fits: see docs/run.md."""
+        if self.design is not None:
+            return self.design
+        if any(alternation.whole_machine(condition) for condition in self.conditions):
+            return "alternating"
+        return "interleaved" if self.can_interleave else "blocks"
+
+    @property
+    def has_whole_blocks(self) -> bool:
+        """Whether the conditions of a block are measured together, so that none can be repeated
+        alone."""
+        return self.design_used != "blocks"

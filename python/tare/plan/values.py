@@ -4,11 +4,13 @@
 import re
 import shlex
 import signal
+from collections.abc import Callable, Sequence
 from typing import Annotated, Any
 
 from pydantic import AfterValidator, BeforeValidator, Field, StringConstraints
 from pydantic_core import PydanticCustomError
 
+from tare.plan.placeholders import AGENT_NAMES, SERVICE_NAMES, unknown_name
 from tare.untrusted import is_relative
 
 UNITS_NS = {"ns": 1, "us": 10**3, "µs": 10**3, "ms": 10**6, "s": 10**9, "m": 60 * 10**9}
@@ -16,7 +18,7 @@ UNITS_NS["h"] = 60 * UNITS_NS["m"]
 LONGEST_NS = 10 * 365 * 24 * UNITS_NS["h"]
 
 
-def expected(what: str, *keys: str) -> PydanticCustomError:
+def expected(what: str, *keys: str | int) -> PydanticCustomError:
     """The error of a value that is not what the plan needs; the reader adds what was found.
 
     `keys` lead from the table that is checked to the value.
@@ -82,9 +84,7 @@ def rate(value: Any) -> float:
             return ShareOfCapacity(share / 100)
     elif isinstance(value, int | float) and not isinstance(value, bool) and 0 < value <= FASTEST:
         return float(value)
-    raise expected(
-        'requests a second above zero, at most 1e9, or a share such as "80% of capacity"'
-    )
+    raise expected('requests/s above zero, at most 1e9, or a share such as "80% of capacity"')
 
 
 def system_text(text: str) -> str:
@@ -100,14 +100,14 @@ ESCAPE = r"\\(?:[rnt0\\]|x[0-9A-Fa-f]{2})"
 def escaped_text(text: str) -> str:
     """A text, not empty, with the escapes that `tare load tcp` reads."""
     if not re.fullmatch(rf"(?:[^\\]|{ESCAPE})+", text):
-        raise expected(r"a text in which a backslash begins \r, \n, \t, \0, \xHH or \\")
+        raise expected(r"a text with no other escapes than \r, \n, \t, \0, \xHH or \\")
     return system_text(text)
 
 
 def variable(name: str) -> str:
     """The name of a variable of a program's environment."""
     if not name or "=" in name:
-        raise expected("a name of a variable, without =")
+        raise expected("a variable name without =")
     return system_text(name)
 
 
@@ -120,6 +120,39 @@ def command(value: Any) -> list[str]:
     if not isinstance(words, list) or not words or not all(isinstance(word, str) for word in words):
         raise expected("a command: a text, or a list of texts")
     return [system_text(word) for word in words]
+
+
+def _known_names(words: list[str]) -> list[str]:
+    for word in words:
+        only_known_names(word)
+    return words
+
+
+def only_known_names(text: str) -> str:
+    """A text in which the lab knows every name in braces."""
+    return _with_names(text, SERVICE_NAMES)
+
+
+def _load_words(words: list[str]) -> list[str]:
+    for word in words:
+        _with_names(word, (*SERVICE_NAMES, "url", "output"))
+    return words
+
+
+def _agent_words(words: list[str]) -> list[str]:
+    for word in words:
+        _with_names(word, AGENT_NAMES)
+    return words
+
+
+def _with_names(text: str, known: Sequence[str]) -> str:
+    if (name := unknown_name(text, known)) is not None:
+        names = ", ".join(f"{{{one}}}" for one in known)
+        raise expected(
+            f"one of {names} instead of {{{name}}}; if the program itself takes {{{name}}},"
+            f" write {{ {name} }}"
+        )
+    return text
 
 
 def stop_signal(value: Any) -> str:
@@ -144,17 +177,46 @@ def relative_path(value: Any) -> str:
     return value
 
 
-Duration = Annotated[int, BeforeValidator(duration_ns)]
-SomeDuration = Annotated[int, BeforeValidator(some_duration_ns)]
-Fraction = Annotated[float, BeforeValidator(fraction)]
-SomeFraction = Annotated[float, BeforeValidator(some_fraction)]
+DURATION = "duration"
+"""The format of durations in the JSON Schema of plans."""
+
+_DurationText = Annotated[
+    str,
+    Field(
+        pattern=r"^\s*\d+(\.\d+)?\s*(ns|us|µs|ms|s|m|h)\s*$",
+        examples=["5ms", "2s"],
+        json_schema_extra={"x-tare": DURATION},
+    ),
+]
+_Percentage = Annotated[str, Field(pattern=r"^\s*\d+(\.\d+)?\s*%\s*$", examples=["3%"])]
+_Share = _Percentage | Annotated[float, Field(ge=0, le=1)]
+_SomeShare = _Percentage | Annotated[float, Field(gt=0, lt=1)]
+_RateText = Annotated[
+    str, Field(pattern=r"^\s*\d+(\.\d+)?\s*%\s+of\s+capacity\s*$", examples=["80% of capacity"])
+]
+_Rate = Annotated[float, Field(gt=0, le=FASTEST)] | _RateText | None
+_Words = str | Annotated[list[str], Field(min_length=1)]
+
+
+def _written_as(check: Callable[[Any], Any], written: Any) -> BeforeValidator:
+    """A check, and the type of what an author writes, for the JSON Schema of plans."""
+    return BeforeValidator(check, json_schema_input_type=written)
+
+
+Duration = Annotated[int, _written_as(duration_ns, _DurationText)]
+SomeDuration = Annotated[int, _written_as(some_duration_ns, _DurationText)]
+Fraction = Annotated[float, _written_as(fraction, _Share)]
+SomeFraction = Annotated[float, _written_as(some_fraction, _SomeShare)]
 Positive = Annotated[int, Field(ge=1, le=1_000_000)]
-Rate = Annotated[Any, BeforeValidator(rate)]
-Command = Annotated[list[str], BeforeValidator(command)]
-Signal = Annotated[str, BeforeValidator(stop_signal)]
+Rate = Annotated[Any, _written_as(rate, _Rate)]
+Command = Annotated[list[str], _written_as(command, _Words), AfterValidator(_known_names)]
+LoadCommand = Annotated[list[str], _written_as(command, _Words), AfterValidator(_load_words)]
+AgentCommand = Annotated[list[str], _written_as(command, _Words), AfterValidator(_agent_words)]
+Signal = Annotated[str, _written_as(stop_signal, str)]
 SystemText = Annotated[str, AfterValidator(system_text)]
+FilledText = Annotated[SystemText, AfterValidator(only_known_names)]
 EscapedText = Annotated[str, AfterValidator(escaped_text)]
-Variables = dict[Annotated[str, AfterValidator(variable)], SystemText]
-UrlPath = Annotated[str, BeforeValidator(url_path)]
-RelativePath = Annotated[str, BeforeValidator(relative_path)]
+Variables = dict[Annotated[str, AfterValidator(variable)], FilledText]
+UrlPath = Annotated[str, _written_as(url_path, str)]
+RelativePath = Annotated[str, _written_as(relative_path, str)]
 Name = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$")]

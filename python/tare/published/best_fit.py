@@ -58,8 +58,8 @@ def published_best_fit(
             )
     if found:
         warnings.append(
-            "the published best-fit comparison takes one run for all of its condition, and its"
-            " requests for independent observations: its p-values say nothing about other runs"
+            "the published best-fit comparison uses one run per condition and treats its requests"
+            " as independent: its p-values do not apply to other runs"
         )
     return tuple(found), tuple(warnings)
 

@@ -52,8 +52,8 @@ def published_test(
     counts = " and ".join(f"{one:,}" for one in dict.fromkeys((result.n, result.m)))
     if len(known) == 2:
         warnings.append(
-            f"the published t-test takes {counts} requests for independent observations; by"
-            f" their autocorrelation they are worth {known[0]} and {known[1]}"
+            f"the published t-test takes {counts} requests for independent observations; by their"
+            f" autocorrelation they equal {known[0]} and {known[1]}"
         )
     return published, tuple(warnings)
 

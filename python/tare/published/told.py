@@ -21,7 +21,7 @@ def _pooled(test: Published) -> str:
     if test.n_condition != test.n:
         counts = f"{test.n:,} of the baseline, {test.n_condition:,} of the condition"
     return (
-        "published t-test (all requests pooled; shown beside the verdict, no part of it):"
+        "published t-test (all requests pooled; not part of the verdict):"
         f" t = {test.t:.2f}, p {_small(test.p)}, pooled sd {duration(test.pooled_sd_ns)}, mean"
         f" {duration(test.mean_difference_ns, signed=True)}, median"
         f" {duration(test.median_difference_ns, signed=True)}, n = {counts}"
@@ -41,7 +41,7 @@ def _best_fit(best: PublishedBestFit) -> str:
     )
     return (
         f"published best-fit runs of '{best.condition}'{span} (its run {best.condition_run} against"
-        f" run {best.baseline_run} of the baseline; shown beside the verdict, no part of it):"
+        f" run {best.baseline_run} of the baseline; not part of the verdict):"
         f" AD = {best.anderson_darling:.2f}, p {_of_tables(best.anderson_darling_p)};"
         f" KS = {best.kolmogorov_smirnov:.4f}, p {_small(best.kolmogorov_smirnov_p)};"
         f" {quantiles}{among}"

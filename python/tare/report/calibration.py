@@ -10,7 +10,8 @@ from tare.calibration.detection import NAMES, SHARE, SINGLE_PAIRS, STATISTICS
 from tare.files import replace
 from tare.report.calibration_curves import shares_of
 from tare.report.figures.calibration import Ranges, draw_ranges
-from tare.report.figures.canvas import SERIES, inline
+from tare.report.figures.canvas import inline
+from tare.report.figures.marks import SERIES
 from tare.report.page import HTML, templates
 from tare.report.pictures import Picture
 from tare.report.words import NO_BREAK, duration, p_value, safe

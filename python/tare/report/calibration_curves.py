@@ -7,7 +7,8 @@ from math import nan
 
 from tare.calibration.detection import NAMES, SHARE, STATISTICS
 from tare.report.figures.calibration import Curve, draw_shares
-from tare.report.figures.canvas import SERIES, inline
+from tare.report.figures.canvas import inline
+from tare.report.figures.marks import SERIES
 from tare.report.pictures import Picture
 from tare.report.result import Result
 from tare.report.words import duration, percent, safe
@@ -32,7 +33,7 @@ def shares_of(place: str, shares: Mapping[str, Mapping[int, float]]) -> Picture:
     """The share of repetitions in which each statistic detects each delay in ns."""
     delays = sorted({delay for of in shares.values() for delay in of})
     curves = [
-        Curve(_COLOURS[name], delays, [of.get(delay, nan) for delay in delays])
+        Curve(NAMES[name], _COLOURS[name], delays, [of.get(delay, nan) for delay in delays])
         for name, of in shares.items()
     ]
     said = "; ".join(

@@ -1,9 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The first screen: one card a condition, in at most 120 words, and no p-value."""
+"""The first screen: one card per condition, in at most 120 words, and no p-value."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from markupsafe import Markup
+
+from tare.report.figures.marks import SERIES
+from tare.report.pictures import colours
 from tare.report.result import Result
 from tare.report.tables import both_values
 from tare.report.verdicts import Compared
@@ -19,6 +23,8 @@ from tare.report.words import (
 )
 
 WORDS = 120
+LONGEST = 240
+"""Letters of a reason."""
 
 # The most pressing first: what must be acted on, what must be repeated, what can be left alone.
 VERDICTS = ("slower", "shape-changed", "invalid", "inconclusive", "faster", "unchanged")
@@ -49,6 +55,10 @@ class Card:
     brief: str
     """The reason in fewer words, where there are many cards."""
     strip: Strip
+    picture: str = ""
+    """Both distributions; empty if there is none."""
+    legend: Sequence[tuple[str, str]] = ()
+    """Names and colours of the picture."""
 
 
 @dataclass(frozen=True)
@@ -59,34 +69,46 @@ class FirstScreen:
     more: int = 0
 
 
-def first_screen(result: Result, around: str) -> FirstScreen:
+def first_screen(
+    result: Result, around: str, pictures: Mapping[tuple[str, str], Markup]
+) -> FirstScreen:
     """Shortens reasons, then leaves them out, then the least pressing cards, to stay within WORDS.
 
-    `around` is all other text of the first screen.
+    `around` is all other text of the first screen, `pictures` those of environment and condition,
+    whose labels do not count.
     """
     room = WORDS - len(around.split())
-    cards = _cards(result)
+    cards = _cards(result, pictures)
     for reason in (lambda card: card.reason, lambda card: card.brief, lambda _: ""):
-        said = [replace(card, reason=reason(card)) for card in cards]
-        if sum(map(_words, said)) <= room:
-            return FirstScreen(said)
+        shorter = [replace(card, reason=reason(card)) for card in cards]
+        if sum(map(_words, shorter)) <= room:
+            return FirstScreen(shorter)
     room -= len(["99", "more", "below."])
-    kept: list[Card] = []
-    for card in sorted(said, key=lambda card: VERDICTS.index(card.verdict)):
+    shown: list[Card] = []
+    for card in sorted(shorter, key=lambda card: VERDICTS.index(card.verdict)):
         room -= _words(card)
         if room < 0:
             break
-        kept.append(card)
-    return FirstScreen(kept, len(cards) - len(kept))
+        shown.append(card)
+    return FirstScreen(shown, len(cards) - len(shown))
 
 
-def _cards(result: Result) -> list[Card]:
+def _cards(result: Result, pictures: Mapping[tuple[str, str], Markup]) -> list[Card]:
     compared: dict[tuple[str, str], list[Compared]] = {}
     for one in result.primary_comparisons:
         compared.setdefault((one.environment, one.condition), []).append(one)
-    reach = _reach(result)
+    reach, colour = _reach(result), colours(result)
     return [
         _card(comparison, environment, condition, result, reach)
+        if comparison is None or comparison.span != result.span
+        else replace(
+            _card(comparison, environment, condition, result, reach),
+            picture=pictures.get((environment, condition), ""),
+            legend=[
+                (both_ends(name, 24), colour.get(name, SERIES[0]))
+                for name in (result.baseline, condition)
+            ],
+        )
         for environment in result.environments
         for condition in result.conditions
         if condition != result.baseline
@@ -95,7 +117,11 @@ def _cards(result: Result) -> list[Card]:
 
 
 def _card(
-    comparison: Compared | None, environment: str, condition: str, result: Result, reach: float
+    comparison: Compared | None,
+    environment: str,
+    condition: str,
+    result: Result,
+    reach: float,
 ) -> Card:
     """Without a comparison, no run of the condition is valid."""
     where = [environment] if len(result.environments) > 1 else []
@@ -113,7 +139,7 @@ def _card(
         relative=percent(comparison.effect.relative),
         values=both_values(comparison),
         metric=metric(result.primary),
-        reason=typeset(safe(comparison.reason, 240)),
+        reason=typeset(_shortened(safe(comparison.reason))),
         brief=_brief(comparison),
         strip=_strip(
             comparison.effect.relative,
@@ -123,6 +149,14 @@ def _card(
             reach,
         ),
     )
+
+
+def _shortened(reason: str) -> str:
+    """At most LONGEST letters, in whole words."""
+    if len(reason) <= LONGEST:
+        return reason
+    whole, _, _ = reason[:LONGEST].rpartition(" ")
+    return f"{whole or reason[:LONGEST]} …"
 
 
 def _reach(result: Result) -> float:

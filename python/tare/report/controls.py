@@ -23,8 +23,8 @@ def told(controls: Sequence[Control], alarms: int, of: int) -> list[str]:
         where = f", {one.environment}" if len(controls) > 1 else ""
         if not one.alarm and one.runs < LEAST_PAIRED:
             lines.append(
-                f"control{where}: {count(one.runs, 'block')} cannot tell yet whether the baseline"
-                f" differs from itself; {LEAST_PAIRED} are needed"
+                f"control{where}: {count(one.runs, 'block')} are too few to check whether the"
+                f" baseline differs from itself; {LEAST_PAIRED} are needed"
             )
             continue
         said = "differs from itself" if one.alarm else "does not differ from itself"
@@ -37,8 +37,8 @@ def told(controls: Sequence[Control], alarms: int, of: int) -> list[str]:
 
         low, high = (percent(share, signed=False) for share in clopper_pearson(alarms, of))
         lines.append(
-            f"on this machine {alarms} of {count(of, 'control')} did, {low} to {high} of all such;"
-            " about 1 % would by chance"
+            f"on this machine {alarms} of {count(of, 'control')} differed so far (95 % interval of"
+            f" the rate: {low} to {high}); about 1 % is expected by chance"
         )
     return lines
 

@@ -13,8 +13,8 @@ def test_one_control_and_all_on_this_machine() -> None:
     assert told([control()], 2, 87) == [
         "control: the baseline does not differ from itself over 8 blocks (most in p95: +1.2 %,"
         " p = 0.430)",
-        "on this machine 2 of 87 controls did, 0.28 % to 8.1 % of all such; about 1 % would by"
-        " chance",
+        "on this machine 2 of 87 controls differed so far (95 % interval of the rate: 0.28 % to"
+        " 8.1 %); about 1 % is expected by chance",
     ]
 
 
@@ -28,7 +28,8 @@ def test_environments_are_named_where_there_are_several() -> None:
 def test_a_control_of_two_blocks_cannot_tell_yet() -> None:
     (line,) = told([replace(control(), runs=2)], 0, 0)
     assert line == (
-        "control: 2 blocks cannot tell yet whether the baseline differs from itself; 6 are needed"
+        "control: 2 blocks are too few to check whether the baseline differs from itself;"
+        " 6 are needed"
     )
 
 

@@ -8,7 +8,8 @@ from itertools import accumulate, pairwise
 from typing import TYPE_CHECKING
 
 from tare.report.figures import heat, ranges
-from tare.report.figures.canvas import SERIES, inline
+from tare.report.figures.canvas import inline
+from tare.report.figures.marks import SERIES
 from tare.report.pictures import Picture, colours
 from tare.report.result import Result
 from tare.report.sections import Figures, Section, Table
@@ -31,7 +32,7 @@ class Runs:
 
     place: str
     conditions: Sequence[str]
-    """As a person is told of them."""
+    """As the report names them."""
     colours: Sequence[str]
     ends: Sequence[int]
     """Where the runs of each condition begin and, last, end."""
@@ -63,16 +64,15 @@ def section(result: Result) -> Section:
     return Section(
         anchor="distances",
         name="Distances between runs",
-        heading="How far the runs lie apart",
-        how="Runs of one condition make a faint square on the diagonal where they are alike; a"
-        " condition that differs is strong beside it, and a strong cross is one run unlike its"
-        " siblings. The table has the mean distance of two runs of one condition, and of one run of"
-        " the condition and one of the baseline.",
+        gist="whether runs of one condition are alike",
+        how="Alike runs of one condition make a pale square on the diagonal. The squares next to it"
+        " are dark if a condition differs. A dark cross is one run that is unlike the others. The"
+        " table has the mean distance within a condition, and between it and the baseline.",
         figures=[
             Figures(
                 [_map(one) for one in found if one.ends[-1] > 1],
-                "Distance between the distributions of each two runs, by condition, then by block,"
-                f" columns as rows; the stronger the colour, the further apart.{note}",
+                "Distance between the distributions of each two runs, by condition, then by block."
+                f" Rows and columns have the same order; darker is further apart.{note}",
             ),
             Figures(
                 list(_ranges(found)),

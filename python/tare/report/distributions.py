@@ -5,12 +5,14 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from tare.samples.column import functions_of, literal
+
 if TYPE_CHECKING:
-    import ibis.expr.types as ir
     import numpy as np
     from numpy.typing import NDArray
 
     from tare.samples.result import Result
+    from tare.samples.table import Table
 
 OF_FUNCTIONS = {"function": "string", "low_ns": "int64", "high_ns": "int64"}
 """Columns of `costs` that a layer without functions does not write."""
@@ -20,6 +22,16 @@ _STEPS = 24
 """Points of a percentile curve for each factor of ten of the tail."""
 ABOVE = 10
 """A percentile is drawn where its run has at least so many requests above it."""
+BINS = 72
+"""Bins of a distribution on the first screen."""
+DRAWN = 0.005, 0.95
+"""A distribution is drawn between these quantiles: a longer tail would leave no room for it."""
+POINTS = 240
+"""Parts of the time under load in which throughput, latency and errors are counted."""
+SHORTEST = 1e6
+"""A part has at least this many nanoseconds."""
+FEWEST = 10
+"""Requests of a part at the edge of a run that has a throughput and a latency of its own."""
 
 Place = tuple[str, str]
 """An environment and a condition."""
@@ -56,14 +68,42 @@ class Box:
     """Requests outside of the whiskers, which are not drawn."""
 
 
-def kept(result: "Result", runs: Iterable[int], span: str) -> "ir.Table | None":
+@dataclass(frozen=True)
+class Density:
+    """The share of requests between each two of `edges`, in nanoseconds; some lie beyond them."""
+
+    edges: "NDArray[np.float64]"
+    shares: "NDArray[np.float64]"
+
+
+@dataclass(frozen=True)
+class Moment:
+    """What one run did in one part of the time; None where no request tells it."""
+
+    at_ns: float
+    """Its middle, since the Unix epoch."""
+    rate: float | None
+    """Successful requests per second under load."""
+    median_ns: float | None
+    slow_ns: float | None
+    """The 99th percentile."""
+    failed: int
+
+
+@dataclass(frozen=True)
+class Course:
+    """The moments of each run in order of time, `width_ns` apart."""
+
+    width_ns: float
+    moments: Mapping[int, list[Moment]]
+
+
+def kept(result: "Result", runs: Iterable[int], span: str) -> "Table | None":
     """Requests of `runs`: `run`, `span`, `place`, `start_ns`, `latency_ns`, the warm-up's too.
 
     Those are of one span, successful, in slices that were not left out. `places.settled` leaves
     out the warm-up as the verdict does.
     """
-    import ibis
-
     from tare.samples.steadiness import with_place
 
     samples = result.samples()
@@ -75,23 +115,23 @@ def kept(result: "Result", runs: Iterable[int], span: str) -> "ir.Table | None":
     order = chosen.start_ns if "start_ns" in chosen.columns else chosen.place
     table = chosen.select("run", "latency_ns", "place", start_ns=order)
     stored = result.backend.create_table("report_kept", table, temp=True)
-    return stored.mutate(span=ibis.literal(span))
+    return stored.mutate(span=literal(span))
 
 
-def curves(samples: "ir.Table") -> dict[int, Curve]:
+def curves(samples: "Table") -> dict[int, Curve]:
     """The percentile curve of every run of `samples` (columns `run`, `latency_ns`)."""
     import numpy as np
 
-    requests = samples.group_by("run").agg(requests=samples.count()).execute()
-    counts = dict(zip(requests["run"], requests["requests"], strict=True))
+    requests = samples.group_by("run").agg(requests=samples.count()).to_pyarrow().to_pylist()
+    counts = {row["run"]: row["requests"] for row in requests}
     if not counts:
         return {}
     longest = np.log10(max(max(counts.values()) / ABOVE, 2))
     tail = np.linspace(0, longest, int(np.ceil(_STEPS * longest)) + 1)
     ranks = [float(p) for p in 1 - 10**-tail]
-    table = samples.group_by("run").agg(latency=samples.latency_ns.quantile(ranks)).execute()
+    table = samples.group_by("run").agg(latency=samples.latency_ns.quantile(ranks)).to_pyarrow()
     drawn = {}
-    for run, latency in zip(table["run"], table["latency"], strict=True):
+    for run, latency in zip(*(table[name].to_pylist() for name in ("run", "latency")), strict=True):
         supported = counts[run] * 10**-tail >= min(ABOVE, counts[run])
         values = np.asarray(latency, dtype=np.float64)
         drawn[int(run)] = Curve(tail[supported], values[supported])
@@ -108,19 +148,19 @@ def middle(runs: Iterable[Curve]) -> Curve:
     return Curve(several[0].tail[:points], values)
 
 
-def boxes(samples: "ir.Table", places: Mapping[int, Place]) -> dict[Place, Box]:
+def boxes(samples: "Table", places: Mapping[int, Place]) -> dict[Place, Box]:
     """One box for each environment and condition, over the requests of all of its runs.
 
     `places` says where each run belongs.
     """
-    import ibis
+    sql = functions_of(samples)
 
     named = ("low", "high", "requests", "beyond")
     keys = list(dict.fromkeys(places.values()))
     if not keys:
         return {}
     cases = [(samples.run == run, keys.index(place)) for run, place in places.items()]
-    placed = samples.select("latency_ns", place=ibis.cases(*cases))
+    placed = samples.select("latency_ns", place=sql.cases(*cases))
     quarters = placed.group_by("place").agg(
         quarters=placed.latency_ns.quantile([0.25, 0.5, 0.75]).cast("array<float64>")
     )
@@ -140,24 +180,127 @@ def boxes(samples: "ir.Table", places: Mapping[int, Place]) -> dict[Place, Box]:
     }
 
 
-def first_requests(samples: "ir.Table", run: int) -> "NDArray[np.float64]":
+def densities(samples: "Table", places: Mapping[int, Place]) -> dict[Place, Density]:
+    """The requests of each environment and condition by latency, over all of its runs.
+
+    All conditions of an environment have the same bins, equally wide on a logarithmic scale, from
+    the least to the greatest of their DRAWN quantiles.
+    """
+    sql = functions_of(samples)
+    import numpy as np
+
+    keys = list(dict.fromkeys(places.values()))
+    if not keys:
+        return {}
+    cases = [(samples.run == run, keys.index(place)) for run, place in places.items()]
+    placed = samples.select("latency_ns", place=sql.cases(*cases))
+    ends = placed.group_by("place").agg(ends=placed.latency_ns.quantile([*DRAWN]))
+    limits: dict[str, list[float]] = {}
+    for row in ends.to_pyarrow().to_pylist():
+        limits.setdefault(keys[row["place"]][0], []).extend(float(end) for end in row["ends"])
+    if not limits:
+        return {}
+    edges = {
+        name: np.geomspace(max(min(of), 1.0) / 1.02, max(*of, 1.0) * 1.02, BINS + 1)
+        for name, of in limits.items()
+    }
+    of_place = [(number, edges[name]) for number, (name, _) in enumerate(keys) if name in edges]
+    low = sql.cases(*((placed.place == at, float(np.log(of[0]))) for at, of in of_place))
+    step = sql.cases(*((placed.place == at, float(np.log(of[1] / of[0]))) for at, of in of_place))
+    latency: Any = sql.greatest(placed.latency_ns, 1).cast("float64")
+    placed = placed.mutate(bin=((latency.ln() - low) / step).floor().cast("int64"))
+    table = placed.group_by("place", "bin").agg(requests=placed.count())
+    counted: dict[Place, Any] = {}
+    for row in table.to_pyarrow().to_pylist():
+        of = counted.setdefault(keys[row["place"]], np.zeros(BINS + 1))
+        # The last place is of all requests beyond either end.
+        of[row["bin"] if 0 <= row["bin"] < BINS else BINS] += row["requests"]
+    return {place: Density(edges[place[0]], of[:BINS] / of.sum()) for place, of in counted.items()}
+
+
+def over_time(samples: "Table", runs: Iterable[int], span: str) -> Course | None:
+    """Throughput, latency and failed requests of each run, in POINTS equal parts of all load.
+
+    `samples` are as `Result.samples` has them: the warm-up and slices that were left out too. A
+    rate is of the time under load, as that of the verdicts. None without start times.
+    """
+    sql = functions_of(samples)
+
+    if "start_ns" not in samples.columns:
+        return None
+    chosen: Any = samples.filter(
+        samples.span == span, samples.run.isin(list(runs)), samples.start_ns.notnull()
+    )
+    start = chosen.start_ns.cast("int64")
+    ends = chosen.group_by("run").aggregate(first=start.min(), last=start.max())
+    times = [(row["first"], row["last"]) for row in ends.to_pyarrow().to_pylist()]
+    if not times:
+        return None
+    first, width = min(times)[0], max(covered(times) / POINTS, SHORTEST)
+    timed = chosen.select(
+        "run",
+        "ok",
+        "latency_ns",
+        start=start,
+        end=start + chosen.duration_ns.cast("int64").fill_null(0),
+        bin=((start - first) / width).floor().cast("int64"),
+        part=chosen.slice.cast("int64") if "slice" in chosen.columns else sql.literal(0),
+    )
+    parts = timed.group_by("run", "bin", "part").aggregate(
+        answered=timed.ok.cast("int64").sum(), time=timed.end.max() - timed.start.min()
+    )
+    rates = parts.group_by("run", "bin").aggregate(
+        answered=parts.answered.sum(), time=parts.time.sum()
+    )
+    latencies = timed.group_by("run", "bin").aggregate(
+        latency=timed.latency_ns.quantile([0.5, 0.99], where=timed.ok),
+        failed=(~timed.ok).cast("int64").sum(),
+    )
+    joined = rates.inner_join(latencies, ["run", "bin"]).order_by("run", "bin")
+    moments: dict[int, list[Moment]] = {}
+    for row in joined.to_pyarrow().to_pylist():
+        median, slow = row["latency"] or (None, None)
+        if row["time"] < width / 20 and row["answered"] + row["failed"] < FEWEST:
+            continue  # the edge of a run
+        moments.setdefault(int(row["run"]), []).append(
+            Moment(
+                at_ns=first + (row["bin"] + 0.5) * width,
+                rate=1e9 * row["answered"] / row["time"] if row["time"] else None,
+                median_ns=None if median is None else float(median),
+                slow_ns=None if slow is None else float(slow),
+                failed=int(row["failed"]),
+            )
+        )
+    return Course(width, moments)
+
+
+def covered(times: Iterable[tuple[int, int]]) -> int:
+    """Nanoseconds that are in at least one of these times from a start to an end."""
+    total, until = 0, 0
+    for start, end in sorted(times):
+        total += max(end - max(start, until), 0)
+        until = max(until, end)
+    return total
+
+
+def first_requests(samples: "Table", run: int) -> "NDArray[np.float64]":
     """Latencies in nanoseconds of the first FIRST requests of one run, in their order."""
     import numpy as np
 
     chosen = samples.filter(samples.run == run).order_by("start_ns").limit(FIRST)
-    return np.asarray(chosen.latency_ns.execute(), dtype=np.float64)
+    return np.asarray(chosen.latency_ns.to_pyarrow(), dtype=np.float64)
 
 
-def costs_of(costs: "ir.Table", runs: Iterable[int]) -> "ir.Table":
+def costs_of(costs: "Table", runs: Iterable[int]) -> "Table":
     """What the layers of these runs cost; columns that none of them has are null."""
-    import ibis
+    sql = functions_of(costs)
 
     absent = {name: type_ for name, type_ in OF_FUNCTIONS.items() if name not in costs.columns}
     rows = costs.filter(costs.run.isin(list(runs)))
-    return rows.mutate(**{name: ibis.null(type_) for name, type_ in absent.items()})
+    return rows.mutate(**{name: sql.null(type_) for name, type_ in absent.items()})
 
 
-def own_times(costs: "ir.Table") -> "dict[Function, NDArray[np.float64]]":
+def own_times(costs: "Table") -> "dict[Function, NDArray[np.float64]]":
     """Bins of the layers' own time: rows of low, high (ns) and count, over all runs."""
     import numpy as np
 
@@ -184,7 +327,7 @@ def binned_sum(bins: "NDArray[np.float64]") -> float:
     return float((bins[:, :2].mean(axis=1) * bins[:, 2]).sum())
 
 
-def counters(costs: "ir.Table") -> dict[tuple[Function, str], int]:
+def counters(costs: "Table") -> dict[tuple[Function, str], int]:
     """Counters of the layers by function and metric, over all runs."""
     rows = costs.filter(costs.metric != "own_time")
     keys = [*Function._fields, "metric"]

@@ -28,9 +28,9 @@ def spans(result: Result) -> Section:
     return Section(
         anchor="spans",
         name="Spans",
-        heading="Span by span",
-        how="The parts of a request, those that grew most first: a span whose effect in time is"
-        " close to that of the whole request is where the time goes.",
+        gist="which part of a request changed",
+        how="The parts of a request, the largest effect first. If the effect of a span in time is"
+        " close to the effect of the whole request, the time goes into this span.",
         tables=[Table("Spans", SPAN_COLUMNS, list(_spans(result)), 2)],
         absent="the requests have no spans",
     )
@@ -77,16 +77,15 @@ def numbers(result: Result) -> Section:
     """What the verdicts rest on, beside the effects of the table of all metrics."""
     return Section(
         anchor="numbers",
-        name="Numbers to disagree with",
-        heading="What each verdict rests on",
-        how="The threshold is the largest of the budget, the detection limit that calibration"
-        " measured and the width of bins; p is by sign flips of the block differences, adjusted by"
-        " the step-down maximum over all comparisons that decide, that of equivalence by two"
-        " one-sided tests against the threshold, KS and AD p by relabelling whole runs within"
-        " blocks, that of the band from all quantiles of all comparisons. Cliff's delta and A say"
-        " how often a run of the condition is above one of the"
-        " baseline; Hodges and Lehmann's shift is a median of differences, which no single run can"
-        " move far.",
+        name="Numbers behind each verdict",
+        gist="thresholds, p-values, effect sizes",
+        how="The threshold is the largest of three numbers: the budget, the detection limit that"
+        " calibration measured, and the step of the clock. p is from sign flips of the block"
+        " differences; p adjusted is corrected for all comparisons that decide (step-down maximum)."
+        " The p of equivalence is from two one-sided tests against the threshold. KS p and AD p"
+        " are from relabelling whole runs within blocks. Cliff's delta and A measure how often a"
+        " run of the condition is above a run of the baseline. Hodges and Lehmann's shift is a"
+        " median of differences: no single run moves it far.",
         tables=[
             Table("Numbers behind the verdicts", NUMBER_COLUMNS, list(_numbers(result))),
             *effect_sizes.tables(result),
@@ -124,10 +123,10 @@ def control(result: Result) -> Section:
     return Section(
         anchor="control",
         name="Control",
-        heading="The baseline against itself",
-        how="Every block ran the baseline once more under another name: where the two differ, the"
-        " experiment was disturbed and no verdict holds. The history is that of the machine on"
-        " which this report was written.",
+        gist="the baseline against itself",
+        how="Every block runs the baseline once more under another name. If the two differ, the"
+        " experiment was disturbed and no verdict holds. The history is from the machine that"
+        " wrote this report.",
         lines=[typeset(line) for line in controls.told(result.controls, *standing())],
         absent="this experiment has no hidden second baseline, or too few runs of it",
     )
@@ -138,10 +137,11 @@ def limits(result: Result) -> Section:
     return Section(
         anchor="calibration",
         name="Detection limits",
-        heading="What can be detected here",
-        how="Known delays were added to this service on this machine, and this is how often each"
-        " statistic saw them. What lies below the least delay detected in 80 % of repetitions, as"
-        " all larger ones, is called no difference of that metric; KS and AD stand for comparison.",
+        gist="the smallest delay that is detected on this machine",
+        how="tare calibrate added known delays to this service on this machine. The curves show how"
+        " often each statistic detected them. A difference below the detection limit, the least"
+        " delay from which 80 % are detected, is not called a difference. KS and AD are here for"
+        " comparison only.",
         figures=[
             Figures(
                 list(calibration_curves.known(result)),
@@ -149,5 +149,5 @@ def limits(result: Result) -> Section:
                 " broken line is 80 %.",
             )
         ],
-        absent="nobody calibrated this service on this machine before; tare calibrate does",
+        absent="this service was not calibrated on this machine; run 'tare calibrate'",
     )

@@ -186,7 +186,7 @@ def _held(folder: Path) -> Iterator[BinaryIO]:
 
 def _unusual(folder: Path) -> InputError:
     path = folder / NAME
-    what = "is a symbolic link" if path.is_symlink() else "is no ordinary file"
+    what = "is a symbolic link" if path.is_symlink() else "is not an ordinary file"
     return InputError(f"{path}: {what}; choose another folder with --history")
 
 

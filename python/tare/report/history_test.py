@@ -166,7 +166,7 @@ def test_a_folder_that_cannot_be_made_is_told_before_anything(tmp_path: Path) ->
     with pytest.raises(InputError, match=r"file.*choose another folder with --history"):
         check(tmp_path / "file")
     (tmp_path / "odd" / NAME).mkdir(parents=True)
-    with pytest.raises(InputError, match="no ordinary file"):
+    with pytest.raises(InputError, match="not an ordinary file"):
         check(tmp_path / "odd")
 
 
@@ -185,7 +185,7 @@ def test_a_link_of_another_user_is_not_followed(tmp_path: Path, there: bool) -> 
 
 def test_a_pipe_is_refused(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / NAME)
-    with pytest.raises(InputError, match="no ordinary file"):
+    with pytest.raises(InputError, match="not an ordinary file"):
         check(tmp_path)
 
 

@@ -4,16 +4,17 @@
 from contextlib import ExitStack
 from datetime import datetime
 from pathlib import Path
-from statistics import median
 from typing import TYPE_CHECKING, Any
 
 from tare.files import opened, replace
 from tare.report import (
+    details,
     distances,
     distributions,
     evidence,
     glossary,
     markdown,
+    overview,
     pictures,
     power,
     run_table,
@@ -24,37 +25,19 @@ from tare.report import (
 )
 from tare.report.cards import first_screen
 from tare.report.result import Result, read
+from tare.report.sections import Section, in_groups
 from tare.untrusted import PLAN_BYTES, read_bytes
 
 if TYPE_CHECKING:
     import jinja2
 
+    import tare.samples.result as samples
     from tare.samples.looks import Looks
     from tare.samples.model import Experiment
+    from tare.samples.table import Table
 
 HTML = "report.html"
 MARKDOWN = "report.md"
-
-_FIRST = (
-    ("warnings", "Warnings"),
-    ("notes", "Notes"),
-    ("effects", "Differences"),
-    ("percentiles", "Percentiles"),
-    ("boxes", "Box plots"),
-    ("runs-by-block", "Run by run"),
-    ("lag", "Request by request"),
-    ("own-time", "The layer's own time"),
-    ("micro-macro", "Inside and outside"),
-    ("processor", "CPU time"),
-    ("metrics", "All metrics"),
-)
-_LAST = (
-    ("left-out", "Not shown"),
-    ("runs", "Runs"),
-    ("machine", "Machine"),
-    ("plan", "Plan"),
-    ("glossary", "Words"),
-)
 
 
 def write(folder: Path, known: "tuple[Experiment, Looks] | None" = None) -> Path:
@@ -100,17 +83,26 @@ def templates(escape: bool) -> "jinja2.Environment":
 
 def _content(result: Result) -> dict[str, Any]:
     """Everything that the templates name."""
-    from tare.samples.places import settled
     from tare.samples.result import open_result, read_hive
 
     opened = open_result(result.folder)
-    samples = distributions.kept(opened, result.places, result.span)
     costs = read_hive(opened.backend, result.folder, "costs")
     if costs is not None:
         costs = distributions.costs_of(costs, result.places)
     run_rows, more_runs = run_table.rows(result)
-    further = [
+    drawn = _pictures(result, opened, costs)
+    metrics = list(tables.metrics(result))
+    sections: list[Section] = [
+        overview.warnings(result),
+        overview.failed(run_rows),
+        overview.effects(result, drawn["effects"]),
+        overview.over_time(drawn["over_time"]),
+        overview.runs_by_block(result, drawn["runs"]),
+        overview.metrics(result, metrics),
+        *details.requests(drawn),
         evidence.spans(result),
+        details.processor(result),
+        *details.layers(result, costs, drawn["own_time"]),
         evidence.numbers(result),
         shift.section(result),
         distances.section(result),
@@ -118,91 +110,84 @@ def _content(result: Result) -> dict[str, Any]:
         power.section(result),
         evidence.control(result),
         evidence.limits(result),
+        *details.record(result, _settings(result), _plan(result.folder), more_runs),
     ]
-    drawn = {
-        "effects": pictures.forest(result),
-        "runs": pictures.run_plots(result),
-    }
-    if samples is not None:
-        counted = settled(samples, result.looks.first)
-        drawn["percentiles"] = pictures.percentile_plots(result, distributions.curves(counted))
-        drawn["boxes"] = pictures.box_plots(result, counted)
-        drawn["lag"] = pictures.lag_plots(result, samples)
-    if costs is not None:
-        drawn["own_time"] = pictures.own_time_plots(result, costs)
+    sections.append(details.left_out(sections))
     title = words.safe(result.manifest.name or result.folder.name, 60)
     summary = _summary(result)
     budget = f"within the budget of ±{words.percent(result.budget, signed=False)}"
     if any(result.threshold(one) > result.budget for one in result.primary_comparisons):
         budget += ", or what these runs can detect"
-    content = {
+    more = _more(result)
+    around = f"{title} {summary} {budget} {more}"
+    return {
         "result": result,
         "title": title,
         "summary": summary,
         "budget": budget,
-        "first": first_screen(result, f"{title} {summary} {budget}"),
+        "more": more,
+        "first": first_screen(result, around, drawn["pairs"]),
+        "groups": in_groups(sections),
+        "sections": {one.anchor: one for one in sections},
         "warnings": result.warnings,
-        "notes": result.notes,
-        "pictures": {name: list(drawn.get(name, ())) for name in _FIGURES},
-        "metrics": list(tables.metrics(result)),
-        "processor": list(tables.processor(result)),
-        "further": [one for one in further if one.there],
-        "left_out": [one for one in further if not one.there],
+        "metrics": metrics,
         "runs": run_rows,
-        "more_runs": more_runs,
-        "costs": [] if costs is None else list(tables.costs(result, costs)),
-        "whole_layers": [] if costs is None else list(tables.whole_layers(result, costs)),
-        "micro_macro": [] if costs is None else list(tables.micro_macro(result, costs)),
-        "machine": list(tables.facts(result.manifest.machine)),
-        "conduct": list(tables.facts(_conduct(result))),
-        "plan": _plan(result.folder),
         "glossary": glossary.WORDS,
         "verdict_words": glossary.VERDICTS,
         "columns": tables,
+        "metric_columns": ("condition", "verdict", *tables.METRIC_COLUMNS),
+        "metric_rows": [(row.where, row.verdict, *row.cells) for row in metrics],
         "run_columns": run_table.COLUMNS,
     }
-    return content | {"contents": _contents(content)}
 
 
-_FIGURES = ("effects", "percentiles", "boxes", "runs", "lag", "own_time")
+def _pictures(result: Result, opened: "samples.Result", costs: "Table | None") -> dict[str, Any]:
+    """The figures of requests and runs: `pairs` by place, all others as lists."""
+    from tare.samples.places import settled
 
-_BY_PICTURE = ("effects", "percentiles", "boxes", "lag")
-"""Sections that are there where their figures are."""
+    names = ("percentiles", "boxes", "lag", "over_time", "own_time")
+    drawn: dict[str, Any] = dict.fromkeys(names, ()) | {
+        "pairs": {},
+        "effects": list(pictures.forest(result)),
+        "runs": list(pictures.run_plots(result)),
+    }
+    requests = distributions.kept(opened, result.places, result.span)
+    if requests is not None:
+        counted = settled(requests, result.looks.first)
+        curves = distributions.curves(counted)
+        drawn |= {
+            "pairs": pictures.pairs(result, distributions.densities(counted, result.places)),
+            "percentiles": list(pictures.percentile_plots(result, curves)),
+            "boxes": list(pictures.box_plots(result, counted)),
+            "lag": list(pictures.lag_plots(result, requests)),
+        }
+    every = opened.samples()
+    if every is not None:
+        drawn["over_time"] = list(pictures.time_plots(result, every))
+    if costs is not None:
+        drawn["own_time"] = list(pictures.own_time_plots(result, costs))
+    return drawn
 
 
-def _contents(content: dict[str, Any]) -> list[tuple[str, str]]:
-    """The sections that the report has."""
-    there = {
-        "warnings": content["warnings"],
-        "notes": content["notes"],
-        "own-time": content["costs"],
-        "runs-by-block": content["pictures"]["runs"],
-        "micro-macro": content["micro_macro"],
-        "processor": content["processor"],
-        "metrics": content["metrics"],
-        "plan": content["plan"],
-        "left-out": content["left_out"],
-    } | {name: content["pictures"][name] for name in _BY_PICTURE}
-    every = (*_FIRST, *((one.anchor, one.name) for one in content["further"]), *_LAST)
-    return [(anchor, name) for anchor, name in every if there.get(anchor, True)]
+def _more(result: Result) -> str:
+    """What follows the first screen."""
+    parts = []
+    if result.warnings:
+        parts.append(words.plural(len(result.warnings), "warning"))
+    if failed := sum(not run.valid for run in result.runs):
+        parts.append(words.plural(failed, "failed run"))
+    return f"{', '.join(parts)} and all evidence below" if parts else "All evidence below"
 
 
 def _summary(result: Result) -> str:
-    """What was compared with what, how often, where and when."""
-    level = [
-        run.summaries[result.primary]
-        for run in result.measured
-        if run.valid and run.condition == result.baseline and result.primary in run.summaries
-    ]
-    against = f"Against {words.safe(result.baseline, 40)}"
-    if level and len(result.environments) == 1:
-        against += f", {words.duration(median(level))} at {result.primary}"
+    """The baseline, the number of blocks, where and when they ran."""
     how = [words.plural(result.manifest.blocks, "block")]
     how.append(words.safe(result.manifest.design, 24))
     if len(result.environments) == 1:
         how.append(f"on {words.safe(result.environments[0], 24)}")
     how.append(_day(result.manifest.started))
-    return f"{against}. {', '.join(part for part in how if part)}."
+    against = f"Compared with {words.safe(result.baseline, 40)}"
+    return f"{against} in {', '.join(part for part in how if part)}."
 
 
 def _day(started: str) -> str:
@@ -213,8 +198,8 @@ def _day(started: str) -> str:
     return f"{day.day}{words.NO_BREAK}{day:%B}{words.NO_BREAK}{day.year}"
 
 
-def _conduct(result: Result) -> dict[str, Any]:
-    """How the experiment was done, as far as the manifest says."""
+def _settings(result: Result) -> dict[str, Any]:
+    """The settings of the experiment, as far as the manifest has them."""
     names = ("experiment", "kind", "design", "blocks", "seed", "started", "finished")
     manifest = result.manifest
     found = {name: getattr(manifest, name) for name in names if name in manifest.model_fields_set}

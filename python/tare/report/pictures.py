@@ -10,15 +10,26 @@ from markupsafe import Markup
 
 from tare.report import distributions
 from tare.report.distributions import Curve, Place
-from tare.report.figures import boxes, effects, lag, own_time, percentiles, runs
-from tare.report.figures.canvas import SERIES, inline
+from tare.report.figures import (
+    boxes,
+    effects,
+    lag,
+    over_time,
+    own_time,
+    pair,
+    percentiles,
+    runs,
+)
+from tare.report.figures.canvas import Layout, inline
+from tare.report.figures.marks import SERIES
 from tare.report.result import Result
 from tare.report.words import both_ends, count, duration, metric, percent, plural, safe
 
 if TYPE_CHECKING:
-    import ibis.expr.types as ir
     import numpy as np
     from numpy.typing import NDArray
+
+    from tare.samples.table import Table
 
 LAG_PANELS = 8
 FUNCTIONS = 6
@@ -47,6 +58,94 @@ def colours(result: Result) -> dict[str, str]:
         name: rest[(number - 1) % len(rest)] if name != result.baseline else SERIES[0]
         for number, name in enumerate(result.conditions)
     }
+
+
+CARDS = 6
+"""With more cards than these, the first screen has no pictures."""
+
+
+def pairs(result: Result, densities: Mapping[Place, distributions.Density]) -> dict[Place, Markup]:
+    """For each card of whole requests: its condition's requests and the baseline's."""
+    colour = colours(result)
+    runs_of: dict[Place, list[float]] = {}
+    for run in result.measured:
+        if run.valid and result.primary in run.summaries:
+            place = (run.environment, run.condition)
+            runs_of.setdefault(place, []).append(run.summaries[result.primary])
+    compared = [one for one in result.primary_comparisons if one.span == result.span]
+    if not len(compared) <= CARDS:
+        return {}
+    wide = {1: 620, 2: 500, 4: 500}.get(len(compared), 330)
+    layouts = (Layout("wide", wide, 12), Layout("narrow", 310, 12))
+    found = {}
+    for one in compared:
+        sides = [
+            pair.Side(
+                name,
+                colour.get(name, SERIES[0]),
+                densities[place],
+                result.primary,
+                value,
+                runs_of.get(place, ()),
+            )
+            for name, value in (
+                (result.baseline, one.values.baseline if one.values else None),
+                (one.condition, one.values.condition if one.values else None),
+            )
+            if (place := (one.environment, name)) in densities
+        ]
+        if len(sides) < 2:
+            continue
+        height = 170 if len(compared) == 1 else 130 if len(compared) < 4 else 100
+        text = "; ".join(
+            f"{safe(side.name)} {side.metric} {duration(side.value)},"
+            f" {plural(len(side.runs), 'run')}"
+            for side in sides
+        )
+        found[one.environment, one.condition] = inline(
+            partial(pair.draw, sides=sides, height=height),
+            f"Distributions of latency: {text}.",
+            layouts,
+        )
+    return found
+
+
+def time_plots(result: Result, samples: "Table") -> Iterator[Picture]:
+    """Throughput, latency and failed requests of every run but the control's."""
+    named = {
+        run.run: (run.environment, run.condition)
+        for run in result.runs
+        if run.condition != result.experiment.control
+    }
+    valid = {run.run: run.valid for run in result.runs}
+    for environment in result.environments:
+        mine = [run for run, place in named.items() if place[0] == environment]
+        course = distributions.over_time(samples, mine, result.span)
+        if course is None:
+            continue
+        lines: dict[str, list[over_time.Run]] = {}
+        failures: dict[str, int] = {}
+        for run, moments in course.moments.items():
+            name = named[run][1]
+            lines.setdefault(name, []).append(over_time.Run(moments, valid[run]))
+            failures[name] = failures.get(name, 0) + sum(one.failed for one in moments)
+        drawn = [
+            over_time.Condition(name, colour, lines[name])
+            for name, colour in colours(result).items()
+            if name in lines
+        ]
+        text = "; ".join(
+            f"{safe(one.name)} {plural(len(one.runs), 'run')},"
+            f" {plural(failures[one.name], 'failed request')}"
+            for one in drawn
+        )
+        draw = partial(over_time.draw, conditions=drawn, width_ns=course.width_ns)
+        yield Picture(
+            environment,
+            inline(draw, f"Throughput, latency and errors over time: {text}."),
+            [(both_ends(one.name, 40), one.colour) for one in drawn],
+            "" if any(failures.values()) else "No request failed.",
+        )
 
 
 def forest(result: Result) -> Iterator[Picture]:
@@ -92,7 +191,7 @@ def percentile_plots(result: Result, curves: Mapping[int, Curve]) -> Iterator[Pi
         for name, colour in colours(result).items():
             mine = [curves[run] for run in curves if places[run] == (environment, name)]
             if mine:
-                lines[name] = percentiles.Line(colour, mine)
+                lines[name] = percentiles.Line(name, colour, mine)
         if not lines:
             continue
         thinned = any(len(line.drawn()) < len(line.runs) for line in lines.values())
@@ -110,28 +209,27 @@ def percentile_plots(result: Result, curves: Mapping[int, Curve]) -> Iterator[Pi
         )
 
 
-def box_plots(result: Result, samples: "ir.Table") -> Iterator[Picture]:
+def box_plots(result: Result, samples: "Table") -> Iterator[Picture]:
     """Tukey's boxes over the kept requests of every condition."""
     found = distributions.boxes(samples, result.places)
     for environment, mine in _by_environment(result, found):
-        rows = [(name, colour, box) for name, colour, box in mine]
         said = "; ".join(
             f"{safe(name)} median {duration(box.median)}, quartiles {duration(box.first)} and "
             f"{duration(box.third)}, whiskers {duration(box.low)} and {duration(box.high)}"
-            for name, _, box in rows
+            for name, _, box in mine
         )
         hidden = ", ".join(
             f"{percent(box.beyond / box.requests, signed=False)} of {both_ends(name, 40)}"
-            for name, _, box in rows
+            for name, _, box in mine
         )
         yield Picture(
             environment,
-            inline(partial(boxes.draw, rows=rows), f"Box plots of latency: {said}."),
+            inline(partial(boxes.draw, rows=mine), f"Box plots of latency: {said}."),
             note=f"Beyond the whiskers, not drawn: {hidden}.",
         )
 
 
-def lag_plots(result: Result, samples: "ir.Table") -> Iterator[Picture]:
+def lag_plots(result: Result, samples: "Table") -> Iterator[Picture]:
     """The first requests of the first valid run of each condition, with those of the warm-up."""
     first: dict[Place, int] = {}
     for run, place in sorted(result.places.items()):
@@ -169,15 +267,14 @@ def run_plots(result: Result) -> Iterator[Picture]:
             f"{safe(name)} {', '.join(duration(value) for _, value in found)}"
             for name, _, found in mine
         )
-        series = [(colour, found) for _, colour, found in mine]
         yield Picture(
             environment,
-            inline(partial(runs.draw, series=series), f"{result.primary} of every run: {said}."),
+            inline(partial(runs.draw, series=mine), f"{result.primary} of every run: {said}."),
             [(both_ends(name, 40), colour) for name, colour, _ in mine],
         )
 
 
-def own_time_plots(result: Result, costs: "ir.Table") -> Iterator[Picture]:
+def own_time_plots(result: Result, costs: "Table") -> Iterator[Picture]:
     """The layers' own time by function, one picture a layer and condition."""
     found: dict[str, dict[str, NDArray[np.float64]]] = {}
     for key, bins in distributions.own_times(costs).items():
@@ -189,7 +286,7 @@ def own_time_plots(result: Result, costs: "ir.Table") -> Iterator[Picture]:
         often = [name for name in calls if calls[name] >= SELDOM * sum(calls.values())]
         most = sorted(often, key=lambda name: -calls[name])[:FUNCTIONS]
         rows = [
-            (SERIES[1 + number % (len(SERIES) - 1)], functions[name])
+            (name, SERIES[1 + number % (len(SERIES) - 1)], functions[name])
             for number, name in enumerate(most)
         ]
         said = "; ".join(
@@ -201,7 +298,7 @@ def own_time_plots(result: Result, costs: "ir.Table") -> Iterator[Picture]:
         yield Picture(
             of,
             inline(partial(own_time.draw, rows=rows), f"Own time of one call: {said}."),
-            [(safe(name, 24), colour) for name, (colour, _) in zip(most, rows, strict=True)],
+            [(safe(name, 24), colour) for name, colour, _ in rows],
             f"{plural(more, 'function')} with fewer calls in the table only." if more else "",
         )
 
@@ -221,10 +318,4 @@ def _by_environment(
 
 
 def _in_words(curve: Curve) -> str:
-    import numpy as np
-
-    parts = []
-    for name, tail in (("p50", 0.30103), ("p90", 1.0), ("p99", 2.0), ("p99.9", 3.0)):
-        if tail <= curve.tail[-1] + 1e-9:
-            parts.append(f"{name} {duration(float(np.interp(tail, curve.tail, curve.latency_ns)))}")
-    return ", ".join(parts)
+    return ", ".join(f"{name} {duration(value)}" for name, _, value in percentiles.values(curve))

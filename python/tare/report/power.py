@@ -8,7 +8,8 @@ from math import expm1, log, log1p
 
 from tare.report import time_split
 from tare.report.figures import power
-from tare.report.figures.canvas import SERIES, inline
+from tare.report.figures.canvas import inline
+from tare.report.figures.marks import SERIES
 from tare.report.pictures import Picture, colours
 from tare.report.result import Result
 from tare.report.sections import Figures, Section, Table
@@ -54,22 +55,22 @@ def section(result: Result) -> Section:
     ]
     return Section(
         anchor="power",
-        name="More runs",
-        heading="What you could have seen with more runs",
-        how="The upright line is where this experiment stands: follow a curve to the right to see"
-        " what more blocks would buy, if their differences scatter as these did. The last table"
-        " says how long the blocks had best been, in the time that this took.",
+        name="More blocks",
+        gist="what more blocks would detect",
+        how="The vertical line is this experiment. Follow a curve to the right to see what more"
+        " blocks would detect, if their differences scatter as these do. The last table has the"
+        " best number and length of blocks for the same total time.",
         figures=[
             Figures(
                 list(_pictures(result, known)),
-                "First the chance that a difference as large as the threshold is found, then"
-                f" the least difference that it finds in {SHARE * 100:.0f} % of experiments. The"
-                " bands reach to the upper 80 % bound of the scatter.",
+                "First panel: the chance to find a difference as large as the threshold. Second"
+                f" panel: the least difference that is found in {SHARE * 100:.0f} % of experiments."
+                " The bands end at the upper 80 % bound of the scatter.",
             )
         ],
         tables=[
             Table("Power of this experiment", COLUMNS, list(_rows(result, known))),
-            Table("The same time, split otherwise", time_split.COLUMNS, time_split.rows(result)),
+            Table("Best split of the same time", time_split.COLUMNS, time_split.rows(result)),
         ],
         absent="no condition has two blocks with differences that scatter",
     )
@@ -108,6 +109,7 @@ def _pictures(result: Result, known: Known) -> Iterator[Picture]:
         blocks = _blocks(mine)
         lines = [
             power.Line(
+                one.condition,
                 colour.get(one.condition, SERIES[1]),
                 _curve(result, one, found, found.deviation, blocks),
                 _curve(result, one, found, found.upper, blocks),

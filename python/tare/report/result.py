@@ -102,7 +102,7 @@ class Result:
         return comparison.threshold or self.budget
 
     def called(self, condition: str) -> str:
-        """A condition, or the control, which nobody declared, as a person is told of it."""
+        """The name of a condition in the report; the control has none of its own."""
         return "control" if condition == self.experiment.control else condition
 
     def named(self, environment: str, span: str) -> str:

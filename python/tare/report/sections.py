@@ -1,10 +1,31 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A part of the report below the first screen: how to read it, figures, tables, lines."""
+"""Sections of the report below the first screen, their order, and which of them begin open."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from tare.report.pictures import Picture
+
+GROUPS: Mapping[str, Sequence[str]] = {
+    "Result": ("warnings", "failed", "effects", "over-time", "runs-by-block", "metrics"),
+    "Requests": ("percentiles", "boxes", "lag", "spans", "processor", "own-time", "micro-macro"),
+    "Statistics": (
+        "numbers",
+        "shift",
+        "distances",
+        "warm-up",
+        "power",
+        "control",
+        "calibration",
+        "left-out",
+    ),
+    "Record": ("notes", "runs", "settings", "plan", "terms"),
+}
+"""The menu: anchors by group. The sections of the first group are open as far as there is room."""
+ROOM = 4_000
+"""Height of all open sections, in CSS pixels on a wide screen."""
+_TITLE, _FIGURE, _TABLE, _ROW, _LINE = 150, 100, 90, 36, 30
 
 
 @dataclass(frozen=True)
@@ -19,7 +40,7 @@ class Table:
 
 @dataclass(frozen=True)
 class Figures:
-    """The pictures of one kind, with what is said below each of them."""
+    """The pictures of one kind, with the caption of each of them."""
 
     pictures: Sequence[Picture]
     caption: str
@@ -27,22 +48,60 @@ class Figures:
 
 @dataclass(frozen=True, kw_only=True)
 class Section:
-    """Left out where it has neither figures nor tables nor lines: `absent` says why."""
+    """Left out if it is empty: `absent` is the reason."""
 
     anchor: str
     name: str
-    """In the list of contents."""
-    heading: str
-    how: str
-    """One sentence: how to read it."""
+    """In the menu, and its heading."""
+    gist: str
+    """What it shows, in one short line that is seen while it is folded."""
+    how: str = ""
+    """How to read it."""
     figures: Sequence[Figures] = ()
     tables: Sequence[Table] = ()
     lines: Sequence[str] = ()
-    absent: str
+    facts: Sequence[tuple[str, str]] = ()
+    """Names and values."""
+    text: str = ""
+    """Shown as it is."""
+    rows: int = 0
+    """Of what the template adds, for the height."""
+    absent: str = ""
+    open: bool = False
 
     @property
-    def there(self) -> bool:
-        """Whether it shows anything."""
-        return bool(self.lines) or any(
+    def shown(self) -> bool:
+        """Whether it has any content."""
+        return bool(self.lines or self.facts or self.text or self.rows) or any(
             [*(one.pictures for one in self.figures), *(one.rows for one in self.tables)]
         )
+
+    @property
+    def height(self) -> float:
+        """About its height in CSS pixels on a wide screen."""
+        drawn = [picture.drawings for of in self.figures for picture in of.pictures]
+        heights = (re.search(r'viewBox="0 0 960 ([\d.]+)"', one) for one in drawn)
+        tables = [one for one in self.tables if one.rows]
+        rows = self.rows + sum(len(one.rows) for one in tables)
+        return (
+            _TITLE
+            + sum(_FIGURE + float(found[1]) for found in heights if found)
+            + _TABLE * len(tables)
+            + _ROW * rows
+            + _LINE * len(self.lines)
+        )
+
+
+def in_groups(sections: Iterable[Section]) -> dict[str, list[Section]]:
+    """The sections that are shown by group, in the order of the menu."""
+    shown = {one.anchor: one for one in sections if one.shown}
+    room: float = ROOM
+    found: dict[str, list[Section]] = {}
+    for group, anchors in GROUPS.items():
+        for anchor in anchors:
+            if (one := shown.get(anchor)) is None:
+                continue
+            opened = group == next(iter(GROUPS)) and one.height <= room
+            room -= one.height if opened else 0
+            found.setdefault(group, []).append(replace(one, open=opened))
+    return found

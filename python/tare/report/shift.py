@@ -5,7 +5,8 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 
 from tare.report.figures import shift
-from tare.report.figures.canvas import SERIES, inline
+from tare.report.figures.canvas import inline
+from tare.report.figures.marks import SERIES
 from tare.report.pictures import Picture, colours
 from tare.report.result import Result
 from tare.report.sections import Figures, Section, Table
@@ -23,15 +24,15 @@ def section(result: Result) -> Section:
     return Section(
         anchor="shift",
         name="Every quantile",
-        heading="How far each quantile moved",
-        how="A condition that slows all requests alike lifts the whole line; one that slows only"
-        " some bends it: where its band leaves the grey one, that quantile differs by more than"
-        " the threshold.",
+        gist="whether fast or slow requests changed most",
+        how="If a condition slows all requests alike, the whole line is higher. If it slows some"
+        " requests only, the line bends. A quantile differs by more than the threshold if its"
+        " coloured band is outside of the grey band.",
         figures=[
             Figures(
                 list(_pictures(result)),
-                "Differences of the quantiles of runs from the baseline's. The coloured band holds"
-                " for all quantiles at once with 95 % confidence, the grey one is the threshold.",
+                "Difference of each quantile from the baseline. The coloured band holds for all"
+                " quantiles at once with 95 % confidence; the grey band is the threshold.",
             )
         ],
         tables=[Table("Difference by quantile", COLUMNS, list(_rows(result)), 2)],
@@ -54,11 +55,11 @@ def _rows(result: Result) -> Iterator[Sequence[str]]:
 
 def _pictures(result: Result) -> Iterator[Picture]:
     colour = colours(result)
-    places: dict[tuple[str, str], list[shift.Panel]] = {}
+    places: dict[tuple[str, str], list[shift.Shift]] = {}
     for one in sorted(result.primary_comparisons, key=result.rank):
         if one.shape is not None:
             panel_colour = colour.get(one.condition, SERIES[1])
-            panel = shift.Panel(one.condition, panel_colour, one.shape.shift)
+            panel = shift.Shift(one.condition, panel_colour, one.shape.shift)
             places.setdefault((one.environment, one.span), []).append(panel)
     whole_first = sorted(places.items(), key=lambda item: item[0][1] != result.span)
     for number, (place, panels) in enumerate(whole_first, start=1):
@@ -83,6 +84,6 @@ def _pictures(result: Result) -> Iterator[Picture]:
         ]
         yield Picture(
             result.named(*place),
-            inline(partial(shift.draw, panels=shown), f"Difference by quantile: {said}."),
+            inline(partial(shift.draw, shifts=shown), f"Difference by quantile: {said}."),
             note=f"Not drawn, but in the table: {', '.join(left)}." if left else "",
         )

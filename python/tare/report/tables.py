@@ -25,7 +25,9 @@ from tare.report.words import (
 from tare.samples.manifest import RunEntry
 
 if TYPE_CHECKING:
-    import ibis.expr.types as ir
+    from tare.samples.table import Table
+
+    pass
 
 _TIMES = ("timeout", "duration", "warmup", "slice")
 """Settings of the load in nanoseconds."""
@@ -80,13 +82,17 @@ CPU_COLUMNS = (
     "condition",
     "service",
     "generator",
+    "agents, per second",
     "slices left out",
     "most in a run",
 )
 
 
 def processor(result: Result) -> Iterator[Sequence[str]]:
-    """CPU time a request, median over valid runs, and the share of slices left out."""
+    """CPU time a request, median over valid runs, and the share of slices left out.
+
+    Of agents that cover the machine it is the CPU time per second of their turns.
+    """
     left_out = {run.run: run.left_out for run in result.measured}
     valid = _valid(result)
     for environment in result.environments:
@@ -99,6 +105,7 @@ def processor(result: Result) -> Iterator[Sequence[str]]:
                 where(result, environment, condition),
                 duration(_median(mine, "service_ns_per_request")),
                 duration(_median(mine, "generator_ns_per_request")),
+                duration(_median(mine, "agents_ns_per_second")),
                 percent(sum(shares) / len(shares), signed=False),
                 percent(max(shares), signed=False),
             )
@@ -117,7 +124,7 @@ COST_COLUMNS = (
 )
 
 
-def costs(result: Result, table: "ir.Table") -> Iterator[Sequence[str]]:
+def costs(result: Result, table: "Table") -> Iterator[Sequence[str]]:
     """One row a function of a layer: its calls and the layer's own time in them."""
     times = distributions.own_times(table)
     counted = distributions.counters(table)
@@ -135,7 +142,7 @@ def costs(result: Result, table: "ir.Table") -> Iterator[Sequence[str]]:
         )
 
 
-def whole_layers(result: Result, table: "ir.Table") -> Iterator[tuple[str, str]]:
+def whole_layers(result: Result, table: "Table") -> Iterator[tuple[str, str]]:
     """What each layer counted beside its functions, where it counted any."""
     for (key, name), number in distributions.counters(table).items():
         if not key.function and number:
@@ -147,14 +154,14 @@ def whole_layers(result: Result, table: "ir.Table") -> Iterator[tuple[str, str]]
 MICRO_MACRO_COLUMNS = (
     "condition",
     "metric",
-    "own time a request",
+    "own time per request",
     "difference",
     "interval",
-    "own time of it",
+    "share of own time",
 )
 
 
-def micro_macro(result: Result, table: "ir.Table") -> Iterator[Sequence[str]]:
+def micro_macro(result: Result, table: "Table") -> Iterator[Sequence[str]]:
     """The layer's own time a request against the measured difference, at p50 and at the mean."""
     own, valid = distributions.own_times(table), _valid(result)
     for one in result.ranked:
@@ -182,11 +189,11 @@ def micro_macro(result: Result, table: "ir.Table") -> Iterator[Sequence[str]]:
 
 
 def _share(micro: float, comparison: Compared) -> str:
-    """Of nothing, and of what may be nothing, there is no share."""
+    """There is no share of a difference whose interval includes zero."""
     macro = comparison.effect.absolute_ns
     low, high = comparison.interval.low, comparison.interval.high
     if low is None or high is None or low <= 0 <= high:
-        return "difference not told from zero"
+        return "interval includes zero"
     return percent(micro / macro, signed=False) if macro and macro > 0 else "–"
 
 

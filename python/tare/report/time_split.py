@@ -8,6 +8,7 @@ from math import expm1, log, sqrt
 from statistics import median
 from typing import TYPE_CHECKING
 
+from tare.report.distributions import covered
 from tare.report.result import Result
 from tare.report.tables import whose
 from tare.report.verdicts import Compared
@@ -85,22 +86,13 @@ def _time(runs: Sequence["Run"]) -> Time | None:
         if run.started_ns is None or run.ended_ns is None:
             return None
         times.setdefault(run.block, []).append((run.started_ns, run.ended_ns))
-    blocks = sorted((min(start for start, _ in one), _covered(one)) for one in times.values())
+    blocks = sorted((min(start for start, _ in one), covered(one)) for one in times.values())
     # The median: an experiment that was resumed has a pause in it.
     pauses = [then - begin - took for (begin, took), (then, _) in pairwise(blocks)]
     measured = median(took for _, took in blocks) if blocks else 0
     if not pauses or not measured:
         return None
     return Time(measured / SECOND, max(median(pauses), 0) / SECOND)
-
-
-def _covered(times: Sequence[tuple[int, int]]) -> int:
-    """Nanoseconds in which at least one of the runs was measured."""
-    total, until = 0, 0
-    for start, end in sorted(times):
-        total += max(end - max(start, until), 0)
-        until = max(until, end)
-    return total
 
 
 def _pairs(

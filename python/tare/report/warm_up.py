@@ -5,7 +5,8 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 
 from tare.report.figures import segments
-from tare.report.figures.canvas import SERIES, inline
+from tare.report.figures.canvas import inline
+from tare.report.figures.marks import SERIES
 from tare.report.pictures import Picture, colours
 from tare.report.result import Result
 from tare.report.sections import Figures, Section, Table
@@ -24,19 +25,19 @@ def section(result: Result) -> Section:
     return Section(
         anchor="warm-up",
         name="Warm-up",
-        heading="Where the warm-up ends",
-        how="A run that had settled is one level line; what stands on the shaded side is left out"
-        " of all runs alike, and a verdict that another cut contradicts is not given.",
+        gist="where the warm-up of each run ends",
+        how="A settled run is one level line. The shaded requests are left out of all runs alike."
+        " If another end of the warm-up contradicts a verdict, the verdict is inconclusive.",
         figures=[
             Figures(
                 list(_pictures(result)),
-                "Levels of latency between changes, one line a run, broken where the run came to no"
-                " steady state. What the machine did to all runs of an interleaved block at once is"
-                " not in them.",
+                "Levels of latency between changes, one line per run; a broken line is a run that"
+                " reached no steady state. Changes that hit all runs of an interleaved block alike"
+                " are removed first.",
             )
         ],
         tables=[
-            Table("Runs by how they went", KIND_COLUMNS, list(_kinds(result))),
+            Table("Runs by kind", KIND_COLUMNS, list(_kinds(result))),
             Table("Verdicts at other ends of the warm-up", CUT_COLUMNS, list(_cuts(result)), 3),
         ],
         absent="no run is long enough to see a warm-up in it, and no other cut was judged",
@@ -67,7 +68,7 @@ def _pictures(result: Result) -> Iterator[Picture]:
             known = [one for one in _courses(result, environment, name) if one is not None]
             if known:
                 panels.append(
-                    segments.Panel(result.called(name), colour.get(name, SERIES[0]), known)
+                    segments.Course(result.called(name), colour.get(name, SERIES[0]), known)
                 )
         if not panels:
             continue
@@ -84,7 +85,7 @@ def _pictures(result: Result) -> Iterator[Picture]:
         ]
         yield Picture(
             environment,
-            inline(partial(segments.draw, panels=shown, cut=cut), f"Levels of each run: {said}."),
+            inline(partial(segments.draw, courses=shown, cut=cut), f"Levels of each run: {said}."),
             note=" ".join(filter(None, notes)),
         )
 

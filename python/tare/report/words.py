@@ -71,8 +71,8 @@ def plural(number: int, noun: str) -> str:
 
 
 def typeset(text: str) -> str:
-    """Text in which numbers stay with their units and have a minus sign, not a hyphen."""
-    text = re.sub(r"(?<![\w.-])-(?=\d)", MINUS, text)
+    """Text whose numbers are on one line with their units, with minus signs and arrows."""
+    text = re.sub(r"(?<![\w.-])-(?=\d)", MINUS, text).replace(" -> ", " → ")
     return re.sub(r"(\d) (%|ns|µs|ms|s|points|blocks?|runs?)(?!\w)", rf"\1{NO_BREAK}\2", text)
 
 

@@ -40,12 +40,22 @@ def _sockets() -> Iterator[Path]:
         if not stat.S_ISDIR(status.st_mode) or status.st_uid != os.geteuid():
             return
         for path in sorted(folder.glob("*.sock")):
+            if _is_being_made(path):
+                continue
             with suppress(OSError):
                 status = path.lstat()
                 own = stat.S_ISSOCK(status.st_mode) and status.st_uid == os.geteuid()
                 if own and not _has_listener(path):
                     path.unlink()
                     yield path
+
+
+def _is_being_made(path: Path) -> bool:
+    """A collector that starts renames log-PID-RANDOM.sock when it listens."""
+    match path.stem.split("-"):
+        case [_, pid, _] if pid.isdecimal():
+            return Path("/proc", pid).exists()
+    return False
 
 
 def _has_listener(path: Path) -> bool:

@@ -13,6 +13,7 @@ import struct
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Literal
 
@@ -41,7 +42,7 @@ def segments(pid: int) -> Iterator[Segment]:
     """Those that the process has open; none of a process that this user may not look into."""
     seen = set()
     with suppress(OSError):
-        for path in Path(f"/proc/{pid}/fd").iterdir():
+        for path in _descriptors(pid):
             with suppress(OSError, struct.error):
                 if str(path.readlink()) in LINKS:
                     inode, found = _opened(path)
@@ -50,12 +51,20 @@ def segments(pid: int) -> Iterator[Segment]:
                         yield found
 
 
+def _descriptors(pid: int) -> Iterator[Path]:
+    """Links to what the process has open. If its first thread has exited, others have the files."""
+    yield from Path(f"/proc/{pid}/fd").iterdir()
+    if "\nState:\tZ" in Path(f"/proc/{pid}/status").read_text(encoding="utf-8", errors="replace"):
+        for task in Path(f"/proc/{pid}/task").iterdir():
+            yield from (task / "fd").iterdir()
+
+
 def _opened(path: Path) -> tuple[int, Segment | None]:
     """As `tare_shm::found`: the file is checked before it is opened."""
     place = os.open(path, os.O_PATH | os.O_CLOEXEC)
     try:
         status = os.fstat(place)
-        if status.st_mode != MODE or status.st_nlink:
+        if (status.st_mode, status.st_dev) != (MODE, _device()) or status.st_nlink:
             return status.st_ino, None
         flags = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC
         descriptor = os.open(f"/proc/self/fd/{place}", flags)
@@ -65,6 +74,16 @@ def _opened(path: Path) -> tuple[int, Segment | None]:
         if fcntl.fcntl(descriptor, fcntl.F_GET_SEALS) & SEALS != SEALS:
             return status.st_ino, None
         return status.st_ino, _read(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+@cache
+def _device() -> int:
+    """Device of the file system that has all memfds: what is on another one is not opened."""
+    descriptor = os.memfd_create("tare-ps", os.MFD_CLOEXEC)
+    try:
+        return os.fstat(descriptor).st_dev
     finally:
         os.close(descriptor)
 

@@ -10,13 +10,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tare.samples.engine import count_rows
+from tare.samples.column import functions_of
+from tare.samples.engine import count_rows, rows_of
 from tare.samples.model import Conduct
 from tare.samples.places import Group
 from tare.samples.span_tree import IDS, orphans
 
 if TYPE_CHECKING:
-    from ibis.expr.types import Table
+    from tare.samples.table import Table
 
 PARTS = 20
 """Stretches of a run without slices of which each has a rate."""
@@ -59,8 +60,7 @@ def _offered(samples: Table) -> Iterator[tuple[Group, float, float]]:
     The rate is that of slices, or of a twentieth of a run each: in the median one, so that a
     machine that stood still once is no load that was too much.
     """
-    import ibis
-
+    sql = functions_of(samples)
     by = ["run", "span"]
     timed = samples.filter(samples.intended_ns.notnull() & samples.start_ns.notnull())
     timed = timed.mutate(
@@ -80,7 +80,7 @@ def _offered(samples: Table) -> Iterator[tuple[Group, float, float]]:
     whole: Any = there.last - there.first
     part: Any = ((there.due - there.first) * PARTS / (whole + 1)).floor().cast("int64")
     if "slice" in timed.columns:
-        part = ibis.coalesce(there.slice.cast("int64"), part)
+        part = sql.coalesce(there.slice.cast("int64"), part)
     parts = there.group_by([*by, part.name("part")]).aggregate(
         due=there.due.max() - there.due.min(), sent=there.sent.max() - there.sent.min()
     )
@@ -101,8 +101,7 @@ def _offered(samples: Table) -> Iterator[tuple[Group, float, float]]:
 
 def _under_way(samples: Table, runs: Sequence[int]) -> Iterator[tuple[Group, float, float]]:
     """Arrivals a second of each span of `runs`, and how many others each one met."""
-    import ibis
-
+    sql = functions_of(samples)
     if not runs:
         return
     timed = samples.filter(
@@ -110,11 +109,11 @@ def _under_way(samples: Table, runs: Sequence[int]) -> Iterator[tuple[Group, flo
     )
     timed = _in_the_middle(timed.mutate(start=timed.start_ns.cast("int64")))
     start: Any = timed.start
-    begun = timed.select("run", "span", at=start, more=ibis.literal(1))
-    ended = timed.select("run", "span", at=start + timed.duration_ns, more=ibis.literal(-1))
-    events = ibis.union(begun, ended)
+    begun = timed.select("run", "span", at=start, more=sql.literal(1))
+    ended = timed.select("run", "span", at=start + timed.duration_ns, more=sql.literal(-1))
+    events = sql.union(begun, ended)
     # One that ends as another begins is not met by it.
-    window = ibis.window(
+    window = sql.window(
         group_by=["run", "span"], order_by=["at", "more"], preceding=None, following=0
     )
     met = events.mutate(there=events.more.sum().over(window) - 1).filter(lambda one: one.more == 1)
@@ -129,8 +128,7 @@ def _under_way(samples: Table, runs: Sequence[int]) -> Iterator[tuple[Group, flo
 
 def _in_the_middle(timed: Table) -> Table:
     """Of each run and span the middle stretch of time that has about `MOST` requests, or all."""
-    import ibis
-
+    sql = functions_of(timed)
     by = ["run", "span"]
     begin: Any = timed.start
     whole = timed.group_by(by).aggregate(
@@ -138,9 +136,9 @@ def _in_the_middle(timed: Table) -> Table:
     )
     there = timed.inner_join(whole, by)
     half: Any = (there.last - there.first) / 2
-    share: Any = ibis.least(1.0, MOST / there.requests)
+    share: Any = sql.least(1.0, MOST / there.requests)
     return there.filter((there.start - there.first - half).abs() <= half * share)
 
 
 def _rows(table: Table) -> list[dict[str, Any]]:
-    return list(table.to_pyarrow().to_pylist())
+    return rows_of(table)

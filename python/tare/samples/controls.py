@@ -59,7 +59,7 @@ def remember(experiment: str, outcomes: Iterable[Outcome]) -> str | None:
     except (OSError, RuntimeError) as error:
         why = error.strerror if isinstance(error, OSError) and error.strerror else error
         name = getattr(error, "filename", None) or NAME
-        return f"the control is not remembered: {name}: {why}"
+        return f"the control was not stored: {name}: {why}"
     return None
 
 

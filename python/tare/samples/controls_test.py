@@ -80,7 +80,7 @@ def test_what_cannot_be_written_is_a_warning(
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
     (tmp_path / "tare").write_text("a file")
     warning = remember("a", [Outcome()])
-    assert warning == f"the control is not remembered: {tmp_path}/tare: File exists"
+    assert warning == f"the control was not stored: {tmp_path}/tare: File exists"
     assert standing() == (0, 0)
 
 

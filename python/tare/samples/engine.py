@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The one place that chooses the engine: DuckDB in memory, spoken to through Ibis."""
+"""The one place that chooses the engine: DuckDB in memory."""
 
 from __future__ import annotations
 
@@ -9,22 +9,21 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
+from tare.samples.column import functions_of
 from tare.samples.spill import spill_folder
 
 if TYPE_CHECKING:
-    import ibis.expr.types as ir
-    from ibis.backends.duckdb import Backend
-    from ibis.expr.types import Table
+    from tare.samples.table import Database, Table
 
 MEMORY = "1GiB"
 """What the engine holds at once; more is on disk. Its readers need about as much again."""
 
 
-def connect() -> Backend:
+def connect() -> Database:
     """A fresh engine that keeps the order of rows and spills to disk when memory is short."""
-    import ibis
+    from tare.samples.table import Database
 
-    backend: Backend = ibis.duckdb.connect()
+    backend = Database()
     backend.raw_sql("SET enable_progress_bar = false")
     backend.raw_sql(f"SET memory_limit = '{MEMORY}'")
     # Made when it is needed, and removed with the engine.
@@ -43,36 +42,55 @@ def quoted(text: object) -> str:
     return "'" + str(text).replace("'", "''") + "'"
 
 
+def of_engine(error: Exception) -> str:
+    """The package in which the class of an error is defined."""
+    return type(error).__module__.partition(".")[0]
+
+
 def first_line(error: Exception) -> str:
     """What an engine's error says, without the query that it points at, or the call from Python."""
     text = re.sub(r"^An error occurred while calling .*\n: ", "", str(error))
     return text.strip().partition("\n")[0]
 
 
-def store(backend: Backend, kind: str, table: Table) -> Table:
+def store(backend: Database, kind: str, table: Table) -> Table:
     """The rows of `table` as a table of the engine's own, whose name begins with `kind`.
 
-    In one statement, in half the time of Ibis's `create_table`. Raises duckdb.Error.
+    Raises duckdb.Error.
     """
-    import ibis
+    from tare.samples.table import fresh_name
 
-    name = ibis.util.gen_name(kind)
-    backend.raw_sql(f"CREATE TEMP TABLE {name} AS {backend.compile(table)}")
-    return backend.table(name)
+    return backend.create_table(fresh_name(kind), table)
 
 
 def count_rows(table: Table) -> int:
     """How many rows a table has."""
-    return int(table.count().to_pyarrow().as_py())
+    (row,) = rows_of(table.aggregate(rows=table.count()))
+    return int(row["rows"])
 
 
-def latency(samples: Table) -> ir.IntegerColumn:
+def rows_of(table: Table) -> list[dict[str, Any]]:
+    """The rows of a table of any engine."""
+    from tare.samples.table import Table as Own
+
+    return table.rows() if isinstance(table, Own) else list(table.to_pyarrow().to_pylist())
+
+
+def arrays_of(table: Table) -> dict[str, Any]:
+    """The columns of a table of any engine, without nulls, as NumPy's arrays (n,)."""
+    from tare.samples.table import Table as Own
+
+    if isinstance(table, Own):
+        return table.arrays()
+    found = table.to_pyarrow()
+    return {name: found[name].to_numpy() for name in found.column_names}
+
+
+def latency(samples: Table) -> Any:
     """Response time in ns: from the intended start where there is one, else the duration."""
-    import ibis
-
     duration: Any = samples.duration_ns
     if "intended_ns" not in samples.columns or "start_ns" not in samples.columns:
         return duration
     # A column that is null throughout may have been stored without a type.
     waited: Any = samples.start_ns.cast("int64") - samples.intended_ns.cast("int64")
-    return duration + ibis.coalesce(waited, 0)
+    return duration + functions_of(samples).coalesce(waited, 0)

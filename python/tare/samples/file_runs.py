@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from tare.samples import column as sql
 from tare.samples.conduct import conduct
 from tare.samples.counted import Counted, Histogram, distances
 from tare.samples.files import Files, RunFile, WarmUp, open_files, span_of
@@ -84,13 +85,12 @@ def experiment_of(
 
 
 def _conducts(files: Files) -> dict[Group, Conduct]:
-    import ibis
 
     found: dict[Group, Conduct] = {}
     for number, one in enumerate(files.runs, start=1):
         if isinstance(one.requests, Requests):
             table = one.requests.table.mutate(
-                run=ibis.literal(number), span=span_of(one.requests.table)
+                run=sql.literal(number), span=span_of(one.requests.table)
             )
             found |= conduct(table, [group for group in files.seen.sizes if group[0] == number])
     return found
@@ -123,7 +123,7 @@ def _extents(runs: Sequence[RunFile]) -> dict[Group, _Extent]:
         rows = table.group_by(span=span_of(table)).aggregate(
             first=start.min(), last=end.max(), answered=table.ok.cast("int64").sum()
         )
-        for row in rows.to_pyarrow().to_pylist():
+        for row in rows.rows():
             dated = not one.requests.since_start
             extent = _Extent(row["first"], row["last"], row["answered"], dated)
             found[number, row["span"]] = extent

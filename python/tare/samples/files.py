@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from tare.errors import InputError, NoRequestsError
+from tare.samples import column as sql
 from tare.samples.counted import Counted
 from tare.samples.engine import connect, store
 from tare.samples.formats import read
@@ -22,8 +23,8 @@ from tare.samples.tidy import Requests, tidy
 if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
-    from ibis.backends.duckdb import Backend
-    from ibis.expr.types import Table
+
+    from tare.samples.table import Database, Table
 
 WarmUp = int | Literal["auto"]
 
@@ -44,7 +45,7 @@ class RunFile:
 class Files:
     """All files of one comparison, and what their requests say after the warm-up."""
 
-    backend: Backend
+    backend: Database
     runs: tuple[RunFile, ...]
     seen: Looks
     warnings: tuple[str, ...]
@@ -98,7 +99,7 @@ def open_files(
     for one in runs:
         if isinstance(one.requests, Counted) and warm_up not in (0, "auto"):
             raise InputError(
-                f"{one.path}: has no order of requests, only how many took how long,"
+                f"{one.path}: contains counts of durations without an order of requests,"
                 " so --warmup cannot be used; let the load generator warm up before it records"
             )
     seen = _look(runs, None if warm_up == "auto" else warm_up)
@@ -109,14 +110,13 @@ def open_files(
 
 
 def _look(runs: Sequence[RunFile], warm_up: int | None) -> Looks:
-    import ibis
 
     tables = [
         one.requests.table.select(
             "place",
             "latency_ns",
             "ok",
-            run=ibis.literal(number),
+            run=sql.literal(number),
             span=span_of(one.requests.table),
         )
         for number, one in enumerate(runs, start=1)
@@ -124,7 +124,7 @@ def _look(runs: Sequence[RunFile], warm_up: int | None) -> Looks:
     ]
     if not tables:
         return nothing()
-    samples = ibis.union(*tables) if len(tables) > 1 else tables[0]
+    samples = sql.union(*tables) if len(tables) > 1 else tables[0]
     conditions = {number: ("", one.condition) for number, one in enumerate(runs, start=1)}
     return look(samples, conditions, warm_up)
 
@@ -162,8 +162,8 @@ def _in_order(table: Table, warm_up: int) -> npt.NDArray[np.float64]:
 
     # Not by `row` itself, which counts the rows of other metrics and conditions too.
     kept = table.order_by("row").limit(None, offset=warm_up)
-    durations = kept.filter(kept.ok).order_by("row").duration_ns
-    return np.asarray(durations.to_pyarrow().to_numpy().astype(np.float64))
+    durations = kept.filter(kept.ok).order_by("row").select("duration_ns").arrays()["duration_ns"]
+    return np.asarray(durations, dtype=np.float64)
 
 
 def _warnings(file: RunFile) -> list[str]:
@@ -174,7 +174,7 @@ def _warnings(file: RunFile) -> list[str]:
     return [*file.requests.warnings, *(f"{file.path}: {x}" for x in ahead(file.requests.table))]
 
 
-def _run_file(backend: Backend, path: Path, condition: str, block: int, asked: Asked) -> RunFile:
+def _run_file(backend: Database, path: Path, condition: str, block: int, asked: Asked) -> RunFile:
     try:
         requests = _requests(backend, path, condition, asked)
     except NoRequestsError as error:
@@ -182,7 +182,7 @@ def _run_file(backend: Backend, path: Path, condition: str, block: int, asked: A
     return RunFile(str(path), condition, block, requests)
 
 
-def _requests(backend: Backend, path: Path, condition: str, asked: Asked) -> Requests | Counted:
+def _requests(backend: Database, path: Path, condition: str, asked: Asked) -> Requests | Counted:
     found = read(backend, path, asked=asked)
     if isinstance(found, Counted):
         return found.checked(str(path))
@@ -194,31 +194,30 @@ def _requests(backend: Backend, path: Path, condition: str, asked: Asked) -> Req
         return requests
     if condition not in names:
         raise InputError(
-            f"{path}: holds the conditions {', '.join(names)}, none of them '{condition}';"
-            " name one of them to take its requests"
+            f"{path}: has the conditions {', '.join(names)}, none of them '{condition}';"
+            " use one of these names to select"
+            " its requests"
         )
-    import ibis
 
     table = requests.table.filter(requests.table.condition == condition)
     spans = ["span"] if "span" in table.columns else None
-    window = ibis.window(group_by=spans, order_by="place")
-    table = table.mutate(place=ibis.row_number().over(window))
+    window = sql.window(group_by=spans, order_by="place")
+    table = table.mutate(place=sql.row_number().over(window))
     stored = store(backend, "condition", table)
-    backend.drop_table(requests.table.op().name)
+    backend.drop_table(requests.table.get_name())
     note = f"{path}: holds {len(names)} conditions; only the requests of '{condition}' were taken"
     return replace(requests, table=stored, warnings=(*requests.warnings, note))
 
 
 def _values(table: Table, column: str) -> list[str]:
-    found = table.select(column).distinct().order_by(column).to_pyarrow()[column].to_pylist()
+    found = [row[column] for row in table.select(column).distinct().order_by(column).rows()]
     return [str(one) for one in found if one is not None]
 
 
 def span_of(table: Table) -> Any:
     """The span of each request of a file's table."""
-    import ibis
 
-    return table.span.fill_null(REQUEST) if "span" in table.columns else ibis.literal(REQUEST)
+    return table.span.fill_null(REQUEST) if "span" in table.columns else sql.literal(REQUEST)
 
 
 def _lost(file: RunFile, number: int, seen: Looks) -> Iterator[str]:

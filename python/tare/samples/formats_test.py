@@ -182,7 +182,7 @@ def test_wrk2_is_counted_values_without_order(tmp_path: Path) -> None:
     assert "seq" not in found
     assert "2 answers other than 2xx and 3xx are among" in found["warnings"][0]
     path = tmp_path / "wrk2.txt"
-    with pytest.raises(InputError, match="no order of requests"):
+    with pytest.raises(InputError, match="without an order of requests"):
         read_files({"a": [path], "b": [path]}, "a", warm_up=1)
 
 
@@ -225,7 +225,7 @@ def test_arrow_and_parquet(tmp_path: Path, form: str, suffix: str) -> None:
     assert hook.summaries["mean"] == 210
     assert (hook.requests, hook.errors) == (2, 1)
     assert "only the requests of 'plain' were taken" in experiment.warnings[0]
-    with pytest.raises(InputError, match="holds the conditions hook, plain, none of them 'other'"):
+    with pytest.raises(InputError, match="has the conditions hook, plain, none of them 'other'"):
         read_files({"plain": [path], "other": [path]}, "plain")
 
 
@@ -333,7 +333,7 @@ def test_columns_that_are_null_throughout_say_nothing(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "content", "says"),
     [
-        ("mac.csv", b"start_time,response_time\r1,2\r3,4\r", "mac.csv:1: no header"),
+        ("mac.csv", b"start_time,response_time\r1,2\r3,4\r", "mac.csv:1: not the header"),
         ("half.csv", gzip.compress(b"start_time,response_time\n1,2\n", mtime=0)[:-9], "half.csv: "),
         ("bad.csv", b"\x1f\x8b\x08" + bytes(7) + b"\xff" * 40, "bad.csv: cannot be read"),
         ("two.csv", b"a,b,A\n1,2,3\n", "two columns have the name 'A'"),

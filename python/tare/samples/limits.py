@@ -71,8 +71,8 @@ def remember(limits: Sequence[Limit]) -> Path:
     except (OSError, RuntimeError) as error:  # a full disk, no right, or no home
         why = f"{error.filename or path}: {error.strerror}" if isinstance(error, OSError) else error
         raise TareError(
-            f"{why}; the limits are not kept for later verdicts, set XDG_STATE_HOME to a folder"
-            " that can be written to"
+            f"{why}; the limits were not stored for later verdicts; set XDG_STATE_HOME to a"
+            " writable folder"
         ) from error
     return path
 
@@ -110,7 +110,7 @@ def _read(path: Path) -> tuple[list[Limit], str]:
 
 
 def _damage(path: Path, what: str) -> str:
-    return f"{path}: {what}: no detection limit is known; calibrate anew with 'tare calibrate'"
+    return f"{path}: {what}: no detection limit is known; repeat 'tare calibrate'"
 
 
 def _limit(entry: dict[str, Any]) -> Limit:

@@ -31,7 +31,6 @@ def read_load_output(path: Path, format: str | None = None, asked: Asked = NOTHI
     `lost`, the share of its rows that are no requests, and `stepped`, how its clock was set back.
     Raises InputError for an unreadable file.
     """
-    import ibis
 
     backend = connect()
     found = read(backend, Path(path), format, asked)
@@ -50,11 +49,10 @@ def read_load_output(path: Path, format: str | None = None, asked: Asked = NOTHI
         table = table.order_by("place").mutate(seq=table.place)
     known = [name for name in KNOWN if name in table.columns]
     source = "span" if "span_id" in known else "client"
-    read_in: ibis.Table = table.select(known)
     told = {"warnings": "\n".join(requests.warnings), "lost": str(requests.lost)}
     if requests.stepped:
         told["stepped"] = requests.stepped
-    return _declared(read_in.to_pyarrow(), source, told)
+    return _declared(table.select(known).to_pyarrow(), source, told)
 
 
 def _declared(table: pa.Table, source: str, told: dict[str, str]) -> pa.Table:

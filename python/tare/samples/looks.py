@@ -9,6 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from tare.errors import InputError
+from tare.samples.engine import rows_of
 from tare.samples.engines import Described, Kept, describe_each, histogram_of
 from tare.samples.model import MOST_SPANS, REQUEST, Beginning
 from tare.samples.notes import Note
@@ -19,9 +20,8 @@ from tare.stats.steady import Steadiness, common_share, drift
 from tare.stats.tick import tick
 
 if TYPE_CHECKING:
-    from ibis.expr.types import Table
-
     from tare.samples.model import Distances, Place
+    from tare.samples.table import Table
 
 DECILES = tuple(tenth / 10 for tenth in range(1, 10))
 FEW = 0.01
@@ -30,7 +30,7 @@ SHAPE = (FEW, *DECILES, 0.95, 0.99, 0.995, 0.999, 1.0)
 METRICS = {"p50": 0.5, "p95": 0.95, "p99": 0.99}
 KINDS: Mapping[str | None, Callable[[str], str]] = {
     "no steady state": lambda where: (
-        f"no steady state{where}; warm up for longer, or find what changes"
+        f"no steady state{where}; use a longer warm-up, or find what changes"
     ),
     "slowdown": lambda where: f"requests got slower{where}; find what grows or fills up",
     None: lambda where: Note(f"too few requests to see a warm-up{where}"),
@@ -122,7 +122,8 @@ class Looks:
             within = ", ".join(f"{errors[one]:.2g}{_named(one)}" for one in worst)
             found.append(
                 Note(
-                    "so many requests are counted in bins of 0.14 %: distances between runs (KS)"
+                    "this number of requests is counted in bins of 0.14 %: distances between"
+                    " runs (KS)"
                     f" are within {within} of the exact ones, quantiles within 0.2 %"
                 )
             )
@@ -192,7 +193,8 @@ def look(
     if any(first.values()):
         twice = {group: max(cut, min(2 * cut, sizes[group] // 2)) for group, cut in first.items()}
         others = {TWICE: twice} | others
-    at_cut, *looks = _look(samples, environments, [first, *others.values()], kept, steps, courses)
+    begins = [first, *others.values()]
+    at_cut, *looks = _look(samples, environments, begins, kept, steps, courses, survey.rows)
     return Looks(
         sizes,
         steady,
@@ -244,6 +246,7 @@ def _look(  # noqa: PLR0917 - private, and called once
     kept: Kept | None,
     steps: Mapping[Group, int],
     courses: Mapping[Group, Course],
+    rows: Mapping[Group, int],
 ) -> list[Look]:
     """From each of the ends of the warm-up on, of which the first is the earliest."""
     groups: list[dict[Group, Described]] = [{} for _ in begins]
@@ -255,7 +258,8 @@ def _look(  # noqa: PLR0917 - private, and called once
         if len(here) < len(environments):
             mine = samples.filter(samples.run.isin(here))
         count = histogram_of if kept is None else partial(kept.histogram, environment)
-        described = describe_each(mine, begins, SHAPE, count=count, steps=steps)
+        requests = sum(rows[run, span] for run, span in rows if run in here)
+        described = describe_each(mine, begins, SHAPE, count=count, steps=steps, rows=requests)
         for cut, found in enumerate(described):
             groups[cut] |= found.groups
             distances[cut] |= {(environment, span): one for span, one in found.distances.items()}
@@ -289,7 +293,7 @@ def _steps(samples: Table, coarse: Collection[Group]) -> dict[Group, int]:
         **{f"by_{step}": ((value % step) != 0).sum(where=ok) for step in STEPS},
     )
     found = {}
-    for row in rows.to_pyarrow().to_pylist():
+    for row in rows_of(rows):
         known = [step for step in STEPS if not row[f"by_{step}"]]
         if known and row["count"] >= LEAST and row["least"] < row["most"]:
             found[row["run"], row["span"]] = max(known)
@@ -304,7 +308,7 @@ def _ticks(samples: Table, tied: Collection[Group]) -> dict[Group, int]:
     ok: Any = samples.ok
     some = samples.filter(samples.run.isin(sorted({run for run, _ in tied})), ok)
     by = ["run", "span", "latency_ns"]
-    rows = some.group_by(by).aggregate(count=some.count()).order_by(by).to_pyarrow().to_pylist()
+    rows = rows_of(some.group_by(by).aggregate(count=some.count()).order_by(by))
     values: dict[Group, list[tuple[int, int]]] = {}
     for row in rows:
         values.setdefault((row["run"], row["span"]), []).append((row["latency_ns"], row["count"]))
@@ -318,6 +322,7 @@ class _Survey:
 
     sizes: Mapping[Group, int]
     """Places."""
+    rows: Mapping[Group, int]
     whole: Mapping[Group, tuple[int, float]]
     coarse: frozenset[Group]
     """Whose latencies all divide by 10 ns, so that there is a step to look for."""
@@ -332,15 +337,17 @@ def _surveyed(samples: Table) -> _Survey:
     value: Any = samples.latency_ns
     rows = samples.group_by(by).aggregate(
         places=samples.place.max() + 1,
+        rows=samples.count(),
         fine=((value % 10) != 0).sum(where=ok),
         least=value.min(where=ok),
         mean=value.mean(where=ok),
         answered=ok.cast("int64").sum(),
         distinct=value.approx_nunique(where=ok),
     )
-    found = {(row["run"], row["span"]): row for row in rows.order_by(by).to_pyarrow().to_pylist()}
+    found = {(row["run"], row["span"]): row for row in rows_of(rows.order_by(by))}
     return _Survey(
         {group: row["places"] for group, row in found.items()},
+        {group: row["rows"] for group, row in found.items()},
         {group: (row["answered"], row["mean"]) for group, row in found.items() if row["answered"]},
         frozenset(group for group, row in found.items() if not row["fine"]),
         frozenset(

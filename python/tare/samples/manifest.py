@@ -86,7 +86,8 @@ class RunEntry(Table):
     errors: Nanoseconds | None = None
     endpoint: str | None = None
     cpu: dict[str, Amount | None] = {}
-    """`service_ns_per_request`, `generator_ns_per_request` as far as known."""
+    """`service_ns_per_request`, `generator_ns_per_request`, and `agents_ns_per_second` of layers
+    that cover the machine, as far as known."""
 
 
 class Part(Table):
@@ -165,6 +166,8 @@ class Manifest(Table):
     kind: str = ""
     design: str = ""
     slice_ns: Nanoseconds | None = None
+    turns: Facts = {}
+    """Of an alternating design: how many of each condition in a block, and how long."""
     primary: Label = "p50"
     budget: BetweenZeroAndOne
     alpha: BetweenZeroAndOne = 0.05
@@ -201,9 +204,9 @@ def read_manifest(folder: Path) -> Manifest:
     try:
         return Manifest.model_validate(read_json(path, MOST_BYTES))
     except (FileNotFoundError, NotADirectoryError):
-        raise InputError(f"{path}: no such file; name a result folder of 'tare run'") from None
+        raise InputError(f"{path}: no such file; give a result folder of 'tare run'") from None
     except ValidationError as error:
-        raise InputError(f"{path}: {explained(error)}; it is not of 'tare run'") from error
+        raise InputError(f"{path}: {explained(error)}; it is not a result of 'tare run'") from error
     except (OSError, ValueError) as error:
         why = error.strerror if isinstance(error, OSError) else error
         raise InputError(f"{path}: cannot be read: {why}") from error

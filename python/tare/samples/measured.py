@@ -9,6 +9,7 @@ from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from tare.samples.column import functions_of
 from tare.samples.conduct import conduct
 from tare.samples.engine import connect
 from tare.samples.engines import Kept, open_engine
@@ -24,7 +25,7 @@ from tare.samples.steadiness import taking_turns, with_place
 from tare.samples.usable import lost_share
 
 if TYPE_CHECKING:
-    from ibis.expr.types import Table
+    from tare.samples.table import Table
 
 OLD, NEW = "old", "new"
 KEPT = 20_000_000
@@ -139,7 +140,8 @@ def read_result(folder: Path, engine: str | None = None) -> Experiment:
     `engine` counts the samples, as `open_engine` names it; unless given, DuckDB in this process.
 
     Slices in which something else had the CPU are left out in pairs, and so is the warm-up that
-    runs still have in them: docs/statistics.md. Raises InputError when the folder is none.
+    runs still have in them: docs/internals/statistics.md. Raises InputError when the folder is
+    none.
     """
     return read_with_looks(folder, engine)[0]
 
@@ -173,12 +175,12 @@ def read_both(old: Path, new: Path) -> Experiment:
 def _experiment(
     parts: Sequence[_Part], baseline: str, control: str | None
 ) -> tuple[Experiment, Looks]:
-    import ibis
-
     entries = [entry for part in parts for entry in part.entries]
     tables = [table for part in parts if (table := part.samples()) is not None]
     conditions = {entry.run: (entry.environment, entry.condition) for entry in entries}
-    samples = ibis.union(*tables) if len(tables) > 1 else next(iter(tables), None)
+    samples = (
+        functions_of(tables[0]).union(*tables) if len(tables) > 1 else next(iter(tables), None)
+    )
     if samples is not None and sum(part.requests for part in parts) <= KEPT:
         samples = samples.cache()
     turns = {place: blocks for part in parts for place, blocks in part.turns.items()}
@@ -273,7 +275,7 @@ def _alarming(manifest: Manifest) -> Iterator[str]:
     for (environment, span, date), statistics in places.items():
         yield (
             f"{environment}, {span}: {', '.join(statistics)} differed without any delay in the"
-            f" calibration of {date}: do not trust what they say here, calibrate anew"
+            f" calibration of {date}: do not rely on these metrics here; repeat 'tare calibrate'"
         )
 
 

@@ -76,7 +76,7 @@ class Run:
     valid: bool = True
     reason: str | None = None
     left_out: float = 0.0
-    """Share of the slices left out because something else had the CPU."""
+    """Share of the slices left out because another program used the CPU."""
     disturbed: bool = False
     """Whether so much was hit that there are stalls from outside in what is left."""
     ended_ns: int | None = None

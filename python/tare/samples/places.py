@@ -6,8 +6,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from tare.samples.column import functions_of
+
 if TYPE_CHECKING:
-    from ibis.expr.types import Table
+    from tare.samples.table import Table
 
 Group = tuple[int, str]
 """A run and a span."""
@@ -18,19 +20,17 @@ def of_group(samples: Table, numbers: Mapping[Group, int]) -> Any:
 
     Not all engines take a table from memory to join with.
     """
-    import ibis
-
+    sql = functions_of(samples)
     by_span: dict[str, dict[int, int]] = {}
     for (run, span), number in numbers.items():
         by_span.setdefault(span, {})[run] = number
     branches = [(samples.span == span, _of_run(samples, of)) for span, of in by_span.items()]
-    return ibis.cases(*branches, else_=0) if branches else ibis.literal(0)
+    return sql.cases(*branches, else_=0) if branches else sql.literal(0)
 
 
 def _of_run(samples: Table, numbers: Mapping[int, int]) -> Any:
-    import ibis
-
-    return ibis.cases(*((samples.run == run, of) for run, of in numbers.items()), else_=0)
+    sql = functions_of(samples)
+    return sql.cases(*((samples.run == run, of) for run, of in numbers.items()), else_=0)
 
 
 def settled(samples: Table, first: Mapping[Group, int]) -> Table:

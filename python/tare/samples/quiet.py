@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Slices of a result in which something else had the CPU; docs/statistics.md says why so.
+"""Slices of a result in which something else had the CPU; docs/internals/statistics.md says why so.
 
 Only steal, run-queue wait and CPU time are read, never a latency: what is left out cannot favour
 a verdict.
@@ -18,9 +18,8 @@ from tare.stats.disturbance import FLOOR, clearly_above, quieter_half
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from ibis.backends.duckdb import Backend
-
     from tare.samples.manifest import Manifest
+    from tare.samples.table import Database
 
 Booleans = npt.NDArray[np.bool_]
 TICK_NS = 10_000_000
@@ -54,16 +53,21 @@ class _Readings:
     """CPU time of generator and service."""
 
 
-def find_left_out(backend: Backend, folder: Path, manifest: Manifest) -> LeftOut:
+def find_left_out(backend: Database, folder: Path, manifest: Manifest) -> LeftOut:
     """The slices to leave out of every run of a result folder.
 
     A round is one slice of every condition of an interleaved block, or one slice of a run when
-    conditions ran one after the other. A hit anywhere in a round leaves the whole round out.
+    conditions ran one after the other or in turns. A hit anywhere in a round leaves the whole
+    round out. In turns only steal is a hit.
     """
     readings = _read(backend, folder, manifest)
     if readings is None:
         return LeftOut(frozenset(), {}, _unseen(manifest))
+    # In turns the layers are other tasks on the same CPUs: that a service waits is their cost.
+    alternating = manifest.design == "alternating"
     waited = _waited(readings, manifest) | _waited_for_others(readings)
+    if alternating:
+        waited[:] = False
     slices: set[tuple[int, int]] = set()
     shares: dict[int, float] = {}
     disturbed: set[int] = set()
@@ -72,6 +76,8 @@ def find_left_out(backend: Backend, folder: Path, manifest: Manifest) -> LeftOut
     for runs in groups:
         here = np.isin(readings.run, runs)
         rounds = readings.slice[here] // len(runs)
+        if alternating:  # slices between the turns are of no run
+            rounds = np.unique(rounds, return_inverse=True)[1]
         waiting = readings.waiting[here]
         out, over = _rounds_out(rounds, readings.steal[here], waited[here], waiting)
         capped += over
@@ -84,8 +90,9 @@ def find_left_out(backend: Backend, folder: Path, manifest: Manifest) -> LeftOut
     if capped:
         warnings = (
             f"in {capped} of {len(groups)} blocks more than half of the load was hit by other users"
-            " of the CPU: only the worse half was left out, and the rest decides no p95, p99 and"
-            " mean; stop what else runs, or give service and load CPUs of their own",
+            " of the CPU: only the worse half was excluded,"
+            " so p95, p99 and mean have no verdict; stop other programs, or give service and"
+            " load their own CPUs",
         )
     return LeftOut(frozenset(slices), shares, warnings, frozenset(disturbed))
 
@@ -95,10 +102,10 @@ def _unseen(manifest: Manifest) -> tuple[str, ...]:
     is_own = manifest.load.get("type") in ("tare", "tcp")
     if not is_own or not any(run.valid for run in manifest.runs):
         return ()
-    return ("no record of the machine (machine/): slices that were disturbed are not left out",)
+    return ("no record of the machine (machine/): disturbed slices are not excluded",)
 
 
-def _read(backend: Backend, folder: Path, manifest: Manifest) -> _Readings | None:
+def _read(backend: Database, folder: Path, manifest: Manifest) -> _Readings | None:
     from tare.samples.result import read_hive
 
     table = read_hive(backend, folder, "machine")

@@ -6,14 +6,15 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from tare.samples.column import functions_of
+from tare.samples.engine import rows_of
 from tare.samples.model import ERROR_RATE, THROUGHPUT, Run
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from ibis.expr.types import Table
-
     from tare.samples.places import Group
+    from tare.samples.table import Table
 
 
 def throughputs(samples: Table) -> dict[Group, float]:
@@ -23,8 +24,7 @@ def throughputs(samples: Table) -> dict[Group, float]:
     of runs that took turns in slices it is the sum over their slices. Runs without start times are
     absent.
     """
-    import ibis
-
+    sql = functions_of(samples)
     if "start_ns" not in samples.columns:
         return {}
     timed = samples.filter(samples.start_ns.notnull() & samples.duration_ns.notnull())
@@ -32,7 +32,7 @@ def throughputs(samples: Table) -> dict[Group, float]:
     timed = timed.mutate(
         start=start,
         end=start + timed.duration_ns.cast("int64"),
-        part=timed.slice.cast("int64") if "slice" in timed.columns else ibis.literal(0),
+        part=timed.slice.cast("int64") if "slice" in timed.columns else sql.literal(0),
     )
     parts = timed.group_by(["run", "span", "part"]).aggregate(
         answered=timed.ok.cast("int64").sum(), time=timed.end.max() - timed.start.min()
@@ -42,7 +42,7 @@ def throughputs(samples: Table) -> dict[Group, float]:
     )
     return {
         (row["run"], row["span"]): 1e9 * row["answered"] / row["time"]
-        for row in rows.to_pyarrow().to_pylist()
+        for row in rows_of(rows)
         if row["time"] > 0 and row["answered"] > 0
     }
 

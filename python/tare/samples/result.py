@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tare.errors import InputError
-from tare.samples.engine import connect, first_line, latency
+from tare.samples.column import functions_of
+from tare.samples.engine import connect, first_line, latency, of_engine, rows_of
 from tare.samples.engines import Engine
 from tare.samples.engines.database import without_password
 from tare.samples.manifest import Manifest, read_manifest
@@ -20,8 +21,7 @@ from tare.samples.quiet import LeftOut, find_left_out
 from tare.samples.usable import usable
 
 if TYPE_CHECKING:
-    from ibis.backends.duckdb import Backend
-    from ibis.expr.types import Table
+    from tare.samples.table import Database, Table
 
 _SLICES = 2**32
 _ENGINES = (
@@ -42,7 +42,7 @@ class Result:
     """An opened result folder."""
 
     folder: Path
-    backend: Backend
+    backend: Database
     manifest: Manifest
     left_out: LeftOut
     engine: Engine | None = None
@@ -67,7 +67,7 @@ class Result:
         counted = table.group_by("run").aggregate(
             rows=lambda one: one.count(), whole=lambda one: (_span(one) == REQUEST).sum()
         )
-        found = {row["run"]: row for row in counted.to_pyarrow().to_pylist()}
+        found = {row["run"]: row for row in rows_of(counted)}
         for entry in self.manifest.runs:
             row, requests = found.get(entry.run), entry.requests
             if row and requests and entry.valid and requests not in (row["rows"], row["whole"]):
@@ -85,7 +85,7 @@ class Result:
         if table is None:
             return {}
         bad = table.filter(~usable(table, _unanswered(table))).group_by("run")
-        rows = bad.aggregate(lost=lambda one: one.count()).to_pyarrow().to_pylist()
+        rows = rows_of(bad.aggregate(lost=lambda one: one.count()))
         return {int(row["run"]): row["lost"] for row in rows}
 
     def samples(self) -> Table | None:
@@ -93,8 +93,6 @@ class Result:
 
         Rows that are no requests are not among them.
         """
-        import ibis
-
         table = self._rows
         if table is None:
             return None
@@ -102,7 +100,7 @@ class Result:
             table = table.filter(usable(table, _unanswered(table)))
         table = table.mutate(latency_ns=latency(table), ok=_ok(table), span=_span(table))
         if not self.left_out.slices or "slice" not in table.columns:
-            return table.mutate(left_out=ibis.literal(False))
+            return table.mutate(left_out=functions_of(table).literal(False))
         # A set that every engine looks up at once; not all take a table from memory to join with.
         place: Any = table.run.cast("int64") * _SLICES + table.slice.cast("int64")
         hit = [run * _SLICES + one for run, one in sorted(self.left_out.slices)]
@@ -110,18 +108,16 @@ class Result:
 
 
 def _ok(rows: Table) -> Any:
-    import ibis
-
-    return rows.ok.fill_null(False) if "ok" in rows.columns else ibis.literal(True)
+    sql = functions_of(rows)
+    return rows.ok.fill_null(False) if "ok" in rows.columns else sql.literal(True)
 
 
 def _span(rows: Table) -> Any:
-    import ibis
-
+    sql = functions_of(rows)
     return (
         rows.span.cast("string").fill_null(REQUEST)
         if "span" in rows.columns
-        else ibis.literal(REQUEST)
+        else sql.literal(REQUEST)
     )
 
 
@@ -130,7 +126,7 @@ def _unanswered(rows: Table) -> Any:
 
 
 def open_result(
-    folder: Path, backend: Backend | None = None, engine: Engine | None = None
+    folder: Path, backend: Database | None = None, engine: Engine | None = None
 ) -> Result:
     """Opens a result folder. Raises InputError when it is none."""
     manifest = read_manifest(folder)
@@ -147,16 +143,16 @@ def readable(folder: Path, engine: str | None = None) -> Iterator[None]:
     try:
         yield
     except Exception as error:
-        if type(error).__module__.partition(".")[0] not in _ENGINES:
+        if of_engine(error) not in _ENGINES:
             raise
         why = f"a table of the result cannot be read: {first_line(error)}"
         if engine is not None:
             raise InputError(f"--engine {without_password(engine)}: {folder}: {why}") from error
         raise InputError(
-            f"{folder}: {why}; remove a damaged file to go on without its run"
+            f"{folder}: {why}; remove a damaged file to continue without its run"
         ) from error
 
 
-def read_hive(backend: Backend, folder: Path, name: str) -> Table | None:
+def read_hive(backend: Database, folder: Path, name: str) -> Table | None:
     """One table of a result folder with condition (string), block and run (int) from its paths."""
     return Engine("duckdb", backend).table(folder, name)

@@ -187,7 +187,7 @@ def test_waiting_that_is_usual_is_no_disturbance(tmp_path: Path, others: float |
 def test_usual_waiting_counts_while_other_tasks_run(tmp_path: Path) -> None:
     steady = read_result(write_result(tmp_path / "steady", wait=everywhere(2, 2e6), others=5e6))
     assert {(run.left_out, run.disturbed) for run in steady.runs} == {(0.5, True)}
-    assert "the rest decides no p95, p99 and mean" in " ".join(steady.warnings)
+    assert "so p95, p99 and mean have no verdict" in " ".join(steady.warnings)
     third = {(1, one): 2e6 for one in range(SLICES) if one % 6 < 2}
     some = read_result(write_result(tmp_path / "some", wait=third, others=5e6))
     assert [run.left_out for run in some.runs] == [0.35, 0.35, 0.0, 0.0]
@@ -205,12 +205,20 @@ def test_runs_one_after_the_other_lose_their_own_slices(tmp_path: Path) -> None:
     assert [run.left_out for run in experiment.runs] == [1 / 40, 1 / 40, 0.0, 0.0]
 
 
+def test_in_turns_only_steal_leaves_slices_out(tmp_path: Path) -> None:
+    waits = write_result(tmp_path / "waits", design="alternating", wait={(1, 7): 1e6})
+    assert [run.left_out for run in read_result(waits).runs] == [0.0] * 4
+    stolen = write_result(tmp_path / "stolen", design="alternating", steal={(1, 10): 10e6})
+    # Slice 10 is in a turn of plain: slices 8 and 10 of its 20 go, and none of the other turns.
+    assert [run.left_out for run in read_result(stolen).runs] == [0.1, 0.0, 0.0, 0.0]
+
+
 def test_a_record_of_the_machine_that_is_gone_is_told(tmp_path: Path) -> None:
     folder = write_result(tmp_path, steal={(1, 8): 1e6})
     manifest = folder / "manifest.json"
     declared = json.loads(manifest.read_text()) | {"load": {"type": "tare"}}
     manifest.write_text(json.dumps(declared))
-    said = "disturbed are not left out"
+    said = "disturbed slices are not excluded"
     assert not any(said in line for line in read_result(folder).warnings)
     rmtree(folder / "machine")
     assert any(said in line for line in read_result(folder).warnings)
@@ -317,11 +325,11 @@ def test_a_table_cut_short_is_named(tmp_path: Path) -> None:
     ("change", "says"),
     [
         ({"runs": "many"}, 'runs: found "many", expected a list'),
-        ({"runs": ["a"]}, 'runs[0]: found "a", expected a table'),
-        ({"runs": [{"run": 1}]}, "runs[0].block: found nothing, expected this key"),
+        ({"runs": ["a"]}, 'runs[1]: found "a", expected a table'),
+        ({"runs": [{"run": 1}]}, "runs[1].block: found nothing, expected this key"),
         ({"budget": None}, "budget: found nothing, expected this key"),
         ({"primary": []}, "primary: found [], expected a text"),
-        ({"conditions": [{}]}, "conditions[0].name: found nothing, expected this key"),
+        ({"conditions": [{}]}, "conditions[1].name: found nothing, expected this key"),
     ],
 )
 def test_manifests_of_other_types_are_named(

@@ -6,10 +6,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
+from tare.samples.engine import rows_of
 from tare.samples.model import REQUEST
 
 if TYPE_CHECKING:
-    from ibis.expr.types import Table
+    from tare.samples.table import Table
 
 IDS = {"span", "trace_id", "span_id", "parent_id"}
 MICROSECOND = 1_000
@@ -56,7 +57,7 @@ def ahead(table: Table) -> Iterator[str]:
     rows = pairs.group_by("span").aggregate(
         early=(early > MICROSECOND).sum(), spans=pairs.count(), most=early.max()
     )
-    for row in rows.order_by("span").to_pyarrow().to_pylist():
+    for row in rows_of(rows.order_by("span")):
         if row["early"] > SOME * row["spans"]:
             yield (
                 f"{row['early']:,} of {row['spans']:,} '{row['span']}' begin before the span around"
@@ -67,4 +68,4 @@ def ahead(table: Table) -> Iterator[str]:
 
 def _by_run(rows: Table) -> dict[int, int]:
     counted = rows.group_by("run").aggregate(rows=rows.count())
-    return {row["run"]: row["rows"] for row in counted.to_pyarrow().to_pylist()}
+    return {row["run"]: row["rows"] for row in rows_of(counted)}

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-import ibis
 import pyarrow as pa
 
 from tare.samples.engine import connect
 from tare.samples.span_tree import ahead
+from tare.samples.table import fresh_name
 
 SPANS = 300
 
@@ -16,6 +16,6 @@ def test_spans_with_one_id_are_joined_once() -> None:
     rows = [dict(zip(names, row, strict=True)) for row in (*outer, *inner)]
     backend = connect()
     table = pa.Table.from_pylist([row | {"trace_id": "t", "parent_id": "a"} for row in rows])
-    spans = backend.create_table(ibis.util.gen_name("spans"), table, temp=True)
+    spans = backend.create_table(fresh_name("spans"), table)
     (line,) = ahead(spans)
     assert line.startswith(f"{SPANS} of {SPANS} 'inner' begin before the span around them")

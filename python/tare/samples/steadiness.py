@@ -11,15 +11,17 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tare.samples.column import functions_of
+from tare.samples.engine import arrays_of, count_rows
 from tare.samples.places import Group, of_group
 from tare.stats.steady import Steadiness, classify
 from tare.stats.steady_shared import cells, course, of_machine
 
 if TYPE_CHECKING:
     import numpy.typing as npt
-    from ibis.expr.types import Table
 
     from tare.samples.manifest import Manifest
+    from tare.samples.table import Table
     from tare.stats.arrays import Array
 
 BATCHES = 1_000
@@ -65,8 +67,8 @@ def classified(courses: Mapping[Group, Course]) -> dict[Group, Steadiness]:
 
 
 def taking_turns(manifest: Manifest) -> dict[str, list[list[int]]]:
-    """The valid runs of each interleaved block of a result, by environment."""
-    if manifest.design != "interleaved":
+    """The valid runs of each block whose runs shared its time, by environment."""
+    if manifest.design not in ("interleaved", "alternating"):
         return {}
     found: dict[str, dict[int, list[int]]] = {}
     for run in manifest.runs:
@@ -78,13 +80,12 @@ def taking_turns(manifest: Manifest) -> dict[str, list[list[int]]]:
 
 def read_courses(samples: Table, sizes: Mapping[Group, int]) -> dict[Group, Course]:
     """The batches of each run and span, in time order; see `batch_means`."""
-    table = batch_means(samples, sizes).order_by("run", "span", "place").to_pyarrow()
-    names = ("run", "place", "level", "spread")
-    run, place, level, spread = (table[name].to_numpy() for name in names)
-    span = table["span"].to_pylist()
+    table = arrays_of(batch_means(samples, sizes).order_by("run", "span", "place"))
+    names = ("run", "place", "level", "spread", "span")
+    run, place, level, spread, span = (table[name] for name in names)
     found = {}
     start = 0
-    for key, rows in groupby(zip(run.tolist(), span, strict=True)):
+    for key, rows in groupby(zip(run.tolist(), span.tolist(), strict=True)):
         end = start + len(list(rows))
         edges = np.append(place[start:end], sizes[key])
         found[key] = Course(level[start:end], edges, float(spread[start:end].mean()))
@@ -112,13 +113,12 @@ def batch_means(samples: Table, sizes: Mapping[Group, int]) -> Table:
     divided into at most 1,000 batches of equal length, of at least five. A batch of which less
     than half is there and ok is left out: its mean would be noisier than the others.
     """
-    import ibis
-
+    sql = functions_of(samples)
     by = ["run", "span"]
     there = samples.filter(samples.ok & (samples.latency_ns > 0))
     batch: Any = there.place * _batches(of_group(there, sizes)) // of_group(there, sizes)
     # The engine may look at rows that the filter leaves out, and a logarithm of 0 is an error.
-    level: Any = ibis.greatest(there.latency_ns, 1).ln()
+    level: Any = sql.greatest(there.latency_ns, 1).ln()
     means = there.group_by([*by, batch.name("batch")]).aggregate(
         level=level.mean(), squares=(level * level).mean(), there=there.count()
     )
@@ -127,14 +127,13 @@ def batch_means(samples: Table, sizes: Mapping[Group, int]) -> Table:
     enough = means.filter(means.there * means.batches * 2 >= means.places)
     first: Any = (enough.batch * enough.places + enough.batches - 1) // enough.batches
     # A variance that an engine counts value by value costs a hundred million of them seconds.
-    spread: Any = ibis.greatest(enough.squares - enough.level * enough.level, 0.0)
+    spread: Any = sql.greatest(enough.squares - enough.level * enough.level, 0.0)
     return enough.select(*by, "level", place=first, spread=spread)
 
 
 def _batches(places: Any) -> Any:
-    import ibis
-
-    return ibis.least(BATCHES, ibis.greatest(places // FEWEST, 1))
+    sql = functions_of(places)
+    return sql.least(BATCHES, sql.greatest(places // FEWEST, 1))
 
 
 def with_place(samples: Table) -> Table:
@@ -144,20 +143,23 @@ def with_place(samples: Table) -> Table:
     Requests that were only counted stand in the order of their bins, which is none of time: they
     get one by chance.
     """
-    import ibis
-
+    sql = functions_of(samples)
     if not {"seq", "start_ns"} & set(samples.columns):
-        numbered = samples.mutate(row=ibis.row_number())
-        chance = ibis.window(group_by=["run", "span"], order_by=numbered.row.hash())
-        return numbered.mutate(place=ibis.row_number().over(chance)).drop("row")
-    window = ibis.window(group_by=["run", "span"], order_by="start_ns")
+        numbered = samples.mutate(row=sql.row_number())
+        chance = sql.window(group_by=["run", "span"], order_by=numbered.row.hash())
+        return numbered.mutate(place=sql.row_number().over(chance)).drop("row")
+    window = sql.window(group_by=["run", "span"], order_by="start_ns")
     if "seq" not in samples.columns:
-        return samples.mutate(place=ibis.row_number().over(window))
+        return samples.mutate(place=sql.row_number().over(window))
     if "start_ns" not in samples.columns:
         return samples.mutate(place=samples.seq.cast("int64"))
     numbered = samples.filter(samples.seq.notnull())
     others = samples.filter(samples.seq.isnull())
-    return ibis.union(
+    # Both parts of a union are read, in every query on it; of most results one part has no row.
+    if not count_rows(others.limit(1)):
+        return samples.mutate(place=samples.seq.cast("int64"))
+    whole: Table = sql.union(
         numbered.mutate(place=numbered.seq.cast("int64")),
-        others.mutate(place=ibis.row_number().over(window)),
+        others.mutate(place=sql.row_number().over(window)),
     )
+    return whole

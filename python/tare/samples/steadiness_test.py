@@ -13,6 +13,7 @@ import pyarrow as pa
 import pytest
 from scipy.signal import lfilter
 
+from tare.samples.column import literal, row_number
 from tare.samples.engine import connect
 from tare.samples.manifest import Manifest
 from tare.samples.steadiness import (
@@ -136,13 +137,13 @@ def test_places_are_the_load_s_numbers_or_the_order_of_starts() -> None:
     ],
 )
 def test_published_runs_are_told_apart(name: str, kind: str, cut: int | None) -> None:
-    raw = connect().read_parquet(DATA / f"{name}.parquet")
+    raw = connect().read_parquet(str(DATA / f"{name}.parquet"))
     samples = raw.select(
-        run=ibis.literal(1),
-        span=ibis.literal("request"),
-        place=ibis.row_number().over(order_by="start_ns"),
+        run=literal(1),
+        span=literal("request"),
+        place=row_number().over(order_by="start_ns"),
         latency_ns=raw.duration_ns,
-        ok=ibis.literal(True),
+        ok=literal(True),
     )
     found = classified(courses_of(samples, sizes(samples)))[1, "request"]
     assert found.kind == kind

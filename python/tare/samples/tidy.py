@@ -9,14 +9,13 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from tare.errors import InputError, NoRequestsError
+from tare.samples import column as sql
 from tare.samples.engine import count_rows, first_line, latency, store
 from tare.samples.usable import LONGEST, lost_share, usable
 
 if TYPE_CHECKING:
-    from ibis.backends.duckdb import Backend
-    from ibis.expr.types import Table
-
     from tare.samples.formats.source import Source
+    from tare.samples.table import Database, Table
 
 SHOWN = 3
 LOOKED_AT = 1_000
@@ -47,17 +46,15 @@ class Requests:
     """As in its `Source`."""
 
 
-def tidy(backend: Backend, source: Source, name: str) -> Requests:
+def tidy(backend: Database, source: Source, name: str) -> Requests:
     """Leaves out rows that cannot be read, sorts the others by start, counts what was odd.
 
     Duplicates stay: equal rows may be equal requests, and leaving them out would be a choice.
     Raises NoRequestsError when no row is left, InputError for a file that cannot be read.
     """
     import duckdb
-    import ibis
-    from ibis.expr.operations import DatabaseTable
 
-    read = {table.name for table in source.samples.op().find(DatabaseTable)}
+    read = source.samples.tables()
     try:
         raw = store(backend, "raw", source.samples)
     except duckdb.Error as error:
@@ -66,11 +63,11 @@ def tidy(backend: Backend, source: Source, name: str) -> Requests:
     for one in read:
         backend.drop_table(one)
     timed = "start_ns" in raw.columns
-    good = usable(raw, raw.unanswered if "unanswered" in raw.columns else ibis.literal(False))
+    good = usable(raw, raw.unanswered if "unanswered" in raw.columns else sql.literal(False))
     warnings = [*source.notes]
     bad = raw.filter(~good).order_by("row")
-    counted = raw.aggregate(rows=raw.count(), good=good.cast("int64").sum()).to_pyarrow()
-    every, rows = (int(counted[name][0].as_py() or 0) for name in ("rows", "good"))
+    (counted,) = raw.aggregate(rows=raw.count(), good=good.cast("int64").sum()).rows()
+    every, rows = (int(counted[name] or 0) for name in ("rows", "good"))
     unreadable = every - rows + source.rejected
     if unreadable:
         places = _places(bad)
@@ -90,10 +87,10 @@ def tidy(backend: Backend, source: Source, name: str) -> Requests:
     order = ["start_ns", "row"] if timed else ["row"]
     spans = ["span"] if "span" in table.columns else None
     placed = table.mutate(
-        latency_ns=latency(table), place=ibis.row_number().over(group_by=spans, order_by=order)
+        latency_ns=latency(table), place=sql.row_number().over(group_by=spans, order_by=order)
     ).order_by(order)
     stored = store(backend, "requests", placed)
-    backend.drop_table(raw.op().name)
+    backend.drop_table(raw.get_name())
     told = tuple(f"{name}: {one}" for one in warnings)
     lost = lost_share(unreadable, unreadable + rows)
     return Requests(stored, timed, told, source.since_start, lost, stepped, source.assumed_unit)
@@ -105,18 +102,17 @@ def _disorder(table: Table) -> tuple[list[str], str | None]:
     Loads of several users are written when a request ends, and are in order by their ends; a file
     is out of order only as far as it is neither by starts nor by ends.
     """
-    import ibis
 
     # Spans of one trace stand together, each kind in its own order.
-    window = ibis.window(group_by=["span"] if "span" in table.columns else [], order_by="row")
+    window = sql.window(group_by=["span"] if "span" in table.columns else [], order_by="row")
     start: Any = table.start_ns
     end: Any = table.start_ns + table.duration_ns
     marked = table.mutate(
         by_start=(start > start.lead().over(window)).fill_null(False),
         by_end=(end > end.lead().over(window)).fill_null(False),
     )
-    counts = marked.aggregate(start=marked.by_start.sum(), end=marked.by_end.sum()).to_pyarrow()
-    by_start, by_end = (int(counts[one][0].as_py() or 0) for one in ("start", "end"))
+    (counts,) = marked.aggregate(start=marked.by_start.sum(), end=marked.by_end.sum()).rows()
+    by_start, by_end = (int(counts[one] or 0) for one in ("start", "end"))
     displaced = min(by_start, by_end)
     if not displaced:
         return [], None
@@ -134,12 +130,11 @@ def _stepped(others: Table) -> str | None:
     requests may be apart. What falls back more than twice may be sorted by something else than
     time, which is no fault: then its parts go over the same time, or are of a few rows.
     """
-    import ibis
-
     by = ["span"] if "span" in others.columns else []
-    window = ibis.window(group_by=by, order_by="row")
+    window = sql.window(group_by=by, order_by="row")
     start: Any = others.start_ns
-    longest = int(others.duration_ns.max().to_pyarrow().as_py() or 0)
+    (most_row,) = others.aggregate(most=others.duration_ns.max()).rows()
+    longest = int(most_row["most"] or 0)
     back: Any = start.lag().over(window) - start
     marked = others.mutate(back=back)
     fallen = marked.mutate(fell=(marked.back > max(SECOND, 10 * longest)).fill_null(False))
@@ -155,8 +150,7 @@ def _stepped(others: Table) -> str | None:
         )
         .order_by([*by, "at"])
         .limit(MOST_PARTS + 1)
-        .to_pyarrow()
-        .to_pylist()
+        .rows()
     )
     falls = [(one, two) for one, two in pairwise(found) if two["back"] is not None]
     if not falls or len(found) > MOST_PARTS:
@@ -165,7 +159,7 @@ def _stepped(others: Table) -> str | None:
     if len(falls) > TWICE and 2 * apart <= len(falls):
         return None
     most = f"{max(two['back'] for _, two in falls) / SECOND:,.0f} s"
-    return f"its clock was set back by {most} on the way, or two recordings stand in it"
+    return f"its clock was set back by {most} on the way, or it contains two recordings"
 
 
 def _apart(one: Mapping[str, Any], two: Mapping[str, Any]) -> bool:
@@ -177,7 +171,7 @@ def _apart(one: Mapping[str, Any], two: Mapping[str, Any]) -> bool:
 
 def _places(rows: Table) -> str:
     """The first rows' numbers as people count them, from 1, and their step if it is constant."""
-    numbers = [int(one) + 1 for one in rows.limit(LOOKED_AT).row.to_pyarrow().to_pylist()]
+    numbers = [int(one) + 1 for one in rows.select("row").limit(LOOKED_AT).arrays()["row"].tolist()]
     shown = ", ".join(str(number) for number in numbers[:SHOWN])
     steps = {b - a for a, b in pairwise(numbers)}
     if len(numbers) > SHOWN:

@@ -70,7 +70,7 @@ def test_a_file_cut_inside_of_a_word_keeps_its_other_rows(tmp_path: Path) -> Non
     found = read_load_output(path, asked=ASKED)
     assert found["duration_ns"].to_pylist() == [1_000_000, 2_000_000]
     warnings = found.schema.metadata[b"warnings"].decode()
-    assert "column 'ok' has 'tru' and the like, neither true nor false, 1 times" in warnings
+    assert "column 'ok' has 'tru' and others, neither true nor false, 1 times" in warnings
     assert "1 row without a usable time (place 3): left out" in warnings
 
 
@@ -111,7 +111,7 @@ def test_a_clock_that_was_set_back_makes_its_run_invalid(tmp_path: Path) -> None
     # As seen from the row before the last in order.
     assert (
         first.reason
-        == f"{back}: its clock was set back by 3,598 s on the way, or two recordings stand in it"
+        == f"{back}: its clock was set back by 3,598 s on the way, or it contains two recordings"
     )
 
 

@@ -5,8 +5,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from tare.samples.engine import rows_of
+
 if TYPE_CHECKING:
-    from ibis.expr.types import Table
+    from tare.samples.table import Table
 
 # A day in ns: what is longer is a time of day, or in another unit.
 LONGEST = 86_400 * 10**9
@@ -52,5 +54,5 @@ def zeros(samples: Table) -> dict[tuple[int, str], int]:
     """How many successful requests of each run and span took no time; those without are absent."""
     ok: Any = samples.ok
     rows = samples.filter(ok & (samples.latency_ns == 0)).group_by(["run", "span"])
-    found = rows.aggregate(zeros=lambda one: one.count()).to_pyarrow().to_pylist()
+    found = rows_of(rows.aggregate(zeros=lambda one: one.count()))
     return {(row["run"], row["span"]): row["zeros"] for row in found}

@@ -11,10 +11,10 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import digamma, zeta
 
 from tare.stats.arrays import Array, finite
 from tare.stats.kernel import kernel
+from tare.stats.special import digamma, trigamma
 
 Integers = npt.NDArray[np.integer]
 
@@ -119,7 +119,7 @@ def _standardised(found: Array, sizes: Array) -> Array:
     statistic = sizes[:, None] * sizes * (found + found.T) * (pair - 1) / pair
     harmonic = digamma(pair) - digamma(1)
     # The sum over all i < j < N of 1 / ((N - i) j), in closed form.
-    g = harmonic**2 - (harmonic + 1 / pair) ** 2 + np.pi**2 / 6 - zeta(2, pair + 1)
+    g = harmonic**2 - (harmonic + 1 / pair) ** 2 + np.pi**2 / 6 - trigamma(pair + 1)
     inverse = 1 / sizes[:, None] + 1 / sizes
     a = 4 * g - 6 + (10 - 6 * g) * inverse
     b = 12 * g + 8 * harmonic - 22 + (2 * g - 14 * harmonic - 4) * inverse

@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Two one-sided tests (Schuirmann 1987): is a difference inside the bounds that matter?"""
 
-from scipy.special import stdtr
-
 from tare.stats.interval import Difference
+from tare.stats.special import student_cdf
 
 
 def equivalence_p(difference: Difference, low: float, high: float) -> float:
@@ -17,6 +16,6 @@ def equivalence_p(difference: Difference, low: float, high: float) -> float:
     error = difference.standard_error
     if error == 0:
         return 0.0 if low < difference.estimate < high else 1.0
-    above_low = stdtr(difference.freedom, (low - difference.estimate) / error)
-    below_high = stdtr(difference.freedom, (difference.estimate - high) / error)
-    return float(max(above_low, below_high))
+    above_low = student_cdf(difference.freedom, (low - difference.estimate) / error)
+    below_high = student_cdf(difference.freedom, (difference.estimate - high) / error)
+    return max(above_low, below_high)

@@ -6,9 +6,9 @@ from math import sqrt
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import stdtr, stdtrit
 
 from tare.stats.arrays import finite
+from tare.stats.special import student_cdf, student_quantile
 
 
 @dataclass(frozen=True)
@@ -21,7 +21,7 @@ class Difference:
 
     def interval(self, level: float) -> tuple[float, float]:
         """The interval of confidence `level` (0 to 1, exclusive)."""
-        half = float(stdtrit(self.freedom, 0.5 + level / 2)) * self.standard_error
+        half = student_quantile(self.freedom, 0.5 + level / 2) * self.standard_error
         return self.estimate - half, self.estimate + half
 
     @property
@@ -29,7 +29,7 @@ class Difference:
         """Of Student's t test against no difference, two-sided."""
         if self.standard_error == 0:
             return 1.0 if self.estimate == 0 else 0.0
-        return 2 * float(stdtr(self.freedom, -abs(self.estimate / self.standard_error)))
+        return 2 * student_cdf(self.freedom, -abs(self.estimate / self.standard_error))
 
 
 def paired_difference(differences: npt.ArrayLike) -> Difference | None:

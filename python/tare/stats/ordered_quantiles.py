@@ -3,9 +3,9 @@
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import ndtri
 
 from tare.stats.arrays import Array, finite
+from tare.stats.special import normal_quantile
 
 Integers = npt.NDArray[np.integer]
 
@@ -85,8 +85,10 @@ class OrderedQuantiles:
         below = np.where(first > 0, until[first - 1], self._before[run])
         size = self._sizes[run]
         edges = np.clip(np.stack([below, until[last - 1]]) / size, 0.5 / size, 1 - 0.5 / size)
-        low, high = ndtri(edges)
-        share = (ndtri((ranks + 0.5) / size) - low) / np.where(high > low, high - low, 1.0)
+        low, high = normal_quantile(edges)
+        share = (normal_quantile((ranks + 0.5) / size) - low) / np.where(
+            high > low, high - low, 1.0
+        )
         share = np.where(high > low, np.clip(share, 0, 1), 0.5)
         return within_step(values[at], self._steps[run], share)
 

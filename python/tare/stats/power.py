@@ -15,10 +15,10 @@ from math import sqrt
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import chdtri, stdtrit
 
 from tare.stats.arrays import Array, finite
 from tare.stats.permutation import least_p
+from tare.stats.special import chi_squared_quantile, student_quantile
 
 DRAWS = 2_000
 MOST_RUNS = 10_000
@@ -51,7 +51,7 @@ def pooled_spread(first: npt.ArrayLike, second: npt.ArrayLike) -> tuple[float, i
 
 def upper_spread(spread: float, freedom: int, confidence: float = 0.8) -> float:
     """The upper `confidence` bound of a standard deviation: s sqrt(v / chi2_(1-confidence),v)."""
-    return spread * sqrt(freedom / float(chdtri(freedom, confidence)))
+    return spread * sqrt(freedom / chi_squared_quantile(freedom, confidence))
 
 
 @dataclass(frozen=True)
@@ -99,7 +99,7 @@ class Design:
                 return False
             one = _normal(runs, self.paired, self.freedom)
             error = self.spread * one.error
-            half = float(stdtrit(one.freedom, 1 - self.alpha)) * error
+            half = student_quantile(one.freedom, 1 - self.alpha) * error
             shown = np.abs(difference + self.spread * one.mean) + half < room
             return bool(shown.mean() >= share)
 
@@ -111,7 +111,7 @@ class Design:
         if found is None:
             return None
         one = _normal(runs, self.paired, self.freedom)
-        half = self.spread * float(stdtrit(one.freedom, 0.975)) * one.error
+        half = self.spread * student_quantile(one.freedom, 0.975) * one.error
         mean = self.spread * one.mean
         sure = half - mean + self.systematic
         beyond = self.threshold - half - mean - self.systematic
@@ -181,7 +181,7 @@ def _normal(runs: int, paired: bool, pilot: int) -> _Normal:
     return _Normal(mean, error * np.sqrt(generator.chisquare(freedom, DRAWS) / freedom), freedom)
 
 
-def _scaled(runs: int, pilot: int) -> tuple[np.random.Generator, Array]:
+def _scaled(runs: int, pilot: int) -> "tuple[np.random.Generator, Array]":
     """A generator, and true spreads (DRAWS,) as a pilot with so many degrees leaves them open."""
     generator = np.random.default_rng(runs)
     return generator, np.sqrt(pilot / generator.chisquare(pilot, DRAWS))
@@ -204,7 +204,7 @@ def _significant(runs: int, paired: bool, alpha: float, pilot: int) -> Array | N
     # Exchanges reach multiples of their least p only.
     level = np.floor(alpha / least) * least if least > alpha / FINE else alpha
     one = _normal(runs, paired, pilot)
-    return np.asarray(float(stdtrit(one.freedom, 1 - level / 2)) * one.error - one.mean)
+    return np.asarray(student_quantile(one.freedom, 1 - level / 2) * one.error - one.mean)
 
 
 def _least_significant(

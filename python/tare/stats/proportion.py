@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """How well a share is known from how often something happened."""
 
-from scipy.special import betaincinv
+from tare.stats.special import beta_quantile
 
 
 def clopper_pearson(hits: int, of: int, level: float = 0.95) -> tuple[float, float]:
@@ -15,6 +15,6 @@ def clopper_pearson(hits: int, of: int, level: float = 0.95) -> tuple[float, flo
     if not 0 < level < 1:
         raise ValueError(f"expected a level between 0 and 1, found {level}")
     tail = (1 - level) / 2
-    low = float(betaincinv(hits, of - hits + 1, tail)) if hits else 0.0
-    high = float(betaincinv(hits + 1, of - hits, 1 - tail)) if hits < of else 1.0
+    low = beta_quantile(hits, of - hits + 1, tail) if hits else 0.0
+    high = beta_quantile(hits + 1, of - hits, 1 - tail) if hits < of else 1.0
     return low, high

@@ -17,7 +17,6 @@ from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
-from scipy.linalg import helmert
 
 from tare.stats.arrays import Array
 
@@ -133,7 +132,10 @@ def _runs(values: npt.ArrayLike) -> Array:
 @lru_cache(maxsize=64)
 def _contrasts(runs: int) -> Array:
     """Rows (runs - 1, runs) that with the mean's are an orthonormal basis (Helmert 1876)."""
-    return np.asarray(helmert(runs))
+    row = np.arange(1, runs)[:, None]
+    column = np.arange(runs)
+    unscaled = np.where(column < row, 1.0, np.where(column == row, -row, 0.0))
+    return unscaled / np.sqrt(row * (row + 1.0))
 
 
 @lru_cache(maxsize=32)

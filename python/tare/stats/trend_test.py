@@ -3,6 +3,9 @@ from itertools import combinations, permutations
 
 import numpy as np
 import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+from scipy import stats
 
 from tare.stats.trend import Trend, trend
 
@@ -22,6 +25,21 @@ def test_slope_and_p_are_those_of_their_definitions() -> None:
     assert found is not None
     assert found.slope == pytest.approx(np.median(slopes))
     assert found.p == pytest.approx(np.mean(as_far))
+
+
+@given(
+    st.one_of(
+        st.lists(st.integers(0, 9).map(float), min_size=8, max_size=60),
+        st.lists(st.floats(-1e6, 1e6), min_size=8, max_size=40, unique=True),
+    )
+)
+def test_slope_and_p_are_scipys(values: list[float]) -> None:
+    assume(len(set(values)) > 1)
+    found = trend(values)
+    assert found is not None
+    place = np.arange(len(values))
+    assert found.slope == pytest.approx(stats.theilslopes(values, place).slope)
+    assert found.p == pytest.approx(stats.kendalltau(place, values).pvalue)
 
 
 def test_a_flat_series_has_no_trend() -> None:

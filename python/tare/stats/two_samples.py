@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Two-sample tests as the literature has them, on SciPy where it does them well.
+"""Two-sample tests as the literature has them, on SciPy (extra `scipy`) where it does them well.
 
 Each takes every value for an independent observation. Requests of one run are not, so Tare draws
 no verdict from these: they are what published methods and other tools compute. p is two-sided.
@@ -8,14 +8,16 @@ Values are finite, else ValueError; a test that does not exist for them is None.
 
 from dataclasses import dataclass
 from math import sqrt
-from typing import Literal
+from typing import Any, Literal
 from warnings import catch_warnings, simplefilter
 
 import numpy as np
 import numpy.typing as npt
 
+from tare.extras import extra
 from tare.stats.arrays import Array, finite
 from tare.stats.interval import welch_difference
+from tare.stats.special import student_cdf
 
 
 @dataclass(frozen=True)
@@ -33,8 +35,6 @@ def student_t(first: npt.ArrayLike, second: npt.ArrayLike) -> Outcome | None:
     t = (x2 - x1) / (sp sqrt(1/n + 1/m)), n + m - 2 degrees; None below n + m = 3, an empty sample,
     or no spread.
     """
-    from scipy.special import stdtr
-
     one, two = finite(first), finite(second)
     freedom = one.size + two.size - 2
     if min(one.size, two.size) < 1 or freedom < 1 or (_constant(one) and _constant(two)):
@@ -42,7 +42,7 @@ def student_t(first: npt.ArrayLike, second: npt.ArrayLike) -> Outcome | None:
     squares = one.var() * one.size + two.var() * two.size
     error = sqrt(float(squares) / freedom * (1 / one.size + 1 / two.size))
     t = float(two.mean() - one.mean()) / error
-    return Outcome(t, 2 * float(stdtr(freedom, -abs(t))))
+    return Outcome(t, 2 * student_cdf(freedom, -abs(t)))
 
 
 def welch_t(first: npt.ArrayLike, second: npt.ArrayLike) -> Outcome | None:
@@ -62,12 +62,10 @@ def mann_whitney(first: npt.ArrayLike, second: npt.ArrayLike) -> Outcome | None:
     p is exact where one sample has at most 8 values and there are no ties, else normal with
     corrections for ties and continuity. None where all values are equal or a sample is empty.
     """
-    from scipy.stats import mannwhitneyu
-
     one, two = finite(first), finite(second)
     if not (one.size and two.size) or _constant(np.concatenate([one, two])):
         return None
-    found = mannwhitneyu(two, one)
+    found = _scipy_stats().mannwhitneyu(two, one)
     return Outcome(float(found.statistic), float(found.pvalue))
 
 
@@ -76,15 +74,13 @@ def kolmogorov_smirnov(first: npt.ArrayLike, second: npt.ArrayLike) -> Outcome |
 
     p is exact up to 10,000 values a sample, else asymptotic.
     """
-    from scipy.stats import ks_2samp
-
     one, two = finite(first), finite(second)
     if not (one.size and two.size):
         return None
     with catch_warnings():
         # Where the exact p cannot be had, SciPy says that it takes the asymptotic one.
         simplefilter("ignore", RuntimeWarning)
-        found = ks_2samp(one, two)
+        found = _scipy_stats().ks_2samp(one, two)
     return Outcome(float(found.statistic), float(found.pvalue))
 
 
@@ -95,15 +91,13 @@ def anderson_darling(first: npt.ArrayLike, second: npt.ArrayLike) -> Outcome | N
     ends at 0.001 and 0.25: beyond, it is a bound. None where all values are equal or a sample is
     empty.
     """
-    from scipy.stats import anderson_ksamp
-
     one, two = finite(first), finite(second)
     if not (one.size and two.size) or _constant(np.concatenate([one, two])):
         return None
     with catch_warnings():
         # SciPy says in a warning that p is at an end of its table.
         simplefilter("ignore", UserWarning)
-        found = anderson_ksamp([one, two], variant="midrank")
+        found = _scipy_stats().anderson_ksamp([one, two], variant="midrank")
     p = float(found.pvalue)
     return Outcome(
         float(found.statistic),
@@ -117,12 +111,10 @@ def cramer_von_mises(first: npt.ArrayLike, second: npt.ArrayLike) -> Outcome | N
 
     p is exact up to 20 values a sample, else asymptotic. None where a sample has fewer than two.
     """
-    from scipy.stats import cramervonmises_2samp
-
     one, two = finite(first), finite(second)
     if min(one.size, two.size) < 2:
         return None
-    found = cramervonmises_2samp(one, two)
+    found = _scipy_stats().cramervonmises_2samp(one, two)
     return Outcome(float(found.statistic), float(found.pvalue))
 
 
@@ -132,14 +124,17 @@ def wasserstein_of_logs(first: npt.ArrayLike, second: npt.ArrayLike) -> float | 
 
     Raises ValueError for values that are not above zero.
     """
-    from scipy.stats import wasserstein_distance
-
     one, two = finite(first), finite(second)
     if (one <= 0).any() or (two <= 0).any():
         raise ValueError("expected values above zero, which have a logarithm")
     if not (one.size and two.size):
         return None
-    return float(wasserstein_distance(np.log(one), np.log(two)))
+    return float(_scipy_stats().wasserstein_distance(np.log(one), np.log(two)))
+
+
+def _scipy_stats() -> Any:
+    """`scipy.stats`. Raises InputError where it is not installed."""
+    return extra("scipy", "scipy.stats", "published two-sample tests")
 
 
 def _constant(values: Array) -> bool:

@@ -1,10 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The rules that turn statistics into a verdict."""
+"""The rules that turn statistics into a verdict.
 
-from tare.verdict.failures import without_bad_runs, without_failing
-from tare.verdict.folders import judge_folders
+Each name is imported when it is first used; `judge` at once, since a module has its name."""
+
+from typing import TYPE_CHECKING, Any
+
+from tare.lazy import lazy
 from tare.verdict.judge import judge
-from tare.verdict.judgement import Comparison, Judgement, Published, PublishedBestFit
+
+if TYPE_CHECKING:
+    from tare.verdict.failures import without_bad_runs, without_failing
+    from tare.verdict.folders import judge_folders
+    from tare.verdict.judgement import Comparison, Judgement, Published, PublishedBestFit
 
 __all__ = [
     "Comparison",
@@ -16,3 +23,18 @@ __all__ = [
     "without_bad_runs",
     "without_failing",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    return lazy(__name__, name, _WHERE)
+
+
+_WHERE = {
+    "Comparison": "judgement",
+    "Judgement": "judgement",
+    "Published": "judgement",
+    "PublishedBestFit": "judgement",
+    "judge_folders": "folders",
+    "without_bad_runs": "failures",
+    "without_failing": "failures",
+}

@@ -7,10 +7,10 @@ from collections.abc import Hashable, Sequence
 from dataclasses import replace
 
 import numpy as np
-from scipy.special import stdtrit
 
 from tare.stats.arrays import Array
 from tare.stats.power import family_factor
+from tare.stats.special import student_quantile
 from tare.stats.step_down import over_families, paired, unpaired
 from tare.verdict.evidence import Evidence, Values
 
@@ -47,7 +47,7 @@ def family_factors(evidence: Sequence[Evidence]) -> list[float]:
         for place in family:
             one = evidence[place]
             freedom, tail = one.runs_baseline + one.runs_condition - 2, one.alpha / 2
-            together, alone = (stdtrit(freedom, 1 - tail / n) for n in (len(family), 1))
+            together, alone = (student_quantile(freedom, 1 - tail / n) for n in (len(family), 1))
             found[place] = float(together / alone)
     return found
 

@@ -66,8 +66,9 @@ def unguarded(experiment: Experiment) -> Iterator[str]:
             where = f"{environment}: " if environment else ""
             left = f"{len(blocks & there)} of {len(blocks)} blocks"
             yield (
-                f"{where}the hidden second baseline counts in {left}: whether something disturbed"
-                " the machine is known of these alone"
+                f"{where}the hidden second baseline counts in {left}: only there it is known"
+                " whether"
+                " something disturbed the machine"
             )
 
 
@@ -113,15 +114,16 @@ def order(runs: Sequence[Run], experiment: Experiment) -> Iterator[str]:
             continue
         if _always_first(runs, early, late):
             yield (
-                f"order is confounded: '{early}' always ran right before '{late}', so whatever the"
-                " first run does to the second counts as an effect; take turns in random order"
+                f"order is confounded: '{early}' always ran right before '{late}', so the"
+                " effect of the first run"
+                " on the second cannot be separated; use a random order"
             )
         if max(last) <= min(first):
             gap = duration(min(first) - max(last))
             yield (
                 f"order is confounded: every run of '{early}' came before every run of '{late}'"
-                f" ({gap} between), so anything that changed in time counts as an effect;"
-                " run the conditions in blocks of random order"
+                f" ({gap} between), so a change over time cannot be"
+                " separated; run the conditions in blocks of random order"
             )
 
 
@@ -152,7 +154,7 @@ def errors(runs: Sequence[Run], experiment: Experiment) -> Iterator[str]:
             totals.items(), key=lambda one: one[0] != experiment.baseline
         )
     )
-    yield Note(f"failed requests, which no latency contains: {listed}")
+    yield Note(f"failed requests, which have no latency: {listed}")
 
 
 def copies(runs: Sequence[Run], experiment: Experiment) -> Iterator[str]:  # noqa: ARG001
@@ -167,8 +169,8 @@ def copies(runs: Sequence[Run], experiment: Experiment) -> Iterator[str]:  # noq
     for names in dict.fromkeys(map(tuple, alike.values())):
         if len(names) > 1:
             yield (
-                f"{listed(names, 2, ' and ')} have exactly the same requests: a run that is given"
-                " twice says nothing about how runs differ"
+                f"{listed(names, 2, ' and ')} have exactly the same requests: the same run"
+                " given twice does not show how runs differ"
             )
 
 
@@ -185,7 +187,8 @@ def warm_ups(runs: Sequence[Run], experiment: Experiment) -> Iterator[str]:
                 share = percent(found.share, signed=False)
                 yield (
                     f"'{name}': the warm-up{of} that is left out, {share} of each run, differs by"
-                    f" {percent(found.relative)}; no verdict is about it: look at how runs begin"
+                    f" {percent(found.relative)}; no verdict covers it; look at the beginning"
+                    " of the runs"
                 )
 
 
@@ -207,7 +210,7 @@ def left_out(runs: Sequence[Run], experiment: Experiment) -> Iterator[str]:
     valid = [run for run in runs if run.valid]
     if not any(run.left_out > 0 for run in valid):
         return
-    why = "because something else had the CPU"
+    why = "because another program used the CPU"
     if experiment.paired:
         yield Note(f"{_share(valid)} left out, in all conditions alike, {why}{_most(valid)}")
         return
@@ -226,8 +229,8 @@ def lag(runs: Sequence[Run], experiment: Experiment) -> Iterator[str]:
     if any(share > LAG for _, share in found):
         listed = ", ".join(f"'{name}' {percent(share, signed=False)}" for name, share in found)
         yield (
-            f"much of the response time had passed when requests were sent: {listed}; the load's"
-            " users were all busy, or the generator was late"
+            f"requests were sent late, after much of their response time: {listed}; all users"
+            " of the load were busy, or the generator was late"
         )
 
 
@@ -259,7 +262,7 @@ def disagreement(evidence: Sequence[Evidence]) -> Iterator[str]:
         if median is not None and mean is not None and median * mean < 0:
             where = f"{environment}: " if environment else ""
             yield Note(
-                f"{where}'{condition}' ({span}) has no one direction: its median differs by"
+                f"{where}'{condition}' ({span}) has no single direction: its median differs by"
                 f" {percent(median)}, its mean by {percent(mean)}"
             )
 

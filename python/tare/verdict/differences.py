@@ -23,6 +23,7 @@ _SETTINGS = {
     "name": "plan",
     "design": "design",
     "slice_ns": "slice_ns",
+    "turns": "turns",
     "environments": "environments",
     "primary": "primary metric",
     "budget": "budget",
@@ -43,7 +44,10 @@ def differences(
     """
     found: list[str] = []
     if old.machine.get("machine") != new.machine.get("machine"):
-        found.append("another machine: its difference cannot be told from that of the service")
+        found.append(
+            "another machine: the difference between machines cannot be separated from the"
+            " service's"
+        )
     changed: list[tuple[str, object, object]] = []
     for name, (called, ignored) in _TABLES.items():
         was, now = getattr(old, name, old_service), getattr(new, name, new_service)

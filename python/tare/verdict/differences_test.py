@@ -45,7 +45,7 @@ def test_nothing_differs_but_what_is_another_every_moment() -> None:
 @pytest.mark.parametrize(
     ("change", "line"),
     [
-        ({"machine": {"machine": "b2", "kernel": "6.1"}}, "another machine: its"),
+        ({"machine": {"machine": "b2", "kernel": "6.1"}}, "another machine: the difference"),
         ({"machine": {"machine": "a1", "kernel": "6.5"}}, "another kernel: 6.1 (old), 6.5 (new)"),
         (
             {"placement": {"service": [0], "generator": [0]}},

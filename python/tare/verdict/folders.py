@@ -35,7 +35,7 @@ def judge_folders(
     """
     sides = {OLD: Path(old), NEW: Path(new)}
     if sides[OLD].resolve() == sides[NEW].resolve():
-        raise InputError(f"{new}: named twice; give the folders of two results")
+        raise InputError(f"{new}: is given twice; give two different result folders")
     both = read_both(*sides.values())
     manifests = {side: read_manifest(folder) for side, folder in sides.items()}
     there = {side: _conditions(both, side, manifests[side]) for side in sides}
@@ -49,8 +49,8 @@ def judge_folders(
         [one for found in outcomes.values() for one in found],
     )
     lines = [
-        f"two experiments, {old} (old) and {new} (new): their runs are not paired, and all that"
-        " changed between them counts as an effect",
+        f"two experiments, {old} (old) and {new} (new): their runs are not paired, and every change"
+        " between them counts as an effect",
         *differences(manifests[OLD], manifests[NEW], names, *map(service, sides.values())),
         *(line for side, found in outcomes.items() for line in _alarms(side, found)),
         *(f"{side}: {line}" for side, one in guarded.items() for line in unguarded(one)),
@@ -74,7 +74,7 @@ def _names(
     if not common:
         raise InputError(
             f"{sides[NEW]}: has {', '.join(there[NEW]) or 'no runs'}, and {sides[OLD]} has"
-            f" {', '.join(there[OLD]) or 'no runs'}: no condition in both, nothing to compare"
+            f" {', '.join(there[OLD]) or 'no runs'}: no common condition to compare"
         )
     return list(dict.fromkeys(wanted)) or common
 

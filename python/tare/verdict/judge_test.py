@@ -142,7 +142,7 @@ def test_below_six_blocks_nothing_is_concluded(count: int, needed: int) -> None:
 
 def test_equal_runs_are_not_called_lower() -> None:
     found = primary(judge(blocks(lambda _: 1.0, 3)))
-    assert "so far the median is the same to 0.01 %" in found.reason
+    assert "so far, the median is the same to 0.01 %" in found.reason
 
 
 def test_below_five_unpaired_runs_nothing_is_concluded() -> None:

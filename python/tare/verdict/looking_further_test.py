@@ -94,7 +94,7 @@ def test_disturbed_runs_decide_no_tail(blocks: int, mean: str) -> None:
     assert max(one.q for one in median.shape.shift) == 0.9
     assert (other.metric, other.verdict) == ("mean", mean)
     if mean == "inconclusive":
-        assert "other programs had the CPU" in other.reason
+        assert "other programs used the CPU" in other.reason
         assert "in more than half of the load of 6 of 16 runs" in other.reason
     else:
         assert other.runs_baseline == 6

@@ -100,8 +100,8 @@ def test_what_is_doubtful_is_told() -> None:
     of = blocks(noisy(1.1))
     (told,) = lines(of, lambda run: Conduct(lag=0.3 if run.condition == "hook" else 0.02))
     assert told == (
-        "host: much of the response time had passed when requests were sent: 'plain' 2.0 %,"
-        " 'hook' 30.0 %; the load's users were all busy, or the generator was late"
+        "host: requests were sent late, after much of their response time: 'plain' 2.0 %,"
+        " 'hook' 30.0 %; all users of the load were busy, or the generator was late"
     )
     (told,) = lines(of, lambda run: Conduct(orphans=0.005 * (run.block == 2)))
     assert told == "host: 2 runs with spans that lack the span around them"

@@ -53,7 +53,7 @@ def by_clock(evidence: Evidence) -> str:
     return (
         f"the clocks may be off by {percent(evidence.clock_error, signed=False)} of the baseline,"
         f" and {_subject(evidence, start=False)} is {_effect(evidence)}: synchronise them better,"
-        " or take both ends of a span from one clock."
+        " or record both ends of a span with the same clock."
     )
 
 
@@ -63,7 +63,7 @@ def by_load(evidence: Evidence) -> str:
     arrivals, others = percent(evidence.load.arrivals), percent(evidence.load.others)
     return (
         f"'{evidence.condition}' had another load of '{evidence.span}': {arrivals} arrivals per"
-        f" second, {others} of them at a time. Use a rate that all conditions can serve, or"
+        f" second, {others} concurrent. Use a rate that all conditions can serve, or"
         " measure this service alone."
     )
 
@@ -83,7 +83,7 @@ def biased(evidence: Evidence) -> str:
             more, other = other, more
         return (
             f"'{more}' has {percent(abs(evidence.failing), signed=False)} more failed requests than"
-            f" '{other}'. They may be its slowest, and no latency contains them: compare"
+            f" '{other}'. These may be its slowest requests, and they have no latency: compare"
             f" error_rate, or a lower percentile than {evidence.metric}."
         )
     baseline, condition = (
@@ -117,17 +117,20 @@ def flipped(evidence: Evidence) -> str:
 def stalled(evidence: Evidence) -> str:
     """That other programs, not the service, made the slowest requests."""
     return (
-        "other programs had the CPU while load or service waited for it, in more than half of the"
+        "other programs used the CPU while load or service waited for it, in more than half of the"
         f" load of {evidence.disturbed} of {sum(evidence.recorded)} runs:"
-        f" {_subject(evidence, start=False)} would measure them. Stop what else runs, or give"
-        " service and load CPUs of their own, and run again."
+        f" {_subject(evidence, start=False)} would measure them. Stop other programs, or give"
+        " service and load their own CPUs, and run again."
     )
 
 
 def too_coarse(evidence: Evidence) -> str:
     """That the source does not record differences of times."""
     if evidence.zero:
-        return f"{_subject(evidence)} of a run is 0: the clock of its source is too coarse."
+        return (
+            f"{_subject(evidence)} of a run is 0: the clock of its source is too coarse; record"
+            " times with more digits."
+        )
     return (
         "all requests of a run took exactly the same time, or it has only one"
         f" ({_subject(evidence, start=False)} is {_effect(evidence)}): its source records too"
@@ -138,7 +141,7 @@ def too_coarse(evidence: Evidence) -> str:
 def too_few_runs(evidence: Evidence) -> str:
     """How many runs there are and how many it takes."""
     needed = evidence.runs_needed or evidence.least
-    seen = "" if evidence.relative is None else f"; so far {_seen(evidence)}"
+    seen = "" if evidence.relative is None else f"; so far, {_seen(evidence)}"
     return (
         f"{_runs(evidence, evidence.runs)} cannot prove any change{_among(evidence)}:"
         f" {needed} are needed, {needed - evidence.runs} more{seen}."
@@ -223,17 +226,17 @@ def undecided(evidence: Evidence) -> str:
     if evidence.mostly_systematic and evidence.systematic.cause is not None:
         return f"{seen}{_range(evidence)}, but {LIMITS[evidence.systematic.cause]}."
     known = evidence.mde is not None and evidence.mde < USELESS
-    least = f"; these runs find changes from {_mde(evidence)} on" if known else ""
+    least = f"; these runs detect changes of {_mde(evidence)} or more" if known else ""
     return f"{seen}{_range(evidence)}, {_unsure(evidence)}{least}; {_more(evidence)}."
 
 
 def _unsure(evidence: Evidence) -> str:
     """What decided that nothing is decided."""
     if evidence.excludes_zero and not evidence.significant:
-        return "which chance alone can do to one of several comparisons"
+        return "which can happen by chance in one of several comparisons"
     if abs(evidence.relative or 0) > evidence.threshold:
-        return "and the runs scatter too much to exclude that there is no change"
-    return f"and the runs scatter too much to exclude a change beyond {_bound(evidence)}"
+        return "but the runs vary too much to exclude that there is no change"
+    return f"but the runs vary too much to exclude a change beyond {_bound(evidence)}"
 
 
 def _more(evidence: Evidence) -> str:
@@ -248,7 +251,10 @@ def _more(evidence: Evidence) -> str:
     more = evidence.runs_needed - evidence.runs
     kind = "blocks" if evidence.paired else "runs per condition"
     if more <= 0:
-        return f"four of five experiments with {evidence.runs_needed} {kind} {what}, this one not"
+        return (
+            f"four of five experiments with {evidence.runs_needed} {kind} would {what}, but this"
+            " experiment does not"
+        )
     return f"about {evidence.runs_needed} {kind} ({more} more) would {what}"
 
 

@@ -25,5 +25,5 @@ def repeated_looks(experiment: Experiment, comparisons: int) -> Iterator[str]:
     *before, last = map(str, looks)
     yield (
         f"{which} look at this experiment ({', '.join(before)}, then {last} blocks): up to {rate}"
-        " of experiments without an effect would raise an alarm at one of them"
+        " of experiments without an effect would raise a false alarm"
     )

@@ -7,7 +7,7 @@ from tare.samples.model import Experiment
 from tare.verdict.repeated_looks import repeated_looks
 
 EXPERIMENT = Experiment((), "plain", paired=True, budget=0.03)
-REST = " of experiments without an effect would raise an alarm at one of them"
+REST = " of experiments without an effect would raise a false alarm"
 
 
 @pytest.mark.parametrize(

@@ -15,12 +15,12 @@ from statistics import fmean
 from typing import Literal
 
 import numpy as np
-from scipy.special import stdtrit
 
 from tare.samples.looks import FEW
 from tare.samples.model import Run
 from tare.stats.arrays import Array
 from tare.stats.interval import welch_difference
+from tare.stats.special import student_quantile
 from tare.stats.steady import unlike
 from tare.verdict.judgement import LEVEL
 
@@ -134,4 +134,4 @@ def _upper(values: Array) -> float:
     if values.size < 2:
         return 0.0
     error = float(values.std(ddof=1)) / sqrt(values.size)
-    return abs(float(values.mean())) + float(stdtrit(values.size - 1, LEVEL)) * error
+    return abs(float(values.mean())) + student_quantile(values.size - 1, LEVEL) * error

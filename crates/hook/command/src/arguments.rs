@@ -3,11 +3,14 @@ use clap::{Args, Parser, Subcommand, value_parser};
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-/// Runs a program under the library-level hook: every read and write on its sockets is
-/// searched for keywords, and the hook measures its own time.
+/// Run a program under the library-level hook.
+///
+/// The hook searches all data that the program reads from and writes to sockets for the keywords
+/// of --rules, and measures its own time.
 #[derive(Debug, Parser)]
 #[command(
     name = "tare-hook",
+    bin_name = "tare hook",
     version,
     args_conflicts_with_subcommands = true,
     subcommand_negates_reqs = true
@@ -21,25 +24,25 @@ pub struct Arguments {
 
 #[derive(Debug, Args)]
 pub struct Run {
-    /// Keywords to look for, and what to do about them (TOML; read again when the file
-    /// changes and on SIGHUP)
+    /// Keywords to look for and the action for each, as TOML. A changed file is read again; so is
+    /// an unchanged one on SIGHUP
     #[arg(long, value_name = "FILE")]
     pub rules: Option<PathBuf>,
-    /// Write every match as a line of JSON
+    /// Write one JSON line per match to this file
     #[arg(long, value_name = "FILE")]
     pub events: Option<PathBuf>,
-    /// Print at the end, on stderr, what the hook saw and what it cost
+    /// At the end, print to stderr what the hook saw and its cost
     #[arg(long)]
     pub stats: bool,
-    /// Write what the hook cost as an Arrow stream, at least every second and at the end
+    /// Write the cost of the hook to this Arrow stream, at least once per second and at the end
     #[arg(long, value_name = "FILE")]
     pub costs: Option<PathBuf>,
     /// Print the statistics as one JSON object
     #[arg(long)]
     pub json: bool,
-    /// Take over a program, and all others under its hook, whose tare-hook has died: without
-    /// --rules the last rules stay; ends with 0 when the programs have ended (their exit codes
-    /// are not known), and on Ctrl-C, which leaves them running
+    /// Take over a running program, and all others under its hook, after its `tare hook` died.
+    /// The last rules apply unless --rules is given. Exits with code 0 when the programs have
+    /// exited (their exit codes are unknown), and on Ctrl-C, after which they continue
     #[arg(long, value_name = "PID", conflicts_with = "command",
         value_parser = value_parser!(u32).range(1..=i64::from(i32::MAX)))]
     pub attach: Option<u32>,
@@ -52,7 +55,7 @@ pub struct Run {
 pub enum Other {
     /// Show the tables that this program writes
     Schema {
-        /// As JSON
+        /// Print JSON
         #[arg(long)]
         json: bool,
     },

@@ -37,7 +37,7 @@ pub fn attach(pid: u32) -> Result<(Segments, Programs), Failure> {
         Some(libc::EINVAL) => refuse("a thread; name its process"),
         Some(libc::ENOSYS) => refuse("no pidfd_open; this needs Linux 5.3 or later"),
         Some(libc::EACCES | libc::EPERM) => {
-            refuse("permission denied; attach as the user who ran tare-hook")
+            refuse("permission denied; attach as the user that ran tare hook")
         }
         _ => refuse(&error.to_string()),
     };

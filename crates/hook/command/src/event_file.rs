@@ -50,9 +50,7 @@ impl EventFile {
     fn open_to(path: &Path, read: bool) -> Result<Self, Failure> {
         let refuse = |error| {
             let (path, and_read) = (path.display(), if read { " and read" } else { "" });
-            Failure::input(format_args!(
-                "--events {path}: {error}; name a file that can be written{and_read}"
-            ))
+            Failure::input(format_args!("--events {path}: {error}; give a writable file{and_read}"))
         };
         let mut options = File::options();
         let options = options.read(read).write(true).create(true).truncate(false);

@@ -12,7 +12,6 @@ mod followed;
 mod launch;
 mod ledger;
 mod pace;
-mod program;
 mod rule_book;
 mod segments;
 mod session;

@@ -21,7 +21,7 @@ impl Segments {
                     format!("raise the limit of file sizes to {needed} MiB (ulimit -f)")
                 }
                 Obstacle::Refused(refusal) => said(refusal),
-                Obstacle::Served(_) => "somebody else has them already".to_owned(),
+                Obstacle::Served(_) => "another process uses them already".to_owned(),
             };
             Failure::work(format_args!("shared memory could not be made: {reason}"))
         })

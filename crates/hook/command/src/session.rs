@@ -10,7 +10,8 @@ use crate::ledger::{Fates, Ledger};
 use crate::pace::Pace;
 use crate::rule_book::{FirstRules, RuleBook};
 use crate::segments::Segments;
-use crate::{attach, launch, program, stats};
+use crate::{attach, launch, stats};
+use std::ffi::OsStr;
 use std::io::{self, Write};
 use std::os::fd::{AsFd, AsRawFd, RawFd};
 use std::path::Path;
@@ -18,7 +19,9 @@ use std::process::{ExitCode, ExitStatus};
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
 use tare_clock::Snapshot;
-use tare_command::{CostsFile, Failure, ResultExt, Signals, Watch, exit_code, say};
+use tare_command::{
+    CostsFile, Failure, ResultExt, Signals, Watch, exit_code, preload, program, say,
+};
 use tare_hook_segment::Unseen;
 use tare_tables::Vacant;
 
@@ -54,8 +57,9 @@ pub fn run(arguments: Run) -> Result<ExitCode, Failure> {
 }
 
 fn start(arguments: &Run) -> Result<ExitCode, Failure> {
-    let found = program::check(arguments.command.first().map_or("".as_ref(), |name| name))?;
-    let library = launch::library()?;
+    let name = arguments.command.first().map_or(OsStr::new(""), |name| name);
+    let found = program::check(name, "the hook")?;
+    let library = preload::library("libtare_hook.so")?;
     let events = arguments.events.as_deref().map(EventFile::open).transpose()?;
     // Before any file is written: one that meets its limit is an error, not our end.
     let signals = take_signals(&[&FORWARDED[..], &[libc::SIGCHLD]].concat())?;
@@ -80,16 +84,16 @@ fn take_over(pid: u32, arguments: &Run) -> Result<ExitCode, Failure> {
     let (fates, lost) = (session.fates(), session.events_lost());
     let (written, unwanted) = (fates.written, fates.unwanted);
     let now =
-        if arguments.events.is_none() { "; without --events none is written now" } else { "" };
+        if arguments.events.is_none() { "; no --events now, so no events are written" } else { "" };
     say(format_args!(
         "attached to process {pid}: {written} events were written, {lost} lost and {unwanted} \
          without a file before{now}"
     ));
     session.follow(&mut programs, &signals)?;
     say(if programs.go_on() {
-        "detached: the programs go on under the last rules"
+        "detached: the programs continue under the last rules"
     } else {
-        "all programs have ended, with exit codes that only who started them knows"
+        "all programs have exited; only their parent processes know their exit codes"
     });
     session.finish(arguments);
     Ok(ExitCode::SUCCESS)
@@ -201,7 +205,7 @@ impl<'s> Session<'s> {
         if let Some(book) = &mut self.book
             && let Err(failure) = how(book)
         {
-            say(format_args!("{failure}; the old rules stay in force"));
+            say(format_args!("{failure}; the previous rules stay in force"));
         }
     }
 

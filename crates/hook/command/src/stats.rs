@@ -86,7 +86,7 @@ pub fn to_table(costs: &Costs, run: &Run, rate: Rate) -> String {
             max,
         ]);
     }
-    let mut text = String::from("tare-hook: calls by function, and the hook's own time a call\n");
+    let mut text = String::from("tare-hook: calls by function, and the hook's own time per call\n");
     text.push_str(&align(&rows));
     let _ = writeln!(
         text,
@@ -102,7 +102,9 @@ pub fn to_table(costs: &Costs, run: &Run, rate: Rate) -> String {
     );
     text.push_str(&not_seen(costs));
     if costs.attached == 0 {
-        text.push_str("no program loaded the library: nothing above is of this command\n");
+        text.push_str(
+            "no program loaded the library, so the numbers above do not include this command\n",
+        );
     }
     if !run.ticks_invariant {
         text.push_str("this processor's tick counter changes its rate: times are not reliable\n");

@@ -6,7 +6,7 @@ use tare_clock::counter;
 use tare_hook_segment::{Control, Handover, Shared, VARIABLE, VERSION};
 use tare_interpose::watch_forks;
 use tare_shm::peer::Peers;
-use tare_shm::{Access, Path, Segment, found, syscall};
+use tare_shm::{Access, Path, Segment, found, memory, syscall};
 
 /// Finds the segments and begins to work; where there are none, everything is forwarded.
 pub fn attach() {
@@ -15,6 +15,9 @@ pub fn attach() {
     let Some(handover) = variable.and_then(Handover::parse) else { return };
     // Else nothing relates the clock to ticks.
     if !counter::is_readable() {
+        return;
+    }
+    if !memory::has_room(size_of::<Control>() + size_of::<Shared>()) {
         return;
     }
     let control = find(&handover, handover.control, Control::KIND, Access::ReadOnly);

@@ -19,6 +19,7 @@ mod incoming;
 mod outgoing;
 mod restrictions;
 mod search;
+mod shrink;
 mod signals;
 mod socket;
 mod thread;

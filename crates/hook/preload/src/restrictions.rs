@@ -3,11 +3,12 @@
 //! tick counter. The library prepares for it before the program's call is made.
 
 use crate::hook::{DESCRIPTORS, Hook};
+use crate::shrink::shrink;
 use crate::thread::Thread;
 use core::ffi::c_long;
 use tare_clock::{Rate, Snapshot, counter};
 use tare_interpose::Restriction;
-use tare_shm::syscall;
+use tare_shm::{memory, syscall};
 
 pub fn observe(number: c_long, first: usize, second: usize, third: usize) {
     // A child of vfork restricts itself, not the parent whose memory it uses.
@@ -21,6 +22,8 @@ pub fn observe(number: c_long, first: usize, second: usize, third: usize) {
             replace_counter();
             forbid_system_calls();
         }
+        Some(Restriction::Memory(Some(limit))) if memory::leaves_room_under(limit) => {}
+        Some(Restriction::Memory(_)) => shrink(),
         None => {}
     }
 }

@@ -3,6 +3,7 @@
 
 mod arguments;
 mod endings;
+mod flows;
 mod misbehaving;
 mod server;
 mod spoken;

@@ -39,7 +39,7 @@ fn wrong_arguments_are_one_line_and_exit_code_2() {
         ([&[&*address, "--reply", "smtp"][..], &send].concat(), "smtp"),
         ([&whole[..], &["--pipeline", "0"]].concat(), "--pipeline"),
         ([&whole[..], &["--pipeline", "2", "--connection", "per-request"]].concat(), "keep-alive"),
-        ([&whole[..], &["--pipeline", "1024", "--users", "2000"]].concat(), "under way"),
+        ([&whole[..], &["--pipeline", "1024", "--users", "2000"]].concat(), "outstanding"),
         ([&whole[..], &["--rate", "100"]].concat(), "--mode"),
         ([&whole[..], &["--threads", "2"]].concat(), "--threads"),
     ] {

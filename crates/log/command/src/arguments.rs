@@ -8,10 +8,11 @@ use std::path::PathBuf;
 use tare_clock::Source;
 use tare_log_file::Codec;
 
-/// Collects the events that programs log into memory shared with it, and reads its files.
+/// Record events of programs through shared memory, and read the recorded files.
 #[derive(Debug, Parser)]
 #[command(
     name = "tare-log",
+    bin_name = "tare log",
     version,
     subcommand_required = true,
     arg_required_else_help = true,
@@ -24,27 +25,27 @@ pub struct Arguments {
 
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// Run a program, collect what it and its children log, and end as it ends
+    /// Run a program and record its events and its children's; exit with its exit code
     Run(Run),
-    /// Collect what programs log that are started with TARE_LOG=SOCKET, until Ctrl-C
+    /// Record the events of programs that run with TARE_LOG=SOCKET, until Ctrl-C
     Collect(Collect),
     /// Print the events of a file
     Dump(Dump),
     /// Write the events of a file in another format
     Export(Export),
-    /// Make a whole file of one that was cut off or damaged, or of a program's memory
+    /// Write a readable file from a truncated or damaged one, or from a program's memory
     Recover(Recover),
-    /// Print how long spans took, how often channels logged, and what was lost
+    /// Print durations of spans, events per channel, and losses
     Stats(Stats),
-    /// Relate the clocks of this host to those of another, so that events of both come in order
+    /// Measure the clock difference to another host, so that events of both can be ordered
     Sync(Sync),
-    /// Show what comes into a file at the moment: rates, losses and bytes by channel
+    /// Show live rates, losses and bytes per channel of a file that is being written
     Top(Top),
-    /// Print the folder of headers, libraries and jars
+    /// Print the folder with the headers, libraries and jars
     Path,
-    /// Show the tables that this program writes
+    /// Print the tables and columns that this program writes
     Schema {
-        /// As JSON
+        /// Print JSON
         #[arg(long)]
         json: bool,
     },
@@ -54,7 +55,7 @@ pub enum Command {
 pub struct Run {
     #[command(flatten)]
     pub collecting: Collecting,
-    /// What times are read from, as with TARE_LOG_CLOCK [default: tsc]
+    /// Clock of event times, as in TARE_LOG_CLOCK [default: tsc]
     #[arg(long, value_enum)]
     pub clock: Option<Clock>,
     /// The program and its arguments
@@ -64,7 +65,7 @@ pub struct Run {
 
 #[derive(Debug, Args)]
 pub struct Collect {
-    /// Where programs find the collector
+    /// Path of the socket; programs get it as TARE_LOG
     #[arg(long, value_name = "SOCKET")]
     pub socket: PathBuf,
     #[command(flatten)]
@@ -74,36 +75,36 @@ pub struct Collect {
 /// How events are collected, whoever starts the programs.
 #[derive(Debug, Args)]
 pub struct Collecting {
-    /// The file; what it has is kept, and more is added
+    /// Append events to this file
     #[arg(long, short, value_name = "FILE", default_value = "tare.log")]
     pub out: PathBuf,
-    /// How events are compressed whose channel does not say
+    /// Default codec for channels that set none
     #[arg(long, value_enum, default_value_t = Compression::Zstd)]
     pub codec: Compression,
-    /// Threads that compress; with 0 the one that collects does it
+    /// Number of compression threads; with 0 the collecting thread compresses
     #[arg(long, value_name = "N", default_value_t = 0, value_parser = clap::value_parser!(u8).range(0..=64))]
     pub workers: u8,
-    /// Write what collecting costs to this Arrow stream, anew every second
+    /// Write the cost of collecting to this Arrow stream, once per second
     #[arg(long, value_name = "FILE")]
     pub costs: Option<PathBuf>,
-    /// What is done with events, by channel, process and thread; read again when it changes
+    /// Rules: what to do with events, by channel, process and thread. A changed file is read again
     #[arg(long, value_name = "FILE")]
     pub rules: Option<PathBuf>,
-    /// Print at the end, on stderr, what was collected and lost, as one JSON object
+    /// At the end, print counts of collected and lost events to stderr, as one JSON object
     #[arg(long)]
     pub json: bool,
 }
 
 #[derive(Debug, Args)]
 pub struct Recover {
-    /// A file of events, a program's segment (/proc/PID/fd/N, a link to memfd:tare-log), or a
-    /// copy of one
+    /// A file of events; or the segment of a program (/proc/PID/fd/N, a link to memfd:tare-log)
+    /// or a copy of it
     #[arg(value_name = "FILE|SEGMENT")]
     pub from: PathBuf,
-    /// The new file; FILE.recovered unless it is given, of a segment recovered.log
+    /// The new file [default: FILE.recovered; recovered.log for a segment]
     #[arg(long, short, value_name = "FILE")]
     pub out: Option<PathBuf>,
-    /// Print what was found as one JSON object
+    /// Print the result as one JSON object
     #[arg(long)]
     pub json: bool,
 }
@@ -131,7 +132,7 @@ impl From<Compression> for Codec {
 pub enum Clock {
     /// The processor's tick counter
     Tsc,
-    /// The same, after all that stands before it
+    /// The tick counter, read after all earlier instructions have finished (rdtscp)
     Tscp,
     /// The kernel's CLOCK_MONOTONIC_RAW
     Monotonic,
@@ -155,77 +156,81 @@ pub enum Lines {
 
 #[derive(Debug, Args)]
 pub struct Dump {
-    /// Files of `tare log run` or `tare log collect`: the times of all are those of the first
-    /// one's host, where `tare log sync` has related them
-    #[arg(value_name = "FILE", required = true)]
+    /// Files of `tare log run` or `tare log collect`. Times of several files are converted to the
+    /// clock of the first file's host, if `tare log sync` has compared the hosts
+    #[arg(value_name = "FILE", default_value = "tare.log")]
     pub files: Vec<PathBuf>,
-    /// How events are written
+    /// Output format
     #[arg(long, value_enum, default_value_t = Lines::Csv)]
     pub format: Lines,
-    /// Only events of channels whose whole name matches; losses are of all channels
+    /// Print one JSON object per event, as with --format jsonl
+    #[arg(long, conflicts_with = "format")]
+    pub json: bool,
+    /// Print only events of channels with a full name that matches; losses of all channels are printed
     #[arg(long, value_name = "REGEX", value_parser = whole_name)]
     pub channel: Option<Regex>,
-    /// Only events and losses of threads whose whole name or number matches
+    /// Print only events and losses of threads with a full name or number that matches
     #[arg(long, value_name = "REGEX", value_parser = whole_name)]
     pub thread: Option<Regex>,
-    /// Only from this time on: 10ms after the first event, or nanoseconds since the Unix epoch
+    /// Print only from this time on: 10ms after the first event, or nanoseconds since the epoch
     #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
     pub from: Option<Moment>,
-    /// Only before this time
+    /// Print only before this time
     #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
     pub to: Option<Moment>,
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
 pub enum Format {
-    /// ui.perfetto.dev
+    /// For ui.perfetto.dev
     Perfetto,
-    /// chrome://tracing
+    /// For chrome://tracing
     Chrome,
-    /// OpenTelemetry: JSON lines, as its Collector writes them
+    /// OpenTelemetry JSON lines, as the OpenTelemetry Collector writes them
     Otlp,
-    /// Tables
+    /// A table of samples
     Parquet,
-    /// babeltrace2, Trace Compass
+    /// For babeltrace2 and Trace Compass
     Ctf,
-    /// Cloudprofiler's own tools
+    /// For the tools of Cloudprofiler
     Cloudprofiler,
 }
 
 #[derive(Debug, Args)]
 pub struct Export {
-    /// Files of `tare log run` or `tare log collect`: the times of all are those of the first
-    /// one's host, where `tare log sync` has related them
-    #[arg(value_name = "FILE", required = true)]
+    /// Files of `tare log run` or `tare log collect`. Times of several files are converted to the
+    /// clock of the first file's host, if `tare log sync` has compared the hosts
+    #[arg(value_name = "FILE", default_value = "tare.log")]
     pub files: Vec<PathBuf>,
-    /// Who is to read it
+    /// Output format
     #[arg(long, value_enum, value_name = "FORMAT")]
     pub to: Format,
-    /// The file, for ctf and cloudprofiler a new folder [default: FILE with the format's suffix]
+    /// The new file; for ctf and cloudprofiler a new folder [default: FILE with the format's
+    /// suffix]
     #[arg(long, short, value_name = "OUT")]
     pub out: Option<PathBuf>,
-    /// Channels that begin and end spans, besides the usual ones (NAME> and NAME<, NAME in and
-    /// NAME out ...); * stands for any text, the same in both
+    /// Channels that begin and end spans, in addition to the known pairs (NAME> and NAME<, NAME in
+    /// and NAME out ...). * matches any text, the same text in both
     #[arg(long = "pair", value_name = "BEGIN=END")]
     pub pairs: Vec<Pair>,
-    /// Channels whose numbers are a quantity over time; * stands for any text
+    /// Channels with numbers that are a quantity over time; * matches any text
     #[arg(long = "counter", value_name = "CHANNEL")]
     pub counters: Vec<String>,
-    /// Print what was written as one JSON object
+    /// Print the paths and counts as one JSON object
     #[arg(long)]
     pub json: bool,
 }
 
 #[derive(Debug, Args)]
 pub struct Stats {
-    /// Files of `tare log run` or `tare log collect`: the times of all are those of the first
-    /// one's host, where `tare log sync` has related them
-    #[arg(value_name = "FILE", required = true)]
+    /// Files of `tare log run` or `tare log collect`. Times of several files are converted to the
+    /// clock of the first file's host, if `tare log sync` has compared the hosts
+    #[arg(value_name = "FILE", default_value = "tare.log")]
     pub files: Vec<PathBuf>,
-    /// Channels that begin and end spans, as with `export`
+    /// Channels that begin and end spans, as in `tare log export`
     #[arg(long = "pair", value_name = "BEGIN=END")]
     pub pairs: Vec<Pair>,
-    /// Draw, too, which spans took how long within which: a flame graph, as SVG
+    /// Also write a flame graph of the spans to this SVG file
     #[arg(long, value_name = "OUT")]
     pub flame: Option<PathBuf>,
     /// Print one JSON object
@@ -235,30 +240,30 @@ pub struct Stats {
 
 #[derive(Debug, Args)]
 pub struct Sync {
-    /// Where `tare log sync --serve` runs: a name or an address, with :PORT if it has another
+    /// Host that runs `tare log sync --serve`: name or address, with :PORT if it is not 52525
     #[arg(value_name = "HOST", required_unless_present = "serve")]
     pub host: Option<String>,
-    /// Let other hosts ask for the time of this one, at this address, until Ctrl-C; 0.0.0.0 is
-    /// all that this host has, the port 52525 unless it is given
+    /// Answer time requests of other hosts at this address, until Ctrl-C. 0.0.0.0 listens on all
+    /// addresses; the default port is 52525
     #[arg(long, value_name = "ADDRESS[:PORT]", conflicts_with_all = ["host", "file", "json"])]
     pub serve: Option<String>,
-    /// Add what was found to this file of events, for `dump`, `export` and `stats`
+    /// Add the result to this file of events, for `dump`, `export` and `stats`
     #[arg(long, value_name = "FILE")]
     pub file: Option<PathBuf>,
-    /// Print what was found as one JSON object
+    /// Print the result as one JSON object
     #[arg(long)]
     pub json: bool,
 }
 
 #[derive(Debug, Args)]
 pub struct Top {
-    /// The file that a collector writes to
+    /// The file that a collector is writing
     #[arg(value_name = "FILE", default_value = "tare.log")]
     pub file: PathBuf,
-    /// Print one JSON object a second
+    /// Print one JSON object per second
     #[arg(long)]
     pub json: bool,
-    /// Look for one second, print, and end
+    /// Observe for one second, print, and exit
     #[arg(long)]
     pub once: bool,
 }

@@ -5,6 +5,7 @@ mod receive;
 use crate::budget::{Amount, Budget};
 use crate::costs;
 use crate::door::{Door, Guest};
+use crate::orphans::Search;
 use crate::output::Output;
 use crate::porter::Porter;
 use crate::press::Press;
@@ -50,6 +51,9 @@ const FALLBACK: &str = "a program has no tick counter to rely on: its times are 
 const LOOKS: Duration = Duration::from_secs(1);
 const LOOKING: u32 = 500;
 
+/// Of a turn, for programs whose collector has died.
+const SEARCH: Duration = Duration::from_millis(10);
+
 /// After the disk was full.
 const RETRY: Duration = Duration::from_millis(500);
 
@@ -63,6 +67,8 @@ pub struct Collector {
     targets: Vec<Target>,
     /// Programs that wait because their users have spent their slices of the turn.
     guests: VecDeque<Guest>,
+    /// For programs whose collector has died, until it has seen all.
+    search: Option<Search>,
     budget: Budget,
     slices: Slices,
     turns: u64,
@@ -94,6 +100,7 @@ impl Collector {
             complaints: Complaints::default(),
             targets: Vec::new(),
             guests: VecDeque::new(),
+            search: None,
             budget: Budget::of_this_process(),
             slices: Slices::default(),
             turns: 0,
@@ -109,6 +116,11 @@ impl Collector {
             left: 0,
             unwritten: 0,
         }
+    }
+
+    /// Takes over, from the next turn on, the programs whose collector at this socket has died.
+    pub fn search(&mut self) {
+        self.search = Some(Search::begin());
     }
 
     pub fn door(&self) -> &Door {
@@ -142,10 +154,16 @@ impl Collector {
         self.output.bytes()
     }
 
+    /// The file of events, as errors name it.
+    pub fn file(&self) -> String {
+        self.output.path().display().to_string()
+    }
+
     /// Everything once.
     pub fn turn(&mut self) {
         self.slices.renew();
         self.open_door();
+        self.take_over(SEARCH);
         self.costs(|file, collector| file.turn(|vacant| costs::write(collector, vacant)));
         self.rules.renew();
         if self.stuck.is_some_and(|since| since.elapsed() < RETRY) {
@@ -154,14 +172,15 @@ impl Collector {
         match self.move_events() {
             Ok(_) => {
                 if self.stuck.take().is_some() {
-                    say("the file can be written again");
+                    say(format_args!("{}: can be written again", self.file()));
                 }
             }
             Err(error) => {
                 if self.stuck.is_none() {
                     say(format_args!(
-                        "the file cannot be written: {error}; events stay where they are as long \
-                         as there is room"
+                        "{}: cannot be written: {error}; programs keep their events in memory \
+                         while there is room",
+                        self.file()
                     ));
                 }
                 self.stuck = Some(Instant::now());
@@ -178,7 +197,7 @@ impl Collector {
         let due = due.map_or(LONGEST, |due| due.saturating_duration_since(Instant::now()));
         let bells: Vec<_> = self.targets.iter().map(Target::bell).collect();
         let is_full = || self.targets.iter().any(|one| one.fullness() >= URGENT || one.has_batch());
-        let is_late = || !self.guests.is_empty() || !is_stuck && is_full();
+        let is_late = || !self.guests.is_empty() || self.search.is_some() || !is_stuck && is_full();
         let (begin, most) = (Instant::now(), busy.min(due));
         let is_rung = porter.sleep(&bells, most, is_late);
         let nobody_was_woken = is_rung && begin.elapsed() >= most;

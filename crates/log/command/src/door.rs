@@ -3,15 +3,14 @@
 
 use crate::epoll::Epoll;
 use crate::limit::Limit;
+use crate::payer::Payers;
 use crate::program;
-use crate::socket;
+use crate::socket::{self, Listening};
 use std::collections::{HashMap, VecDeque};
-use std::fs;
-use std::io;
+use std::io::{self, Write};
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
-use std::os::unix::fs::PermissionsExt;
-use std::os::unix::net::{UnixListener, UnixStream};
-use std::path::{Path, PathBuf};
+use std::os::unix::net::UnixStream;
+use std::path::Path;
 use std::time::{Duration, Instant};
 use tare_command::processes::is_readable;
 use tare_command::{Complaints, Failure, ResultExt};
@@ -30,10 +29,8 @@ const WAITING: usize = 256;
 /// Descriptors that are left for what is opened for a moment, and for what a program hands over.
 const RESERVE: u64 = 16;
 
-/// The socket, which is taken away at the end.
 pub struct Door {
-    listener: UnixListener,
-    path: PathBuf,
+    socket: Listening,
     open_for: OpenFor,
     /// Somebody comes, or one of those who wait says something.
     epoll: Epoll,
@@ -41,6 +38,7 @@ pub struct Door {
     waiting: VecDeque<Waiting>,
     /// Nobody can be let in.
     is_shut: bool,
+    payers: Payers,
     complaints: Complaints,
 }
 
@@ -62,6 +60,7 @@ pub enum OpenFor {
 pub struct Guest {
     pub wish: Wish,
     pub pid: u32,
+    /// Who pays for it.
     pub user: u32,
     pub connection: UnixStream,
 }
@@ -81,27 +80,25 @@ impl Door {
         if socket::clear(path) {
             return Err(Failure::input(format_args!("{}: another collector is there", what())));
         }
-        let listener = UnixListener::bind(path).or_input(what())?;
+        let mode = if program::user() == ROOT { 0o666 } else { 0o600 };
+        let socket = Listening::at(path, mode).or_input(what())?;
+        socket.listener.set_nonblocking(true).or_failed(what())?;
         let epoll = Epoll::new().or_failed(what())?;
-        epoll.add(listener.as_raw_fd()).or_failed(what())?;
-        let door = Self {
-            listener,
-            path: path.to_owned(),
+        epoll.add(socket.listener.as_raw_fd()).or_failed(what())?;
+        Ok(Self {
+            socket,
             open_for,
             epoll,
             waiting: VecDeque::new(),
             is_shut: false,
+            payers: Payers::of_this_machine(),
             complaints: Complaints::default(),
-        };
-        let mode = if program::user() == ROOT { 0o666 } else { 0o600 };
-        fs::set_permissions(path, fs::Permissions::from_mode(mode)).or_failed(what())?;
-        door.listener.set_nonblocking(true).or_failed(what())?;
-        Ok(door)
+        })
     }
 
     /// Where it is.
     pub fn path(&self) -> &Path {
-        &self.path
+        &self.socket.path
     }
 
     /// Becomes readable when somebody comes, or says something.
@@ -114,7 +111,7 @@ impl Door {
         let mut guests = Vec::new();
         let mut has_come = self.is_shut;
         for ready in self.epoll.ready(0) {
-            if ready.fd == self.listener.as_raw_fd() {
+            if ready.fd == self.socket.listener.as_raw_fd() {
                 has_come = true;
             } else {
                 guests.extend(self.heard(ready.fd));
@@ -127,19 +124,27 @@ impl Door {
         while self.waiting.front().is_some_and(is_late) {
             self.waiting.pop_front();
         }
-        while self.waiting.len() > WAITING {
-            self.dismiss();
-        }
+        while self.waiting.len() > WAITING && self.dismiss() {}
         guests
     }
 
-    /// Closes the oldest silent connection of the user who has most of them, if there is one.
+    pub fn payers(&self) -> &Payers {
+        &self.payers
+    }
+
+    /// Closes the oldest silent connection of the user who has most of them, if there is one. A
+    /// program that has the time comes again.
     fn dismiss(&mut self) -> bool {
+        let silent = |one: &&Waiting| !is_readable(&one.connection);
+        let payer = |one: &Waiting| self.payers.of(one.peer.uid);
         let mut counts: HashMap<u32, usize> = HashMap::new();
-        self.waiting.iter().for_each(|one| *counts.entry(one.peer.uid).or_default() += 1);
+        self.waiting
+            .iter()
+            .filter(silent)
+            .for_each(|one| *counts.entry(payer(one)).or_default() += 1);
         let most = counts.values().max();
-        let of_most = |one: &Waiting| counts.get(&one.peer.uid) == most;
-        let place = self.waiting.iter().position(of_most);
+        let of_most = |one: &Waiting| counts.get(&payer(one)) == most && silent(&one);
+        let place = most.and_then(|_| self.waiting.iter().position(of_most));
         place.and_then(|place| self.waiting.remove(place)).is_some()
     }
 
@@ -158,7 +163,10 @@ impl Door {
                 Ok(Some((connection, peer))) if self.admits(&peer) => {
                     guests.extend(self.greet(connection, peer));
                 }
-                Ok(Some((_, peer))) => self.refuse(&peer),
+                Ok(Some((connection, peer))) => {
+                    refuse(&connection);
+                    self.complain_of(&peer);
+                }
                 // Who says nothing takes nobody else's place.
                 Err(_) if self.dismiss() => {}
                 Err(error) => {
@@ -175,21 +183,21 @@ impl Door {
         }
     }
 
-    fn refuse(&mut self, peer: &libc::ucred) {
+    fn complain_of(&mut self, peer: &libc::ucred) {
         let text = format_args!("process {} of user {} is refused", peer.pid, peer.uid);
         self.complaints.say(peer.uid, text);
     }
 
     /// The next who has come. Nobody is taken in whose descriptors would find no room.
     fn accept(&self) -> io::Result<Option<(UnixStream, libc::ucred)>> {
-        if !is_readable(&self.listener) {
+        if !is_readable(&self.socket.listener) {
             return Ok(None);
         }
-        let lowest = self.listener.try_clone()?.as_raw_fd() as u64;
+        let lowest = self.socket.listener.try_clone()?.as_raw_fd() as u64;
         if lowest + RESERVE > Limit::get()?.end() {
             return Err(io::Error::from_raw_os_error(libc::EMFILE));
         }
-        let (connection, _) = self.listener.accept()?;
+        let (connection, _) = self.socket.listener.accept()?;
         let peer = peer::credentials(connection.as_raw_fd()).map_err(error)?;
         Ok(Some((connection, peer)))
     }
@@ -197,7 +205,7 @@ impl Door {
     /// A listener that nobody can be let in from would be readable all the time.
     fn shut(&mut self, is_shut: bool) {
         if is_shut != self.is_shut {
-            let fd = self.listener.as_raw_fd();
+            let fd = self.socket.listener.as_raw_fd();
             let _ = if is_shut { self.epoll.remove(fd) } else { self.epoll.add(fd) };
             self.is_shut = is_shut;
         }
@@ -216,7 +224,10 @@ impl Door {
     /// Who has not said yet what it wants waits.
     fn greet(&mut self, connection: UnixStream, peer: libc::ucred) -> Option<Guest> {
         match received(&connection) {
-            Ok(wish) => Some(Guest { wish, pid: peer.pid as u32, user: peer.uid, connection }),
+            Ok(wish) => {
+                let user = self.payers.of(peer.uid);
+                Some(Guest { wish, pid: peer.pid as u32, user, connection })
+            }
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
                 if self.epoll.add(connection.as_raw_fd()).is_ok() {
                     self.waiting.push_back(Waiting { since: Instant::now(), connection, peer });
@@ -235,10 +246,9 @@ impl Door {
     }
 }
 
-impl Drop for Door {
-    fn drop(&mut self) {
-        let _ = fs::remove_file(&self.path);
-    }
+/// Answers a program that it is not served: without an answer it would come again.
+pub fn refuse(mut connection: &UnixStream) {
+    let _ = connection.write_all(&[0]);
 }
 
 /// Answers a program with a descriptor of its own.

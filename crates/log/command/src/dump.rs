@@ -16,11 +16,12 @@ pub fn dump(arguments: &arguments::Dump) -> Result<ExitCode, Failure> {
     let log = Log::open(&arguments.files)?;
     let filter = Filter::of(arguments, &log)?;
     let mut out = BufWriter::with_capacity(1 << 16, Output::lock());
-    let line = match arguments.format {
+    let format = if arguments.json { Lines::Jsonl } else { arguments.format };
+    let line = match format {
         Lines::Csv => csv,
         Lines::Jsonl => jsonl,
     };
-    let header = match arguments.format {
+    let header = match format {
         Lines::Csv => "time_ns,ticks,pid,tid,thread,channel,payload,lost\n",
         Lines::Jsonl => "",
     };
@@ -43,7 +44,7 @@ pub fn dump(arguments: &arguments::Dump) -> Result<ExitCode, Failure> {
     };
     match printed {
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
-            return Err(Failure::work(format_args!("the events were not printed: {error}")));
+            return Err(Failure::work(format_args!("standard output: {error}")));
         }
         Ok(()) if !has_events => say_that_nothing_fits(arguments),
         _ => {}

@@ -18,8 +18,8 @@ const LETTER: f64 = 6.7;
 const DEEPEST: usize = 400;
 
 /// Where there are more ways than `Nesting` tells apart.
-const CUT: &str = "; there are more ways from span to span than are told apart: what is called on \
-                   others has no box of its own";
+const CUT: &str = "; some spans have no box, because there are more call paths than this graph \
+                   distinguishes";
 
 struct Box {
     node: usize,

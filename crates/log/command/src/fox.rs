@@ -190,11 +190,13 @@ fn tell_change(is: Configuration, refusal: Option<&io::Error>) {
     match (refusal, known) {
         (Some(error), None) => {
             refused.push(what);
-            say(format_args!("{begin}: {error}; round trips with it get no answer until it works"));
+            say(format_args!(
+                "{begin}: {error}; round trips through it get no answer until it works"
+            ));
         }
         (None, Some(place)) => {
             refused.swap_remove(place);
-            say(format_args!("{begin}: it works now"));
+            say(format_args!("{begin}: it works again"));
         }
         _ => {}
     }

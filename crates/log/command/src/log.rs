@@ -54,7 +54,7 @@ impl Log {
             self.learn_of(file, &block.or_failed(path.display())?);
         }
         if !is_log {
-            return Err(Failure::input(format_args!("{}: no file of tare log", path.display())));
+            return Err(Failure::input(format_args!("{}: not a file of tare log", path.display())));
         }
         if reader.damaged > 0 {
             say(format_args!("{}: {} bytes are damaged", path.display(), reader.damaged));
@@ -91,7 +91,7 @@ impl Log {
             each(&log, &block);
         })?;
         if tail.at == 0 {
-            return Err(Failure::input(format_args!("{}: no file of tare log", path.display())));
+            return Err(Failure::input(format_args!("{}: not a file of tare log", path.display())));
         }
         Ok((log, tail))
     }

@@ -23,6 +23,7 @@ mod ordinary;
 mod orphans;
 mod output;
 mod pairs;
+mod payer;
 mod porter;
 mod press;
 mod program;

@@ -12,7 +12,9 @@ pub fn open(path: &Path) -> io::Result<File> {
     if file.metadata()?.is_file() {
         Ok(file)
     } else {
-        Err(io::Error::other("no ordinary file, and it is read more than once; save it as one"))
+        Err(io::Error::other(
+            "not a regular file, which is needed because it is read more than once; save it to a file",
+        ))
     }
 }
 

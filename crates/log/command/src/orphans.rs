@@ -8,11 +8,13 @@ use std::ffi::OsStr;
 use std::fs;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering::Relaxed;
+use std::time::Instant;
 use tare_command::processes::{self, open_segment};
-use tare_log_segment::Process;
 use tare_log_segment::layout::{KIND, VERSION};
+use tare_log_segment::{Identity, Process};
 use tare_shm::{Access, Segment, process, service, syscall};
 
 /// A program that logs, and that nobody serves.
@@ -24,42 +26,78 @@ pub struct Orphan {
 /// What the kernel calls the descriptor of a segment.
 const LINK: &[u8] = b"/memfd:tare-log (deleted)";
 
-/// Those that were told of the collector at this socket.
-pub fn find(socket: &Path) -> Vec<Orphan> {
-    processes::all().flat_map(|pid| of(pid, socket)).collect()
-}
+/// Looks through the descriptors of all processes, of which a user can have very many: so not all
+/// at once.
+pub struct Search(Box<dyn Iterator<Item = (u32, PathBuf)>>);
 
-/// One for each copy of the library in the program.
-fn of(pid: u32, socket: &Path) -> Vec<Orphan> {
-    segments(pid)
-        .into_iter()
-        .filter(|segment| {
-            // The child of a fork has its parent's, too, until it logs itself.
-            let is_its_own = belongs(segment, pid, socket);
-            let is_served = !matches!(service::server(segment.as_raw_fd()), Ok(None));
-            is_its_own && !is_served
-        })
-        .map(|segment| Orphan { pid, segment })
-        .collect()
+impl Search {
+    pub fn begin() -> Self {
+        let of =
+            |pid| processes::descriptors(pid).into_iter().flatten().map(move |path| (pid, path));
+        Self(Box::new(processes::all().flat_map(of)))
+    }
+
+    /// The next of the programs that were told of the collector at this socket, looked for until
+    /// then; whether the search has ended.
+    ///
+    /// What this collector serves is not opened: closing it would release the lock. If a program
+    /// exchanges a descriptor at that moment, its segment is found all the same, and has to be
+    /// locked again.
+    pub fn next(
+        &mut self,
+        socket: &Path,
+        is_served_here: impl Fn(Identity) -> bool,
+        until: Instant,
+    ) -> (Option<Orphan>, bool) {
+        for (pid, path) in &mut self.0 {
+            let is_new = is_link(&path) && identity(&path).is_some_and(|is| !is_served_here(is));
+            let segment = if is_new { open(pid, &path) } else { None };
+            let found = segment.filter(|segment| {
+                let fd = segment.as_raw_fd();
+                // The child of a fork has its parent's, too, until it logs itself.
+                let is_orphan =
+                    || belongs(segment, pid, socket) && matches!(service::server(fd), Ok(None));
+                Identity::of(fd).is_ok_and(&is_served_here) || is_orphan()
+            });
+            let orphan = found.map(|segment| Orphan { pid, segment });
+            if orphan.is_some() || Instant::now() >= until {
+                return (orphan, false);
+            }
+        }
+        (None, true)
+    }
 }
 
 /// All segments that a program has open, and that it or root has made. Of one that this user may
 /// not look into there is nothing to see.
 pub fn segments(pid: u32) -> Vec<OwnedFd> {
-    let users = program::users(pid);
     let descriptors = processes::descriptors(pid).into_iter().flatten();
-    let links = descriptors
-        .filter(|path| fs::read_link(path).is_ok_and(|link| link.as_os_str().as_bytes() == LINK));
     let mut seen = HashSet::new();
-    links
+    descriptors
         .filter_map(|path| {
-            let is_owner = |user| user == 0 || users.contains(&user);
-            let fd = open_segment(&path, Access::ReadWrite, is_owner).ok()?;
+            let fd = if is_link(&path) { open(pid, &path)? } else { return None };
             let inode = syscall::fstat(fd.as_raw_fd()).ok()?.st_ino;
             // A program may have a second descriptor of the same segment.
             seen.insert(inode).then_some(fd)
         })
         .collect()
+}
+
+/// Whether a descriptor is one of a segment.
+fn is_link(path: &Path) -> bool {
+    fs::read_link(path).is_ok_and(|link| link.as_os_str().as_bytes() == LINK)
+}
+
+/// Which file is behind a descriptor, without opening it.
+fn identity(path: &Path) -> Option<Identity> {
+    let status = fs::metadata(path).ok()?;
+    Some(Identity { device: status.dev(), inode: status.ino() })
+}
+
+/// The segment behind a descriptor of a program.
+fn open(pid: u32, path: &Path) -> Option<OwnedFd> {
+    let is_owner = |user| user == 0 || program::users(pid).contains(&user);
+    open_segment(path, Access::ReadWrite, is_owner).ok()
 }
 
 fn belongs(segment: &OwnedFd, pid: u32, socket: &Path) -> bool {

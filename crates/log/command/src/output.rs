@@ -28,7 +28,7 @@ fn open(path: &Path) -> io::Result<File> {
     let mut options = OpenOptions::new();
     options.create(true).append(true).custom_flags(libc::O_NONBLOCK);
     let file = options.open(path).map_err(|error| match error.raw_os_error() {
-        Some(libc::ENXIO) => io::Error::other("nobody reads from it; start its reader first"),
+        Some(libc::ENXIO) => io::Error::other("no process reads from it; start its reader first"),
         _ => error,
     })?;
     syscall::fcntl(file.as_raw_fd(), libc::F_SETFL, libc::O_APPEND as usize)
@@ -67,7 +67,7 @@ impl Output {
         let length = status.len();
         if status.is_file() && length > 0 && !is_log(path) {
             return Err(Failure::input(format_args!(
-                "{what}: it has something else than events; name another file"
+                "{what}: it does not contain events; give another file"
             )));
         }
         // Numbers of processes only have to differ within a file, whoever wrote what it has.
@@ -86,6 +86,11 @@ impl Output {
             boot,
             codec,
         })
+    }
+
+    /// The file's name, for errors.
+    pub fn path(&self) -> &Path {
+        &self.path
     }
 
     /// What programs know the file by; `None` where they cannot write into it.
@@ -107,7 +112,7 @@ impl Output {
         // Not every file system has locks.
         match service::serve(self.file.as_raw_fd()) {
             Ok(Some(other)) if is_file => {
-                Err(format!("collector {other} writes to it; name another file"))
+                Err(format!("collector {other} writes to it; give another file"))
             }
             _ => Ok(()),
         }

@@ -41,7 +41,9 @@ pub fn recover(arguments: &arguments::Recover) -> Result<ExitCode, Failure> {
     let is_segment = source.read_exact(&mut begin).is_ok() && u64::from_ne_bytes(begin) == MAGIC;
     if !is_segment && !has_block(from)? {
         let what = from.display();
-        return Err(Failure::input(format_args!("{what}: no file and no segment of tare log")));
+        return Err(Failure::input(format_args!(
+            "{what}: neither a file nor a segment of tare log"
+        )));
     }
     let file = File::create_new(&out).or_input(what())?;
     drop(file);
@@ -217,7 +219,8 @@ fn segment(path: &Path, source: &File, output: &mut Output) -> Result<Found, Fai
             path.display()
         ));
     }
-    write(&mut target, output, pid != 0).or_failed("what is left was not written")?;
+    let file = output.path().display().to_string();
+    write(&mut target, output, pid != 0).or_failed(format_args!("--out {file}"))?;
     let totals = target.totals();
     Ok(Found { programs: 1, events: totals.events, lost: totals.lost, damaged: 0 })
 }

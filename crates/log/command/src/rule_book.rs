@@ -59,7 +59,7 @@ impl RuleBook {
                 self.rules = rules;
                 self.generation += 1;
             }
-            Err(failure) => say(format_args!("{failure}; the rules before stay in force")),
+            Err(failure) => say(format_args!("{failure}; the previous rules stay in force")),
         }
         file.last = reading;
     }

@@ -59,13 +59,10 @@ pub fn run(arguments: &arguments::Run) -> Result<ExitCode, Failure> {
     }
     if !arguments.collecting.json {
         if collector.programs == 0 {
-            say("no program that logs with libtare_log has come");
+            say("no program logged with libtare_log");
         }
         if collector.left > 0 {
-            say(format_args!(
-                "programs that it started go on, and nobody collects from them any more: {}",
-                collector.left
-            ));
+            say(format_args!("programs that continue without a collector: {}", collector.left));
         }
     }
     Ok(ExitCode::from(code))
@@ -78,7 +75,7 @@ pub fn collect(arguments: &arguments::Collect) -> Result<ExitCode, Failure> {
     let door = Door::open(&arguments.socket, OpenFor::Everyone)?;
     let mut collector = collector(&arguments.collecting, door)?;
     let porter = porter(&collector, &signals)?;
-    collector.take_over();
+    collector.search();
     loop {
         collector.turn();
         collector.sleep(&porter);
@@ -100,7 +97,7 @@ fn collector(arguments: &arguments::Collecting, door: Door) -> Result<Collector,
         if is_same(&arguments.out, file) {
             let what = file.display();
             return Err(Failure::input(format_args!(
-                "--costs {what}: it is the file of events; name another"
+                "--costs {what}: it is the file of events; give another"
             )));
         }
         collector.write_costs(file)?;
@@ -118,9 +115,10 @@ fn porter(collector: &Collector, signals: &Signals) -> Result<Porter, Failure> {
 fn end(collector: &mut Collector, json: bool) -> Result<(), Failure> {
     let finished = collector.finish();
     let unwritten = collector.unwritten;
+    let file = collector.file();
     let finished = finished.or_failed(match unwritten {
-        0 => "what is left was not written".to_owned(),
-        events => format!("what is left, {events} events, was not written"),
+        0 => format!("{file}: the remaining events were not written"),
+        events => format!("{file}: {events} remaining events were not written"),
     });
     let totals = collector.totals();
     if json {

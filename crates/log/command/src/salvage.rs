@@ -19,7 +19,7 @@ const CHUNK: usize = 1 << 20;
 /// here, else 0. In words why not.
 pub fn copy(path: &Path, source: &File) -> Result<(OwnedFd, u32), String> {
     if let Ok(Some(other)) = service::server(source.as_raw_fd()) {
-        return Err(format!("collector {other} has it; end that one first"));
+        return Err(format!("collector {other} uses it; stop that collector first"));
     }
     let cut_off = |_| "it is cut off".to_owned();
     let mut header = [0; size_of::<Header>()];

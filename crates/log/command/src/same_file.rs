@@ -7,7 +7,7 @@ use tare_command::Failure;
 /// Refuses to write into one of the files that are read.
 pub fn must_not_be(files: &[PathBuf], out: &Path, what: &str) -> Result<(), Failure> {
     if files.iter().any(|file| is_same(file, out)) {
-        return Err(Failure::input(format_args!("{what}: it is the file to read; name another")));
+        return Err(Failure::input(format_args!("{what}: it is the file to read; give another")));
     }
     Ok(())
 }

@@ -2,26 +2,31 @@
 //! How long the programs of each user are served in a turn, so that no program waits long for the
 //! next turn.
 
+use crate::program;
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
 /// Of a turn: longer than it takes to compress some blocks.
 const SLICE: Duration = Duration::from_millis(20);
+/// Of a turn, for all users but the collector's own together, however many there are.
+const OTHERS: Duration = Duration::from_millis(50);
 
 pub struct Slices {
     each: Duration,
+    others: Duration,
+    own: u32,
     spent: HashMap<u32, Duration>,
 }
 
 impl Default for Slices {
     fn default() -> Self {
-        Self::of(SLICE)
+        Self::of(SLICE, OTHERS)
     }
 }
 
 impl Slices {
-    pub fn of(each: Duration) -> Self {
-        Self { each, spent: HashMap::new() }
+    pub fn of(each: Duration, others: Duration) -> Self {
+        Self { each, others, own: program::user(), spent: HashMap::new() }
     }
 
     /// All users have their whole slice again.
@@ -32,7 +37,13 @@ impl Slices {
     /// When the slice of this user ends that begins now; `None` where it has ended.
     pub fn end(&self, user: u32, now: Instant) -> Option<Instant> {
         let spent = self.spent.get(&user).copied().unwrap_or_default();
-        self.each.checked_sub(spent).filter(|left| !left.is_zero()).map(|left| now + left)
+        let of_others = || {
+            let others = self.spent.iter().filter(|(other, _)| **other != self.own);
+            self.others.saturating_sub(others.map(|(_, spent)| *spent).sum())
+        };
+        let most = if user == self.own { Duration::MAX } else { of_others() };
+        let left = self.each.saturating_sub(spent).min(most);
+        (!left.is_zero()).then(|| now + left)
     }
 
     /// Something was done for this user since `begin`.
@@ -47,7 +58,7 @@ mod tests {
 
     #[test]
     fn slice_of_a_user_ends_and_comes_again() {
-        let (mut slices, now) = (Slices::default(), Instant::now());
+        let (mut slices, now) = (Slices { own: 0, ..Slices::default() }, Instant::now());
         assert_eq!(slices.end(1, now), Some(now + SLICE));
         slices.spent.insert(1, SLICE / 4);
         assert_eq!(slices.end(1, now), Some(now + SLICE * 3 / 4));
@@ -55,5 +66,15 @@ mod tests {
         assert_eq!((slices.end(1, now), slices.end(2, now)), (None, Some(now + SLICE)));
         slices.renew();
         assert_eq!(slices.end(1, now), Some(now + SLICE));
+    }
+
+    #[test]
+    fn many_users_have_one_share_of_a_turn() {
+        let (mut slices, now) = (Slices { own: 0, ..Slices::default() }, Instant::now());
+        slices.spent.extend((1..=4).map(|user| (user, OTHERS / 5)));
+        assert_eq!(slices.end(5, now), Some(now + OTHERS / 5));
+        slices.spent.insert(5, OTHERS / 5);
+        assert_eq!((slices.end(6, now), slices.end(1, now)), (None, None));
+        assert_eq!(slices.end(0, now), Some(now + SLICE), "the collector's own user");
     }
 }

@@ -1,18 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Where the sockets of collectors are, and what becomes of those that the dead have left.
 
-use std::fs::{self, Metadata};
+use crate::program;
+use std::collections::hash_map::RandomState;
+use std::ffi::CString;
+use std::fs::{self, File, Metadata, OpenOptions, Permissions};
+use std::hash::BuildHasher;
 use std::io;
 use std::mem::MaybeUninit;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::FileTypeExt;
+use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt, PermissionsExt};
+use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use tare_command::{Failure, runtime};
 
 /// A collector listens at its socket long before it is so old.
 const SETTLED: Duration = Duration::from_secs(60);
+
+/// Bytes of the path of a socket, its end included (unix(7)).
+const LONGEST_PATH: usize = 108;
 
 const PREFIX: &str = "log-";
 const SUFFIX: &str = ".sock";
@@ -25,7 +33,7 @@ pub fn of_ones_own() -> Result<PathBuf, Failure> {
         let name = entry.file_name();
         let name = name.to_str().and_then(|name| name.strip_prefix(PREFIX));
         let is_ours = name.is_some_and(|rest| rest.ends_with(SUFFIX));
-        // One that has just come may not listen yet.
+        // One that was just made may not listen yet.
         if is_ours && entry.metadata().is_ok_and(|status| age(&status) > SETTLED) {
             clear(&entry.path());
         }
@@ -33,9 +41,76 @@ pub fn of_ones_own() -> Result<PathBuf, Failure> {
     Ok(folder.join(format!("{PREFIX}{}{SUFFIX}", std::process::id())))
 }
 
-/// Takes away a socket at which nobody listens; whether somebody does.
+/// A socket at which this process listens, deleted at the end.
+pub struct Listening {
+    pub listener: UnixListener,
+    pub path: PathBuf,
+    /// The device and inode of the socket: later there may be another at `path`.
+    file: (u64, u64),
+}
+
+impl Listening {
+    /// Listens at `path`, which must be free.
+    ///
+    /// The socket is made under a random name and renamed when it listens: a program that connected
+    /// before would be refused, and would keep its events to itself.
+    pub fn at(path: &Path, mode: u32) -> io::Result<Self> {
+        let is_short = path.as_os_str().len() < LONGEST_PATH;
+        let name = path.file_name().filter(|_| is_short).ok_or_else(|| {
+            let text =
+                format!("not the path of a socket: those have 1 to {} bytes", LONGEST_PATH - 1);
+            io::Error::new(io::ErrorKind::InvalidInput, text)
+        })?;
+        let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
+        let directory = libc::O_PATH | libc::O_DIRECTORY;
+        let parent = OpenOptions::new()
+            .read(true)
+            .custom_flags(directory)
+            .open(parent.unwrap_or(Path::new(".")))?;
+        let random = RandomState::new().hash_one(());
+        let hidden = format!("{PREFIX}{}-{random:016x}{SUFFIX}", std::process::id());
+        // Short, however long the path of the directory is.
+        let place = PathBuf::from(format!("/proc/self/fd/{}/{hidden}", parent.as_raw_fd()));
+        let listener = UnixListener::bind(&place)?;
+        let status = fs::set_permissions(&place, Permissions::from_mode(mode))
+            .and_then(|()| place.symlink_metadata())
+            .and_then(|status| rename(&parent, hidden.as_bytes(), name.as_bytes()).map(|()| status))
+            .inspect_err(|_| drop(fs::remove_file(&place)))?;
+        Ok(Self { listener, path: path.to_owned(), file: (status.dev(), status.ino()) })
+    }
+}
+
+impl Drop for Listening {
+    fn drop(&mut self) {
+        let is_ours = |status: Metadata| (status.dev(), status.ino()) == self.file;
+        if self.path.symlink_metadata().is_ok_and(is_ours) {
+            let _ = fs::remove_file(&self.path);
+        }
+    }
+}
+
+/// Renames a file within a directory, unless the new name is taken.
+fn rename(directory: &File, from: &[u8], to: &[u8]) -> io::Result<()> {
+    let [from, to] = [CString::new(from)?, CString::new(to)?];
+    let directory = directory.as_raw_fd();
+    let (from, to) = (from.as_ptr(), to.as_ptr());
+    // SAFETY: both names are terminated.
+    match unsafe { libc::renameat2(directory, from, directory, to, libc::RENAME_NOREPLACE) } {
+        0 => Ok(()),
+        _ => Err(match io::Error::last_os_error() {
+            error if error.kind() == io::ErrorKind::AlreadyExists => {
+                io::Error::from_raw_os_error(libc::EADDRINUSE)
+            }
+            error => error,
+        }),
+    }
+}
+
+/// Takes away a socket of this user at which nobody listens; whether somebody does.
 pub fn clear(path: &Path) -> bool {
-    let is_socket = || path.symlink_metadata().is_ok_and(|file| file.file_type().is_socket());
+    let is_own_socket =
+        |file: Metadata| file.file_type().is_socket() && file.uid() == program::user();
+    let is_socket = || path.symlink_metadata().is_ok_and(is_own_socket);
     match connect(path).map_err(|error| error.raw_os_error()) {
         // A full queue: the listener is alive, but slow.
         Ok(()) | Err(Some(libc::EAGAIN)) => return true,
@@ -82,7 +157,61 @@ fn age(status: &Metadata) -> Duration {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::os::unix::net::{UnixListener, UnixStream};
+    use std::os::unix::net::UnixStream;
+    use std::thread;
+
+    fn own_place(name: &str) -> PathBuf {
+        std::env::temp_dir().join(format!("tare-{name}-{}", std::process::id()))
+    }
+
+    #[test]
+    fn socket_that_has_its_name_accepts_connections() {
+        let path = own_place("race");
+        for _ in 0..500 {
+            let looking = thread::spawn({
+                let path = path.clone();
+                move || loop {
+                    match connect(&path) {
+                        Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                        done => break done,
+                    }
+                }
+            });
+            let socket = Listening::at(&path, 0o600).unwrap();
+            assert!(looking.join().unwrap().is_ok());
+            drop(socket);
+        }
+    }
+
+    #[test]
+    fn socket_is_made_with_its_mode_at_a_free_path_only() {
+        let folder = own_place("modes");
+        fs::create_dir(&folder).unwrap();
+        // Longer than any path of a socket in this folder could be under another name.
+        let path = folder.join("x".repeat(LONGEST_PATH - 2 - folder.as_os_str().len()));
+        let socket = Listening::at(&path, 0o604).unwrap();
+        assert_eq!(path.metadata().unwrap().permissions().mode() & 0o777, 0o604);
+        assert_eq!(connect(&path).unwrap(), ());
+        let taken = Listening::at(&path, 0o600).err().unwrap();
+        assert_eq!(taken.raw_os_error(), Some(libc::EADDRINUSE));
+        let long = path.with_file_name("x".repeat(LONGEST_PATH));
+        assert_eq!(Listening::at(&long, 0o600).err().unwrap().kind(), io::ErrorKind::InvalidInput);
+        assert_eq!(fs::read_dir(&folder).unwrap().count(), 1, "nothing else is left");
+        drop(socket);
+        fs::remove_dir(&folder).unwrap();
+    }
+
+    #[test]
+    fn socket_of_a_successor_is_not_deleted() {
+        let path = own_place("successor");
+        let first = Listening::at(&path, 0o600).unwrap();
+        fs::remove_file(&path).unwrap();
+        let second = Listening::at(&path, 0o600).unwrap();
+        drop(first);
+        assert!(path.exists());
+        drop(second);
+        assert!(!path.exists());
+    }
 
     #[test]
     fn socket_with_a_full_queue_is_kept_without_blocking() {

@@ -218,7 +218,7 @@ impl Stats<'_> {
             let way = match leaving.how {
                 None => "without an end in the file",
                 Some(How::Finished) => "finished",
-                Some(How::Ended) => "ended without a word",
+                Some(How::Ended) => "ended without a final record",
                 Some(How::Left) => "left by the collector",
                 Some(How::Recovered) => "recovered",
             };
@@ -236,7 +236,10 @@ impl Stats<'_> {
                 self.log.leavings().deferred(),
                 "events deferred: the program did not write them itself",
             ),
-            (self.log.leavings().unanswered(), "of those lost are round trips without an answer"),
+            (
+                self.log.leavings().unanswered(),
+                "of the lost events are round trips without an answer",
+            ),
         ];
         for (count, what) in counts.iter().filter(|(count, _)| *count > 0) {
             let _ = writeln!(told, "{count} {what}");
@@ -294,7 +297,7 @@ impl Stats<'_> {
     fn text(&self) -> String {
         let rate = |events| self.rate(events).map_or_else(|| "-".to_owned(), human::count);
         let mut text = format!(
-            "{} events in {}, {} a second; {} lost; {}, {}\n",
+            "{} events in {}, {} per second; {} lost; {}, {}\n",
             self.events,
             human::time(self.seconds().map(|seconds| seconds * 1e9)),
             rate(self.events),
@@ -330,10 +333,11 @@ impl Stats<'_> {
             let _ = write!(text, "\n{}", human::align(&rows));
             for (name, times, _) in spans.iter().filter(|(_, times, _)| times.unpaired > 0) {
                 let name = human::plain(name);
-                let _ = writeln!(text, "{name}: {} without their other end", times.unpaired);
+                let _ = writeln!(text, "{name}: {} without a begin or an end", times.unpaired);
             }
         }
-        let mut rows = vec![["channel", "events", "a second", "lost"].map(str::to_owned).to_vec()];
+        let mut rows =
+            vec![["channel", "events", "per second", "lost"].map(str::to_owned).to_vec()];
         for (name, (events, lost)) in self.all_channels() {
             rows.push(vec![name.to_owned(), events.to_string(), rate(events), lost.to_string()]);
         }

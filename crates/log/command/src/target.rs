@@ -38,6 +38,8 @@ pub struct Target {
     /// A warning has said that it gets no more.
     pub is_limited: bool,
     fd: OwnedFd,
+    /// Which file the segment is.
+    identity: Option<Identity>,
     /// Kept because the lock that says who serves goes with any descriptor that is closed.
     second: Option<OwnedFd>,
     segment: Segment,
@@ -112,6 +114,7 @@ impl Target {
             held: Amount::default(),
             is_limited: false,
             fd,
+            identity: Identity::of(raw).ok(),
             second: None,
             segment,
             rings: (0..MOST_RINGS).map(|_| None).collect(),
@@ -160,16 +163,20 @@ impl Target {
     }
 
     /// Whether this is its segment.
-    pub fn has(&self, segment: &OwnedFd) -> bool {
-        let both = [&self.fd, segment].map(|fd| syscall::fstat(fd.as_raw_fd()));
-        matches!(both, [Ok(own), Ok(other)] if own.st_ino == other.st_ino)
+    pub fn has(&self, segment: Identity) -> bool {
+        self.identity == Some(segment)
+    }
+
+    /// Locks its segment again: closing any descriptor of it has released the lock.
+    pub fn lock_again(&self) {
+        let _ = service::serve(self.fd.as_raw_fd());
     }
 
     /// Its program has come to the door, too.
     pub fn join(&mut self, segment: OwnedFd, connection: Option<UnixStream>) {
         self.second = Some(segment);
-        // Closing the second descriptor before has released the lock.
-        let _ = service::serve(self.fd.as_raw_fd());
+        // The second descriptor before was closed.
+        self.lock_again();
         self.connection = connection;
         self.welcome();
     }

@@ -38,7 +38,7 @@ struct Flow {
 #[derive(Default)]
 struct Rings {
     seen: Seen,
-    /// Of those whose last block was not looked into: the losses that blocks before it tell of.
+    /// Of those whose last block was not counted: the losses that blocks before it tell of.
     told: HashMap<Ring, u64>,
 }
 
@@ -49,7 +49,7 @@ impl Rings {
         (!self.seen.add(ring, header.from, header.to)).then_some(ring)
     }
 
-    /// Losses in the block before, if that was not looked into.
+    /// Losses in the block before, if that was not counted.
     fn lost(&mut self, ring: Ring, told: u64, is_late: bool) -> u64 {
         let before = if is_late { self.told.insert(ring, told) } else { self.told.remove(&ring) };
         before.map_or(0, |before| told.saturating_sub(before))
@@ -219,7 +219,7 @@ impl Interval {
             rate(self.all.bytes),
         );
         if self.unseen > 0 {
-            head += &format!("  {} events/s not looked into", rate(self.unseen as f64));
+            head += &format!("  {} events/s not counted", rate(self.unseen as f64));
         }
         if let Some(note) = note {
             head += &format!("  ({note})");

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The functions of libc that the library has to see: it makes system calls, and reads the tick
-//! counter, only as long as the program may.
+//! The functions of libc that the library has to see: it makes system calls, reads the tick
+//! counter and maps memory only as long as the program may.
 
 use core::ffi::c_long;
 use tare_interpose::{Observer, Restriction};
-use tare_log_producer::{forbid_system_calls, read_environment, replace_counter};
+use tare_log_producer::{
+    forbid_system_calls, limit_address_space, lock_memory, read_environment, replace_counter,
+};
 
 struct Restrictions;
 
@@ -17,6 +19,8 @@ impl Observer for Restrictions {
                 replace_counter();
                 forbid_system_calls();
             }
+            Some(Restriction::Memory(Some(limit))) => limit_address_space(limit),
+            Some(Restriction::Memory(None)) => lock_memory(),
             None => {}
         }
     }

@@ -1,18 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 use crate::region::{Region, stage};
-use crate::{clock, complaint, handover, settings};
+use crate::restrictions::is_vfork_child;
+use crate::{clock, complaint, handover, settings, shrink};
 use core::ffi::c_int;
 use core::ptr;
-use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
+use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release, SeqCst};
 use core::sync::atomic::{AtomicI32, AtomicPtr, AtomicU64, AtomicUsize};
 use tare_clock::Snapshot;
 use tare_log_segment::Identity;
-use tare_log_segment::layout::{self, KIND, MOST_RINGS, Process, RingHead, VERSION, state};
-use tare_shm::{Access, Refusal, Segment, memory, move_up, syscall};
+use tare_log_segment::layout::{
+    self, KIND, MAPPED_TABLES, MOST_RINGS, Process, RingHead, VERSION, state,
+};
+use tare_shm::{Access, Errno, Refusal, Segment, memory, move_up, syscall};
 
 /// The process's segment. In the child of a fork these are still its parent's, until it
 /// attaches itself; whether they are one's own, the region says.
-static PROCESS: AtomicPtr<Process> = AtomicPtr::new(ptr::null_mut());
+pub static PROCESS: AtomicPtr<Process> = AtomicPtr::new(ptr::null_mut());
 static DESCRIPTOR: AtomicI32 = AtomicI32::new(-1);
 /// Which file that is: inode and device.
 static FILE: [AtomicU64; 2] = [const { AtomicU64::new(0) }; 2];
@@ -20,6 +23,8 @@ static FILE: [AtomicU64; 2] = [const { AtomicU64::new(0) }; 2];
 static RING_WORDS: AtomicUsize = AtomicUsize::new(0);
 pub static RINGS: [AtomicPtr<RingHead>; MOST_RINGS] =
     [const { AtomicPtr::new(ptr::null_mut()) }; MOST_RINGS];
+/// In `RINGS`: no ring is mapped there any more.
+pub const CLOSED: *mut RingHead = ptr::without_provenance_mut(1);
 
 /// The region and the segment of this process, if it has them.
 pub fn attached() -> Option<(&'static Region, &'static Process)> {
@@ -52,6 +57,9 @@ pub fn descriptor() -> Option<c_int> {
 pub fn attach() -> Option<(&'static Region, &'static Process)> {
     settings::read_environment();
     let region = Region::get_or_make().inspect_err(|why| complaint::lacking(*why)).ok()?;
+    if is_vfork_child() {
+        return attached();
+    }
     let tid = syscall::gettid();
     if region.attacher.load(Relaxed) == tid {
         region.early.fetch_add(1, Relaxed);
@@ -93,10 +101,18 @@ pub fn sleep(nanoseconds: i64) {
 
 fn make() -> Result<(), Refusal> {
     let ring_words = fitting(settings::ring_bytes() / 8)?;
-    let (fd, segment) = create(ring_words)?;
+    let most_rings = shrink::most_rings(ring_words);
+    let mapped = shrink::mapped(most_rings);
+    if !memory::has_room(mapped + layout::ring_size(ring_words)) {
+        return Err(Refusal::Failed(Errno(libc::ENOMEM)));
+    }
+    let (fd, segment) = create(ring_words, mapped)?;
     let fd = move_up(fd);
     // SAFETY: atomics only, and nobody else has the segment yet.
-    let process: &Process = unsafe { segment.at(0) }.ok_or(Refusal::TooSmall)?;
+    let first: &AtomicU64 = unsafe { segment.at(0) }.ok_or(Refusal::TooSmall)?;
+    // SAFETY: atomics only; what is not mapped of it is not touched (`MAPPED_TABLES`,
+    // `MAPPED_STATES`).
+    let process: &Process = unsafe { &*ptr::with_exposed_provenance(ptr::from_ref(first).addr()) };
     process.ring_words.store(ring_words as u64, Relaxed);
     process.rings.store(MOST_RINGS as u32, Relaxed);
     process.clock.store(clock::choose() as u32, Relaxed);
@@ -114,7 +130,9 @@ fn make() -> Result<(), Refusal> {
         process.is_on.store(1, Relaxed);
     }
     process.state.store(state::RUNNING, Release);
+    MAPPED_TABLES.store(0, SeqCst);
     leave_parents(process);
+    shrink::begin(most_rings);
     RING_WORDS.store(ring_words, Relaxed);
     PROCESS.store(ptr::from_ref(process).cast_mut(), Relaxed);
     let Identity { device, inode } = Identity::of(fd)?;
@@ -127,9 +145,9 @@ fn make() -> Result<(), Refusal> {
     Ok(())
 }
 
-fn create(ring_words: usize) -> Result<(c_int, Segment), Refusal> {
+fn create(ring_words: usize, mapped: usize) -> Result<(c_int, Segment), Refusal> {
     let size = layout::ring_at(MOST_RINGS, ring_words);
-    Segment::create_begun(c"tare-log", KIND, VERSION, size, size_of::<Process>())
+    Segment::create_begun(c"tare-log", KIND, VERSION, size, mapped)
 }
 
 /// Words of a ring, fewer than `wanted` where the process may not make so large a file: the
@@ -156,22 +174,14 @@ fn leave_parents(process: &Process) {
     // SAFETY: null, or mapped until below.
     let Some(parents) = (unsafe { PROCESS.load(Relaxed).as_ref() }) else { return };
     process.inherit(parents);
-    let ring_words = ring_words();
-    for ring in &RINGS {
-        let ring = ring.swap(ptr::null_mut(), Relaxed);
-        if !ring.is_null() {
-            unmap(ring.addr(), layout::ring_size(ring_words));
-        }
-    }
-    let parents = ptr::from_ref(parents).addr();
-    unmap(parents, size_of::<Process>());
+    shrink::unmap_all(parents);
     if let Some(descriptor) = descriptor() {
         syscall::close(descriptor);
     }
 }
 
-fn unmap(address: usize, size: usize) {
-    // SAFETY: mapped by this library, and in the child no thread is left that uses it.
+pub fn unmap(address: usize, size: usize) {
+    // SAFETY: mapped by this library, and no thread uses it.
     unsafe { memory::unmap(ptr::without_provenance_mut(address), size) };
 }
 
@@ -190,17 +200,32 @@ pub fn ring_words() -> usize {
 /// The ring at `place`, mapped.
 pub fn ring(place: usize) -> Option<&'static RingHead> {
     let known = RINGS[place].load(Acquire);
-    // SAFETY: null, or mapped as long as the process has this segment.
-    if let Some(ring) = unsafe { known.as_ref() } {
-        return Some(ring);
-    }
+    let ring = if known.is_null() { map_ring(place)? } else { known };
+    // SAFETY: mapped as long as the process has this segment.
+    if ring == CLOSED { None } else { unsafe { ring.as_ref() } }
+}
+
+/// What is then in `RINGS`, which another thread may have put there.
+#[cold]
+fn map_ring(place: usize) -> Option<*mut RingHead> {
     let ring_words = ring_words();
     let size = layout::ring_size(ring_words);
+    if !memory::has_room(size) {
+        return None;
+    }
     let offset = layout::ring_at(place, ring_words);
     let fill = tare_shm::Fill::Now;
     let part = Segment::part(descriptor()?, offset, size, Access::ReadWrite, fill).ok()?;
     // SAFETY: atomics only.
-    let ring: &RingHead = unsafe { part.at(0) }?;
-    RINGS[place].store(ptr::from_ref(ring).cast_mut(), Release);
-    Some(ring)
+    let ring = ptr::from_ref::<RingHead>(unsafe { part.at(0) }?).cast_mut();
+    match RINGS[place].compare_exchange(ptr::null_mut(), ring, SeqCst, Acquire) {
+        Ok(_) => {
+            MAPPED_TABLES.fetch_max(place + 1, SeqCst);
+            Some(ring)
+        }
+        Err(others) => {
+            unmap(ring.addr(), size);
+            Some(others)
+        }
+    }
 }

@@ -4,6 +4,7 @@
 
 use crate::carrier::Carrier;
 use crate::region::Region;
+use crate::restrictions::is_vfork_child;
 use crate::{attach, clock, handover};
 use core::ptr;
 use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
@@ -38,10 +39,19 @@ impl Thread {
 
 /// The writer of the calling thread; a new one for a thread that has none.
 pub fn writer(region: &'static Region, process: &Process) -> Option<&'static Writer> {
-    Carrier::this().writer().or_else(|| {
-        let writer = claim(region, process)?;
-        Carrier::this().keep(Some(writer), 0);
-        Some(writer)
+    let carrier = Carrier::this();
+    carrier.writer().or_else(|| {
+        let pid = region.pid.load(Relaxed);
+        // A child of vfork would take the ring under its own number, for the thread that it runs on.
+        if !carrier.may_claim(pid) || is_vfork_child() {
+            return None;
+        }
+        let writer = claim(region, process);
+        match writer {
+            Some(writer) => carrier.keep(Some(writer), 0),
+            None => carrier.pause_claims(pid),
+        }
+        writer
     })
 }
 
@@ -111,8 +121,10 @@ fn take(
     owner: u32,
 ) -> Option<&'static Writer> {
     let rings = process.rings.load(Relaxed) as usize;
-    (0..rings.min(region.writers.len())).find_map(|place| {
-        let ring = attach::ring(place)?;
+    // Where one cannot be mapped, nor can those behind it.
+    let mapped =
+        (0..rings.min(region.writers.len())).map_while(|place| Some((place, attach::ring(place)?)));
+    mapped.into_iter().find_map(|(place, ring)| {
         let before = ring.owner.load(Acquire);
         let is_free = before == 0
             || before == thread.tid && thread.is_namesake(region, place)

@@ -172,6 +172,7 @@ impl Scene<'_> {
         }
         if self.writer.is_filling() {
             handover::wake();
+            handover::offer_again(self.region);
         }
     }
 

@@ -23,6 +23,7 @@ mod median;
 mod region;
 mod restrictions;
 mod settings;
+mod shrink;
 mod single;
 mod status;
 
@@ -32,4 +33,5 @@ pub use channels::{close, open};
 pub use event::{Author, Payload, log, log_as};
 pub use restrictions::{forbid_system_calls, replace_counter};
 pub use settings::read_environment;
+pub use shrink::{limit_address_space, lock_memory};
 pub use status::{Status, status};

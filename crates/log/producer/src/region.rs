@@ -27,6 +27,10 @@ pub struct Region {
     /// CLOCK_MONOTONIC, the next may after one that got none.
     pub borrower: AtomicU32,
     pub borrow_next: AtomicU32,
+    /// Calls that could have offered the segment again, and when the next may, in milliseconds of
+    /// CLOCK_MONOTONIC.
+    pub offers: AtomicU32,
+    pub offer_next: AtomicU32,
     /// By channel: what it asks starts with.
     pub sockets: [Slot; CHANNELS],
     /// By ring.

@@ -43,8 +43,8 @@ pub fn replace_counter() {
     }
 }
 
-/// It restricts itself, not the parent whose memory it uses.
-fn is_vfork_child() -> bool {
+/// It uses its parent's memory: it restricts itself, and does not make itself at home there.
+pub fn is_vfork_child() -> bool {
     let is_another = |region: &Region| region.pid.load(Relaxed) != syscall::getpid();
     !syscall::are_forbidden() && Region::get().is_some_and(is_another)
 }

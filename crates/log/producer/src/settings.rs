@@ -3,6 +3,7 @@
 //! code can change them.
 
 use crate::complaint;
+use crate::region::Region;
 use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use core::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicUsize};
 use tare_clock::Source;
@@ -67,6 +68,8 @@ pub extern "C" fn read_environment() {
                 place.store(*byte, Relaxed);
             }
             IS_TOLD.store(true, Release);
+            // A child of vfork that logs first finds that it is another process.
+            let _ = Region::get_or_make();
         }
         Some(_) => complaint::SOCKET.say_to_anyone(),
         None => {}

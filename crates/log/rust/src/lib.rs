@@ -30,5 +30,5 @@ pub use span::{Scope, Span};
 pub use tare_log_segment::{Codec, Configuration as Options, Handler, Policy};
 
 #[cfg(doctest)]
-#[doc = include_str!("../../../../docs/log.md")]
+#[doc = include_str!("../../../../docs/log-languages.md")]
 struct PageOfTheDocumentation;

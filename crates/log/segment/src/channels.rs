@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-use crate::layout::{CHANNELS, Channel, LONGEST_NAME, MOST_RINGS, NAMES, Process, Table, mode};
+use crate::layout::{
+    CHANNELS, Channel, LONGEST_NAME, MAPPED_TABLES, MOST_RINGS, NAMES, Process, Table, mode,
+};
 use crate::record::ChannelId;
 use crate::{Configuration, Handler, Wish};
 use core::ops::Range;
@@ -138,7 +140,7 @@ impl Process {
         });
         // A thread that begins now either sees the channel or is seen here.
         fence(SeqCst);
-        for table in &self.tables[..self.rings_used()] {
+        for table in &self.tables[..self.rings_used().min(MAPPED_TABLES.load(SeqCst))] {
             self.renew_in(table, id);
         }
     }

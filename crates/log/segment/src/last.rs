@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-use crate::layout::{Channel, Process, STATES};
+use crate::layout::{Channel, MAPPED_STATES, Process, STATES};
 use crate::record::{LONGEST, payload_words, wide_words};
-use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
+use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release, SeqCst};
 use core::sync::atomic::{AtomicU64, fence};
 
 /// So many events can be noted at a time; a thread that is stopped in between keeps one place.
@@ -37,14 +37,18 @@ impl Process {
     fn state(&self, place: &AtomicU64, words: usize) -> Option<&[AtomicU64]> {
         let known = match place.load(Acquire) {
             0 => {
-                let used = self.states_used.fetch_add(words as u64, Relaxed);
+                let used = self.states_used.fetch_add(words as u64, SeqCst);
                 let fresh = used.min(STATES as u64) + 1;
                 place.compare_exchange(0, fresh, AcqRel, Acquire).map_or_else(|is| is, |_| fresh)
             }
             known => known,
         };
         let start = usize::try_from(known.checked_sub(1)?).ok().filter(|start| *start < STATES)?;
-        self.states.get(start..start.checked_add(words)?)
+        let end = start.checked_add(words)?;
+        if end > MAPPED_STATES.load(SeqCst) {
+            return None;
+        }
+        self.states.get(start..end)
     }
 
     /// Where the channel's last event is noted.

@@ -2,7 +2,7 @@
 use crate::record::ChannelId;
 use crate::{Oldest, Writer};
 use core::mem::offset_of;
-use core::sync::atomic::{AtomicU8, AtomicU32, AtomicU64};
+use core::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, AtomicUsize};
 use tare_shm::{Bell, Indices, Refusal, header};
 
 pub const KIND: u32 = header::kind::LOG;
@@ -30,6 +30,11 @@ pub const STATES: usize = 1 << 22;
 pub const SMALLEST_RING: usize = 1 << 16;
 pub const LARGEST_RING: usize = 1 << 30;
 pub const MOST_RINGS: usize = 1024;
+
+/// How many tables and words of `states` this process may touch: in a program that limits its
+/// memory, the others are no longer mapped.
+pub static MAPPED_TABLES: AtomicUsize = AtomicUsize::new(MOST_RINGS);
+pub static MAPPED_STATES: AtomicUsize = AtomicUsize::new(STATES);
 
 /// What the whole process has, at the beginning of its segment; the rings follow.
 #[repr(C)]

@@ -11,7 +11,7 @@ from tare.lab.doctor.finding import Found
 from tare.lab.processes import find
 from tare.native import native
 
-_COMMANDS = ("tare-load", "tare-hook", "tare-log")
+_COMMANDS = ("tare-load", "tare-hook", "tare-log", "tare-map")
 _LIBRARIES = ("libtare_distances.so", "libtare_hook.so", "libtare_log.so")
 _JARS = ("tare-log.jar", "tare-log-agent.jar")
 

@@ -26,7 +26,7 @@ PROBES = (
     ),
     Probe(
         "rights", "capabilities", capabilities,
-        "whatever needs the missing one",
+        "features that need a missing capability",
         "run as root, outside a container that takes rights away",
     ),
     Probe(

@@ -26,7 +26,7 @@ _NETWORKS = 1 << 14
 def check() -> None:
     """Refuses without root or without the programs of iproute2 and util-linux."""
     if os.geteuid() != 0:
-        raise expected("root, to make a network namespace: use sudo")
+        raise expected("root rights for a network namespace; use sudo")
     for program in ("ip", "unshare", "nsenter"):
         if find(program) is None:
             raise expected(f"{program} to be installed: get iproute2 and util-linux")

@@ -33,9 +33,9 @@ def test_two_interfaces_never_get_the_same_network(monkeypatch: pytest.MonkeyPat
 def test_what_is_missing_is_told_with_the_line_of_the_plan(monkeypatch: pytest.MonkeyPatch) -> None:
     plan = parse(PLAN, "try.toml", Path("/plans"))
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
-    with pytest.raises(InputError, match=r'^try\.toml:3: environments\[1\]: found "netns", .*root'):
+    with pytest.raises(InputError, match=r'^try\.toml:3: environments\[2\]: found "netns", .*root'):
         environments.check(plan)
     monkeypatch.setattr(os, "geteuid", lambda: 0)
     monkeypatch.setattr(netns, "find", lambda _: None)
-    with pytest.raises(InputError, match=r"^try\.toml:3: environments\[1\]: .* ip to be installed"):
+    with pytest.raises(InputError, match=r"^try\.toml:3: environments\[2\]: .* ip to be installed"):
         environments.check(plan)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from pydantic_core import PydanticCustomError
 
 from tare.lab.launch import Launch
-from tare.lab.layers import env, hook, log, proxy, wrap
+from tare.lab.layers import env, hook, log, map, proxy, wrap
 from tare.plan import Plan, refused
 from tare.plan.layers import Layer
 
@@ -26,6 +26,7 @@ _LAYERS: dict[str, Callable[[Any, Launch], None]] = {
 _CHECKS: dict[str, Callable[[Any, Path], None]] = {
     "hook": hook.check,
     "log": log.check,
+    "map": map.check,
     "proxy": proxy.check,
 }
 

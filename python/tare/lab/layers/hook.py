@@ -22,7 +22,7 @@ def check(layer: HookLayer, plan_folder: Path) -> None:
     if not Path(PROGRAM).is_file():
         raise TareError(f"{PROGRAM}: missing; build the native parts with 'make native'")
     if layer.rules is not None and not (plan_folder / layer.rules).is_file():
-        raise expected(f"a file: {plan_folder / layer.rules} is none", "rules")
+        raise expected(f"a file: {plan_folder / layer.rules} does not exist", "rules")
 
 
 def put(layer: HookLayer, launch: Launch) -> None:
@@ -43,6 +43,6 @@ def why_not(costs: "pa.Table | None") -> str | None:
     if costs is not None and counted(costs, "calls_socket"):
         return None
     return (
-        "the hook saw no socket call: it was not in the service; is that linked statically, or"
-        " does a layer between them clear LD_PRELOAD?"
+        "the hook saw no socket call, so it was not in the service: check whether the service is"
+        " linked statically, or whether a layer clears LD_PRELOAD"
     )

@@ -44,6 +44,6 @@ def why_not(costs: "pa.Table | None") -> str | None:
     if costs is not None and counted(costs, "programs_attached"):
         return None
     return (
-        "the log saw no program: does the service log with tare log, or does a layer between them"
-        " clear TARE_LOG?"
+        "no program used the log: check whether the service logs with tare log, or whether a layer"
+        " clears TARE_LOG"
     )

@@ -24,7 +24,7 @@ def check(layer: ProxyLayer, plan_folder: Path) -> None:
         key = "program" if layer.binary is None else "binary"
         raise expected("a program that is installed", key)
     if layer.config is not None and not (plan_folder / layer.config).is_file():
-        raise expected(f"a file: {plan_folder / layer.config} is none", "config")
+        raise expected(f"a file: {plan_folder / layer.config} does not exist", "config")
 
 
 def put(layer: ProxyLayer, launch: Launch) -> None:

@@ -2,48 +2,37 @@
 """Tukey's boxes side by side (Kahlhofer et al., figure 4): fliers hidden, no caps removed."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
-from tare.report.distributions import Box
+from tare.report.distributions import Box as Quartiles
 from tare.report.figures import scales
-from tare.report.figures.canvas import INK, Layout
-from tare.report.words import both_ends
+from tare.report.figures.canvas import Figure, Layout, Panel
+from tare.report.figures.marks import INK, Box, Line, Value
+from tare.report.words import both_ends, duration
 
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+_HALF = 0.27
+_CAP = 0.13
 
 
-def draw(layout: Layout, rows: Sequence[tuple[str, str, Box]]) -> "Figure":
+def draw(layout: Layout, rows: Sequence[tuple[str, str, Quartiles]]) -> Figure:
     """One horizontal box for each name, colour and box, the first on top."""
-    height = 46 if layout.narrow else 44
-    figure, (axes,) = layout.figure(height * len(rows) + 40)
-    drawn = axes.bxp(
-        [
-            {
-                "med": box.median,
-                "q1": box.first,
-                "q3": box.third,
-                "whislo": box.low,
-                "whishi": box.high,
-            }
-            for _, _, box in rows
-        ],
-        orientation="horizontal",
-        positions=range(len(rows)),
-        widths=0.5,
-        showfliers=False,
-        patch_artist=True,
-        medianprops={"color": INK, "linewidth": 1.6, "solid_capstyle": "butt"},
-    )
-    for number, (_, colour, _) in enumerate(rows):
-        drawn["boxes"][number].set(facecolor=colour, edgecolor="none", alpha=0.85)
-    for kind in ("whiskers", "caps"):
-        for number, line in enumerate(drawn[kind]):
-            line.set(color=rows[number // 2][1], linewidth=1.2)
+    low, high = scales.extent((end for _, _, box in rows for end in (box.low, box.high)), 0.04)
     limit = 14 if layout.narrow else 32
-    axes.set_yticks(range(len(rows)), [both_ends(name, limit) for name, _, _ in rows], color=INK)
-    axes.set_ylim(len(rows) - 0.5, -0.5)
-    axes.grid(axis="y", visible=False)
-    axes.grid(axis="x", linewidth=0.7)
-    scales.time(axes.xaxis)
-    return figure
+    panel = Panel(
+        x=scales.times(low, high, 4 if layout.narrow else 6),
+        y=scales.names([both_ends(name, limit) for name, _, _ in rows]),
+        grid="x",
+    )
+    for row, (_, colour, box) in enumerate(rows):
+        for end, start in ((box.low, box.first), (box.third, box.high)):
+            panel.add(Line([end, start], [row, row], colour, 1.2))
+        for cap in (box.low, box.high):
+            panel.add(Line([cap, cap], [row - _CAP, row + _CAP], colour, 1.2))
+        panel.add(Box(box.first, box.third, row - _HALF, row + _HALF, colour, 0.85))
+        panel.add(Line([box.median, box.median], [row - _HALF, row + _HALF], INK, 1.8))
+    for row, (name, _, box) in enumerate(rows):
+        numbers = (
+            f"{both_ends(name, 20)}: median {duration(box.median)},"
+            f" box {duration(box.first)} to {duration(box.third)}"
+        )
+        panel.add(Value(box.median, row, numbers))
+    return Figure([panel], (46 if layout.narrow else 44) * len(rows) + 40)

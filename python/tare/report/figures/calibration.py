@@ -1,16 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is detected of a known delay, and what single pairs of runs say of it."""
+"""The share of repetitions that detect a known delay, and single pairs of runs at each delay."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from math import isfinite
 
 from tare.report.figures import scales
-from tare.report.figures.canvas import INK, SOFT, Layout
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
+from tare.report.figures.canvas import Figure, Layout, Panel
+from tare.report.figures.marks import Band, Line, Rule, Value
+from tare.report.figures.scales import Scale, Tick
+from tare.report.words import duration, percent
 
 _APART = 0.006
 """Distance between neighbouring statistics, as a share of the largest delay."""
@@ -20,6 +19,7 @@ _APART = 0.006
 class Curve:
     """One statistic: a number at each delay in ns."""
 
+    name: str
     colour: str
     delays_ns: Sequence[float]
     values: Sequence[float]
@@ -37,58 +37,51 @@ class Ranges:
     most: Sequence[float]
 
 
-def draw_shares(layout: Layout, curves: Sequence[Curve], share: float) -> "Figure":
+def draw_shares(layout: Layout, curves: Sequence[Curve], share: float) -> Figure:
     """The share of repetitions that detect each delay; `share` is what counts as detected."""
-    figure, (axes,) = layout.figure(260 if layout.narrow else 300)
-    axes.axhline(share, color=SOFT, linewidth=0.9, linestyle=(0, (4, 3)))
-    # Beside each other: many are equal.
+    # Next to each other: many are equal.
     apart = _APART * max(curves[0].delays_ns)
+    panel = Panel(
+        x=_delays(curves[0].delays_ns, 4 if layout.narrow else 10, len(curves) * apart),
+        y=scales.shares(0, 1.02),
+        x_title="added delay",
+        marks=[Rule(y=share, dashed=True)],
+    )
     for number, curve in enumerate(curves):
-        beside = apart * (number - (len(curves) - 1) / 2)
-        axes.plot(
-            [delay + beside for delay in curve.delays_ns],
-            curve.values,
-            color=curve.colour,
-            linewidth=1.8,
-            marker="o",
-            markersize=4,
-            alpha=0.9,
-            clip_on=False,
-        )
-    scales.shares(axes.yaxis)
-    axes.set_ylim(0, 1.02)
-    _delays(axes, curves[0].delays_ns, 4 if layout.narrow else 12)
-    axes.set_xlabel("added delay")
-    return figure
+        moved = [delay + apart * (number - (len(curves) - 1) / 2) for delay in curve.delays_ns]
+        panel.add(Line(moved, curve.values, curve.colour, opacity=0.9, dots=3))
+        for x, delay, value in zip(moved, curve.delays_ns, curve.values, strict=True):
+            if isfinite(value):  # a delay that was not tried has no share
+                shown = percent(value, signed=False)
+                panel.add(Value(x, value, f"{curve.name}: {shown} at {duration(delay)}"))
+    return Figure([panel], 260 if layout.narrow else 300)
 
 
-def draw_ranges(layout: Layout, panels: Sequence[Ranges]) -> "Figure":
+def draw_ranges(layout: Layout, panels: Sequence[Ranges]) -> Figure:
     """One panel each: the mean as a line, least and most as the band around it."""
     columns = 1 if layout.narrow else 2
-    rows = -(-len(panels) // columns)
-    figure, axes = layout.figure((190 if layout.narrow else 220) * rows + 30, rows, columns)
-    for number, (one, panel) in enumerate(zip(axes, panels, strict=False)):
-        one.fill_between(
-            panel.delays_ns, panel.least, panel.most, color=panel.colour, alpha=0.18, linewidth=0
+    drawn = []
+    for one in panels:
+        low, high = scales.extent([*one.least, *one.most], 0.12)
+        panel = Panel(
+            x=_delays(one.delays_ns, 4 if layout.narrow else 5),
+            y=scales.linear(low, high, "{:g}".format, 4),
+            title=one.title,
+            x_title="added delay",
+            marks=[Band(one.delays_ns, one.least, one.most, one.colour, 0.18)],
         )
-        one.plot(
-            panel.delays_ns, panel.mean, color=panel.colour, linewidth=1.8, marker="o", markersize=4
-        )
-        one.set_title(panel.title, loc="left", color=INK)
-        one.margins(y=0.12)
-        _delays(one, panel.delays_ns, 4 if layout.narrow else 6)
-        if number >= len(panels) - columns:
-            one.set_xlabel("added delay")
-    return figure
+        panel.add(Line(one.delays_ns, one.mean, one.colour, dots=3))
+        for delay, mean in zip(one.delays_ns, one.mean, strict=True):
+            panel.add(Value(delay, mean, f"mean {mean:.3g} at {duration(delay)}"))
+        drawn.append(panel)
+    return Figure(drawn, 220 if layout.narrow else 240, columns)
 
 
-def _delays(axes: "Axes", delays_ns: Sequence[float], most: int) -> None:
+def _delays(delays_ns: Sequence[float], most: int, room: float = 0.0) -> Scale:
     """An axis of the delays, with labels for those that have room: about `most` of them."""
-    from matplotlib.ticker import FixedLocator
-
-    kept: list[float] = []
+    shown: list[float] = []
     for delay in delays_ns:
-        if not kept or delay - kept[-1] >= max(delays_ns) / most:
-            kept.append(delay)
-    scales.time(axes.xaxis)
-    axes.xaxis.set_major_locator(FixedLocator(kept))
+        if not shown or delay - shown[-1] >= max(delays_ns) / most:
+            shown.append(delay)
+    low, high = scales.extent(delays_ns, 0.02)
+    return Scale(low - room, high + room, [Tick(delay, duration(delay)) for delay in shown])

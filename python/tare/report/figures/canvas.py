@@ -1,35 +1,24 @@
 # SPDX-License-Identifier: Apache-2.0
-"""From Matplotlib to one inline SVG that follows the page's theme and width.
+"""Figures: panels with axes and marks, as inline SVG that follows the page's theme and width.
 
-Matplotlib draws with stand-in colours; each becomes a CSS variable of the page, so one drawing
-serves light and dark. Every figure is drawn twice, wide and narrow, and CSS shows the one that
-fits: text stays readable on a telephone because it is laid out for it, not shrunk.
+Each figure is drawn twice, wide and narrow, and CSS shows the drawing that fits: text stays
+readable on a telephone because it is laid out for it, not shrunk.
 """
 
-import base64
-import hashlib
-import io
-import re
-import warnings
-from collections.abc import Callable
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from html import escape
+from itertools import accumulate
 
-from markupsafe import Markup, escape
+from markupsafe import Markup
 
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
+from tare.report.figures.marks import Area, Mark, Value, number, paint, text_width
+from tare.report.figures.scales import Scale, Tick
 
-INK, SOFT, RULE, BAND, PAPER = "#010101", "#010102", "#010103", "#010104", "#010105"
-_VARIABLES = {INK: "ink", SOFT: "soft", RULE: "rule", BAND: "band", PAPER: "paper"}
-
-# Each has at least 3:1 contrast on the page in light and in dark, so that rasterised layers,
-# which cannot follow the theme, serve both. The baseline is the first.
-SERIES = ("#78808c", "#d1571f", "#2f7fd6", "#17917a", "#a660c8", "#a67c00", "#d64a7f", "#5a8f29")
-
-_DPI = 96
-_STRENGTHS = 8
+_GAP = 26
+"""Between two columns of panels."""
+_TICK_GAP = 8
+"""Between a label and its axis."""
 
 
 @dataclass(frozen=True)
@@ -44,107 +33,160 @@ class Layout:
     def narrow(self) -> bool:
         return self.name == "narrow"
 
-    def figure(
-        self, height: float, rows: int = 1, columns: int = 1, *, shared: bool = False
-    ) -> "tuple[Figure, list[Axes]]":
-        """A figure of `height` CSS pixels, and its axes row by row, on one scale if shared."""
-        from matplotlib.figure import Figure
-        from matplotlib.layout_engine import ConstrainedLayoutEngine
-
-        figure = Figure(
-            figsize=(self.width / _DPI, height / _DPI),
-            layout=ConstrainedLayoutEngine(w_pad=0.02, h_pad=0.02 if rows == 1 else 0.06),
-        )
-        axes = figure.subplots(rows, columns, squeeze=False, sharex=shared, sharey=shared)
-        for one in axes.flat:
-            _quiet(one)
-        return figure, list(axes.flat)
+    def letters(self, columns: int) -> int:
+        """The number of letters of a title that has room over one of several columns."""
+        return int(0.8 * self.width / columns / text_width("0", self.text))
 
 
 LAYOUTS = (Layout("wide", 960, 13), Layout("narrow", 350, 12))
 
-Draw = Callable[[Layout], "Figure"]
+
+@dataclass
+class Panel:
+    """One pair of axes and what is drawn in them, the first mark at the bottom."""
+
+    x: Scale
+    y: Scale
+    title: str = ""
+    x_title: str = ""
+    grid: str = "y"
+    """The axis, x or y, at whose ticks lines cross the panel; empty for none."""
+    baseline: bool = True
+    """Whether a line marks the x axis."""
+    x_labels: bool = True
+    y_labels: bool = True
+    marks: list[Mark] = field(default_factory=list)
+
+    def add(self, *marks: Mark) -> None:
+        """Draws marks on top of the earlier ones."""
+        self.marks.extend(marks)
 
 
-def inline(draw: Draw, label: str) -> Markup:
-    """Both drawings of one figure as inline SVG; `label` says its numbers to who cannot see it."""
-    import matplotlib as mpl
+@dataclass(frozen=True)
+class Figure:
+    """Panels row by row; `height` is that of one row of them, in CSS pixels."""
 
-    drawings = []
-    for layout in LAYOUTS:
-        points = layout.text * 0.75
-        settings: dict[Any, Any] = {
-            "svg.fonttype": "none",
-            "svg.hashsalt": "tare",
-            "font.family": ["DejaVu Sans"],
-            "font.size": points,
-            "axes.titlesize": points,
-            "text.color": INK,
-            "axes.edgecolor": RULE,
-            "axes.labelcolor": SOFT,
-            "xtick.color": SOFT,
-            "ytick.color": SOFT,
-            "grid.color": RULE,
-            "text.parse_math": False,
-        }
-        # Names may hold characters that the font used for measuring lacks; the browser's has them.
-        with mpl.rc_context(settings), warnings.catch_warnings():
-            warnings.filterwarnings("ignore", message="Glyph")
-            drawings.append(_svg(draw(layout), layout, label))
-    return Markup("\n").join(drawings)
+    panels: Sequence[Panel]
+    height: float
+    columns: int = 1
 
 
-def _quiet(axes: "Axes") -> None:
-    axes.spines[["top", "right", "left"]].set_visible(False)
-    axes.tick_params(length=0, pad=6)
-    axes.grid(axis="y", linewidth=0.7)
-    axes.set_axisbelow(True)
-    axes.patch.set_visible(False)
+Draw = Callable[[Layout], Figure]
 
 
-def _svg(figure: "Figure", layout: Layout, label: str) -> Markup:
-    figure.patch.set_visible(False)
-    buffer = io.StringIO()
-    figure.savefig(buffer, format="svg", dpi=1.5 * 72, metadata={"Date": None, "Creator": None})
-    text = buffer.getvalue()
-    view = re.search(r'viewBox="([^"]+)"', text)
-    assert view is not None  # Matplotlib always writes it
-    body = text[text.index("<defs>", view.end()) : text.rindex("</svg>")]
-    body = re.sub(r"<metadata>.*?</metadata>|<style.*?</style>", "", body, flags=re.DOTALL)
-    body = re.sub(r" font-family: [^;\"]*;", "", body)
-    body = re.sub(r' transform="rotate\(-0 [^"]*"', "", body)
-    body = re.sub(r'xlink:href="data:image/png;base64,([^"]*)"', _smaller, body)
-    body = body.replace("xlink:href", "href")
-    body = re.sub(r' (?:d|x|y)="[^"]*"', _rounded, body)
-    for colour, variable in _VARIABLES.items():
-        body = body.replace(colour, f"var(--{variable})")
-    body = _own_names(body, f"f{hashlib.sha256(body.encode()).hexdigest()[:8]}-")
-    head = (
-        f'<svg class="{layout.name}" viewBox="{view[1]}" role="img" aria-label="{escape(label)}">'
+def inline(draw: Draw, label: str, layouts: Sequence[Layout] | None = None) -> Markup:
+    """The drawings of one figure, usually for LAYOUTS; `label` is its content for people who
+    cannot see it.
+    """
+    drawings = (svg(draw(layout), layout, label) for layout in layouts or LAYOUTS)
+    return Markup("\n").join(Markup(drawing) for drawing in drawings)
+
+
+def svg(figure: Figure, layout: Layout, label: str) -> str:
+    """One drawing as an SVG element that fills the width it is given."""
+    areas = _areas(figure, layout)
+    rows = -(-len(figure.panels) // figure.columns)
+    below: list[str] = []
+    values: list[str] = []
+    for panel, area in zip(figure.panels, areas, strict=True):
+        below += _frame(panel, area)
+        below += [mark.draw(area) for mark in panel.marks if not isinstance(mark, Value)]
+        # The texts that show on demand are above all else.
+        values += [mark.draw(area) for mark in panel.marks if isinstance(mark, Value)]
+    role = "group" if values else "img"
+    return (
+        f'<svg class="{layout.name}" viewBox="0 0 {layout.width} {number(rows * figure.height)}"'
+        f' font-size="{number(layout.text)}" role="{role}" aria-label="{escape(label)}">'
+        f"{''.join(below)}{''.join(values)}</svg>"
     )
-    body = re.sub(r"\s*\n\s*", " ", body).replace("<g/>", "")
-    return Markup(head + body + "</svg>")
 
 
-def _rounded(places: re.Match[str]) -> str:
-    """A hundredth of a point is less than anybody sees; six decimals are half of the file."""
-    return re.sub(r"-?\d+\.\d{3,}", lambda number: f"{float(number[0]):.2f}", places[0])
+def _areas(figure: Figure, layout: Layout) -> list[Area]:
+    """The place of each panel: all of one size, rows and columns in line."""
+    columns, text, panels = figure.columns, layout.text, figure.panels
+    lefts = [max(_left(one, text) for one in panels[place::columns]) for place in range(columns)]
+    rights = [max(_right(one, text) for one in panels[place::columns]) for place in range(columns)]
+    free = layout.width - (columns - 1) * _GAP - sum(lefts) - sum(rights)
+    starts = accumulate(
+        (left + free / columns + right + _GAP for left, right in zip(lefts, rights, strict=True)),
+        initial=0.0,
+    )
+    inner = [start + left for start, left in zip(starts, lefts, strict=False)]
+    top = max(text * 1.9 if one.title else text * 0.7 for one in panels)
+    bottom = 4 + max(text * 1.9 * one.x_labels + text * 1.5 * bool(one.x_title) for one in panels)
+    return [
+        Area(
+            left=inner[place % columns],
+            top=place // columns * figure.height + top,
+            width=free / columns,
+            height=figure.height - top - bottom,
+            x_scale=panel.x,
+            y_scale=panel.y,
+            text=text,
+            page=layout.width,
+        )
+        for place, panel in enumerate(panels)
+    ]
 
 
-def _smaller(image: re.Match[str]) -> str:
-    """A rasterised layer has one colour in many strengths: a palette takes half of the bytes."""
-    from PIL import Image
-
-    picture = Image.open(io.BytesIO(base64.b64decode(image[1])))
-    if picture.getcolors(_STRENGTHS):
-        return image[0]
-    buffer = io.BytesIO()
-    picture.quantize(_STRENGTHS, Image.Quantize.FASTOCTREE).save(buffer, "png", optimize=True)
-    return f'href="data:image/png;base64,{base64.b64encode(buffer.getvalue()).decode()}"'
+def columns_for(panels: int, layout: Layout) -> int:
+    """The number of columns for small panels of one kind."""
+    return 1 if layout.narrow or panels == 1 else 2 if panels in (2, 4) else 3
 
 
-def _own_names(body: str, prefix: str) -> str:
-    """Names what is referred to apart from every other figure's, and nothing else."""
-    used = set(re.findall(r'(?:url\(#|href="#)([^)"]+)', body))
-    body = re.sub(r' id="([^"]+)"', lambda m: f' id="{prefix}{m[1]}"' if m[1] in used else "", body)
-    return re.sub(r'(url\(#|href="#)', rf"\g<1>{prefix}", body)
+def _left(panel: Panel, text: float) -> float:
+    labels = [text_width(tick.label, text) for tick in panel.y.ticks if panel.y_labels]
+    first = [_half(panel, text, tick) for tick in panel.x.ticks[:1] if panel.x_labels]
+    return max([one + _TICK_GAP for one in labels] + first, default=2)
+
+
+def _right(panel: Panel, text: float) -> float:
+    last = [_half(panel, text, tick) for tick in panel.x.ticks[-1:] if panel.x_labels]
+    return max(last, default=2)
+
+
+def _half(panel: Panel, text: float, tick: Tick) -> float:
+    """What a label at the end of the x axis needs beyond it."""
+    at = panel.x.share(tick.at)
+    return text_width(tick.label, text) / 2 + 2 if min(at, 1 - at) < 0.06 else 4
+
+
+def _frame(panel: Panel, area: Area) -> list[str]:
+    """Title, ticks with their labels, lines of the grid, names of the axes."""
+    drawn = []
+    bottom, right = area.top + area.height, area.left + area.width
+    if panel.title:
+        drawn.append(_text(area.left, area.top - area.text * 0.7, panel.title, "start"))
+    for tick in panel.y.ticks:
+        y = area.y(tick.at)
+        if panel.grid == "y":
+            drawn.append(_stroke(f"M{number(area.left)} {number(y)}H{number(right)}", "rule"))
+        if panel.y_labels:
+            place = area.left - _TICK_GAP
+            drawn.append(_text(place, y + area.text * 0.35, tick.label, "end", strong=tick.strong))
+    if panel.baseline:
+        drawn.append(_stroke(f"M{number(area.left)} {number(bottom)}H{number(right)}", "rule"))
+    reached = float("-inf")
+    for tick in sorted(panel.x.ticks, key=lambda tick: panel.x.share(tick.at)):
+        x = area.x(tick.at)
+        if panel.grid == "x":
+            drawn.append(_stroke(f"M{number(x)} {number(area.top)}V{number(bottom)}", "rule"))
+        half = text_width(tick.label, area.text) / 2
+        if panel.x_labels and x - half > reached:
+            y = bottom + area.text * 1.5
+            drawn.append(_text(x, y, tick.label, "middle", strong=tick.strong))
+            reached = x + half + 4
+    if panel.x_title:
+        y = bottom + area.text * (3.1 if panel.x_labels else 1.5)
+        drawn.append(_text(area.left + area.width / 2, y, panel.x_title, "middle"))
+    return drawn
+
+
+def _text(x: float, y: float, text: str, anchor: str, *, strong: bool = False) -> str:
+    style = ' class="strong"' if strong else ""
+    place = f'x="{number(x)}" y="{number(y)}" text-anchor="{anchor}"'
+    return f"<text {place}{style}>{escape(text)}</text>"
+
+
+def _stroke(path: str, colour: str) -> str:
+    return f'<path d="{path}" stroke="{paint(colour)}" stroke-width="0.8"/>'

@@ -3,14 +3,11 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from tare.report.figures import scales
-from tare.report.figures.canvas import BAND, INK, SOFT, Layout
-from tare.report.words import both_ends
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+from tare.report.figures.canvas import Figure, Layout, Panel
+from tare.report.figures.marks import BAND, Box, Dots, Line, Rule, Value
+from tare.report.words import both_ends, interval, percent
 
 
 @dataclass(frozen=True)
@@ -27,11 +24,17 @@ class Effect:
     low: float | None
     high: float | None
     threshold: float
-    """The smallest difference that matters and can be told, as a fraction."""
+    """The smallest difference that matters and can be detected, as a fraction."""
 
     @property
     def name(self) -> str:
         return " ".join(filter(None, (self.condition, self.span, self.metric)))
+
+    @property
+    def numbers(self) -> str:
+        """Effect and interval as text."""
+        known = f", {interval(self.low, self.high)}" if self.low is not None else ""
+        return f"{percent(self.value)}{known}"
 
     def label(self, limit: int) -> str:
         """The name, with the metric whole however long the others are."""
@@ -44,43 +47,30 @@ class Effect:
         return " ".join((*names, self.metric))
 
 
-def draw(layout: Layout, effects: Sequence[Effect]) -> "Figure":
+def draw(layout: Layout, effects: Sequence[Effect]) -> Figure:
     """One row an effect; the band spans differences too small to matter."""
-    import numpy as np
-
-    figure, (axes,) = layout.figure((30 if layout.narrow else 28) * len(effects) + 60)
-    bands = np.array([effect.threshold for effect in effects])
-    # A line of the same colour covers the seams between rows.
-    places = range(len(effects))
-    axes.barh(places, 2 * bands, 1, -bands, color=BAND, edgecolor=BAND, linewidth=0.5, zorder=0)
-    axes.axvline(0, color=SOFT, linewidth=0.9, zorder=1)
-    for row, effect in enumerate(effects):
-        strength = 1.0 if effect.primary else 0.55
-        width = 2.4 if effect.primary else 1.4
-        if effect.low is not None and effect.high is not None:
-            axes.hlines(
-                row, effect.low, effect.high, color=effect.colour, linewidth=width, alpha=strength
-            )
-        if effect.value is not None:
-            size = 46 if effect.primary else 22
-            axes.scatter(
-                effect.value,
-                row,
-                s=size,
-                color=effect.colour,
-                alpha=strength,
-                linewidth=0,
-                zorder=3,
-            )
+    ends = [end for one in effects for end in (one.value, one.low, one.high) if end is not None]
+    reach = 1.15 * max(one.threshold for one in effects)
+    low, high = scales.extent([*ends, -reach, reach], 0.03)
     limit = 20 if layout.narrow else 44
-    axes.set_yticks(range(len(effects)), [effect.label(limit) for effect in effects])
-    for label, effect in zip(axes.get_yticklabels(), effects, strict=True):
-        label.set_color(INK if effect.primary else SOFT)
-    axes.set_ylim(len(effects) - 0.4, -0.6)
-    axes.grid(axis="y", visible=False)
-    scales.shares(axes.xaxis, 4 if layout.narrow else 7, signed=True)
-    low, high = axes.get_xlim()
-    reach = 1.15 * bands.max()
-    axes.set_xlim(min(low, -reach), max(high, reach))
-    axes.set_xlabel("difference from the baseline")
-    return figure
+    panel = Panel(
+        x=scales.shares(low, high, 3 if layout.narrow else 7, signed=True),
+        y=scales.names(
+            [one.label(limit) for one in effects], strong=[one.primary for one in effects]
+        ),
+        x_title="difference from the baseline",
+        grid="",
+    )
+    for row, one in enumerate(effects):
+        # A hair more than a row, so that no seam shows between two of them.
+        panel.add(Box(-one.threshold, one.threshold, row - 0.51, row + 0.51, BAND))
+    panel.add(Rule(x=0))
+    for row, one in enumerate(effects):
+        strength, width = (1.0, 2.4) if one.primary else (0.55, 1.4)
+        if one.low is not None and one.high is not None:
+            panel.add(Line([one.low, one.high], [row, row], one.colour, width, strength))
+        if one.value is not None:
+            radius = 4.5 if one.primary else 3.2
+            panel.add(Dots([one.value], [row], one.colour, radius, strength))
+            panel.add(Value(one.value, row, f"{both_ends(one.name, 40)}: {one.numbers}"))
+    return Figure([panel], (28 if layout.narrow else 26) * len(effects) + 56)

@@ -2,49 +2,66 @@
 """Distances between all runs as squares, the stronger the colour the further apart."""
 
 from collections.abc import Sequence
+from itertools import accumulate
 from typing import TYPE_CHECKING
 
-from tare.report.figures.canvas import INK, SERIES, SOFT, Layout
-from tare.report.words import both_ends
+from tare.report.figures.canvas import Figure, Layout, Panel
+from tare.report.figures.marks import SERIES, Matrix, Rule, Value
+from tare.report.figures.scales import Scale, Tick
+from tare.report.words import both_ends, count
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
     from tare.stats.arrays import Array
-
-_STEPS = 8
-_PALEST = 0.06
 
 
 def draw(
     layout: Layout, panels: "Sequence[tuple[str, Array]]", groups: Sequence[tuple[str, int]]
-) -> "Figure":
+) -> Figure:
     """One panel for each title and symmetric matrix; `groups` are names and numbers of its rows."""
     import numpy as np
-    from matplotlib.colors import ListedColormap, to_rgb
 
-    # One hue in several strengths: rasterised, it cannot follow the page's theme.
-    hue = to_rgb(SERIES[2])
-    shades = ListedColormap([(*hue, alpha) for alpha in np.linspace(_PALEST, 1, _STEPS)])
-    rows, columns = (len(panels), 1) if layout.narrow else (1, len(panels))
-    figure, grid = layout.figure((330 if layout.narrow else 430) * rows, rows, columns)
-    ends = np.cumsum([size for _, size in groups])
-    middles = ends - np.array([size for _, size in groups]) / 2 - 0.5
-    names = [both_ends(name, 10 if layout.narrow else 16) for name, _ in groups]
-    for number, (axes, (title, matrix)) in enumerate(zip(grid, panels, strict=True)):
-        most = matrix[np.isfinite(matrix)].max(initial=0) or 1
-        image = axes.imshow(matrix, cmap=shades, vmin=0, vmax=most, interpolation="none")
+    ends = list(accumulate(size for _, size in groups))
+    middles = [end - size / 2 for end, (_, size) in zip(ends, groups, strict=True)]
+    labels = [both_ends(name, 10 if layout.narrow else 16) for name, _ in groups]
+    # The first row is on top: the axis runs backwards.
+    rows = [Tick(middle, label, True) for middle, label in zip(middles, labels, strict=True)]
+    drawn = []
+    for place, (title, matrix) in enumerate(panels):
+        most = float(matrix[np.isfinite(matrix)].max(initial=0)) or 1.0
+        panel = Panel(
+            x=Scale(0, ends[-1]),
+            y=Scale(ends[-1], 0, rows),
+            title=f"{title}, 0 to {count(most) if most >= 1_000 else f'{most:.3g}'}",
+            x_labels=False,
+            # The rows of the second panel are those of the first.
+            y_labels=layout.narrow or place == 0,
+            grid="",
+            baseline=False,
+            marks=[Matrix(matrix / most, SERIES[2])],
+        )
         for end in ends[:-1]:
-            axes.axhline(end - 0.5, color=SOFT, linewidth=1)
-            axes.axvline(end - 0.5, color=SOFT, linewidth=1)
-        axes.grid(visible=False)
-        axes.spines[:].set_visible(False)
-        axes.set_xticks([])
-        # The rows of the second panel are those of the first.
-        axes.set_yticks(middles, names if number == 0 or layout.narrow else [], color=INK)
-        axes.set_title(title, loc="left", color=SOFT)
-        bar = figure.colorbar(image, ax=axes, shrink=0.8, aspect=24)
-        bar.outline.set_visible(False)
-        bar.ax.patch.set_visible(False)
-        bar.ax.tick_params(length=0)
-    return figure
+            panel.add(Rule(x=end), Rule(y=end))
+        panel.add(*_means(matrix, [name for name, _ in groups], middles, [0, *ends]))
+        drawn.append(panel)
+    columns = 1 if layout.narrow else len(panels)
+    return Figure(drawn, 300 if layout.narrow else 420, columns)
+
+
+def _means(
+    matrix: "Array", names: Sequence[str], middles: Sequence[float], ends: Sequence[int]
+) -> list[Value]:
+    """The mean distance of each two conditions, in the middle of their square."""
+    import numpy as np
+
+    found = []
+    for row, one in enumerate(names):
+        for column, other in enumerate(names[: row + 1]):
+            square = matrix[ends[row] : ends[row + 1], ends[column] : ends[column + 1]]
+            if row == column:
+                square = square[~np.eye(len(square), dtype=bool)]
+            known = square[np.isfinite(square)]
+            if known.size:
+                what = f"within {one}" if row == column else f"{other} to {one}"
+                text = f"{both_ends(what, 40)}: mean {known.mean():.3g}"
+                found.append(Value(middles[column], middles[row], text))
+    return found

@@ -6,11 +6,12 @@ from typing import TYPE_CHECKING
 
 from tare.report.distributions import binned_quantile
 from tare.report.figures import scales
-from tare.report.figures.canvas import Layout
+from tare.report.figures.canvas import Figure, Layout, Panel
+from tare.report.figures.marks import Band, Line, Value, stairs
+from tare.report.words import duration, safe
 
 if TYPE_CHECKING:
     import numpy as np
-    from matplotlib.figure import Figure
     from numpy.typing import NDArray
 
 _BINS_PER_FACTOR_TEN = 12
@@ -18,26 +19,36 @@ SHOWN = 0.999
 """The axis reaches over this share of the calls, from either end, of every function."""
 
 
-def draw(layout: Layout, rows: "Sequence[tuple[str, NDArray[np.float64]]]") -> "Figure":
+def draw(layout: Layout, rows: "Sequence[tuple[str, str, NDArray[np.float64]]]") -> Figure:
     """One outline a function: the share of its calls, on a logarithmic axis of time.
 
-    `rows` gives each function's colour and its bins: rows of low (ns), high (ns), count.
+    `rows` gives each function's name, colour and bins: rows of low (ns), high (ns), count.
     """
     import numpy as np
 
-    figure, (axes,) = layout.figure(240 if layout.narrow else 280)
-    low = max(1.0, min(binned_quantile(bins, 1 - SHOWN) for _, bins in rows) / 1.1)
-    high = max(binned_quantile(bins, SHOWN) for _, bins in rows) * 1.1
+    low = max(1.0, min(binned_quantile(bins, 1 - SHOWN) for _, _, bins in rows) / 1.1)
+    high = max(binned_quantile(bins, SHOWN) for _, _, bins in rows) * 1.1
     steps = max(2, int(np.ceil(np.log10(high / low) * _BINS_PER_FACTOR_TEN)) + 1)
     edges = np.geomspace(low, high, steps)
-    for colour, bins in rows:
+    outlines = []
+    for name, colour, bins in rows:
         middles = np.sqrt(np.maximum(bins[:, 0], 1) * np.maximum(bins[:, 1], 1))
         shares = np.histogram(middles, edges, weights=bins[:, 2])[0] / bins[:, 2].sum()
-        axes.stairs(shares, edges, color=colour, alpha=0.12, fill=True, linewidth=0)
-        axes.stairs(shares, edges, color=colour, linewidth=1.5)
-    scales.log_time(axes, "x", low, high)
-    scales.shares(axes.yaxis, 4)
-    axes.margins(y=0.15)
-    axes.set_ylim(bottom=0)
-    axes.set_xlabel("own time of one call")
-    return figure
+        outlines.append((name, colour, bins, shares))
+    most = max(float(shares.max()) for *_, shares in outlines)
+    panel = Panel(
+        x=scales.log_times(low, high, margin=0.0),
+        y=scales.shares(0, 1.15 * most, 4),
+        x_title="own time of one call",
+    )
+    for _, colour, _, shares in outlines:
+        x, y = stairs(edges.tolist(), shares.tolist())
+        panel.add(Band(x, [0.0] * len(x), y, colour, 0.12), Line(x, y, colour, 1.5))
+    for name, _, bins, shares in outlines:
+        median = binned_quantile(bins, 0.5)
+        # Bins are narrower than the outline's: its highest is where the function is found.
+        at = min(max(median, low), high)
+        place = min(max(int(np.searchsorted(edges, at)) - 1, 0), len(shares) - 1)
+        text = f"{safe(name, 24)}: median {duration(median)}"
+        panel.add(Value(at, float(shares[place]), text))
+    return Figure([panel], 240 if layout.narrow else 280)

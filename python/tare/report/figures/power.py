@@ -3,15 +3,10 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
-from tare.report.figures import scales
-from tare.report.figures.canvas import SOFT, Layout
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
-_BROKEN = (0, (4, 3))
+from tare.report.figures import marks, scales
+from tare.report.figures.canvas import Figure, Layout, Panel
+from tare.report.words import both_ends, percent, plural
 
 
 @dataclass(frozen=True)
@@ -26,6 +21,7 @@ class Curve:
 class Line:
     """One condition: with the scatter that it had, and with as much as it may well have."""
 
+    name: str
     colour: str
     likely: Curve
     careful: Curve
@@ -33,28 +29,41 @@ class Line:
 
 def draw(
     layout: Layout, lines: Sequence[Line], blocks: Sequence[int], now: int, share: float
-) -> "Figure":
-    """Chances and least differences over `blocks`; `now` is how many there are."""
-    from matplotlib.ticker import MaxNLocator
-
-    rows, columns = (2, 1) if layout.narrow else (1, 2)
-    figure, axes = layout.figure((200 if layout.narrow else 290) * rows + 10, rows, columns)
-    chance, least = axes
-    chance.axhline(share, color=SOFT, linewidth=0.9, linestyle=_BROKEN)
-    for one, name in ((chance, "chance"), (least, "least")):
-        one.axvline(now, color=SOFT, linewidth=0.9)
+) -> Figure:
+    """Chances and least differences over `blocks`; `now` is the number of them that ran."""
+    most = max(
+        (at for line in lines for at in (*line.likely.least, *line.careful.least)), default=1
+    )
+    panels = []
+    for name, title, high in (
+        ("chance", "chance to find the threshold", 1.02),
+        ("least", f"least difference found in {share * 100:.0f} %", 1.05 * most),
+    ):
+        panel = Panel(
+            x=scales.numbers(min(now, blocks[0]), blocks[-1], 5),
+            y=scales.shares(0, high),
+            title=title,
+            x_title="blocks",
+        )
+        if name == "chance":
+            panel.add(marks.Rule(y=share, dashed=True))
+        panel.add(marks.Rule(x=now))
         for line in lines:
             likely, careful = getattr(line.likely, name), getattr(line.careful, name)
-            one.fill_between(
-                blocks, likely, careful, color=line.colour, alpha=0.18, linewidth=0, zorder=2
-            )
-            one.plot(blocks, likely, color=line.colour, linewidth=1.8, zorder=3)
-        one.xaxis.set_major_locator(MaxNLocator(6, integer=True))
-        one.set_xlim(min(now, blocks[0]), blocks[-1])
-        one.set_ylim(bottom=0)
-        scales.shares(one.yaxis)
-        one.set_xlabel("blocks")
-    chance.set_ylim(0, 1.02)
-    chance.set_title("chance to find the threshold", loc="left", color=SOFT)
-    least.set_title(f"least difference found in {share * 100:.0f} %", loc="left", color=SOFT)
-    return figure
+            # A curve begins where there is a least difference at all.
+            first, second = (blocks[len(blocks) - len(one) :] for one in (likely, careful))
+            shared = min(len(first), len(second))
+            low, high_end = likely[len(likely) - shared :], careful[len(careful) - shared :]
+            panel.add(marks.Band(blocks[len(blocks) - shared :], low, high_end, line.colour, 0.18))
+            panel.add(marks.Line(first, likely, line.colour))
+            for at in _shown(len(likely)):
+                text = f"{plural(first[at], 'block')}: {percent(likely[at], signed=False)}"
+                name_of = f"{both_ends(line.name, 20)}, " if len(lines) > 1 else ""
+                panel.add(marks.Value(first[at], likely[at], name_of + text))
+        panels.append(panel)
+    return Figure(panels, 220 if layout.narrow else 300, 1 if layout.narrow else 2)
+
+
+def _shown(points: int) -> list[int]:
+    """The points whose values show: about five, with both ends."""
+    return sorted({round(place * (points - 1) / 4) for place in range(5)}) if points else []

@@ -3,13 +3,12 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
-from tare.report.figures.canvas import SOFT, Layout
+from tare.report.figures import scales
+from tare.report.figures.canvas import Figure, Layout, Panel
+from tare.report.figures.marks import Dots, Line
+from tare.report.figures.scales import Scale, Tick
 from tare.report.words import both_ends
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 _BETWEEN = 1.5
 """Room between two conditions, in runs."""
@@ -26,23 +25,29 @@ class Group:
     runs: Sequence[tuple[float, float, float]]
 
 
-def draw(layout: Layout, panels: Sequence[tuple[str, Sequence[Group]]]) -> "Figure":
+def draw(layout: Layout, panels: Sequence[tuple[str, Sequence[Group]]]) -> Figure:
     """One panel for each title; a line a run from least to most, a dot at the mean."""
-    rows, columns = (len(panels), 1) if layout.narrow else (1, len(panels))
-    figure, grid = layout.figure((190 if layout.narrow else 270) * rows + 20, rows, columns)
-    for axes, (title, groups) in zip(grid, panels, strict=True):
-        start = 0.0
-        middles = []
+    columns = 1 if layout.narrow else len(panels)
+    drawn = []
+    for title, groups in panels:
+        letters = max(int(0.85 * layout.width / columns / len(groups) / _LETTER), 3)
+        start, ticks = 0.0, []
+        marks: list[Line | Dots] = []
         for group in groups:
             places = [start + number for number in range(len(group.runs))]
-            least, mean, most = zip(*group.runs, strict=True)
-            axes.vlines(places, least, most, color=group.colour, linewidth=2, alpha=0.5)
-            size = 22 if len(group.runs) <= 24 else 8
-            axes.scatter(places, mean, s=size, color=group.colour, linewidth=0, zorder=3)
-            middles.append((places[0] + places[-1]) / 2)
+            for place, (least, _, most) in zip(places, group.runs, strict=True):
+                marks.append(Line([place, place], [least, most], group.colour, 2, 0.5))
+            radius = 2.6 if len(group.runs) <= 24 else 1.6
+            marks.append(Dots(places, [mean for _, mean, _ in group.runs], group.colour, radius))
+            label = both_ends(group.name, letters)
+            ticks.append(Tick((places[0] + places[-1]) / 2, label, True))
             start = places[-1] + 1 + _BETWEEN
-        letters = max(int(0.85 * layout.width / columns / len(groups) / _LETTER), 3)
-        axes.set_xticks(middles, [both_ends(group.name, letters) for group in groups])
-        axes.set_title(title, loc="left", color=SOFT)
-        axes.margins(y=0.1)
-    return figure
+        ends = scales.extent((end for group in groups for run in group.runs for end in run), 0.1)
+        panel = Panel(
+            x=Scale(-0.8, start - _BETWEEN - 0.2, ticks),
+            y=scales.linear(*ends, "{:g}".format, 4),
+            title=title,
+        )
+        panel.add(*marks)
+        drawn.append(panel)
+    return Figure(drawn, 210 if layout.narrow else 290, columns)

@@ -1,74 +1,140 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Axes in the units that people read: times, percentiles, shares."""
+"""Scales: where a number is on an axis, and which ticks the axis has."""
 
 import math
-from typing import TYPE_CHECKING, Literal
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 
-from tare.report.words import MINUS, NO_BREAK, duration
+from tare.report.words import MINUS, NO_BREAK, count, duration
 
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.axis import Axis
-
-
-def log_time(axes: "Axes", which: Literal["x", "y"], low: float, high: float) -> None:
-    """A logarithmic axis of nanoseconds from `low` to `high`, with room at both ends."""
-    from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullLocator
-
-    low, high = max(low, 1.0), max(high, 1.0)
-    margin = (high / low) ** 0.05 if high > low else 1.1
-    limits = (low / margin, high * margin)
-    axis: Axis
-    if which == "x":
-        axis = axes.xaxis
-        axes.set(xscale="log", xlim=limits)
-    else:
-        axis = axes.yaxis
-        axes.set(yscale="log", ylim=limits)
-    spread = high / low
-    if spread < 4:
-        axis.set_major_locator(MaxNLocator(5))
-    else:
-        decades = math.log10(spread)
-        steps = (1, 2, 5) if decades < 2.2 else (1, 3) if decades < 3.5 else (1,)
-        axis.set_major_locator(LogLocator(subs=steps, numticks=12))
-    axis.set_major_formatter(FuncFormatter(lambda value, _: _tick(value)))
-    axis.set_minor_locator(NullLocator())
+_STEPS = (1.0, 2.0, 2.5, 5.0, 10.0)
+_LINEAR_BELOW = 4.0
+"""A logarithmic axis over a smaller factor has ticks at equal differences."""
 
 
-def time(axis: "Axis") -> None:
-    """A linear axis of nanoseconds."""
-    from matplotlib.ticker import FuncFormatter, MaxNLocator
+@dataclass(frozen=True)
+class Tick:
+    """A labelled place on an axis; `strong` labels have the colour of text."""
 
-    axis.set_major_locator(MaxNLocator(5))
-    axis.set_major_formatter(FuncFormatter(lambda value, _: _tick(value)))
-
-
-def tail(axis: "Axis", longest: float, *, with_median: bool) -> None:
-    """Percentiles on -log10(1 - p): 0, 50 where there is room, 90, 99, 99.9 ... to `longest`."""
-    labels = {0.0: "0"} | ({-math.log10(0.5): "50"} if with_median else {})
-    labels |= {float(nines): _nines(nines) for nines in range(1, int(longest + 1e-9) + 1)}
-    axis.set_ticks(list(labels), [f"{label}{NO_BREAK}%" for label in labels.values()])
+    at: float
+    label: str
+    strong: bool = False
 
 
-def shares(axis: "Axis", steps: int = 5, *, signed: bool = False) -> None:
-    """A linear axis of fractions, written in percent."""
-    from matplotlib.ticker import FuncFormatter, MaxNLocator
+@dataclass(frozen=True)
+class Scale:
+    """An axis from `low` to `high`, which may be below `low`: then it runs backwards."""
 
-    def tick(value: float, _: float) -> str:
+    low: float
+    high: float
+    ticks: Sequence[Tick] = ()
+    logarithmic: bool = False
+
+    def share(self, value: float) -> float:
+        """The place of a value: 0 at `low`, 1 at `high`."""
+        low, high = self.low, self.high
+        if self.logarithmic:
+            low, high, value = math.log(low), math.log(high), math.log(max(value, 1e-300))
+        return (value - low) / (high - low) if high != low else 0.5
+
+
+def names(labels: Sequence[str], *, strong: Sequence[bool] | None = None) -> Scale:
+    """One row for each label, the first at the top of a vertical axis."""
+    marked = strong or [True] * len(labels)
+    ticks = [
+        Tick(row, label, of) for row, (label, of) in enumerate(zip(labels, marked, strict=True))
+    ]
+    return Scale(len(labels) - 0.5, -0.5, ticks)
+
+
+def linear(
+    low: float, high: float, label: Callable[[float], str], most: int = 5, *, integers: bool = False
+) -> Scale:
+    """An axis with at most about `most` ticks at round numbers."""
+    if not high > low:
+        room = abs(low) * 0.1 or 1.0
+        low, high = low - room, high + room
+    return Scale(low, high, [Tick(at, label(at)) for at in _round(low, high, most, integers)])
+
+
+def numbers(low: float, high: float, most: int = 5) -> Scale:
+    """An axis of counts."""
+    return linear(low, high, count, most, integers=True)
+
+
+def shares(low: float, high: float, most: int = 5, *, signed: bool = False) -> Scale:
+    """An axis of fractions, with labels in percent."""
+
+    def label(value: float) -> str:
         number = f"{abs(value) * 100:.6g}"
         sign = "" if number == "0" else MINUS if value < 0 else "+" if signed else ""
         return f"{sign}{number}{NO_BREAK}%"
 
-    axis.set_major_locator(MaxNLocator(steps))
-    axis.set_major_formatter(FuncFormatter(tick))
+    return linear(low, high, label, most)
+
+
+def times(low: float, high: float, most: int = 5) -> Scale:
+    """A linear axis of nanoseconds."""
+    return linear(low, high, _time, most)
+
+
+def log_times(low: float, high: float, *, margin: float = 0.05) -> Scale:
+    """A logarithmic axis of nanoseconds, with room at both ends."""
+    low, high = max(low, 1.0), max(high, 1.0)
+    room = (high / low) ** margin if high > low else 1.1
+    found = _logarithmic(low, high) if high / low >= _LINEAR_BELOW else _round(low, high, 5)
+    low, high = low / room, high * room
+    ticks = [Tick(at, _time(at)) for at in found if low <= at <= high]
+    return Scale(low, high, ticks, logarithmic=True)
+
+
+def log_scale(low: float, high: float, label: Callable[[float], str]) -> Scale:
+    """A logarithmic axis of other numbers."""
+    ticks = [Tick(at, label(at)) for at in _logarithmic(low, high) if low <= at <= high]
+    return Scale(low, high, ticks, logarithmic=True)
+
+
+def tail(longest: float, *, with_median: bool) -> Scale:
+    """Percentiles on -log10(1 - p): 0, 50 where there is room, 90, 99, 99.9 ... to `longest`."""
+    labels = {0.0: "0"} | ({-math.log10(0.5): "50"} if with_median else {})
+    labels |= {float(nines): _nines(nines) for nines in range(1, int(longest + 1e-9) + 1)}
+    ticks = [Tick(at, f"{label}{NO_BREAK}%") for at, label in labels.items()]
+    return Scale(0, longest or 1, ticks)  # one request has no tail
+
+
+def extent(values: Iterable[float], room: float = 0.0) -> tuple[float, float]:
+    """The least and the greatest finite value, with a share of their distance as room."""
+    known = [value for value in values if math.isfinite(value)]
+    low, high = (min(known), max(known)) if known else (0.0, 1.0)
+    return low - room * (high - low), high + room * (high - low)
+
+
+def _round(low: float, high: float, most: int, integers: bool = False) -> list[float]:
+    """Multiples of 1, 2, 2.5 or 5 times a power of ten, between `low` and `high`."""
+    if not high > low:
+        return [low]
+    least = (high - low) / max(most, 1)
+    power = 10.0 ** math.floor(math.log10(least))
+    step = next(power * one for one in _STEPS if power * one >= least * (1 - 1e-9))
+    if integers:
+        step = float(max(math.ceil(step), 1))
+    first, last = math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9)
+    return [number * step for number in range(first, last + 1)]
+
+
+def _logarithmic(low: float, high: float) -> list[float]:
+    decades = math.log10(high / low)
+    steps = (1, 2, 5) if decades < 2.2 else (1, 3) if decades < 3.5 else (1,)
+    powers = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
+    found = [step * 10.0**power for power in powers for step in steps]
+    return found if decades < 10 else found[:: math.ceil(decades / 10)]
 
 
 def _nines(nines: int) -> str:
     return f"{100 * (1 - 10.0**-nines):.{max(nines - 2, 0)}f}"
 
 
-def _tick(value: float) -> str:
+def _time(value: float) -> str:
     text = duration(value)
     number, unit = text.split(NO_BREAK)
     return f"{number.rstrip('0').rstrip('.') if '.' in number else number}{NO_BREAK}{unit}"

@@ -6,17 +6,17 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from tare.report.figures import scales
-from tare.report.figures.canvas import BAND, SOFT, Layout
-from tare.report.words import both_ends
+from tare.report.figures.canvas import Figure, Layout, Panel, columns_for
+from tare.report.figures.marks import BAND, Band, Line, Rule, Value, stairs
+from tare.report.figures.scales import Scale, Tick
+from tare.report.words import both_ends, interval, percent
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
     from tare.verdict.judgement import Quantile
 
 
 @dataclass(frozen=True)
-class Panel:
+class Shift:
     """One condition."""
 
     title: str
@@ -24,42 +24,37 @@ class Panel:
     shift: "Sequence[Quantile]"
 
 
-def draw(layout: Layout, panels: Sequence[Panel]) -> "Figure":
-    """One panel a condition, all on one scale; quantiles stand at equal distances."""
-    columns = 1 if layout.narrow else min(len(panels), 3)
-    rows = -(-len(panels) // columns)
-    figure, grid = layout.figure(
-        (180 if layout.narrow else 250) * rows + 30, rows, columns, shared=True
-    )
-    for axes, panel in zip(grid, panels, strict=False):
-        places = range(len(panel.shift))
-        least = [at.threshold for at in panel.shift]
-        edges = [place - 0.5 for place in range(len(least) + 1)]
-        below = [-one for one in least]
-        axes.stairs(least, edges, baseline=below, fill=True, color=BAND, linewidth=0, zorder=0)
-        axes.axhline(0, color=SOFT, linewidth=0.9, zorder=1)
-        axes.fill_between(
-            places,
-            [at.low for at in panel.shift],
-            [at.high for at in panel.shift],
-            color=panel.colour,
-            alpha=0.25,
-            linewidth=0,
-            zorder=2,
+def draw(layout: Layout, shifts: Sequence[Shift]) -> Figure:
+    """One panel a condition, all on one scale; quantiles are at equal distances."""
+    columns = columns_for(len(shifts), layout)
+    ends = [
+        end
+        for one in shifts
+        for at in one.shift
+        for end in (at.low, at.high, at.relative, at.threshold, -at.threshold)
+    ]
+    low, high = scales.extent(ends, 0.05)
+    drawn = []
+    for place, one in enumerate(shifts):
+        places = list(range(len(one.shift)))
+        edges = [at - 0.5 for at in range(len(one.shift) + 1)]
+        x, grey = stairs(edges, [at.threshold for at in one.shift])
+        panel = Panel(
+            x=Scale(
+                edges[0],
+                edges[-1],
+                [Tick(at, f"p{one.shift[at].q * 100:g}") for at in places[::2]],
+            ),
+            y=scales.shares(low, high, signed=True),
+            title=both_ends(one.title, layout.letters(columns)),
+            y_labels=place % columns == 0,
+            marks=[Band(x, [-at for at in grey], grey, BAND), Rule(y=0)],
         )
-        axes.plot(
-            places,
-            [at.relative for at in panel.shift],
-            color=panel.colour,
-            linewidth=1.8,
-            marker="o",
-            markersize=4,
-            zorder=3,
-        )
-        axes.set_xticks(places[::2], [f"p{at.q * 100:g}" for at in panel.shift[::2]])
-        axes.tick_params(labelbottom=True)
-        axes.set_title(both_ends(panel.title, 40), loc="left", color=SOFT)
-    for axes in grid[len(panels) :]:
-        axes.set_visible(False)
-    scales.shares(grid[0].yaxis, signed=True)
-    return figure
+        lows, highs = [at.low for at in one.shift], [at.high for at in one.shift]
+        panel.add(Band(places, lows, highs, one.colour, 0.25))
+        panel.add(Line(places, [at.relative for at in one.shift], one.colour, dots=3))
+        for number, at in enumerate(one.shift):
+            text = f"p{at.q * 100:g}: {percent(at.relative)}, {interval(at.low, at.high)}"
+            panel.add(Value(number, at.relative, text))
+        drawn.append(panel)
+    return Figure(drawn, 200 if layout.narrow else 260, columns)

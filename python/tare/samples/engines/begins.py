@@ -6,10 +6,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from tare.samples.column import functions_of
 from tare.samples.places import Group, of_group, settled
 
 if TYPE_CHECKING:
-    from ibis.expr.types import Table
+    from tare.samples.table import Table
 
 Begin = Mapping[Group, int]
 """The first place of each run and span that counts; 0 where none is given."""
@@ -41,9 +42,8 @@ class Begins:
 
         `samples` need not have `place` where all begin at 0.
         """
-        import ibis
-
-        reached: Any = ibis.literal(0, "int64")
+        sql = functions_of(samples)
+        reached: Any = sql.literal(0, "int64")
         for bit, begin in enumerate(self._later):
             beyond: Any = samples.place >= of_group(samples, begin)
             reached = reached + beyond.ifelse(1 << bit, 0)

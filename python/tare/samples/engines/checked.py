@@ -9,8 +9,8 @@ from tare.errors import InputError
 from tare.tables import table as declared
 
 if TYPE_CHECKING:
-    from ibis.expr.datatypes import DataType
-    from ibis.expr.types import Table
+    from tare.samples.column import Kind
+    from tare.samples.table import Table
 
 NEEDED = {
     "samples": ("duration_ns",),
@@ -30,7 +30,7 @@ def checked(table: Table, name: str, where: str) -> Table:
     """
     types = table.schema()
     if missing := [column for column in NEEDED[name] if column not in types]:
-        raise InputError(f"{where}: no column {', '.join(missing)}; these are no {name} of Tare")
+        raise InputError(f"{where}: no column {', '.join(missing)}; these are not {name} of Tare")
     for column in declared(name).columns:
         kind = types.get(column.name)
         if kind is not None and not _fits(kind, column.type):
@@ -50,7 +50,7 @@ def checked(table: Table, name: str, where: str) -> Table:
     return table
 
 
-def _fits(kind: DataType, wanted: str) -> bool:
+def _fits(kind: Kind, wanted: str) -> bool:
     if kind.is_null() or kind.is_unknown():  # a column of nulls, stored without a type
         return True
     if wanted in ("category", "string"):

@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 from tare.errors import InputError
 
 if TYPE_CHECKING:
-    from ibis.expr.types import Table
+    from tare.samples.table import Table
 
 CLIENTS = {"clickhouse": "clickhouse_connect", "trino": "trino"}
 NEEDED = ("condition", "block", "run", "start_ns", "duration_ns")
@@ -46,7 +46,7 @@ def read_table(backend: Any, url: str) -> Table:
     with _answering(asked):
         table: Table | None = backend.table(name) if name in backend.list_tables() else None
     if table is None:
-        raise InputError(f"--engine {asked}: no table '{name}'; name one: URL#TABLE")
+        raise InputError(f"--engine {asked}: no table '{name}'; give it as URL#TABLE")
     if missing := [column for column in NEEDED if column not in table.columns]:
         raise InputError(
             f"--engine {asked}: the table '{name}' has no column {', '.join(missing)};"

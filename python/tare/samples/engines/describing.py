@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tare.samples.engine import count_rows, rows_of
 from tare.samples.engines.begins import Begin, Begins
 from tare.samples.engines.binned import describe_histogram
 from tare.samples.engines.description import Described, Description
@@ -21,8 +22,8 @@ from tare.samples.places import Group, settled
 
 if TYPE_CHECKING:
     import pyarrow as pa
-    from ibis.expr.types import Table
 
+    from tare.samples.table import Table
     from tare.stats.arrays import Array
 
 EXACT_ROWS = {"duckdb": 200_000_000}
@@ -53,6 +54,7 @@ def describe_each(
     exact: bool | None = None,
     count: Count = histogram_of,
     steps: Mapping[Group, int] = NO_STEPS,
+    rows: int | None = None,
 ) -> list[Description]:
     """Describes every run and span from each of `begins` on, with quantiles at probabilities `at`.
 
@@ -60,11 +62,12 @@ def describe_each(
     (whole numbers, null where a request failed without an answer) and `ok`. Unless `exact` says
     so, the number of samples decides whether every request counts or a histogram is made, from
     above `EXACT_ROWS` on; `count` makes it, or has it already.
+    `rows` is the number of samples, if it is known.
     Raises InputError for latencies that no request has.
     """
     if exact is None:
         most = EXACT_ROWS.get(samples.get_backend().name, EXACT_ROWS["duckdb"] // 10)
-        exact = samples.count().to_pyarrow().as_py() <= most
+        exact = (count_rows(samples) if rows is None else rows) <= most
     if not exact:
         return [describe_histogram(count(samples, begin), at) for begin in begins]
     return _exactly(samples, Begins(begins), at, steps)
@@ -130,21 +133,16 @@ def _summed(rows: Sequence[Mapping[str, Any]], has: Callable[[int], bool]) -> di
 def _totals(marked: Table) -> list[dict[str, Any]]:
     ok: Any = marked.ok
     latency: Any = marked.latency_ns
-    rows = (
-        marked.group_by(["run", "span", "reached"])
-        .aggregate(
-            requests=marked.count(),
-            errors=(~ok).sum(),
-            answered=latency.count(where=ok),
-            # A mean of an engine's own may add in another order than the next one.
-            sum=latency.sum(where=ok),
-            least=latency.min(where=ok),
-            most=latency.max(where=ok),
-        )
-        .to_pyarrow()
-        .to_pylist()
+    totals = marked.group_by(["run", "span", "reached"]).aggregate(
+        requests=marked.count(),
+        errors=(~ok).sum(),
+        answered=latency.count(where=ok),
+        # A mean of an engine's own may add in another order than the next one.
+        sum=latency.sum(where=ok),
+        least=latency.min(where=ok),
+        most=latency.max(where=ok),
     )
-    return sorted(rows, key=lambda row: (row["span"], row["run"]))
+    return sorted(rows_of(totals), key=lambda row: (row["span"], row["run"]))
 
 
 def _of_spans(  # noqa: PLR0917 - private, and called once
@@ -163,6 +161,7 @@ def _of_spans(  # noqa: PLR0917 - private, and called once
     if not rows:
         return
     runs = sorted({row["run"] for row in rows})
+    requests = sum(row["answered"] for row in rows)
     latencies = min(row["least"] for row in rows), max(row["most"] for row in rows)
     sizes: list[dict[str, dict[int, int]]] = [{} for _ in totals]
     for of_span, groups in zip(sizes, totals, strict=True):
@@ -172,7 +171,7 @@ def _of_spans(  # noqa: PLR0917 - private, and called once
     least_of: dict[str, int] = {}
     for row in rows:
         least_of[row["span"]] = min(row["least"], least_of.get(row["span"], row["least"]))
-    for span, pieces in counts_in_order(answered, least_of, runs, latencies, begins):
+    for span, pieces in counts_in_order(answered, least_of, runs, latencies, begins, requests):
         rounded = {run: steps.get((run, span), 0) for run in runs}
         spreads = [
             _Spread(of_span[span], runs, at, least_of[span], rounded) if span in of_span else None

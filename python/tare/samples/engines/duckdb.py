@@ -10,16 +10,15 @@ from typing import TYPE_CHECKING
 from tare.samples import engine
 
 if TYPE_CHECKING:
-    from ibis.backends.duckdb import Backend
-    from ibis.expr.types import Table
+    from tare.samples.table import Database, Table
 
 
-def connect(_url: str) -> Backend:
+def connect(_url: str) -> Database:
     """A fresh engine in memory: `tare.samples.engine`."""
     return engine.connect()
 
 
-def read_parquet(backend: Backend, files: Sequence[Path]) -> Table:
+def read_parquet(backend: Database, files: Sequence[Path]) -> Table:
     """Files in Hive folders, whose names are columns of text."""
     table: Table = backend.read_parquet(
         [engine.exactly(file) for file in files],

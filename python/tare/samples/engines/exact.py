@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
-from itertools import groupby
+from itertools import groupby, pairwise
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
@@ -13,10 +13,11 @@ import numpy.typing as npt
 
 from tare.errors import InputError
 from tare.samples.engines.begins import Begins
+from tare.samples.table import Table
 
 if TYPE_CHECKING:
     import pyarrow as pa
-    from ibis.expr.types import Table
+
 
 Integers = npt.NDArray[np.int64]
 Counts = tuple[Integers, npt.NDArray[np.uint16], Integers]
@@ -25,31 +26,34 @@ be there several times."""
 
 ROWS = 200_000
 """Rows that are taken from the engine at once."""
+FEW = 1_000_000
+"""Requests whose keys are taken at once, without Arrow, whose import takes a tenth of a second."""
 
 _Keys = tuple[Integers, Integers]
 """Keys and how often each is there: arrays of shape (n,)."""
 
 
-def counts_in_order(
+def counts_in_order(  # noqa: PLR0917 - called once
     marked: Table,
     spans: Collection[str],
     runs: Sequence[int],
     latencies: tuple[int, int],
     begins: Begins,
+    requests: int,
 ) -> Iterator[tuple[str, Iterator[list[Counts]]]]:
     """Of each span the latencies of its successful requests, each value whole in one piece.
 
     A piece has those of each of `begins`. `marked` has `run` (of `runs`, ascending), `span` (of
-    `spans`), `latency_ns` between the two `latencies`, and `reached`. A span is to be taken whole
-    before the next. Raises InputError where latencies are so far apart that a run's number does
-    not fit beside them.
+    `spans`), `latency_ns` between the two `latencies`, and `reached`: `requests` rows. A span is to
+    be taken whole before the next. Raises InputError where latencies are so far apart that a run's
+    number does not fit beside them.
     """
     least, most = latencies
     bits = (runs[-1] - runs[0]).bit_length()
     widest = ((most - least + 1) << bits << begins.bits) - 1
     if widest.bit_length() > 63:
         raise InputError(
-            f"latencies from {least} to {most} ns: no request takes as long; look at their unit"
+            f"latencies from {least} to {most} ns: no request takes that long; check their unit"
         )
     # One number sorts faster than three, and without a name beside it.
     latency: Any = marked.latency_ns
@@ -59,10 +63,10 @@ def counts_in_order(
     if alone is not None:
         keys = keys.drop("span")
     numbers = np.array(runs) - runs[0]
-    if keys.get_backend().name == "duckdb":
+    if isinstance(keys, Table):
         # Short numbers sort faster than long ones. Spark does not know them.
         short = widest.bit_length() <= 32
-        pieces = _sorted(keys.cast({"key": "uint32"}) if short else keys, alone)
+        pieces = _sorted(keys.cast({"key": "uint32"}) if short else keys, alone, requests)
     else:
         pieces = _grouped(keys, alone)
 
@@ -87,17 +91,29 @@ def _of(which: int, begins: Begins, keys: Integers, counts: Counts) -> Counts:
     return latencies, index, requests
 
 
-def _sorted(keys: Table, alone: str | None) -> Iterator[tuple[str, Integers, Integers]]:
+def _sorted(keys: Table, alone: str | None, rows: int) -> Iterator[tuple[str, Integers, Integers]]:
     """The engine sorts, on disk where memory is short; equal keys are counted as they come."""
-    backend: Any = keys.get_backend()
-    # Ibis 12 streams by a name that DuckDB 2 has not any more. Tables in memory that the query
-    # names are there: their totals have been asked for.
-    query = backend.compile(keys.order_by(*keys.columns))
-    for batch in backend.con.sql(query).to_arrow_reader(ROWS):
-        for span, rows in _by_span(batch, alone):
-            found = rows.column("key").to_numpy()
-            first = np.flatnonzero(np.append(True, found[1:] != found[:-1]))
-            yield span, found[first].astype(np.int64), np.diff(np.append(first, found.size))
+    for span, found in _sorted_keys(keys.order_by(*keys.columns), alone, rows):
+        first = np.flatnonzero(np.append(True, found[1:] != found[:-1]))
+        yield span, found[first].astype(np.int64), np.diff(np.append(first, found.size))
+
+
+def _sorted_keys(keys: Table, alone: str | None, rows: int) -> Iterator[tuple[str, Any]]:
+    if rows <= FEW:
+        columns = keys.arrays()
+        found = columns["key"]
+        if alone is not None:
+            yield from [(alone, found)] if found.size else []
+            return
+        spans = columns["span"]
+        ends = [*(np.flatnonzero(spans[1:] != spans[:-1]) + 1), found.size]
+        for start, end in pairwise([0, *ends]):
+            if end > start:
+                yield spans[start], found[start:end]
+        return
+    for batch in keys.stream(ROWS):
+        for span, part in _by_span(batch, alone):
+            yield span, part.column("key").to_numpy()
 
 
 def _grouped(keys: Table, alone: str | None) -> Iterator[tuple[str, Integers, Integers]]:

@@ -11,10 +11,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from tare.samples.column import functions_of
+
 if TYPE_CHECKING:
-    import ibis.expr.types as ir
     import pyarrow as pa
-    from ibis.expr.types import Table
+
+    from tare.samples.column import Column
+    from tare.samples.table import Table
 
 OCTAVE = 9
 """2^9 bins an octave, as in crates/hist: half a bin is less than 0.1 % of its values."""
@@ -25,14 +28,13 @@ def histogram(samples: Table) -> Table:
 
     Failed requests are in the rows whose `bin` is null.
     """
-    import ibis
-
+    sql = functions_of(samples)
     ok: Any = samples.ok & samples.latency_ns.notnull()
     counted = samples.select(
         run=samples.run,
         span=samples.span,
-        bin=ok.ifelse(bin_of(samples.latency_ns), ibis.null("int64")),
-        latency_ns=ok.ifelse(samples.latency_ns, ibis.null("int64")),
+        bin=ok.ifelse(bin_of(samples.latency_ns), sql.null("int64")),
+        latency_ns=ok.ifelse(samples.latency_ns, sql.null("int64")),
     )
     latency: Any = counted.latency_ns
     return counted.group_by(["run", "span", "bin"]).aggregate(
@@ -43,17 +45,16 @@ def histogram(samples: Table) -> Table:
     )
 
 
-def bin_of(latency: ir.IntegerColumn) -> ir.IntegerColumn:
+def bin_of(latency: Column) -> Column:
     """The bin of a latency in ns; those below 1 are in bin 0.
 
     Where the logarithm is a bit off next to a power of 2 the bin is the same from either side.
     """
-    import ibis
-
-    value: Any = ibis.greatest(latency, 1)
-    shift = ibis.greatest(value.log2().floor().cast("int32") - OCTAVE, 0)
+    sql = functions_of(latency)
+    value: Any = sql.greatest(latency, 1)
+    shift = sql.greatest(value.log2().floor().cast("int32") - OCTAVE, 0)
     found = shift.cast("int64") * (1 << OCTAVE) + (value >> shift)
-    within: ir.IntegerColumn = (latency < 1).ifelse(0, found)
+    within: Column = (latency < 1).ifelse(0, found)
     return within
 
 

@@ -17,9 +17,9 @@ from tare.untrusted import regular_files
 
 if TYPE_CHECKING:
     import pyarrow as pa
-    from ibis.expr.types import Table
 
     from tare.samples.engines.begins import Begin
+    from tare.samples.table import Table
 
 HISTOGRAMS = "histograms"
 FORMAT = 1

@@ -15,9 +15,8 @@ from tare.samples.formats.damaged import refused
 from tare.samples.formats.source import Source
 
 if TYPE_CHECKING:
-    from ibis.backends.duckdb import Backend
-
     from tare.samples.counted import Counted
+    from tare.samples.table import Database
 
 NAMES = (
     "locust", "jmeter", "jmeter-xml", "k6", "k6-json", "oha", "oha-json", "hey", "fortio",
@@ -68,15 +67,15 @@ _LINES = {
 
 
 def read(
-    backend: Backend, path: Path, name: str | None = None, asked: Asked = NOTHING
+    backend: Database, path: Path, name: str | None = None, asked: Asked = NOTHING
 ) -> Source | Counted:
     """Reads one file of one of the formats `NAMES`, found out from the file when not given.
 
     Raises InputError for every file that cannot be read, however it is damaged.
     """
     if not path.is_file():
-        what = "is no ordinary file" if path.exists() else "no such file"
-        raise InputError(f"{path}: {what}; name a file of requests")
+        what = "is not an ordinary file" if path.exists() else "no such file"
+        raise InputError(f"{path}: {what}; give a file with requests")
     name = name or detect(path)
     if name not in NAMES:
         raise InputError(f"{path}: unknown format '{name}'; expected one of {', '.join(NAMES)}")

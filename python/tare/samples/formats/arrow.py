@@ -11,26 +11,29 @@ from tare.samples.engine import first_line
 from tare.samples.formats.asked import Asked
 from tare.samples.formats.columns import from_columns
 from tare.samples.formats.source import Source
+from tare.samples.table import fresh_name
 
 if TYPE_CHECKING:
     import pyarrow as pa
-    from ibis.backends.duckdb import Backend
+
+    from tare.samples.table import Database
 
 
-def read(backend: Backend, path: Path, asked: Asked) -> Source:
+def read(backend: Database, path: Path, asked: Asked) -> Source:
     """Reads what is whole of the file: a stream whose writer was killed ends in half a batch."""
     import duckdb
-    import ibis
     import pyarrow as pa
 
     table, cut_short = _read(path)
     # The engine has no type for columns that are null throughout, and they say nothing.
     empty = [field.name for field in table.schema if pa.types.is_null(field.type)]
     try:
+        if any(pa.types.is_duration(field.type) for field in table.schema):
+            raise pa.ArrowTypeError("durations are not read")
         table.validate(full=True)
         table = table.drop_columns(empty)
-        stored = backend.create_table(ibis.util.gen_name("arrow"), table, temp=True)
-    except (pa.ArrowException, duckdb.Error, ibis.common.exceptions.IbisError) as error:
+        stored = backend.create_table(fresh_name("arrow"), table, temp=True)
+    except (pa.ArrowException, duckdb.Error) as error:
         types = ", ".join(f"{field.name} {field.type}" for field in table.schema)
         raise InputError(
             f"{path}: cannot be read as a table ({types}): {first_line(error)};"

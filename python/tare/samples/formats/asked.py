@@ -75,8 +75,9 @@ def parse_units(
             )
         if name in units:
             raise InputError(
-                f"--unit: found '{unit}' after '{units[name]}'; give one unit for all files, and"
-                " NAME=UNIT for a condition with another one"
+                f"--unit: found '{unit}' after '{units[name]}'; give one unit for all files,"
+                " and NAME=UNIT for a"
+                " condition with another unit"
             )
         units[name] = unit
     return units.pop("", None), units

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tare.errors import InputError
+from tare.samples import column as sql
 from tare.samples.engine import count_rows
 from tare.samples.formats.asked import Asked
 from tare.samples.formats.named_columns import from_names, outcome
@@ -14,7 +15,7 @@ from tare.samples.formats.source import Source
 from tare.tables import table as declared
 
 if TYPE_CHECKING:
-    from ibis.expr.types import Table
+    from tare.samples.table import Table
 
 _TYPES = {"category": "string"}
 
@@ -24,7 +25,6 @@ def from_columns(stored: Table, path: Path, asked: Asked, notes: tuple[str, ...]
 
     Where the user names columns, those count.
     """
-    import ibis
 
     if asked.columns:
         return from_names(stored, stored.rowid(), path, asked, notes=notes)
@@ -40,7 +40,7 @@ def from_columns(stored: Table, path: Path, asked: Asked, notes: tuple[str, ...]
         for column in declared("samples").columns
         if column.name in stored.columns
     }
-    columns |= outcome(columns.get("ok", ibis.literal(True)), columns["duration_ns"])
+    columns |= outcome(columns.get("ok", sql.literal(True)), columns["duration_ns"])
     duplicates = 0
     if "start_ns" in columns:
         duplicates = count_rows(stored) - count_rows(stored.distinct())

@@ -96,7 +96,7 @@ def test_a_log_needs_a_unit_and_has_no_order(tmp_path: Path) -> None:
     path = log(tmp_path / "a.hdr", [(None, np.array([5]))])
     with pytest.raises(InputError, match="does not state its unit; add --unit"):
         read_files({"a": [path], "b": [path]}, "a")
-    with pytest.raises(InputError, match=r"no order of requests.*--warmup cannot be used"):
+    with pytest.raises(InputError, match=r"without an order of requests.*--warmup cannot be used"):
         read_files({"a": [path], "b": [path]}, "a", warm_up=1, asked=MICROSECONDS)
     found = read_files({"a": [path], "b": [path]}, "a", warm_up="auto", asked=MICROSECONDS)
     assert [run.requests for run in found.runs] == [1, 1]

@@ -15,12 +15,13 @@ from tempfile import NamedTemporaryFile
 from typing import IO, TYPE_CHECKING, Any, cast
 
 from tare.errors import InputError, NoRequestsError
+from tare.samples import column as sql
 from tare.samples.engine import count_rows, exactly, first_line, store
-from tare.samples.formats.lines import lines
+from tare.samples.formats.lines import lines, plain_lines
+from tare.samples.table import fresh_name
 
 if TYPE_CHECKING:
-    from ibis.backends.duckdb import Backend
-    from ibis.expr.types import Table
+    from tare.samples.table import Database, Table
 
 UNREADABLE = (OSError, EOFError, zlib.error)
 ROWS = 10_000
@@ -29,15 +30,14 @@ ROW = " row"
 """The column of row numbers: no header has this name, since blanks around names are cut."""
 
 
-def read_text(backend: Backend, path: Path) -> tuple[Table, int]:
+def read_text(backend: Database, path: Path) -> tuple[Table, int]:
     """The file's rows as strings with `ROW`, and how many rows were lost.
 
     Lost are rows with too many fields, and those that broken quotes made part of another.
     """
-    import ibis
 
     delimiter, names = _header(path)
-    with _sound(path) as (sound, count), _blamed(path, "CSV: a header and one row a request"):
+    with _sound(path) as (sound, count), _blamed(path, "CSV: a header and one row per request"):
         table, rejected = _stored(
             backend,
             sound,
@@ -50,9 +50,9 @@ def read_text(backend: Backend, path: Path) -> tuple[Table, int]:
             # In parallel, the engine refuses files whose quoted texts have several lines.
             parallel=False,
         )
-    several = ibis.or_(*(table[name].contains("\n") for name in table.columns))
-    counted = table.aggregate(rows=table.count(), several=several.sum()).to_pyarrow()
-    rows, some = (int(counted[name][0].as_py() or 0) for name in ("rows", "several"))
+    several = sql.or_(*(table[name].contains("\n") for name in table.columns))
+    (counted,) = table.aggregate(rows=table.count(), several=several.sum()).rows()
+    rows, some = (int(counted[name] or 0) for name in ("rows", "several"))
     inside, swallowed = _within_quotes(table.filter(several), delimiter) if some else (0, 0)
     lost = swallowed + max(count - 1 - rows - inside, rejected)
     return table.mutate(**{ROW: table.rowid()}), lost
@@ -63,7 +63,7 @@ def equal_rows(table: Table) -> int:
     return count_rows(table) - count_rows(table.drop(ROW).distinct())
 
 
-def read_lines(backend: Backend, path: Path) -> tuple[Table, int]:
+def read_lines(backend: Database, path: Path) -> tuple[Table, int]:
     """The file's lines as `line` with `row`, and how many could not be taken as text."""
     with _sound(path) as (sound, _), _blamed(path, "lines of text"):
         table, rejected = _stored(
@@ -120,14 +120,14 @@ def _blamed(path: Path, expected: str) -> Iterator[None]:
         ) from error
 
 
-def _stored(backend: Backend, path: Path, **options: Any) -> tuple[Table, int]:
+def _stored(backend: Database, path: Path, **options: Any) -> tuple[Table, int]:
     """The rows of a file, read as `options` say, and how many the engine rejected."""
-    import ibis
 
-    name = ibis.util.gen_name("csv")
+    name = fresh_name("csv")
     errors, scans = f"{name}_errors", f"{name}_scans"
-    lazy = backend.read_csv(
-        exactly(path),
+    lazy = backend.reading(
+        "read_csv",
+        [exactly(path)],
         auto_detect=False,
         compression="gzip" if is_gzipped(path) else "none",
         ignore_errors=True,
@@ -139,7 +139,6 @@ def _stored(backend: Backend, path: Path, **options: Any) -> tuple[Table, int]:
     )
     table = store(backend, "csv", lazy)
     rejected = count_rows(backend.table(errors).select("line").distinct())
-    backend.drop_view(lazy.get_name())
     for told in (errors, scans):
         backend.drop_table(told)
     return table, rejected
@@ -155,6 +154,11 @@ def _sound(path: Path) -> Iterator[tuple[Path, int]]:
     """
     count, sound, ends = 0, True, set()
     try:
+        with opened(path) as file:
+            plain = plain_lines(file)
+        if plain is not None:
+            yield path, plain
+            return
         with opened(path) as file:
             for line in lines(file):
                 if line is None:
@@ -205,14 +209,18 @@ def _header(path: Path) -> tuple[str, list[str]]:
         )
     header = _text(line.removeprefix(codecs.BOM_UTF8))
     if not header.strip():
-        raise NoRequestsError(f"{path}: the file is empty; expected a header and one row a request")
+        raise NoRequestsError(
+            f"{path}: the file is empty; expected a header and one row per request"
+        )
     if any(sign < " " and sign not in "\t\r\n" for sign in header):
-        raise InputError(f"{path}: is no text; expected CSV, or a format of docs/compare.md")
+        raise InputError(
+            f"{path}: is not text; expected CSV, or a format of docs/formats/inputs.md"
+        )
     delimiter = max(",;\t", key=header.count)
     try:
         fields = next(csv.reader([header], delimiter=delimiter))
     except csv.Error as error:
-        raise InputError(f"{path}:1: no header of a CSV file: {error}") from error
+        raise InputError(f"{path}:1: not the header of a CSV file: {error}") from error
     names = [name.strip() or f"column {place}" for place, name in enumerate(fields, start=1)]
     seen: set[str] = set()
     for name in names:

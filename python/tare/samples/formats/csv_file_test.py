@@ -53,5 +53,5 @@ def test_a_carriage_return_inside_of_a_line_costs_no_other_row(tmp_path: Path) -
 
 
 def test_what_is_no_text_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"a\.csv: is no text; expected CSV"):
+    with pytest.raises(InputError, match=r"a\.csv: is not text; expected CSV"):
         read(tmp_path, "a.csv", b"\x13\xcb\x0fT\xb8g\x95\x00,\xb2\x9d\x01\n1,2\n")

@@ -14,10 +14,10 @@ from tare.samples.counted import Counted, Histogram
 from tare.samples.formats.json_file import summary
 
 if TYPE_CHECKING:
-    from ibis.backends.duckdb import Backend
+    from tare.samples.table import Database
 
 
-def read(backend: Backend, path: Path) -> Counted:  # noqa: ARG001
+def read(backend: Database, path: Path) -> Counted:  # noqa: ARG001
     """Reads the bins, of which those of failed requests are taken off."""
     found = summary(path)
     try:

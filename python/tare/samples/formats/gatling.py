@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tare.errors import InputError, NoRequestsError
+from tare.samples import column as sql
 from tare.samples.engine import count_rows
 from tare.samples.formats.csv_file import opened, read_lines
 from tare.samples.formats.labels import mixed
@@ -14,16 +15,15 @@ from tare.samples.formats.source import Source
 from tare.samples.formats.times import nanoseconds
 
 if TYPE_CHECKING:
-    from ibis.backends.duckdb import Backend
+    from tare.samples.table import Database
 
 # Until 3.3 a field of the user's number stood behind the word REQUEST.
 STATUS, STATUS_UNTIL_3_3 = 5, 6
 RESULTS = ("OK", "KO")
 
 
-def read(backend: Backend, path: Path) -> Source:
+def read(backend: Database, path: Path) -> Source:
     """Reads the records of requests; those of users and groups are passed over."""
-    import ibis
 
     with opened(path) as file:
         start = file.read(64)
@@ -31,8 +31,8 @@ def read(backend: Backend, path: Path) -> Source:
         # A text: four bytes of length, then its letters.
         version = start[5 : 5 + int.from_bytes(start[1:5])].decode(errors="replace")
         raise InputError(
-            f"{path}: is the binary log of Gatling {version}; run the simulation with Gatling 3.11"
-            " or earlier, whose log is text"
+            f"{path}: is the binary log of Gatling {version}; run the simulation with Gatling"
+            " 3.11 or earlier, which writes text"
         )
     table, rejected = read_lines(backend, path)
     table = table.filter(table.line.startswith("REQUEST\t"))
@@ -46,7 +46,7 @@ def read(backend: Backend, path: Path) -> Source:
     samples = table.select(
         row=table.row,
         start_ns=begun,
-        duration_ns=told.isin(RESULTS).ifelse(ended - begun, ibis.null("int64")),
+        duration_ns=told.isin(RESULTS).ifelse(ended - begun, sql.null("int64")),
         ok=(told == "OK").fill_null(False),
         error=fields[status + 1].strip().nullif(""),
     )

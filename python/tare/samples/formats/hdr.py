@@ -28,7 +28,7 @@ from tare.samples.formats.times import NANOSECONDS
 from tare.samples.model import MOST_SPANS, REQUEST
 
 if TYPE_CHECKING:
-    from ibis.backends.duckdb import Backend
+    from tare.samples.table import Database
 
 COMPRESSED, PLAIN = 0x1C849304, 0x1C849303
 KIND = 0xFFFFFF0F
@@ -85,7 +85,7 @@ class _Intervals:
         return round((base + self.first) * 1e9), round((base + self.last) * 1e9)
 
 
-def read(backend: Backend, path: Path, asked: Asked) -> Counted:  # noqa: ARG001
+def read(backend: Database, path: Path, asked: Asked) -> Counted:  # noqa: ARG001
     """Adds up the intervals of each tag, which is a span; without a tag they are requests."""
     if asked.unit is None:
         raise InputError(

@@ -13,12 +13,12 @@ from tare.samples.formats.source import Source
 from tare.samples.formats.times import nanoseconds
 
 if TYPE_CHECKING:
-    from ibis.backends.duckdb import Backend
+    from tare.samples.table import Database
 
 MOST = 1_000_000
 
 
-def read(backend: Backend, path: Path) -> Source:
+def read(backend: Database, path: Path) -> Source:
     """Reads response-time, status-code and offset (the start, since the run began)."""
     table, rejected = read_text(backend, path)
     missing = {"response-time", "status-code", "offset"} - set(table.columns)

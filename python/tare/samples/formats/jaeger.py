@@ -12,18 +12,22 @@ from tare.samples.formats.span_names import attribute, full_name
 from tare.samples.formats.times import NANOSECONDS
 
 if TYPE_CHECKING:
-    from ibis.backends.duckdb import Backend
+    from tare.samples.table import Database
 
 TRUE = ("true", '"true"')
 
 
-def read(backend: Backend, path: Path) -> Source:
+def read(backend: Database, path: Path) -> Source:
     """Reads every span; one with the tag error=true has failed."""
     lazy = whole(backend, path)
-    traces = lazy.select(of=lazy.json["data"].array.unnest())
-    spans = traces.select(processes=traces.of["processes"], span=traces.of["spans"].array.unnest())
-    process: Any = spans.processes[spans.span["processID"].str]
-    table = stored(backend, spans.select(spans.span, service=process["serviceName"].str), path)
+    traces = lazy.select(of=lazy.json["data"].json_list.unnest())
+    spans = traces.select(
+        processes=traces.of["processes"], span=traces.of["spans"].json_list.unnest()
+    )
+    process: Any = spans.processes.entry(spans.span["processID"].json_text)
+    table = stored(
+        backend, spans.select(spans.span, service=process["serviceName"].json_text), path
+    )
     span: Any = table.span
     kind = attribute(span, "tags", "span.kind")
     samples = table.select(
@@ -31,9 +35,9 @@ def read(backend: Backend, path: Path) -> Source:
         start_ns=number(span["startTime"]) * NANOSECONDS["us"],
         duration_ns=number(span["duration"]) * NANOSECONDS["us"],
         ok=~attribute(span, "tags", "error").isin(TRUE).fill_null(False),
-        span=full_name(table.service, span["operationName"].str, kind.replace('"', "")),
-        trace_id=span["traceID"].str,
-        span_id=span["spanID"].str,
-        parent_id=span["references"].array[0]["spanID"].str,
+        span=full_name(table.service, span["operationName"].json_text, kind.replace('"', "")),
+        trace_id=span["traceID"].json_text,
+        span_id=span["spanID"].json_text,
+        parent_id=span["references"].json_list[0]["spanID"].json_text,
     )
     return Source(samples)

@@ -8,15 +8,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tare.errors import InputError
+from tare.samples import column as sql
 from tare.samples.engine import count_rows
 from tare.samples.formats.csv_file import ROW, equal_rows, read_text
 from tare.samples.formats.labels import mixed
 from tare.samples.formats.source import Source
 from tare.samples.formats.times import nanoseconds
+from tare.samples.table import fresh_name
 
 if TYPE_CHECKING:
-    from ibis.backends.duckdb import Backend
-    from ibis.expr.types import Table
+    from tare.samples.table import Database, Table
 
 
 # JMeter's TransactionController.NUMBER_OF_SAMPLES_IN_TRANSACTION_PREFIX.
@@ -24,7 +25,7 @@ TRANSACTION = "Number of samples in transaction"
 APART = "--columns start=timeStamp,duration=elapsed,ok=success,span=label --unit ms"
 
 
-def read(backend: Backend, path: Path) -> Source:
+def read(backend: Database, path: Path) -> Source:
     """Reads timeStamp and elapsed, and where they exist success, responseCode and bytes."""
     table, rejected = read_text(backend, path)
     missing = {"timeStamp", "elapsed"} - set(table.columns)
@@ -42,12 +43,11 @@ def from_fields(table: Table, path: Path, remedy: str, notes: tuple[str, ...] = 
 
     `remedy` is how to tell labels apart.
     """
-    import ibis
 
     _require_numbers(table, path)
     table, sums = _without_sums(table)
     kinds = mixed(table, "label", remedy) if "label" in table.columns else ()
-    columns: dict[str, Any] = {"ok": ibis.literal(True)}
+    columns: dict[str, Any] = {"ok": sql.literal(True)}
     if "success" in table.columns:
         columns["ok"] = (table.success.lower() == "true").fill_null(False)
     if "responseCode" in table.columns:
@@ -65,11 +65,11 @@ def from_fields(table: Table, path: Path, remedy: str, notes: tuple[str, ...] = 
 
 
 def _require_numbers(table: Table, path: Path) -> None:
-    first = table.limit(1).timeStamp.to_pyarrow().to_pylist()
+    first = [row["timeStamp"] for row in table.limit(1).select("timeStamp").rows()]
     number = nanoseconds(table.timeStamp, "ms").notnull()
     if first and not count_rows(table.filter(number).limit(1)):
         raise InputError(
-            f"{path}: timeStamp is '{first[0]}', no number; write it with"
+            f"{path}: timeStamp is '{first[0]}', not a number; write it with"
             " jmeter.save.saveservice.timestamp_format=ms, or read this file without it:"
             " --columns duration=elapsed,ok=success --unit ms"
         )
@@ -81,7 +81,6 @@ def _without_sums(table: Table) -> tuple[Table, tuple[str, ...]]:
     Such a row follows the last of its requests in their thread or, as a parent sample, stands
     before the first. One without them, as in XML where they are inside of it, stays.
     """
-    import ibis
 
     if "responseMessage" not in table.columns:
         return table, ()
@@ -91,12 +90,12 @@ def _without_sums(table: Table) -> tuple[Table, tuple[str, ...]]:
     threads = "threadName" if "threadName" in table.columns else None
     start: Any = nanoseconds(table.timeStamp, "ms")
     end = start + nanoseconds(table.elapsed, "ms")
-    thread = ibis.window(group_by=threads, order_by=ROW)
+    thread = sql.window(group_by=threads, order_by=ROW)
     follows: Any = start.lag().over(thread) >= start
     # Either: whole milliseconds let a request begin, or end, with what it is part of.
     precedes: Any = (start.lead().over(thread) < end) | (end.lead().over(thread) <= end)
-    doubled = ibis.util.gen_name("doubled")
+    doubled = fresh_name("doubled")
     marked = table.mutate(**{doubled: (transaction & (follows | precedes)).fill_null(False)})
     number = count_rows(marked.filter(marked[doubled]))
-    note = f"{number:,} rows of transactions left out: their requests have rows of their own"
+    note = f"{number:,} rows of transactions left out: their requests have their own rows"
     return marked.filter(~marked[doubled]).drop(doubled), (note,) if number else ()

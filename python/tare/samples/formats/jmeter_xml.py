@@ -8,14 +8,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from xml.parsers import expat
 
-from tare.samples.engine import store
 from tare.samples.formats.csv_file import ROW, UNREADABLE, opened
 from tare.samples.formats.jmeter import APART, from_fields
 from tare.samples.formats.source import Source
+from tare.samples.table import fresh_name
 
 if TYPE_CHECKING:
     import pyarrow as pa
-    from ibis.backends.duckdb import Backend
+
+    from tare.samples.table import Database
 
 ELEMENTS = ("sample", "httpSample")
 ATTRIBUTES = {
@@ -27,19 +28,14 @@ LONGEST = 1 << 20
 """Bytes of a tag, which the parser holds, and looks through again with every chunk."""
 
 
-def read(backend: Backend, path: Path) -> Source:
+def read(backend: Database, path: Path) -> Source:
     """Reads the requests; what stands inside of one, such as redirects, is part of it."""
-    import ibis
     import pyarrow as pa
 
     schema = pa.schema([(name, pa.string()) for name in ATTRIBUTES.values()])
     notes: list[str] = []
     batches = pa.RecordBatchReader.from_batches(schema, _batches(path, schema, notes))
-    name = ibis.util.gen_name("jtl_read")
-    # A view of the reader, which can be read once: the table is made from it at once.
-    backend.con.register(name, batches)
-    table = store(backend, "jtl", backend.table(name))
-    backend.con.unregister(name)
+    table = backend.create_table(fresh_name("jtl"), batches)
     remedy = f"in a CSV file {APART} compares each by itself"
     return from_fields(table.mutate(**{ROW: table.rowid()}), path, remedy, tuple(notes))
 

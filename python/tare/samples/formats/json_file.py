@@ -12,9 +12,7 @@ from tare.samples.engine import exactly, first_line, quoted, store
 from tare.samples.formats.csv_file import UNREADABLE, is_gzipped, opened
 
 if TYPE_CHECKING:
-    import ibis.expr.types as ir
-    from ibis.backends.duckdb import Backend
-    from ibis.expr.types import Table
+    from tare.samples.table import Database, Table
 
 SMALLEST = 1 << 20
 LARGEST_LINE = 64 << 20
@@ -22,17 +20,17 @@ LARGEST_FILE = (1 << 32) - 1
 SUMMARY = 16 << 20
 
 
-def lines(backend: Backend, path: Path) -> Table:
+def lines(backend: Database, path: Path) -> Table:
     """The file's lines as `json`, null where a line is none."""
     return _objects(backend, path, "newline_delimited", LARGEST_LINE, "true")
 
 
-def whole(backend: Backend, path: Path) -> Table:
+def whole(backend: Database, path: Path) -> Table:
     """The file's objects as `json`, of any layout; the file has to be sound to its end."""
     return _objects(backend, path, "unstructured", LARGEST_FILE, "false")
 
 
-def stored(backend: Backend, table: Table, path: Path) -> Table:
+def stored(backend: Database, table: Table, path: Path) -> Table:
     """A table that is computed now. Raises InputError when the file cannot be read."""
     import duckdb
 
@@ -59,12 +57,12 @@ def summary(path: Path) -> dict[str, Any]:
     return found
 
 
-def number(value: Any) -> ir.IntegerColumn:
+def number(value: Any) -> Any:
     """A whole number that JSON has as a number or, as for 64 bits, as a text."""
     return value.cast("string").replace('"', "").try_cast("int64")
 
 
-def _objects(backend: Backend, path: Path, form: str, largest: int, ignore: str) -> Table:
+def _objects(backend: Database, path: Path, form: str, largest: int, ignore: str) -> Table:
     # The engine makes room for several of the largest at once, however small the file.
     largest = max(SMALLEST, min(largest, _size(path)))
     packed = "gzip" if is_gzipped(path) else "uncompressed"

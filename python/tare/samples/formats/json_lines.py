@@ -10,12 +10,12 @@ from tare.errors import NoRequestsError
 from tare.samples.engine import count_rows
 
 if TYPE_CHECKING:
-    from ibis.expr.types import Table
+    from tare.samples.table import Table
 
 
 def require(found: Table, broken: int, path: Path, what: str) -> None:
     """Raises NoRequestsError where nothing was found; `broken` lines are no JSON by themselves."""
     if count_rows(found.limit(1)):
         return
-    laid_out = f"; {broken:,} lines are no JSON, expected one object a line: see jq -c ."
+    laid_out = f"; {broken:,} lines are not JSON, expected one object per line: see jq -c ."
     raise NoRequestsError(f"{path}: no {what} in it{laid_out if broken else ''}")

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tare.errors import InputError, NoRequestsError
+from tare.samples import column as sql
 from tare.samples.engine import count_rows
 from tare.samples.formats.asked import Asked
 from tare.samples.formats.csv_file import ROW, read_text
@@ -16,7 +17,7 @@ from tare.samples.formats.source import Source
 from tare.samples.formats.times import moment, nanoseconds
 
 if TYPE_CHECKING:
-    from ibis.backends.duckdb import Backend
+    from tare.samples.table import Database
 
 METRIC = "http_req_duration"
 LABELS = ("name", "scenario")
@@ -24,7 +25,7 @@ IN_SECONDS = 1e11
 APART = "--columns start=timestamp,duration=metric_value,ok=expected_response,span=%s --unit ms"
 
 
-def read(backend: Backend, path: Path, asked: Asked) -> Source:
+def read(backend: Database, path: Path, asked: Asked) -> Source:
     """Reads the requests; other metrics of the file are not requests and are passed over."""
     table, rejected = read_text(backend, path)
     missing = {"metric_name", "timestamp", "metric_value"} - set(table.columns)
@@ -55,15 +56,14 @@ def read(backend: Backend, path: Path, asked: Asked) -> Source:
 
 def outcome(tags: dict[str, Any]) -> dict[str, Any]:
     """`ok`, `status` and `error` from k6's tags of those names, texts that may be absent."""
-    import ibis
 
-    columns: dict[str, Any] = {"ok": ibis.literal(True)}
+    columns: dict[str, Any] = {"ok": sql.literal(True)}
     if "status" in tags:
         columns["status"] = tags["status"].try_cast("int32").fill_null(0)
         columns["ok"] = columns["status"].between(1, 399)
     if "expected_response" in tags:
         stated = tags["expected_response"].nullif("")
-        columns["ok"] = ibis.coalesce(stated == "true", columns["ok"])
+        columns["ok"] = sql.coalesce(stated == "true", columns["ok"])
     if "error" in tags:
         columns["error"] = tags["error"].nullif("")
     return columns

@@ -15,13 +15,15 @@ from tare.samples.formats.source import Source
 from tare.samples.formats.times import iso_8601, nanoseconds
 
 if TYPE_CHECKING:
-    from ibis.backends.duckdb import Backend
+    from tare.samples.table import Database
 
 
-def read(backend: Backend, path: Path) -> Source:
+def read(backend: Database, path: Path) -> Source:
     """Reads the requests; points of other metrics are passed over, broken lines counted."""
     lazy = lines(backend, path)
-    point: Any = (lazy.json["metric"].str == METRIC) & (lazy.json["type"].str == "Point")
+    point: Any = (lazy.json["metric"].json_text == METRIC) & (
+        lazy.json["type"].json_text == "Point"
+    )
     table = stored(backend, lazy.filter(point | lazy.json.isnull()), path)
     data: Any = table.json["data"]
     broken = count_rows(table.filter(table.json.isnull()))
@@ -31,11 +33,11 @@ def read(backend: Backend, path: Path) -> Source:
     samples = table.select(
         row=table.rowid(),
         # k6 stamps a request at its end.
-        start_ns=iso_8601(data["time"].str) - duration,
+        start_ns=iso_8601(data["time"].json_text) - duration,
         duration_ns=duration,
-        **outcome({name: data["tags"][name].str for name in names}),
+        **outcome({name: data["tags"][name].json_text for name in names}),
     )
-    labelled = table.select(**{label: data["tags"][label].str for label in LABELS})
+    labelled = table.select(**{label: data["tags"][label].json_text for label in LABELS})
     notes = [
         note
         for label in LABELS

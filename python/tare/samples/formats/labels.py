@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from tare.samples.engine import count_rows
 
 if TYPE_CHECKING:
-    from ibis.expr.types import Table
+    from tare.samples.table import Table
 
 SHOWN = 3
 LONGEST = 40
@@ -17,11 +17,11 @@ LONGEST = 40
 def mixed(requests: Table, label: str, remedy: str) -> tuple[str, ...]:
     """A note where the column `label` has several values; `remedy` says how to part them."""
     column: Any = requests[label].nullif("")
-    names = requests.select(name=column).filter(column.notnull()).distinct()
+    names = requests.filter(column.notnull()).select(name=column).distinct()
     number = count_rows(names)
     if number < 2:
         return ()
-    first = names.order_by("name").limit(SHOWN).to_pyarrow()["name"].to_pylist()
+    first = [row["name"] for row in names.order_by("name").limit(SHOWN).rows()]
     listed = ", ".join(f"'{one if len(one) <= LONGEST else one[:LONGEST] + '…'}'" for one in first)
     more = " …" if number > SHOWN else ""
     return (

@@ -34,3 +34,22 @@ def lines(file: IO[bytes], longest: int = LONGEST) -> Iterator[bytes | None]:
         yield None
     elif begun:
         yield begun
+
+
+def plain_lines(file: IO[bytes], longest: int = LONGEST) -> int | None:
+    """The number of lines of a file of ASCII without carriage returns, and without lines that are
+    empty or longer than `longest`; None for other files. A tenth of the time of `lines`.
+    """
+    count, unfinished, last = 0, 0, b"\n"
+    for block in iter(partial(file.read, min(BLOCK, longest)), b""):
+        if b"\r" in block or b"\n\n" in last + block or not block.isascii():
+            return None
+        first = block.find(b"\n")
+        unfinished += len(block) if first < 0 else first + 1
+        if unfinished > longest:
+            return None
+        if first >= 0:
+            unfinished = len(block) - 1 - block.rfind(b"\n")
+        count += block.count(b"\n")
+        last = block[-1:]
+    return count + (last != b"\n")

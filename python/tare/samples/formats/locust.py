@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tare.errors import InputError
+from tare.samples import column as sql
 from tare.samples.formats.asked import Asked
 from tare.samples.formats.csv_file import ROW, equal_rows, read_text
 from tare.samples.formats.named_columns import from_names
@@ -21,7 +22,7 @@ from tare.samples.formats.source import Source
 from tare.samples.formats.times import moment, nanoseconds
 
 if TYPE_CHECKING:
-    from ibis.backends.duckdb import Backend
+    from tare.samples.table import Database
 
 STARTS = ("start_time", "start", "timestamp", "time", "request_start_time")
 ASSUMED = "ms"
@@ -29,9 +30,8 @@ TOTALS = "Request Count"
 DURATIONS = ("response_time", "responsetime", "latency", "duration", "elapsed", "rtt")
 
 
-def read(backend: Backend, path: Path, asked: Asked) -> Source:
+def read(backend: Database, path: Path, asked: Asked) -> Source:
     """Reads a CSV file; start times without a unit are in s, response times in ms."""
-    import ibis
 
     table, rejected = read_text(backend, path)
     if asked.columns:
@@ -41,8 +41,8 @@ def read(backend: Backend, path: Path, asked: Asked) -> Source:
     columns = [column for column in table.columns if column != ROW]
     if TOTALS in columns:
         raise InputError(
-            f"{path}: has Locust's totals, one row an endpoint; write a row a request:"
-            " see 'Locust' in docs/compare.md"
+            f"{path}: has Locust's totals, one row per endpoint; write one row per request:"
+            " see 'Locust' in docs/formats/inputs.md"
         )
     duration = _find(columns, DURATIONS)
     if duration is None:
@@ -56,7 +56,7 @@ def read(backend: Backend, path: Path, asked: Asked) -> Source:
     samples = table.select(
         row=table[ROW],
         duration_ns=nanoseconds(table[name], unit or ASSUMED),
-        ok=ibis.literal(True),
+        ok=sql.literal(True),
         **({"start_ns": moment(table[start[0]], start[1] or asked.unit or "s")} if start else {}),
     )
     duplicates = equal_rows(table) if start else 0

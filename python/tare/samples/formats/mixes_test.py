@@ -37,8 +37,7 @@ def test_sums_of_a_transaction_controller_are_no_requests(tmp_path: Path) -> Non
     found = read(tmp_path, "a.jtl", text)
     assert sorted(found["duration_ns"]) == [n * 1_000_000 for n in (5, 5, 10, 10, 20, 20)]
     assert (
-        "4 rows of transactions left out: their requests have rows of their own"
-        in (found["warnings"])
+        "4 rows of transactions left out: their requests have their own rows" in (found["warnings"])
     )
 
 
@@ -133,13 +132,13 @@ def test_names_of_k6_json_and_gatling_are_told(tmp_path: Path) -> None:
         (
             "a.jtl",
             "timeStamp,elapsed\n2026/01/31 12:00:00.123,5\n",
-            "timeStamp is '2026/01/31 12:00:00.123', no number; write it with"
+            "timeStamp is '2026/01/31 12:00:00.123', not a number; write it with"
             " jmeter.save.saveservice.timestamp_format=ms",
         ),
         ("a.csv", f"metric_name,timestamp,metric_value\nvus,{T},1\n", "no http_req_duration in it"),
         ("a.json", POINT % ("vus", "2023-11-14T22:13:20Z", 1, "true", 200), "no point of http_req"),
-        ("b.json", '{\n  "metric": "x"\n}\n', "3 lines are no JSON, expected one object a line"),
-        ("c.json", '{\n"resourceSpans": []\n}\n', "no span in it; 3 lines are no JSON"),
+        ("b.json", '{\n  "metric": "x"\n}\n', "3 lines are not JSON, expected one object per line"),
+        ("c.json", '{\n"resourceSpans": []\n}\n', "no span in it; 3 lines are not JSON"),
         ("d.json", '{"resourceSpans": []}\n', "no span in it"),
         ("simulation.log", "RUN\tSim\tsim\t1700000000000\t \t3.9.5\n", "no line of a REQUEST"),
     ],

@@ -7,13 +7,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tare.errors import InputError
+from tare.samples import column as sql
 from tare.samples.engine import count_rows
 from tare.samples.formats.asked import Asked
+from tare.samples.formats.csv_file import ROW
 from tare.samples.formats.source import Source
 from tare.samples.formats.times import epoch_ns, moment, nanoseconds, unit_in
 
 if TYPE_CHECKING:
-    from ibis.expr.types import Table
+    from tare.samples.table import Table
 
 _YES = ("true", "t", "yes", "y", "1", "ok", "success", "succeeded", "pass", "passed")
 _NO = ("false", "f", "no", "n", "0", "ko", "failure", "failed", "fail", "error")
@@ -34,13 +36,11 @@ def from_names(
     Times are timestamps, or numbers whose unit stands in the column's name or is `asked.unit`;
     the size of a present-day Unix time tells its unit by itself.
     """
-    import ibis
 
     for role, name in asked.columns.items():
         if name not in stored.columns:
-            raise InputError(
-                f"{path}: no column '{name}' for {role} among {', '.join(stored.columns)}"
-            )
+            known = ", ".join(column for column in stored.columns if column != ROW)
+            raise InputError(f"{path}: {role}: found column '{name}', expected one of {known}")
     of = {role: stored[name] for role, name in asked.columns.items()}
     columns: dict[str, Any] = {
         f"{role}_ns": _time(of[role], role, path, asked)
@@ -52,13 +52,13 @@ def from_names(
         columns.pop("end_ns", None)
     else:
         columns["duration_ns"] = columns.pop("end_ns") - columns["start_ns"]
-    ok: Any = ibis.literal(True)
+    ok: Any = sql.literal(True)
     if "status" in of:
         columns["status"] = of["status"].try_cast("int32")
         ok = columns["status"].between(1, 399)
     if "ok" in of:
         ok, odd, more = _ok(of["ok"], stored, path)
-        columns["duration_ns"] = odd.ifelse(ibis.null("int64"), columns["duration_ns"])
+        columns["duration_ns"] = odd.ifelse(sql.null("int64"), columns["duration_ns"])
         notes = (*notes, *more)
     columns |= outcome(ok, columns["duration_ns"])
     if "error" in of:
@@ -111,18 +111,17 @@ def _ok(column: Any, stored: Table, path: Path) -> tuple[Any, Any, tuple[str, ..
 
     A column in which such words are the rule is another one than the user meant.
     """
-    import ibis
 
     name = column.get_name()
     text: Any = column.cast("string").strip().lower().nullif("")
-    ok: Any = ibis.cases((text.isin(_YES), True), (text.isin(_NO), False))
+    ok: Any = sql.cases((text.isin(_YES), True), (text.isin(_NO), False))
     odd: Any = text.notnull() & ok.isnull()
     strange = stored.filter(odd)
     count = count_rows(strange)
     if not count:
         return ok, odd, ()
-    found = strange.select(column).limit(1).to_pyarrow()[name][0]
+    found = strange.select(column).limit(1).rows()[0][name]
     if 2 * count >= count_rows(stored):
         raise InputError(f"{path}: column '{name}' has '{found}'; expected true or false")
-    note = f"column '{name}' has '{found}' and the like, neither true nor false, {count:,} times"
+    note = f"column '{name}' has '{found}' and others, neither true nor false, {count:,} times"
     return ok, odd, (note,)

@@ -12,10 +12,10 @@ from tare.samples.formats.source import Source
 from tare.samples.formats.times import nanoseconds
 
 if TYPE_CHECKING:
-    from ibis.backends.duckdb import Backend
+    from tare.samples.table import Database
 
 
-def read(backend: Backend, path: Path) -> Source:
+def read(backend: Database, path: Path) -> Source:
     """Reads request-start (since the run began), request-duration, status and bytes."""
     table, rejected = read_text(backend, path)
     missing = {"request-start", "request-duration", "status"} - set(table.columns)

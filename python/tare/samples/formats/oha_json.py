@@ -11,12 +11,12 @@ from tare.samples.counted import Counted, Histogram
 from tare.samples.formats.json_file import summary
 
 if TYPE_CHECKING:
-    from ibis.backends.duckdb import Backend
+    from tare.samples.table import Database
 
 CUT_OFF = "aborted due to deadline"
 
 
-def read(backend: Backend, path: Path) -> Counted:  # noqa: ARG001
+def read(backend: Database, path: Path) -> Counted:  # noqa: ARG001
     """Reads the percentiles as bins: finer than the eleven bars of oha's own histogram."""
     import numpy as np
 

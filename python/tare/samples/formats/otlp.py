@@ -13,23 +13,23 @@ from tare.samples.formats.source import Source
 from tare.samples.formats.span_names import attribute, full_name
 
 if TYPE_CHECKING:
-    from ibis.backends.duckdb import Backend
+    from tare.samples.table import Database
 
 # The protocol's JSON has the numbers of enumerations; some writers have their names.
 ERROR = ("2", '"STATUS_CODE_ERROR"')
 NUMBERS = {"2": "server", "3": "client", "4": "producer", "5": "consumer"}
 
 
-def read(backend: Backend, path: Path) -> Source:
+def read(backend: Database, path: Path) -> Source:
     """Reads every span; a line of metrics or logs has none, a broken line is counted."""
     lazy = lines(backend, path)
     broken = count_rows(stored(backend, lazy.filter(lazy.json.isnull()), path))
-    resources = lazy.select(of=lazy.json["resourceSpans"].array.unnest())
+    resources = lazy.select(of=lazy.json["resourceSpans"].json_list.unnest())
     service = attribute(resources.of, "resource.attributes", "service.name").cast("json")
     scopes = resources.select(
-        service=service["stringValue"].str, of=resources.of["scopeSpans"].array.unnest()
+        service=service["stringValue"].json_text, of=resources.of["scopeSpans"].json_list.unnest()
     )
-    spans = scopes.select(scopes.service, span=scopes.of["spans"].array.unnest())
+    spans = scopes.select(scopes.service, span=scopes.of["spans"].json_list.unnest())
     table = stored(backend, spans, path)
     require(table, broken, path, "span")
     span: Any = table.span
@@ -42,9 +42,9 @@ def read(backend: Backend, path: Path) -> Source:
         # A span that has not ended has the end 0, and then no usable time.
         duration_ns=end - start,
         ok=~code.isin(ERROR),
-        span=full_name(table.service, span["name"].str, kind.substitute(NUMBERS)),
-        trace_id=span["traceId"].str,
-        span_id=span["spanId"].str,
-        parent_id=span["parentSpanId"].str.nullif(""),
+        span=full_name(table.service, span["name"].json_text, kind.substitute(NUMBERS)),
+        trace_id=span["traceId"].json_text,
+        span_id=span["spanId"].json_text,
+        parent_id=span["parentSpanId"].json_text.nullif(""),
     )
     return Source(samples, broken)

@@ -13,10 +13,10 @@ from tare.samples.formats.columns import from_columns
 from tare.samples.formats.source import Source
 
 if TYPE_CHECKING:
-    from ibis.backends.duckdb import Backend
+    from tare.samples.table import Database
 
 
-def read(backend: Backend, path: Path, asked: Asked) -> Source:
+def read(backend: Database, path: Path, asked: Asked) -> Source:
     """Reads one Parquet file."""
     import duckdb
 

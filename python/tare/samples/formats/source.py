@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from ibis.expr.types import Table
+    from tare.samples.table import Table
 
 
 @dataclass(frozen=True)

@@ -11,16 +11,16 @@ from typing import TYPE_CHECKING, Any
 
 from tare.errors import InputError, NoRequestsError, TareError
 from tare.native import native
+from tare.samples import column as sql
 from tare.samples.engine import exactly, store
 from tare.samples.formats.source import Source
 
 if TYPE_CHECKING:
-    from ibis.backends.duckdb import Backend
+    from tare.samples.table import Database
 
 
-def read(backend: Backend, path: Path) -> Source:
+def read(backend: Database, path: Path) -> Source:
     """Reads every span; those whose end is not known are counted, lost events are told."""
-    import ibis
 
     with tempfile.TemporaryDirectory(prefix="tare-log-") as folder:
         out = Path(folder) / "spans.parquet"
@@ -40,9 +40,9 @@ def read(backend: Backend, path: Path) -> Source:
         *names,
         "start_ns",
         "duration_ns",
-        row=ibis.row_number().over(order_by=["start_ns", "span_id"]),
-        source=ibis.literal("span"),
-        ok=ibis.literal(True),
+        row=sql.row_number().over(order_by=["start_ns", "span_id"]),
+        source=sql.literal("span"),
+        ok=sql.literal(True),
     )
     lost = told["lost"] + told["unserved"]
     note = f"{lost:,} events were lost: spans are missing that they were part of"

@@ -132,5 +132,5 @@ def test_the_binary_log_of_gatling_is_refused_with_a_way_out(tmp_path: Path) -> 
 
 def test_the_totals_of_locust_are_no_requests(tmp_path: Path) -> None:
     text = "Type,Name,Request Count,Failure Count,Median Response Time\nGET,/,5,0,12\n"
-    with pytest.raises(InputError, match=r"Locust's totals.*a row a request"):
+    with pytest.raises(InputError, match=r"Locust's totals, .*one row per request"):
         read(tmp_path, "run_stats.csv", text)

@@ -21,7 +21,7 @@ from tare.samples.counted import Counted, Histogram, points
 from tare.samples.formats.csv_file import UNREADABLE, opened
 
 if TYPE_CHECKING:
-    from ibis.backends.duckdb import Backend
+    from tare.samples.table import Database
 
 LARGEST = 4 << 20
 _LINE = re.compile(r"^\s*(\d+\.\d+)\s+([01]\.\d+)\s+(\d+)\s+(\d+\.\d+|inf)\s*$")
@@ -29,7 +29,7 @@ _REFUSED = re.compile(r"^\s*Non-2xx or 3xx responses: (\d+)", re.MULTILINE)
 _SOCKET = re.compile(r"^\s*Socket errors: (.*)$", re.MULTILINE)
 
 
-def read(backend: Backend, path: Path) -> Counted:  # noqa: ARG001
+def read(backend: Database, path: Path) -> Counted:  # noqa: ARG001
     """Reads the first table of the output: recorded latency, corrected for late sending."""
     try:
         with opened(path) as file:

@@ -38,6 +38,7 @@ impl Collector {
     }
 
     fn write_rest(&mut self) -> io::Result<()> {
+        self.take_over(LAST);
         let begin = Instant::now();
         loop {
             self.slices.renew();
@@ -54,7 +55,7 @@ impl Collector {
                 thread::sleep(SHORT);
             }
         }
-        let mut last = Slices::of(LAST);
+        let mut last = Slices::of(LAST, Duration::MAX);
         while let Some(place) = self.targets.len().checked_sub(1) {
             let (user, begin) = (self.targets[place].user, Instant::now());
             let is_own = user == program::user();

@@ -4,12 +4,12 @@
 use super::{Collector, FALLBACK};
 use crate::budget::Amount;
 use crate::door::{self, Guest, Wish};
-use crate::orphans::{self, Orphan};
+use crate::orphans::Orphan;
 use crate::program;
 use crate::target::Target;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::net::UnixStream;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 use tare_command::{Obstacle, said, say};
 use tare_log_segment::Identity;
 use tare_shm::{Refusal, syscall};
@@ -25,7 +25,8 @@ impl Collector {
             match self.budget.take(guest.user, PROGRAM) {
                 Ok(()) => self.guests.push_back(guest),
                 Err(what) => {
-                    let Guest { pid, user, .. } = guest;
+                    let Guest { pid, user, connection, .. } = guest;
+                    door::refuse(&connection);
                     let text = format_args!("process {pid} of user {user} gets no more {what}");
                     self.complaints.say(user, text);
                 }
@@ -78,6 +79,7 @@ impl Collector {
         let identity = Identity::of(segment.as_raw_fd()).ok();
         if identity.is_some() && identity == self.output.identity() {
             drop(segment);
+            connection.iter().for_each(door::refuse);
             let text = format_args!("process {pid} sent the file of events, no segment");
             self.complaints.say(user, text);
             // Closing any descriptor of the file has released the lock on it.
@@ -87,11 +89,13 @@ impl Collector {
             return false;
         }
         // One that was found among orphans while it was on its way to the door.
-        if let Some(known) = self.targets.iter_mut().find(|target| target.has(&segment)) {
+        let known = identity.and_then(|is| self.targets.iter_mut().find(|target| target.has(is)));
+        if let Some(known) = known {
             known.join(segment, connection);
             return false;
         }
         let (number, codec) = (self.output.next_process(), self.output.codec);
+        let second = connection.as_ref().and_then(|connection| connection.try_clone().ok());
         match Target::adopt(segment, pid, user, connection, number, codec) {
             Ok(mut target) => {
                 target.held = PROGRAM;
@@ -108,20 +112,43 @@ impl Collector {
                 true
             }
             Err(obstacle) => {
+                second.iter().for_each(door::refuse);
                 self.complaints.say(user, reason(pid, obstacle));
                 false
             }
         }
     }
 
-    /// Takes over the programs whose collector at this socket has died.
-    pub fn take_over(&mut self) {
-        for Orphan { pid, segment } in orphans::find(self.door.path()) {
-            let user = syscall::fstat(segment.as_raw_fd()).map_or(0, |status| status.st_uid);
-            let is_new = self.budget.take(user, PROGRAM).is_ok();
-            if is_new && !self.adopt(segment, pid, user, None, Instant::now()) {
-                self.budget.give_back(user, PROGRAM);
+    /// Looks on, for so long, for programs whose collector at this socket has died, and takes them
+    /// over.
+    pub(super) fn take_over(&mut self, most: Duration) {
+        let until = Instant::now() + most;
+        while let Some(search) = &mut self.search {
+            let is_served_here = |segment| self.targets.iter().any(|target| target.has(segment));
+            let (orphan, is_over) = search.next(self.door.path(), is_served_here, until);
+            if is_over {
+                self.search = None;
             }
+            if let Some(orphan) = orphan {
+                self.take_orphan(orphan);
+            }
+            if Instant::now() >= until {
+                break;
+            }
+        }
+    }
+
+    fn take_orphan(&mut self, Orphan { pid, segment }: Orphan) {
+        let Ok(identity) = Identity::of(segment.as_raw_fd()) else { return };
+        if let Some(known) = self.targets.iter().find(|target| target.has(identity)) {
+            drop(segment);
+            return known.lock_again();
+        }
+        let user = syscall::fstat(segment.as_raw_fd()).map_or(0, |status| status.st_uid);
+        let user = self.door.payers().of(user);
+        let is_new = self.budget.take(user, PROGRAM).is_ok();
+        if is_new && !self.adopt(segment, pid, user, None, Instant::now()) {
+            self.budget.give_back(user, PROGRAM);
         }
     }
 }
@@ -129,8 +156,8 @@ impl Collector {
 /// Why a segment is not served.
 fn reason(pid: u32, obstacle: Obstacle) -> String {
     match obstacle {
-        Obstacle::Served(0) => format!("process {pid}: another collector has it already"),
-        Obstacle::Served(other) => format!("process {pid}: collector {other} has it already"),
+        Obstacle::Served(0) => format!("process {pid}: another collector uses it already"),
+        Obstacle::Served(other) => format!("process {pid}: collector {other} uses it already"),
         Obstacle::Refused(Refusal::OtherVersion(_)) => {
             format!("process {pid} has another version of libtare_log")
         }

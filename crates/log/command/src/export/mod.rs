@@ -178,7 +178,7 @@ fn report(out: &Path, written: Written, json: bool) -> Result<(), Failure> {
     }
     let Written { spans, unpaired, events, lost, unserved, .. } = written;
     tare_command::print(format_args!(
-        "{}: {spans} spans, {events} other events, {unpaired} without their other end, {lost} lost, \
+        "{}: {spans} spans, {events} other events, {unpaired} without a begin or an end, {lost} lost, \
          {unserved} unserved\n",
         out.display()
     ))

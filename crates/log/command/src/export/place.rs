@@ -26,7 +26,7 @@ impl Place {
         }
         if out.exists() {
             if fs::read_dir(out)?.next().is_some() {
-                return Err(io::Error::other("the folder is not empty; name another"));
+                return Err(io::Error::other("the folder is not empty; give another"));
             }
             // It may be what somebody stands in.
             return Ok(Self { out: out.to_owned(), unfinished: Some(out.to_owned()) });

@@ -74,7 +74,9 @@ fn ask(arguments: &arguments::Sync, host: &str) -> Result<ExitCode, Failure> {
         .answer
         .realtime_at(there_ns)
         .and_then(|then| then.checked_sub(clocks.realtime_ns - (clocks.monotonic_ns - here_ns)))
-        .ok_or_else(|| Failure::work(format_args!("HOST {host}: its clocks say what none can")))?;
+        .ok_or_else(|| {
+            Failure::work(format_args!("HOST {host}: its answer contains impossible times"))
+        })?;
     let relation = Relation {
         here: Moment { host: program::host(), boot: program::boot(), monotonic_ns: here_ns },
         there: Moment { host: best.answer.host, boot: best.answer.boot, monotonic_ns: there_ns },
@@ -117,7 +119,7 @@ fn keep(relation: &Relation, file: &Path, output: Option<Output>) -> Result<(), 
     if written.is_err() && is_new {
         let _ = fs::remove_file(file);
     }
-    written.or_failed("what was found was not written")
+    written.or_failed("the result was not written")
 }
 
 /// Takes packets of this address alone.
@@ -131,7 +133,7 @@ fn socket(address: SocketAddr) -> io::Result<UdpSocket> {
 
 /// A name may stand for addresses that nobody serves at, as `localhost` does for ::1.
 fn first_that_answers(addresses: &[SocketAddr], host: &str) -> Result<(Best, u64), Failure> {
-    let mut found = Err(nobody(host, "is there"));
+    let mut found = Err(no_server(host, "listens"));
     for address in addresses {
         found = socket(*address)
             .or_failed(format_args!("HOST {host}"))
@@ -143,8 +145,10 @@ fn first_that_answers(addresses: &[SocketAddr], host: &str) -> Result<(Best, u64
     found
 }
 
-fn nobody(host: &str, does: &str) -> Failure {
-    Failure::work(format_args!("HOST {host}: nobody {does} (tare log sync --serve ADDRESS there)"))
+fn no_server(host: &str, does: &str) -> Failure {
+    Failure::work(format_args!(
+        "HOST {host}: no program {does}; run tare log sync --serve ADDRESS there"
+    ))
 }
 
 fn best(socket: &UdpSocket, host: &str) -> Result<(Best, u64), Failure> {
@@ -166,7 +170,7 @@ fn best(socket: &UdpSocket, host: &str) -> Result<(Best, u64), Failure> {
         }
         sleep(PAUSE);
     }
-    best.map(|best| (best, answers)).ok_or_else(|| nobody(host, "answers"))
+    best.map(|best| (best, answers)).ok_or_else(|| no_server(host, "answers"))
 }
 
 /// One question; `None` where no answer comes in time.
@@ -176,7 +180,7 @@ fn exchanged(
     host: &str,
 ) -> Result<Option<(Exchange, Answer)>, Failure> {
     let failed = |error: io::Error| match error.kind() {
-        io::ErrorKind::ConnectionRefused => nobody(host, "is there"),
+        io::ErrorKind::ConnectionRefused => no_server(host, "listens"),
         _ => Failure::work(format_args!("HOST {host}: {error}")),
     };
     let now = || Source::Monotonic.now() as i64;
@@ -204,7 +208,7 @@ fn exchanged(
             Ok(_) | Err(Refused::Other) => {}
             Err(Refused::Version(other)) => {
                 return Err(Failure::work(format_args!(
-                    "HOST {host}: it speaks version {other} of this, and this {VERSION}"
+                    "HOST {host}: it uses protocol version {other}, and this program {VERSION}"
                 )));
             }
         }

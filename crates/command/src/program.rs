@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-//! What can be run under the hook: programs into which the dynamic loader of glibc loads
-//! the library. Anything else would run without it, silently, so it is refused up front.
+//! What can be run with a preload library: programs into which the dynamic loader of glibc loads
+//! it. Anything else would run without it, silently, so it is refused up front.
 
+use crate::Failure;
 use std::ffi::{CString, OsStr, OsString};
 use std::fs::{File, Metadata};
 use std::io::{ErrorKind, Read, Seek, SeekFrom};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-use tare_command::Failure;
 
 /// What to do about a command that cannot be run.
 pub const CURE: &str = "name a program that can be executed";
@@ -23,12 +23,12 @@ const MACHINE: u16 = 62;
 const MACHINE: u16 = 183;
 const PT_INTERP: u32 = 3;
 
-/// Finds `name` as a shell does and says why the hook could not see it, if it could not.
-pub fn check(name: &OsStr) -> Result<PathBuf, Failure> {
+/// Finds `name` as a shell does and says why `layer` cannot be loaded into it, if it cannot.
+pub fn check(name: &OsStr, layer: &str) -> Result<PathBuf, Failure> {
     let found = find(name)?;
     let (mut role, mut path) = ("COMMAND", found.clone());
     for _ in 0..INTERPRETERS {
-        match look_at(role, &path)? {
+        match look_at(role, &path, layer)? {
             None => return Ok(found),
             Some(interpreter) => (role, path) = ("COMMAND's interpreter", interpreter),
         }
@@ -58,7 +58,7 @@ fn find(name: &OsStr) -> Result<PathBuf, Failure> {
 }
 
 /// Refuses `path`, which is run as `role`, or names its interpreter if it is a script.
-fn look_at(role: &str, path: &Path) -> Result<Option<PathBuf>, Failure> {
+fn look_at(role: &str, path: &Path, layer: &str) -> Result<Option<PathBuf>, Failure> {
     let shown = format!("{role} {}", path.display());
     let fails = |error| Failure::input(format_args!("{shown}: {error}; {CURE}"));
     let status = path.metadata().map_err(fails)?;
@@ -85,7 +85,7 @@ fn look_at(role: &str, path: &Path) -> Result<Option<PathBuf>, Failure> {
     };
     obstacle.or_else(|| privilege(&status, path)).map_or(Ok(None), |reason| {
         Err(Failure::input(format_args!(
-            "{shown}: {reason}, so the hook cannot be loaded into it; nothing was run"
+            "{shown}: {reason}, so {layer} cannot be loaded into it; nothing was run"
         )))
     })
 }
@@ -197,7 +197,7 @@ mod tests {
     }
 
     fn refusal(path: &Path) -> String {
-        check(path.as_os_str()).unwrap_err().to_string()
+        check(path.as_os_str(), "the hook").unwrap_err().to_string()
     }
 
     /// An ELF file with one program header and, behind it, the loader's name.
@@ -217,8 +217,8 @@ mod tests {
 
     #[test]
     fn a_shell_is_found_in_path() {
-        assert!(check(OsStr::new("sh")).unwrap().ends_with("sh"));
-        let error = check(OsStr::new("no-such-command")).unwrap_err().to_string();
+        assert!(check(OsStr::new("sh"), "the hook").unwrap().ends_with("sh"));
+        let error = check(OsStr::new("no-such-command"), "the hook").unwrap_err().to_string();
         assert_eq!(
             error,
             "COMMAND no-such-command: no such command in PATH; name one that is, or a path"
@@ -229,7 +229,7 @@ mod tests {
     fn what_the_loader_does_not_load_is_refused() {
         let folder = Folder::new("program");
         let loaded = folder.program("loaded", &elf(MACHINE, PT_INTERP, b"/lib/ld-linux.so.2"));
-        assert_eq!(check(loaded.as_os_str()).unwrap(), loaded);
+        assert_eq!(check(loaded.as_os_str(), "the hook").unwrap(), loaded);
         let fixed = folder.program("fixed", &elf(MACHINE, 1, b""));
         assert!(refusal(&fixed).contains("statically linked"));
         let musl = folder.program("musl", &elf(MACHINE, PT_INTERP, b"/lib/ld-musl-x86_64.so.1"));
@@ -253,6 +253,6 @@ mod tests {
         folder.program("circle", format!("#!{}\n", circle.display()).as_bytes());
         assert!(refusal(&circle).contains("too many"));
         let bare = folder.program("bare", b"exit 0\n");
-        assert_eq!(check(bare.as_os_str()).unwrap(), bare);
+        assert_eq!(check(bare.as_os_str(), "the hook").unwrap(), bare);
     }
 }

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+use crate::arguments::Run;
+use crate::{launch, stats};
+use std::ffi::OsStr;
+use std::io::Write;
+use std::os::fd::{AsFd, AsRawFd};
+use std::process::ExitCode;
+use tare_command::{Failure, ResultExt, Signals, exit_code, preload, program, said, say};
+use tare_link_segment::{Counter, Handover, Statistics, VERSION};
+use tare_shm::{Refusal, Segment, move_up};
+
+pub const LAYER: &str = "the library of tare link";
+const LIBRARY: &str = "libtare_link.so";
+
+/// Signals that the program gets from this one, for which this one must not end.
+const FORWARDED: [i32; 10] = [
+    libc::SIGTERM,
+    libc::SIGINT,
+    libc::SIGQUIT,
+    libc::SIGHUP,
+    libc::SIGUSR1,
+    libc::SIGUSR2,
+    libc::SIGWINCH,
+    libc::SIGALRM,
+    libc::SIGTTIN,
+    libc::SIGTTOU,
+];
+
+/// Runs the program and prints what was linked.
+pub fn run(arguments: &Run) -> Result<ExitCode, Failure> {
+    let name = arguments.command.first().map_or(OsStr::new(""), |name| name);
+    let found = program::check(name, LAYER)?;
+    let library = preload::library(LIBRARY)?;
+    let signals = Signals::take(&[&FORWARDED[..], &[libc::SIGCHLD]].concat())
+        .or_failed("signals cannot be received")?;
+    let (statistics, handover) = create(arguments.eager).map_err(|refusal| {
+        Failure::work(format_args!("shared memory could not be made: {}", said(refusal)))
+    })?;
+    let mut child = launch::start(&found, &arguments.command, &library, handover, &signals)?;
+    let status = loop {
+        wait(&signals);
+        while let Some(signal) = signals.next() {
+            // What the terminal sent went to the program as well; SIGCHLD is for this one.
+            if !signal.from_kernel {
+                child.send(signal.number);
+            }
+        }
+        if let Some(status) = child.ended().or_failed("the program cannot be waited for")? {
+            break status;
+        }
+    };
+    if arguments.stats || arguments.json {
+        let text = stats::text(statistics, arguments.json);
+        // The program's exit code counts, whether or not anyone reads this.
+        let _ = std::io::stderr().write_all(text.as_bytes());
+    } else if status.code().is_some() && statistics.get(Counter::Programs) == 0 {
+        say(format_args!(
+            "the program ended without links: {} was not loaded or is of another build; build both \
+             with 'make native'",
+            library.display()
+        ));
+    }
+    Ok(ExitCode::from(exit_code(status)))
+}
+
+fn create(eager: bool) -> Result<(&'static Statistics, Handover), Refusal> {
+    let size = size_of::<Statistics>();
+    let (fd, segment) = Segment::create(c"tare-link-statistics", Statistics::KIND, VERSION, size)?;
+    let header = segment.header();
+    let (pid, start) = (header.owner_pid, header.owner_start);
+    // SAFETY: atomics only, and the segment is writable.
+    let statistics = unsafe { segment.at(0) }.ok_or(Refusal::TooSmall)?;
+    Ok((statistics, Handover { pid, start, statistics: move_up(fd), eager }))
+}
+
+fn wait(signals: &Signals) {
+    let fd = signals.as_fd().as_raw_fd();
+    let mut place = libc::pollfd { fd, events: libc::POLLIN, revents: 0 };
+    // SAFETY: one entry.
+    unsafe { libc::poll(&mut place, 1, -1) };
+}

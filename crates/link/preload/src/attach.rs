@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+use crate::{buffers, state};
+use core::ffi::c_int;
+use core::fmt::Write;
+use tare_interpose::watch_forks;
+use tare_link_segment::{Handover, Statistics, VARIABLE, VERSION};
+use tare_shm::peer::Peers;
+use tare_shm::{Access, Path, Segment, found, syscall};
+
+/// Finds the statistics and begins to work; where there are none, everything is forwarded.
+pub fn attach() {
+    // SAFETY: constructors run before the program can change its environment.
+    let variable = unsafe { tare_shm::variable(VARIABLE.as_bytes()) };
+    let Some(handover) = variable.and_then(Handover::parse) else { return };
+    watch_forks();
+    if !buffers::can_copy() {
+        return;
+    }
+    let Some(segment) = find(&handover) else { return };
+    // SAFETY: atomics only, and the segment is writable.
+    if let Some(statistics) = unsafe { segment.at::<Statistics>(0) } {
+        state::start(statistics, handover.eager);
+    }
+}
+
+/// The segment of tare-link's descriptor: inherited, or found in its process.
+fn find(handover: &Handover) -> Option<Segment> {
+    let open = |fd: c_int| {
+        let segment = Segment::open(fd, Statistics::KIND, VERSION, Access::ReadWrite).ok()?;
+        let header = segment.header();
+        let is_its = header.owner_pid == handover.pid && header.owner_start == handover.start;
+        is_its.then_some(segment)
+    };
+    let elsewhere = || {
+        let peers = Peers::get(None);
+        let mut path = Path::new();
+        write!(path, "/proc/{}/fd/{}", handover.pid, handover.statistics).ok()?;
+        let access = Access::ReadWrite;
+        let fd = found::open(path.text()?, access, |user| peers.admit(user)).ok()?;
+        let segment = open(fd);
+        syscall::close(fd);
+        segment
+    };
+    open(handover.statistics).or_else(elsewhere)
+}

@@ -1,0 +1,984 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The functions of libc that the library stands in front of.
+
+use crate::buffers::{self, Buffers};
+use crate::connection::{Connection, Stage};
+use crate::polls::{self, Deadline};
+use crate::slots::Slot;
+use crate::state::{self, DESCRIPTORS};
+use crate::{closing, hidden, receive, rendezvous, routed, send, sets, slots};
+use core::mem::MaybeUninit;
+use core::ptr;
+use core::sync::atomic::Ordering::Relaxed;
+use tare_interpose::types::*;
+use tare_interpose::{Interposer, real};
+use tare_shm::syscall::{self, Errno};
+
+pub struct Calls;
+
+/// Calls the next definition, in a function of the trait.
+macro_rules! next {
+    ($name:ident($($argument:expr),*)) => {
+        // SAFETY: the arguments are the program's own, handed on as they are.
+        unsafe { real::$name($($argument),*) }
+    };
+}
+
+/// How a call on a connection is made.
+enum Way {
+    /// By the kernel, and of no concern.
+    Free,
+    /// By the kernel, while the connection stays TCP.
+    Kept(&'static Connection),
+    Linked(&'static Slot),
+}
+
+fn way(fd: c_int, sends: bool) -> Way {
+    let Some((connection, _)) = state::tracked(fd) else { return Way::Free };
+    loop {
+        if connection.stage() == Stage::Never || state::is_off() {
+            return Way::Free;
+        }
+        if let Some(slot) = rendezvous::turn(fd, connection, sends) {
+            return Way::Linked(slot);
+        }
+        match connection.stage() {
+            Stage::Linked => {
+                // Another thread has just linked it, or closes it.
+                match slots::enter(connection.slot.load(Relaxed)) {
+                    Some(slot) => return Way::Linked(slot),
+                    None => return Way::Free,
+                }
+            }
+            _ if connection.begin() => return Way::Kept(connection),
+            _ => crate::kernel::yield_now(),
+        }
+    }
+}
+
+/// The link of a connection that has one; its user must `leave` it.
+fn linked(fd: c_int) -> Option<&'static Slot> {
+    let (connection, _) = state::tracked(fd)?;
+    let is_linked = connection.stage() == Stage::Linked && !state::is_off();
+    if is_linked { slots::enter(connection.slot.load(Relaxed)) } else { None }
+}
+
+fn kept(connection: &Connection, sends: bool, result: ssize_t) -> ssize_t {
+    connection.end();
+    if result > 0 {
+        let count = if sends { &connection.sends } else { &connection.receives };
+        count.fetch_add(1, Relaxed);
+        connection.bytes.fetch_add(result as u64, Relaxed);
+    }
+    result
+}
+
+/// A call that receives into `buffers`, `None` if the kernel should judge them.
+fn incoming(
+    fd: c_int,
+    buffers: impl FnOnce() -> Option<Buffers>,
+    flags: c_int,
+    call: impl FnOnce() -> ssize_t,
+) -> ssize_t {
+    // Other flags are of no byte of the stream: out-of-band data, the queue of errors.
+    if flags & !receive::FLAGS != 0 {
+        return call();
+    }
+    match way(fd, false) {
+        Way::Free => call(),
+        Way::Kept(connection) => kept(connection, false, call()),
+        Way::Linked(slot) => {
+            let Some(buffers) = buffers() else {
+                slot.leave();
+                return call();
+            };
+            let got = if buffers.length() > 0 {
+                receive::receive(fd, slot, buffers, flags)
+            } else {
+                receive::await_any(fd, slot, flags)
+            };
+            slot.leave();
+            match got {
+                Ok(got) => got as ssize_t,
+                Err(Errno(error)) => {
+                    real::set_errno(error);
+                    -1
+                }
+            }
+        }
+    }
+}
+
+/// A call that sends `buffers`; `rest` sends some of them.
+fn outgoing(
+    fd: c_int,
+    buffers: impl FnOnce() -> Option<Buffers>,
+    flags: c_int,
+    call: impl FnOnce() -> ssize_t,
+) -> ssize_t {
+    match way(fd, true) {
+        Way::Free => call(),
+        Way::Kept(connection) => kept(connection, true, call()),
+        Way::Linked(slot) => {
+            let buffers = if flags & !send::FLAGS == 0 { buffers() } else { None };
+            let result = match buffers.filter(|buffers| buffers.length() > 0) {
+                None => send::through_kernel(fd, slot, call),
+                Some(buffers) => send::send(fd, slot, &buffers, flags, |rest| {
+                    // SAFETY: zeros are a message.
+                    let mut message: msghdr = unsafe { MaybeUninit::zeroed().assume_init() };
+                    message.msg_iov = rest.as_ptr().cast_mut();
+                    message.msg_iovlen = rest.len();
+                    next!(sendmsg(fd, &raw const message, flags))
+                }),
+            };
+            slot.leave();
+            result
+        }
+    }
+}
+
+/// A call that moves bytes without a buffer of the program's into a connection.
+fn unbuffered(fd: c_int, call: impl FnOnce() -> ssize_t) -> ssize_t {
+    outgoing(fd, || None, 0, call)
+}
+
+/// A copy of what the program points to; `None` if it cannot be read.
+fn copy<T: Copy>(from: *const T) -> Option<T> {
+    let mut copy = MaybeUninit::<T>::uninit();
+    let length = size_of::<T>();
+    let to = iovec { iov_base: copy.as_mut_ptr().cast(), iov_len: length };
+    let source = iovec { iov_base: from.cast_mut().cast(), iov_len: length };
+    // SAFETY: the kernel has written all of it.
+    (buffers::read(&[source], &[to]) == Ok(length)).then(|| unsafe { copy.assume_init() })
+}
+
+/// For `readv`: fewer bytes than there is room for are always a right answer.
+fn vectors(first: *const iovec, count: c_int) -> Option<Buffers> {
+    let count = usize::try_from(count).ok().filter(|count| *count <= libc::UIO_MAXIOV as usize)?;
+    Buffers::array(first, count.min(buffers::MOST))
+}
+
+fn all_vectors(first: *const iovec, count: usize) -> Option<Buffers> {
+    Buffers::array(first, count)
+}
+
+/// `recvfrom` says that there is no address, as the kernel does of a stream.
+unsafe fn from_nobody(result: ssize_t, address: *mut sockaddr, length: *mut socklen_t) -> ssize_t {
+    if result >= 0 && !address.is_null() && !length.is_null() {
+        // SAFETY: the program's own.
+        unsafe { length.write(0) };
+    }
+    result
+}
+
+fn receive_message(
+    fd: c_int,
+    message: *mut msghdr,
+    flags: c_int,
+    call: impl FnOnce() -> ssize_t,
+) -> ssize_t {
+    let mut by_ring = false;
+    let result = incoming(
+        fd,
+        || {
+            let copy = copy(message.cast_const())?;
+            let count = copy.msg_iovlen.min(buffers::MOST);
+            by_ring = copy.msg_iovlen <= libc::UIO_MAXIOV as usize;
+            if by_ring { Buffers::array(copy.msg_iov, count) } else { None }
+        },
+        flags,
+        call,
+    );
+    if by_ring && result >= 0 {
+        // SAFETY: the program's own message, which was read.
+        unsafe {
+            (*message).msg_namelen = 0;
+            (*message).msg_controllen = 0;
+            (*message).msg_flags = flags & libc::MSG_CMSG_CLOEXEC;
+        }
+    }
+    result
+}
+
+fn send_message(
+    fd: c_int,
+    message: *const msghdr,
+    flags: c_int,
+    call: impl FnOnce() -> ssize_t,
+) -> ssize_t {
+    if state::statistics().is_none() {
+        return call();
+    }
+    if state::tracked(fd).is_none() {
+        pass(message);
+        return call();
+    }
+    let buffers = || {
+        let copy = copy(message)?;
+        let is_plain = copy.msg_controllen == 0 && copy.msg_namelen == 0;
+        if is_plain { all_vectors(copy.msg_iov, copy.msg_iovlen) } else { None }
+    };
+    outgoing(fd, buffers, flags, call)
+}
+
+/// Connections whose descriptors go to another process (SCM_RIGHTS) are TCP's there.
+fn pass(message: *const msghdr) {
+    const MOST: usize = 253;
+    let Some(copied) = copy(message).filter(|message| message.msg_controllen > 0) else { return };
+    let mut at = copied.msg_control.addr();
+    let end = at.saturating_add(copied.msg_controllen);
+    while let Some(header) = copy(ptr::with_exposed_provenance::<libc::cmsghdr>(at)) {
+        let length = header.cmsg_len;
+        if length < size_of::<libc::cmsghdr>() || length > end.saturating_sub(at) {
+            return;
+        }
+        if header.cmsg_level == libc::SOL_SOCKET && header.cmsg_type == libc::SCM_RIGHTS {
+            let data = at + size_of::<libc::cmsghdr>();
+            let count = (length - size_of::<libc::cmsghdr>()) / size_of::<c_int>();
+            for number in 0..count.min(MOST) {
+                let place = data + number * size_of::<c_int>();
+                if let Some(fd) = copy(ptr::with_exposed_provenance::<c_int>(place)) {
+                    leave(fd);
+                }
+            }
+        }
+        at = at.saturating_add(length.next_multiple_of(size_of::<usize>()));
+        if at.saturating_add(size_of::<libc::cmsghdr>()) > end {
+            return;
+        }
+    }
+}
+
+/// Something that the library does not carry begins with this connection: it is TCP's for good.
+fn leave(fd: c_int) {
+    if let Some((connection, _)) = state::tracked(fd) {
+        let errno = real::errno();
+        rendezvous::give_up(fd, connection);
+        real::set_errno(errno);
+    }
+}
+
+/// A child of vfork that duplicates a connection will start another program with it.
+fn leave_for_child(fd: c_int) {
+    if state::tracked(fd).is_none()
+        && let Some((connection, _)) = state::known(fd)
+    {
+        rendezvous::give_up(fd, connection);
+    }
+}
+
+fn is_child() -> bool {
+    crate::thread::Thread::get().is_borrowed() || state::statistics().is_none()
+}
+
+fn fails(error: c_int) -> c_int {
+    real::set_errno(error);
+    -1
+}
+
+fn close(fd: c_int, call: impl FnOnce() -> c_int) -> c_int {
+    if is_child() {
+        return call();
+    }
+    if hidden::is_hidden(fd) {
+        return fails(libc::EBADF);
+    }
+    if fd >= 0 {
+        closing::closing(fd);
+    }
+    call()
+}
+
+fn duplicate(old: c_int, call: impl FnOnce() -> c_int) -> c_int {
+    leave_for_child(old);
+    let new = call();
+    if new >= 0 && !is_child() {
+        DESCRIPTORS.duplicated(old, new);
+    }
+    new
+}
+
+fn duplicate_to(old: c_int, new: c_int, call: impl FnOnce() -> c_int) -> c_int {
+    leave_for_child(old);
+    if is_child() {
+        return call();
+    }
+    if hidden::is_hidden(new) {
+        return fails(libc::EBUSY);
+    }
+    if old != new && new >= 0 && syscall::fcntl(old, libc::F_GETFD, 0).is_ok() {
+        closing::closing(new);
+    }
+    let new = call();
+    if new >= 0 {
+        DESCRIPTORS.duplicated(old, new);
+    }
+    new
+}
+
+fn control(fd: c_int, command: c_int, call: impl FnOnce() -> c_int) -> c_int {
+    match command {
+        libc::F_DUPFD | libc::F_DUPFD_CLOEXEC => duplicate(fd, call),
+        _ => call(),
+    }
+}
+
+fn connect(fd: c_int, address: *const sockaddr, call: impl FnOnce() -> c_int) -> c_int {
+    let Some((connection, _)) = state::tracked(fd) else { return call() };
+    // To no address at all: the connection ends.
+    let ends = copy(address).is_some_and(|to| c_int::from(to.sa_family) == libc::AF_UNSPEC);
+    if ends && connection.stage() != Stage::New {
+        rendezvous::give_up(fd, connection);
+        return call();
+    }
+    let result = call();
+    let begins = result == 0 || matches!(real::errno(), libc::EINPROGRESS | libc::EINTR);
+    if begins && connection.stage() == Stage::New {
+        connection.forks.store(state::forks(), Relaxed);
+    }
+    result
+}
+
+fn opened(fd: c_int, domain: c_int, kind: c_int) {
+    if fd >= 0 && state::statistics().is_some() {
+        DESCRIPTORS.opened(fd, domain, kind);
+    }
+}
+
+fn accepted(fd: c_int, listener: c_int) -> c_int {
+    if fd >= 0 && state::statistics().is_some() {
+        DESCRIPTORS.accepted(fd, listener);
+    }
+    fd
+}
+
+fn end_stream(stream: *mut FILE) {
+    if !stream.is_null() && !is_child() {
+        let errno = real::errno();
+        // SAFETY: the program's own stream, not closed yet.
+        let fd = unsafe { libc::fileno(stream) };
+        real::set_errno(errno);
+        if fd >= 0 {
+            closing::closing(fd);
+        }
+    }
+}
+
+fn wait(set_events: *mut epoll_event, call: impl FnOnce() -> c_int) -> c_int {
+    let count = call();
+    if count > 0 && slots::any() && !state::is_off() {
+        slots::each(|slot| {
+            let fd = slot.fd.load(Relaxed);
+            if fd >= 0 {
+                send::serve(fd, slot);
+            }
+        });
+        // SAFETY: the kernel has just written so many.
+        return unsafe { sets::merge(set_events, count) };
+    }
+    count
+}
+
+impl Interposer for Calls {
+    unsafe fn read(fd: c_int, buffer: *mut c_void, length: size_t) -> ssize_t {
+        incoming(fd, || Some(Buffers::one(buffer, length)), 0, || next!(read(fd, buffer, length)))
+    }
+
+    unsafe fn __read(fd: c_int, buffer: *mut c_void, length: size_t) -> ssize_t {
+        incoming(fd, || Some(Buffers::one(buffer, length)), 0, || next!(__read(fd, buffer, length)))
+    }
+
+    unsafe fn __read_chk(fd: c_int, buffer: *mut c_void, length: size_t, room: size_t) -> ssize_t {
+        if length > room {
+            return next!(__read_chk(fd, buffer, length, room));
+        }
+        incoming(
+            fd,
+            || Some(Buffers::one(buffer, length)),
+            0,
+            || next!(__read_chk(fd, buffer, length, room)),
+        )
+    }
+
+    unsafe fn readv(fd: c_int, first: *const iovec, count: c_int) -> ssize_t {
+        incoming(fd, || vectors(first, count), 0, || next!(readv(fd, first, count)))
+    }
+
+    unsafe fn preadv2(
+        fd: c_int,
+        first: *const iovec,
+        count: c_int,
+        offset: off_t,
+        flags: c_int,
+    ) -> ssize_t {
+        if offset != -1 {
+            return next!(preadv2(fd, first, count, offset, flags));
+        }
+        let wait = if flags & libc::RWF_NOWAIT != 0 { libc::MSG_DONTWAIT } else { 0 };
+        incoming(
+            fd,
+            || vectors(first, count),
+            wait,
+            || next!(preadv2(fd, first, count, offset, flags)),
+        )
+    }
+
+    unsafe fn preadv64v2(
+        fd: c_int,
+        first: *const iovec,
+        count: c_int,
+        offset: off_t,
+        flags: c_int,
+    ) -> ssize_t {
+        if offset != -1 {
+            return next!(preadv64v2(fd, first, count, offset, flags));
+        }
+        let wait = if flags & libc::RWF_NOWAIT != 0 { libc::MSG_DONTWAIT } else { 0 };
+        incoming(
+            fd,
+            || vectors(first, count),
+            wait,
+            || next!(preadv64v2(fd, first, count, offset, flags)),
+        )
+    }
+
+    unsafe fn recv(fd: c_int, buffer: *mut c_void, length: size_t, flags: c_int) -> ssize_t {
+        incoming(
+            fd,
+            || Some(Buffers::one(buffer, length)),
+            flags,
+            || next!(recv(fd, buffer, length, flags)),
+        )
+    }
+
+    unsafe fn __recv_chk(
+        fd: c_int,
+        buffer: *mut c_void,
+        length: size_t,
+        room: size_t,
+        flags: c_int,
+    ) -> ssize_t {
+        if length > room {
+            return next!(__recv_chk(fd, buffer, length, room, flags));
+        }
+        incoming(
+            fd,
+            || Some(Buffers::one(buffer, length)),
+            flags,
+            || next!(__recv_chk(fd, buffer, length, room, flags)),
+        )
+    }
+
+    unsafe fn recvfrom(
+        fd: c_int,
+        buffer: *mut c_void,
+        length: size_t,
+        flags: c_int,
+        address: *mut sockaddr,
+        address_length: *mut socklen_t,
+    ) -> ssize_t {
+        let mut by_ring = false;
+        let result = incoming(
+            fd,
+            || {
+                by_ring = true;
+                Some(Buffers::one(buffer, length))
+            },
+            flags,
+            || next!(recvfrom(fd, buffer, length, flags, address, address_length)),
+        );
+        if by_ring {
+            // SAFETY: the program's own.
+            return unsafe { from_nobody(result, address, address_length) };
+        }
+        result
+    }
+
+    unsafe fn __recvfrom_chk(
+        fd: c_int,
+        buffer: *mut c_void,
+        length: size_t,
+        room: size_t,
+        flags: c_int,
+        address: *mut sockaddr,
+        address_length: *mut socklen_t,
+    ) -> ssize_t {
+        if length > room {
+            return next!(__recvfrom_chk(fd, buffer, length, room, flags, address, address_length));
+        }
+        // SAFETY: the caller's own arguments.
+        unsafe { Self::recvfrom(fd, buffer, length, flags, address, address_length) }
+    }
+
+    unsafe fn recvmsg(fd: c_int, message: *mut msghdr, flags: c_int) -> ssize_t {
+        receive_message(fd, message, flags, || next!(recvmsg(fd, message, flags)))
+    }
+
+    /// One message of a connection: a stream has no others.
+    unsafe fn recvmmsg(
+        fd: c_int,
+        messages: *mut mmsghdr,
+        count: c_uint,
+        flags: c_int,
+        timeout: *mut timespec,
+    ) -> c_int {
+        let all = || next!(recvmmsg(fd, messages, count, flags, timeout));
+        if state::tracked(fd).is_none() || count == 0 || copy(messages).is_none() {
+            return all();
+        }
+        let message = messages.cast::<msghdr>();
+        let flags = flags & !libc::MSG_WAITFORONE;
+        let got = receive_message(fd, message, flags, || next!(recvmsg(fd, message, flags)));
+        if got < 0 {
+            return -1;
+        }
+        // SAFETY: the program's own, which was read.
+        unsafe { (*messages).msg_len = got as c_uint };
+        1
+    }
+
+    unsafe fn write(fd: c_int, buffer: *const c_void, length: size_t) -> ssize_t {
+        outgoing(fd, || Some(Buffers::one(buffer, length)), 0, || next!(write(fd, buffer, length)))
+    }
+
+    unsafe fn __write(fd: c_int, buffer: *const c_void, length: size_t) -> ssize_t {
+        outgoing(
+            fd,
+            || Some(Buffers::one(buffer, length)),
+            0,
+            || next!(__write(fd, buffer, length)),
+        )
+    }
+
+    unsafe fn writev(fd: c_int, first: *const iovec, count: c_int) -> ssize_t {
+        let buffers = || all_vectors(first, usize::try_from(count).ok()?);
+        outgoing(fd, buffers, 0, || next!(writev(fd, first, count)))
+    }
+
+    unsafe fn pwritev2(
+        fd: c_int,
+        first: *const iovec,
+        count: c_int,
+        offset: off_t,
+        flags: c_int,
+    ) -> ssize_t {
+        let call = || next!(pwritev2(fd, first, count, offset, flags));
+        if offset != -1 { call() } else { unbuffered(fd, call) }
+    }
+
+    unsafe fn pwritev64v2(
+        fd: c_int,
+        first: *const iovec,
+        count: c_int,
+        offset: off_t,
+        flags: c_int,
+    ) -> ssize_t {
+        let call = || next!(pwritev64v2(fd, first, count, offset, flags));
+        if offset != -1 { call() } else { unbuffered(fd, call) }
+    }
+
+    unsafe fn send(fd: c_int, buffer: *const c_void, length: size_t, flags: c_int) -> ssize_t {
+        outgoing(
+            fd,
+            || Some(Buffers::one(buffer, length)),
+            flags,
+            || next!(send(fd, buffer, length, flags)),
+        )
+    }
+
+    unsafe fn __send(fd: c_int, buffer: *const c_void, length: size_t, flags: c_int) -> ssize_t {
+        outgoing(
+            fd,
+            || Some(Buffers::one(buffer, length)),
+            flags,
+            || next!(__send(fd, buffer, length, flags)),
+        )
+    }
+
+    unsafe fn sendto(
+        fd: c_int,
+        buffer: *const c_void,
+        length: size_t,
+        flags: c_int,
+        address: *const sockaddr,
+        address_length: socklen_t,
+    ) -> ssize_t {
+        let buffers = || address.is_null().then(|| Buffers::one(buffer, length));
+        outgoing(fd, buffers, flags, || {
+            next!(sendto(fd, buffer, length, flags, address, address_length))
+        })
+    }
+
+    unsafe fn sendmsg(fd: c_int, message: *const msghdr, flags: c_int) -> ssize_t {
+        send_message(fd, message, flags, || next!(sendmsg(fd, message, flags)))
+    }
+
+    /// One message of a connection: the program sends the others by another call.
+    unsafe fn sendmmsg(fd: c_int, messages: *mut mmsghdr, count: c_uint, flags: c_int) -> c_int {
+        if state::tracked(fd).is_none() || count == 0 || copy(messages).is_none() {
+            return next!(sendmmsg(fd, messages, count, flags));
+        }
+        let message = messages.cast::<msghdr>();
+        let sent = send_message(fd, message, flags, || next!(sendmsg(fd, message, flags)));
+        if sent < 0 {
+            return -1;
+        }
+        // SAFETY: the program's own, which was read.
+        unsafe { (*messages).msg_len = sent as c_uint };
+        1
+    }
+
+    unsafe fn sendfile(out: c_int, input: c_int, offset: *mut off_t, count: size_t) -> ssize_t {
+        unbuffered(out, || next!(sendfile(out, input, offset, count)))
+    }
+
+    unsafe fn sendfile64(out: c_int, input: c_int, offset: *mut off_t, count: size_t) -> ssize_t {
+        unbuffered(out, || next!(sendfile64(out, input, offset, count)))
+    }
+
+    unsafe fn splice(
+        input: c_int,
+        input_offset: *mut off64_t,
+        output: c_int,
+        output_offset: *mut off64_t,
+        length: size_t,
+        flags: c_uint,
+    ) -> ssize_t {
+        leave(input);
+        unbuffered(output, || {
+            next!(splice(input, input_offset, output, output_offset, length, flags))
+        })
+    }
+
+    unsafe fn accept(fd: c_int, address: *mut sockaddr, length: *mut socklen_t) -> c_int {
+        accepted(next!(accept(fd, address, length)), fd)
+    }
+
+    unsafe fn accept4(
+        fd: c_int,
+        address: *mut sockaddr,
+        length: *mut socklen_t,
+        flags: c_int,
+    ) -> c_int {
+        accepted(next!(accept4(fd, address, length, flags)), fd)
+    }
+
+    unsafe fn connect(fd: c_int, address: *const sockaddr, length: socklen_t) -> c_int {
+        connect(fd, address, || next!(connect(fd, address, length)))
+    }
+
+    unsafe fn __connect(fd: c_int, address: *const sockaddr, length: socklen_t) -> c_int {
+        connect(fd, address, || next!(__connect(fd, address, length)))
+    }
+
+    unsafe fn socket(domain: c_int, kind: c_int, protocol: c_int) -> c_int {
+        let fd = next!(socket(domain, kind, protocol));
+        opened(fd, domain, kind);
+        fd
+    }
+
+    unsafe fn socketpair(domain: c_int, kind: c_int, protocol: c_int, pair: *mut c_int) -> c_int {
+        let result = next!(socketpair(domain, kind, protocol, pair));
+        if result == 0 {
+            // SAFETY: the call has just written two descriptors there.
+            for fd in unsafe { [pair.read(), pair.add(1).read()] } {
+                opened(fd, domain, kind);
+            }
+        }
+        result
+    }
+
+    unsafe fn close(fd: c_int) -> c_int {
+        close(fd, || next!(close(fd)))
+    }
+
+    unsafe fn __close(fd: c_int) -> c_int {
+        close(fd, || next!(__close(fd)))
+    }
+
+    unsafe fn close_range(first: c_uint, last: c_uint, flags: c_int) -> c_int {
+        if is_child() || first > last || flags & libc::CLOSE_RANGE_CLOEXEC as c_int != 0 {
+            return next!(close_range(first, last, flags));
+        }
+        // Nothing is closed by a call that the kernel refuses: of no descriptor, to see.
+        const NONE: c_uint = c_uint::MAX;
+        if next!(close_range(NONE, NONE, flags)) != 0 {
+            return next!(close_range(first, last, flags));
+        }
+        closing::closing_range(first, last);
+        closing::ranges(first, last, |from, to| next!(close_range(from, to, flags)))
+    }
+
+    unsafe fn closefrom(first: c_int) {
+        if is_child() {
+            return next!(closefrom(first));
+        }
+        let first = first.max(0) as c_uint;
+        closing::closing_range(first, c_uint::MAX);
+        let done = closing::ranges(first, c_uint::MAX, |from, to| next!(close_range(from, to, 0)));
+        if done != 0 {
+            // A kernel without close_range: one by one, but for what is hidden.
+            let most = syscall::limit(libc::RLIMIT_NOFILE).unwrap_or(1024).min(1 << 20) as c_int;
+            for fd in (first as c_int..most).filter(|fd| !hidden::is_hidden(*fd)) {
+                next!(close(fd));
+            }
+        }
+    }
+
+    unsafe fn dup(fd: c_int) -> c_int {
+        duplicate(fd, || next!(dup(fd)))
+    }
+
+    unsafe fn dup2(old: c_int, new: c_int) -> c_int {
+        duplicate_to(old, new, || next!(dup2(old, new)))
+    }
+
+    unsafe fn __dup2(old: c_int, new: c_int) -> c_int {
+        duplicate_to(old, new, || next!(__dup2(old, new)))
+    }
+
+    unsafe fn dup3(old: c_int, new: c_int, flags: c_int) -> c_int {
+        if old == new {
+            return next!(dup3(old, new, flags));
+        }
+        duplicate_to(old, new, || next!(dup3(old, new, flags)))
+    }
+
+    unsafe fn fcntl(fd: c_int, command: c_int, argument: *mut c_void) -> c_int {
+        control(fd, command, || next!(fcntl(fd, command, argument)))
+    }
+
+    unsafe fn __fcntl(fd: c_int, command: c_int, argument: *mut c_void) -> c_int {
+        control(fd, command, || next!(__fcntl(fd, command, argument)))
+    }
+
+    unsafe fn fcntl64(fd: c_int, command: c_int, argument: *mut c_void) -> c_int {
+        control(fd, command, || next!(fcntl64(fd, command, argument)))
+    }
+
+    unsafe fn fclose(stream: *mut FILE) -> c_int {
+        end_stream(stream);
+        next!(fclose(stream))
+    }
+
+    unsafe fn freopen(path: *const c_char, mode: *const c_char, stream: *mut FILE) -> *mut FILE {
+        end_stream(stream);
+        next!(freopen(path, mode, stream))
+    }
+
+    unsafe fn freopen64(path: *const c_char, mode: *const c_char, stream: *mut FILE) -> *mut FILE {
+        end_stream(stream);
+        next!(freopen64(path, mode, stream))
+    }
+
+    /// From now on libc reads and writes unseen.
+    unsafe fn fdopen(fd: c_int, mode: *const c_char) -> *mut FILE {
+        leave(fd);
+        next!(fdopen(fd, mode))
+    }
+
+    unsafe fn poll(places: *mut pollfd, count: nfds_t, timeout: c_int) -> c_int {
+        let deadline = || Some(Deadline::after_milliseconds(timeout));
+        polls::poll(places, count, deadline, ptr::null())
+            .unwrap_or_else(|| next!(poll(places, count, timeout)))
+    }
+
+    unsafe fn __poll_chk(
+        places: *mut pollfd,
+        count: nfds_t,
+        timeout: c_int,
+        room: size_t,
+    ) -> c_int {
+        let call = || next!(__poll_chk(places, count, timeout, room));
+        if count as usize > room / size_of::<pollfd>() {
+            return call();
+        }
+        let deadline = || Some(Deadline::after_milliseconds(timeout));
+        polls::poll(places, count, deadline, ptr::null()).unwrap_or_else(call)
+    }
+
+    unsafe fn ppoll(
+        places: *mut pollfd,
+        count: nfds_t,
+        timeout: *const timespec,
+        mask: *const sigset_t,
+    ) -> c_int {
+        polls::poll(places, count, || Deadline::after(timeout), mask)
+            .unwrap_or_else(|| next!(ppoll(places, count, timeout, mask)))
+    }
+
+    unsafe fn __ppoll_chk(
+        places: *mut pollfd,
+        count: nfds_t,
+        timeout: *const timespec,
+        mask: *const sigset_t,
+        room: size_t,
+    ) -> c_int {
+        let call = || next!(__ppoll_chk(places, count, timeout, mask, room));
+        if count as usize > room / size_of::<pollfd>() {
+            return call();
+        }
+        polls::poll(places, count, || Deadline::after(timeout), mask).unwrap_or_else(call)
+    }
+
+    unsafe fn select(
+        count: c_int,
+        read: *mut fd_set,
+        write: *mut fd_set,
+        other: *mut fd_set,
+        timeout: *mut timeval,
+    ) -> c_int {
+        let mut used = None;
+        let deadline = || {
+            if timeout.is_null() {
+                return Deadline::after(ptr::null());
+            }
+            // SAFETY: the program's own time.
+            let time = unsafe { timeout.read() };
+            let nanoseconds = time.tv_usec.checked_mul(1000)?;
+            let time = timespec { tv_sec: time.tv_sec, tv_nsec: nanoseconds };
+            used = Deadline::after(&raw const time);
+            used
+        };
+        // SAFETY: the program's own sets.
+        let done = unsafe { polls::select(count, [read, write, other], deadline, ptr::null()) };
+        let Some(result) = done else { return next!(select(count, read, write, other, timeout)) };
+        if let Some(deadline) = used {
+            let left = deadline.rest();
+            // SAFETY: the program's own time.
+            unsafe {
+                (*timeout).tv_sec = (left / 1_000_000_000) as i64;
+                (*timeout).tv_usec = (left % 1_000_000_000 / 1000) as i64;
+            }
+        }
+        result
+    }
+
+    unsafe fn pselect(
+        count: c_int,
+        read: *mut fd_set,
+        write: *mut fd_set,
+        other: *mut fd_set,
+        timeout: *const timespec,
+        mask: *const sigset_t,
+    ) -> c_int {
+        let deadline = || Deadline::after(timeout);
+        // SAFETY: the program's own sets.
+        unsafe { polls::select(count, [read, write, other], deadline, mask) }
+            .unwrap_or_else(|| next!(pselect(count, read, write, other, timeout, mask)))
+    }
+
+    unsafe fn epoll_create(size: c_int) -> c_int {
+        let set = next!(epoll_create(size));
+        sets::created(set);
+        set
+    }
+
+    unsafe fn epoll_create1(flags: c_int) -> c_int {
+        let set = next!(epoll_create1(flags));
+        sets::created(set);
+        set
+    }
+
+    unsafe fn epoll_ctl(set: c_int, operation: c_int, fd: c_int, event: *mut epoll_event) -> c_int {
+        sets::control(set, operation, fd, event, || next!(epoll_ctl(set, operation, fd, event)))
+    }
+
+    unsafe fn epoll_wait(
+        set: c_int,
+        events: *mut epoll_event,
+        most: c_int,
+        timeout: c_int,
+    ) -> c_int {
+        wait(events, || next!(epoll_wait(set, events, most, timeout)))
+    }
+
+    unsafe fn epoll_pwait(
+        set: c_int,
+        events: *mut epoll_event,
+        most: c_int,
+        timeout: c_int,
+        mask: *const sigset_t,
+    ) -> c_int {
+        wait(events, || next!(epoll_pwait(set, events, most, timeout, mask)))
+    }
+
+    unsafe fn epoll_pwait2(
+        set: c_int,
+        events: *mut epoll_event,
+        most: c_int,
+        timeout: *const timespec,
+        mask: *const sigset_t,
+    ) -> c_int {
+        wait(events, || next!(epoll_pwait2(set, events, most, timeout, mask)))
+    }
+
+    unsafe fn shutdown(fd: c_int, how: c_int) -> c_int {
+        if how != libc::SHUT_RD
+            && let Some(slot) = linked(fd)
+        {
+            send::finish(fd, slot);
+            slot.leave();
+        }
+        next!(shutdown(fd, how))
+    }
+
+    unsafe fn setsockopt(
+        fd: c_int,
+        level: c_int,
+        name: c_int,
+        value: *const c_void,
+        length: socklen_t,
+    ) -> c_int {
+        let is_foreign = match level {
+            libc::IPPROTO_TCP => matches!(name, libc::TCP_ULP | libc::TCP_REPAIR),
+            libc::SOL_SOCKET => matches!(
+                name,
+                libc::SO_OOBINLINE | libc::SO_PEEK_OFF | libc::SO_RCVLOWAT | libc::SO_ZEROCOPY
+            ),
+            _ => false,
+        };
+        if is_foreign {
+            leave(fd);
+        }
+        next!(setsockopt(fd, level, name, value, length))
+    }
+
+    unsafe fn ioctl(fd: c_int, request: c_ulong, argument: *mut c_void) -> c_int {
+        if request != libc::FIONREAD as c_ulong {
+            return next!(ioctl(fd, request, argument));
+        }
+        let Some(slot) = linked(fd) else { return next!(ioctl(fd, request, argument)) };
+        let result = next!(ioctl(fd, request, argument));
+        let waiting = receive::waiting(fd, slot);
+        slot.leave();
+        match (result, waiting) {
+            (0, Ok(waiting)) => {
+                let count = c_int::try_from(waiting).unwrap_or(c_int::MAX);
+                // SAFETY: the kernel has just written there.
+                unsafe { argument.cast::<c_int>().write(count) };
+                0
+            }
+            _ => result,
+        }
+    }
+}
+
+/// Looks at `prctl`: a program that forbids itself system calls.
+///
+/// # Safety
+/// As libc's.
+#[cfg(not(test))]
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn prctl(
+    option: c_int,
+    second: c_ulong,
+    third: c_ulong,
+    fourth: c_ulong,
+    fifth: c_ulong,
+) -> c_int {
+    if option == libc::PR_SET_SECCOMP {
+        routed::forbid();
+    }
+    next!(prctl(option, second, third, fourth, fifth))
+}

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Descriptors of the library: high numbers that the program does not know of and must not close.
+
+use core::ffi::c_int;
+use core::sync::atomic::AtomicU64;
+use core::sync::atomic::Ordering::Relaxed;
+use tare_shm::syscall;
+
+/// Numbers up to this can be hidden.
+const MOST: usize = 1 << 16;
+
+static ARE_HIDDEN: [AtomicU64; MOST / 64] = [const { AtomicU64::new(0) }; MOST / 64];
+
+/// Moves a descriptor of the library to the third quarter of the numbers that the process may use,
+/// close-on-exec. Closes it and says `None` where that is full: the rest is the program's.
+pub fn hide(fd: c_int) -> Option<c_int> {
+    let limit = syscall::limit(libc::RLIMIT_NOFILE).unwrap_or(1024).min(MOST as u64);
+    let moved = syscall::fcntl(fd, libc::F_DUPFD_CLOEXEC, (limit / 2) as usize);
+    syscall::close(fd);
+    let moved = moved.ok()?;
+    if moved as u64 >= limit / 4 * 3 {
+        syscall::close(moved as c_int);
+        return None;
+    }
+    ARE_HIDDEN[moved / 64].fetch_or(1 << (moved % 64), Relaxed);
+    Some(moved as c_int)
+}
+
+pub fn is_hidden(fd: c_int) -> bool {
+    let Ok(fd) = usize::try_from(fd) else { return false };
+    ARE_HIDDEN.get(fd / 64).is_some_and(|word| word.load(Relaxed) & 1 << (fd % 64) != 0)
+}
+
+/// Closes a hidden descriptor.
+pub fn close(fd: c_int) {
+    if is_hidden(fd) {
+        ARE_HIDDEN[fd as usize / 64].fetch_and(!(1 << (fd % 64)), Relaxed);
+        syscall::close(fd);
+    }
+}
+
+/// The first hidden number from `first` on.
+pub fn next(first: u32) -> Option<u32> {
+    (first as usize..MOST)
+        .find(|fd| ARE_HIDDEN[fd / 64].load(Relaxed) & 1 << (fd % 64) != 0)
+        .map(|fd| fd as u32)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hidden_descriptors_are_known_until_they_are_closed() {
+        let fd = hide(syscall::open(c"/dev/null", libc::O_RDONLY).unwrap()).unwrap();
+        assert!(is_hidden(fd) && !is_hidden(fd + 1) && !is_hidden(-1));
+        assert_eq!(next(3), Some(fd as u32));
+        close(fd);
+        assert!(!is_hidden(fd) && next(3).is_none());
+        assert!(syscall::fstat(fd).is_err());
+    }
+}

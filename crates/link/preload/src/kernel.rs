@@ -1,0 +1,225 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What the library asks the kernel for itself: never through libc, whose functions others may
+//! stand in front of, set errno, and can end the thread.
+
+use core::ffi::c_int;
+use core::mem::MaybeUninit;
+use libc::{epoll_event, iovec, msghdr, pollfd, socklen_t};
+use tare_shm::syscall::{self, Errno, call};
+
+/// Offsets in the kernel's tcp_info (linux/tcp.h), which only grows.
+const RECEIVED: usize = 128;
+const UNSENT: usize = 144;
+const SENT: usize = 200;
+const SENT_AGAIN: usize = 208;
+const ESTABLISHED: u8 = 1;
+
+/// Bytes that a connection has moved, as the kernel counts.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct TcpInfo {
+    received: u64,
+    written: u64,
+}
+
+impl TcpInfo {
+    /// `None` unless the connection is established in both directions.
+    fn get(fd: c_int) -> Option<Self> {
+        let mut info = [0u8; 216];
+        let mut length = info.len() as socklen_t;
+        let (place, size) = (info.as_mut_ptr().addr(), (&raw mut length).addr());
+        let [level, name] = [libc::IPPROTO_TCP, libc::TCP_INFO].map(|number| number as usize);
+        // SAFETY: the kernel writes at most `length` bytes.
+        unsafe { call(libc::SYS_getsockopt, [fd as usize, level, name, place, size, 0]) }.ok()?;
+        if (length as usize) < info.len() || info[0] != ESTABLISHED {
+            return None;
+        }
+        let long = |offset: usize| Some(u64::from_ne_bytes(*info.get(offset..)?.first_chunk()?));
+        let unsent = u32::from_ne_bytes(*info.get(UNSENT..)?.first_chunk()?);
+        let written = long(SENT)?.wrapping_sub(long(SENT_AGAIN)?).wrapping_add(unsent.into());
+        Some(Self { received: long(RECEIVED)?, written })
+    }
+}
+
+/// Bytes that the program has written to a connection.
+pub fn written(fd: c_int) -> Option<u64> {
+    Some(TcpInfo::get(fd)?.written)
+}
+
+/// Bytes that the program has read from a connection.
+pub fn read(fd: c_int) -> Option<u64> {
+    const TIMES: u32 = 8;
+    for _ in 0..TIMES {
+        let before = TcpInfo::get(fd)?.received;
+        let waiting = waiting(fd).ok()?;
+        if TcpInfo::get(fd)?.received == before {
+            return before.checked_sub(waiting);
+        }
+    }
+    None
+}
+
+/// Bytes that wait to be read (FIONREAD).
+pub fn waiting(fd: c_int) -> Result<u64, Errno> {
+    let mut count: c_int = 0;
+    let arguments = [fd as usize, libc::FIONREAD as usize, (&raw mut count).addr(), 0, 0, 0];
+    // SAFETY: the kernel writes one number.
+    unsafe { call(libc::SYS_ioctl, arguments) }?;
+    Ok(u64::try_from(count).unwrap_or(0))
+}
+
+/// Reads from a connection without waiting.
+pub fn receive(fd: c_int, buffers: &[iovec], flags: c_int) -> Result<usize, Errno> {
+    message(libc::SYS_recvmsg, fd, buffers, flags | libc::MSG_DONTWAIT)
+}
+
+/// What a read would return: 0 at the end of the stream.
+pub fn peek(fd: c_int) -> Result<usize, Errno> {
+    let mut byte = 0u8;
+    let buffer = iovec { iov_base: (&raw mut byte).cast(), iov_len: 1 };
+    receive(fd, &[buffer], libc::MSG_PEEK)
+}
+
+/// Writes to a connection without waiting and without a signal.
+pub fn send(fd: c_int, buffers: &[iovec]) -> Result<usize, Errno> {
+    message(libc::SYS_sendmsg, fd, buffers, libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL)
+}
+
+fn message(number: i64, fd: c_int, buffers: &[iovec], flags: c_int) -> Result<usize, Errno> {
+    // SAFETY: zeros are a message.
+    let mut message: msghdr = unsafe { MaybeUninit::zeroed().assume_init() };
+    message.msg_iov = buffers.as_ptr().cast_mut();
+    message.msg_iovlen = buffers.len();
+    let message = (&raw mut message).addr();
+    // SAFETY: the kernel checks the program's buffers itself.
+    unsafe { call(number, [fd as usize, message, flags as usize, 0, 0, 0]) }
+}
+
+pub fn is_nonblocking(fd: c_int) -> bool {
+    let flags = syscall::fcntl(fd, libc::F_GETFL, 0);
+    flags.is_ok_and(|flags| flags & libc::O_NONBLOCK as usize != 0)
+}
+
+pub fn is_close_on_exec(fd: c_int) -> bool {
+    let flags = syscall::fcntl(fd, libc::F_GETFD, 0);
+    flags.is_ok_and(|flags| flags & libc::FD_CLOEXEC as usize != 0)
+}
+
+/// A timeout of a socket in milliseconds, -1 for none (SO_RCVTIMEO, SO_SNDTIMEO).
+pub fn timeout(fd: c_int, name: c_int) -> c_int {
+    let mut time = libc::timeval { tv_sec: 0, tv_usec: 0 };
+    let mut length = size_of::<libc::timeval>() as socklen_t;
+    let (place, size) = ((&raw mut time).addr(), (&raw mut length).addr());
+    let [level, name] = [libc::SOL_SOCKET, name].map(|number| number as usize);
+    // SAFETY: the kernel writes one time.
+    let got = unsafe { call(libc::SYS_getsockopt, [fd as usize, level, name, place, size, 0]) };
+    if got.is_err() || (time.tv_sec == 0 && time.tv_usec == 0) {
+        return -1;
+    }
+    let milliseconds = time.tv_sec.saturating_mul(1000).saturating_add((time.tv_usec + 999) / 1000);
+    c_int::try_from(milliseconds).unwrap_or(c_int::MAX)
+}
+
+/// Events of a descriptor, without waiting.
+pub fn events(fd: c_int, wanted: i16) -> i16 {
+    let mut place = pollfd { fd, events: wanted, revents: 0 };
+    let now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    let arguments = [(&raw mut place).addr(), 1, (&raw const now).addr(), 0, 0, 0];
+    // SAFETY: one place, and a time.
+    let _ = unsafe { call(libc::SYS_ppoll, arguments) };
+    place.revents
+}
+
+/// Waits until a descriptor can be written, at most so many milliseconds.
+pub fn wait_writable(fd: c_int, milliseconds: u64) {
+    let mut place = pollfd { fd, events: libc::POLLOUT, revents: 0 };
+    let time = libc::timespec {
+        tv_sec: (milliseconds / 1000) as i64,
+        tv_nsec: (milliseconds % 1000 * 1_000_000) as i64,
+    };
+    let arguments = [(&raw mut place).addr(), 1, (&raw const time).addr(), 0, 0, 0];
+    // SAFETY: one place, and a time.
+    let _ = unsafe { call(libc::SYS_ppoll, arguments) };
+}
+
+/// Lets the kernel reset a connection when it is closed.
+pub fn reset_at_close(fd: c_int) {
+    let linger = libc::linger { l_onoff: 1, l_linger: 0 };
+    let place = (&raw const linger).addr();
+    let [level, name] = [libc::SOL_SOCKET, libc::SO_LINGER].map(|number| number as usize);
+    let arguments = [fd as usize, level, name, place, size_of::<libc::linger>(), 0];
+    // SAFETY: the kernel reads the option.
+    let _ = unsafe { call(libc::SYS_setsockopt, arguments) };
+}
+
+/// Resets a connection: both ends see it.
+pub fn reset(fd: c_int) {
+    // SAFETY: zeros are an address.
+    let mut nowhere: libc::sockaddr = unsafe { MaybeUninit::zeroed().assume_init() };
+    nowhere.sa_family = libc::AF_UNSPEC as u16;
+    let arguments = [fd as usize, (&raw const nowhere).addr(), size_of_val(&nowhere), 0, 0, 0];
+    // SAFETY: the kernel reads the address.
+    let _ = unsafe { call(libc::SYS_connect, arguments) };
+}
+
+pub fn eventfd() -> Result<c_int, Errno> {
+    let flags = (libc::EFD_CLOEXEC | libc::EFD_NONBLOCK) as usize;
+    // SAFETY: no memory is touched.
+    unsafe { call(libc::SYS_eventfd2, [0, flags, 0, 0, 0, 0]) }.map(|fd| fd as c_int)
+}
+
+/// Adds 1 to an eventfd.
+pub fn add(fd: c_int) {
+    let one = 1u64;
+    // SAFETY: the kernel reads eight bytes.
+    let _ = unsafe { call(libc::SYS_write, [fd as usize, (&raw const one).addr(), 8, 0, 0, 0]) };
+}
+
+/// Takes an eventfd's number; false if it was 0.
+pub fn clear(fd: c_int) -> bool {
+    syscall::read(fd, &mut [0; 8]).is_ok()
+}
+
+pub fn epoll(set: c_int, operation: c_int, fd: c_int, events: u32, data: u64) -> bool {
+    let event = epoll_event { events, u64: data };
+    let place = (&raw const event).addr();
+    let arguments = [set as usize, operation as usize, fd as usize, place, 0, 0];
+    // SAFETY: the kernel reads the event.
+    unsafe { call(libc::SYS_epoll_ctl, arguments) }.is_ok()
+}
+
+pub fn yield_now() {
+    // SAFETY: no memory is touched.
+    let _ = unsafe { call(libc::SYS_sched_yield, [0; 6]) };
+}
+
+pub fn sleep(microseconds: i64) {
+    let time = libc::timespec { tv_sec: 0, tv_nsec: microseconds * 1000 };
+    // SAFETY: the kernel reads the time.
+    let _ = unsafe { call(libc::SYS_nanosleep, [(&raw const time).addr(), 0, 0, 0, 0, 0]) };
+}
+
+/// Whether a thread of this PID namespace exists.
+pub fn exists(thread: u32) -> bool {
+    // SAFETY: no memory is touched, and signal 0 is none.
+    let sent = unsafe { call(libc::SYS_tkill, [thread as usize, 0, 0, 0, 0, 0]) };
+    sent != Err(Errno(libc::ESRCH))
+}
+
+/// Whether every signal handler of the program restarts calls: a wait that a handler interrupts
+/// goes on then.
+pub fn handlers_restart() -> bool {
+    #[repr(C)]
+    struct Action {
+        handler: usize,
+        flags: u64,
+        rest: [u64; 2],
+    }
+    (1..=64usize).all(|signal| {
+        let mut action = Action { handler: 0, flags: 0, rest: [0; 2] };
+        let arguments = [signal, 0, (&raw mut action).addr(), 8, 0, 0];
+        // SAFETY: the kernel writes its own form of the action, which is this.
+        let got = unsafe { call(libc::SYS_rt_sigaction, arguments) };
+        // 0 and 1: the default, and ignored.
+        got.is_err() || action.handler <= 1 || action.flags & libc::SA_RESTART as u64 != 0
+    })
+}

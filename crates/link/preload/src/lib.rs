@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+//! libtare_link.so: carries TCP connections between programs of one host over shared memory
+//! (docs/internals/link.md).
+#![cfg_attr(not(test), no_std)]
+#![cfg_attr(test, allow(dead_code, unused_imports, reason = "tests export nothing"))]
+
+mod attach;
+mod buffers;
+mod calls;
+mod closing;
+mod connection;
+mod hidden;
+mod kernel;
+mod lock;
+mod polls;
+mod programs;
+mod receive;
+mod rendezvous;
+mod routed;
+mod send;
+mod sets;
+mod slots;
+mod state;
+mod thread;
+
+#[cfg(not(test))]
+use {calls::Calls, programs::Programs, routed::Routed};
+
+#[cfg(not(test))]
+tare_interpose::export! { Calls: bytes connections descriptors streams waiting options vfork }
+
+/// What starts other programs, and `syscall`.
+#[cfg(not(test))]
+mod others {
+    use super::{Programs, Routed};
+    tare_interpose::export_group! { programs Programs }
+    tare_interpose::export_group! { routed Routed }
+}
+
+#[cfg(not(test))]
+tare_interpose::panic_handler!();
+
+/// Runs when the library is loaded.
+#[cfg(not(test))]
+#[used]
+#[unsafe(link_section = ".init_array")]
+static CONSTRUCTOR: extern "C" fn() = constructor;
+
+#[cfg(not(test))]
+extern "C" fn constructor() {
+    resolve();
+    tare_interpose::real::programs::resolve();
+    tare_interpose::real::routed::resolve();
+    attach::attach();
+}

@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Forks and other programs that this one starts.
+
+use crate::{closing, kernel, state};
+use tare_interpose::Starter;
+
+pub struct Programs;
+
+impl Starter for Programs {
+    /// Connections that are not linked yet stay TCP: two processes may use them. Those that are,
+    /// both processes can use.
+    fn before_fork() {
+        state::forked();
+    }
+
+    /// What the next program inherits, it can use through the kernel alone.
+    fn before_exec() {
+        state::forked();
+        closing::leave_all(|fd| !kernel::is_close_on_exec(fd));
+    }
+
+    fn before_spawn() {
+        state::forked();
+        closing::leave_all(|_| true);
+    }
+}

@@ -1,0 +1,213 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Epoll sets. A linked connection has its eventfd in the same sets, with the same data: who waits
+//! there is woken by both, and the program cannot tell them apart.
+
+use crate::connection::{Connection, Registration, Stage};
+use crate::{kernel, receive, rendezvous, slots, state};
+use core::ffi::c_int;
+use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed};
+use core::sync::atomic::{AtomicU32, AtomicU64};
+use libc::epoll_event;
+
+/// Sets that are known.
+const COUNT: usize = 64;
+/// Each 0, or 1 + its descriptor, and its number above.
+static SETS: [AtomicU64; COUNT] = [const { AtomicU64::new(0) }; COUNT];
+static NUMBERS: AtomicU32 = AtomicU32::new(1);
+
+/// What a set of two descriptors cannot do as one does: once, or for one thread alone.
+const REFUSED: u32 = (libc::EPOLLONESHOT | libc::EPOLLEXCLUSIVE) as u32;
+const INPUT: u32 = (libc::EPOLLIN | libc::EPOLLRDNORM) as u32;
+
+pub fn created(fd: c_int) {
+    if fd < 0 || state::statistics().is_none() {
+        return;
+    }
+    closed(fd);
+    let value = u64::from(NUMBERS.fetch_add(1, Relaxed)) << 32 | (fd as u64 + 1);
+    for place in &SETS {
+        if place.compare_exchange(0, value, AcqRel, Relaxed).is_ok() {
+            return;
+        }
+    }
+}
+
+/// A descriptor is closed, which may be a set.
+pub fn closed(fd: c_int) {
+    for place in &SETS {
+        let value = place.load(Relaxed);
+        if value as u32 == fd as u32 + 1 {
+            let _ = place.compare_exchange(value, 0, AcqRel, Relaxed);
+        }
+    }
+}
+
+fn find(fd: c_int) -> Option<u64> {
+    SETS.iter().map(|place| place.load(Acquire)).find(|value| *value as u32 == fd as u32 + 1)
+}
+
+fn is_known(value: u64) -> bool {
+    value != 0 && SETS.iter().any(|place| place.load(Acquire) == value)
+}
+
+/// Before the program changes a set: whether the connection may be linked after it.
+pub fn control(
+    set: c_int,
+    operation: c_int,
+    fd: c_int,
+    event: *const epoll_event,
+    call: impl FnOnce() -> c_int,
+) -> c_int {
+    let Some((connection, _)) = state::tracked(fd) else { return call() };
+    if connection.stage() == Stage::Never {
+        return call();
+    }
+    let result = call();
+    if result != 0 {
+        return result;
+    }
+    if operation == libc::EPOLL_CTL_DEL {
+        if let Some(place) = find(set).and_then(|value| registration(connection, value, fd)) {
+            place.set.store(0, Relaxed);
+            with_bell(connection, |bell| {
+                kernel::epoll(set, libc::EPOLL_CTL_DEL, bell, 0, 0);
+            });
+        }
+        return result;
+    }
+    // SAFETY: the kernel has just read it.
+    let event = unsafe { event.read_unaligned() };
+    if !record(connection, set, operation, fd, event) {
+        rendezvous::give_up(fd, connection);
+    }
+    result
+}
+
+fn registration(connection: &Connection, set: u64, fd: c_int) -> Option<&Registration> {
+    connection
+        .sets
+        .iter()
+        .find(|place| place.set.load(Relaxed) == set && place.fd.load(Relaxed) == fd as u32)
+}
+
+fn record(
+    connection: &Connection,
+    set: c_int,
+    operation: c_int,
+    fd: c_int,
+    event: epoll_event,
+) -> bool {
+    let Some(value) = find(set) else { return false };
+    if event.events & REFUSED != 0 {
+        return false;
+    }
+    let known = registration(connection, value, fd);
+    let is_twice = connection
+        .sets
+        .iter()
+        .any(|place| place.set.load(Relaxed) == value && place.fd.load(Relaxed) != fd as u32);
+    let free = || connection.sets.iter().find(|place| !is_known(place.set.load(Relaxed)));
+    let Some(place) = known.or_else(free).filter(|_| !is_twice) else { return false };
+    place.fd.store(fd as u32, Relaxed);
+    place.events.store(event.events, Relaxed);
+    place.data.store(event.u64, Relaxed);
+    place.set.store(value, Relaxed);
+    with_bell(connection, |bell| {
+        let is_new = operation == libc::EPOLL_CTL_ADD;
+        let operation = if is_new { libc::EPOLL_CTL_ADD } else { libc::EPOLL_CTL_MOD };
+        kernel::epoll(set, operation, bell, bell_events(event.events), event.u64);
+    });
+    true
+}
+
+/// What the eventfd is to report for a socket.
+fn bell_events(events: u32) -> u32 {
+    let input = if events & INPUT != 0 { libc::EPOLLIN as u32 } else { 0 };
+    input | events & libc::EPOLLET as u32
+}
+
+/// For a connection that is linked.
+fn with_bell(connection: &Connection, what: impl FnOnce(c_int)) {
+    if connection.stage() == Stage::Linked
+        && let Some(slot) = slots::enter(connection.slot.load(Relaxed))
+    {
+        what(slot.own_bell());
+        receive::settle_for_sets(slot);
+        slot.leave();
+    }
+}
+
+/// The connection is about to be linked.
+pub fn register(connection: &Connection, bell: c_int) {
+    each(connection, |set, place| {
+        let events = bell_events(place.events.load(Relaxed));
+        kernel::epoll(set, libc::EPOLL_CTL_ADD, bell, events, place.data.load(Relaxed));
+    });
+}
+
+/// The eventfd leaves its sets: the other end has it too, so closing it is not enough.
+pub fn unregister(connection: &Connection, bell: c_int) {
+    each(connection, |set, _| {
+        kernel::epoll(set, libc::EPOLL_CTL_DEL, bell, 0, 0);
+    });
+}
+
+fn each(connection: &Connection, what: impl Fn(c_int, &Registration)) {
+    for place in &connection.sets {
+        let value = place.set.load(Relaxed);
+        if is_known(value) {
+            what(value as u32 as c_int - 1, place);
+        }
+    }
+}
+
+/// Makes one event of two with the same data: a socket's and its eventfd's. Returns their number.
+///
+/// # Safety
+/// There are `count` events.
+pub unsafe fn merge(events: *mut epoll_event, count: c_int) -> c_int {
+    let mut kept = 0usize;
+    for number in 0..count.max(0) as usize {
+        // SAFETY: below `count`.
+        let event = unsafe { events.add(number).read_unaligned() };
+        let same = (0..kept).rev().find(|place| {
+            // SAFETY: below `count`.
+            let other = unsafe { events.add(*place).read_unaligned() };
+            other.u64 == event.u64
+        });
+        let (place, merged) = match same {
+            None => (kept, event),
+            Some(place) => {
+                // SAFETY: below `count`.
+                let other = unsafe { events.add(place).read_unaligned() };
+                (place, epoll_event { events: other.events | event.events, u64: event.u64 })
+            }
+        };
+        // SAFETY: below `count`.
+        unsafe { events.add(place).write_unaligned(merged) };
+        kept += usize::from(same.is_none());
+    }
+    kept as c_int
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn events_of_one_socket_become_one() {
+        let of = |events: i32, data| epoll_event { events: events as u32, u64: data };
+        let mut events = [
+            of(libc::EPOLLIN, 7),
+            of(libc::EPOLLOUT, 8),
+            of(libc::EPOLLOUT, 7),
+            of(libc::EPOLLIN, 9),
+        ];
+        // SAFETY: as many as there are.
+        assert_eq!(unsafe { merge(events.as_mut_ptr(), 4) }, 3);
+        let all = events[..3].iter().map(|event| ({ event.events } as i32, { event.u64 }));
+        let expected =
+            [(libc::EPOLLIN | libc::EPOLLOUT, 7), (libc::EPOLLOUT, 8), (libc::EPOLLIN, 9)];
+        assert!(all.eq(expected));
+    }
+}

@@ -1,0 +1,213 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The links of this process.
+
+use crate::{hidden, kernel, state};
+use core::cell::UnsafeCell;
+use core::ffi::c_int;
+use core::mem::MaybeUninit;
+use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
+use core::sync::atomic::{AtomicI32, AtomicU8, AtomicU32, AtomicU64};
+use libc::iovec;
+use tare_link_segment::{Direction, Link};
+
+/// Links that a process can have at a time.
+const COUNT: usize = 4096;
+
+const FREE: u32 = 0;
+const FILLING: u32 = 1;
+const USED: u32 = 2;
+const CLOSING: u32 = 3;
+
+/// Memory of a link.
+#[derive(Clone, Copy)]
+pub struct Parts {
+    pub link: Link,
+    pub outgoing: &'static Direction,
+    pub incoming: &'static Direction,
+    pub outgoing_ring: &'static [AtomicU8],
+    pub incoming_ring: &'static [AtomicU8],
+}
+
+impl Parts {
+    pub fn new(link: Link) -> Option<Self> {
+        Some(Self {
+            link,
+            outgoing: link.outgoing()?,
+            incoming: link.incoming()?,
+            outgoing_ring: link.outgoing_ring()?,
+            incoming_ring: link.incoming_ring()?,
+        })
+    }
+}
+
+pub struct Slot {
+    stage: AtomicU32,
+    /// Calls that use it now.
+    users: AtomicU32,
+    parts: UnsafeCell<MaybeUninit<Parts>>,
+    /// The eventfd that wakes this end, and that of the other.
+    own_bell: AtomicI32,
+    other_bell: AtomicI32,
+    /// One of the connection's descriptors.
+    pub fd: AtomicI32,
+    /// Process that made it, and forks then.
+    pub process: AtomicU32,
+    pub forks: AtomicU32,
+    /// Not 0: this end sends through TCP for good.
+    pub sends_tcp: AtomicU32,
+    /// Not 0: the ring was full, it should grow.
+    pub wants_room: AtomicU32,
+    /// An error of the connection that the program has not seen yet, behind bytes of the ring.
+    pub error: AtomicI32,
+    /// Bytes taken back from the ring that TCP has not accepted yet.
+    pub backlog_at: AtomicU64,
+    pub backlog: AtomicU64,
+}
+
+// SAFETY: `parts` is written by the one thread that has made the slot `FILLING`, before it is used.
+unsafe impl Sync for Slot {}
+
+static SLOTS: [Slot; COUNT] = [const { Slot::new() }; COUNT];
+/// No slot beyond was ever used; and the number of those that are.
+static HIGHEST: AtomicU32 = AtomicU32::new(0);
+static LIVE: AtomicU32 = AtomicU32::new(0);
+
+impl Slot {
+    const fn new() -> Self {
+        Self {
+            stage: AtomicU32::new(FREE),
+            users: AtomicU32::new(0),
+            parts: UnsafeCell::new(MaybeUninit::uninit()),
+            own_bell: AtomicI32::new(0),
+            other_bell: AtomicI32::new(0),
+            fd: AtomicI32::new(0),
+            process: AtomicU32::new(0),
+            forks: AtomicU32::new(0),
+            sends_tcp: AtomicU32::new(0),
+            wants_room: AtomicU32::new(0),
+            error: AtomicI32::new(0),
+            backlog_at: AtomicU64::new(0),
+            backlog: AtomicU64::new(0),
+        }
+    }
+
+    /// For a user of the slot.
+    pub fn parts(&self) -> &Parts {
+        // SAFETY: written before the slot was `USED`, and not again while it has users.
+        unsafe { (*self.parts.get()).assume_init_ref() }
+    }
+
+    pub fn own_bell(&self) -> c_int {
+        self.own_bell.load(Relaxed)
+    }
+
+    /// Wakes the other end.
+    pub fn ring_other(&self) {
+        kernel::add(self.other_bell.load(Relaxed));
+    }
+
+    /// Whether another process may have this end of the connection, too.
+    pub fn is_shared(&self) -> bool {
+        self.forks.load(Relaxed) != state::forks()
+            || self.process.load(Relaxed) != state::process_number()
+    }
+
+    /// The call that used the slot ends.
+    pub fn leave(&self) {
+        if self.users.fetch_sub(1, AcqRel) == 1 {
+            self.free_if_closing();
+        }
+    }
+
+    /// Takes the link away when the last call that uses it ends. For a user.
+    pub fn close(&self) {
+        let _ = self.stage.compare_exchange(USED, CLOSING, AcqRel, Relaxed);
+    }
+
+    fn free_if_closing(&self) {
+        if self.stage.compare_exchange(CLOSING, FILLING, AcqRel, Relaxed).is_err() {
+            return;
+        }
+        for bell in [&self.own_bell, &self.other_bell] {
+            hidden::close(bell.swap(0, AcqRel));
+        }
+        // SAFETY: the last user has ended, and the connection is closed.
+        unsafe { self.parts().link.unmap() };
+        LIVE.fetch_sub(1, Relaxed);
+        self.stage.store(FREE, Release);
+    }
+}
+
+/// Puts a link into a slot, for its maker, who is its first user.
+pub fn add(parts: Parts, fd: c_int, own_bell: c_int, other_bell: c_int) -> Option<u32> {
+    let take = |slot: &Slot| slot.stage.compare_exchange(FREE, FILLING, AcqRel, Relaxed).is_ok();
+    let place = SLOTS.iter().position(take)?;
+    let slot = &SLOTS[place];
+    // SAFETY: this thread has the slot alone.
+    unsafe { (*slot.parts.get()).write(parts) };
+    slot.own_bell.store(own_bell, Relaxed);
+    slot.other_bell.store(other_bell, Relaxed);
+    slot.fd.store(fd, Relaxed);
+    slot.process.store(state::process_number(), Relaxed);
+    slot.forks.store(state::forks(), Relaxed);
+    for word in [&slot.sends_tcp, &slot.wants_room] {
+        word.store(0, Relaxed);
+    }
+    slot.error.store(0, Relaxed);
+    slot.backlog.store(0, Relaxed);
+    slot.users.store(1, Relaxed);
+    slot.stage.store(USED, Release);
+    LIVE.fetch_add(1, Relaxed);
+    HIGHEST.fetch_max(place as u32 + 1, Relaxed);
+    Some(place as u32)
+}
+
+/// The link in a slot, for one more user, who must `leave` it.
+pub fn enter(place: u32) -> Option<&'static Slot> {
+    let slot = SLOTS.get(place as usize)?;
+    slot.users.fetch_add(1, AcqRel);
+    if slot.stage.load(Acquire) == USED {
+        return Some(slot);
+    }
+    slot.leave();
+    None
+}
+
+pub fn any() -> bool {
+    LIVE.load(Relaxed) > 0
+}
+
+/// Does something with every link.
+pub fn each(mut what: impl FnMut(&'static Slot)) {
+    for place in 0..HIGHEST.load(Relaxed) {
+        if SLOTS[place as usize].stage.load(Relaxed) == USED
+            && let Some(slot) = enter(place)
+        {
+            what(slot);
+            slot.leave();
+        }
+    }
+}
+
+/// The parts of a ring where `length` bytes from place `from` on are.
+pub fn pieces(ring: &[AtomicU8], capacity: u64, from: u64, length: u64) -> [iovec; 2] {
+    let size = (capacity as usize).min(ring.len());
+    let start = from as usize & (size - 1);
+    let length = (length as usize).min(size);
+    let first = length.min(size - start);
+    let base: *mut u8 = ring.as_ptr().cast_mut().cast();
+    [
+        iovec { iov_base: base.wrapping_add(start).cast(), iov_len: first },
+        iovec { iov_base: base.cast(), iov_len: length - first },
+    ]
+}
+
+/// The link that `add` has put there, whose first user calls.
+pub fn first(place: u32) -> Option<&'static Slot> {
+    SLOTS.get(place as usize)
+}
+
+/// Whether rings may grow: with many links, each keeps what it began with.
+pub fn are_few() -> bool {
+    LIVE.load(Relaxed) <= 64
+}

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, SeqCst};
+#[cfg(not(loom))]
+use core::sync::atomic::{AtomicU32, fence};
+#[cfg(loom)]
+use loom::sync::atomic::{AtomicU32, fence};
+
+/// Whether the receiver of a direction is to be woken by its eventfd. All zero is an awake one.
+///
+/// The receiver arms the bell where it finds the ring empty, looks once more, and sleeps. The
+/// sender publishes bytes and rings. One of the two sees what the other did. Once armed, the bell
+/// stays so until it is rung, so that it also wakes who sleeps in an epoll set.
+#[repr(transparent)]
+#[derive(Debug, Default)]
+pub struct Bell(AtomicU32);
+
+impl Bell {
+    const AWAKE: u32 = 0;
+    const ARMED: u32 = 1;
+    /// The sender adds to the eventfd, or has done so: the receiver must read it.
+    const RUNG: u32 = 2;
+
+    /// For the receiver: whether the eventfd has to be read before the bell is armed again.
+    pub fn is_rung(&self) -> bool {
+        self.0.load(Acquire) == Self::RUNG
+    }
+
+    /// Before the receiver's last look at the ring. Not while the bell is rung.
+    pub fn arm(&self) {
+        self.0.store(Self::ARMED, Relaxed);
+        fence(SeqCst);
+    }
+
+    /// The receiver looks at the ring by itself: nothing need ring. False if it was rung.
+    pub fn disarm(&self) -> bool {
+        match self.0.compare_exchange(Self::ARMED, Self::AWAKE, AcqRel, Acquire) {
+            Ok(_) => true,
+            Err(state) => state != Self::RUNG,
+        }
+    }
+
+    /// For the sender, after bytes were published: whether it has to add to the eventfd.
+    pub fn ring(&self) -> bool {
+        fence(SeqCst);
+        self.0.load(Relaxed) == Self::ARMED
+            && self.0.compare_exchange(Self::ARMED, Self::RUNG, AcqRel, Relaxed).is_ok()
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_armed_bell_rings_once() {
+        let bell = Bell::default();
+        assert!(!bell.ring() && !bell.is_rung());
+        bell.arm();
+        assert!(bell.ring() && bell.is_rung() && !bell.ring() && !bell.disarm());
+        bell.arm();
+        assert!(bell.disarm() && bell.disarm() && !bell.ring());
+    }
+}

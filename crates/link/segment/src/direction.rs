@@ -1,0 +1,306 @@
+// SPDX-License-Identifier: Apache-2.0
+use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release, SeqCst};
+#[cfg(not(loom))]
+use core::sync::atomic::{AtomicU32, AtomicU64, fence};
+#[cfg(loom)]
+use loom::sync::atomic::{AtomicU32, AtomicU64, fence};
+
+use crate::{Bell, Lock};
+
+/// Bytes of a ring, as powers of two: what it begins with, and grows to.
+pub const SMALLEST_RING: u32 = if cfg!(loom) { 1 } else { 16 };
+pub const LARGEST_RING: u32 = 20;
+
+/// Something that the other process shares has a value that it never writes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Corrupt;
+
+/// How the sender sends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mode {
+    Tcp,
+    Ring,
+}
+
+/// Where the next bytes of a stream are for its receiver.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Source {
+    /// At most this many of TCP's belong before the next change.
+    Tcp(u64),
+    /// This many in the ring, from this place on.
+    Ring { from: u64, length: u64 },
+    /// In the ring, which is empty.
+    Empty,
+}
+
+/// One direction of a link: who sends and who receives, the ring's counters and the changes.
+/// All zero is a direction that has always been TCP's.
+///
+/// The sender alone decides whether bytes go through the ring. Each change is published as a
+/// place: an upgrade as a number of TCP's bytes, a downgrade as a number of the ring's. The
+/// receiver follows when it has read all bytes before that place. Upgrades have even numbers,
+/// downgrades odd ones, and at most two are not followed yet.
+#[repr(C)]
+#[derive(Debug, Default)]
+pub struct Direction {
+    sender: Sender,
+    receiver: Receiver,
+}
+
+#[repr(C, align(128))]
+#[derive(Debug, Default)]
+struct Sender {
+    /// Bytes written to the ring since the beginning.
+    head: AtomicU64,
+    /// Bytes that were written to TCP, while `upgrades` are possible.
+    written: AtomicU64,
+    /// Changes published, and the places of the last two.
+    changes: AtomicU64,
+    places: [AtomicU64; 2],
+    /// Threads that are in a call which writes to TCP; `RING` while none may begin one.
+    writers: AtomicU32,
+    lock: Lock,
+}
+
+#[repr(C, align(128))]
+#[derive(Debug, Default)]
+struct Receiver {
+    /// Bytes read from the ring since the beginning.
+    tail: AtomicU64,
+    /// Bytes read from TCP since the beginning of the connection.
+    read: AtomicU64,
+    /// Changes that the receiver has followed.
+    followed: AtomicU64,
+    /// Not 0 while the receiver reads from TCP without a limit.
+    reading: AtomicU32,
+    /// Bytes of the ring beyond `SMALLEST_RING`, as powers of two.
+    growth: AtomicU32,
+    /// 1 when the receiver follows upgrades, 2 when it wants TCP for good.
+    wish: AtomicU32,
+    bell: Bell,
+    lock: Lock,
+}
+
+const RING: u32 = 1 << 31;
+const READY: u32 = 1;
+const LEAVES: u32 = 2;
+
+/// For the sender. What changes something asks for its lock.
+impl Direction {
+    pub fn sender_lock(&self) -> &Lock {
+        &self.sender.lock
+    }
+
+    pub fn mode(&self) -> Mode {
+        if self.sender.changes.load(Relaxed).is_multiple_of(2) { Mode::Tcp } else { Mode::Ring }
+    }
+
+    /// A thread begins a call that writes to TCP; false while the ring is used.
+    pub fn begin_write(&self) -> bool {
+        let more = |writers: u32| (writers < RING - 1).then(|| writers + 1);
+        self.sender.writers.fetch_update(AcqRel, Relaxed, more).is_ok()
+    }
+
+    /// The call wrote this many bytes.
+    pub fn end_write(&self, bytes: u64) {
+        self.sender.written.fetch_add(bytes, Relaxed);
+        let fewer = |writers: u32| writers.checked_sub(1).filter(|_| writers < RING);
+        let _ = self.sender.writers.fetch_update(Release, Relaxed, fewer);
+    }
+
+    /// Whether the receiver has followed all changes, and follows another one.
+    pub fn can_upgrade(&self) -> bool {
+        self.receiver.wish.load(Acquire) == READY
+            && self.receiver.followed.load(Acquire) == self.sender.changes.load(Relaxed)
+    }
+
+    /// From here on bytes go through the ring. False while a thread writes to TCP, or the receiver
+    /// is not ready. `written` is the number of TCP's bytes, for the first time; else it is known.
+    pub fn upgrade(&self, written: impl FnOnce() -> Option<u64>) -> bool {
+        if self.mode() == Mode::Ring
+            || !self.can_upgrade()
+            || self.sender.writers.compare_exchange(0, RING, AcqRel, Relaxed).is_err()
+        {
+            return false;
+        }
+        let changes = self.sender.changes.load(Relaxed);
+        let known = Some(self.sender.written.load(Relaxed));
+        let Some(place) = (if changes == 0 { written() } else { known }) else {
+            self.sender.writers.store(0, Release);
+            return false;
+        };
+        self.sender.written.store(place, Relaxed);
+        self.publish_change(changes, place);
+        true
+    }
+
+    /// Whether the receiver knows of the last upgrade, or will before it reads more from TCP: a
+    /// downgrade that it does not expect could give it bytes of TCP's too early.
+    pub fn can_downgrade(&self) -> bool {
+        fence(SeqCst);
+        self.receiver.reading.load(Acquire) == 0
+            || self.receiver.followed.load(Acquire) == self.sender.changes.load(Relaxed)
+    }
+
+    /// From here on bytes go to TCP. After `can_downgrade`.
+    pub fn downgrade(&self) {
+        if self.mode() == Mode::Ring {
+            let head = self.sender.head.load(Relaxed);
+            self.publish_change(self.sender.changes.load(Relaxed), head);
+            self.sender.writers.store(0, Release);
+        }
+    }
+
+    /// Takes back what the receiver has not read, from this place of the ring and this many bytes,
+    /// which the sender then writes to TCP. From the last byte that was read on the stream is TCP's.
+    /// Asks for both locks, and `can_downgrade`.
+    pub fn take_back(&self, capacity: u64) -> Result<(u64, u64), Corrupt> {
+        let head = self.sender.head.load(Relaxed);
+        let tail = self.receiver.tail.load(Acquire);
+        let length = head.wrapping_sub(tail);
+        if length > capacity {
+            return Err(Corrupt);
+        }
+        self.sender.head.store(tail, Release);
+        self.downgrade();
+        Ok((tail, length))
+    }
+
+    /// Bytes that the ring has room for, and the place of the first.
+    pub fn room(&self, capacity: u64) -> Result<(u64, u64), Corrupt> {
+        let head = self.sender.head.load(Relaxed);
+        // Acquire: the receiver's reads are over before their bytes are written again.
+        let used = head.wrapping_sub(self.receiver.tail.load(Acquire));
+        Ok((head, capacity.checked_sub(used).ok_or(Corrupt)?))
+    }
+
+    /// The receiver can read so many bytes more, which were written from `from` on. False if a
+    /// signal handler of the same thread has written there meanwhile: they are to be written anew.
+    pub fn publish(&self, from: u64, length: u64) -> bool {
+        let to = from.wrapping_add(length);
+        self.sender.head.compare_exchange(from, to, Release, Relaxed).is_ok()
+    }
+
+    /// The receiver's bell.
+    pub fn bell(&self) -> &Bell {
+        &self.receiver.bell
+    }
+
+    /// Whether the receiver wants TCP for good.
+    pub fn is_left(&self) -> bool {
+        self.receiver.wish.load(Acquire) == LEAVES
+    }
+
+    fn publish_change(&self, changes: u64, place: u64) {
+        self.sender.places[(changes % 2) as usize].store(place, Relaxed);
+        self.sender.changes.store(changes.wrapping_add(1), Release);
+    }
+}
+
+/// For the receiver, under its lock.
+impl Direction {
+    pub fn receiver_lock(&self) -> &Lock {
+        &self.receiver.lock
+    }
+
+    /// From now on the receiver follows upgrades. It has read this many bytes from TCP.
+    pub fn ready(&self, read: u64) {
+        self.receiver.read.store(read, Relaxed);
+        let _ = self.receiver.wish.compare_exchange(0, READY, Release, Relaxed);
+    }
+
+    pub fn is_ready(&self) -> bool {
+        self.receiver.wish.load(Acquire) == READY
+    }
+
+    /// The receiver wants TCP for good; whether it is the first to say so.
+    pub fn leave(&self) -> bool {
+        self.receiver.wish.swap(LEAVES, AcqRel) != LEAVES
+    }
+
+    /// Whether the sender uses TCP, and all that it wrote to the ring has been read.
+    pub fn is_back(&self) -> bool {
+        let changes = self.sender.changes.load(Acquire);
+        let at = self.sender.places[(changes.wrapping_sub(1) % 2) as usize].load(Relaxed);
+        changes.is_multiple_of(2) && (changes == 0 || at == self.receiver.tail.load(Acquire))
+    }
+
+    /// Where the next bytes are. Follows the changes whose place is reached.
+    pub fn source(&self, capacity: u64) -> Result<Source, Corrupt> {
+        loop {
+            let followed = self.receiver.followed.load(Relaxed);
+            let ahead = self.sender.changes.load(Acquire).wrapping_sub(followed);
+            if ahead > 2 {
+                return Err(Corrupt);
+            }
+            let place = self.sender.places[(followed % 2) as usize].load(Relaxed);
+            let change = (ahead > 0).then_some(place);
+            let is_tcp = followed.is_multiple_of(2);
+            let reached = if is_tcp {
+                let left = change.map(|at| at.wrapping_sub(self.receiver.read.load(Relaxed)));
+                match left {
+                    None => return Ok(Source::Tcp(u64::MAX)),
+                    Some(0) => true,
+                    Some(left) if left <= u64::MAX / 2 => return Ok(Source::Tcp(left)),
+                    Some(_) => return Err(Corrupt),
+                }
+            } else {
+                let tail = self.receiver.tail.load(Relaxed);
+                let end = change.unwrap_or_else(|| self.sender.head.load(Acquire));
+                match end.wrapping_sub(tail) {
+                    0 if change.is_none() => return Ok(Source::Empty),
+                    0 => true,
+                    length if length <= capacity => {
+                        return Ok(Source::Ring { from: tail, length });
+                    }
+                    _ => return Err(Corrupt),
+                }
+            };
+            debug_assert!(reached);
+            self.receiver.followed.store(followed.wrapping_add(1), Release);
+        }
+    }
+
+    /// Before the receiver reads from TCP. `source` is to be asked, or asked again, after it.
+    pub fn begin_read(&self) {
+        self.receiver.reading.store(1, Relaxed);
+        fence(SeqCst);
+    }
+
+    /// So many bytes were read from TCP.
+    pub fn end_read(&self, bytes: u64) {
+        self.receiver.read.fetch_add(bytes, Relaxed);
+        self.receiver.reading.store(0, Release);
+    }
+
+    /// So many bytes of the ring were read from `from` on. False if a signal handler of the same
+    /// thread has read them meanwhile: the next ones are to be read.
+    pub fn consume(&self, from: u64, length: u64) -> bool {
+        let to = from.wrapping_add(length);
+        self.receiver.tail.compare_exchange(from, to, Release, Relaxed).is_ok()
+    }
+}
+
+/// For both.
+impl Direction {
+    /// Bytes of the ring, whatever the other process wrote.
+    pub fn capacity(&self) -> u64 {
+        let growth = self.receiver.growth.load(Relaxed).min(LARGEST_RING - SMALLEST_RING);
+        1 << (SMALLEST_RING + growth)
+    }
+
+    /// Makes the ring four times as large, if it is empty. Asks for both locks.
+    pub fn grow(&self) -> bool {
+        let growth = self.receiver.growth.load(Relaxed);
+        let is_empty = self.sender.head.load(Relaxed) == self.receiver.tail.load(Acquire);
+        let can = is_empty && growth < LARGEST_RING - SMALLEST_RING;
+        if can {
+            self.receiver.growth.store(growth + 2, Relaxed);
+        }
+        can
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+#[path = "direction_test.rs"]
+mod tests;

@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+use crate::{Direction, LARGEST_RING};
+use core::ffi::{CStr, c_int};
+use core::mem::offset_of;
+#[cfg(not(loom))]
+use core::sync::atomic::{AtomicU8, AtomicU64};
+#[cfg(loom)]
+use loom::sync::atomic::{AtomicU8, AtomicU64};
+use tare_shm::{Access, Refusal, Segment, header};
+
+/// Raised where what stands in a segment changes.
+pub const VERSION: u32 = 1;
+
+const NAME: &CStr = c"tare-link";
+const BYTES: usize = 1 << LARGEST_RING;
+const RINGS: usize = 4096;
+const SIZE: usize = RINGS + 2 * BYTES;
+
+/// Which end of a link a process has: the one that made the segment, or the one that got it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum End {
+    Maker = 0,
+    Taker = 1,
+}
+
+/// The counters of a link, behind the header of its segment.
+#[repr(C)]
+#[derive(Debug)]
+pub struct Shared {
+    _header: [AtomicU64; 8],
+    _reserved: [AtomicU64; 8],
+    /// What the maker sends, and what the taker sends.
+    directions: [Direction; 2],
+}
+
+/// A mapped link, seen from one end.
+#[derive(Clone, Copy, Debug)]
+pub struct Link {
+    segment: Segment,
+    end: End,
+}
+
+impl Link {
+    /// Makes the memory of a link; its descriptor is close-on-exec.
+    pub fn make() -> Result<(c_int, Self), Refusal> {
+        let (fd, segment) = Segment::create(NAME, header::kind::LINK, VERSION, SIZE)?;
+        Ok((fd, Self { segment, end: End::Maker }))
+    }
+
+    /// Maps the memory of a link that the other end has made.
+    pub fn take(fd: c_int) -> Result<Self, Refusal> {
+        let segment = Segment::open(fd, header::kind::LINK, VERSION, Access::ReadWrite)?;
+        if segment.header().size != SIZE as u64 {
+            // SAFETY: nothing of it was given out.
+            unsafe { segment.unmap() };
+            return Err(Refusal::TooSmall);
+        }
+        Ok(Self { segment, end: End::Taker })
+    }
+
+    /// What this end sends.
+    pub fn outgoing(&self) -> Option<&'static Direction> {
+        self.direction(self.end as usize)
+    }
+
+    /// What this end receives.
+    pub fn incoming(&self) -> Option<&'static Direction> {
+        self.direction(1 - self.end as usize)
+    }
+
+    fn direction(&self, number: usize) -> Option<&'static Direction> {
+        let offset = offset_of!(Shared, directions) + number * size_of::<Direction>();
+        // SAFETY: atomics only, and the segment is writable.
+        unsafe { self.segment.at(offset) }
+    }
+
+    /// The ring of what this end sends.
+    pub fn outgoing_ring(&self) -> Option<&'static [AtomicU8; BYTES]> {
+        self.ring(self.end as usize)
+    }
+
+    /// The ring of what this end receives.
+    pub fn incoming_ring(&self) -> Option<&'static [AtomicU8; BYTES]> {
+        self.ring(1 - self.end as usize)
+    }
+
+    fn ring(&self, number: usize) -> Option<&'static [AtomicU8; BYTES]> {
+        // SAFETY: atomics only, and the segment is writable.
+        unsafe { self.segment.at(RINGS + number * BYTES) }
+    }
+
+    /// Takes the mapping away.
+    ///
+    /// # Safety
+    /// Nothing that was given out is used any more.
+    pub unsafe fn unmap(self) {
+        // SAFETY: as the caller promises.
+        unsafe { self.segment.unmap() };
+    }
+}
+
+const _: () = {
+    assert!(cfg!(loom) || size_of::<Shared>() <= RINGS);
+    assert!(cfg!(loom) || size_of::<Direction>() == 256);
+};
+
+#[cfg(all(test, not(loom), not(miri)))]
+mod tests {
+    use super::*;
+    use crate::{Mode, Source};
+    use tare_shm::syscall;
+
+    #[test]
+    fn what_one_end_sends_the_other_receives() {
+        let (fd, maker) = Link::make().unwrap();
+        let taker = Link::take(fd).unwrap();
+        syscall::close(fd);
+        let (out, into) = (maker.outgoing().unwrap(), taker.incoming().unwrap());
+        into.ready(0);
+        assert!(out.upgrade(|| Some(0)) && out.mode() == Mode::Ring);
+        assert!(out.publish(0, 3));
+        assert_eq!(into.source(into.capacity()), Ok(Source::Ring { from: 0, length: 3 }));
+        assert!(!taker.outgoing().unwrap().can_upgrade());
+        use core::sync::atomic::Ordering::Relaxed;
+        maker.outgoing_ring().unwrap()[9].store(7, Relaxed);
+        assert_eq!(taker.incoming_ring().unwrap()[9].load(Relaxed), 7);
+    }
+
+    #[test]
+    fn a_segment_of_another_size_is_refused() {
+        let (fd, _) = Segment::create(NAME, header::kind::LINK, VERSION, 4096).unwrap();
+        assert_eq!(Link::take(fd).unwrap_err(), Refusal::TooSmall);
+    }
+}

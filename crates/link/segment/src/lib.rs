@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What both ends of a link share: for each direction of a TCP connection a ring of bytes, and
+//! the points of the stream where the bytes change between TCP and the ring
+//! (docs/internals/link.md).
+//!
+//! Nothing here makes system calls or touches the bytes: `tare-link-preload` does, by the places
+//! that it gets here. All that the other process may write is copied once and checked.
+#![no_std]
+
+mod bell;
+mod direction;
+mod layout;
+mod lock;
+mod statistics;
+
+pub use bell::Bell;
+pub use direction::{Corrupt, Direction, LARGEST_RING, Mode, SMALLEST_RING, Source};
+pub use layout::{End, Link, Shared, VERSION};
+pub use lock::{Lock, Taken};
+pub use statistics::{Counter, Handover, Statistics, VARIABLE};

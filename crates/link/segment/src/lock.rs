@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+#[cfg(not(loom))]
+use core::sync::atomic::AtomicU32;
+use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+#[cfg(loom)]
+use loom::sync::atomic::AtomicU32;
+
+/// Lets one thread at a time, of all processes that share an end of a link, work on a direction.
+/// Holds the number of its thread, 0 if it is free.
+#[repr(transparent)]
+#[derive(Debug, Default)]
+pub struct Lock(AtomicU32);
+
+/// How a lock was taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Taken {
+    /// By this call, which has to release it.
+    Now,
+    /// By the same thread before: this is a signal handler, or the thread left by a long jump.
+    Before,
+    /// By the other thread with this number.
+    ByOther(u32),
+}
+
+impl Lock {
+    pub fn try_take(&self, thread: u32) -> Taken {
+        match self.0.compare_exchange(0, thread, Acquire, Relaxed) {
+            Ok(_) => Taken::Now,
+            Err(owner) if owner == thread => Taken::Before,
+            Err(owner) => Taken::ByOther(owner),
+        }
+    }
+
+    /// Takes the lock of a thread that has ended.
+    pub fn take_from(&self, owner: u32, thread: u32) -> bool {
+        self.0.compare_exchange(owner, thread, Acquire, Relaxed).is_ok()
+    }
+
+    /// After `Taken::Now`.
+    pub fn release(&self, thread: u32) {
+        let _ = self.0.compare_exchange(thread, 0, Release, Relaxed);
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_thread_has_it_and_knows_that_it_has() {
+        let lock = Lock::default();
+        assert_eq!(lock.try_take(7), Taken::Now);
+        assert_eq!(lock.try_take(7), Taken::Before);
+        assert_eq!(lock.try_take(8), Taken::ByOther(7));
+        lock.release(8);
+        assert_eq!(lock.try_take(8), Taken::ByOther(7));
+        lock.release(7);
+        assert_eq!(lock.try_take(8), Taken::Now);
+        assert!(!lock.take_from(7, 9) && lock.take_from(8, 9));
+        assert_eq!(lock.try_take(9), Taken::Before);
+    }
+}

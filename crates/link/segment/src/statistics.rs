@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: Apache-2.0
+use core::fmt;
+use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use tare_shm::header;
+
+/// The environment variable that names the statistics to the library.
+pub const VARIABLE: &str = "TARE_LINK";
+
+/// What the programs of one `tare-link` count together: a segment of its own.
+#[repr(C)]
+#[derive(Debug)]
+pub struct Statistics {
+    _header: [AtomicU64; 8],
+    counters: [AtomicU64; Counter::ALL.len()],
+}
+
+/// What is counted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Counter {
+    /// Programs that loaded the library; one for each exec, none for a fork.
+    Programs,
+    /// Connections whose two ends found each other.
+    Links,
+    /// Times that an outgoing stream changed from TCP to the ring, and back.
+    Upgrades,
+    Downgrades,
+    /// Bytes of linked connections.
+    RingSent,
+    RingReceived,
+    TcpSent,
+    TcpReceived,
+    /// Calls that moved bytes through a ring.
+    RingSends,
+    RingReceives,
+    /// Times that the other end was woken by its eventfd.
+    Wakes,
+    /// Links that went back to TCP for good, by their own program.
+    Left,
+    /// Links that were reset because the other end did not answer in time.
+    Reset,
+    /// Connections that stayed TCP though both ends may have been linked: no descriptor or memory.
+    Refused,
+}
+
+impl Counter {
+    pub const ALL: &[Self] = &[
+        Self::Programs,
+        Self::Links,
+        Self::Upgrades,
+        Self::Downgrades,
+        Self::RingSent,
+        Self::RingReceived,
+        Self::TcpSent,
+        Self::TcpReceived,
+        Self::RingSends,
+        Self::RingReceives,
+        Self::Wakes,
+        Self::Left,
+        Self::Reset,
+        Self::Refused,
+    ];
+
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Programs => "programs",
+            Self::Links => "links",
+            Self::Upgrades => "upgrades",
+            Self::Downgrades => "downgrades",
+            Self::RingSent => "ring_bytes_sent",
+            Self::RingReceived => "ring_bytes_received",
+            Self::TcpSent => "tcp_bytes_sent",
+            Self::TcpReceived => "tcp_bytes_received",
+            Self::RingSends => "ring_sends",
+            Self::RingReceives => "ring_receives",
+            Self::Wakes => "wakes",
+            Self::Left => "left",
+            Self::Reset => "reset",
+            Self::Refused => "refused",
+        }
+    }
+}
+
+impl Statistics {
+    pub const KIND: u32 = header::kind::LINK_SHARED;
+
+    pub fn add(&self, counter: Counter, number: u64) {
+        self.counters[counter as usize].fetch_add(number, Relaxed);
+    }
+
+    pub fn get(&self, counter: Counter) -> u64 {
+        self.counters[counter as usize].load(Relaxed)
+    }
+}
+
+/// Where the statistics are, and how the library works: `PID:START:FD:EAGER`, all decimal. The
+/// descriptor is tare-link's number, which its children inherit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Handover {
+    pub pid: u32,
+    pub start: u64,
+    pub statistics: i32,
+    pub eager: bool,
+}
+
+impl fmt::Display for Handover {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let eager = u8::from(self.eager);
+        write!(out, "{}:{}:{}:{eager}", self.pid, self.start, self.statistics)
+    }
+}
+
+impl Handover {
+    /// Reads the variable's value; `None` unless it is four numbers in range.
+    pub fn parse(value: &[u8]) -> Option<Self> {
+        let mut fields = value.split(|byte| *byte == b':').map(number);
+        let handover = Self {
+            pid: u32::try_from(fields.next()??).ok()?,
+            start: fields.next()??,
+            statistics: i32::try_from(fields.next()??).ok()?,
+            eager: match fields.next()?? {
+                0 => false,
+                1 => true,
+                _ => return None,
+            },
+        };
+        fields.next().is_none().then_some(handover)
+    }
+}
+
+fn number(digits: &[u8]) -> Option<u64> {
+    if digits.is_empty() {
+        return None;
+    }
+    digits.iter().try_fold(0u64, |sum, digit| {
+        let value = digit.checked_sub(b'0').filter(|value| *value < 10)?;
+        sum.checked_mul(10)?.checked_add(value.into())
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    extern crate std;
+    use super::*;
+    use std::string::ToString;
+
+    #[test]
+    fn what_is_written_is_read_and_nothing_else() {
+        for eager in [false, true] {
+            let handover = Handover { pid: u32::MAX, start: u64::MAX, statistics: 900, eager };
+            assert_eq!(Handover::parse(handover.to_string().as_bytes()), Some(handover));
+        }
+        for value in ["", "1:2:3", "1:2:3:2", "1:2:3:1:", "1:2:-3:1", "1:2:3:1 "] {
+            assert_eq!(Handover::parse(value.as_bytes()), None, "{value}");
+        }
+    }
+}

@@ -1,0 +1,207 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Every interleaving of upgrades, downgrades, bytes that are taken back, and sleep:
+//! `RUSTFLAGS="--cfg loom" cargo test -p tare-link-segment --release --test switch_loom`
+#![cfg(loom)]
+
+use loom::sync::atomic::AtomicU8;
+use loom::sync::atomic::Ordering::Relaxed;
+use loom::sync::{Arc, Mutex};
+use loom::thread;
+use std::collections::VecDeque;
+use tare_link_segment::{Direction, Mode, Source, Taken};
+
+/// A connection: one direction of it, its ring, and what the kernel has of it.
+#[derive(Default)]
+struct Connection {
+    direction: Direction,
+    ring: [AtomicU8; 2],
+    tcp: Mutex<Tcp>,
+}
+
+#[derive(Default)]
+struct Tcp {
+    queue: VecDeque<u8>,
+    written: u64,
+}
+
+const CAPACITY: u64 = 2;
+
+impl Connection {
+    fn lock(lock: &tare_link_segment::Lock, thread: u32) {
+        while lock.try_take(thread) != Taken::Now {
+            thread::yield_now();
+        }
+    }
+
+    fn to_tcp(&self, byte: u8) {
+        assert!(self.direction.begin_write());
+        let mut tcp = self.tcp.lock().unwrap();
+        tcp.queue.push_back(byte);
+        tcp.written += 1;
+        drop(tcp);
+        self.direction.end_write(1);
+    }
+
+    /// As the library sends: through the ring where it can, else through TCP.
+    fn send(&self, byte: u8, upgrades: bool) {
+        let direction = &self.direction;
+        Self::lock(direction.sender_lock(), 1);
+        if direction.is_left() {
+            self.take_back();
+        } else if direction.mode() == Mode::Tcp && upgrades {
+            direction.upgrade(|| Some(self.tcp.lock().unwrap().written));
+        }
+        let (head, room) = direction.room(CAPACITY).unwrap();
+        if direction.mode() == Mode::Ring && room > 0 {
+            self.ring[(head % CAPACITY) as usize].store(byte, Relaxed);
+            assert!(direction.publish(head, 1));
+        } else {
+            if direction.mode() == Mode::Ring {
+                while !direction.can_downgrade() {
+                    thread::yield_now();
+                }
+                direction.downgrade();
+            }
+            self.to_tcp(byte);
+        }
+        direction.sender_lock().release(1);
+    }
+
+    /// Writes what was not read of the ring to TCP, for a receiver that leaves.
+    fn take_back(&self) {
+        let direction = &self.direction;
+        if direction.mode() == Mode::Tcp {
+            return;
+        }
+        while !direction.can_downgrade() {
+            thread::yield_now();
+        }
+        Self::lock(direction.receiver_lock(), 1);
+        let (from, length) = direction.take_back(CAPACITY).unwrap();
+        direction.receiver_lock().release(1);
+        for place in from..from + length {
+            let byte = self.ring[(place % CAPACITY) as usize].load(Relaxed);
+            self.to_tcp(byte);
+        }
+    }
+
+    /// As the library receives, without waiting.
+    fn receive(&self) -> Option<u8> {
+        let direction = &self.direction;
+        Self::lock(direction.receiver_lock(), 2);
+        direction.begin_read();
+        let source = direction.source(CAPACITY).unwrap();
+        let byte = match source {
+            Source::Tcp(_) => self.tcp.lock().unwrap().queue.pop_front(),
+            Source::Ring { from, .. } => Some(self.ring[(from % CAPACITY) as usize].load(Relaxed)),
+            Source::Empty => None,
+        };
+        match source {
+            Source::Tcp(_) => direction.end_read(byte.is_some().into()),
+            Source::Ring { from, .. } => {
+                direction.end_read(0);
+                assert!(direction.consume(from, 1));
+            }
+            Source::Empty => direction.end_read(0),
+        }
+        direction.receiver_lock().release(2);
+        byte
+    }
+
+    fn expect(&self, byte: u8) {
+        loop {
+            if let Some(got) = self.receive() {
+                assert_eq!(got, byte);
+                return;
+            }
+            thread::yield_now();
+        }
+    }
+}
+
+fn model(check: impl Fn() + Sync + Send + 'static) {
+    let mut builder = loom::model::Builder::new();
+    builder.preemption_bound = Some(3);
+    builder.check(check);
+}
+
+#[test]
+fn under_loom_bytes_keep_their_order_through_upgrades_and_downgrades() {
+    model(|| {
+        let connection = Arc::new(Connection::default());
+        connection.direction.ready(0);
+        let sender = {
+            let connection = connection.clone();
+            thread::spawn(move || (1..=4).for_each(|byte| connection.send(byte, true)))
+        };
+        (1..=4).for_each(|byte| connection.expect(byte));
+        sender.join().unwrap();
+        assert_eq!(connection.receive(), None);
+    });
+}
+
+#[test]
+fn under_loom_the_receiver_may_become_ready_at_any_time() {
+    model(|| {
+        let connection = Arc::new(Connection::default());
+        let sender = {
+            let connection = connection.clone();
+            thread::spawn(move || (1..=2).for_each(|byte| connection.send(byte, true)))
+        };
+        connection.direction.ready(0);
+        (1..=2).for_each(|byte| connection.expect(byte));
+        sender.join().unwrap();
+    });
+}
+
+#[test]
+fn under_loom_a_receiver_that_leaves_gets_every_byte_from_tcp() {
+    model(|| {
+        let connection = Arc::new(Connection::default());
+        connection.direction.ready(0);
+        connection.send(1, true);
+        let sender = {
+            let connection = connection.clone();
+            thread::spawn(move || {
+                connection.send(2, true);
+                // The sender's next call, which may be a wait.
+                Connection::lock(connection.direction.sender_lock(), 1);
+                if connection.direction.is_left() {
+                    connection.take_back();
+                }
+                connection.direction.sender_lock().release(1);
+            })
+        };
+        let first = connection.receive();
+        connection.direction.leave();
+        sender.join().unwrap();
+        connection.send(3, true);
+        let rest = std::iter::from_fn(|| connection.receive());
+        let all: Vec<u8> = first.into_iter().chain(rest).collect();
+        assert_eq!(all, [1, 2, 3]);
+        assert!(connection.direction.is_back());
+        assert_eq!(connection.direction.mode(), Mode::Tcp);
+    });
+}
+
+#[test]
+fn under_loom_nobody_sleeps_while_bytes_wait() {
+    model(|| {
+        let connection = Arc::new(Connection::default());
+        connection.direction.ready(0);
+        let sender = {
+            let connection = connection.clone();
+            thread::spawn(move || {
+                connection.send(1, true);
+                connection.direction.bell().ring()
+            })
+        };
+        let bell = connection.direction.bell();
+        bell.arm();
+        // A first byte may come by TCP only if there is no ring; then the kernel wakes.
+        let found = connection.receive().is_some();
+        let is_woken = sender.join().unwrap();
+        assert!(found || is_woken);
+        assert_eq!(bell.is_rung(), is_woken);
+    });
+}

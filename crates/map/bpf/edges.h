@@ -1,0 +1,198 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* The maps, and how a change of an edge gets into them. */
+#ifndef TARE_MAP_EDGES_H
+#define TARE_MAP_EDGES_H
+
+#include "kernel.h"
+#include "map.h"
+
+/* Whether an edge is one flow: both ports are in its key. */
+const volatile bool per_flow = false;
+
+/* Whether nothing is counted here, and events are sent instead. */
+enum streaming { NO_EVENTS, SETUP_EVENTS, ALL_EVENTS };
+
+const volatile u32 streaming = NO_EVENTS;
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__uint(max_entries, 32768);
+	__type(key, struct edge_key);
+	__type(value, struct edge_counts);
+} edges SEC(".maps");
+
+/* Flows are counted in one of two maps, while the other is read and emptied. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__uint(max_entries, 32768);
+	__type(key, struct edge_key);
+	__type(value, struct edge_counts);
+} second_edges SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, u32);
+	__type(value, u32);
+} uses_second SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_RINGBUF);
+	__uint(max_entries, 1 << 24);
+} events SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__uint(max_entries, 4096);
+	__type(key, struct error_key);
+	__type(value, u64);
+} errors SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, 4096);
+	__type(key, struct program_key);
+	__type(value, struct program_name);
+} programs SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, LOSSES);
+	__type(key, u32);
+	__type(value, u64);
+} losses SEC(".maps");
+
+#define add(counter, number) __sync_fetch_and_add(&(counter), (number))
+
+static __always_inline void lose(u32 what)
+{
+	u64 *count = bpf_map_lookup_elem(&losses, &what);
+
+	if (count)
+		(*count)++;
+}
+
+static __always_inline void send_event(struct edge_key *key, u32 kind, int value, u32 pid,
+				       u32 confidence)
+{
+	struct event *event = bpf_ringbuf_reserve(&events, sizeof(*event), 0);
+
+	if (!event) {
+		lose(LOST_EVENTS);
+		return;
+	}
+	event->key = *key;
+	event->time_ns = bpf_ktime_get_ns();
+	event->pid = pid;
+	event->kind = kind;
+	event->value = value;
+	event->confidence = confidence;
+	bpf_ringbuf_submit(event, 0);
+}
+
+/* The map of edges that is counted in. */
+static __always_inline void *current_edges(void)
+{
+	u32 zero = 0, *second;
+
+	if (!per_flow)
+		return &edges;
+	second = bpf_map_lookup_elem(&uses_second, &zero);
+	return second && *second ? (void *)&second_edges : (void *)&edges;
+}
+
+/* The counts of an edge, which is new if need be. `folded` is kept for each TCP socket: what was
+ * counted in the edge `other` once stays there, so that opened and closed match. */
+static __always_inline struct edge_counts *counts_of(struct edge_key *key, bool *folded)
+{
+	struct edge_counts *counts;
+	struct edge_key other = {};
+	void *current = current_edges();
+
+	if (!*folded) {
+		counts = bpf_map_lookup_elem(current, key);
+		if (counts)
+			return counts;
+		struct edge_counts fresh = { .first_ns = bpf_ktime_get_ns(), .rtt_min_us = ~0ULL };
+		bpf_map_update_elem(current, key, &fresh, BPF_NOEXIST);
+		counts = bpf_map_lookup_elem(current, key);
+		if (counts)
+			return counts;
+		*folded = true;
+	}
+	lose(FOLDED);
+	counts = bpf_map_lookup_elem(current, &other);
+	if (!counts)
+		lose(LOST_UPDATES);
+	return counts;
+}
+
+static __always_inline void count_error(struct edge_key *edge, bool folded, u32 kind, int number)
+{
+	struct error_key key = { .kind = kind, .number = number };
+	u64 one = 1, *count;
+
+	if (!folded) {
+		key.edge = *edge;
+		key.edge.client_port = 0;
+	}
+	count = bpf_map_lookup_elem(&errors, &key);
+	if (!count && bpf_map_update_elem(&errors, &key, &one, BPF_NOEXIST)) {
+		count = bpf_map_lookup_elem(&errors, &key);
+		if (!count)
+			lose(LOST_ERRORS);
+	}
+	if (count)
+		add(*count, 1);
+}
+
+/* Addresses and the namespaces of a socket; the ports are the caller's. */
+static __always_inline void read_addresses(struct sock *sk, struct edge_key *key)
+{
+	struct sock_common *common = &sk->__sk_common;
+
+	if (common->skc_family == AF_INET6) {
+		__builtin_memcpy(key->local, common->skc_v6_rcv_saddr.in6_u.u6_addr8, 16);
+		__builtin_memcpy(key->peer, common->skc_v6_daddr.in6_u.u6_addr8, 16);
+	} else {
+		u32 local = common->skc_rcv_saddr, peer = common->skc_daddr;
+
+		__builtin_memset(key->local, 0, 16);
+		__builtin_memset(key->peer, 0, 16);
+		key->local[10] = key->local[11] = key->peer[10] = key->peer[11] = 0xff;
+		__builtin_memcpy(&key->local[12], &local, 4);
+		__builtin_memcpy(&key->peer[12], &peer, 4);
+	}
+	key->cgroup = sk->sk_cgrp_data.cgroup->kn->id;
+	key->netns = common->skc_net.net->ns.inum;
+}
+
+/* The executable of a task, by its inode. */
+static __always_inline void identify_program(struct task_struct *task, struct edge_key *key)
+{
+	struct inode *inode = task->mm->exe_file->f_path.dentry->d_inode;
+
+	key->program = inode->i_ino;
+	key->device = inode->i_sb->s_dev;
+}
+
+/* The same, and its name goes into `programs`. */
+static __always_inline void read_program(struct task_struct *task, struct edge_key *key)
+{
+	struct dentry *dentry = task->mm->exe_file->f_path.dentry;
+	struct program_key program = {};
+
+	identify_program(task, key);
+	program.inode = key->program;
+	program.device = key->device;
+	if (!program.inode || bpf_map_lookup_elem(&programs, &program))
+		return;
+	struct program_name name = {};
+	bpf_probe_read_kernel_str(name.name, sizeof(name.name), dentry->d_name.name);
+	bpf_map_update_elem(&programs, &program, &name, BPF_ANY);
+}
+
+#endif

@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* UDP: every message is counted, as the kernel has no counters for a socket. A socket that is
+ * connected has its peer; for others the hooks of sendmsg and recvmsg note the peer first. */
+#ifndef TARE_MAP_UDP_H
+#define TARE_MAP_UDP_H
+
+#include "edges.h"
+
+#define EAGAIN 11
+#define ERESTARTSYS 512	/* a signal came; the call begins again, or fails with EINTR */
+
+struct udp_state {
+	u8 peer[16];
+	u16 peer_port;
+	u8 role;
+	u8 confidence;
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_SK_STORAGE);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, int);
+	__type(value, struct udp_state);
+} udp_sockets SEC(".maps");
+
+static __always_inline int note_peer(struct bpf_sock_addr *ctx, bool is_ipv6)
+{
+	struct bpf_sock *sk = ctx->sk;
+	struct udp_state *state;
+
+	if (!sk || ctx->protocol != IPPROTO_UDP)
+		return 1;
+	state = bpf_sk_storage_get(&udp_sockets, sk, 0, BPF_SK_STORAGE_GET_F_CREATE);
+	if (!state) {
+		lose(UNTRACKED_SOCKETS);
+		return 1;
+	}
+	if (is_ipv6) {
+		u32 words[4] = { ctx->user_ip6[0], ctx->user_ip6[1], ctx->user_ip6[2],
+				 ctx->user_ip6[3] };
+
+		__builtin_memcpy(state->peer, words, 16);
+	} else {
+		u32 word = ctx->user_ip4;
+
+		__builtin_memset(state->peer, 0, 16);
+		state->peer[10] = state->peer[11] = 0xff;
+		__builtin_memcpy(&state->peer[12], &word, 4);
+	}
+	state->peer_port = __builtin_bswap16(ctx->user_port);
+	return 1;
+}
+
+/* Which end a socket is. The first message decides, and whether the program chose its port. */
+static __always_inline void decide_role(struct udp_state *state, bool is_bound, bool is_connected,
+					bool sent)
+{
+	if (!sent) {
+		state->role = ROLE_SERVER;
+		state->confidence = is_bound ? LISTENER : GUESSED;
+	} else if (is_bound && !is_connected) {
+		state->role = ROLE_SERVER;
+		state->confidence = GUESSED;
+	} else {
+		state->role = ROLE_CLIENT;
+		state->confidence = is_bound ? GUESSED : OBSERVED;
+	}
+}
+
+static __always_inline int count_message(struct sock *sk, int result, bool sent)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	u16 family = sk->__sk_common.skc_family, peer_port;
+	struct edge_counts *counts;
+	struct udp_state *state;
+	struct edge_key key = { .protocol = IPPROTO_UDP };
+	u32 confidence = OBSERVED;
+	bool is_bound, folded = false;
+
+	if (sk->sk_protocol != IPPROTO_UDP || (family != AF_INET && family != AF_INET6))
+		return 0;
+	if (result == -EAGAIN || result == -ERESTARTSYS)
+		return 0;
+	read_addresses(sk, &key);
+	peer_port = __builtin_bswap16(sk->__sk_common.skc_dport);
+	is_bound = sk->sk_userlocks & SOCK_BINDPORT_LOCK;
+	key.role = ROLE_CLIENT;
+	/* Most clients need no storage: connected, with a port that the kernel chose. */
+	if (is_bound || !peer_port) {
+		state = bpf_sk_storage_get(&udp_sockets, sk, 0, BPF_SK_STORAGE_GET_F_CREATE);
+		if (!state) {
+			lose(UNTRACKED_SOCKETS);
+			return 0;
+		}
+		if (!state->role)
+			decide_role(state, is_bound, peer_port, sent);
+		key.role = state->role;
+		confidence = state->confidence;
+		if (!peer_port) {
+			peer_port = state->peer_port;
+			__builtin_memcpy(key.peer, state->peer, 16);
+		}
+	}
+	identify_program(task, &key);
+	key.port = key.role == ROLE_CLIENT ? peer_port : sk->__sk_common.skc_num;
+	if (per_flow)
+		key.client_port = key.role == ROLE_CLIENT ? sk->__sk_common.skc_num : peer_port;
+	if (streaming) {
+		read_program(task, &key);
+		send_event(&key, sent ? SENT : RECEIVED, result, task->tgid, confidence);
+		return 0;
+	}
+	counts = bpf_map_lookup_elem(current_edges(), &key);
+	if (!counts) {
+		read_program(task, &key);
+		counts = counts_of(&key, &folded);
+	}
+	if (!counts)
+		return 0;
+	counts->pid = task->tgid;
+	counts->confidence |= confidence;
+	counts->last_ns = bpf_ktime_get_ns();
+	if (result < 0) {
+		count_error(&key, folded, sent ? FAILED_SEND : FAILED_RECEIVE, -result);
+	} else if (sent) {
+		add(counts->bytes_sent, result);
+		add(counts->packets_sent, 1);
+	} else {
+		add(counts->bytes_received, result);
+		add(counts->packets_received, 1);
+	}
+	return 0;
+}
+
+#endif

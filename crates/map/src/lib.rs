@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Who talks to whom on this host, from the kernel's sockets.
+//!
+//! A [`Tracer`] attaches BPF programs, which keep one record for each connection and add to one
+//! [`Edge`] for all flows between a client address and a service. Reading it costs the same
+//! whatever the number of messages. When it is dropped, or its process dies, the kernel removes
+//! programs and maps.
+//!
+//! ```no_run
+//! let mut tracer = tare_map::Tracer::start(&tare_map::Options::default())?;
+//! std::thread::sleep(std::time::Duration::from_secs(1));
+//! let reading = tracer.read()?;
+//! for edge in &reading.edges {
+//!     println!("{} {} -> {}:{}", edge.program, edge.local, edge.peer, edge.port);
+//! }
+//! # Ok::<(), tare_map::Error>(())
+//! ```
+
+mod edge;
+mod errno;
+mod kernel;
+mod layout;
+mod names;
+mod outside;
+mod poll;
+mod sockets;
+mod tracer;
+
+pub use edge::{
+    Completeness, Cost, Direction, Edge, Events, Method, Protocol, Reading, Role, Rtt, Runs,
+};
+pub use poll::Poller;
+pub use tracer::{Options, Tracer, missing_rights};
+
+use std::fmt;
+
+/// Why there is no tracer or no reading, in one line.
+#[derive(Debug)]
+pub struct Error(String);
+
+impl Error {
+    fn new(what: impl fmt::Display, reason: impl fmt::Display) -> Self {
+        Self(format!("{what}: {reason}"))
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for Error {}

@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Traces until it should stop, and prints what was found.
+
+use crate::arguments::Arguments;
+use crate::output;
+use crate::source::Source;
+use crate::view;
+use std::io::{self, IsTerminal, Write};
+use std::os::fd::{AsFd, AsRawFd};
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+use tare_command::terminal::Output;
+use tare_command::{Failure, ResultExt, Signals};
+
+pub fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
+    let signals =
+        Signals::take(&[libc::SIGINT, libc::SIGTERM, libc::SIGHUP]).or_failed("signals")?;
+    let mut source = Source::start(arguments)?;
+    if arguments.wants_view() && io::stdout().is_terminal() && io::stdin().is_terminal() {
+        view::run(&mut source, &signals, arguments.interval)?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    if arguments.duration.is_none() && !arguments.jsonl {
+        tare_command::say("tracing until Ctrl-C");
+    }
+    let begin = Instant::now();
+    let end = arguments.duration.map(|duration| begin + duration);
+    if arguments.jsonl {
+        lines(arguments, &mut source, &signals, begin, end)?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    loop {
+        let next = source.needs_intervals().then(|| Instant::now() + arguments.interval);
+        let until = next.into_iter().chain(end).min();
+        if wait(&signals, until, &mut source) || end.is_some_and(|end| end <= Instant::now()) {
+            break;
+        }
+        source.read().map_err(Failure::work)?;
+    }
+    let reading = source.read_now().map_err(Failure::work)?;
+    let seconds = begin.elapsed().as_secs_f64();
+    if arguments.json {
+        let cost = arguments.tracer_stats.then(|| source.cost());
+        tare_command::print(output::json::whole(
+            source.method(),
+            &reading,
+            seconds,
+            cost.as_ref(),
+        ))?;
+    } else if arguments.csv {
+        tare_command::print(output::csv::whole(&reading))?;
+    } else if arguments.dot {
+        tare_command::print(output::dot::whole(&reading))?;
+    } else if arguments.mermaid {
+        tare_command::print(output::mermaid::whole(&reading))?;
+    } else {
+        tare_command::print(output::text::table(&reading))?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// One line per interval; the last one has everything.
+fn lines(
+    arguments: &Arguments,
+    source: &mut Source,
+    signals: &Signals,
+    begin: Instant,
+    end: Option<Instant>,
+) -> Result<(), Failure> {
+    let (mut due, mut missed) = (begin, 0);
+    for interval in 1.. {
+        due += arguments.interval;
+        while due <= Instant::now() {
+            due += arguments.interval;
+            missed += 1;
+        }
+        let is_last = wait(signals, Some(end.map_or(due, |end| end.min(due))), source)
+            || end.is_some_and(|end| end <= Instant::now());
+        let reading = if is_last { source.read_now() } else { source.read() };
+        let reading = reading.map_err(Failure::work)?;
+        let cost = arguments.tracer_stats.then(|| source.cost());
+        let seconds = begin.elapsed().as_secs_f64();
+        let line =
+            output::json::line(source.method(), &reading, seconds, cost.as_ref(), interval, missed);
+        let mut stdout = Output::lock();
+        match stdout.write_all(line.as_bytes()).and_then(|()| stdout.flush()) {
+            // The reader has read enough.
+            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => return Ok(()),
+            written => written.or_failed("the edges were not printed")?,
+        }
+        if is_last {
+            break;
+        }
+    }
+    Ok(())
+}
+
+/// Until `end`, or a signal: then it is true. Events are taken meanwhile.
+fn wait(signals: &Signals, end: Option<Instant>, source: &mut Source) -> bool {
+    loop {
+        let rest = end.map(|end| end.saturating_duration_since(Instant::now()));
+        if signals.next().is_some() {
+            return true;
+        }
+        if rest.is_some_and(|rest| rest.is_zero()) {
+            return false;
+        }
+        let rest = rest.map_or(-1, |rest| {
+            (rest + Duration::from_micros(999)).as_millis().min(i32::MAX as u128) as i32
+        });
+        let one = |fd: i32| libc::pollfd { fd, events: libc::POLLIN, revents: 0 };
+        // A negative descriptor is ignored.
+        let mut ready = [one(signals.as_fd().as_raw_fd()), one(source.events_fd().unwrap_or(-1))];
+        // SAFETY: the structures are valid for the call.
+        unsafe { libc::poll(ready.as_mut_ptr(), ready.len() as libc::nfds_t, rest) };
+        source.take_events();
+    }
+}

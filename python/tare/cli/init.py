@@ -1,0 +1,127 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`tare init`: writes a commented plan for a service."""
+
+import os
+import shlex
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from tare.cli.experiment import (
+    EXAMPLE,
+    Baseline,
+    Budget,
+    Conditions,
+    Environments,
+    Files,
+    LoadKeys,
+    PlanName,
+    Port,
+    ReadyCheck,
+    Service,
+)
+from tare.errors import InputError
+from tare.files import named
+from tare.terminal import printable
+
+
+def register(app: typer.Typer) -> None:
+    """Adds `tare init`."""
+    app.command("init")(init)
+
+
+def init(
+    plan_file: Annotated[
+        Path, typer.Argument(metavar="PLAN", help="The new file; an existing one is kept.")
+    ] = Path("plan.toml"),
+    *,
+    service: Service = None,
+    conditions: Conditions = None,
+    baseline: Baseline = None,
+    environments: Environments = None,
+    budget: Budget = None,
+    ready: ReadyCheck = None,
+    load: LoadKeys = None,
+    files: Files = None,
+    port: Port = None,
+    name: PlanName = None,
+) -> None:
+    """Write a plan with comments, for your own service.
+
+    On a terminal it asks for a missing --service and --condition. The options are the same as for
+    `tare run`.
+    """
+    from tare.plan import PlanOptions, parse
+    from tare.plan.commented import commented
+    from tare.plan.options import plan_data
+
+    if plan_file.exists():
+        raise InputError(f"{plan_file}: exists already; give the name of a new file")
+    if service is None or not conditions:
+        if not sys.stdin.isatty():
+            what = "--service" if service is None else "--condition"
+            example = EXAMPLE.replace("tare run", "tare init")
+            raise InputError(f"no {what}, and no terminal to ask on; {example}")
+        if service is None:
+            service = _ask("Command that starts the service, with {port} for its port")
+        if not load:
+            load = _ask_load()
+        if not conditions:
+            layer = _ask(
+                "Layer to measure: hook, env:NAME=VALUE, wrap:COMMAND, proxy:nginx ...", "hook"
+            )
+            conditions = [f"{layer.partition(':')[0]}={layer}"]
+        if budget is None:
+            budget = _ask("Smallest relative difference that matters to you", "3%")
+    options = PlanOptions(
+        service=service,
+        conditions=conditions,
+        baseline=baseline,
+        environments=environments or (),
+        budget=budget or "3%",
+        ready=ready,
+        load=load or (),
+        files=files or (),
+        port=port,
+        name=name,
+    )
+    text = commented(plan_data(options), printable(shlex.quote(plan_file.name)))
+    parse(text, str(plan_file), plan_file.resolve().parent)
+    _create(plan_file, text)
+    where = printable(shlex.quote(str(plan_file)))
+    print(f"wrote {where}; check it with: tare run {where} --dry-run")
+    print(f"measure with: tare run {where}")
+
+
+def _create(file: Path, text: str) -> None:
+    """Writes a new file, whole or not at all. Raises InputError where that is not possible."""
+    try:
+        data = text.encode()
+        descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
+    except UnicodeEncodeError as error:
+        raise InputError(f"{file}: not UTF-8: {text[error.start]!r}; use UTF-8") from error
+    except OSError as error:
+        raise InputError(f"{file}: {error.strerror}; give another file") from error
+    try:
+        with named(file), os.fdopen(descriptor, "wb") as opened:
+            opened.write(data)
+    except OSError:
+        file.unlink(missing_ok=True)
+        raise
+
+
+def _ask(question: str, default: str | None = None) -> str:
+    return str(typer.prompt(question, default=default, err=True)).strip()
+
+
+def _ask_load() -> list[str]:
+    """The keys of [load] for the service's protocol."""
+    path = _ask("Path to request over HTTP, or tcp for a service without HTTP", "/")
+    if path != "tcp":
+        return [] if path == "/" else [f"path={path}"]
+    send = _ask(r"Bytes of a request, with \r, \n and \xHH, such as PING\r\n")
+    end = _ask(r"End of a reply: resp for Redis' protocol, or its last text, such as \n", "resp")
+    reply = "reply=resp" if end == "resp" else f"reply_until={end}"
+    return ["type=tcp", f"send={send}", reply]

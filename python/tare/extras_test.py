@@ -1,0 +1,16 @@
+# SPDX-License-Identifier: Apache-2.0
+import math
+
+import pytest
+
+from tare.errors import InputError
+from tare.extras import extra
+
+
+def test_what_is_installed_is_imported() -> None:
+    assert extra("scipy", "math", "tare calibrate") is math
+
+
+def test_error_names_the_package_and_how_to_install_it() -> None:
+    with pytest.raises(InputError, match=r"^tare calibrate: needs no_such_package, .*'tare\[x\]'$"):
+        extra("x", "no_such_package.stats", "tare calibrate")

@@ -1,0 +1,48 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Programs whose first thread has exited: others go on, though /proc/PID shows no files."""
+
+import os
+import signal
+import subprocess
+from contextlib import suppress
+from pathlib import Path
+
+from tests.hostile.conftest import Compile
+from tests.log.conftest import dump
+from tests.log.test_failures import collecting, ended
+from tests.waiting import SECONDS, wait_for
+
+from tare.native import native
+
+
+def serves(pid: int) -> bool:
+    """Whether a collector has locked the segment of a program: that it is open shows no more than
+    that the collector looks at it."""
+    locks = [line.split() for line in Path("/proc/locks").read_text().splitlines()]
+    locked = {int(lock[5].split(":")[2]) for lock in locks if lock[4] == str(pid)}
+    with suppress(FileNotFoundError):
+        files = Path(f"/proc/{pid}/fd").iterdir()
+        segments = [file for file in files if str(file.readlink()).startswith("/memfd:tare-log")]
+        return any(segment.stat().st_ino in locked for segment in segments)
+    return False
+
+
+def test_such_a_program_is_taken_over(restricted: Compile, tmp_path: Path) -> None:
+    library = Path(native("lib", "libtare_log.so"))
+    include = Path(native("include", "tare_log.h")).parent
+    program = restricted("orphaned", f"-I{include}", library, f"-Wl,-rpath,{library.parent}")
+    variables = os.environ | {"TARE_LOG": str(tmp_path / "socket")}
+    pipe = subprocess.PIPE
+    with collecting(tmp_path, "before.log") as collector:
+        process = subprocess.Popen([program], env=variables, stdin=pipe, stdout=pipe)
+        assert process.stdout is not None
+        assert process.stdout.readline() == b"ready\n"
+        collector.send_signal(signal.SIGKILL)
+        collector.wait()
+    with collecting(tmp_path, "after.log") as collector:
+        wait_for(lambda: serves(collector.pid))
+        process.communicate(b"\n", timeout=SECONDS)
+        assert process.returncode == 0
+        ended(collector)
+    files = [tmp_path / "before.log", tmp_path / "after.log"]
+    assert {row.payload for file in files for row in dump(file)} == {"1", "2"}

@@ -1,0 +1,475 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Calls on a connection whose two ends this process has, and what each returns. Run plain and
+ * linked, the lines must be equal: the kernel is the oracle. */
+#define _GNU_SOURCE
+#include <arpa/inet.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/ioctl.h>
+#include <sys/select.h>
+#include <sys/sendfile.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static int near, far;
+
+static const char *name(int error) { return error ? strerrorname_np(error) : "0"; }
+
+#define SAY(call)                                                                  \
+    do {                                                                           \
+        errno = 0;                                                                 \
+        long result_ = (long)(call);                                               \
+        printf("%s %s = %ld %s\n", __func__, #call, result_,                       \
+               result_ < 0 ? name(errno) : "");                                    \
+    } while (0)
+
+static void connect_both(int fresh) {
+    int listener = socket(AF_INET, SOCK_STREAM, 0);
+    struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    socklen_t length = sizeof address;
+    if (bind(listener, (void *)&address, length) || listen(listener, 8) ||
+        getsockname(listener, (void *)&address, &length))
+        exit(2);
+    near = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    if (connect(near, (void *)&address, length)) exit(2);
+    far = accept4(listener, NULL, NULL, SOCK_CLOEXEC);
+    close(listener);
+    char byte = 'w';
+    for (int round = 0; !fresh && round < 8; round++)
+        if (write(near, &byte, 1) != 1 || read(far, &byte, 1) != 1 || write(far, &byte, 1) != 1 ||
+            read(near, &byte, 1) != 1)
+            exit(2);
+}
+
+static void close_both(void) {
+    close(near);
+    close(far);
+}
+
+static void until_readable(int fd) {
+    struct pollfd place = {.fd = fd, .events = POLLIN};
+    poll(&place, 1, 10000);
+}
+
+static void flags(void) {
+    char text[16] = {0};
+    SAY(send(near, "abcdef", 6, MSG_NOSIGNAL));
+    until_readable(far);
+    SAY(recv(far, text, 0, 0));
+    SAY(recv(far, text, 4, MSG_PEEK));
+    SAY(recv(far, text, 3, 0));
+    printf("%s %s\n", __func__, text);
+    SAY(recv(far, NULL, 2, MSG_TRUNC));
+    SAY(recv(far, text, 16, MSG_DONTWAIT));
+    SAY(recv(far, text, 16, MSG_DONTWAIT));
+    SAY(send(near, "", 0, 0));
+    SAY(write(near, "xyz", 3));
+    until_readable(far);
+    SAY(recv(far, text, 3, MSG_WAITALL));
+    int waiting = -1;
+    SAY(ioctl(far, FIONREAD, &waiting));
+    SAY(waiting);
+    SAY(write(near, "12345", 5));
+    until_readable(far);
+    SAY(ioctl(far, FIONREAD, &waiting));
+    SAY(waiting);
+    struct sockaddr_in address;
+    socklen_t length = sizeof address;
+    SAY(recvfrom(far, text, 5, 0, (void *)&address, &length));
+    SAY(length);
+    SAY(shutdown(near, SHUT_WR));
+    length = sizeof address;
+    SAY(recvfrom(far, text, 5, 0, (void *)&address, &length));
+    SAY(length);
+    SAY(recv(far, text, 5, 0));
+    SAY(write(far, "back", 4));
+    SAY(read(near, text, 16));
+    SAY(send(near, "x", 1, MSG_NOSIGNAL));
+}
+
+static void vectors(void) {
+    char first[3], second[8];
+    struct iovec out[3] = {{"ab", 2}, {"", 0}, {"cdef", 4}};
+    struct iovec into[2] = {{first, 3}, {second, 8}};
+    SAY(writev(near, out, 3));
+    until_readable(far);
+    SAY(readv(far, into, 2));
+    printf("%s %.3s %.3s\n", __func__, first, second);
+    struct msghdr message = {.msg_iov = out, .msg_iovlen = 3};
+    SAY(sendmsg(near, &message, 0));
+    message = (struct msghdr){.msg_iov = into, .msg_iovlen = 2, .msg_controllen = 7};
+    char control[7];
+    message.msg_control = control;
+    until_readable(far);
+    SAY(recvmsg(far, &message, 0));
+    SAY(message.msg_controllen);
+    SAY(message.msg_flags);
+    SAY(pwritev2(near, out, 3, -1, 0));
+    SAY(pwritev2(near, out, 3, 0, 0));
+    until_readable(far);
+    SAY(preadv2(far, into, 2, -1, 0));
+    SAY(preadv2(far, into, 2, 0, 0));
+    SAY(readv(far, into, -1));
+    SAY(writev(near, out, 2000));
+    struct mmsghdr several[2] = {{.msg_hdr = {.msg_iov = out, .msg_iovlen = 1}}};
+    SAY(sendmmsg(near, several, 1, 0));
+    until_readable(far);
+    several[0].msg_hdr.msg_iov = into;
+    SAY(recvmmsg(far, several, 1, 0, NULL));
+    SAY(several[0].msg_len);
+}
+
+static void bad_addresses(void) {
+    SAY(write(near, (void *)64, 5));
+    SAY(send(near, (void *)64, 5, 0));
+    SAY(write(near, "good", 4));
+    until_readable(far);
+    SAY(read(far, (void *)64, 4));
+    SAY(readv(far, (void *)64, 2));
+    SAY(recvmsg(far, (void *)64, 0));
+    char text[4];
+    SAY(read(far, text, 4));
+}
+
+static void timeouts(void) {
+    char text[4];
+    struct timeval time = {.tv_usec = 20000};
+    SAY(setsockopt(far, SOL_SOCKET, SO_RCVTIMEO, &time, sizeof time));
+    SAY(read(far, text, 4));
+    SAY(fcntl(far, F_SETFL, O_NONBLOCK));
+    SAY(read(far, text, 4));
+    int off = 0;
+    SAY(ioctl(far, FIONBIO, &off));
+    SAY(write(near, "late", 4));
+    until_readable(far);
+    SAY(recv(far, text, 4, MSG_WAITALL));
+}
+
+static void polls(void) {
+    struct pollfd places[2] = {{near, POLLIN | POLLOUT, 0}, {far, POLLIN, 0}};
+    SAY(poll(places, 2, 0));
+    SAY(places[0].revents);
+    SAY(poll(places + 1, 1, 10));
+    SAY(write(near, "p", 1));
+    SAY(poll(places + 1, 1, 10000));
+    SAY(places[1].revents);
+    fd_set set;
+    FD_ZERO(&set);
+    FD_SET(far, &set);
+    FD_SET(near, &set);
+    struct timeval time = {.tv_sec = 10};
+    SAY(select((near > far ? near : far) + 1, &set, NULL, NULL, &time));
+    SAY(FD_ISSET(far, &set) != 0);
+    SAY(FD_ISSET(near, &set) != 0);
+    char byte;
+    SAY(read(far, &byte, 1));
+    SAY(poll(places + 1, 1, 0));
+    SAY(close(near));
+    places[1].events = POLLIN | POLLRDHUP;
+    SAY(poll(places + 1, 1, 10000));
+    SAY(places[1].revents);
+    SAY(read(far, &byte, 1));
+}
+
+static void epolls(int edges, int by_syscall) {
+    int set = epoll_create1(EPOLL_CLOEXEC);
+    struct epoll_event event = {EPOLLIN | EPOLLRDHUP | (edges ? EPOLLET : 0), {.u64 = 77}}, got[4];
+    SAY(epoll_ctl(set, EPOLL_CTL_ADD, far, &event));
+    char byte = 'w';
+    for (int round = 0; round < 8; round++) {
+        if (write(near, &byte, 1) != 1) exit(2);
+        SAY(by_syscall ? syscall(SYS_epoll_wait, set, got, 4, 10000) : epoll_wait(set, got, 4, 10000));
+        SAY(got[0].events);
+        SAY(got[0].data.u64);
+        SAY(by_syscall ? syscall(SYS_read, far, &byte, 1) : read(far, &byte, 1));
+        SAY(recv(far, &byte, 1, MSG_DONTWAIT));
+        SAY(epoll_wait(set, got, 4, 0));
+        if (write(far, &byte, 1) != 1 || read(near, &byte, 1) != 1) exit(2);
+    }
+    event.events |= EPOLLOUT;
+    SAY(epoll_ctl(set, EPOLL_CTL_MOD, far, &event));
+    SAY(write(near, "q", 1));
+    until_readable(far);
+    SAY(epoll_wait(set, got, 4, 10000));
+    SAY(got[0].events);
+    SAY(shutdown(near, SHUT_WR));
+    struct pollfd place = {far, POLLRDHUP, 0};
+    SAY(poll(&place, 1, 10000));
+    SAY(epoll_wait(set, got, 4, 10000));
+    SAY(got[0].events);
+    SAY(read(far, &byte, 1));
+    SAY(read(far, &byte, 1));
+    SAY(epoll_ctl(set, EPOLL_CTL_DEL, far, NULL));
+    SAY(epoll_wait(set, got, 4, 0));
+    SAY(close(set));
+}
+
+static void closes_with_bytes_unread(void) {
+    char byte;
+    SAY(write(near, "unread", 6));
+    until_readable(far);
+    SAY(close(far));
+    until_readable(near);
+    SAY(read(near, &byte, 1));
+    SAY(send(near, "x", 1, MSG_NOSIGNAL));
+}
+
+static void resets(void) {
+    char byte;
+    struct linger linger = {1, 0};
+    SAY(write(near, "a", 1));
+    SAY(setsockopt(near, SOL_SOCKET, SO_LINGER, &linger, sizeof linger));
+    SAY(close(near));
+    struct pollfd place = {far, POLLIN | POLLHUP, 0};
+    SAY(poll(&place, 1, 10000) > 0);
+    SAY(read(far, &byte, 1));
+    SAY(read(far, &byte, 1));
+    SAY(read(far, &byte, 1));
+}
+
+static void pipes_break(void) {
+    signal(SIGPIPE, SIG_IGN);
+    SAY(close(far));
+    until_readable(near);
+    SAY(write(near, "x", 1));
+    struct pollfd place = {near, POLLHUP, 0};
+    poll(&place, 1, 10000);
+    SAY(write(near, "x", 1));
+    signal(SIGPIPE, SIG_DFL);
+}
+
+static void duplicates(void) {
+    char text[8];
+    int copy = dup(far);
+    SAY(write(near, "abc", 3));
+    SAY(close(far));
+    SAY(read(copy, text, 2));
+    SAY(dup2(copy, copy) == copy);
+    int other = fcntl(copy, F_DUPFD_CLOEXEC, 100);
+    SAY(close(copy));
+    SAY(read(other, text, 8));
+    SAY(write(other, "back", 4));
+    SAY(read(near, text, 8));
+    SAY(close(other));
+    SAY(read(near, text, 8));
+    SAY(close_range(250, 150, 0));
+    SAY(close_range(3000, 4000, 0));
+}
+
+static void *copy_all(void *arguments) {
+    long *sum = arguments;
+    unsigned char buffer[70000];
+    long got;
+    while ((got = recv(far, buffer, sizeof buffer, 0)) > 0)
+        for (long place = 0; place < got; place++) sum[0] = sum[0] * 31 + buffer[place], sum[1]++;
+    return NULL;
+}
+
+static void many_bytes(void) {
+    static unsigned char block[300000];
+    long sums[2] = {0, 0};
+    pthread_t thread;
+    pthread_create(&thread, NULL, copy_all, sums);
+    for (int round = 0; round < 60; round++) {
+        for (size_t place = 0; place < sizeof block; place++) block[place] = place * 7 + round;
+        size_t length = round % 3 ? sizeof block : 100u + round;
+        if (write(near, block, length) != (long)length) exit(2);
+    }
+    shutdown(near, SHUT_WR);
+    pthread_join(thread, NULL);
+    printf("%s %ld %lx\n", __func__, sums[1], sums[0]);
+}
+
+static void files_are_sent(void) {
+    char text[64] = {0};
+    int file = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
+    SAY(write(near, "before", 6));
+    SAY(sendfile(near, file, NULL, 4));
+    SAY(write(near, "after", 5));
+    SAY(recv(far, text, 15, MSG_WAITALL));
+    printf("%s %.6s %.3s %.5s\n", __func__, text, text + 7, text + 10);
+    close(file);
+}
+
+static void *answer(void *arguments) {
+    char byte;
+    (void)arguments;
+    read(near, &byte, 1); /* waits, so that it can give back what was not read */
+    return NULL;
+}
+
+static void goes_to_a_child(void) {
+    char text[32] = {0};
+    int out[2];
+    pthread_t thread;
+    SAY(pipe2(out, O_CLOEXEC));
+    SAY(write(near, "for the child", 13));
+    pthread_create(&thread, NULL, answer, NULL);
+    SAY(fcntl(far, F_SETFD, 0));
+    fflush(stdout);
+    pid_t child = fork();
+    if (child == 0) {
+        dup2(far, 0);
+        dup2(out[1], 1);
+        execlp("head", "head", "-c", "13", NULL);
+        _exit(9);
+    }
+    close(out[1]);
+    SAY(read(out[0], text, sizeof text));
+    printf("%s %s\n", __func__, text);
+    int status = -1;
+    waitpid(child, &status, 0);
+    SAY(status);
+    SAY(write(far, "x", 1));
+    pthread_join(thread, NULL);
+    close(out[0]);
+}
+
+static void goes_to_stdio(void) {
+    char text[32] = {0};
+    pthread_t thread;
+    SAY(write(near, "a line\n", 7));
+    pthread_create(&thread, NULL, answer, NULL);
+    FILE *stream = fdopen(dup(far), "r");
+    SAY(fgets(text, sizeof text, stream) == text);
+    printf("%s %s", __func__, text);
+    SAY(write(far, "x", 1));
+    pthread_join(thread, NULL);
+    fclose(stream);
+}
+
+static void is_passed(void) {
+    char text[32] = {0};
+    int pair[2];
+    pthread_t thread;
+    SAY(socketpair(AF_UNIX, SOCK_STREAM, 0, pair));
+    SAY(write(near, "passed", 6));
+    pthread_create(&thread, NULL, answer, NULL);
+    char control[CMSG_SPACE(sizeof(int))] = {0}, byte = 'b';
+    struct iovec part = {&byte, 1};
+    struct msghdr message = {.msg_iov = &part, .msg_iovlen = 1, .msg_control = control,
+                             .msg_controllen = sizeof control};
+    struct cmsghdr *header = CMSG_FIRSTHDR(&message);
+    header->cmsg_level = SOL_SOCKET;
+    header->cmsg_type = SCM_RIGHTS;
+    header->cmsg_len = CMSG_LEN(sizeof(int));
+    memcpy(CMSG_DATA(header), &far, sizeof(int));
+    SAY(sendmsg(pair[0], &message, 0));
+    SAY(recvmsg(pair[1], &message, 0));
+    int passed;
+    memcpy(&passed, CMSG_DATA(CMSG_FIRSTHDR(&message)), sizeof passed);
+    SAY(read(passed, text, sizeof text));
+    printf("%s %s\n", __func__, text);
+    SAY(write(passed, "x", 1));
+    pthread_join(thread, NULL);
+    close(passed), close(pair[0]), close(pair[1]);
+}
+
+static void forks(void) {
+    char text[8] = {0};
+    SAY(write(near, "12", 2));
+    fflush(stdout);
+    pid_t child = fork();
+    if (child == 0) {
+        if (read(far, text, 1) != 1 || write(far, "c", 1) != 1) _exit(8);
+        _exit(text[0]);
+    }
+    int status;
+    waitpid(child, &status, 0);
+    SAY(WEXITSTATUS(status));
+    SAY(read(near, text, 8));
+    SAY(read(far, text, 8));
+    SAY(write(far, "back", 4));
+    SAY(read(near, text, 8));
+}
+
+static void handled(int signal) { (void)signal; }
+
+static void *interrupt(void *thread) {
+    usleep(30000);
+    pthread_kill(*(pthread_t *)thread, SIGUSR1);
+    usleep(30000);
+    write(near, "s", 1);
+    return NULL;
+}
+
+static void signals(int flags) {
+    char byte;
+    struct sigaction action = {.sa_handler = handled, .sa_flags = flags};
+    sigaction(SIGUSR1, &action, NULL);
+    pthread_t self = pthread_self(), thread;
+    pthread_create(&thread, NULL, interrupt, &self);
+    SAY(read(far, &byte, 1));
+    pthread_join(thread, NULL);
+}
+
+static void *wait_for_ever(void *fd) {
+    char byte;
+    read(*(int *)fd, &byte, 1);
+    return NULL;
+}
+
+static void is_cancelled(void) {
+    pthread_t thread;
+    void *result;
+    pthread_create(&thread, NULL, wait_for_ever, &far);
+    usleep(20000);
+    pthread_cancel(thread);
+    pthread_join(thread, &result);
+    SAY(result == PTHREAD_CANCELED);
+    char byte;
+    SAY(write(near, "c", 1));
+    SAY(read(far, &byte, 1));
+}
+
+static void out_of_band(void) {
+    char text[8];
+    SAY(send(near, "ab", 2, 0));
+    SAY(send(near, "!", 1, MSG_OOB));
+    SAY(send(near, "cd", 2, 0));
+    struct pollfd place = {far, POLLPRI, 0};
+    SAY(poll(&place, 1, 10000));
+    SAY(recv(far, text, 1, MSG_OOB));
+    SAY(recv(far, text, 2, MSG_WAITALL));
+    SAY(recv(far, text, 2, MSG_WAITALL));
+}
+
+int main(void) {
+    setvbuf(stdout, NULL, _IOLBF, 0);
+    alarm(20);
+#define CASE(call) connect_both(0), call, close_both()
+    CASE(flags());
+    CASE(vectors());
+    CASE(bad_addresses());
+    CASE(timeouts());
+    CASE(polls());
+    CASE(epolls(0, 0));
+    CASE(epolls(1, 0));
+    CASE(epolls(0, 1));
+    connect_both(1), epolls(0, 0), close_both();
+    CASE(closes_with_bytes_unread());
+    CASE(resets());
+    CASE(pipes_break());
+    CASE(duplicates());
+    CASE(many_bytes());
+    CASE(files_are_sent());
+    CASE(goes_to_a_child());
+    CASE(goes_to_stdio());
+    CASE(is_passed());
+    CASE(forks());
+    CASE(signals(SA_RESTART));
+    CASE(signals(0));
+    CASE(is_cancelled());
+    CASE(out_of_band());
+    puts("end");
+}

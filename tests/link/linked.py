@@ -1,0 +1,47 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Programs under tare-link, and what it counted."""
+
+import json
+import subprocess
+from dataclasses import dataclass
+
+from tare.native import native
+
+LINK = native("bin", "tare-link")
+
+
+@dataclass(frozen=True)
+class Linked:
+    """A program that has ended."""
+
+    code: int
+    output: str
+    errors: str
+    counts: dict[str, int]
+
+    @property
+    def share(self) -> float:
+        """What part of the bytes that were sent went through rings."""
+        ring, tcp = self.counts["ring_bytes_sent"], self.counts["tcp_bytes_sent"]
+        return ring / max(1, ring + tcp)
+
+
+def run(*command: str, eager: bool = True, timeout: float = 120) -> Linked:
+    """Runs a program to its end."""
+    return ended(start(*command, eager=eager), timeout)
+
+
+def start(*command: str, eager: bool = True) -> subprocess.Popen[str]:
+    options = ["--eager"] if eager else []
+    return subprocess.Popen(
+        [LINK, *options, "--json", "--", *command],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def ended(process: subprocess.Popen[str], timeout: float = 60) -> Linked:
+    output, errors = process.communicate(timeout=timeout)
+    *lines, last = errors.splitlines()
+    return Linked(process.returncode, output, "\n".join(lines), json.loads(last))

@@ -1,0 +1,51 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Calls on a linked connection return what they return on a plain one."""
+
+import subprocess
+from pathlib import Path
+
+import pytest
+from tests.link import linked
+
+HERE = Path(__file__).parent
+
+
+@pytest.fixture(scope="module")
+def calls(tmp_path_factory: pytest.TempPathFactory) -> str:
+    program = tmp_path_factory.mktemp("calls") / "calls"
+    options = ["-O1", "-w", "-pthread"]
+    subprocess.run(["cc", *options, "-o", program, HERE / "calls.c"], check=True)
+    return str(program)
+
+
+def test_calls_return_the_same_with_and_without_a_link(calls: str) -> None:
+    plain = subprocess.run([calls], check=True, capture_output=True, text=True, timeout=120)
+    run = linked.run(calls)
+    assert run.output.splitlines() == plain.stdout.splitlines()
+    assert run.code == 0
+    counts = run.counts
+    # Of each of the 23 connections both ends, and none failed.
+    assert counts["links"] == 46
+    assert (counts["refused"], counts["reset"]) == (0, 0)
+    assert counts["upgrades"] >= 46
+    assert counts["left"] == 3
+    assert counts["ring_receives"] > 300
+
+
+def test_connection_of_one_request_stays_tcp() -> None:
+    program = """
+import socket
+listener = socket.create_server(("127.0.0.1", 0))
+near = socket.create_connection(listener.getsockname())
+far, _ = listener.accept()
+near.sendall(b"request")
+assert far.recv(100) == b"request"
+far.sendall(b"reply")
+assert near.recv(100) == b"reply"
+far.close()
+assert near.recv(100) == b""
+"""
+    run = linked.run("/usr/bin/python3", "-c", program, eager=False)
+    assert (run.code, run.errors) == (0, "")
+    assert run.counts["links"] == 0
+    assert run.counts["programs"] == 1

@@ -1,0 +1,188 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A client and a server over TCP and UDP that does what its standard input says, a line a time."""
+
+import contextlib
+import signal
+import socket
+import sys
+import threading
+from collections.abc import Callable
+from typing import Any
+
+KEPT: dict[str, socket.socket] = {}
+IP_RECVERR = 11
+
+
+def family_of(address: str) -> socket.AddressFamily:
+    return socket.AF_INET6 if ":" in address else socket.AF_INET
+
+
+def listen(address: str, port: str = "0", backlog: str = "64", reuse: str = "") -> int:
+    """Echoes; prints the port."""
+    server = socket.socket(family_of(address))
+    if reuse:
+        server.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+    server.bind((address, int(port)))
+    server.listen(int(backlog))
+    threading.Thread(target=accept, args=(server,), daemon=True).start()
+    KEPT[f"listener {server.getsockname()[1]}"] = server
+    return int(server.getsockname()[1])
+
+
+def accept(server: socket.socket) -> None:
+    with contextlib.suppress(OSError):
+        while True:
+            connection, _ = server.accept()
+            threading.Thread(target=echo, args=(connection,), daemon=True).start()
+
+
+def echo(connection: socket.socket) -> None:
+    with connection, contextlib.suppress(OSError):
+        while data := connection.recv(65536):
+            connection.sendall(data)
+
+
+def close_listener(port: str) -> str:
+    """The port can be used by another service then."""
+    server = KEPT.pop(f"listener {port}")
+    with contextlib.suppress(OSError):
+        server.shutdown(socket.SHUT_RDWR)
+    server.close()
+    return "closed"
+
+
+def open_connection(name: str, address: str, port: str) -> str:
+    KEPT[name] = socket.create_connection((address, int(port)))
+    return "open"
+
+
+def exchange(name: str, size: str) -> str:
+    """Sends, and waits for as much."""
+    exchange_on(KEPT[name], int(size))
+    return "done"
+
+
+def exchange_on(connection: socket.socket, size: int) -> None:
+    connection.sendall(b"x" * size)
+    missing = size
+    while missing:
+        missing -= len(connection.recv(missing))
+
+
+def close(name: str) -> str:
+    KEPT.pop(name).close()
+    return "closed"
+
+
+def short(address: str, port: str, count: str, size: str) -> str:
+    """Connections that are opened, used once and closed."""
+    for _ in range(int(count)):
+        with socket.create_connection((address, int(port))) as connection:
+            exchange_on(connection, int(size))
+            # The server closes when it has seen the end; what it closes is never reset.
+            connection.shutdown(socket.SHUT_WR)
+            assert not connection.recv(1)
+    return "done"
+
+
+def refused(address: str, port: str) -> str:
+    """A connect that fails; prints the reason."""
+    try:
+        socket.create_connection((address, int(port)))
+    except OSError as error:
+        return type(error).__name__
+    return "connected"
+
+
+def bind(address: str, port: str = "0", how: str = "address") -> int:
+    """Echoes datagrams: to the address that recvfrom() returns, or over a connected socket; or
+    keeps them."""
+    server = socket.socket(family_of(address), socket.SOCK_DGRAM)
+    server.bind((address, int(port)))
+    threading.Thread(target=echo_datagrams, args=(server, how), daemon=True).start()
+    return int(server.getsockname()[1])
+
+
+def echo_datagrams(server: socket.socket, how: str) -> None:
+    while True:
+        data, peer = server.recvfrom(65536)
+        if how == "connect":
+            server.connect(peer)
+            server.send(data)
+        elif how != "silent":
+            server.sendto(data, peer)
+
+
+def datagrams(how: str, address: str, port: str, count: str, size: str) -> str:
+    """Sends datagrams and waits for each reply, from one socket."""
+    with socket.socket(family_of(address), socket.SOCK_DGRAM) as client:
+        if how == "connected":
+            client.connect((address, int(port)))
+        for _ in range(int(count)):
+            if how == "connected":
+                client.send(b"x" * int(size))
+            else:
+                client.sendto(b"x" * int(size), (address, int(port)))
+            assert len(client.recv(65536)) == int(size)
+    return "done"
+
+
+def lost_datagram(address: str, port: str) -> str:
+    """Sends to a port that no socket is bound to; prints the error of the next receive."""
+    with socket.socket(family_of(address), socket.SOCK_DGRAM) as client:
+        client.connect((address, int(port)))
+        client.send(b"x")
+        try:
+            client.recv(1)
+        except OSError as error:
+            return type(error).__name__
+    return "no error"
+
+
+def returned_datagram(address: str, port: str) -> str:
+    """The same, and reads the datagram that came back with the error."""
+    with socket.socket(family_of(address), socket.SOCK_DGRAM) as client:
+        client.setsockopt(socket.IPPROTO_IP, IP_RECVERR, 1)
+        client.connect((address, int(port)))
+        client.send(b"x")
+        with contextlib.suppress(ConnectionRefusedError):
+            client.recv(1)
+        data, *_ = client.recvmsg(64, 256, socket.MSG_ERRQUEUE)
+        return data.decode()
+
+
+def interrupted_receive(address: str, port: str) -> str:
+    """A signal arrives during a receive."""
+
+    def interrupt(*_: object) -> None:
+        raise InterruptedError
+
+    signal.signal(signal.SIGALRM, interrupt)
+    with socket.socket(family_of(address), socket.SOCK_DGRAM) as client:
+        client.connect((address, int(port)))
+        client.send(b"x")
+        with contextlib.suppress(InterruptedError):
+            signal.setitimer(signal.ITIMER_REAL, 0.01, 0.01)
+            client.recv(1)
+        signal.setitimer(signal.ITIMER_REAL, 0)
+    return "interrupted"
+
+
+COMMANDS: dict[str, Callable[..., Any]] = {
+    "listen": listen,
+    "close_listener": close_listener,
+    "open": open_connection,
+    "exchange": exchange,
+    "close": close,
+    "short": short,
+    "refused": refused,
+    "bind": bind,
+    "datagrams": datagrams,
+    "lost_datagram": lost_datagram,
+    "returned_datagram": returned_datagram,
+    "interrupted_receive": interrupted_receive,
+}
+
+for line in sys.stdin:
+    command, *words = line.split()
+    print(COMMANDS[command](*words), flush=True)

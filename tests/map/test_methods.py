@@ -1,0 +1,179 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Edges by each method, compared with what the programs did."""
+
+import json
+import signal
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.map.hosts import Host
+from tests.map.test_tcp import CLIENT, SERVER, all_closed
+from tests.map.tracing import Edge, Tracing, of_port
+from tests.waiting import wait_for
+
+from tare.native import native
+
+Hosts = tuple[Host, Host]
+Program = Callable[[str], Path]
+
+AGGREGATE = ["--method", "aggregate", "--interval", "20ms"]
+STREAM = ["--method", "stream"]
+STREAM_ALL = [*STREAM, "--events", "all"]
+
+
+def addresses(edge: Edge) -> tuple[str, str, str]:
+    return edge["program"], edge["local"], edge["peer"]
+
+
+@pytest.mark.parametrize("options", [AGGREGATE, STREAM_ALL], ids=["aggregate", "stream"])
+def test_short_connections_are_one_exact_edge_at_each_end(
+    hosts: Hosts, program: Program, options: list[str]
+) -> None:
+    server = hosts[1].start(program("shop"))
+    client = hosts[0].start(program("browser"))
+    with Tracing(*options) as tracing:
+        port = int(server.ask("listen", SERVER["4"]))
+        client.ask("short", SERVER["4"], port, 50, 1000)
+        wait_for(lambda: all_closed(hosts))
+        found = tracing.stop()
+    assert found["method"] == options[1]
+    assert found["complete"]
+    (one,), (other,) = of_port(found, port, "client"), of_port(found, port, "server")
+    for edge in (one, other):
+        assert (edge["opened"], edge["closed"], edge["active"], edge["found"]) == (50, 50, 0, 0)
+        assert (edge["bytes_sent"], edge["bytes_received"]) == (50_000, 50_000)
+        assert (edge["protocol"], edge["direction"]) == ("tcp", "observed")
+        assert edge["bytes_known"]
+        assert edge["failed"] == edge["broken"] == {}
+    assert addresses(one) == ("browser", CLIENT["4"], SERVER["4"])
+    assert addresses(other) == ("shop", SERVER["4"], CLIENT["4"])
+    assert (one["pid"], other["pid"]) == (client.pid, server.pid)
+
+
+@pytest.mark.parametrize("options", [AGGREGATE, STREAM_ALL], ids=["aggregate", "stream"])
+def test_connection_older_than_the_tracer_is_found(
+    hosts: Hosts, program: Program, options: list[str]
+) -> None:
+    server = hosts[1].start(program("shop"))
+    client = hosts[0].start(program("browser"))
+    port = int(server.ask("listen", SERVER["4"]))
+    client.ask("open", "old", SERVER["4"], port)
+    client.ask("exchange", "old", 5000)
+    with Tracing(*options) as tracing:
+        client.ask("exchange", "old", 300)
+        client.ask("exchange", "old", 300)
+        found = tracing.stop()
+    for role in ("client", "server"):
+        (edge,) = of_port(found, port, role)
+        assert (edge["found"], edge["opened"], edge["active"]) == (1, 0, 1)
+        assert (edge["bytes_sent"], edge["bytes_received"]) == (600, 600)
+        assert edge["direction"] == "listener"
+
+
+def test_stream_of_set_ups_says_that_bytes_are_unknown(hosts: Hosts, program: Program) -> None:
+    server = hosts[1].start(program("shop"))
+    client = hosts[0].start(program("browser"))
+    with Tracing(*STREAM) as tracing:
+        port = int(server.ask("listen", SERVER["4"]))
+        client.ask("short", SERVER["4"], port, 50, 1000)
+        wait_for(lambda: all_closed(hosts))
+        found = tracing.stop()
+    for role in ("client", "server"):
+        (edge,) = of_port(found, port, role)
+        assert (edge["opened"], edge["bytes_sent"], edge["bytes_known"]) == (50, 0, False)
+
+
+@pytest.mark.parametrize("options", [AGGREGATE, STREAM], ids=["aggregate", "stream"])
+def test_datagrams_are_one_exact_edge_at_each_end(
+    hosts: Hosts, program: Program, options: list[str]
+) -> None:
+    server = hosts[1].start(program("resolver"))
+    client = hosts[0].start(program("browser"))
+    with Tracing(*options) as tracing:
+        port = int(server.ask("bind", SERVER["4"], 5355))
+        for how in ("connected", "unconnected"):
+            client.ask("datagrams", how, SERVER["4"], port, 10, 100)
+        found = tracing.stop()
+    edges = [edge for edge in of_port(found, port) if edge["program"] in ("resolver", "browser")]
+    # A client that is not connected has no local address of its own.
+    assert sum(edge["role"] == "client" for edge in edges) == 2
+    for role in ("client", "server"):
+        of_role = [edge for edge in edges if edge["role"] == role]
+        assert sum(edge["bytes_sent"] for edge in of_role) == 2000
+        assert sum(edge["packets_received"] for edge in of_role) == 20
+        assert all(edge["bytes_known"] for edge in of_role)
+
+
+@pytest.mark.parametrize("options", [AGGREGATE, STREAM], ids=["aggregate", "stream"])
+def test_failed_connects_are_counted_by_reason(
+    hosts: Hosts, program: Program, options: list[str]
+) -> None:
+    client = hosts[0].start(program("browser"))
+    with Tracing(*options) as tracing:
+        for _ in range(3):
+            assert client.ask("refused", SERVER["4"], 7) == "ConnectionRefusedError"
+        found = tracing.stop()
+    (edge,) = [edge for edge in of_port(found, 7) if edge["netns"] == hosts[0].netns]
+    assert (edge["failed"], edge["opened"]) == ({"ECONNREFUSED": 3}, 0)
+
+
+def test_events_without_room_are_counted_as_lost(hosts: Hosts, program: Program) -> None:
+    server = hosts[1].start(program("resolver"))
+    client = hosts[0].start(program("browser"))
+    with Tracing(*STREAM, "--buffer", "1") as tracing:
+        port = int(server.ask("bind", SERVER["4"], 5356))
+        tracing.process.send_signal(signal.SIGSTOP)
+        # Four events each, of 96 bytes.
+        client.ask("datagrams", "connected", SERVER["4"], port, 4000, 10)
+        tracing.process.send_signal(signal.SIGCONT)
+        found = tracing.stop()
+    lost = found["completeness"]["lost_events"]
+    counted = sum(edge["packets_sent"] + edge["packets_received"] for edge in of_port(found, port))
+    assert not found["complete"]
+    # Other programs of this machine may have lost some, too.
+    assert lost > 0
+    assert counted < 4 * 4000 <= counted + lost
+
+
+def follow(tracer: "subprocess.Popen[str]", done: Callable[[dict[str, Any]], bool]) -> None:
+    assert tracer.stdout
+    for line in tracer.stdout:
+        if done(json.loads(line)):
+            return
+    raise AssertionError("the tracer exited")
+
+
+def test_polling_sees_connections_that_stay(hosts: Hosts, program: Program) -> None:
+    server = hosts[1].start(program("shop"))
+    client = hosts[0].start(program("browser"))
+    port = int(server.ask("listen", SERVER["4"]))
+    client.ask("open", "old", SERVER["4"], port)
+    client.ask("exchange", "old", 5000)
+    command = [native("bin", "tare-map"), "--method", "poll", "--jsonl", "--interval", "50ms"]
+    expected = {"client": ("browser", client.pid), "server": ("shop", server.pid)}
+
+    def counts(found: dict[str, Any], role: str) -> tuple[int, ...]:
+        (edge,) = of_port(found, port, role)
+        assert (edge["program"], edge["pid"]) == expected[role]
+        assert edge["direction"] == "listener"
+        names = ("found", "opened", "closed", "active", "bytes_sent", "bytes_received")
+        return tuple(edge[name] for name in names)
+
+    def both(*numbers: int) -> Callable[[dict[str, Any]], bool]:
+        return lambda found: all(counts(found, role) == numbers for role in expected)
+
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as tracer:
+        try:
+            follow(tracer, both(1, 0, 0, 1, 0, 0))
+            client.ask("open", "new", SERVER["4"], port)
+            client.ask("exchange", "new", 300)
+            follow(tracer, both(1, 1, 0, 2, 300, 300))
+            client.ask("exchange", "old", 200)
+            follow(tracer, both(1, 1, 0, 2, 500, 500))
+            client.ask("close", "new")
+            follow(tracer, both(1, 1, 1, 1, 500, 500))
+        finally:
+            tracer.kill()
