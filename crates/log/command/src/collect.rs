@@ -230,10 +230,10 @@ impl Collector {
     fn serve(&mut self, place: usize, until: Instant) -> io::Result<usize> {
         let is_own = self.targets[place].user == program::user();
         let before = if is_own { 0 } else { self.targets[place].bytes() };
-        self.rule(place, until);
-        // Asked before the rings are looked at: nothing follows what is found then.
+        // Asked before anything is looked at, new rings too: nothing follows what is found then.
         let target = &mut self.targets[place];
         let has_ended = target.has_ended() && target.is_answered();
+        self.rule(place, until);
         self.introduce(place, (!has_ended).then_some(until))?;
         let batches = self.copy(place, has_ended, Some(until))?;
         if has_ended && self.targets[place].is_empty() {

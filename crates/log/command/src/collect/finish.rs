@@ -62,6 +62,7 @@ impl Collector {
             let until = (!is_own).then(|| last.end(user, begin).unwrap_or(begin));
             // One that has ended meanwhile has left nothing to others.
             let has_ended = self.targets[place].has_ended();
+            self.allow_rings(place);
             self.introduce(place, until)?;
             while self.copy(place, true, until)? > 0
                 && has_ended
