@@ -3,7 +3,7 @@
 
 import math
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from tare.report.words import MINUS, NO_BREAK, count, duration
 
@@ -75,7 +75,8 @@ def shares(low: float, high: float, most: int = 5, *, signed: bool = False) -> S
 
 def times(low: float, high: float, most: int = 5) -> Scale:
     """A linear axis of nanoseconds."""
-    return linear(low, high, _time, most)
+    scale = linear(low, high, str, most)
+    return replace(scale, ticks=_times([tick.at for tick in scale.ticks]))
 
 
 def log_times(low: float, high: float, *, margin: float = 0.05) -> Scale:
@@ -84,7 +85,7 @@ def log_times(low: float, high: float, *, margin: float = 0.05) -> Scale:
     room = (high / low) ** margin if high > low else 1.1
     found = _logarithmic(low, high) if high / low >= _LINEAR_BELOW else _round(low, high, 5)
     low, high = low / room, high * room
-    ticks = [Tick(at, _time(at)) for at in found if low <= at <= high]
+    ticks = _times([at for at in found if low <= at <= high])
     return Scale(low, high, ticks, logarithmic=True)
 
 
@@ -134,7 +135,17 @@ def _nines(nines: int) -> str:
     return f"{100 * (1 - 10.0**-nines):.{max(nines - 2, 0)}f}"
 
 
-def _time(value: float) -> str:
-    text = duration(value)
+def _times(places: Sequence[float]) -> list[Tick]:
+    """Ticks of nanoseconds, with as many digits as tell them apart."""
+    labels: list[str] = []
+    for digits in range(3, 18):
+        labels = [_time(at, digits) for at in places]
+        if len(set(labels)) == len(places):
+            break
+    return [Tick(at, label) for at, label in zip(places, labels, strict=True)]
+
+
+def _time(value: float, digits: int) -> str:
+    text = duration(value, digits=digits)
     number, unit = text.split(NO_BREAK)
     return f"{number.rstrip('0').rstrip('.') if '.' in number else number}{NO_BREAK}{unit}"

@@ -34,6 +34,11 @@ def test_ticks_are_round() -> None:
     assert [tick.at for tick in scales.numbers(0.4, 3.6, 16).ticks] == [1, 2, 3]
 
 
+def test_ticks_that_three_digits_do_not_tell_apart_have_more() -> None:
+    shown = [tick.label.replace("\u00a0", " ") for tick in scales.log_times(98e9, 100.5e9).ticks]
+    assert shown == ["98 s", "98.5 s", "99 s", "99.5 s", "100 s", "100.5 s"]
+
+
 def test_shares_of_a_scale() -> None:
     assert scales.Scale(10, 1_000, logarithmic=True).share(100) == pytest.approx(0.5)
     assert scales.Scale(4, 0).share(1) == pytest.approx(0.75)
