@@ -7,7 +7,7 @@ import subprocess
 from contextlib import suppress
 from pathlib import Path
 
-from tests.hostile.conftest import Compile
+from tests.hostile.conftest import Compile, locked
 from tests.log.conftest import dump
 from tests.log.test_failures import collecting, ended
 from tests.waiting import SECONDS, wait_for
@@ -18,12 +18,10 @@ from tare.native import native
 def serves(pid: int) -> bool:
     """Whether a collector has locked the segment of a program: that it is open shows no more than
     that the collector looks at it."""
-    locks = [line.split() for line in Path("/proc/locks").read_text().splitlines()]
-    locked = {int(lock[5].split(":")[2]) for lock in locks if lock[4] == str(pid)}
     with suppress(FileNotFoundError):
         files = Path(f"/proc/{pid}/fd").iterdir()
         segments = [file for file in files if str(file.readlink()).startswith("/memfd:tare-log")]
-        return any(segment.stat().st_ino in locked for segment in segments)
+        return any(segment.stat().st_ino in locked(pid) for segment in segments)
     return False
 
 

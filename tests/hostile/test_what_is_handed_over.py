@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 from tests.hostile.attacks.segment import Segment, at
+from tests.hostile.conftest import locked
 from tests.log.conftest import TARE_LOG, compiled, dump
 from tests.log.test_failures import collecting, counting, ended
 from tests.log.test_kills import agree
@@ -121,3 +122,31 @@ def test_segment_that_is_sent_again_and_again_stays_locked(
         program.wait()
         ended(collector)
     agree(tmp_path / "events.log", tmp_path / "page")
+
+
+def test_search_for_programs_leaves_the_locks_of_segments_that_are_served(tmp_path: Path) -> None:
+    """The search finds a segment again that it has taken over, under other descriptors."""
+    path, other = tmp_path / "socket", tmp_path / "other"
+    other.mkdir()
+    first = Segment()
+    top = max(int(one.name) for one in Path("/proc/self/fd").iterdir())
+    copies = [os.dup(first.fd)]
+    while copies[-1] < top + 5:
+        copies.append(os.dup(first.fd))
+    # The search looks at descriptors in their order: at this one after all copies.
+    last = Segment()
+    assert last.fd > copies[-1]
+    try:
+        for segment in (first, last):
+            segment.name_socket(path)
+        with first.map(), last.map(), collecting(tmp_path) as collector:
+            maps, found = Path(f"/proc/{collector.pid}/maps"), f" {os.fstat(last.fd).st_ino} "
+            wait_for(lambda: found in maps.read_text(), "the search")
+            assert os.fstat(first.fd).st_ino in locked(collector.pid)
+            with collecting(other) as second:
+                assert send(other / "socket", first.fd) == REFUSED
+                assert f"collector {collector.pid} uses it already" in ended(second)
+            ended(collector)
+    finally:
+        for descriptor in [first.fd, last.fd, *copies]:
+            os.close(descriptor)

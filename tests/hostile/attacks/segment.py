@@ -2,6 +2,7 @@
 """A segment of tare log whose content is anything, by the layout of include/tare_shm.h."""
 
 import fcntl
+import mmap
 import os
 import re
 import socket
@@ -48,6 +49,14 @@ class Segment:
     def write(self, field: str, form: str, value: int) -> None:
         """A field of the process."""
         os.pwrite(self.fd, struct.pack(form, value), at("tare_log_process", field))
+
+    def name_socket(self, path: Path) -> None:
+        """Where the program finds its collector: at this path, if its own has died."""
+        os.pwrite(self.fd, os.fsencode(path), at("tare_log_process", "socket"))
+
+    def map(self) -> mmap.mmap:
+        """A program that has no segment in its memory is taken for another one after a while."""
+        return mmap.mmap(self.fd, mmap.PAGESIZE)
 
     def open_channels(self, name_length: int) -> None:
         """All that there can be, with the first bytes of the names as their name."""
