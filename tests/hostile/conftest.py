@@ -16,11 +16,7 @@ ROOT = Path(__file__).parents[2]
 PROGRAMS = Path(__file__).parent / "programs"
 Compile = Callable[..., Path]
 NOBODY = 65_534
-# The interpreter may be in a folder that only root can read.
-AS_NOBODY = [
-    *("setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups"),
-    *("--inh-caps=+dac_read_search", "--ambient-caps=+dac_read_search"),
-]
+AS_NOBODY = ["setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups"]
 
 
 @pytest.fixture
@@ -37,7 +33,11 @@ def open_to_all() -> Iterator[Path]:
 def attack(name: str, *words: object) -> "Iterator[subprocess.Popen[str]]":
     """Runs attacks/NAME.py as user nobody; yields when it has printed `ready`."""
     module = f"tests.hostile.attacks.{name}"
-    command = [*AS_NOBODY, sys.executable, "-B", "-m", module, *map(str, words)]
+    # The interpreter may be in a folder that only root can read; and an attack by several users
+    # acts as each of them.
+    rights = "+dac_read_search,+setuid"
+    as_nobody = [*AS_NOBODY, f"--inh-caps={rights}", f"--ambient-caps={rights}"]
+    command = [*as_nobody, sys.executable, "-B", "-m", module, *map(str, words)]
     pipe = subprocess.PIPE
     with subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True, cwd=ROOT) as process:
         try:

@@ -1,18 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
-"""changes.py SOCKET: hands over segments with all channels and all rings, and reports changes of
-all channels again and again until its input ends."""
+"""changes.py SOCKET [USER...]: hands over segments with all channels and all rings, as each of
+these users, and reports changes of all channels again and again until its input ends."""
 
+import os
 import sys
 import threading
 
-from tests.hostile.attacks.segment import RINGS, Segment
+from tests.hostile.attacks.segment import RINGS, Segment, acting_as
 
 segments = []
-for _ in range(8):
-    segment = Segment()
-    segment.write("rings_used", "I", RINGS)
-    segment.open_channels(0)
-    segments.append((segment, segment.hand_over(sys.argv[1])))
+for user in map(int, sys.argv[2:] or [os.geteuid()] * 8):
+    with acting_as(user):
+        segment = Segment()
+        segment.write("rings_used", "I", RINGS)
+        segment.open_channels(0)
+        segments.append((segment, segment.hand_over(sys.argv[1])))
 
 
 def change() -> None:

@@ -7,6 +7,8 @@ import os
 import re
 import socket
 import struct
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 HEADER = (Path(__file__).parents[3] / "include" / "tare_shm.h").read_text()
@@ -26,6 +28,17 @@ def size(type_: str) -> int:
     found = re.search(rf"^TARE_SHM_SIZE\({type_}, (\d+)\);", HEADER, re.MULTILINE)
     assert found, type_
     return int(found[1])
+
+
+@contextmanager
+def acting_as(user: int) -> Iterator[None]:
+    """Memory that is made and sockets that are connected meanwhile are this user's."""
+    before = os.geteuid()
+    os.seteuid(user)
+    try:
+        yield
+    finally:
+        os.seteuid(before)
 
 
 class Segment:

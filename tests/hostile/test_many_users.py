@@ -1,0 +1,50 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Users who attack a collector of root together, and one who acts under many IDs."""
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from tests.hostile.conftest import NOBODY, attack
+from tests.hostile.test_budgets import EVENTS, awaited, go_on, numbers
+from tests.log.conftest import compiled
+from tests.log.test_failures import collecting, ended
+
+__all__ = ["compiled"]
+
+USERS = range(60_000, 60_040)
+
+
+def test_program_that_starts_beside_a_flood_of_many_users_is_served_in_time(
+    compiled: Callable[[str], Path], open_to_all: Path
+) -> None:
+    """All users together have one share of a turn: turns do not get longer with their number."""
+    program = Path(shutil.copy(compiled("awaited"), open_to_all))
+    with (
+        collecting(open_to_all) as collector,
+        attack("changes", open_to_all / "socket", *USERS),
+    ):
+        with awaited(program, "root") as victim:
+            go_on(victim)
+        ended(collector)
+    assert len(numbers(open_to_all / "events.log", victim.pid)) == EVENTS
+
+
+def test_user_has_one_budget_for_all_subordinate_ids(open_to_all: Path) -> None:
+    """By the file /etc/subuid, which the collector alone sees otherwise here."""
+    if not Path("/etc/subuid").exists():
+        pytest.skip("there is no file /etc/subuid to hide")
+    ranges = open_to_all / "subuid"
+    ranges.write_text(f"{NOBODY}:{USERS.start}:{len(USERS)}\n")
+    script = f'mount --bind {ranges} /etc/subuid && exec "$@"'
+    hidden = ["unshare", "--mount", "sh", "-c", script, "hidden"]
+    with collecting(open_to_all, "events.log", *hidden) as collector:
+        with attack("many_rings", open_to_all / "socket", *USERS[:8]):
+            assert collector.stderr is not None
+            limited = collector.stderr.readline()
+            mappings = Path(f"/proc/{collector.pid}/maps").read_text().count("memfd:tare-log")
+        ended(collector)
+    assert f"of user {NOBODY} gets no more memory mappings" in limited
+    # Half of them are left for others.
+    assert mappings <= int(Path("/proc/sys/vm/max_map_count").read_text()) / 2
