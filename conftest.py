@@ -5,10 +5,12 @@ import os
 import signal
 import tempfile
 from collections.abc import Iterator
+from contextlib import ExitStack
 from fnmatch import fnmatch
 from pathlib import Path
 
 import pytest
+from tests.once import shared
 
 # A shell has what it starts in the background ignore these, and so would all that tests start.
 signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -17,6 +19,13 @@ signal.signal(signal.SIGQUIT, signal.SIG_DFL)
 os.environ["PATH"] += os.pathsep + "/usr/sbin"
 
 EXPECTED = Path(__file__).parent / "tests" / "EXPECTED_SKIPS"
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """The processes of pytest-xdist are started later, and have the same folder."""
+    stack = ExitStack()
+    stack.enter_context(shared())
+    config.add_cleanup(stack.close)
 
 
 @pytest.fixture(scope="session", autouse=True)

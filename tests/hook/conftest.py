@@ -1,31 +1,28 @@
 # SPDX-License-Identifier: Apache-2.0
 import shutil
-import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from tests.once import OUT, compiled
 
 CASES = Path(__file__).parent / "cases"
 Compile = Callable[..., Path]
 
 
 @pytest.fixture(scope="session")
-def compile_case(tmp_path_factory: pytest.TempPathFactory) -> Compile:
+def compile_case() -> Compile:
     """Compiles `cases/NAME.c` with the flags in its `// cc:` line and those given."""
     compiler = shutil.which("cc")
     if compiler is None:
         pytest.skip("no C compiler")
-    folder = tmp_path_factory.mktemp("cases")
 
     def run(name: str, *flags: str) -> Path:
         source = CASES / f"{name}.c"
-        program = folder / name
         own = [line[6:].split() for line in source.read_text().splitlines() if line[:6] == "// cc:"]
         wanted = ["-O1", "-pthread", *(flag for line in own for flag in line), *flags]
         # Wrong arguments are what some cases are about.
         quiet = ["-w"]
-        subprocess.run([compiler, *wanted, *quiet, "-o", program, source], check=True)
-        return program
+        return compiled(name, compiler, *wanted, *quiet, "-o", OUT, source)
 
     return run

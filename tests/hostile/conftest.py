@@ -10,6 +10,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import pytest
+from tests.once import OUT, compiled
 from tests.rights import may_make_namespaces
 
 ROOT = Path(__file__).parents[2]
@@ -61,17 +62,14 @@ def locked(pid: int) -> set[int]:
 
 
 @pytest.fixture(scope="session")
-def restricted(tmp_path_factory: pytest.TempPathFactory) -> Compile:
+def restricted() -> Compile:
     """Compiles programs/NAME.c with these flags."""
     if shutil.which("cc") is None:
         pytest.skip("there is no C compiler")
-    folder = tmp_path_factory.mktemp("restricted")
 
     def compile_program(name: str, *flags: str | Path) -> Path:
-        program = folder / f"{name}{len(flags)}"
         warnings = ["-Wall", "-Wno-unused-result"]
         command: list[str | Path] = ["cc", "-O2", *warnings, "-pthread", PROGRAMS / f"{name}.c"]
-        subprocess.run([*command, *flags, "-o", program], check=True)
-        return program
+        return compiled(name, *command, *flags, "-o", OUT)
 
     return compile_program

@@ -8,14 +8,13 @@ import os
 import shutil
 import subprocess
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 import pytest
 from pyarrow.csv import ConvertOptions, read_csv
-from tests import aarch64
+from tests import aarch64, once
 from tests.log import jvm
 from tests.waiting import SECONDS
 
@@ -23,10 +22,10 @@ from tare.native import native
 
 TARE_LOG = native("bin", "tare-log")
 PROGRAMS = Path(__file__).parent / "programs"
+INTEGER = pa.int64()
 
 
-@dataclass(frozen=True)
-class Row:
+class Row(NamedTuple):
     """One line of `tare log dump`."""
 
     time_ns: int
@@ -44,19 +43,11 @@ def dump(*files: Path) -> list[Row]:
     text = subprocess.run(
         [TARE_LOG, "dump", *files], check=True, capture_output=True, text=True
     ).stdout
-    rows = csv.DictReader(io.StringIO(text))
+    names, *rows = csv.reader(io.StringIO(text))
+    assert tuple(names) == Row._fields
     return [
-        Row(
-            int(row["time_ns"] or 0),
-            int(row["ticks"]),
-            int(row["pid"]),
-            int(row["tid"]),
-            row["thread"],
-            row["channel"],
-            row["payload"],
-            int(row["lost"] or 0),
-        )
-        for row in rows
+        Row(int(ns or 0), int(ticks), int(pid), int(tid), thread, channel, payload, int(lost or 0))
+        for ns, ticks, pid, tid, thread, channel, payload, lost in rows
     ]
 
 
@@ -74,10 +65,10 @@ def ends(file: Path) -> list[str | None]:
     return [end["how"] for end in stats(file)["ends"]]
 
 
-def events(file: Path) -> pa.Table:
-    """The same as a table, for millions of them."""
+def events(file: Path, payload: pa.DataType = INTEGER) -> pa.Table:
+    """The same as a table, for many of them."""
     out = subprocess.run([TARE_LOG, "dump", file], check=True, capture_output=True).stdout
-    types = {"payload": pa.int64(), "lost": pa.int64(), "channel": pa.string()}
+    types = {"payload": payload, "lost": INTEGER, "channel": pa.string()}
     return read_csv(pa.BufferReader(out), convert_options=ConvertOptions(column_types=types))
 
 
@@ -97,15 +88,17 @@ def ran(file: Path, program: Path, *arguments: object, **variables: str) -> dict
 
 
 @pytest.fixture(scope="session")
-def compiled(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
+def compiled() -> Callable[[str], Path]:
     """Compiles one of the programs against the library, once."""
     if aarch64.FOLDER and (why := aarch64.missing()):
         pytest.skip(why)
     if shutil.which("cc") is None:
         pytest.skip("there is no C compiler")
-    folder = tmp_path_factory.mktemp("programs")
 
-    return lambda name: compile_program(name, folder)
+    def run(name: str) -> Path:
+        return once.once(name, lambda program: compile_program(name, program.parent), "log")
+
+    return run
 
 
 def compile_program(name: str, folder: Path) -> Path:
@@ -134,10 +127,8 @@ def java(request: pytest.FixtureRequest) -> list[str]:
 
 
 @pytest.fixture(scope="session")
-def acme(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def acme() -> Path:
     """The classes of java/Acme.java, compiled by the oldest JDK."""
     if not jvm.FOUND:
         pytest.skip("there is no JDK from 17 on")
-    folder = tmp_path_factory.mktemp("acme")
-    subprocess.run([jvm.javac(), "-d", folder, jvm.PROGRAMS / "Acme.java"], check=True)
-    return folder
+    return once.compiled("acme", jvm.javac(), "-d", once.OUT, jvm.PROGRAMS / "Acme.java")

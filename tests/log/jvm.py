@@ -1,14 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """The JDKs of this machine that tests run on: all from 17 on."""
 
-import atexit
-import subprocess
 from functools import cache
 from pathlib import Path
-from shutil import rmtree
-from tempfile import mkdtemp
 
 from tests import aarch64
+from tests.once import OUT, compiled
 
 from tare.lab.doctor.jdks import jdks
 from tare.native import native
@@ -47,11 +44,8 @@ def javac() -> str:
 @cache
 def classes() -> str:
     """The folder of java/Logging.java, compiled once: Java would do so at each start."""
-    folder = mkdtemp(prefix="tare-classes-")
-    atexit.register(rmtree, folder, ignore_errors=True)
-    words = [javac(), "-nowarn", "-cp", JAR, "-d", folder, str(PROGRAMS / "Logging.java")]
-    subprocess.run(words, check=True)
-    return folder
+    words = [javac(), "-nowarn", "-cp", JAR, "-d", OUT, PROGRAMS / "Logging.java"]
+    return str(compiled("classes", *words))
 
 
 def classpath() -> str:

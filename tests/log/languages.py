@@ -4,9 +4,11 @@
 import shutil
 import subprocess
 import sys
+from functools import cache
 from pathlib import Path
 
 import pytest
+from tests.once import OUT, compiled
 
 from tare.native import native
 
@@ -17,8 +19,8 @@ LIBRARIES = Path(native("lib", "libtare_log.so")).parent
 STRICT = ["-Wall", "-Wextra", "-Wpedantic", "-Werror", "-O2", "-pthread"]
 
 
-def command(language: str, name: str, folder: Path) -> list[str]:
-    """What runs the program `name`, which is compiled into `folder` where it has to be."""
+def command(language: str, name: str) -> list[str]:
+    """What runs the program `name`, which is compiled where it has to be."""
     if language == "Python":
         return [sys.executable, str(PROGRAMS / f"{name}.py")]
     if language == "Rust":
@@ -28,13 +30,11 @@ def command(language: str, name: str, folder: Path) -> list[str]:
         "C++": ("c++", "-std=c++17", "cpp"),
     }[language]
     needs(compiler)
-    program = folder / name
     words = [compiler, standard, *STRICT, f"-I{INCLUDE}", f"{PROGRAMS / name}.{suffix}"]
-    words += [f"{LIBRARIES / 'libtare_log.a'}", "-o", f"{program}"]
-    subprocess.run(words, check=True)
-    return [str(program)]
+    return [str(compiled(name, *words, LIBRARIES / "libtare_log.a", "-o", OUT))]
 
 
+@cache
 def example(name: str) -> Path:
     """An example of the Rust crate."""
     needs("cargo")

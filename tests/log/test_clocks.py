@@ -53,7 +53,7 @@ def are_near(rows: list[Row]) -> None:
 def test_every_language_reads_the_clock(language: str, clock: str, tmp_path: Path) -> None:
     file = tmp_path / "events.log"
     run = [TARE_LOG, "run", "--clock", clock, "--out", str(file), "--"]
-    program = command(language, "vector", tmp_path)
+    program = command(language, "vector")
     between(file, clock, lambda: subprocess.run([*run, *program], check=True, input=b""))
 
 

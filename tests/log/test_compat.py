@@ -16,6 +16,7 @@ import pytest
 from tests.log.conftest import TARE_LOG, dump
 from tests.log.languages import INCLUDE, LIBRARIES, PROGRAMS, STRICT, needs
 from tests.log.lzo import unpack
+from tests.once import OUT, compiled
 
 # More than are compressed as one.
 EVENTS = 70_000
@@ -43,10 +44,10 @@ class Files:
 def files(tmp_path_factory: pytest.TempPathFactory) -> Files:
     needs("c++")
     folder = tmp_path_factory.mktemp("compat")
-    program, log = folder / "compat", folder / "events.log"
+    log = folder / "events.log"
     flags = ["c++", "-std=c++17", *STRICT, f"-I{INCLUDE}/compat"]
-    libraries = [f"{LIBRARIES}/libtare_log.a", "-o", str(program)]
-    subprocess.run([*flags, str(PROGRAMS / "compat.cpp"), *libraries], check=True)
+    libraries = [f"{LIBRARIES}/libtare_log.a", "-o", OUT]
+    program = compiled("compat", *flags, PROGRAMS / "compat.cpp", *libraries)
     run = [TARE_LOG, "run", "--out", str(log), "--", str(program), str(EVENTS)]
     said = subprocess.run(run, check=True, capture_output=True, text=True).stdout
     made = folder / "files"

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 from tests.log.conftest import TARE_LOG, dump
 from tests.log.languages import INCLUDE, LIBRARIES, PROGRAMS, STRICT, needs
+from tests.once import OUT, compiled
 from tests.waiting import SECONDS, wait_for
 
 COPIES, EVENTS = 3, 1_000
@@ -41,18 +42,16 @@ sys.stdin.read()
 
 
 @pytest.fixture(scope="module")
-def plugins(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
+def plugins() -> list[str]:
     needs("cc")
-    folder = tmp_path_factory.mktemp("plugins")
     flags = ["cc", "-std=c11", *STRICT, "-fPIC", "-shared", f"-I{INCLUDE}"]
     made = []
     for name, libraries in (
         ("static", [f"{LIBRARIES}/libtare_log.a"]),
         ("shared", [f"-L{LIBRARIES}", "-ltare_log", f"-Wl,-rpath,{LIBRARIES}"]),
     ):
-        made.append(str(folder / f"{name}.so"))
-        source = str(PROGRAMS / "plugin.c")
-        subprocess.run([*flags, source, *libraries, "-o", made[-1]], check=True)
+        words = [*flags, PROGRAMS / "plugin.c", *libraries, "-o", OUT]
+        made.append(str(compiled(f"{name}.so", *words)))
     return made
 
 

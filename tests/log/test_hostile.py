@@ -79,7 +79,7 @@ def said(program: "subprocess.Popen[bytes]", line: bytes) -> None:
 
 @pytest.mark.parametrize("language", ["C", "Rust", "Python"])
 def test_programs_go_on_whatever_is_in_their_segment(language: str, tmp_path: Path) -> None:
-    logs(command(language, "lines", tmp_path), tmp_path)
+    logs(command(language, "lines"), tmp_path)
 
 
 def test_java_programs_go_on_whatever_is_in_their_segment(java: list[str], tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ EVENTS, BURSTS = 20_000, 5
 def test_what_a_full_ring_does(language: str, policy: str, tmp_path: Path) -> None:
     """The program that measures a call, with a ring that holds a fifth of a burst."""
     file, total = tmp_path / "events.log", EVENTS * BURSTS
-    program = [*command(language, "speed", tmp_path), str(EVENTS), str(BURSTS), policy]
+    program = [*command(language, "speed"), str(EVENTS), str(BURSTS), policy]
     done = subprocess.run(
         [TARE_LOG, "run", "--out", str(file), "--json", "--", *program],
         check=True,

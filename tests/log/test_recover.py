@@ -10,7 +10,6 @@ import sys
 import time
 from collections.abc import Callable
 from contextlib import ExitStack
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -22,6 +21,7 @@ from tests.log.test_kills import agree, committed
 from tests.waiting import wait_for
 
 Compiled = Callable[[str], Path]
+EVENTS = 100_000
 
 
 def recover(source: Path, out: Path) -> dict[str, int]:
@@ -35,23 +35,29 @@ def recover(source: Path, out: Path) -> dict[str, int]:
 @pytest.fixture(scope="module")
 def whole(compiled: Compiled, tmp_path_factory: pytest.TempPathFactory) -> Path:
     file = tmp_path_factory.mktemp("whole") / "events.log"
-    command = [TARE_LOG, "run", "--out", str(file), "--", str(compiled("codecs")), "200000"]
+    command = [TARE_LOG, "run", "--out", str(file), "--", str(compiled("codecs")), f"{EVENTS}"]
     subprocess.run(command, check=True)
     return file
+
+
+@pytest.fixture(scope="module")
+def by_ticks(whole: Path) -> dict[int, Row]:
+    """Its events."""
+    return {row.ticks: row for row in rows_of(whole)}
 
 
 def test_a_whole_file_stays_as_it_is(whole: Path, tmp_path: Path) -> None:
     found = recover(whole, tmp_path / "again.log")
     assert (tmp_path / "again.log").read_bytes() == whole.read_bytes()
-    assert (found["programs"], found["events"], found["damaged"]) == (1, 200_000, 0)
+    assert (found["programs"], found["events"], found["damaged"]) == (1, EVENTS, 0)
 
 
 @pytest.mark.parametrize("seed", range(6))
 def test_what_is_cut_off_or_damaged_costs_its_own_events(
-    whole: Path, tmp_path: Path, seed: int
+    whole: Path, by_ticks: dict[int, Row], tmp_path: Path, seed: int
 ) -> None:
     chance = random.Random(seed)
-    data, expected = bytearray(whole.read_bytes()), {row.ticks: row for row in rows_of(whole)}
+    data = bytearray(whole.read_bytes())
     if seed % 2:
         del data[chance.randrange(1_000, len(data)) :]
     else:
@@ -61,8 +67,8 @@ def test_what_is_cut_off_or_damaged_costs_its_own_events(
     damaged.write_bytes(data)
     found = recover(damaged, out)
     rows = rows_of(out)
-    assert all(expected[row.ticks] == row for row in rows)
-    assert len(rows) == found["events"] < len(expected)
+    assert all(by_ticks[row.ticks] == row for row in rows)
+    assert len(rows) == found["events"] < len(by_ticks)
     assert found["damaged"] > 0
     assert recover(out, tmp_path / "once more.log")["damaged"] == 0
     assert ends(out) == ["recovered" if seed % 2 else "finished"]
@@ -175,7 +181,7 @@ def test_a_copy_has_no_times_of_the_machine_that_reads_it(tmp_path: Path) -> Non
 
 def rows_of(file: Path) -> list[Row]:
     """Without times of day, which are exact only by readings of the clocks on both sides."""
-    return [replace(row, time_ns=0) for row in dump(file)]
+    return [row._replace(time_ns=0) for row in dump(file)]
 
 
 def segment_of(pid: int) -> Path:

@@ -138,7 +138,7 @@ def test_bad_rules_leave_those_before_in_force(compiled: Compiled, tmp_path: Pat
 
 
 def test_a_loop_in_python_sees_new_rules(tmp_path: Path) -> None:
-    sees_new_rules(command("Python", "restless", tmp_path), tmp_path)
+    sees_new_rules(command("Python", "restless"), tmp_path)
 
 
 def test_a_compiled_loop_in_java_sees_new_rules(java: list[str], tmp_path: Path) -> None:

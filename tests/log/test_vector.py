@@ -61,7 +61,7 @@ class Memory:
 @pytest.mark.parametrize("language", ["C", "C++", "Rust", "Python"])
 def test_every_language_writes_the_vector(language: str, tmp_path: Path) -> None:
     process = subprocess.Popen(
-        command(language, "vector", tmp_path),
+        command(language, "vector"),
         env=os.environ | {"TARE_LOG": str(tmp_path / "nobody"), "TARE_LOG_RING": "64K"},
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,

@@ -3,6 +3,7 @@
 
 from contextlib import ExitStack
 from datetime import datetime
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -60,6 +61,7 @@ def write(folder: Path, known: "tuple[Experiment, Looks] | None" = None) -> Path
     return folder / HTML
 
 
+@cache
 def templates(escape: bool) -> "jinja2.Environment":
     """The templates of all pages, with the filters that they use."""
     import jinja2
