@@ -56,9 +56,25 @@ static void close_both(void) {
     close(far);
 }
 
+/* Longer than anything takes on the busiest machine: tests/waiting.py. */
+enum { SECONDS = 300 };
+
 static void until_readable(int fd) {
     struct pollfd place = {.fd = fd, .events = POLLIN};
-    poll(&place, 1, 10000);
+    poll(&place, 1, SECONDS * 1000);
+}
+
+/* Until a thread of this process has begun to wait in the kernel, in the call that it makes next. */
+static void until_waits(pid_t thread) {
+    char name[64], text[512], state = 0;
+    snprintf(name, sizeof name, "/proc/self/task/%d/stat", (int)thread);
+    while (state != 'S') {
+        usleep(1000);
+        FILE *file = fopen(name, "re");
+        if (!file || !fgets(text, sizeof text, file)) exit(2);
+        fclose(file);
+        state = strrchr(text, ')')[2];
+    }
 }
 
 static void flags(void) {
@@ -161,13 +177,13 @@ static void polls(void) {
     SAY(places[0].revents);
     SAY(poll(places + 1, 1, 10));
     SAY(write(near, "p", 1));
-    SAY(poll(places + 1, 1, 10000));
+    SAY(poll(places + 1, 1, SECONDS * 1000));
     SAY(places[1].revents);
     fd_set set;
     FD_ZERO(&set);
     FD_SET(far, &set);
     FD_SET(near, &set);
-    struct timeval time = {.tv_sec = 10};
+    struct timeval time = {.tv_sec = SECONDS};
     SAY(select((near > far ? near : far) + 1, &set, NULL, NULL, &time));
     SAY(FD_ISSET(far, &set) != 0);
     SAY(FD_ISSET(near, &set) != 0);
@@ -176,7 +192,7 @@ static void polls(void) {
     SAY(poll(places + 1, 1, 0));
     SAY(close(near));
     places[1].events = POLLIN | POLLRDHUP;
-    SAY(poll(places + 1, 1, 10000));
+    SAY(poll(places + 1, 1, SECONDS * 1000));
     SAY(places[1].revents);
     SAY(read(far, &byte, 1));
 }
@@ -188,7 +204,7 @@ static void epolls(int edges, int by_syscall) {
     char byte = 'w';
     for (int round = 0; round < 8; round++) {
         if (write(near, &byte, 1) != 1) exit(2);
-        SAY(by_syscall ? syscall(SYS_epoll_wait, set, got, 4, 10000) : epoll_wait(set, got, 4, 10000));
+        SAY(by_syscall ? syscall(SYS_epoll_wait, set, got, 4, SECONDS * 1000) : epoll_wait(set, got, 4, SECONDS * 1000));
         SAY(got[0].events);
         SAY(got[0].data.u64);
         SAY(by_syscall ? syscall(SYS_read, far, &byte, 1) : read(far, &byte, 1));
@@ -200,12 +216,12 @@ static void epolls(int edges, int by_syscall) {
     SAY(epoll_ctl(set, EPOLL_CTL_MOD, far, &event));
     SAY(write(near, "q", 1));
     until_readable(far);
-    SAY(epoll_wait(set, got, 4, 10000));
+    SAY(epoll_wait(set, got, 4, SECONDS * 1000));
     SAY(got[0].events);
     SAY(shutdown(near, SHUT_WR));
     struct pollfd place = {far, POLLRDHUP, 0};
-    SAY(poll(&place, 1, 10000));
-    SAY(epoll_wait(set, got, 4, 10000));
+    SAY(poll(&place, 1, SECONDS * 1000));
+    SAY(epoll_wait(set, got, 4, SECONDS * 1000));
     SAY(got[0].events);
     SAY(read(far, &byte, 1));
     SAY(read(far, &byte, 1));
@@ -231,7 +247,7 @@ static void resets(void) {
     SAY(setsockopt(near, SOL_SOCKET, SO_LINGER, &linger, sizeof linger));
     SAY(close(near));
     struct pollfd place = {far, POLLIN | POLLHUP, 0};
-    SAY(poll(&place, 1, 10000) > 0);
+    SAY(poll(&place, 1, SECONDS * 1000) > 0);
     SAY(read(far, &byte, 1));
     SAY(read(far, &byte, 1));
     SAY(read(far, &byte, 1));
@@ -243,7 +259,7 @@ static void pipes_break(void) {
     until_readable(near);
     SAY(write(near, "x", 1));
     struct pollfd place = {near, POLLHUP, 0};
-    poll(&place, 1, 10000);
+    poll(&place, 1, SECONDS * 1000);
     SAY(write(near, "x", 1));
     signal(SIGPIPE, SIG_DFL);
 }
@@ -303,9 +319,23 @@ static void files_are_sent(void) {
 
 static void *answer(void *arguments) {
     char byte;
-    (void)arguments;
+    pid_t own = gettid();
+    write(*(int *)arguments, &own, sizeof own);
     read(near, &byte, 1); /* waits, so that it can give back what was not read */
     return NULL;
+}
+
+/* A thread that waits for a byte at `near`. */
+static pthread_t answering(void) {
+    int thread_at[2];
+    pthread_t thread;
+    pid_t number;
+    if (pipe2(thread_at, O_CLOEXEC) || pthread_create(&thread, NULL, answer, &thread_at[1]) ||
+        read(thread_at[0], &number, sizeof number) != sizeof number)
+        exit(2);
+    until_waits(number);
+    close(thread_at[0]), close(thread_at[1]);
+    return thread;
 }
 
 static void goes_to_a_child(void) {
@@ -314,7 +344,7 @@ static void goes_to_a_child(void) {
     pthread_t thread;
     SAY(pipe2(out, O_CLOEXEC));
     SAY(write(near, "for the child", 13));
-    pthread_create(&thread, NULL, answer, NULL);
+    thread = answering();
     SAY(fcntl(far, F_SETFD, 0));
     fflush(stdout);
     pid_t child = fork();
@@ -339,7 +369,7 @@ static void goes_to_stdio(void) {
     char text[32] = {0};
     pthread_t thread;
     SAY(write(near, "a line\n", 7));
-    pthread_create(&thread, NULL, answer, NULL);
+    thread = answering();
     FILE *stream = fdopen(dup(far), "r");
     SAY(fgets(text, sizeof text, stream) == text);
     printf("%s %s", __func__, text);
@@ -354,7 +384,7 @@ static void is_passed(void) {
     pthread_t thread;
     SAY(socketpair(AF_UNIX, SOCK_STREAM, 0, pair));
     SAY(write(near, "passed", 6));
-    pthread_create(&thread, NULL, answer, NULL);
+    thread = answering();
     char control[CMSG_SPACE(sizeof(int))] = {0}, byte = 'b';
     struct iovec part = {&byte, 1};
     struct msghdr message = {.msg_iov = &part, .msg_iovlen = 1, .msg_control = control,
@@ -393,12 +423,15 @@ static void forks(void) {
     SAY(read(near, text, 8));
 }
 
-static void handled(int signal) { (void)signal; }
+static volatile sig_atomic_t is_handled;
+
+static void handled(int signal) { is_handled = signal; }
 
 static void *interrupt(void *thread) {
-    usleep(30000);
+    until_waits(getpid()); /* the main thread */
     pthread_kill(*(pthread_t *)thread, SIGUSR1);
-    usleep(30000);
+    while (!is_handled)
+        usleep(1000);
     write(near, "s", 1);
     return NULL;
 }
@@ -406,6 +439,7 @@ static void *interrupt(void *thread) {
 static void signals(int flags) {
     char byte;
     struct sigaction action = {.sa_handler = handled, .sa_flags = flags};
+    is_handled = 0;
     sigaction(SIGUSR1, &action, NULL);
     pthread_t self = pthread_self(), thread;
     pthread_create(&thread, NULL, interrupt, &self);
@@ -438,7 +472,7 @@ static void out_of_band(void) {
     SAY(send(near, "!", 1, MSG_OOB));
     SAY(send(near, "cd", 2, 0));
     struct pollfd place = {far, POLLPRI, 0};
-    SAY(poll(&place, 1, 10000));
+    SAY(poll(&place, 1, SECONDS * 1000));
     SAY(recv(far, text, 1, MSG_OOB));
     SAY(recv(far, text, 2, MSG_WAITALL));
     SAY(recv(far, text, 2, MSG_WAITALL));
@@ -446,7 +480,7 @@ static void out_of_band(void) {
 
 int main(void) {
     setvbuf(stdout, NULL, _IOLBF, 0);
-    alarm(20);
+    alarm(SECONDS);
 #define CASE(call) connect_both(0), call, close_both()
     CASE(flags());
     CASE(vectors());

@@ -5,6 +5,8 @@ import json
 import subprocess
 from dataclasses import dataclass
 
+from tests.waiting import SECONDS
+
 from tare.native import native
 
 LINK = native("bin", "tare-link")
@@ -26,9 +28,9 @@ class Linked:
         return ring / max(1, ring + tcp)
 
 
-def run(*command: str, eager: bool = True, timeout: float = 120) -> Linked:
+def run(*command: str, eager: bool = True) -> Linked:
     """Runs a program to its end."""
-    return ended(start(*command, eager=eager), timeout)
+    return ended(start(*command, eager=eager))
 
 
 def start(*command: str, eager: bool = True) -> subprocess.Popen[str]:
@@ -41,7 +43,7 @@ def start(*command: str, eager: bool = True) -> subprocess.Popen[str]:
     )
 
 
-def ended(process: subprocess.Popen[str], timeout: float = 60) -> Linked:
-    output, errors = process.communicate(timeout=timeout)
+def ended(process: subprocess.Popen[str]) -> Linked:
+    output, errors = process.communicate(timeout=SECONDS)
     *lines, last = errors.splitlines()
     return Linked(process.returncode, output, "\n".join(lines), json.loads(last))

@@ -6,20 +6,19 @@ from pathlib import Path
 
 import pytest
 from tests.link import linked
+from tests.once import OUT, compiled
+from tests.waiting import SECONDS
 
 HERE = Path(__file__).parent
 
 
 @pytest.fixture(scope="module")
-def calls(tmp_path_factory: pytest.TempPathFactory) -> str:
-    program = tmp_path_factory.mktemp("calls") / "calls"
-    options = ["-O1", "-w", "-pthread"]
-    subprocess.run(["cc", *options, "-o", program, HERE / "calls.c"], check=True)
-    return str(program)
+def calls() -> str:
+    return str(compiled("calls", "cc", "-O1", "-w", "-pthread", "-o", OUT, HERE / "calls.c"))
 
 
 def test_calls_return_the_same_with_and_without_a_link(calls: str) -> None:
-    plain = subprocess.run([calls], check=True, capture_output=True, text=True, timeout=120)
+    plain = subprocess.run([calls], check=True, capture_output=True, text=True, timeout=SECONDS)
     run = linked.run(calls)
     assert run.output.splitlines() == plain.stdout.splitlines()
     assert run.code == 0

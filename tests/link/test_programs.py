@@ -4,12 +4,12 @@
 import hashlib
 import socket
 import subprocess
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 from tests.link import linked
+from tests.waiting import SECONDS, wait_for
 
 PYTHON = "/usr/bin/python3"
 
@@ -26,15 +26,13 @@ def serving(*command: str, port: int) -> Iterator[list[linked.Linked]]:
     process = linked.start(*command, eager=False)
     counted: list[linked.Linked] = []
     try:
-        end = time.monotonic() + 60
-        while True:
-            try:
-                socket.create_connection(("127.0.0.1", port), timeout=60).close()
-                break
-            except ConnectionRefusedError:
-                assert process.poll() is None, process.communicate()
-                assert time.monotonic() < end
-                time.sleep(0.01)
+
+        def listens() -> bool:
+            assert process.poll() is None, process.communicate()
+            socket.create_connection(("127.0.0.1", port), timeout=SECONDS).close()
+            return True
+
+        wait_for(listens)
         yield counted
     finally:
         process.terminate()
@@ -114,7 +112,7 @@ def test_server_alone_is_linked() -> None:
     port = free_port()
     with serving("redis-server", "--port", str(port), "--save", "", port=port) as counted:
         command = ["redis-benchmark", "-p", str(port), "-c", "5", "-n", "500", "-t", "ping", "-q"]
-        subprocess.run(command, check=True, capture_output=True, timeout=60)
+        subprocess.run(command, check=True, capture_output=True, timeout=SECONDS)
     assert counted[0].counts["links"] == 0
 
 
