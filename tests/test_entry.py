@@ -6,6 +6,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from tare.__main__ import NATIVE_COMMANDS
 from tare.native import native
 
@@ -43,6 +45,17 @@ def test_help_imports_nothing_heavy() -> None:
     heavy = ["duckdb", "ibis", "matplotlib", "numpy", "pandas", "pyarrow", "pydantic", "scipy"]
     script = f"import sys, tare.cli; print(*set(sys.modules) & set({heavy}))"
     assert not subprocess.check_output([sys.executable, "-c", script], text=True).split()
+
+
+@pytest.mark.parametrize("word", ["--json", "--engine=spark"])
+def test_only_engines_import_pandas(word: str) -> None:
+    """pyarrow does at the first value that it makes, where it can."""
+    script = (
+        f"import sys, tare.without_pandas as without; without.leave_out(['compare', '{word}']);"
+        " import pyarrow; pyarrow.scalar(1); print('pandas' in sys.modules)"
+    )
+    printed = subprocess.check_output([sys.executable, "-c", script], text=True)
+    assert printed == f"{word != '--json'}\n"
 
 
 def test_a_native_part_that_was_not_built_is_one_line(tmp_path: Path) -> None:

@@ -22,7 +22,9 @@ def main() -> None:
     name, *arguments = sys.argv[2 if sys.argv[1:2] == ["--"] else 1 :] or [""]
     if name not in NATIVE_COMMANDS:
         from tare.cli import main as command_line
+        from tare.without_pandas import leave_out
 
+        leave_out(arguments)
         sys.exit(command_line())
     # Python ignores these two, and what is ignored stays so in every program that is run from here.
     for number in (signal.SIGPIPE, signal.SIGXFSZ):

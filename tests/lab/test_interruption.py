@@ -14,7 +14,7 @@ import pytest
 from tests.lab.conftest import HELD, HOLD, Experiment, born, family, none_left
 from tests.waiting import SECONDS, wait_for
 
-LOAD = 'warmup = "50ms"\nduration = "500ms"\n'
+LOAD = 'warmup = "50ms"\nduration = "200ms"\n'
 # A daemon that leaves its parent, its session and its group, and does not mind SIGTERM.
 STRAY = (
     '{ type = "wrap", command = ["sh", "-c",'
@@ -111,7 +111,8 @@ def test_kill_9_of_tare_leaves_no_process_and_whole_files(experiment: Experiment
 def test_when_the_supervisor_is_killed_tare_stops_all_that_it_started(
     experiment: Experiment,
 ) -> None:
-    experiment.write_plan(load=LOAD, layers=f"{HOLD}, {STRAY}")
+    service = 'stop_timeout = "500ms"'
+    experiment.write_plan(load=LOAD, layers=f"{HOLD}, {STRAY}", service=service)
     experiment.hold_after(1)
     process = experiment.start("--out", str(experiment.result), "--blocks", "3")
     experiment.wait_until_held(process)

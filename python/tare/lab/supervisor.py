@@ -196,9 +196,10 @@ class Supervisor:
 
     def family(self, started: Started) -> list[int]:
         """Living processes of a command: its group, its descendants, its cgroup."""
-        here = descendants(os.getpid())
+        everyone = living()
+        here = descendants(os.getpid(), everyone)
         family = {pid for pid, parent_group in here.items() if parent_group[1] == started.pid}
-        family.update(pid for pid in descendants(started.pid) if pid in here)
+        family.update(pid for pid in descendants(started.pid, everyone) if pid in here)
         if started.cgroup:
             family.update(pid for pid in processes_in(started.cgroup) if pid in here)
         return sorted(family)
@@ -355,19 +356,36 @@ def processes_in(cgroup: Path) -> list[int]:
     return []
 
 
-def descendants(root: int) -> dict[int, tuple[int, int]]:
-    """Living descendants of a process: pid -> (parent, process group); `root` is not among them."""
-    everyone: dict[int, tuple[int, int]] = {}
-    for folder in Path("/proc").iterdir():
-        if folder.name.isdigit():
-            with suppress(OSError):
-                fields = (folder / "stat").read_bytes().rpartition(b")")[2].split()
-                if fields[0] not in (b"Z", b"X"):
-                    everyone[int(folder.name)] = (int(fields[1]), int(fields[2]))
+Processes = dict[int, tuple[int, int]]
+"""pid -> (parent, process group)."""
+
+
+def living() -> Processes:
+    """All processes of the machine but zombies: asked for 50 times a second, so without Path."""
+    everyone: Processes = {}
+    for name in os.listdir("/proc"):  # noqa: PTH208
+        if not name.isdigit():
+            continue
+        with suppress(OSError):
+            stat = os.open(f"/proc/{name}/stat", os.O_RDONLY | os.O_CLOEXEC)
+            try:
+                line = os.read(stat, 4096)
+            finally:
+                os.close(stat)
+            state, parent, group = line.rpartition(b")")[2].split(None, 3)[:3]
+            if state not in (b"Z", b"X"):
+                everyone[int(name)] = (int(parent), int(group))
+    return everyone
+
+
+def descendants(root: int, everyone: Processes | None = None) -> Processes:
+    """Living descendants of a process; `root` is not among them."""
+    everyone = living() if everyone is None else everyone
     children: dict[int, list[int]] = {}
     for pid, (parent, _) in everyone.items():
         children.setdefault(parent, []).append(pid)
-    found, unseen = {}, [root]
+    found: Processes = {}
+    unseen = [root]
     while unseen:
         for pid in children.get(unseen.pop(), ()):
             found[pid] = everyone[pid]
