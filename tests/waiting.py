@@ -14,10 +14,12 @@ def wait_for(come: Callable[[], object], what: str = "it") -> None:
     A file that it looks at and that is not there yet, or a port where nobody listens or answers
     yet, has not come either.
     """
-    limit = time.monotonic() + SECONDS
+    begin = time.monotonic()
     while not _has(come):
-        assert time.monotonic() < limit, f"{what} has not come in {SECONDS} s"
-        time.sleep(0.005)
+        waited = time.monotonic() - begin
+        assert waited < SECONDS, f"{what} has not come in {SECONDS} s"
+        # The longer it takes, the less does it cost to look less often.
+        time.sleep(min(max(0.005, waited / 20), 0.05))
 
 
 def _has(come: Callable[[], object]) -> bool:
