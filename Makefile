@@ -132,6 +132,11 @@ bench-hook: PACKAGES := test
 bench-hook: native ## the hook beside plain calls and the published design
 	@$(PYTHON) -m bench hook
 
+.PHONY: bench-link
+bench-link: PACKAGES := test
+bench-link: native ## linked connections beside TCP, a Unix socket and a bare ring
+	@$(PYTHON) -m bench link
+
 .PHONY: bench-load
 bench-load: PACKAGES := test
 bench-load: native ## the load generator beside wrk and the open-loop generators that are there

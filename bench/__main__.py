@@ -7,6 +7,7 @@ import sys
 
 from bench.hard import measure as hard
 from bench.hook import measure as hook
+from bench.link import measure as link
 from bench.load import measure as load
 from bench.log import measure as log
 from bench.scale import measure as scale
@@ -14,6 +15,7 @@ from bench.verdict import measure as verdict
 
 PARTS = {
     "hook": hook.run,
+    "link": link.run,
     "load": load.run,
     "log": log.run,
     "hard": hard.run,
