@@ -13,67 +13,73 @@ use tare_shm::syscall::{self, Errno, call};
 pub const MOST: usize = 64;
 
 /// Buffers of the program, whose addresses may be wrong.
-#[derive(Clone, Copy)]
 pub struct Buffers {
-    list: [iovec; MOST],
+    list: [MaybeUninit<iovec>; MOST],
     count: usize,
+    length: usize,
 }
 
 impl Deref for Buffers {
     type Target = [iovec];
 
     fn deref(&self) -> &[iovec] {
-        &self.list[..self.count]
+        // SAFETY: so many were written.
+        unsafe { self.list[..self.count].assume_init_ref() }
     }
 }
 
-const NONE: iovec = iovec { iov_base: core::ptr::null_mut(), iov_len: 0 };
-
 impl Buffers {
+    const fn none() -> Self {
+        Self { list: [MaybeUninit::uninit(); MOST], count: 0, length: 0 }
+    }
+
     pub fn one(buffer: *const c_void, length: usize) -> Self {
-        let mut list = [NONE; MOST];
-        list[0] = iovec { iov_base: buffer.cast_mut(), iov_len: length };
-        Self { list, count: 1 }
+        let mut buffers = Self::none();
+        buffers.push(iovec { iov_base: buffer.cast_mut(), iov_len: length });
+        buffers
     }
 
     /// The program's array of buffers; `None` if the kernel should judge it: it is too long, its
     /// address is wrong, or its lengths are.
     pub fn array(first: *const iovec, count: usize) -> Option<Self> {
-        let mut list = [NONE; MOST];
-        let places = list.get_mut(..count)?;
+        let mut buffers = Self::none();
+        let places = buffers.list.get_mut(..count)?;
         let length = size_of_val(places);
         let to = iovec { iov_base: places.as_mut_ptr().cast(), iov_len: length };
         let from = iovec { iov_base: first.cast_mut().cast(), iov_len: length };
-        if count > 0 && copy(libc::SYS_process_vm_readv, &[to], &[from]) != Ok(length) {
+        if count > 0 && read(&[from], &[to]) != Ok(length) {
             return None;
         }
-        let total = list.iter().try_fold(0usize, |sum, buffer| sum.checked_add(buffer.iov_len));
-        total.filter(|total| *total <= isize::MAX as usize)?;
-        Some(Self { list, count })
+        buffers.count = count;
+        let total = buffers.iter().try_fold(0usize, |sum, one| sum.checked_add(one.iov_len));
+        buffers.length = total.filter(|total| *total <= isize::MAX as usize)?;
+        Some(buffers)
+    }
+
+    fn push(&mut self, one: iovec) {
+        self.list[self.count].write(one);
+        self.count += 1;
+        self.length += one.iov_len;
     }
 
     pub fn length(&self) -> usize {
-        self.iter().map(|buffer| buffer.iov_len).sum()
+        self.length
     }
 
-    /// Only the first `length` bytes.
-    pub fn first(mut self, mut length: usize) -> Self {
-        for buffer in &mut self.list[..self.count] {
-            buffer.iov_len = buffer.iov_len.min(length);
-            length -= buffer.iov_len;
-        }
-        self
-    }
-
-    /// All but the first `length` bytes.
-    pub fn skip(mut self, mut length: usize) -> Self {
-        for buffer in &mut self.list[..self.count] {
-            let some = buffer.iov_len.min(length);
-            buffer.iov_base = buffer.iov_base.wrapping_byte_add(some);
-            buffer.iov_len -= some;
+    /// At most `length` bytes behind the first `skipped`.
+    pub fn part(&self, mut skipped: usize, mut length: usize) -> Self {
+        let mut part = Self::none();
+        for buffer in self.iter() {
+            let before = skipped.min(buffer.iov_len);
+            skipped -= before;
+            let some = length.min(buffer.iov_len - before);
             length -= some;
+            if some > 0 {
+                let base = buffer.iov_base.wrapping_byte_add(before);
+                part.push(iovec { iov_base: base, iov_len: some });
+            }
         }
-        self
+        part
     }
 }
 
@@ -119,7 +125,7 @@ mod tests {
         });
         let all = Buffers::array(array.as_ptr(), 2).unwrap();
         assert_eq!(all.length(), 8);
-        let some = all.first(6).skip(2);
+        let some = all.part(2, 4);
         let mut out = [0u8; 8];
         let to = iovec { iov_base: out.as_mut_ptr().cast(), iov_len: 8 };
         assert_eq!((read(&some, &[to]), &out[..4]), (Ok(4), &b"cdef"[..]));

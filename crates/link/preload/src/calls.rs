@@ -93,7 +93,7 @@ fn incoming(
                 return call();
             };
             let got = if buffers.length() > 0 {
-                receive::receive(fd, slot, buffers, flags)
+                receive::receive(fd, slot, &buffers, flags)
             } else {
                 receive::await_any(fd, slot, flags)
             };
@@ -319,8 +319,19 @@ fn duplicate_to(old: c_int, new: c_int, call: impl FnOnce() -> c_int) -> c_int {
 fn control(fd: c_int, command: c_int, call: impl FnOnce() -> c_int) -> c_int {
     match command {
         libc::F_DUPFD | libc::F_DUPFD_CLOEXEC => duplicate(fd, call),
+        libc::F_SETFL => change_flags(fd, call),
         _ => call(),
     }
+}
+
+/// A call that may change whether others wait.
+fn change_flags(fd: c_int, call: impl FnOnce() -> c_int) -> c_int {
+    let result = call();
+    if let Some(slot) = linked(fd) {
+        slot.waiting.store(0, Relaxed);
+        slot.leave();
+    }
+    result
 }
 
 fn connect(fd: c_int, address: *const sockaddr, call: impl FnOnce() -> c_int) -> c_int {
@@ -945,6 +956,9 @@ impl Interposer for Calls {
     }
 
     unsafe fn ioctl(fd: c_int, request: c_ulong, argument: *mut c_void) -> c_int {
+        if request == libc::FIONBIO as c_ulong {
+            return change_flags(fd, || next!(ioctl(fd, request, argument)));
+        }
         if request != libc::FIONREAD as c_ulong {
             return next!(ioctl(fd, request, argument));
         }

@@ -4,6 +4,7 @@
 
 use core::ffi::c_int;
 use core::mem::MaybeUninit;
+use core::sync::atomic::AtomicU32;
 use libc::{epoll_event, iovec, msghdr, pollfd, socklen_t};
 use tare_shm::syscall::{self, Errno, call};
 
@@ -185,6 +186,24 @@ pub fn epoll(set: c_int, operation: c_int, fd: c_int, events: u32, data: u64) ->
     let arguments = [set as usize, operation as usize, fd as usize, place, 0, 0];
     // SAFETY: the kernel reads the event.
     unsafe { call(libc::SYS_epoll_ctl, arguments) }.is_ok()
+}
+
+/// Sleeps while a futex that other processes share is `value`, at most so many nanoseconds.
+pub fn futex_wait(word: &AtomicU32, value: u32, nanoseconds: i64) -> Result<(), Errno> {
+    let time = libc::timespec { tv_sec: 0, tv_nsec: nanoseconds };
+    let place = core::ptr::from_ref(word).addr();
+    let time = (&raw const time).addr();
+    let arguments = [place, libc::FUTEX_WAIT as usize, value as usize, time, 0, 0];
+    // SAFETY: the kernel reads the word and the time.
+    unsafe { call(libc::SYS_futex, arguments) }.map(drop)
+}
+
+/// Wakes all who sleep on a futex.
+pub fn futex_wake(word: &AtomicU32) {
+    let place = core::ptr::from_ref(word).addr();
+    let arguments = [place, libc::FUTEX_WAKE as usize, i32::MAX as usize, 0, 0, 0];
+    // SAFETY: no memory is touched.
+    let _ = unsafe { call(libc::SYS_futex, arguments) };
 }
 
 pub fn yield_now() {

@@ -20,6 +20,7 @@ mod routed;
 mod send;
 mod sets;
 mod slots;
+mod spin;
 mod state;
 mod thread;
 

@@ -53,6 +53,10 @@ impl Deadline {
         Some(timespec { tv_sec: (left / SECOND) as i64, tv_nsec: (left % SECOND) as i64 })
     }
 
+    pub fn is_never(self) -> bool {
+        self.0.is_none()
+    }
+
     /// Nanoseconds that are left of a wait with an end.
     pub fn rest(self) -> u64 {
         self.0.map_or(0, |end| end.saturating_sub(now()))
@@ -146,8 +150,13 @@ fn wait(places: &mut [pollfd], roles: &[Role], deadline: Deadline, mask: *const 
         for (place, role) in places.iter().zip(roles) {
             let Role::Linked(slot) = role else { continue };
             send::serve(place.fd, slot);
-            if place.events & INPUT != 0 {
-                is_ready |= receive::is_readable(slot);
+        }
+        if deadline.rest() > 0 || deadline.is_never() {
+            spin(places, roles);
+        }
+        for (place, role) in places.iter().zip(roles) {
+            if let Some(slot) = input(place, role) {
+                is_ready |= receive::falls_asleep(slot);
                 all[length] = pollfd { fd: slot.own_bell(), events: libc::POLLIN, revents: 0 };
                 length += 1;
             }
@@ -157,16 +166,18 @@ fn wait(places: &mut [pollfd], roles: &[Role], deadline: Deadline, mask: *const 
         let time = left.as_ref().map_or(core::ptr::null(), core::ptr::from_ref);
         // SAFETY: so many places.
         let result = unsafe { real::ppoll(all.as_mut_ptr(), length as nfds_t, time, mask) };
+        for (place, role) in places.iter().zip(roles) {
+            if let Some(slot) = input(place, role) {
+                receive::wakes_up(slot);
+            }
+        }
         if result < 0 {
             return result;
         }
         let mut ready = 0;
         for ((place, role), polled) in places.iter_mut().zip(roles).zip(&all) {
             place.revents = polled.revents;
-            if let Role::Linked(slot) = role
-                && place.events & INPUT != 0
-                && receive::is_readable(slot)
-            {
+            if input(place, role).is_some_and(receive::has_bytes) {
                 place.revents |= place.events & INPUT;
             }
             ready += c_int::from(place.revents != 0);
@@ -175,6 +186,24 @@ fn wait(places: &mut [pollfd], roles: &[Role], deadline: Deadline, mask: *const 
         if ready > 0 || result == 0 && !is_ready {
             return ready;
         }
+    }
+}
+
+/// The link whose bytes are waited for.
+fn input(place: &pollfd, role: &Role) -> Option<&'static Slot> {
+    match role {
+        Role::Linked(slot) if place.events & INPUT != 0 => Some(slot),
+        _ => None,
+    }
+}
+
+/// Waits some microseconds for bytes of any of the links.
+fn spin(places: &[pollfd], roles: &[Role]) {
+    let inputs = || places.iter().zip(roles).filter_map(|(place, role)| input(place, role));
+    if let Some(first) = inputs().next() {
+        let parts = first.parts();
+        let ready = || inputs().any(|slot| slot.parts().incoming.has_news());
+        first.bytes_spin.wait(parts.outgoing, parts.incoming, ready);
     }
 }
 

@@ -6,9 +6,9 @@ use crate::slots::{Slot, pieces};
 use crate::{kernel, lock, send, state};
 use core::ffi::c_int;
 use core::sync::atomic::Ordering::Relaxed;
-use libc::pollfd;
+use libc::{iovec, pollfd};
 use tare_interpose::real;
-use tare_link_segment::{Corrupt, Counter, Source};
+use tare_link_segment::{Corrupt, Counter, Direction, Source};
 use tare_shm::syscall::Errno;
 
 /// Flags that are carried; a call with others concerns the kernel alone.
@@ -22,6 +22,8 @@ pub const FLAGS: c_int = libc::MSG_PEEK
 /// What one look at a connection gave.
 enum Step {
     Got(usize),
+    /// The ring is empty; the kernel was not asked.
+    Empty,
     /// Nothing yet.
     Nothing,
     /// The end of the stream.
@@ -30,34 +32,47 @@ enum Step {
 }
 
 /// As recvmsg does.
-pub fn receive(fd: c_int, slot: &Slot, into: Buffers, flags: c_int) -> Result<usize, Errno> {
+pub fn receive(fd: c_int, slot: &Slot, into: &Buffers, flags: c_int) -> Result<usize, Errno> {
     let wanted = into.length();
     let waits_for_all = flags & libc::MSG_WAITALL != 0 && flags & libc::MSG_PEEK == 0;
     let mut got = 0;
     let mut timeout = None;
+    let mut asks_kernel = false;
     loop {
         send::serve(fd, slot);
-        match step(fd, slot, &into.skip(got), flags) {
+        match step(fd, slot, into, got, flags, asks_kernel) {
             Step::Got(more) => {
                 got += more;
                 if got >= wanted || !waits_for_all {
                     return Ok(got);
                 }
+                asks_kernel = false;
                 continue;
             }
             Step::End => return Ok(got),
             Step::Failed(_) if got > 0 => return Ok(got),
             Step::Failed(error) => return Err(error),
-            Step::Nothing => {}
-        }
-        if flags & libc::MSG_DONTWAIT != 0 || kernel::is_nonblocking(fd) {
-            return if got > 0 { Ok(got) } else { Err(Errno(libc::EAGAIN)) };
+            Step::Empty => {
+                let returns = flags & libc::MSG_DONTWAIT != 0 || slot.is_nonblocking(fd);
+                if returns {
+                    asks_kernel = true;
+                    continue;
+                }
+                if spin(slot) {
+                    continue;
+                }
+            }
+            Step::Nothing => {
+                if flags & libc::MSG_DONTWAIT != 0 || slot.is_nonblocking(fd) {
+                    return if got > 0 { Ok(got) } else { Err(Errno(libc::EAGAIN)) };
+                }
+            }
         }
         let most = *timeout.get_or_insert_with(|| kernel::timeout(fd, libc::SO_RCVTIMEO));
         match wait(fd, slot, most) {
             Err(_) if got > 0 => return Ok(got),
             Err(error) => return Err(error),
-            Ok(()) => {}
+            Ok(by_kernel) => asks_kernel = by_kernel,
         }
     }
 }
@@ -66,35 +81,67 @@ pub fn receive(fd: c_int, slot: &Slot, into: Buffers, flags: c_int) -> Result<us
 pub fn await_any(fd: c_int, slot: &Slot, flags: c_int) -> Result<usize, Errno> {
     let mut byte = 0u8;
     let into = Buffers::one((&raw mut byte).cast(), 1);
-    receive(fd, slot, into, flags & !libc::MSG_TRUNC | libc::MSG_PEEK).map(|_| 0)
+    receive(fd, slot, &into, flags & !libc::MSG_TRUNC | libc::MSG_PEEK).map(|_| 0)
 }
 
-/// Until there may be something: a point where the thread can be cancelled.
-fn wait(fd: c_int, slot: &Slot, most: c_int) -> Result<(), Errno> {
+/// Waits some microseconds for bytes.
+fn spin(slot: &Slot) -> bool {
+    let parts = slot.parts();
+    let incoming = parts.incoming;
+    slot.bytes_spin.wait(parts.outgoing, incoming, || incoming.has_news())
+}
+
+/// Until there may be something: a point where the thread can be cancelled. Returns whether the
+/// kernel has something to say.
+fn wait(fd: c_int, slot: &Slot, most: c_int) -> Result<bool, Errno> {
     let mut places =
         [fd, slot.own_bell()].map(|fd| pollfd { fd, events: libc::POLLIN, revents: 0 });
     if slot.backlog.load(Relaxed) > 0 {
         places[0].events |= libc::POLLOUT;
     }
+    if falls_asleep(slot) {
+        wakes_up(slot);
+        return Ok(false);
+    }
     let errno = real::errno();
     // SAFETY: two places.
     let ready = unsafe { real::poll(places.as_mut_ptr(), 2, most) };
+    wakes_up(slot);
     match ready {
         0 => Err(Errno(libc::EAGAIN)),
-        1.. => Ok(()),
+        1.. => Ok(places[0].revents != 0),
         _ => {
             let error = real::errno();
             real::set_errno(errno);
             let goes_on = error == libc::EINTR && most < 0 && kernel::handlers_restart();
-            if goes_on { Ok(()) } else { Err(Errno(error)) }
+            if goes_on { Ok(false) } else { Err(Errno(error)) }
         }
     }
 }
 
-fn step(fd: c_int, slot: &Slot, into: &Buffers, flags: c_int) -> Step {
+/// Before a thread waits for the eventfd: arms the bell. Returns whether there is something to do
+/// at once. A thread that never comes to `wakes_up` (it was cancelled) leaves the bell armed.
+pub fn falls_asleep(slot: &Slot) -> bool {
+    slot.parts().incoming.sleepers().fetch_add(1, Relaxed);
+    is_readable(slot) || send::is_due(slot)
+}
+
+pub fn wakes_up(slot: &Slot) {
+    let fewer = |sleepers: u32| sleepers.checked_sub(1);
+    let _ = slot.parts().incoming.sleepers().fetch_update(Relaxed, Relaxed, fewer);
+}
+
+fn step(
+    fd: c_int,
+    slot: &Slot,
+    into: &Buffers,
+    skipped: usize,
+    flags: c_int,
+    asks_kernel: bool,
+) -> Step {
     let incoming = slot.parts().incoming;
     let held = lock::take(incoming.receiver_lock());
-    let step = locked(fd, slot, into, flags);
+    let step = locked(fd, slot, into, skipped, flags, asks_kernel);
     lock::release(incoming.receiver_lock(), held);
     match step {
         Ok(step) => step,
@@ -106,100 +153,169 @@ fn step(fd: c_int, slot: &Slot, into: &Buffers, flags: c_int) -> Step {
     }
 }
 
-fn locked(fd: c_int, slot: &Slot, into: &Buffers, flags: c_int) -> Result<Step, Corrupt> {
+fn locked(
+    fd: c_int,
+    slot: &Slot,
+    into: &Buffers,
+    skipped: usize,
+    flags: c_int,
+    asks_kernel: bool,
+) -> Result<Step, Corrupt> {
     let incoming = slot.parts().incoming;
     loop {
         let capacity = incoming.capacity();
-        incoming.begin_read();
-        let source = incoming.source(capacity);
-        if let Ok(Source::Tcp(most)) = source {
-            let most = usize::try_from(most).unwrap_or(usize::MAX);
-            let kept = flags & (libc::MSG_PEEK | libc::MSG_TRUNC);
-            let got = kernel::receive(fd, &into.first(into.length().min(most)), kept);
-            let is_read = flags & libc::MSG_PEEK == 0;
-            incoming.end_read(if is_read { got.unwrap_or(0) as u64 } else { 0 });
-            match got {
-                Ok(0) if into.length() > 0 => {
-                    // Bytes of the ring may have been published before the end.
-                    if !matches!(incoming.source(capacity)?, Source::Tcp(_)) {
-                        continue;
-                    }
-                    return Ok(end(slot));
+        match incoming.source(capacity)? {
+            Source::Ring { from, length } => {
+                let room = (into.length() - skipped) as u64;
+                let ring = pieces(slot.parts().incoming_ring, capacity, from, length.min(room));
+                if let Some(step) = from_ring(slot, into, skipped, flags, from, &ring) {
+                    return Ok(step);
                 }
-                Ok(got) => {
-                    if is_read {
-                        state::count(Counter::TcpReceived, got as u64);
-                    }
-                    return Ok(Step::Got(got));
+            }
+            Source::Empty if !asks_kernel => return Ok(Step::Empty),
+            Source::Empty => {
+                if let Some(step) = at_the_end(fd, slot)? {
+                    return Ok(step);
                 }
-                Err(Errno(libc::EAGAIN)) => {
-                    if !matches!(incoming.source(capacity)?, Source::Tcp(_)) || !settle(slot)? {
-                        continue;
-                    }
-                    return Ok(Step::Nothing);
-                }
-                Err(error) => {
-                    if matches!(incoming.source(capacity)?, Source::Ring { .. }) {
-                        slot.error.store(error.0, Relaxed);
-                        continue;
-                    }
-                    return Ok(Step::Failed(error));
+            }
+            Source::Tcp(_) => {
+                if let Some(step) = from_tcp(fd, slot, into, skipped, flags)? {
+                    return Ok(step);
                 }
             }
         }
-        incoming.end_read(0);
-        match source? {
-            Source::Ring { from, length } => {
-                let length = length.min(into.length() as u64);
-                let from_ring = pieces(slot.parts().incoming_ring, capacity, from, length);
-                let got = if flags & libc::MSG_TRUNC != 0 {
-                    Ok(length as usize)
-                } else {
-                    buffers::write(&from_ring, into)
-                };
-                let got = match got {
-                    Ok(got) => got,
-                    Err(error) => return Ok(Step::Failed(error)),
-                };
-                if flags & libc::MSG_PEEK == 0 {
-                    if !incoming.consume(from, got as u64) {
-                        continue;
-                    }
-                    state::count(Counter::RingReceived, got as u64);
-                    state::count(Counter::RingReceives, 1);
-                    settle(slot)?;
-                }
-                return Ok(Step::Got(got));
+    }
+}
+
+/// Reads from TCP; `None` if the stream has changed.
+fn from_tcp(
+    fd: c_int,
+    slot: &Slot,
+    into: &Buffers,
+    skipped: usize,
+    flags: c_int,
+) -> Result<Option<Step>, Corrupt> {
+    let incoming = slot.parts().incoming;
+    let capacity = incoming.capacity();
+    incoming.begin_read();
+    let most = match incoming.source(capacity) {
+        Ok(Source::Tcp(most)) => usize::try_from(most).unwrap_or(usize::MAX),
+        other => {
+            incoming.end_read(0);
+            return other.map(|_| None);
+        }
+    };
+    let kept = flags & (libc::MSG_PEEK | libc::MSG_TRUNC);
+    let rest = into.part(skipped, most);
+    let got = kernel::receive(fd, &rest, kept);
+    let is_read = flags & libc::MSG_PEEK == 0;
+    incoming.end_read(if is_read { got.unwrap_or(0) as u64 } else { 0 });
+    Ok(Some(match got {
+        Ok(0) if rest.length() > 0 => {
+            // Bytes of the ring may have been published before the end.
+            if !matches!(incoming.source(capacity)?, Source::Tcp(_)) {
+                return Ok(None);
             }
-            Source::Empty => {
-                let seen = kernel::peek(fd);
-                if let Err(Errno(error)) = seen
-                    && error != libc::EAGAIN
-                {
-                    // The kernel reports it once; bytes of the ring come before it.
-                    slot.error.store(error, Relaxed);
-                }
-                if !matches!(incoming.source(capacity)?, Source::Empty) {
-                    continue;
-                }
-                match seen {
-                    Err(Errno(libc::EAGAIN)) => {
-                        if settle(slot)? {
-                            return Ok(Step::Nothing);
-                        }
-                    }
-                    Ok(0) => {
-                        return Ok(end(slot));
-                    }
-                    // Bytes of TCP's that belong nowhere: a system call that was not seen.
-                    Ok(_) => return Err(Corrupt),
-                    Err(error) => {
-                        slot.error.store(0, Relaxed);
-                        return Ok(Step::Failed(error));
-                    }
-                }
+            end(slot)
+        }
+        Ok(got) => {
+            if is_read {
+                state::count(Counter::TcpReceived, got as u64);
             }
-            Source::Tcp(_) => {}
+            Step::Got(got)
+        }
+        Err(Errno(libc::EAGAIN)) => {
+            if !matches!(incoming.source(capacity)?, Source::Tcp(_)) || !is_settled(slot)? {
+                return Ok(None);
+            }
+            Step::Nothing
+        }
+        Err(error) => {
+            if matches!(incoming.source(capacity)?, Source::Ring { .. }) {
+                slot.error.store(error.0, Relaxed);
+                return Ok(None);
+            }
+            Step::Failed(error)
+        }
+    }))
+}
+
+/// Reads bytes of the ring, or the first of them; `None` if a signal handler has read them meanwhile.
+fn from_ring(
+    slot: &Slot,
+    into: &Buffers,
+    skipped: usize,
+    flags: c_int,
+    from: u64,
+    ring: &[iovec; 2],
+) -> Option<Step> {
+    let incoming = slot.parts().incoming;
+    let length = ring[0].iov_len + ring[1].iov_len;
+    let got = if flags & libc::MSG_TRUNC != 0 {
+        Ok(length)
+    } else {
+        buffers::write(ring, &into.part(skipped, length))
+    };
+    let got = match got {
+        Ok(got) => got,
+        Err(error) => return Some(Step::Failed(error)),
+    };
+    if flags & libc::MSG_PEEK == 0 {
+        if !incoming.consume(from, got as u64) {
+            return None;
+        }
+        state::count(Counter::RingReceived, got as u64);
+        state::count(Counter::RingReceives, 1);
+        wake_sender(incoming);
+        rests(slot);
+    }
+    Some(Step::Got(got))
+}
+
+/// The sender sleeps until at least half of the ring is free.
+fn wake_sender(incoming: &Direction) {
+    let full = incoming.full();
+    if full.load(Relaxed) != 0
+        && incoming.unread() <= incoming.capacity() / 2
+        && full.swap(0, Relaxed) != 0
+    {
+        kernel::futex_wake(full);
+    }
+}
+
+/// After bytes of the ring were read. Sets must see whether there are more; threads that sleep
+/// still need the bell. Where there are neither, the next bytes need not ring it.
+fn rests(slot: &Slot) {
+    let bell = slot.parts().incoming.bell();
+    if slot.is_watched.load(Relaxed) != 0 {
+        let _ = settle(slot);
+    } else if slot.parts().incoming.sleepers().load(Relaxed) == 0 {
+        bell.disarm();
+    }
+}
+
+/// What the kernel says while the ring is empty; `None` if it is not any more.
+fn at_the_end(fd: c_int, slot: &Slot) -> Result<Option<Step>, Corrupt> {
+    let incoming = slot.parts().incoming;
+    let capacity = incoming.capacity();
+    let seen = kernel::peek(fd);
+    if let Err(Errno(error)) = seen
+        && error != libc::EAGAIN
+    {
+        // The kernel reports it once; bytes of the ring come before it.
+        slot.error.store(error, Relaxed);
+    }
+    if !matches!(incoming.source(capacity)?, Source::Empty) {
+        return Ok(None);
+    }
+    match seen {
+        Err(Errno(libc::EAGAIN)) => Ok(is_settled(slot)?.then_some(Step::Nothing)),
+        Ok(0) => Ok(Some(end(slot))),
+        // Bytes of TCP's that belong nowhere: a system call that was not seen.
+        Ok(_) => Err(Corrupt),
+        Err(error) => {
+            slot.error.store(0, Relaxed);
+            Ok(Some(Step::Failed(error)))
         }
     }
 }
@@ -211,6 +327,11 @@ fn end(slot: &Slot) -> Step {
         0 => Step::End,
         error => Step::Failed(Errno(error)),
     }
+}
+
+/// Whether there is nothing to read: a set then has an armed bell. Other waits arm it themselves.
+fn is_settled(slot: &Slot) -> Result<bool, Corrupt> {
+    if slot.is_watched.load(Relaxed) == 0 { Ok(true) } else { settle(slot) }
 }
 
 /// Makes the bell fit the ring, so that sets report what there is: rung while there are bytes, else
@@ -259,6 +380,15 @@ pub fn is_readable(slot: &Slot) -> bool {
     let is_empty = settle(slot);
     lock::release(incoming.receiver_lock(), held);
     is_empty != Ok(true)
+}
+
+/// Whether the ring has bytes to read.
+pub fn has_bytes(slot: &Slot) -> bool {
+    let incoming = slot.parts().incoming;
+    let held = lock::take(incoming.receiver_lock());
+    let source = incoming.source(incoming.capacity());
+    lock::release(incoming.receiver_lock(), held);
+    !matches!(source, Ok(Source::Empty | Source::Tcp(_)))
 }
 
 /// Bytes that can be read (FIONREAD).

@@ -66,10 +66,12 @@ fn finish(connection: &Connection, outcome: Outcome) -> Option<&'static Slot> {
         Outcome::Linked(place) => {
             state::count(Counter::Links, 1);
             connection.slot.store(place, Relaxed);
+            // Its first user, as `slots::add` has it.
+            let slot = slots::first(place)?;
+            slot.is_watched.store(sets::have(connection).into(), Relaxed);
             connection.let_go(true);
             connection.set_stage(Stage::Linked);
-            // Its first user, as `slots::add` has it.
-            slots::first(place)
+            Some(slot)
         }
         Outcome::Waits(listener) => {
             connection.listener.store(listener, Relaxed);

@@ -47,6 +47,8 @@ routes! {
     SYS_close_range => close_range(0, 1, 2);
     SYS_dup => dup(0);
     SYS_dup3 => dup3(0, 1, 2);
+    SYS_fcntl => fcntl(0, 1, 2);
+    SYS_ioctl => ioctl(0, 1, 2);
     SYS_socket => socket(0, 1, 2);
     SYS_connect => connect(0, 1, 2);
     SYS_accept => accept(0, 1, 2);

@@ -6,7 +6,8 @@ use crate::lock::Held;
 use crate::slots::{self, Slot, pieces};
 use crate::{kernel, lock, state};
 use core::ffi::c_int;
-use core::sync::atomic::Ordering::Relaxed;
+use core::sync::atomic::Ordering::{Relaxed, SeqCst};
+use core::sync::atomic::fence;
 use libc::ssize_t;
 use tare_interpose::real;
 use tare_link_segment::{Corrupt, Counter, Direction, Mode};
@@ -19,17 +20,26 @@ pub const FLAGS: c_int =
 /// Milliseconds that a call waits at a time for TCP to take what was taken back from the ring.
 const PATIENCE: u64 = 100;
 
-/// What a call is to do after the ring was used as far as possible.
+/// Bytes that the receiver can read while the sender copies the next ones.
+const CHUNK: u64 = 64 << 10;
+
+/// Nanoseconds that a sender sleeps while the receiver does not read: the kernel then waits for it.
+const MOMENT: i64 = 1_000_000;
+
+/// What one look at the ring gave.
 enum Next {
-    Done(usize),
+    /// So many bytes are in the ring.
+    Sent(usize),
     Failed(Errno),
-    /// The rest goes to the kernel, behind so many bytes.
-    Kernel(usize),
+    /// The ring has no room.
+    Full,
+    /// The rest goes to the kernel.
+    Kernel,
     /// TCP has not accepted all that was taken back.
     Wait,
 }
 
-/// As sendmsg does; `rest` sends what the ring has no room for.
+/// As sendmsg does; `rest` sends what does not go through the ring.
 pub fn send(
     fd: c_int,
     slot: &Slot,
@@ -38,34 +48,81 @@ pub fn send(
     rest: impl FnOnce(&Buffers) -> ssize_t,
 ) -> ssize_t {
     let outgoing = slot.parts().outgoing;
-    let done = loop {
+    let returns = || flags & libc::MSG_DONTWAIT != 0 || slot.is_nonblocking(fd);
+    let mut done = 0;
+    loop {
         let held = lock::take(outgoing.sender_lock());
-        let next = to_ring(fd, slot, from);
+        let next = to_ring(fd, slot, from, done);
         lock::release(outgoing.sender_lock(), held);
         match next.unwrap_or_else(|Corrupt| broken(fd)) {
-            Next::Done(length) => return length as ssize_t,
+            Next::Sent(more) => {
+                done += more;
+                if done == from.length() {
+                    return done as ssize_t;
+                }
+            }
+            // Behind a part that was sent, the kernel reports no error either.
+            Next::Failed(_) if done > 0 => return done as ssize_t,
             Next::Failed(Errno(error)) => {
                 real::set_errno(error);
                 return -1;
             }
-            Next::Kernel(done) => break done,
+            Next::Full => {
+                if await_room(slot, returns()) {
+                    continue;
+                }
+                let held = lock::take(outgoing.sender_lock());
+                slot.wants_room.store(1, Relaxed);
+                to_tcp(slot);
+                let is_tcp = slot.backlog.load(Relaxed) == 0 && outgoing.begin_write();
+                lock::release(outgoing.sender_lock(), held);
+                if is_tcp {
+                    break;
+                }
+            }
+            Next::Kernel => break,
             Next::Wait => {
-                if flags & libc::MSG_DONTWAIT != 0 || kernel::is_nonblocking(fd) {
+                if returns() {
+                    if done > 0 {
+                        return done as ssize_t;
+                    }
                     real::set_errno(libc::EAGAIN);
                     return -1;
                 }
                 kernel::wait_writable(fd, PATIENCE);
             }
         }
-    };
+    }
     let errno = real::errno();
-    let result = rest(&from.skip(done));
+    let result = if done == 0 { rest(from) } else { rest(&from.part(done, usize::MAX)) };
     end_write(outgoing, result);
     if done == 0 {
         return result;
     }
     real::set_errno(errno);
     done as ssize_t + result.max(0)
+}
+
+/// Waits until a full ring has room: while the receiver reads, and no longer than a moment after
+/// it last did.
+fn await_room(slot: &Slot, returns: bool) -> bool {
+    let parts = slot.parts();
+    let outgoing = parts.outgoing;
+    let (full, tail) = (outgoing.full(), outgoing.taken());
+    let has_room = || outgoing.taken() != tail;
+    if slot.room_spin.wait(outgoing, parts.incoming, has_room) {
+        return true;
+    }
+    if returns {
+        return false;
+    }
+    full.store(1, Relaxed);
+    fence(SeqCst);
+    if !has_room() {
+        let _ = kernel::futex_wait(full, 1, MOMENT);
+    }
+    full.store(0, Relaxed);
+    has_room()
 }
 
 /// Makes a call that writes to TCP by itself, and returns how much.
@@ -104,7 +161,7 @@ fn broken(fd: c_int) -> Next {
     Next::Failed(Errno(libc::ECONNRESET))
 }
 
-fn to_ring(fd: c_int, slot: &Slot, from: &Buffers) -> Result<Next, Corrupt> {
+fn to_ring(fd: c_int, slot: &Slot, from: &Buffers, done: usize) -> Result<Next, Corrupt> {
     let parts = slot.parts();
     let outgoing = parts.outgoing;
     serve_locked(fd, slot)?;
@@ -118,21 +175,22 @@ fn to_ring(fd: c_int, slot: &Slot, from: &Buffers) -> Result<Next, Corrupt> {
     }
     if outgoing.mode() == Mode::Tcp {
         outgoing.begin_write();
-        return Ok(Next::Kernel(0));
+        return Ok(Next::Kernel);
     }
     if slot.wants_room.load(Relaxed) != 0 && slots::are_few() {
         grow(slot);
     }
-    let wanted = from.length();
-    let done = loop {
+    let wanted = (from.length() - done) as u64;
+    loop {
         let capacity = outgoing.capacity();
         let (head, room) = outgoing.room(capacity)?;
-        let length = room.min(wanted as u64);
-        if length == 0 {
-            break 0;
+        if room == 0 {
+            slot.wants_room.store(1, Relaxed);
+            return Ok(Next::Full);
         }
+        let length = room.min(wanted).min(CHUNK);
         let ring = pieces(parts.outgoing_ring, capacity, head, length);
-        let copied = match buffers::read(&from.first(length as usize), &ring) {
+        let copied = match buffers::read(&from.part(done, length as usize), &ring) {
             Ok(copied) => copied,
             Err(error) => return Ok(Next::Failed(error)),
         };
@@ -140,25 +198,23 @@ fn to_ring(fd: c_int, slot: &Slot, from: &Buffers) -> Result<Next, Corrupt> {
             wake(fd, slot);
             state::count(Counter::RingSent, copied as u64);
             state::count(Counter::RingSends, 1);
-            if copied == wanted || copied < length as usize {
-                return Ok(Next::Done(copied));
-            }
-            break copied;
+            return Ok(Next::Sent(copied));
         }
-    };
-    slot.wants_room.store(1, Relaxed);
-    to_tcp(slot);
-    outgoing.begin_write();
-    Ok(Next::Kernel(done))
+    }
 }
 
 fn wake(fd: c_int, slot: &Slot) {
-    let bell = slot.parts().outgoing.bell();
-    if bell.ring() {
+    let outgoing = slot.parts().outgoing;
+    if outgoing.bell().ring() {
         slot.ring_other();
         state::count(Counter::Wakes, 1);
-    } else if bell.is_rung() {
-        // The other end was woken and has not read all: it may have ended.
+        return;
+    }
+    let tail = outgoing.taken();
+    if slot.seen_tail.swap(tail, Relaxed) != tail {
+        slot.unread_sends.store(0, Relaxed);
+    } else if slot.unread_sends.fetch_add(1, Relaxed).wrapping_add(1).is_power_of_two() {
+        // The other end does not read: it may have ended.
         const GONE: i16 = libc::POLLRDHUP | libc::POLLERR | libc::POLLHUP;
         if kernel::events(fd, libc::POLLRDHUP) & GONE != 0 {
             slot.sends_tcp.store(1, Relaxed);
@@ -195,12 +251,16 @@ fn await_reader(outgoing: &Direction) {
     }
 }
 
+/// Whether `serve` has something to do.
+pub fn is_due(slot: &Slot) -> bool {
+    let outgoing = slot.parts().outgoing;
+    (outgoing.is_left() && outgoing.mode() == Mode::Ring) || slot.backlog.load(Relaxed) > 0
+}
+
 /// Sends through TCP for good what this end has left in the ring, if the other end wants that.
 pub fn serve(fd: c_int, slot: &Slot) {
     let outgoing = slot.parts().outgoing;
-    let is_due =
-        (outgoing.is_left() && outgoing.mode() == Mode::Ring) || slot.backlog.load(Relaxed) > 0;
-    if is_due {
+    if is_due(slot) {
         let held = lock::take(outgoing.sender_lock());
         if serve_locked(fd, slot).is_err() {
             broken(fd);

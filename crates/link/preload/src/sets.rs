@@ -131,10 +131,16 @@ fn with_bell(connection: &Connection, what: impl FnOnce(c_int)) {
     if connection.stage() == Stage::Linked
         && let Some(slot) = slots::enter(connection.slot.load(Relaxed))
     {
+        slot.is_watched.store(1, Relaxed);
         what(slot.own_bell());
         receive::settle_for_sets(slot);
         slot.leave();
     }
+}
+
+/// Whether any set has the connection.
+pub fn have(connection: &Connection) -> bool {
+    connection.sets.iter().any(|place| is_known(place.set.load(Relaxed)))
 }
 
 /// The connection is about to be linked.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The links of this process.
 
+use crate::spin::Spin;
 use crate::{hidden, kernel, state};
 use core::cell::UnsafeCell;
 use core::ffi::c_int;
@@ -57,6 +58,16 @@ pub struct Slot {
     pub sends_tcp: AtomicU32,
     /// Not 0: the ring was full, it should grow.
     pub wants_room: AtomicU32,
+    /// Whether an epoll set has this end's eventfd.
+    pub is_watched: AtomicU32,
+    /// Whether calls wait, as `kernel::is_nonblocking` last said; 0 if it must be asked.
+    pub waiting: AtomicU32,
+    /// Waits for bytes, and for room.
+    pub bytes_spin: Spin,
+    pub room_spin: Spin,
+    /// Sends since the other end was last seen to read, and where it was then.
+    pub unread_sends: AtomicU32,
+    pub seen_tail: AtomicU64,
     /// An error of the connection that the program has not seen yet, behind bytes of the ring.
     pub error: AtomicI32,
     /// Bytes taken back from the ring that TCP has not accepted yet.
@@ -85,6 +96,12 @@ impl Slot {
             forks: AtomicU32::new(0),
             sends_tcp: AtomicU32::new(0),
             wants_room: AtomicU32::new(0),
+            is_watched: AtomicU32::new(0),
+            waiting: AtomicU32::new(0),
+            bytes_spin: Spin::new(),
+            room_spin: Spin::new(),
+            unread_sends: AtomicU32::new(0),
+            seen_tail: AtomicU64::new(0),
             error: AtomicI32::new(0),
             backlog_at: AtomicU64::new(0),
             backlog: AtomicU64::new(0),
@@ -104,6 +121,20 @@ impl Slot {
     /// Wakes the other end.
     pub fn ring_other(&self) {
         kernel::add(self.other_bell.load(Relaxed));
+    }
+
+    /// Whether calls on the connection return at once (O_NONBLOCK). Other processes that share it
+    /// can change that unseen.
+    pub fn is_nonblocking(&self, fd: c_int) -> bool {
+        const WAITS: u32 = 1;
+        const RETURNS: u32 = 2;
+        let known = if self.is_shared() { 0 } else { self.waiting.load(Relaxed) };
+        if known != 0 {
+            return known == RETURNS;
+        }
+        let returns = kernel::is_nonblocking(fd);
+        self.waiting.store(if returns { RETURNS } else { WAITS }, Relaxed);
+        returns
     }
 
     /// Whether another process may have this end of the connection, too.
@@ -150,9 +181,14 @@ pub fn add(parts: Parts, fd: c_int, own_bell: c_int, other_bell: c_int) -> Optio
     slot.fd.store(fd, Relaxed);
     slot.process.store(state::process_number(), Relaxed);
     slot.forks.store(state::forks(), Relaxed);
-    for word in [&slot.sends_tcp, &slot.wants_room] {
+    for word in
+        [&slot.sends_tcp, &slot.wants_room, &slot.is_watched, &slot.waiting, &slot.unread_sends]
+    {
         word.store(0, Relaxed);
     }
+    slot.bytes_spin.begin();
+    slot.room_spin.begin();
+    slot.seen_tail.store(0, Relaxed);
     slot.error.store(0, Relaxed);
     slot.backlog.store(0, Relaxed);
     slot.users.store(1, Relaxed);

@@ -19,7 +19,7 @@ static FORKS: AtomicU32 = AtomicU32::new(1);
 
 pub fn start(statistics: &'static Statistics, eager: bool) {
     IS_EAGER.store(eager, Relaxed);
-    statistics.add(Counter::Programs, 1);
+    statistics.add(thread_number(), Counter::Programs, 1);
     STATISTICS.store(core::ptr::from_ref(statistics).cast_mut(), Release);
 }
 
@@ -32,7 +32,7 @@ pub fn statistics() -> Option<&'static Statistics> {
 
 pub fn count(counter: Counter, number: u64) {
     if let Some(statistics) = statistics() {
-        statistics.add(counter, number);
+        statistics.add(thread_number(), counter, number);
     }
 }
 

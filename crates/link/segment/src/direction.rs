@@ -9,7 +9,7 @@ use crate::{Bell, Lock};
 
 /// Bytes of a ring, as powers of two: what it begins with, and grows to.
 pub const SMALLEST_RING: u32 = if cfg!(loom) { 1 } else { 16 };
-pub const LARGEST_RING: u32 = 20;
+pub const LARGEST_RING: u32 = 22;
 
 /// Something that the other process shares has a value that it never writes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,45 +40,70 @@ pub enum Source {
 /// place: an upgrade as a number of TCP's bytes, a downgrade as a number of the ring's. The
 /// receiver follows when it has read all bytes before that place. Upgrades have even numbers,
 /// downgrades odd ones, and at most two are not followed yet.
+///
+/// What an end uses for itself is not in the lines of the cache that the other end reads: a message
+/// moves one line from the sender to the receiver, and one back.
 #[repr(C)]
 #[derive(Debug, Default)]
 pub struct Direction {
     sender: Sender,
+    sent: Sent,
     receiver: Receiver,
+    received: Received,
 }
 
+/// The sender's own.
 #[repr(C, align(128))]
 #[derive(Debug, Default)]
 struct Sender {
-    /// Bytes written to the ring since the beginning.
-    head: AtomicU64,
     /// Bytes that were written to TCP, while `upgrades` are possible.
     written: AtomicU64,
-    /// Changes published, and the places of the last two.
-    changes: AtomicU64,
-    places: [AtomicU64; 2],
     /// Threads that are in a call which writes to TCP; `RING` while none may begin one.
     writers: AtomicU32,
     lock: Lock,
 }
 
+/// What the sender tells the receiver.
+#[repr(C, align(128))]
+#[derive(Debug, Default)]
+struct Sent {
+    /// Bytes written to the ring since the beginning.
+    head: AtomicU64,
+    /// Changes published, and the places of the last two.
+    changes: AtomicU64,
+    places: [AtomicU64; 2],
+    /// 1 + the number of the CPU on which the sender last waited.
+    cpu: AtomicU32,
+    /// Not 0 while the sender sleeps (a futex) until the ring has room.
+    is_full: AtomicU32,
+}
+
+/// The receiver's own.
 #[repr(C, align(128))]
 #[derive(Debug, Default)]
 struct Receiver {
-    /// Bytes read from the ring since the beginning.
-    tail: AtomicU64,
     /// Bytes read from TCP since the beginning of the connection.
     read: AtomicU64,
-    /// Changes that the receiver has followed.
-    followed: AtomicU64,
     /// Not 0 while the receiver reads from TCP without a limit.
     reading: AtomicU32,
+    /// Threads that sleep until the bell is rung.
+    sleepers: AtomicU32,
+    lock: Lock,
+}
+
+/// What the receiver tells the sender.
+#[repr(C, align(128))]
+#[derive(Debug, Default)]
+struct Received {
+    /// Bytes read from the ring since the beginning.
+    tail: AtomicU64,
+    /// Changes that the receiver has followed.
+    followed: AtomicU64,
     /// Bytes of the ring beyond `SMALLEST_RING`, as powers of two.
     growth: AtomicU32,
     /// 1 when the receiver follows upgrades, 2 when it wants TCP for good.
     wish: AtomicU32,
     bell: Bell,
-    lock: Lock,
 }
 
 const RING: u32 = 1 << 31;
@@ -92,7 +117,7 @@ impl Direction {
     }
 
     pub fn mode(&self) -> Mode {
-        if self.sender.changes.load(Relaxed).is_multiple_of(2) { Mode::Tcp } else { Mode::Ring }
+        if self.sent.changes.load(Relaxed).is_multiple_of(2) { Mode::Tcp } else { Mode::Ring }
     }
 
     /// A thread begins a call that writes to TCP; false while the ring is used.
@@ -110,8 +135,8 @@ impl Direction {
 
     /// Whether the receiver has followed all changes, and follows another one.
     pub fn can_upgrade(&self) -> bool {
-        self.receiver.wish.load(Acquire) == READY
-            && self.receiver.followed.load(Acquire) == self.sender.changes.load(Relaxed)
+        self.received.wish.load(Acquire) == READY
+            && self.received.followed.load(Acquire) == self.sent.changes.load(Relaxed)
     }
 
     /// From here on bytes go through the ring. False while a thread writes to TCP, or the receiver
@@ -123,7 +148,7 @@ impl Direction {
         {
             return false;
         }
-        let changes = self.sender.changes.load(Relaxed);
+        let changes = self.sent.changes.load(Relaxed);
         let known = Some(self.sender.written.load(Relaxed));
         let Some(place) = (if changes == 0 { written() } else { known }) else {
             self.sender.writers.store(0, Release);
@@ -139,14 +164,14 @@ impl Direction {
     pub fn can_downgrade(&self) -> bool {
         fence(SeqCst);
         self.receiver.reading.load(Acquire) == 0
-            || self.receiver.followed.load(Acquire) == self.sender.changes.load(Relaxed)
+            || self.received.followed.load(Acquire) == self.sent.changes.load(Relaxed)
     }
 
     /// From here on bytes go to TCP. After `can_downgrade`.
     pub fn downgrade(&self) {
         if self.mode() == Mode::Ring {
-            let head = self.sender.head.load(Relaxed);
-            self.publish_change(self.sender.changes.load(Relaxed), head);
+            let head = self.sent.head.load(Relaxed);
+            self.publish_change(self.sent.changes.load(Relaxed), head);
             self.sender.writers.store(0, Release);
         }
     }
@@ -155,22 +180,22 @@ impl Direction {
     /// which the sender then writes to TCP. From the last byte that was read on the stream is TCP's.
     /// Asks for both locks, and `can_downgrade`.
     pub fn take_back(&self, capacity: u64) -> Result<(u64, u64), Corrupt> {
-        let head = self.sender.head.load(Relaxed);
-        let tail = self.receiver.tail.load(Acquire);
+        let head = self.sent.head.load(Relaxed);
+        let tail = self.received.tail.load(Acquire);
         let length = head.wrapping_sub(tail);
         if length > capacity {
             return Err(Corrupt);
         }
-        self.sender.head.store(tail, Release);
+        self.sent.head.store(tail, Release);
         self.downgrade();
         Ok((tail, length))
     }
 
     /// Bytes that the ring has room for, and the place of the first.
     pub fn room(&self, capacity: u64) -> Result<(u64, u64), Corrupt> {
-        let head = self.sender.head.load(Relaxed);
+        let head = self.sent.head.load(Relaxed);
         // Acquire: the receiver's reads are over before their bytes are written again.
-        let used = head.wrapping_sub(self.receiver.tail.load(Acquire));
+        let used = head.wrapping_sub(self.received.tail.load(Acquire));
         Ok((head, capacity.checked_sub(used).ok_or(Corrupt)?))
     }
 
@@ -178,22 +203,44 @@ impl Direction {
     /// signal handler of the same thread has written there meanwhile: they are to be written anew.
     pub fn publish(&self, from: u64, length: u64) -> bool {
         let to = from.wrapping_add(length);
-        self.sender.head.compare_exchange(from, to, Release, Relaxed).is_ok()
+        self.sent.head.compare_exchange(from, to, Release, Relaxed).is_ok()
     }
 
     /// The receiver's bell.
     pub fn bell(&self) -> &Bell {
-        &self.receiver.bell
+        &self.received.bell
     }
 
     /// Whether the receiver wants TCP for good.
     pub fn is_left(&self) -> bool {
-        self.receiver.wish.load(Acquire) == LEAVES
+        self.received.wish.load(Acquire) == LEAVES
+    }
+
+    /// Bytes of the ring that the receiver has read, as it says.
+    pub fn taken(&self) -> u64 {
+        self.received.tail.load(Relaxed)
+    }
+
+    /// The futex on which the sender sleeps until the ring has room: it is 1 then.
+    pub fn full(&self) -> &AtomicU32 {
+        &self.sent.is_full
+    }
+
+    /// On which CPU the sender waits, before it does.
+    pub fn waits_on(&self, cpu: u32) {
+        if self.sent.cpu.load(Relaxed) != cpu + 1 {
+            self.sent.cpu.store(cpu + 1, Relaxed);
+        }
+    }
+
+    /// Whether the sender last waited on this CPU: it cannot run while the caller does.
+    pub fn is_on(&self, cpu: u32) -> bool {
+        self.sent.cpu.load(Relaxed) == cpu + 1
     }
 
     fn publish_change(&self, changes: u64, place: u64) {
-        self.sender.places[(changes % 2) as usize].store(place, Relaxed);
-        self.sender.changes.store(changes.wrapping_add(1), Release);
+        self.sent.places[(changes % 2) as usize].store(place, Relaxed);
+        self.sent.changes.store(changes.wrapping_add(1), Release);
     }
 }
 
@@ -206,34 +253,34 @@ impl Direction {
     /// From now on the receiver follows upgrades. It has read this many bytes from TCP.
     pub fn ready(&self, read: u64) {
         self.receiver.read.store(read, Relaxed);
-        let _ = self.receiver.wish.compare_exchange(0, READY, Release, Relaxed);
+        let _ = self.received.wish.compare_exchange(0, READY, Release, Relaxed);
     }
 
     pub fn is_ready(&self) -> bool {
-        self.receiver.wish.load(Acquire) == READY
+        self.received.wish.load(Acquire) == READY
     }
 
     /// The receiver wants TCP for good; whether it is the first to say so.
     pub fn leave(&self) -> bool {
-        self.receiver.wish.swap(LEAVES, AcqRel) != LEAVES
+        self.received.wish.swap(LEAVES, AcqRel) != LEAVES
     }
 
     /// Whether the sender uses TCP, and all that it wrote to the ring has been read.
     pub fn is_back(&self) -> bool {
-        let changes = self.sender.changes.load(Acquire);
-        let at = self.sender.places[(changes.wrapping_sub(1) % 2) as usize].load(Relaxed);
-        changes.is_multiple_of(2) && (changes == 0 || at == self.receiver.tail.load(Acquire))
+        let changes = self.sent.changes.load(Acquire);
+        let at = self.sent.places[(changes.wrapping_sub(1) % 2) as usize].load(Relaxed);
+        changes.is_multiple_of(2) && (changes == 0 || at == self.received.tail.load(Acquire))
     }
 
     /// Where the next bytes are. Follows the changes whose place is reached.
     pub fn source(&self, capacity: u64) -> Result<Source, Corrupt> {
         loop {
-            let followed = self.receiver.followed.load(Relaxed);
-            let ahead = self.sender.changes.load(Acquire).wrapping_sub(followed);
+            let followed = self.received.followed.load(Relaxed);
+            let ahead = self.sent.changes.load(Acquire).wrapping_sub(followed);
             if ahead > 2 {
                 return Err(Corrupt);
             }
-            let place = self.sender.places[(followed % 2) as usize].load(Relaxed);
+            let place = self.sent.places[(followed % 2) as usize].load(Relaxed);
             let change = (ahead > 0).then_some(place);
             let is_tcp = followed.is_multiple_of(2);
             let reached = if is_tcp {
@@ -245,8 +292,8 @@ impl Direction {
                     Some(_) => return Err(Corrupt),
                 }
             } else {
-                let tail = self.receiver.tail.load(Relaxed);
-                let end = change.unwrap_or_else(|| self.sender.head.load(Acquire));
+                let tail = self.received.tail.load(Relaxed);
+                let end = change.unwrap_or_else(|| self.sent.head.load(Acquire));
                 match end.wrapping_sub(tail) {
                     0 if change.is_none() => return Ok(Source::Empty),
                     0 => true,
@@ -257,8 +304,25 @@ impl Direction {
                 }
             };
             debug_assert!(reached);
-            self.receiver.followed.store(followed.wrapping_add(1), Release);
+            self.received.followed.store(followed.wrapping_add(1), Release);
         }
+    }
+
+    /// Whether the sender has sent or changed something that was not read or followed. Asks for no
+    /// lock: another thread may read it first.
+    pub fn has_news(&self) -> bool {
+        self.sent.head.load(Acquire) != self.received.tail.load(Relaxed)
+            || self.sent.changes.load(Acquire) != self.received.followed.load(Relaxed)
+    }
+
+    /// Bytes that wait in the ring, as both ends say.
+    pub fn unread(&self) -> u64 {
+        self.sent.head.load(Relaxed).wrapping_sub(self.received.tail.load(Relaxed))
+    }
+
+    /// Threads that sleep until the bell is rung: before it is armed for them, and after.
+    pub fn sleepers(&self) -> &AtomicU32 {
+        &self.receiver.sleepers
     }
 
     /// Before the receiver reads from TCP. `source` is to be asked, or asked again, after it.
@@ -277,7 +341,7 @@ impl Direction {
     /// thread has read them meanwhile: the next ones are to be read.
     pub fn consume(&self, from: u64, length: u64) -> bool {
         let to = from.wrapping_add(length);
-        self.receiver.tail.compare_exchange(from, to, Release, Relaxed).is_ok()
+        self.received.tail.compare_exchange(from, to, Release, Relaxed).is_ok()
     }
 }
 
@@ -285,17 +349,17 @@ impl Direction {
 impl Direction {
     /// Bytes of the ring, whatever the other process wrote.
     pub fn capacity(&self) -> u64 {
-        let growth = self.receiver.growth.load(Relaxed).min(LARGEST_RING - SMALLEST_RING);
+        let growth = self.received.growth.load(Relaxed).min(LARGEST_RING - SMALLEST_RING);
         1 << (SMALLEST_RING + growth)
     }
 
     /// Makes the ring four times as large, if it is empty. Asks for both locks.
     pub fn grow(&self) -> bool {
-        let growth = self.receiver.growth.load(Relaxed);
-        let is_empty = self.sender.head.load(Relaxed) == self.receiver.tail.load(Acquire);
+        let growth = self.received.growth.load(Relaxed);
+        let is_empty = self.sent.head.load(Relaxed) == self.received.tail.load(Acquire);
         let can = is_empty && growth < LARGEST_RING - SMALLEST_RING;
         if can {
-            self.receiver.growth.store(growth + 2, Relaxed);
+            self.received.growth.store(growth + 2, Relaxed);
         }
         can
     }

@@ -9,7 +9,7 @@ use loom::sync::atomic::{AtomicU8, AtomicU64};
 use tare_shm::{Access, Refusal, Segment, header};
 
 /// Raised where what stands in a segment changes.
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 2;
 
 const NAME: &CStr = c"tare-link";
 const BYTES: usize = 1 << LARGEST_RING;
@@ -101,7 +101,7 @@ impl Link {
 
 const _: () = {
     assert!(cfg!(loom) || size_of::<Shared>() <= RINGS);
-    assert!(cfg!(loom) || size_of::<Direction>() == 256);
+    assert!(cfg!(loom) || size_of::<Direction>() == 512);
 };
 
 #[cfg(all(test, not(loom), not(miri)))]

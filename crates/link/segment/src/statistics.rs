@@ -11,8 +11,15 @@ pub const VARIABLE: &str = "TARE_LINK";
 #[derive(Debug)]
 pub struct Statistics {
     _header: [AtomicU64; 8],
-    counters: [AtomicU64; Counter::ALL.len()],
+    lanes: [Lane; LANES],
 }
+
+/// Threads count in different lanes, so that they do not wait for each other's lines of the cache.
+const LANES: usize = 32;
+
+#[repr(C, align(128))]
+#[derive(Debug)]
+struct Lane([AtomicU64; Counter::ALL.len()]);
 
 /// What is counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,6 +41,9 @@ pub enum Counter {
     RingReceives,
     /// Times that the other end was woken by its eventfd.
     Wakes,
+    /// Short waits that saved a sleep, and those that did not.
+    Spins,
+    VainSpins,
     /// Links that went back to TCP for good, by their own program.
     Left,
     /// Links that were reset because the other end did not answer in time.
@@ -55,6 +65,8 @@ impl Counter {
         Self::RingSends,
         Self::RingReceives,
         Self::Wakes,
+        Self::Spins,
+        Self::VainSpins,
         Self::Left,
         Self::Reset,
         Self::Refused,
@@ -73,6 +85,8 @@ impl Counter {
             Self::RingSends => "ring_sends",
             Self::RingReceives => "ring_receives",
             Self::Wakes => "wakes",
+            Self::Spins => "spins",
+            Self::VainSpins => "vain_spins",
             Self::Left => "left",
             Self::Reset => "reset",
             Self::Refused => "refused",
@@ -83,12 +97,14 @@ impl Counter {
 impl Statistics {
     pub const KIND: u32 = header::kind::LINK_SHARED;
 
-    pub fn add(&self, counter: Counter, number: u64) {
-        self.counters[counter as usize].fetch_add(number, Relaxed);
+    /// `thread` is any number of the calling thread's.
+    pub fn add(&self, thread: u32, counter: Counter, number: u64) {
+        self.lanes[thread as usize % LANES].0[counter as usize].fetch_add(number, Relaxed);
     }
 
     pub fn get(&self, counter: Counter) -> u64 {
-        self.counters[counter as usize].load(Relaxed)
+        let counted = self.lanes.iter().map(|lane| lane.0[counter as usize].load(Relaxed));
+        counted.fold(0, u64::wrapping_add)
     }
 }
 

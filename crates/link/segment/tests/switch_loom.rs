@@ -89,21 +89,27 @@ impl Connection {
     fn receive(&self) -> Option<u8> {
         let direction = &self.direction;
         Self::lock(direction.receiver_lock(), 2);
-        direction.begin_read();
-        let source = direction.source(CAPACITY).unwrap();
+        let mut source = direction.source(CAPACITY).unwrap();
+        if matches!(source, Source::Tcp(_)) {
+            direction.begin_read();
+            source = direction.source(CAPACITY).unwrap();
+            if !matches!(source, Source::Tcp(_)) {
+                direction.end_read(0);
+            }
+        }
         let byte = match source {
-            Source::Tcp(_) => self.tcp.lock().unwrap().queue.pop_front(),
-            Source::Ring { from, .. } => Some(self.ring[(from % CAPACITY) as usize].load(Relaxed)),
+            Source::Tcp(_) => {
+                let byte = self.tcp.lock().unwrap().queue.pop_front();
+                direction.end_read(byte.is_some().into());
+                byte
+            }
+            Source::Ring { from, .. } => {
+                let byte = self.ring[(from % CAPACITY) as usize].load(Relaxed);
+                assert!(direction.consume(from, 1));
+                Some(byte)
+            }
             Source::Empty => None,
         };
-        match source {
-            Source::Tcp(_) => direction.end_read(byte.is_some().into()),
-            Source::Ring { from, .. } => {
-                direction.end_read(0);
-                assert!(direction.consume(from, 1));
-            }
-            Source::Empty => direction.end_read(0),
-        }
         direction.receiver_lock().release(2);
         byte
     }
@@ -181,6 +187,71 @@ fn under_loom_a_receiver_that_leaves_gets_every_byte_from_tcp() {
         assert_eq!(all, [1, 2, 3]);
         assert!(connection.direction.is_back());
         assert_eq!(connection.direction.mode(), Mode::Tcp);
+    });
+}
+
+/// As a thread that waits: a look without a lock, then an armed bell and a second look. Whether it
+/// would sleep.
+fn falls_asleep(connection: &Connection) -> bool {
+    let direction = &connection.direction;
+    Connection::lock(direction.receiver_lock(), 2);
+    let bell = direction.bell();
+    direction.sleepers().fetch_add(1, Relaxed);
+    let is_empty = !bell.is_rung() && {
+        bell.arm();
+        !matches!(direction.source(CAPACITY), Ok(Source::Ring { .. }))
+    };
+    direction.receiver_lock().release(2);
+    is_empty && !direction.is_left()
+}
+
+#[test]
+fn under_loom_a_thread_that_reads_does_not_take_another_ones_bell() {
+    model(|| {
+        let connection = Arc::new(Connection::default());
+        connection.direction.ready(0);
+        connection.send(1, true);
+        let reader = {
+            let connection = connection.clone();
+            thread::spawn(move || {
+                let found = connection.receive().is_some();
+                let direction = &connection.direction;
+                Connection::lock(direction.receiver_lock(), 2);
+                if direction.sleepers().load(Relaxed) == 0 {
+                    direction.bell().disarm();
+                }
+                direction.receiver_lock().release(2);
+                found
+            })
+        };
+        let sleeps = falls_asleep(&connection);
+        assert!(reader.join().unwrap());
+        connection.send(2, true);
+        let rings = connection.direction.bell().ring();
+        assert!(!sleeps || rings || connection.direction.bell().is_rung());
+    });
+}
+
+#[test]
+fn under_loom_a_thread_that_spins_or_sleeps_sees_the_bytes() {
+    model(|| {
+        let connection = Arc::new(Connection::default());
+        connection.direction.ready(0);
+        connection.send(1, true);
+        assert_eq!(connection.receive(), Some(1));
+        let sender = {
+            let connection = connection.clone();
+            thread::spawn(move || {
+                connection.send(2, true);
+                connection.direction.bell().ring()
+            })
+        };
+        let saw = connection.direction.has_news();
+        let sleeps = !saw && falls_asleep(&connection);
+        let is_woken = sender.join().unwrap();
+        assert!(!sleeps || is_woken);
+        assert_eq!(connection.receive(), Some(2));
+        assert!(!connection.direction.has_news());
     });
 }
 
