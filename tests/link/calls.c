@@ -13,6 +13,7 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/ioctl.h>
+#include <sys/mman.h>
 #include <sys/select.h>
 #include <sys/sendfile.h>
 #include <sys/socket.h>
@@ -155,6 +156,39 @@ static void bad_addresses(void) {
     SAY(recvmsg(far, (void *)64, 0));
     char text[4];
     SAY(read(far, text, 4));
+}
+
+static void buffers_that_lose_their_memory(void) {
+    char *pages = mmap(NULL, 8192, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    for (int round = 0; round < 200; round++)
+        if (write(near, pages + 4000, 200) != 200 ||
+            recv(far, pages + 4000, 200, MSG_WAITALL) != 200)
+            exit(2);
+    SAY(write(near, "abcdefgh", 8));
+    until_readable(far);
+    SAY(mprotect(pages, 4096, PROT_READ));
+    SAY(read(far, pages, 2));
+    SAY(mprotect(pages, 4096, PROT_NONE));
+    SAY(write(near, pages, 2));
+    SAY(read(far, pages + 4096, 2));
+    SAY(syscall(SYS_munmap, pages + 4096, 4096));
+    SAY(read(far, pages + 4096, 2));
+    SAY(mprotect(pages, 4096, PROT_READ | PROT_WRITE));
+    SAY(read(far, pages, 2));
+    SAY(munmap(pages, 4096));
+    SAY(write(near, pages, 2));
+    SAY(read(far, pages, 2));
+    int file = memfd_create("file", MFD_CLOEXEC);
+    SAY(ftruncate(file, 4096));
+    pages = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+    for (int round = 0; round < 200; round++) {
+        char text[8];
+        if (write(near, pages, 8) != 8 || recv(far, text, 8, MSG_WAITALL) != 8) exit(2);
+    }
+    SAY(ftruncate(file, 0));
+    SAY(write(near, pages, 8));
+    SAY(munmap(pages, 4096));
+    close(file);
 }
 
 static void timeouts(void) {
@@ -498,6 +532,7 @@ int main(void) {
     CASE(flags());
     CASE(vectors());
     CASE(bad_addresses());
+    CASE(buffers_that_lose_their_memory());
     CASE(timeouts());
     CASE(polls());
     CASE(epolls(0, 0));

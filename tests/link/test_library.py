@@ -8,7 +8,8 @@ from tare.native import native
 
 SOURCE = table.ROOT / "crates" / "link" / "preload" / "src" / "lib.rs"
 PROGRAMS = "fork daemon forkpty execve execv execvp execvpe execl execlp execle fexecve execveat"
-OTHERS = f"{PROGRAMS} posix_spawn posix_spawnp system popen syscall prctl"
+MAPPINGS = "mmap mmap64 munmap mremap mprotect pkey_mprotect shmat shmdt madvise"
+OTHERS = f"{PROGRAMS} {MAPPINGS} posix_spawn posix_spawnp system popen syscall prctl"
 LINK = rules.Library(
     native("lib", "libtare_link.so"), frozenset(table.symbols(SOURCE)) | {*OTHERS.split()}
 )

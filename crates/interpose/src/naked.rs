@@ -54,7 +54,7 @@ unsafe extern "C" fn missing_syscall(
 ///
 /// # Safety
 /// As of that.
-pub(crate) unsafe fn system_call(number: c_long, arguments: [usize; 6]) -> c_long {
+pub unsafe fn system_call(number: c_long, arguments: [usize; 6]) -> c_long {
     // SAFETY: the program's own call, as the caller promises.
     match unsafe { syscall::call_for_program(number, arguments) } {
         Ok(result) => result as c_long,

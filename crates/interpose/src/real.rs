@@ -26,8 +26,10 @@ impl Missing for *mut FILE {
     const RESULT: Self = core::ptr::null_mut();
 }
 
+pub use crate::naked::system_call;
+
 /// The next definition of `name`, or null.
-pub(crate) fn next(name: &CStr) -> *mut c_void {
+pub fn next(name: &CStr) -> *mut c_void {
     // SAFETY: `name` is terminated. dlsym may be entered again from the allocator that it
     // calls: its lock is recursive.
     unsafe {

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The program's buffers. They are read and written through the kernel, which reports bad addresses
-//! (EFAULT) where a plain copy would end the program.
+//! The program's buffers. Those in memory that is known to be accessible are copied; others are read
+//! and written through the kernel, which reports bad addresses (EFAULT).
 
+use crate::memory::{self, Access};
 use crate::state;
 use core::ffi::c_void;
 use core::mem::MaybeUninit;
@@ -85,12 +86,42 @@ impl Buffers {
 
 /// Copies from the program, as far as it can be read.
 pub fn read(from: &[iovec], to: &[iovec]) -> Result<usize, Errno> {
+    if memory::allows(from, Access::Read) {
+        return Ok(directly(from, to));
+    }
     copy(libc::SYS_process_vm_readv, to, from)
 }
 
 /// Copies to the program, as far as it can be written.
 pub fn write(from: &[iovec], to: &[iovec]) -> Result<usize, Errno> {
+    if memory::allows(to, Access::Write) {
+        return Ok(directly(from, to));
+    }
     copy(libc::SYS_process_vm_writev, from, to)
+}
+
+/// Copies between memory that can be accessed.
+fn directly(from: &[iovec], to: &[iovec]) -> usize {
+    let (mut done, mut at) = (0, 0);
+    let mut places = to.iter();
+    let mut place = places.next();
+    for source in from {
+        let mut taken = 0;
+        while let Some(target) = place.filter(|_| taken < source.iov_len) {
+            let length = (source.iov_len - taken).min(target.iov_len - at);
+            // SAFETY: both have so many bytes. Those of a ring may change meanwhile: whatever they
+            // are, they are the stream's.
+            unsafe {
+                let target = target.iov_base.byte_add(at);
+                libc::memcpy(target, source.iov_base.byte_add(taken), length);
+            }
+            (done, taken, at) = (done + length, taken + length, at + length);
+            if at == target.iov_len {
+                (place, at) = (places.next(), 0);
+            }
+        }
+    }
+    done
 }
 
 fn copy(number: i64, own: &[iovec], programs: &[iovec]) -> Result<usize, Errno> {
@@ -106,8 +137,8 @@ pub fn can_copy() -> bool {
     let there = iovec { iov_base: to.as_mut_ptr().cast(), iov_len: 4 };
     let here = iovec { iov_base: from.as_ptr().cast_mut().cast(), iov_len: 4 };
     // SAFETY: zeros are four bytes, and so is what was copied.
-    read(&[here], &[there]) == Ok(4)
-        && write(&[here], &[there]) == Ok(4)
+    copy(libc::SYS_process_vm_readv, &[there], &[here]) == Ok(4)
+        && copy(libc::SYS_process_vm_writev, &[here], &[there]) == Ok(4)
         && unsafe { to.assume_init() } == from
         && syscall::getpid() == state::process_number()
 }

@@ -12,6 +12,8 @@ mod connection;
 mod hidden;
 mod kernel;
 mod lock;
+mod mapped;
+mod memory;
 mod polls;
 mod programs;
 mod receive;
@@ -52,5 +54,6 @@ extern "C" fn constructor() {
     resolve();
     tare_interpose::real::programs::resolve();
     tare_interpose::real::routed::resolve();
+    mapped::resolve();
     attach::attach();
 }

@@ -2,7 +2,7 @@
 //! System calls that the program makes by `syscall`: those on sockets are treated as libc's.
 
 use crate::calls::Calls;
-use crate::{closing, state};
+use crate::{closing, mapped, state};
 use core::ffi::{c_int, c_long, c_void};
 use core::ptr;
 use tare_interpose::{Interposer, Router, real};
@@ -112,6 +112,7 @@ impl Router for Routed {
         if state::statistics().is_none() {
             return ptr::null();
         }
+        mapped::observe(number);
         #[cfg(target_arch = "x86_64")]
         match number {
             libc::SYS_fork | libc::SYS_clone => state::forked(),
