@@ -277,6 +277,74 @@ static void epolls(int edges, int by_syscall) {
     SAY(close(set));
 }
 
+static void edges_of_more_bytes(void) {
+    int set = epoll_create1(EPOLL_CLOEXEC);
+    struct epoll_event event = {EPOLLIN | EPOLLET, {.u64 = 5}}, got[2];
+    char text[8];
+    SAY(epoll_ctl(set, EPOLL_CTL_ADD, far, &event));
+    for (int round = 0; round < 20; round++) {
+        SAY(write(near, "1234", 4));
+        SAY(epoll_wait(set, got, 2, 10000));
+        SAY(read(far, text, 2));
+        SAY(epoll_wait(set, got, 2, 0));
+        SAY(write(near, "56", 2));
+        SAY(epoll_wait(set, got, 2, 10000));
+        SAY(read(far, text, 3));
+        SAY(epoll_wait(set, got, 2, 0));
+        SAY(epoll_ctl(set, EPOLL_CTL_MOD, far, &event));
+        SAY(epoll_wait(set, got, 2, 0));
+        SAY(read(far, text, 8));
+        SAY(epoll_wait(set, got, 2, 0));
+    }
+    SAY(close(set));
+}
+
+static void *wait_in(void *set) {
+    struct epoll_event got;
+    return (void *)(long)epoll_wait(*(int *)set, &got, 1, 10000);
+}
+
+/* Something else than the thread that has waited for a set so far. */
+static void sets_of_others(int way) {
+    int set = epoll_create1(EPOLL_CLOEXEC), other = epoll_create1(EPOLL_CLOEXEC);
+    struct epoll_event event = {EPOLLIN, {.u64 = 6}}, got[2];
+    struct pollfd place = {set, POLLIN, 0};
+    char byte = 'o';
+    SAY(epoll_ctl(set, EPOLL_CTL_ADD, far, &event));
+    for (int round = 0; round < 8; round++) {
+        SAY(write(near, &byte, 1));
+        SAY(epoll_wait(set, got, 2, 10000));
+        SAY(read(far, &byte, 1));
+    }
+    if (way == 0) {
+        SAY(poll(&place, 1, 0));
+        SAY(write(near, &byte, 1));
+        SAY(poll(&place, 1, 10000));
+    } else if (way == 1) {
+        SAY(epoll_ctl(other, EPOLL_CTL_ADD, set, &event));
+        SAY(epoll_wait(other, got, 2, 0));
+        SAY(write(near, &byte, 1));
+        SAY(epoll_wait(other, got, 2, 10000));
+    } else if (way == 2) {
+        int copy = dup(set);
+        SAY(write(near, &byte, 1));
+        SAY(epoll_wait(copy, got, 2, 10000));
+        close(copy);
+    } else {
+        pthread_t thread;
+        void *result;
+        pthread_create(&thread, NULL, wait_in, &set);
+        SAY(write(near, &byte, 1));
+        pthread_join(thread, &result);
+        SAY((long)result);
+    }
+    SAY(epoll_wait(set, got, 2, 10000));
+    SAY(read(far, &byte, 1));
+    SAY(epoll_wait(set, got, 2, 0));
+    SAY(close(other));
+    SAY(close(set));
+}
+
 static void closes_with_bytes_unread(void) {
     char byte;
     SAY(write(near, "unread", 6));
@@ -528,7 +596,7 @@ static void out_of_band(void) {
 int main(void) {
     setvbuf(stdout, NULL, _IOLBF, 0);
     alarm(SECONDS);
-#define CASE(call) connect_both(0), call, close_both()
+#define CASE(call) (connect_both(0), call, close_both())
     CASE(flags());
     CASE(vectors());
     CASE(bad_addresses());
@@ -539,6 +607,8 @@ int main(void) {
     CASE(epolls(1, 0));
     CASE(epolls(0, 1));
     connect_both(1), epolls(0, 0), close_both();
+    CASE(edges_of_more_bytes());
+    for (int way = 0; way < 4; way++) CASE(sets_of_others(way));
     CASE(closes_with_bytes_unread());
     CASE(resets());
     CASE(pipes_break());

@@ -6,7 +6,7 @@ use crate::connection::{Connection, Stage};
 use crate::polls::{self, Deadline};
 use crate::slots::Slot;
 use crate::state::{self, DESCRIPTORS};
-use crate::{closing, hidden, receive, rendezvous, routed, send, sets, slots};
+use crate::{closing, hidden, members, receive, rendezvous, routed, send, sets, slots};
 use core::mem::MaybeUninit;
 use core::ptr;
 use core::sync::atomic::Ordering::Relaxed;
@@ -251,6 +251,7 @@ fn pass(message: *const msghdr) {
 
 /// Something that the library does not carry begins with this connection: it is TCP's for good.
 fn leave(fd: c_int) {
+    sets::is_waited_for(fd);
     if let Some((connection, _)) = state::tracked(fd) {
         let errno = real::errno();
         rendezvous::give_up(fd, connection);
@@ -290,6 +291,7 @@ fn close(fd: c_int, call: impl FnOnce() -> c_int) -> c_int {
 }
 
 fn duplicate(old: c_int, call: impl FnOnce() -> c_int) -> c_int {
+    sets::is_waited_for(old);
     leave_for_child(old);
     let new = call();
     if new >= 0 && !is_child() {
@@ -299,6 +301,7 @@ fn duplicate(old: c_int, call: impl FnOnce() -> c_int) -> c_int {
 }
 
 fn duplicate_to(old: c_int, new: c_int, call: impl FnOnce() -> c_int) -> c_int {
+    sets::is_waited_for(old);
     leave_for_child(old);
     if is_child() {
         return call();
@@ -373,21 +376,6 @@ fn end_stream(stream: *mut FILE) {
             closing::closing(fd);
         }
     }
-}
-
-fn wait(set_events: *mut epoll_event, call: impl FnOnce() -> c_int) -> c_int {
-    let count = call();
-    if count > 0 && slots::any() && !state::is_off() {
-        slots::each(|slot| {
-            let fd = slot.fd.load(Relaxed);
-            if fd >= 0 {
-                send::serve(fd, slot);
-            }
-        });
-        // SAFETY: the kernel has just written so many.
-        return unsafe { sets::merge(set_events, count) };
-    }
-    count
 }
 
 impl Interposer for Calls {
@@ -901,7 +889,9 @@ impl Interposer for Calls {
         most: c_int,
         timeout: c_int,
     ) -> c_int {
-        wait(events, || next!(epoll_wait(set, events, most, timeout)))
+        members::wait(set, events, most, timeout == 0, |events, most, returns| {
+            next!(epoll_wait(set, events, most, if returns { 0 } else { timeout }))
+        })
     }
 
     unsafe fn epoll_pwait(
@@ -911,7 +901,9 @@ impl Interposer for Calls {
         timeout: c_int,
         mask: *const sigset_t,
     ) -> c_int {
-        wait(events, || next!(epoll_pwait(set, events, most, timeout, mask)))
+        members::wait(set, events, most, timeout == 0, |events, most, returns| {
+            next!(epoll_pwait(set, events, most, if returns { 0 } else { timeout }, mask))
+        })
     }
 
     unsafe fn epoll_pwait2(
@@ -921,7 +913,11 @@ impl Interposer for Calls {
         timeout: *const timespec,
         mask: *const sigset_t,
     ) -> c_int {
-        wait(events, || next!(epoll_pwait2(set, events, most, timeout, mask)))
+        let now = timespec { tv_sec: 0, tv_nsec: 0 };
+        members::wait(set, events, most, false, |events, most, returns| {
+            let timeout = if returns { &raw const now } else { timeout };
+            next!(epoll_pwait2(set, events, most, timeout, mask))
+        })
     }
 
     unsafe fn shutdown(fd: c_int, how: c_int) -> c_int {

@@ -13,6 +13,7 @@ mod hidden;
 mod kernel;
 mod lock;
 mod mapped;
+mod members;
 mod memory;
 mod polls;
 mod programs;

@@ -3,7 +3,7 @@
 
 use crate::connection::{Connection, Stage};
 use crate::slots::{self, Slot};
-use crate::{receive, rendezvous, send, state};
+use crate::{receive, rendezvous, send, sets, state};
 use core::ffi::c_int;
 use core::mem::MaybeUninit;
 use core::sync::atomic::Ordering::Relaxed;
@@ -114,7 +114,10 @@ fn role_of(fd: c_int) -> Role {
     if state::is_off() {
         return Role::Other;
     }
-    let Some((connection, _)) = state::tracked(fd) else { return Role::Other };
+    let Some((connection, _)) = state::tracked(fd) else {
+        sets::is_waited_for(fd);
+        return Role::Other;
+    };
     loop {
         match connection.stage() {
             Stage::Never => return Role::Other,

@@ -3,7 +3,7 @@
 
 use crate::buffers::{self, Buffers};
 use crate::slots::{Slot, pieces};
-use crate::{kernel, lock, send, state};
+use crate::{kernel, lock, members, send, state};
 use core::ffi::c_int;
 use core::sync::atomic::Ordering::Relaxed;
 use libc::{iovec, pollfd};
@@ -168,7 +168,8 @@ fn locked(
             Source::Ring { from, length } => {
                 let room = (into.length() - skipped) as u64;
                 let ring = pieces(slot.parts().incoming_ring, capacity, from, length.min(room));
-                if let Some(step) = from_ring(slot, into, skipped, flags, from, &ring) {
+                let seen = from.wrapping_add(length);
+                if let Some(step) = from_ring(slot, into, skipped, flags, (from, seen), &ring) {
                     return Ok(step);
                 }
             }
@@ -246,7 +247,7 @@ fn from_ring(
     into: &Buffers,
     skipped: usize,
     flags: c_int,
-    from: u64,
+    (from, seen): (u64, u64),
     ring: &[iovec; 2],
 ) -> Option<Step> {
     let incoming = slot.parts().incoming;
@@ -267,7 +268,7 @@ fn from_ring(
         state::count(Counter::RingReceived, got as u64);
         state::count(Counter::RingReceives, 1);
         wake_sender(incoming);
-        rests(slot);
+        rests(slot, seen);
     }
     Some(Step::Got(got))
 }
@@ -285,12 +286,26 @@ fn wake_sender(incoming: &Direction) {
 
 /// After bytes of the ring were read. Sets must see whether there are more; threads that sleep
 /// still need the bell. Where there are neither, the next bytes need not ring it.
-fn rests(slot: &Slot) {
-    let bell = slot.parts().incoming.bell();
-    if slot.is_watched.load(Relaxed) != 0 {
+fn rests(slot: &Slot, seen: u64) {
+    let incoming = slot.parts().incoming;
+    let bell = incoming.bell();
+    if is_armed(slot) {
         let _ = settle(slot);
-    } else if slot.parts().incoming.sleepers().load(Relaxed) == 0 {
+        // An edge, of bytes that the program does not know of.
+        if slot.has_edges.load(Relaxed) != 0 && incoming.head() != seen && bell.ring() {
+            kernel::add(slot.own_bell());
+        }
+    } else if incoming.sleepers().load(Relaxed) == 0 {
         bell.disarm();
+    }
+}
+
+/// Whether sets need the bell at any time.
+fn is_armed(slot: &Slot) -> bool {
+    match slot.watch.load(Relaxed) {
+        0 => false,
+        members::BY_WAITER => slot.is_shared(),
+        _ => true,
     }
 }
 
@@ -331,17 +346,19 @@ fn end(slot: &Slot) -> Step {
 
 /// Whether there is nothing to read: a set then has an armed bell. Other waits arm it themselves.
 fn is_settled(slot: &Slot) -> Result<bool, Corrupt> {
-    if slot.is_watched.load(Relaxed) == 0 { Ok(true) } else { settle(slot) }
+    if is_armed(slot) { settle(slot) } else { Ok(true) }
 }
 
 /// Makes the bell fit the ring, so that sets report what there is: rung while there are bytes, else
-/// armed and its eventfd empty. Whether the ring is empty, or TCP's turn it is.
+/// armed and its eventfd empty. Whether the ring is empty, or TCP's turn it is. Sets that report
+/// edges have an armed bell whatever the ring has: the next bytes are an edge.
 fn settle(slot: &Slot) -> Result<bool, Corrupt> {
     let incoming = slot.parts().incoming;
     let bell = incoming.bell();
+    let has_edges = slot.has_edges.load(Relaxed) != 0;
     loop {
         let capacity = incoming.capacity();
-        if let Source::Ring { .. } = incoming.source(capacity)? {
+        if !has_edges && let Source::Ring { .. } = incoming.source(capacity)? {
             if !bell.is_rung() {
                 bell.arm();
                 if bell.ring() {
@@ -359,8 +376,9 @@ fn settle(slot: &Slot) -> Result<bool, Corrupt> {
             }
         }
         bell.arm();
-        if !matches!(incoming.source(capacity)?, Source::Ring { .. }) {
-            return Ok(true);
+        let is_empty = !matches!(incoming.source(capacity)?, Source::Ring { .. });
+        if is_empty || has_edges {
+            return Ok(is_empty);
         }
     }
 }
@@ -369,7 +387,10 @@ fn settle(slot: &Slot) -> Result<bool, Corrupt> {
 pub fn settle_for_sets(slot: &Slot) {
     let incoming = slot.parts().incoming;
     let held = lock::take(incoming.receiver_lock());
-    let _ = settle(slot);
+    // The kernel reports what there is to a set that has changed.
+    if settle(slot) == Ok(false) && incoming.bell().ring() {
+        kernel::add(slot.own_bell());
+    }
     lock::release(incoming.receiver_lock(), held);
 }
 

@@ -68,7 +68,7 @@ fn finish(connection: &Connection, outcome: Outcome) -> Option<&'static Slot> {
             connection.slot.store(place, Relaxed);
             // Its first user, as `slots::add` has it.
             let slot = slots::first(place)?;
-            slot.is_watched.store(sets::have(connection).into(), Relaxed);
+            sets::linked(connection, slot, place);
             connection.let_go(true);
             connection.set_stage(Stage::Linked);
             Some(slot)

@@ -251,16 +251,16 @@ fn await_reader(outgoing: &Direction) {
     }
 }
 
-/// Whether `serve` has something to do.
+/// Whether the other end waits for bytes that only this end can take back.
 pub fn is_due(slot: &Slot) -> bool {
     let outgoing = slot.parts().outgoing;
-    (outgoing.is_left() && outgoing.mode() == Mode::Ring) || slot.backlog.load(Relaxed) > 0
+    outgoing.is_left() && outgoing.mode() == Mode::Ring
 }
 
 /// Sends through TCP for good what this end has left in the ring, if the other end wants that.
 pub fn serve(fd: c_int, slot: &Slot) {
     let outgoing = slot.parts().outgoing;
-    if is_due(slot) {
+    if is_due(slot) || slot.backlog.load(Relaxed) > 0 {
         let held = lock::take(outgoing.sender_lock());
         if serve_locked(fd, slot).is_err() {
             broken(fd);

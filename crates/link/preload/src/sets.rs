@@ -3,17 +3,20 @@
 //! there is woken by both, and the program cannot tell them apart.
 
 use crate::connection::{Connection, Registration, Stage};
-use crate::{kernel, receive, rendezvous, slots, state};
+use crate::slots::{self, Slot};
+use crate::{kernel, members, receive, rendezvous, state};
 use core::ffi::c_int;
 use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed};
-use core::sync::atomic::{AtomicU32, AtomicU64};
+use core::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize};
 use libc::epoll_event;
 
 /// Sets that are known.
-const COUNT: usize = 64;
+pub const COUNT: usize = 64;
 /// Each 0, or 1 + its descriptor, and its number above.
 static SETS: [AtomicU64; COUNT] = [const { AtomicU64::new(0) }; COUNT];
 static NUMBERS: AtomicU32 = AtomicU32::new(1);
+/// No set is beyond.
+static HIGHEST: AtomicUsize = AtomicUsize::new(0);
 
 /// What a set of two descriptors cannot do as one does: once, or for one thread alone.
 const REFUSED: u32 = (libc::EPOLLONESHOT | libc::EPOLLEXCLUSIVE) as u32;
@@ -25,8 +28,10 @@ pub fn created(fd: c_int) {
     }
     closed(fd);
     let value = u64::from(NUMBERS.fetch_add(1, Relaxed)) << 32 | (fd as u64 + 1);
-    for place in &SETS {
+    for (number, place) in SETS.iter().enumerate() {
         if place.compare_exchange(0, value, AcqRel, Relaxed).is_ok() {
+            HIGHEST.fetch_max(number + 1, Relaxed);
+            members::of(number).clear();
             return;
         }
     }
@@ -42,8 +47,24 @@ pub fn closed(fd: c_int) {
     }
 }
 
+fn all() -> &'static [AtomicU64] {
+    &SETS[..HIGHEST.load(Acquire).min(COUNT)]
+}
+
 fn find(fd: c_int) -> Option<u64> {
-    SETS.iter().map(|place| place.load(Acquire)).find(|value| *value as u32 == fd as u32 + 1)
+    all().iter().map(|place| place.load(Acquire)).find(|value| *value as u32 == fd as u32 + 1)
+}
+
+/// The place of a set.
+pub fn number(fd: c_int) -> Option<usize> {
+    all().iter().position(|place| place.load(Acquire) as u32 == fd as u32 + 1)
+}
+
+/// Something else than epoll_wait waits for a set, or a thread by another descriptor.
+pub fn is_waited_for(fd: c_int) {
+    if let Some(number) = number(fd) {
+        members::of(number).keep_armed();
+    }
 }
 
 fn is_known(value: u64) -> bool {
@@ -58,7 +79,10 @@ pub fn control(
     event: *const epoll_event,
     call: impl FnOnce() -> c_int,
 ) -> c_int {
-    let Some((connection, _)) = state::tracked(fd) else { return call() };
+    let Some((connection, _)) = state::tracked(fd) else {
+        is_waited_for(fd);
+        return call();
+    };
     if connection.stage() == Stage::Never {
         return call();
     }
@@ -69,8 +93,11 @@ pub fn control(
     if operation == libc::EPOLL_CTL_DEL {
         if let Some(place) = find(set).and_then(|value| registration(connection, value, fd)) {
             place.set.store(0, Relaxed);
-            with_bell(connection, |bell| {
-                kernel::epoll(set, libc::EPOLL_CTL_DEL, bell, 0, 0);
+            with_bell(connection, |slot, place| {
+                if let Some(number) = number(set) {
+                    members::of(number).remove(place);
+                }
+                kernel::epoll(set, libc::EPOLL_CTL_DEL, slot.own_bell(), 0, 0);
             });
         }
         return result;
@@ -107,15 +134,32 @@ fn record(
         .iter()
         .any(|place| place.set.load(Relaxed) == value && place.fd.load(Relaxed) != fd as u32);
     let free = || connection.sets.iter().find(|place| !is_known(place.set.load(Relaxed)));
+    // The eventfd stays as it is if only what the kernel reports changes. An edge is reported anew.
+    let is_same = operation == libc::EPOLL_CTL_MOD
+        && event.events & libc::EPOLLET as u32 == 0
+        && known.is_some_and(|place| {
+            place.data.load(Relaxed) == event.u64
+                && bell_events(place.events.load(Relaxed)) == bell_events(event.events)
+        });
     let Some(place) = known.or_else(free).filter(|_| !is_twice) else { return false };
     place.fd.store(fd as u32, Relaxed);
     place.events.store(event.events, Relaxed);
     place.data.store(event.u64, Relaxed);
     place.set.store(value, Relaxed);
-    with_bell(connection, |bell| {
+    if is_same {
+        if connection.stage() == Stage::Linked
+            && let Some(number) = number(set)
+        {
+            let link = connection.slot.load(Relaxed);
+            members::of(number).put(link, event.events, event.u64);
+        }
+        return true;
+    }
+    with_bell(connection, |slot, place| {
         let is_new = operation == libc::EPOLL_CTL_ADD;
         let operation = if is_new { libc::EPOLL_CTL_ADD } else { libc::EPOLL_CTL_MOD };
-        kernel::epoll(set, operation, bell, bell_events(event.events), event.u64);
+        join(slot, place, set, is_new, event);
+        kernel::epoll(set, operation, slot.own_bell(), bell_events(event.events), event.u64);
     });
     true
 }
@@ -127,20 +171,37 @@ fn bell_events(events: u32) -> u32 {
 }
 
 /// For a connection that is linked.
-fn with_bell(connection: &Connection, what: impl FnOnce(c_int)) {
+fn with_bell(connection: &Connection, what: impl FnOnce(&Slot, u32)) {
     if connection.stage() == Stage::Linked
         && let Some(slot) = slots::enter(connection.slot.load(Relaxed))
     {
-        slot.is_watched.store(1, Relaxed);
-        what(slot.own_bell());
+        what(slot, connection.slot.load(Relaxed));
         receive::settle_for_sets(slot);
         slot.leave();
     }
 }
 
-/// Whether any set has the connection.
-pub fn have(connection: &Connection) -> bool {
-    connection.sets.iter().any(|place| is_known(place.set.load(Relaxed)))
+/// A link is in a set. It begins with an armed bell; the waiter of the set may change that.
+fn join(slot: &Slot, place: u32, set: c_int, is_new: bool, event: epoll_event) {
+    slot.watch.store(members::ARMED, Relaxed);
+    if is_new {
+        slot.sets.fetch_add(1, Relaxed);
+    }
+    if event.events & libc::EPOLLET as u32 != 0 {
+        slot.has_edges.store(1, Relaxed);
+    }
+    if let Some(number) = number(set) {
+        members::of(number).put(place, event.events, event.u64);
+    }
+}
+
+/// The connection has just been linked.
+pub fn linked(connection: &Connection, slot: &Slot, place: u32) {
+    each(connection, |set, registration| {
+        let events = registration.events.load(Relaxed);
+        let event = epoll_event { events, u64: registration.data.load(Relaxed) };
+        join(slot, place, set, true, event);
+    });
 }
 
 /// The connection is about to be linked.
@@ -153,7 +214,11 @@ pub fn register(connection: &Connection, bell: c_int) {
 
 /// The eventfd leaves its sets: the other end has it too, so closing it is not enough.
 pub fn unregister(connection: &Connection, bell: c_int) {
+    let place = connection.slot.load(Relaxed);
     each(connection, |set, _| {
+        if let Some(number) = number(set) {
+            members::of(number).remove(place);
+        }
         kernel::epoll(set, libc::EPOLL_CTL_DEL, bell, 0, 0);
     });
 }

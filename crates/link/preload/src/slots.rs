@@ -58,8 +58,11 @@ pub struct Slot {
     pub sends_tcp: AtomicU32,
     /// Not 0: the ring was full, it should grow.
     pub wants_room: AtomicU32,
-    /// Whether an epoll set has this end's eventfd.
-    pub is_watched: AtomicU32,
+    /// Whether epoll sets have this end's eventfd, and how it is kept for them (`members`); the
+    /// number of sets that have or had it, and whether any reports edges.
+    pub watch: AtomicU32,
+    pub sets: AtomicU32,
+    pub has_edges: AtomicU32,
     /// Whether calls wait, as `kernel::is_nonblocking` last said; 0 if it must be asked.
     pub waiting: AtomicU32,
     /// Waits for bytes, and for room.
@@ -96,7 +99,9 @@ impl Slot {
             forks: AtomicU32::new(0),
             sends_tcp: AtomicU32::new(0),
             wants_room: AtomicU32::new(0),
-            is_watched: AtomicU32::new(0),
+            watch: AtomicU32::new(0),
+            sets: AtomicU32::new(0),
+            has_edges: AtomicU32::new(0),
             waiting: AtomicU32::new(0),
             bytes_spin: Spin::new(),
             room_spin: Spin::new(),
@@ -181,9 +186,15 @@ pub fn add(parts: Parts, fd: c_int, own_bell: c_int, other_bell: c_int) -> Optio
     slot.fd.store(fd, Relaxed);
     slot.process.store(state::process_number(), Relaxed);
     slot.forks.store(state::forks(), Relaxed);
-    for word in
-        [&slot.sends_tcp, &slot.wants_room, &slot.is_watched, &slot.waiting, &slot.unread_sends]
-    {
+    for word in [
+        &slot.sends_tcp,
+        &slot.wants_room,
+        &slot.watch,
+        &slot.sets,
+        &slot.has_edges,
+        &slot.waiting,
+        &slot.unread_sends,
+    ] {
         word.store(0, Relaxed);
     }
     slot.bytes_spin.begin();

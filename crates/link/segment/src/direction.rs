@@ -315,6 +315,11 @@ impl Direction {
             || self.sent.changes.load(Acquire) != self.received.followed.load(Relaxed)
     }
 
+    /// Bytes written to the ring, as the sender says: only to be compared with an earlier one.
+    pub fn head(&self) -> u64 {
+        self.sent.head.load(Acquire)
+    }
+
     /// Bytes that wait in the ring, as both ends say.
     pub fn unread(&self) -> u64 {
         self.sent.head.load(Relaxed).wrapping_sub(self.received.tail.load(Relaxed))

@@ -1,0 +1,385 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The linked connections of each epoll set, for the one thread that waits there: it looks at their
+//! rings itself, and their bells are armed only while it sleeps. If several threads wait for a set,
+//! or something else does (another set, poll, another process), all bells stay armed.
+
+use crate::slots::{self, Slot};
+use crate::spin::{Spin, ticks, ticks_per_microsecond};
+use crate::{buffers, receive, send, sets, state};
+use core::ffi::c_int;
+use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release, SeqCst};
+use core::sync::atomic::{AtomicU32, AtomicU64, fence};
+use libc::{epoll_event, iovec};
+use tare_interpose::real;
+use tare_shm::syscall::Errno;
+
+/// Connections of a set; with more of them all bells stay armed.
+pub const MOST: usize = 64;
+/// In `Members::waiter`.
+const SEVERAL: u32 = u32::MAX;
+
+/// How the eventfd of a link is kept for sets (`Slot::watch`): always armed if the ring is empty, or
+/// while the waiter sleeps.
+pub const ARMED: u32 = 1;
+pub const BY_WAITER: u32 = 2;
+
+/// Waits that found bytes may leave out the kernel so many times, and for so many microseconds.
+const SKIPS: u32 = 8;
+const SKIPPED: u64 = 50;
+
+const INPUT: u32 = (libc::EPOLLIN | libc::EPOLLRDNORM) as u32;
+const OUTPUT: u32 = (libc::EPOLLOUT | libc::EPOLLWRNORM) as u32;
+const EDGES: u32 = libc::EPOLLET as u32;
+
+struct Member {
+    /// 1 + the place of the link, 0 for none.
+    slot: AtomicU32,
+    events: AtomicU32,
+    data: AtomicU64,
+    /// Where the ring ended when it was last reported, for edges.
+    reported: AtomicU64,
+}
+
+pub struct Members {
+    /// The thread that waits; 0 for none yet, or `SEVERAL`.
+    waiter: AtomicU32,
+    /// No member is beyond.
+    highest: AtomicU32,
+    list: [Member; MOST],
+    skips: AtomicU32,
+    looked: AtomicU64,
+    spin: Spin,
+}
+
+static ALL: [Members; sets::COUNT] = [const { Members::new() }; sets::COUNT];
+
+/// Those of the set with this number.
+pub fn of(set: usize) -> &'static Members {
+    &ALL[set]
+}
+
+/// A member that sleeps; its slot is in use until it wakes.
+#[derive(Clone, Copy)]
+pub struct Sleeper(Option<&'static Slot>);
+
+pub type Sleepers = [Sleeper; MOST];
+pub const NOBODY: Sleepers = [Sleeper(None); MOST];
+
+impl Members {
+    const fn new() -> Self {
+        Self {
+            waiter: AtomicU32::new(0),
+            highest: AtomicU32::new(0),
+            list: [const {
+                Member {
+                    slot: AtomicU32::new(0),
+                    events: AtomicU32::new(0),
+                    data: AtomicU64::new(0),
+                    reported: AtomicU64::new(0),
+                }
+            }; MOST],
+            skips: AtomicU32::new(0),
+            looked: AtomicU64::new(0),
+            spin: Spin::new(),
+        }
+    }
+
+    /// For a new set.
+    pub fn clear(&self) {
+        self.list.iter().for_each(|member| member.slot.store(0, Relaxed));
+        self.highest.store(0, Relaxed);
+        self.spin.begin();
+        self.waiter.store(0, Release);
+    }
+
+    /// A link is in the set, with these events and data.
+    pub fn put(&self, place: u32, events: u32, data: u64) {
+        let known = self.list.iter().position(|member| member.slot.load(Relaxed) == place + 1);
+        let free = || {
+            self.list.iter().position(|member| {
+                member.slot.compare_exchange(0, u32::MAX, AcqRel, Relaxed).is_ok()
+            })
+        };
+        let Some(number) = known.or_else(free) else {
+            self.keep_armed();
+            return;
+        };
+        let member = &self.list[number];
+        member.events.store(events, Relaxed);
+        member.data.store(data, Relaxed);
+        // What is there is reported anew, as the kernel does.
+        member.reported.store(u64::MAX, Relaxed);
+        member.slot.store(place + 1, Release);
+        self.highest.fetch_max(number as u32 + 1, Relaxed);
+        self.ask_kernel();
+    }
+
+    /// The kernel may have more to report than that there are bytes.
+    fn ask_kernel(&self) {
+        self.skips.store(SKIPS, Relaxed);
+    }
+
+    pub fn remove(&self, place: u32) {
+        for member in &self.list {
+            let _ = member.slot.compare_exchange(place + 1, 0, AcqRel, Relaxed);
+        }
+    }
+
+    /// More than the one thread waits for the set.
+    pub fn keep_armed(&self) {
+        if self.waiter.swap(SEVERAL, AcqRel) != SEVERAL {
+            fence(SeqCst);
+            self.each(|_, slot| {
+                slot.watch.store(ARMED, Relaxed);
+                receive::settle_for_sets(slot);
+            });
+        }
+    }
+
+    fn each(&self, mut what: impl FnMut(&Member, &'static Slot)) {
+        for member in &self.list[..(self.highest.load(Relaxed) as usize).min(MOST)] {
+            let place = member.slot.load(Acquire);
+            if place != 0
+                && let Some(slot) = slots::enter(place - 1)
+            {
+                what(member, slot);
+                slot.leave();
+            }
+        }
+    }
+
+    /// Whether the calling thread alone waits for the set, and there are links in it.
+    pub fn are_for(&self, thread: u32) -> bool {
+        if self.highest.load(Relaxed) == 0 {
+            return false;
+        }
+        match self.waiter.compare_exchange(0, thread, AcqRel, Acquire) {
+            Ok(_) => true,
+            Err(SEVERAL) => false,
+            Err(waiter) if waiter == thread => true,
+            Err(_) => {
+                self.keep_armed();
+                false
+            }
+        }
+    }
+
+    /// Whether the waiter arms the bell of this link.
+    fn has(&self, slot: &Slot) -> bool {
+        match slot.watch.load(Relaxed) {
+            BY_WAITER if !slot.is_shared() => true,
+            ARMED if !slot.is_shared() && slot.sets.load(Relaxed) == 1 => {
+                slot.watch.store(BY_WAITER, Relaxed);
+                // Either this thread sees that another one waits now, or that one arms the bell.
+                fence(SeqCst);
+                let is_alone = self.waiter.load(Relaxed) != SEVERAL;
+                if !is_alone {
+                    slot.watch.store(ARMED, Relaxed);
+                    receive::settle_for_sets(slot);
+                }
+                is_alone
+            }
+            _ => false,
+        }
+    }
+
+    /// Whether the kernel has something to report at once, probably: room to write.
+    fn has_output(&self) -> bool {
+        let members = &self.list[..(self.highest.load(Relaxed) as usize).min(MOST)];
+        members.iter().any(|member| {
+            let wanted = member.events.load(Relaxed);
+            member.slot.load(Relaxed) != 0 && wanted & EDGES == 0 && wanted & OUTPUT != 0
+        })
+    }
+
+    /// Before the kernel is asked without a sleep: no eventfd says that there are bytes if there are
+    /// none.
+    fn clear_bells(&self) {
+        self.each(|_, slot| {
+            let incoming = slot.parts().incoming;
+            if incoming.bell().is_rung() && !incoming.has_news() {
+                receive::settle_for_sets(slot);
+            }
+        });
+    }
+
+    /// Events of links whose rings have bytes; at most `most`. An error if they cannot be written.
+    fn collect(&self, events: *mut epoll_event, most: c_int) -> Result<c_int, Errno> {
+        let most = usize::try_from(most).unwrap_or(0);
+        let mut found = [epoll_event { events: 0, u64: 0 }; MOST];
+        let mut count = 0;
+        self.each(|member, slot| {
+            let wanted = member.events.load(Relaxed);
+            if count == most.min(MOST) || wanted & INPUT == 0 || !self.has(slot) {
+                return;
+            }
+            let incoming = slot.parts().incoming;
+            let head = incoming.head();
+            let is_new = wanted & EDGES == 0 || member.reported.load(Relaxed) != head;
+            if is_new && incoming.has_news() && receive::has_bytes(slot) {
+                member.reported.store(head, Relaxed);
+                let data = member.data.load(Relaxed);
+                found[count] = epoll_event { events: wanted & INPUT, u64: data };
+                count += 1;
+            }
+        });
+        let length = count * size_of::<epoll_event>();
+        let own = iovec { iov_base: found.as_mut_ptr().cast(), iov_len: length };
+        let programs = iovec { iov_base: events.cast(), iov_len: length };
+        match count > 0 {
+            true => buffers::write(&[own], &[programs]).map(|_| count as c_int),
+            false => Ok(0),
+        }
+    }
+
+    /// Waits some microseconds for bytes of any link.
+    pub fn spin(&self) -> bool {
+        let of = |member: &Member| match member.slot.load(Acquire) {
+            0 => None,
+            place => slots::enter(place - 1),
+        };
+        let Some(first) = self.list.iter().find_map(of) else { return false };
+        let parts = first.parts();
+        let is_ready = self.spin.wait(parts.outgoing, parts.incoming, || {
+            let mut is_any = false;
+            self.each(|member, slot| {
+                let wanted = member.events.load(Relaxed);
+                let incoming = slot.parts().incoming;
+                is_any |= wanted & INPUT != 0
+                    && incoming.has_news()
+                    && (wanted & EDGES == 0 || member.reported.load(Relaxed) != incoming.head());
+            });
+            is_any
+        });
+        first.leave();
+        is_ready
+    }
+
+    /// Before the thread sleeps: arms the bells. Whether there is something to do at once.
+    pub fn fall_asleep(&self, sleepers: &mut Sleepers) -> bool {
+        let mut is_any = false;
+        let members = &self.list[..(self.highest.load(Relaxed) as usize).min(MOST)];
+        for (member, sleeper) in members.iter().zip(sleepers) {
+            let place = member.slot.load(Acquire);
+            let wanted = member.events.load(Relaxed);
+            if place == 0 || wanted & INPUT == 0 {
+                continue;
+            }
+            let Some(slot) = slots::enter(place - 1) else { continue };
+            if !self.has(slot) {
+                slot.leave();
+                continue;
+            }
+            let has_bytes = receive::falls_asleep(slot);
+            is_any |= has_bytes
+                && (wanted & EDGES == 0
+                    || member.reported.load(Relaxed) != slot.parts().incoming.head());
+            let fd = slot.fd.load(Relaxed);
+            if send::is_due(slot) && fd >= 0 {
+                send::serve(fd, slot);
+            }
+            *sleeper = Sleeper(Some(slot));
+        }
+        is_any
+    }
+
+    pub fn wake_up(&self, sleepers: &mut Sleepers) {
+        for sleeper in sleepers {
+            if let Some(slot) = sleeper.0.take() {
+                receive::wakes_up(slot);
+                slot.leave();
+            }
+        }
+    }
+
+    /// The kernel was asked.
+    fn looked(&self) {
+        self.skips.store(0, Relaxed);
+        self.looked.store(ticks(), Relaxed);
+    }
+
+    /// Whether a wait that found bytes may do without what the kernel has.
+    pub fn skip_kernel(&self) -> bool {
+        let since = ticks().wrapping_sub(self.looked.load(Relaxed));
+        let skips = self.skips.load(Relaxed);
+        self.skips.store(skips.saturating_add(1), Relaxed);
+        skips < SKIPS && since < SKIPPED * ticks_per_microsecond()
+    }
+}
+
+/// Serves links whose other end waits, if that was not done for some milliseconds.
+pub fn serve_all() {
+    const OFTEN: u64 = 5000;
+    static SERVED: AtomicU64 = AtomicU64::new(0);
+    let (now, served) = (ticks(), SERVED.load(Relaxed));
+    if now.wrapping_sub(served) > OFTEN * ticks_per_microsecond()
+        && SERVED.compare_exchange(served, now, Relaxed, Relaxed).is_ok()
+    {
+        slots::each(|slot| {
+            let fd = slot.fd.load(Relaxed);
+            if fd >= 0 {
+                send::serve(fd, slot);
+            }
+        });
+    }
+}
+
+/// As epoll_wait. `call` is the kernel's, into so many events, and without waiting if it is told so.
+pub fn wait(
+    set: c_int,
+    events: *mut epoll_event,
+    most: c_int,
+    returns: bool,
+    call: impl Fn(*mut epoll_event, c_int, bool) -> c_int,
+) -> c_int {
+    if most <= 0 || !slots::any() || state::is_off() {
+        return call(events, most, returns);
+    }
+    serve_all();
+    let members = sets::number(set).map(of);
+    let Some(members) = members.filter(|all| all.are_for(state::thread_number())) else {
+        let count = call(events, most, returns);
+        serve_all();
+        // SAFETY: the kernel has just written so many.
+        return if count > 0 { unsafe { sets::merge(events, count) } } else { count };
+    };
+    let mut sleepers = NOBODY;
+    for round in 0.. {
+        // What the program's address is worth, the kernel judges.
+        let Ok(found) = members.collect(events, most) else { return call(events, most, returns) };
+        let has_output = members.has_output();
+        if found > 0 && (found == most || !has_output && members.skip_kernel()) {
+            return found;
+        }
+        if found > 0 || has_output {
+            members.clear_bells();
+            let errno = real::errno();
+            let rest = events.wrapping_add(found as usize);
+            let more = call(rest, most - found, true);
+            members.looked();
+            if found + more.max(0) > 0 {
+                real::set_errno(errno);
+                // SAFETY: so many were written.
+                return unsafe { sets::merge(events, found + more.max(0)) };
+            }
+            if more < 0 {
+                return more;
+            }
+        }
+        if !returns && round == 0 && members.spin() {
+            continue;
+        }
+        let is_ready = members.fall_asleep(&mut sleepers);
+        if is_ready && round < 3 {
+            members.wake_up(&mut sleepers);
+            continue;
+        }
+        let count = call(events, most, returns || is_ready);
+        members.wake_up(&mut sleepers);
+        members.looked();
+        serve_all();
+        // SAFETY: the kernel has just written so many.
+        return if count > 0 { unsafe { sets::merge(events, count) } } else { count };
+    }
+    0
+}
