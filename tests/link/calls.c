@@ -579,6 +579,47 @@ static void is_cancelled(void) {
     char byte;
     SAY(write(near, "c", 1));
     SAY(read(far, &byte, 1));
+    SAY(close(far));
+    SAY(read(near, &byte, 1));
+}
+
+static volatile pid_t reader;
+
+static void *reads_once(void *got) {
+    reader = gettid();
+    *(long *)got = read(far, (char *)got + sizeof(long), 8);
+    return NULL;
+}
+
+static void is_closed_while_a_thread_reads(int has_copy) {
+    pthread_t thread;
+    struct {
+        long result;
+        char text[8];
+    } got = {0};
+    int copy = has_copy ? dup(far) : -1, number = far;
+    reader = 0;
+    pthread_create(&thread, NULL, reads_once, &got);
+    while (!reader) usleep(1000);
+    until_waits(reader);
+    SAY(close(number));
+    int pair[2];
+    SAY(socketpair(AF_UNIX, SOCK_STREAM, 0, pair));
+    SAY(pair[0] == number || pair[1] == number);
+    SAY(write(pair[0], "another", 7));
+    SAY(write(pair[1], "another", 7));
+    SAY(write(near, "late", 4));
+    pthread_join(thread, NULL);
+    SAY(got.result);
+    printf("%s %s\n", __func__, got.text);
+    if (has_copy) {
+        SAY(write(copy, "back", 4));
+        SAY(read(near, got.text, 4));
+        SAY(close(copy));
+    }
+    SAY(read(near, got.text, 4));
+    close(pair[0]), close(pair[1]);
+    far = -1;
 }
 
 static void out_of_band(void) {
@@ -623,5 +664,7 @@ int main(void) {
     CASE(signals(0));
     CASE(is_cancelled());
     CASE(out_of_band());
+    CASE(is_closed_while_a_thread_reads(0));
+    CASE(is_closed_while_a_thread_reads(1));
     puts("end");
 }

@@ -123,7 +123,7 @@ fn outgoing(
             let buffers = if flags & !send::FLAGS == 0 { buffers() } else { None };
             let result = match buffers.filter(|buffers| buffers.length() > 0) {
                 None => send::through_kernel(fd, slot, call),
-                Some(buffers) => send::send(fd, slot, &buffers, flags, |rest| {
+                Some(buffers) => send::send(fd, slot, &buffers, flags, |fd, rest| {
                     // SAFETY: zeros are a message.
                     let mut message: msghdr = unsafe { MaybeUninit::zeroed().assume_init() };
                     message.msg_iov = rest.as_ptr().cast_mut();

@@ -23,6 +23,7 @@ pub fn closing(fd: c_int) {
             && let Some(slot) = slots::enter(connection.slot.load(Relaxed))
         {
             let _ = slot.fd.compare_exchange(fd, -1, Relaxed, Relaxed);
+            slot.keep(fd);
             slot.leave();
         }
     }
@@ -60,6 +61,7 @@ fn close_link(fd: c_int, connection: &Connection, slot: &Slot) {
         }
         incoming.leave();
     }
+    slot.keep(fd);
     slot.close();
 }
 

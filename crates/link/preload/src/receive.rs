@@ -33,12 +33,28 @@ enum Step {
 
 /// As recvmsg does.
 pub fn receive(fd: c_int, slot: &Slot, into: &Buffers, flags: c_int) -> Result<usize, Errno> {
+    let mut has_waited = false;
+    let result = receive_or_wait(fd, slot, into, flags, &mut has_waited);
+    if has_waited {
+        slot.end_wait();
+    }
+    result
+}
+
+fn receive_or_wait(
+    fd: c_int,
+    slot: &Slot,
+    into: &Buffers,
+    flags: c_int,
+    has_waited: &mut bool,
+) -> Result<usize, Errno> {
     let wanted = into.length();
     let waits_for_all = flags & libc::MSG_WAITALL != 0 && flags & libc::MSG_PEEK == 0;
     let mut got = 0;
     let mut timeout = None;
     let mut asks_kernel = false;
     loop {
+        let fd = slot.descriptor(fd);
         send::serve(fd, slot);
         match step(fd, slot, into, got, flags, asks_kernel) {
             Step::Got(more) => {
@@ -67,6 +83,10 @@ pub fn receive(fd: c_int, slot: &Slot, into: &Buffers, flags: c_int) -> Result<u
                     return if got > 0 { Ok(got) } else { Err(Errno(libc::EAGAIN)) };
                 }
             }
+        }
+        if !*has_waited {
+            slot.begin_wait();
+            *has_waited = true;
         }
         let most = *timeout.get_or_insert_with(|| kernel::timeout(fd, libc::SO_RCVTIMEO));
         match wait(fd, slot, most) {

@@ -45,12 +45,14 @@ pub fn send(
     slot: &Slot,
     from: &Buffers,
     flags: c_int,
-    rest: impl FnOnce(&Buffers) -> ssize_t,
+    rest: impl FnOnce(c_int, &Buffers) -> ssize_t,
 ) -> ssize_t {
     let outgoing = slot.parts().outgoing;
-    let returns = || flags & libc::MSG_DONTWAIT != 0 || slot.is_nonblocking(fd);
+    let returns = |fd| flags & libc::MSG_DONTWAIT != 0 || slot.is_nonblocking(fd);
     let mut done = 0;
+    let mut fd = fd;
     loop {
+        fd = slot.descriptor(fd);
         let held = lock::take(outgoing.sender_lock());
         let next = to_ring(fd, slot, from, done);
         lock::release(outgoing.sender_lock(), held);
@@ -68,7 +70,7 @@ pub fn send(
                 return -1;
             }
             Next::Full => {
-                if await_room(slot, returns()) {
+                if await_room(slot, returns(fd)) {
                     continue;
                 }
                 let held = lock::take(outgoing.sender_lock());
@@ -82,7 +84,7 @@ pub fn send(
             }
             Next::Kernel => break,
             Next::Wait => {
-                if returns() {
+                if returns(fd) {
                     if done > 0 {
                         return done as ssize_t;
                     }
@@ -94,7 +96,7 @@ pub fn send(
         }
     }
     let errno = real::errno();
-    let result = if done == 0 { rest(from) } else { rest(&from.part(done, usize::MAX)) };
+    let result = if done == 0 { rest(fd, from) } else { rest(fd, &from.part(done, usize::MAX)) };
     end_write(outgoing, result);
     if done == 0 {
         return result;
@@ -103,26 +105,33 @@ pub fn send(
     done as ssize_t + result.max(0)
 }
 
-/// Waits until a full ring has room: while the receiver reads, and no longer than a moment after
-/// it last did.
+/// Waits until a full ring has room, or is empty if it can grow then: while the receiver reads, and
+/// no longer than a moment after it last did.
 fn await_room(slot: &Slot, returns: bool) -> bool {
     let parts = slot.parts();
     let outgoing = parts.outgoing;
-    let (full, tail) = (outgoing.full(), outgoing.taken());
-    let has_room = || outgoing.taken() != tail;
-    if slot.room_spin.wait(outgoing, parts.incoming, has_room) {
-        return true;
+    let full = outgoing.full();
+    let grows = outgoing.can_grow() && slots::are_few();
+    loop {
+        let tail = outgoing.taken();
+        let moved = || outgoing.taken() != tail;
+        let has_room = || if grows { outgoing.unread() == 0 } else { moved() };
+        if slot.room_spin.wait(outgoing, parts.incoming, has_room) {
+            return true;
+        }
+        if returns {
+            return false;
+        }
+        full.store(1, Relaxed);
+        fence(SeqCst);
+        if !moved() {
+            let _ = kernel::futex_wait(full, 1, MOMENT);
+        }
+        full.store(0, Relaxed);
+        if has_room() || !moved() {
+            return has_room();
+        }
     }
-    if returns {
-        return false;
-    }
-    full.store(1, Relaxed);
-    fence(SeqCst);
-    if !has_room() {
-        let _ = kernel::futex_wait(full, 1, MOMENT);
-    }
-    full.store(0, Relaxed);
-    has_room()
 }
 
 /// Makes a call that writes to TCP by itself, and returns how much.

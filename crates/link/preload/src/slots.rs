@@ -10,9 +10,13 @@ use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 use core::sync::atomic::{AtomicI32, AtomicU8, AtomicU32, AtomicU64};
 use libc::iovec;
 use tare_link_segment::{Direction, Link};
+use tare_shm::syscall;
 
 /// Links that a process can have at a time.
 const COUNT: usize = 4096;
+
+/// Threads that can wait for a link and still have it when another one closes its descriptor.
+const WAITERS: usize = 4;
 
 const FREE: u32 = 0;
 const FILLING: u32 = 1;
@@ -51,6 +55,10 @@ pub struct Slot {
     other_bell: AtomicI32,
     /// One of the connection's descriptors.
     pub fd: AtomicI32,
+    /// A hidden copy of a descriptor that was closed while a call waited, 0 for none.
+    kept: AtomicI32,
+    /// Threads that wait in a call. One that is cancelled stays here.
+    waiters: [AtomicU32; WAITERS],
     /// Process that made it, and forks then.
     pub process: AtomicU32,
     pub forks: AtomicU32,
@@ -95,6 +103,8 @@ impl Slot {
             own_bell: AtomicI32::new(0),
             other_bell: AtomicI32::new(0),
             fd: AtomicI32::new(0),
+            kept: AtomicI32::new(0),
+            waiters: [const { AtomicU32::new(0) }; WAITERS],
             process: AtomicU32::new(0),
             forks: AtomicU32::new(0),
             sends_tcp: AtomicU32::new(0),
@@ -155,6 +165,49 @@ impl Slot {
         }
     }
 
+    /// The calling thread begins to wait.
+    pub fn begin_wait(&self) {
+        let thread = state::thread_number();
+        let _ = self
+            .waiters
+            .iter()
+            .find(|place| place.compare_exchange(0, thread, AcqRel, Relaxed).is_ok());
+    }
+
+    pub fn end_wait(&self) {
+        let thread = state::thread_number();
+        for place in &self.waiters {
+            let _ = place.compare_exchange(thread, 0, AcqRel, Relaxed);
+        }
+    }
+
+    fn has_waiters(&self) -> bool {
+        let own = state::thread_number();
+        let threads = self.waiters.iter().map(|place| place.load(Acquire));
+        threads.filter(|thread| *thread != 0 && *thread != own).any(kernel::exists)
+    }
+
+    /// Before a descriptor of the connection is closed: calls that wait go on with a copy, since its
+    /// number may soon be another file's.
+    pub fn keep(&self, fd: c_int) {
+        if self.has_waiters()
+            && self.kept.load(Acquire) == 0
+            && let Ok(copy) = syscall::fcntl(fd, libc::F_DUPFD_CLOEXEC, 0)
+            && let Some(copy) = hidden::hide(copy as c_int)
+            && self.kept.compare_exchange(0, copy, AcqRel, Relaxed).is_err()
+        {
+            hidden::close(copy);
+        }
+    }
+
+    /// The descriptor for a call that began with `fd`.
+    pub fn descriptor(&self, fd: c_int) -> c_int {
+        match self.kept.load(Acquire) {
+            0 => fd,
+            kept => kept,
+        }
+    }
+
     /// Takes the link away when the last call that uses it ends. For a user.
     pub fn close(&self) {
         let _ = self.stage.compare_exchange(USED, CLOSING, AcqRel, Relaxed);
@@ -164,8 +217,8 @@ impl Slot {
         if self.stage.compare_exchange(CLOSING, FILLING, AcqRel, Relaxed).is_err() {
             return;
         }
-        for bell in [&self.own_bell, &self.other_bell] {
-            hidden::close(bell.swap(0, AcqRel));
+        for fd in [&self.own_bell, &self.other_bell, &self.kept] {
+            hidden::close(fd.swap(0, AcqRel));
         }
         // SAFETY: the last user has ended, and the connection is closed.
         unsafe { self.parts().link.unmap() };
@@ -186,6 +239,7 @@ pub fn add(parts: Parts, fd: c_int, own_bell: c_int, other_bell: c_int) -> Optio
     slot.fd.store(fd, Relaxed);
     slot.process.store(state::process_number(), Relaxed);
     slot.forks.store(state::forks(), Relaxed);
+    slot.waiters.iter().for_each(|place| place.store(0, Relaxed));
     for word in [
         &slot.sends_tcp,
         &slot.wants_room,

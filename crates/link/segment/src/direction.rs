@@ -358,11 +358,15 @@ impl Direction {
         1 << (SMALLEST_RING + growth)
     }
 
+    pub fn can_grow(&self) -> bool {
+        self.received.growth.load(Relaxed) < LARGEST_RING - SMALLEST_RING
+    }
+
     /// Makes the ring four times as large, if it is empty. Asks for both locks.
     pub fn grow(&self) -> bool {
         let growth = self.received.growth.load(Relaxed);
         let is_empty = self.sent.head.load(Relaxed) == self.received.tail.load(Acquire);
-        let can = is_empty && growth < LARGEST_RING - SMALLEST_RING;
+        let can = is_empty && self.can_grow();
         if can {
             self.received.growth.store(growth + 2, Relaxed);
         }
