@@ -16,6 +16,7 @@ class Host:
     def __init__(self, name: str) -> None:
         self.name = name
         self.programs: list[subprocess.Popen[str]] = []
+        self.device = ""
         ip("netns", "add", name)
         ip("-n", name, "link", "set", "lo", "up")
 
@@ -74,6 +75,7 @@ def connect(one: Host, other: Host, number: int) -> None:
     ends = [f"tare{os.getpid() % 100000}{side}{number}" for side in "ab"]
     ip("link", "add", ends[0], "type", "veth", "peer", "name", ends[1])
     for host, end, last in zip((one, other), ends, (1, 2), strict=True):
+        host.device = end
         ip("link", "set", end, "netns", host.name)
         ip("-n", host.name, "addr", "add", f"10.99.{number}.{last}/24", "dev", end)
         ip("-n", host.name, "addr", "add", f"fd99:{number}::{last}/64", "dev", end, "nodad")

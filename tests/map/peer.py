@@ -2,14 +2,18 @@
 """A client and a server over TCP and UDP that does what its standard input says, a line a time."""
 
 import contextlib
+import platform
 import signal
 import socket
 import sys
 import threading
+import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 KEPT: dict[str, socket.socket] = {}
+THREADS: dict[str, threading.Thread] = {}
 IP_RECVERR = 11
 
 
@@ -168,6 +172,35 @@ def interrupted_receive(address: str, port: str) -> str:
     return "interrupted"
 
 
+def contended_send(waiting: str, first: str, second: str, port: str) -> str:
+    """Two threads use one socket: the first sends, and waits in the kernel for room, because
+    datagrams to an address without a neighbour fill the buffer; the second then sends, too."""
+    client = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+    client.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4096)
+    with contextlib.suppress(BlockingIOError):
+        while True:
+            client.sendto(b"x" * 1000, socket.MSG_DONTWAIT, (waiting, int(port)))
+    thread = threading.Thread(target=client.sendto, args=(b"first", (first, int(port))))
+    thread.start()
+    while not is_in_sendto(thread):
+        time.sleep(0.001)
+    with contextlib.suppress(BlockingIOError):
+        client.sendto(b"second", socket.MSG_DONTWAIT, (second, int(port)))
+    KEPT["contended"], THREADS["contended"] = client, thread
+    return "waiting"
+
+
+def is_in_sendto(thread: threading.Thread) -> bool:
+    """Whether it waits in that call: another call has another number."""
+    call = Path(f"/proc/self/task/{thread.native_id}/syscall").read_text().split()[0]
+    return call == {"x86_64": "44", "aarch64": "206"}[platform.machine()]
+
+
+def join(name: str) -> str:
+    THREADS.pop(name).join()
+    return "done"
+
+
 COMMANDS: dict[str, Callable[..., Any]] = {
     "listen": listen,
     "close_listener": close_listener,
@@ -181,6 +214,8 @@ COMMANDS: dict[str, Callable[..., Any]] = {
     "lost_datagram": lost_datagram,
     "returned_datagram": returned_datagram,
     "interrupted_receive": interrupted_receive,
+    "contended_send": contended_send,
+    "join": join,
 }
 
 for line in sys.stdin:

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from tests.map.hosts import Host
+from tests.map.hosts import Host, ip
 from tests.map.test_tcp import CLIENT, SERVER
 from tests.map.tracing import Tracing, of_port
 
@@ -80,3 +80,31 @@ def test_receive_that_a_signal_interrupts_is_no_error(hosts: Hosts, program: Pro
         found = tracing.stop()
     (edge,) = [edge for edge in of_port(found, port) if edge["program"] == "browser"]
     assert (edge["packets_sent"], edge["receive_errors"]) == (1, {})
+
+
+def test_threads_that_share_a_socket_keep_their_peers(hosts: Hosts, program: Program) -> None:
+    client = hosts[0].start(program("browser"))
+    # Its neighbour stays unknown until it gets one below.
+    device = hosts[0].device
+    ip(
+        "-n",
+        hosts[0].name,
+        "ntable",
+        "change",
+        "name",
+        "arp_cache",
+        "dev",
+        device,
+        "retrans",
+        "1000000",
+    )
+    with Tracing() as tracing:
+        client.ask("contended_send", "10.99.0.77", SERVER["4"], "10.99.0.3", 5357)
+        neighbour = ["10.99.0.77", "lladdr", "02:00:00:00:00:77", "dev", device]
+        ip("-n", hosts[0].name, "neigh", "replace", *neighbour)
+        client.ask("join", "contended")
+        found = tracing.stop()
+    edges = [edge for edge in of_port(found, 5357) if edge["program"] == "browser"]
+    sent = {edge["peer"]: edge["packets_sent"] for edge in edges}
+    assert sent.pop("10.99.0.77") > 0
+    assert sent == {SERVER["4"]: 1}

@@ -6,14 +6,25 @@
 
 #include "edges.h"
 
+/* Tasks that may use sockets of others at one time, with one entry for each socket. */
+#define PEERS 16384
+
 #define EAGAIN 11
 #define ERESTARTSYS 512	/* a signal came; the call begins again, or fails with EINTR */
 
+/* To whom a message goes, or from whom it came. */
+struct udp_peer {
+	u8 address[16];
+	u16 port;
+	u16 padding;
+};
+
 struct udp_state {
-	u8 peer[16];
-	u16 peer_port;
+	u64 task;		/* the first task that noted a peer, the only one that changes `peer` */
+	struct udp_peer peer;
 	u8 role;
 	u8 confidence;
+	u16 padding;
 };
 
 struct {
@@ -23,9 +34,24 @@ struct {
 	__type(value, struct udp_state);
 } udp_sockets SEC(".maps");
 
+/* Several tasks can use one socket at once: the others have their peers here. */
+struct task_and_socket {
+	u64 task;
+	u64 socket;
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, PEERS);
+	__type(key, struct task_and_socket);
+	__type(value, struct udp_peer);
+} udp_peers SEC(".maps");
+
 static __always_inline int note_peer(struct bpf_sock_addr *ctx, bool is_ipv6)
 {
 	struct bpf_sock *sk = ctx->sk;
+	struct udp_peer peer = { .port = __builtin_bswap16(ctx->user_port) };
+	struct task_and_socket key = { .task = bpf_get_current_pid_tgid() };
 	struct udp_state *state;
 
 	if (!sk || ctx->protocol != IPPROTO_UDP)
@@ -39,16 +65,37 @@ static __always_inline int note_peer(struct bpf_sock_addr *ctx, bool is_ipv6)
 		u32 words[4] = { ctx->user_ip6[0], ctx->user_ip6[1], ctx->user_ip6[2],
 				 ctx->user_ip6[3] };
 
-		__builtin_memcpy(state->peer, words, 16);
+		__builtin_memcpy(peer.address, words, 16);
 	} else {
 		u32 word = ctx->user_ip4;
 
-		__builtin_memset(state->peer, 0, 16);
-		state->peer[10] = state->peer[11] = 0xff;
-		__builtin_memcpy(&state->peer[12], &word, 4);
+		peer.address[10] = peer.address[11] = 0xff;
+		__builtin_memcpy(&peer.address[12], &word, 4);
 	}
-	state->peer_port = __builtin_bswap16(ctx->user_port);
+	if (!state->task)
+		__sync_val_compare_and_swap(&state->task, 0, key.task);
+	if (state->task == key.task) {
+		state->peer = peer;
+		return 1;
+	}
+	key.socket = bpf_get_socket_cookie(ctx);
+	if (bpf_map_update_elem(&udp_peers, &key, &peer, BPF_ANY))
+		lose(LOST_UPDATES);
 	return 1;
+}
+
+/* The peer that the current task noted for a socket last; if it noted none, that of the first task
+ * (one task sends, another calls recv). */
+static __always_inline struct udp_peer *noted_peer(struct sock *sk, struct udp_state *state)
+{
+	struct task_and_socket key = { .task = bpf_get_current_pid_tgid() };
+	struct udp_peer *peer;
+
+	if (state->task == key.task)
+		return &state->peer;
+	key.socket = bpf_get_socket_cookie(sk);
+	peer = bpf_map_lookup_elem(&udp_peers, &key);
+	return peer ? peer : &state->peer;
 }
 
 /* Which end a socket is. The first message decides, and whether the program chose its port. */
@@ -73,6 +120,7 @@ static __always_inline int count_message(struct sock *sk, int result, bool sent)
 	u16 family = sk->__sk_common.skc_family, peer_port;
 	struct edge_counts *counts;
 	struct udp_state *state;
+	struct udp_peer *peer;
 	struct edge_key key = { .protocol = IPPROTO_UDP };
 	u32 confidence = OBSERVED;
 	bool is_bound, folded = false;
@@ -97,8 +145,9 @@ static __always_inline int count_message(struct sock *sk, int result, bool sent)
 		key.role = state->role;
 		confidence = state->confidence;
 		if (!peer_port) {
-			peer_port = state->peer_port;
-			__builtin_memcpy(key.peer, state->peer, 16);
+			peer = noted_peer(sk, state);
+			peer_port = peer->port;
+			__builtin_memcpy(key.peer, peer->address, 16);
 		}
 	}
 	identify_program(task, &key);
