@@ -106,7 +106,7 @@ static __always_inline void *current_edges(void)
 
 /* The counts of an edge, which is new if need be. `folded` is kept for each TCP socket: what was
  * counted in the edge `other` once stays there, so that opened and closed match. */
-static __always_inline struct edge_counts *counts_of(struct edge_key *key, bool *folded)
+static __noinline struct edge_counts *counts_of(struct edge_key *key, bool *folded)
 {
 	struct edge_counts *counts;
 	struct edge_key other = {};

@@ -4,6 +4,9 @@
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
 
+/* The process that runs `find_listeners`. */
+u32 tracer;
+
 /* ---- Connections as they open and close ---- */
 
 static __always_inline bool is_connected(int state)
@@ -53,6 +56,7 @@ static __always_inline void established(struct sock *sk, bool is_client)
 {
 	struct connection *connection;
 	struct edge_counts *counts;
+	struct tcp_sock *tp = bpf_skc_to_tcp_sock(sk);
 
 	connection = bpf_sk_storage_get(&connections, sk, 0, BPF_SK_STORAGE_GET_F_CREATE);
 	if (!connection) {
@@ -62,89 +66,67 @@ static __always_inline void established(struct sock *sk, bool is_client)
 	connection->key.role = is_client || connection->state == CONNECTING ? ROLE_CLIENT : ROLE_SERVER;
 	read_addresses(sk, &connection->key);
 	read_ports(sk, &connection->key);
-	connection->state = OPEN;
+	adopt(connection);
+	connection->opened = true;
 	if (streaming) {
+		connection->state = OPEN;
 		send_event(&connection->key, OPENED, 0, connection->pid, OBSERVED);
 		return;
 	}
-	counts = counts_of_connection(connection);
-	if (!counts)
-		return;
-	counts->pid = connection->pid;
-	counts->confidence |= OBSERVED;
-	add(counts->opened, 1);
-}
-
-/* Moves a connection that is open to another edge. */
-static __always_inline void change_owner(struct connection *connection, struct edge_key *key)
-{
-	struct edge_counts *counts = counts_of_connection(connection);
-
-	if (counts) {
-		add(counts->opened, -1);
-		add(counts->bytes_sent, -connection->counted.bytes_sent);
-		add(counts->bytes_received, -connection->counted.bytes_received);
-		add(counts->packets_sent, -connection->counted.packets_sent);
-		add(counts->packets_received, -connection->counted.packets_received);
-		add(counts->retransmits, -connection->counted.retransmits);
-	}
-	connection->key = *key;
-	connection->folded = false;
 	counts = counts_of_connection(connection);
 	if (counts) {
 		counts->pid = connection->pid;
 		counts->confidence |= OBSERVED;
 		add(counts->opened, 1);
-		add(counts->bytes_sent, connection->counted.bytes_sent);
-		add(counts->bytes_received, connection->counted.bytes_received);
-		add(counts->packets_sent, connection->counted.packets_sent);
-		add(counts->packets_received, connection->counted.packets_received);
-		add(counts->retransmits, connection->counted.retransmits);
 	}
+	__sync_lock_test_and_set(&connection->state, OPEN);
+	if (connection->has_next && tp && hold(connection, OPEN))
+		release(connection, tp);
 }
 
 /* A program closes a connection that another one may have listened for (inetd, systemd). */
 static __always_inline void closing(struct sock *sk)
 {
 	struct connection *connection = bpf_sk_storage_get(&connections, sk, 0, 0);
+	struct tcp_sock *tp = bpf_skc_to_tcp_sock(sk);
 	struct task_struct *task = bpf_get_current_task_btf();
-	struct edge_key key;
+	struct edge_key key = {};
 
-	if (streaming || !connection || connection->state != OPEN || !connection->owner_listened)
+	if (streaming || !connection || !tp || !connection->owner_listened)
+		return;
+	if (connection->state != OPEN && connection->state != HELD)
 		return;
 	connection->owner_listened = false;
-	if (connection->pid == task->tgid)
+	/* The tracer closes what its iterator still had when the program closed it. */
+	if (connection->pid == task->tgid || task->tgid == tracer)
 		return;
-	key = connection->key;
 	read_program(task, &key);
 	if (key.program == connection->key.program && key.device == connection->key.device)
 		return;
-	if (!key.program)
-		return;
-	connection->pid = task->tgid;
-	change_owner(connection, &key);
+	if (key.program)
+		give(connection, tp, &key, task->tgid);
 }
 
 static __always_inline void closed(struct sock *sk)
 {
-	struct connection *connection = bpf_sk_storage_get(&connections, sk, 0, 0);
+	struct connection *connection;
 	struct tcp_sock *tp = bpf_skc_to_tcp_sock(sk);
 	struct edge_counts *counts;
 	u32 state;
 
+	/* A record that is new keeps `find_connections` from counting a connection that has closed. */
+	connection = bpf_sk_storage_get(&connections, sk, 0, BPF_SK_STORAGE_GET_F_CREATE);
 	if (!connection || !tp)
 		return;
-	state = connection->state;
-	if (streaming) {
-		connection->state = CLOSED;
-		if (state == CONNECTING)
-			send_event(&connection->key, FAILED, sk->sk_err, connection->pid, OBSERVED);
-		else if (state == OPEN && streaming == ALL_EVENTS)
-			send_event(&connection->key, ENDED, sk->sk_err, connection->pid, 0);
-		return;
-	}
+	read_socket(tp, sk, &connection->last);
+	connection->error = sk->sk_err;
+	state = __sync_lock_test_and_set(&connection->state, CLOSED);
 	if (state == CONNECTING) {
-		connection->state = CLOSED;
+		adopt(connection);
+		if (streaming) {
+			send_event(&connection->key, FAILED, sk->sk_err, connection->pid, OBSERVED);
+			return;
+		}
 		counts = counts_of_connection(connection);
 		if (!counts)
 			return;
@@ -152,21 +134,11 @@ static __always_inline void closed(struct sock *sk)
 		counts->confidence |= OBSERVED;
 		add(counts->retransmits, tp->total_retrans);
 		count_error(&connection->key, connection->folded, FAILED_CONNECT, sk->sk_err);
-		return;
+	} else if (state == OPEN && streaming == ALL_EVENTS) {
+		send_event(&connection->key, ENDED, sk->sk_err, connection->pid, 0);
+	} else if (state == OPEN && !streaming) {
+		count_end(connection, tp);
 	}
-	if (state != OPEN)
-		return;
-	read_socket(tp, sk, &connection->last);
-	connection->state = CLOSED;
-	counts = counts_of_connection(connection);
-	if (!counts)
-		return;
-	count_reading(counts, connection, &connection->last);
-	count_rtt(counts, tp);
-	counts->pid = connection->pid;
-	add(counts->closed, 1);
-	if (sk->sk_err)
-		count_error(&connection->key, connection->folded, BROKEN, sk->sk_err);
 }
 
 SEC("tp_btf/inet_sock_set_state")
@@ -277,21 +249,18 @@ int drain(struct bpf_iter__bpf_sk_storage_map *ctx)
 	if (!tp)
 		return 0;
 	read_socket(tp, sk, &now);
-	if (connection->state != OPEN ||
-	    (now.bytes_sent == connection->counted.bytes_sent &&
-	     now.bytes_received == connection->counted.bytes_received &&
-	     now.retransmits == connection->counted.retransmits))
+	if (now.bytes_sent == connection->counted.bytes_sent &&
+	    now.bytes_received == connection->counted.bytes_received &&
+	    now.retransmits == connection->counted.retransmits)
+		return 0;
+	if (!hold(connection, OPEN))
 		return 0;
 	counts = counts_of_connection(connection);
-	if (!counts)
-		return 0;
-	count_reading(counts, connection, &now);
-	count_rtt(counts, tp);
-	/* It closed meanwhile, on another CPU: what was read there is final. */
-	if (connection->state == CLOSED) {
-		now = connection->last;
+	if (counts) {
 		count_reading(counts, connection, &now);
+		count_rtt(counts, tp);
 	}
+	release(connection, tp);
 	return 0;
 }
 
@@ -361,7 +330,7 @@ static __always_inline void found_listener(struct sock *sk, struct task_struct *
 		lose(UNTRACKED_SOCKETS);
 		return;
 	}
-	if (task && (connection->state == UNKNOWN || connection->pid <= 1)) {
+	if (connection->state == UNKNOWN || connection->pid <= 1) {
 		connection->pid = task->tgid;
 		connection->owner_listened = true;
 		connection->key.role = ROLE_SERVER;
@@ -388,51 +357,66 @@ static __always_inline void found_connection(struct sock *sk, struct task_struct
 		return;
 	}
 	/* It opened after the start, and before its listener was found. */
-	if (!streaming && task && connection->state == OPEN && !connection->key.program) {
-		struct edge_key key = connection->key;
+	if (connection->opened && !connection->key.program) {
+		struct edge_key key = {};
 
 		read_program(task, &key);
-		connection->pid = task->tgid;
-		if (key.program)
-			change_owner(connection, &key);
+		if (!streaming && key.program)
+			give(connection, tp, &key, task->tgid);
 	}
-	/* It is known already, perhaps by another descriptor. */
-	if (connection->state != UNKNOWN)
+	/* It is known already, perhaps by another descriptor, or has closed. */
+	if (!hold(connection, UNKNOWN))
 		return;
 	connection->key.role = role_of(sk, &confidence);
-	if (task) {
-		connection->pid = task->tgid;
-		read_program(task, &connection->key);
-	} else if (connection->key.role == ROLE_SERVER) {
-		struct listener_key key = {
-			.netns = sk->__sk_common.skc_net.net->ns.inum,
-			.port = sk->__sk_common.skc_num,
-		};
-		struct listener *listener = bpf_map_lookup_elem(&listeners, &key);
-
-		if (listener) {
-			connection->pid = listener->pid;
-			connection->key.program = listener->owner.program;
-			connection->key.device = listener->owner.device;
-			connection->owner_listened = true;
-		}
-	}
+	connection->pid = task->tgid;
+	read_program(task, &connection->key);
 	read_addresses(sk, &connection->key);
 	read_ports(sk, &connection->key);
 	/* Only what is sent from now on counts. */
 	read_socket(tp, sk, &connection->counted);
 	if (streaming) {
-		connection->state = OPEN;
 		send_event(&connection->key, FOUND, 0, connection->pid, confidence);
+		if (__sync_val_compare_and_swap(&connection->state, HELD, OPEN) != HELD &&
+		    streaming == ALL_EVENTS)
+			send_event(&connection->key, ENDED, connection->error, connection->pid, 0);
 		return;
 	}
 	counts = counts_of_connection(connection);
-	connection->state = OPEN;
-	if (!counts)
+	if (counts) {
+		counts->pid = connection->pid;
+		counts->confidence |= confidence;
+		add(counts->found, 1);
+	}
+	release(connection, tp);
+}
+
+/* Its program has called connect(), and waits. */
+static __always_inline void found_connecting(struct sock *sk, struct task_struct *task)
+{
+	struct connection *connection;
+	struct tcp_sock *tp = bpf_skc_to_tcp_sock(sk);
+	struct edge_key key = {};
+
+	if (!tp)
 		return;
-	counts->pid = connection->pid;
-	counts->confidence |= confidence;
-	add(counts->found, 1);
+	connection = bpf_sk_storage_get(&connections, sk, 0, BPF_SK_STORAGE_GET_F_CREATE);
+	if (!connection) {
+		lose(UNTRACKED_SOCKETS);
+		return;
+	}
+	if (connection->key.program)
+		return;
+	read_program(task, &key);
+	if (!key.program)
+		return;
+	/* Where it is established meanwhile, the same is written there. */
+	if (connection->state == UNKNOWN) {
+		connection->key.role = ROLE_CLIENT;
+		read_addresses(sk, &connection->key);
+		read_ports(sk, &connection->key);
+		__sync_val_compare_and_swap(&connection->state, UNKNOWN, CONNECTING);
+	}
+	give(connection, tp, &key, task->tgid);
 }
 
 static __always_inline struct sock *tcp_socket_of(struct file *file)
@@ -453,6 +437,7 @@ int find_listeners(struct bpf_iter__task_file *ctx)
 	struct task_struct *task = ctx->task;
 	struct sock *sk = tcp_socket_of(ctx->file);
 
+	tracer = bpf_get_current_pid_tgid() >> 32;
 	if (task && sk && sk->__sk_common.skc_state == TCP_LISTEN)
 		found_listener(sk, task);
 	return 0;
@@ -468,8 +453,7 @@ int find_connections(struct bpf_iter__task_file *ctx)
 		return 0;
 	if (is_connected(sk->__sk_common.skc_state))
 		found_connection(sk, task);
-	else if (sk->__sk_common.skc_state == TCP_SYN_SENT &&
-		 !bpf_sk_storage_get(&connections, sk, 0, 0))
-		connecting(sk, task);
+	else if (sk->__sk_common.skc_state == TCP_SYN_SENT)
+		found_connecting(sk, task);
 	return 0;
 }

@@ -6,7 +6,9 @@
 
 #include "edges.h"
 
-enum state { UNKNOWN, LISTENING, CONNECTING, OPEN, CLOSED };
+/* Programs run on several CPUs at once. One of them HOLDs a connection that is open while it changes
+ * its counts. Others never wait: they leave the new owner or the state CLOSED to `release`. */
+enum state { UNKNOWN, LISTENING, CONNECTING, OPEN, HELD, CLOSED };
 
 /* The kernel's counters of a connection. */
 struct reading {
@@ -17,13 +19,23 @@ struct reading {
 	u64 retransmits;
 };
 
+struct owner {
+	u64 program;
+	u32 device;
+	u32 pid;
+};
+
 struct connection {
 	struct edge_key key;
 	struct reading counted;	/* what the edge has */
 	struct reading last;	/* what the socket had when it closed */
+	struct owner next;	/* who gets it, if `has_next` */
+	u32 has_next;
 	u32 pid;
 	u32 state;
+	int error;		/* of the socket when it closed */
 	bool folded;
+	bool opened;		/* its set-up was seen */
 	bool owner_listened;	/* the owner is the one that called listen() */
 };
 
@@ -47,12 +59,10 @@ static __always_inline void read_socket(struct tcp_sock *tp, struct sock *sk, st
 	now->retransmits = tp->total_retrans;
 }
 
-/* Brings an edge's counter from what was counted to `now`. Two CPUs may do this at once with
- * different readings: each adds its difference to what it found, so the sum stays right. */
-#define count_up(counts, connection, now, field) do {					\
-	if ((connection)->counted.field != (now)->field)				\
-		add((counts)->field, (now)->field -					\
-		    __sync_lock_test_and_set(&(connection)->counted.field, (now)->field)); \
+/* Brings an edge's counter from what was counted to `now`. */
+#define count_up(counts, connection, now, field) do {				\
+	add((counts)->field, (now)->field - (connection)->counted.field);	\
+	(connection)->counted.field = (now)->field;				\
 } while (0)
 
 static __always_inline void count_reading(struct edge_counts *counts, struct connection *connection,
@@ -97,6 +107,96 @@ static __always_inline void read_ports(struct sock *sk, struct edge_key *key)
 	key->port = key->role == ROLE_CLIENT ? peer : local;
 	key->client_port = !per_flow ? 0 : key->role == ROLE_CLIENT ? local : peer;
 	key->protocol = IPPROTO_TCP;
+}
+
+static __always_inline bool hold(struct connection *connection, u32 state)
+{
+	return __sync_val_compare_and_swap(&connection->state, state, HELD) == state;
+}
+
+/* The new owner of a connection of which nothing is counted yet. */
+static __always_inline void adopt(struct connection *connection)
+{
+	if (!__sync_lock_test_and_set(&connection->has_next, 0))
+		return;
+	connection->key.program = connection->next.program;
+	connection->key.device = connection->next.device;
+	connection->pid = connection->next.pid;
+}
+
+/* Moves a connection, whose set-up was seen, to the edge of its new owner. */
+static __noinline void change_owner(struct connection *connection)
+{
+	struct reading counted = connection->counted;
+	struct edge_counts *counts = counts_of_connection(connection);
+
+	if (counts) {
+		add(counts->opened, -1);
+		add(counts->bytes_sent, -counted.bytes_sent);
+		add(counts->bytes_received, -counted.bytes_received);
+		add(counts->packets_sent, -counted.packets_sent);
+		add(counts->packets_received, -counted.packets_received);
+		add(counts->retransmits, -counted.retransmits);
+	}
+	adopt(connection);
+	connection->folded = false;
+	counts = counts_of_connection(connection);
+	if (counts) {
+		counts->pid = connection->pid;
+		counts->confidence |= OBSERVED;
+		add(counts->opened, 1);
+		add(counts->bytes_sent, counted.bytes_sent);
+		add(counts->bytes_received, counted.bytes_received);
+		add(counts->packets_sent, counted.packets_sent);
+		add(counts->packets_received, counted.packets_received);
+		add(counts->retransmits, counted.retransmits);
+	}
+}
+
+/* The end of a connection that is closed and that no other program holds. */
+static __noinline void count_end(struct connection *connection, struct tcp_sock *tp)
+{
+	struct edge_counts *counts;
+
+	if (connection->has_next)
+		change_owner(connection);
+	counts = counts_of_connection(connection);
+	if (!counts)
+		return;
+	count_reading(counts, connection, &connection->last);
+	count_rtt(counts, tp);
+	counts->pid = connection->pid;
+	add(counts->closed, 1);
+	if (connection->error)
+		count_error(&connection->key, connection->folded, BROKEN, connection->error);
+}
+
+/* Ends what `hold` began, and does what others left meanwhile. */
+static __always_inline void release(struct connection *connection, struct tcp_sock *tp)
+{
+	if (connection->has_next)
+		change_owner(connection);
+	if (__sync_val_compare_and_swap(&connection->state, HELD, OPEN) != HELD) {
+		count_end(connection, tp);
+		return;
+	}
+	if (!connection->has_next || !hold(connection, OPEN))
+		return;
+	change_owner(connection);
+	if (__sync_val_compare_and_swap(&connection->state, HELD, OPEN) != HELD)
+		count_end(connection, tp);
+}
+
+/* A connection gets another owner: now, or by the program that holds it or opens it. */
+static __always_inline void give(struct connection *connection, struct tcp_sock *tp,
+				 struct edge_key *program, u32 pid)
+{
+	connection->next.program = program->program;
+	connection->next.device = program->device;
+	connection->next.pid = pid;
+	__sync_lock_test_and_set(&connection->has_next, 1);
+	if (!streaming && hold(connection, OPEN))
+		release(connection, tp);
 }
 
 #endif

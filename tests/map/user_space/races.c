@@ -1,0 +1,341 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Two programs change one connection at the same time: the second runs whole between two steps of
+ * the first, for every step. The edges must be those of one after the other. */
+#include "map.bpf.c"
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- The kernel ---- */
+
+struct element {
+	void *map;
+	unsigned char key[80];
+	unsigned char value[256];
+};
+
+static struct element elements[64];
+static unsigned element_count;
+static struct connection storage;
+static bool has_storage;
+static struct sock sock;
+static struct tcp_sock tcp_sock;
+static struct socket sock_of_file = { .sk = &sock };
+static struct net net = { .ipv4.ip_local_ports.range = 60999u << 16 | 32768 };
+static struct kernfs_node node = { .id = 7 };
+static struct cgroup group = { .kn = &node };
+static struct task_struct *current;
+
+static struct super_block disk = { .s_dev = 1 };
+static struct inode inodes[2] = { { 11, &disk }, { 22, &disk } };
+static struct dentry names[2] = { { { (void *)"inetd" }, &inodes[0] }, { { (void *)"ftpd" }, &inodes[1] } };
+static struct file executables[2] = { { { &names[0] } }, { { &names[1] } } };
+static struct mm_struct memories[2] = { { &executables[0] }, { &executables[1] } };
+static struct task_struct inetd = { 100, 100, &memories[0] }, ftpd = { 200, 200, &memories[1] };
+
+static unsigned step_number, interruption;
+static void (*other_cpu)(void);
+static bool was_interrupted;
+
+void step(void)
+{
+	struct task_struct *task = current;
+
+	if (step_number++ != interruption || was_interrupted)
+		return;
+	was_interrupted = true;
+	other_cpu();
+	current = task;
+}
+
+static unsigned size_of_key(void *map)
+{
+	return map == &edges || map == &second_edges ? sizeof(struct edge_key) :
+	       map == &errors ? sizeof(struct error_key) :
+	       map == &programs ? sizeof(struct program_key) :
+	       map == &listeners ? sizeof(struct listener_key) : sizeof(u32);
+}
+
+static unsigned size_of_value(void *map)
+{
+	return map == &edges || map == &second_edges ? sizeof(struct edge_counts) :
+	       map == &programs ? sizeof(struct program_name) :
+	       map == &listeners ? sizeof(struct listener) : sizeof(u64);
+}
+
+static void *find(void *map, const void *key)
+{
+	for (unsigned at = 0; at < element_count; at++)
+		if (elements[at].map == map && !memcmp(elements[at].key, key, size_of_key(map)))
+			return elements[at].value;
+	return NULL;
+}
+
+void *bpf_map_lookup_elem(void *map, const void *key)
+{
+	step();
+	return find(map, key);
+}
+
+long bpf_map_update_elem(void *map, const void *key, const void *value, unsigned long long flags)
+{
+	void *place;
+
+	step();
+	place = find(map, key);
+	if (place && flags == BPF_NOEXIST)
+		return -1;
+	if (!place) {
+		if (element_count == 64)
+			abort();
+		elements[element_count].map = map;
+		memcpy(elements[element_count].key, key, size_of_key(map));
+		place = elements[element_count++].value;
+	}
+	memcpy(place, value, size_of_value(map));
+	return 0;
+}
+
+void *bpf_sk_storage_get(void *map, void *sk, void *value, unsigned long long flags)
+{
+	step();
+	if (!has_storage && !flags)
+		return NULL;
+	has_storage = true;
+	return &storage;
+}
+
+void *bpf_ringbuf_reserve(void *map, unsigned long long size, unsigned long long flags) { abort(); }
+void bpf_ringbuf_submit(void *data, unsigned long long flags) { abort(); }
+unsigned long long bpf_ktime_get_ns(void) { return 1; }
+unsigned long long bpf_get_current_pid_tgid(void) { return (u64)current->tgid << 32 | current->pid; }
+unsigned long long bpf_get_socket_cookie(void *context) { return 1; }
+void *bpf_get_current_task_btf(void) { return current; }
+void *bpf_skc_to_tcp_sock(void *sk) { return &tcp_sock; }
+void *bpf_sock_from_file(struct file *file) { return &sock_of_file; }
+
+long bpf_probe_read_kernel_str(void *to, unsigned size, const void *from)
+{
+	return snprintf(to, size, "%s", (const char *)from);
+}
+
+/* ---- What happens to the connection ---- */
+
+static void change_state(int state)
+{
+	/* As in the kernel: first the event, then the state. */
+	tcp_state(&sock, sock.__sk_common.skc_state, state);
+	sock.__sk_common.skc_state = state;
+}
+
+static void connects(void) { current = &ftpd; change_state(TCP_SYN_SENT); }
+static void answers(void) { change_state(TCP_ESTABLISHED); }
+static void breaks(void) { change_state(TCP_CLOSE); }
+
+static void answers_and_breaks(void)
+{
+	answers();
+	breaks();
+}
+
+/* A program that inherited the connection closes it. */
+static void is_closed(void)
+{
+	current = &ftpd;
+	change_state(TCP_FIN_WAIT1);
+}
+
+static void is_closed_and_ends(void)
+{
+	is_closed();
+	tcp_sock.bytes_sent += 5;
+	breaks();
+}
+
+static void is_drained(void)
+{
+	drain(&(struct bpf_iter__bpf_sk_storage_map){ .sk = &sock, .value = &storage });
+}
+
+static void is_found(void)
+{
+	find_connections(&(struct bpf_iter__task_file){ .task = &ftpd, .file = &executables[0] });
+}
+
+/* ---- Before ---- */
+
+/* Older than the tracer. */
+static void open_before(void)
+{
+	sock.__sk_common.skc_state = TCP_ESTABLISHED;
+	tcp_sock.bytes_sent = 1000;
+}
+
+static void connecting_before(void) { sock.__sk_common.skc_state = TCP_SYN_SENT; }
+
+/* Accepted: it has the record of a listener, of which the program is known or not. */
+static void accepted(void)
+{
+	has_storage = true;
+	storage.state = LISTENING;
+	storage.pid = inetd.tgid;
+	storage.owner_listened = true;
+	storage.key.role = ROLE_SERVER;
+	storage.key.program = inodes[0].i_ino;
+	storage.key.device = disk.s_dev;
+	sock.__sk_common.skc_state = TCP_SYN_RECV;
+	answers();
+	tcp_sock.bytes_sent = 100;
+}
+
+static void accepted_unknown(void)
+{
+	sock.__sk_common.skc_state = TCP_SYN_RECV;
+	answers();
+	tcp_sock.bytes_sent = 100;
+}
+
+/* ---- After ---- */
+
+/* The edge of a program, or none. */
+static struct edge_counts *edge_of(struct inode *inode)
+{
+	struct edge_counts *found = NULL;
+
+	for (unsigned at = 0; at < element_count; at++) {
+		struct edge_key *key = (void *)elements[at].key;
+		struct edge_counts *counts = (void *)elements[at].value;
+
+		if (elements[at].map != &edges || key->program != (inode ? inode->i_ino : 0))
+			continue;
+		if (found) {
+			printf("two edges\n");
+			exit(1);
+		}
+		found = counts;
+	}
+	return found;
+}
+
+struct sums {
+	u64 found, opened, closed, sent;
+};
+
+static const struct sums nothing;
+
+static bool has(struct inode *inode, struct sums sums)
+{
+	struct edge_counts *counts = edge_of(inode);
+	struct sums have = nothing;
+
+	if (counts)
+		have = (struct sums){ counts->found, counts->opened, counts->closed, counts->bytes_sent };
+	if (!memcmp(&have, &sums, sizeof(sums)))
+		return true;
+	printf("inode %lu: found %llu, opened %llu, closed %llu, sent %llu; ", inode ? inode->i_ino : 0,
+	       have.found, have.opened, have.closed, have.sent);
+	return false;
+}
+
+static bool nothing_is_open(void)
+{
+	struct edge_counts *of[] = { edge_of(NULL), edge_of(&inodes[0]), edge_of(&inodes[1]) };
+
+	for (unsigned at = 0; at < 3; at++)
+		if (of[at] && of[at]->found + of[at]->opened != of[at]->closed)
+			return false;
+	return true;
+}
+
+static bool only_ftpd_has_closed(void)
+{
+	return has(NULL, nothing) && has(&inodes[0], nothing) &&
+	       has(&inodes[1], (struct sums){ .opened = 1, .closed = 1, .sent = tcp_sock.bytes_sent });
+}
+
+static bool only_ftpd_has_it_open(void)
+{
+	return has(NULL, nothing) && has(&inodes[0], nothing) &&
+	       has(&inodes[1], (struct sums){ .opened = 1 });
+}
+
+static bool it_ended_once(void)
+{
+	return has(&inodes[0], (struct sums){ .opened = 1, .closed = 1, .sent = tcp_sock.bytes_sent });
+}
+
+/* What was opened without a program may also end without one. */
+static bool nothing_is_open_and_bytes_are_counted_once(void)
+{
+	struct edge_counts *one = edge_of(NULL), *other = edge_of(&inodes[1]);
+	u64 sent = (one ? one->bytes_sent : 0) + (other ? other->bytes_sent : 0);
+
+	return nothing_is_open() && sent == tcp_sock.bytes_sent;
+}
+
+static const struct race {
+	const char *name;
+	void (*before)(void), (*first)(void), (*second)(void), (*last)(void);
+	bool (*is_right)(void);
+} races[] = {
+	{ "found_closes", open_before, is_found, breaks, NULL, nothing_is_open },
+	{ "closed_is_found", open_before, breaks, is_found, NULL, nothing_is_open },
+	{ "found_is_established", connecting_before, is_found, answers, NULL, only_ftpd_has_it_open },
+	{ "established_is_found", connecting_before, answers, is_found, NULL, only_ftpd_has_it_open },
+	{ "found_is_established_and_closes", connecting_before, is_found, answers_and_breaks, NULL, nothing_is_open },
+	{ "found_later_closes", accepted_unknown, is_found, breaks, NULL, nothing_is_open_and_bytes_are_counted_once },
+	{ "drained_changes_owner", accepted, is_drained, is_closed, breaks, only_ftpd_has_closed },
+	{ "drained_changes_owner_and_closes", accepted, is_drained, is_closed_and_ends, NULL, only_ftpd_has_closed },
+	{ "owner_changes_when_drained", accepted, is_closed, is_drained, breaks, only_ftpd_has_closed },
+	{ "owner_changes_and_closes_when_drained", accepted, is_closed_and_ends, is_drained, NULL, only_ftpd_has_closed },
+	{ "drained_closes", accepted, is_drained, breaks, NULL, it_ended_once },
+	{ "closed_when_drained", accepted, breaks, is_drained, NULL, it_ended_once },
+};
+
+static void reset(void)
+{
+	element_count = 0;
+	has_storage = was_interrupted = false;
+	memset(&storage, 0, sizeof(storage));
+	memset(&tcp_sock, 0, sizeof(tcp_sock));
+	sock = (struct sock){
+		.__sk_common = { .skc_family = AF_INET, .skc_daddr = 1, .skc_rcv_saddr = 2,
+				 .skc_dport = 0x5000, .skc_num = 40000, .skc_net.net = &net },
+		.sk_protocol = IPPROTO_TCP,
+		.sk_cgrp_data.cgroup = &group,
+	};
+	current = &inetd;
+	tracer = 300;
+}
+
+int main(int count, char **words)
+{
+	for (unsigned at = 0; at < sizeof(races) / sizeof(*races); at++) {
+		const struct race *race = &races[at];
+
+		if (count == 2 && strcmp(words[1], race->name))
+			continue;
+		for (unsigned number = 0;; number++) {
+			reset();
+			interruption = ~0u;
+			race->before();
+			step_number = 0;
+			interruption = number;
+			other_cpu = race->second;
+			race->first();
+			interruption = ~0u;
+			bool is_over = !was_interrupted;
+			if (is_over)
+				race->second();
+			if (race->last)
+				race->last();
+			if (!race->is_right()) {
+				printf("%s: wrong at step %u of the first\n", race->name, number);
+				return 1;
+			}
+			if (is_over)
+				break;
+		}
+	}
+	return 0;
+}
