@@ -16,6 +16,7 @@
 //! # Ok::<(), tare_map::Error>(())
 //! ```
 
+mod direction;
 mod edge;
 mod errno;
 mod kernel;

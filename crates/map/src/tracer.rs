@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Loads the programs, attaches them, finds what is there already, and reads edges.
 
+use crate::direction::confirm;
 use crate::edge::{
     Completeness, Cost, Direction, Edge, Events, Method, Protocol, Reading, Role, Rtt, Runs,
 };
@@ -13,7 +14,7 @@ use aya::maps::{Array, HashMap as BpfHashMap, Map, PerCpuArray, RingBuf};
 use aya::programs::{BtfTracePoint, CgroupAttachMode, CgroupSockAddr, Iter};
 use aya::sys::{Stats, enable_stats};
 use aya::{Btf, Ebpf, EbpfLoader};
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap};
 use std::fs::File;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -448,24 +449,6 @@ pub(crate) fn sort(edges: &mut [Edge]) {
             &other.program,
         ))
     });
-}
-
-/// A direction that was guessed is known where the other end of the edge is on this host, too: that
-/// one has the backlog of its listener.
-pub(crate) fn confirm(edges: &mut [Edge]) {
-    let servers: HashSet<_> = edges
-        .iter()
-        .filter(|edge| edge.role == Role::Server && edge.direction >= Direction::Listener)
-        .map(|edge| (edge.local, edge.peer, edge.port))
-        .collect();
-    for edge in edges {
-        if edge.role == Role::Client
-            && edge.direction == Direction::Guessed
-            && servers.contains(&(edge.peer, edge.local, edge.port))
-        {
-            edge.direction = Direction::Listener;
-        }
-    }
 }
 
 /// Why the kernel will refuse BPF programs, if it will.
