@@ -23,6 +23,10 @@ const BUFFER: usize = 65_536;
 static QUEUE: i32 = 4 << 20;
 /// Datagrams that are answered before others have their turn.
 const DATAGRAMS: usize = 64;
+/// Reads of one connection that are answered before others have their turn.
+const READS: usize = 4;
+/// Connections that are accepted before others have their turn.
+const CONNECTIONS: usize = 64;
 /// How long nothing is accepted when there are no files or no memory for more connections.
 const NO_FILES: Duration = Duration::from_millis(10);
 
@@ -132,8 +136,20 @@ fn announced(doors: &Doors) -> io::Result<String> {
     Ok(text)
 }
 
+/// How far a connection came in its turn.
+#[derive(Debug, PartialEq, Eq)]
+enum Turn {
+    /// It may have more: it is not reported again.
+    Goes,
+    /// Its next event is reported.
+    Waits,
+    Ended,
+}
+
 struct Connection {
     stream: TcpStream,
+    /// It is in `going`.
+    goes: bool,
     /// What the client has not yet taken back.
     left: Vec<u8>,
 }
@@ -144,6 +160,8 @@ struct Server<'a> {
     epoll: Epoll,
     connections: Vec<Option<Connection>>,
     free: Vec<usize>,
+    /// Connections that have more, in the order of their turns.
+    going: Vec<usize>,
     buffer: Vec<u8>,
 }
 
@@ -160,6 +178,7 @@ impl<'a> Server<'a> {
             epoll,
             connections: Vec::new(),
             free: Vec::new(),
+            going: Vec::new(),
             buffer: vec![0; BUFFER],
         })
     }
@@ -172,14 +191,19 @@ impl<'a> Server<'a> {
                 break;
             }
             let most = left.map_or(LOOK_UP, |left| left.min(LOOK_UP));
+            let most = if self.going.is_empty() { most } else { Duration::ZERO };
             self.epoll.wait(most.as_nanos() as i64);
             for event in 0..self.epoll.ready() {
                 let at = self.epoll.event(event).0 as usize;
                 match at.checked_sub(doors) {
+                    Some(at) if self.goes(at) => {}
                     Some(at) => self.answer(at),
                     None if at < self.doors.tcp.len() => self.accept(at)?,
                     None => self.send_back(at - self.doors.tcp.len()),
                 }
+            }
+            for at in std::mem::take(&mut self.going) {
+                self.answer(at);
             }
         }
         Ok(())
@@ -187,7 +211,7 @@ impl<'a> Server<'a> {
 
     fn accept(&mut self, at: usize) -> io::Result<()> {
         let doors = self.doors.tcp.len() + self.doors.udp.len();
-        loop {
+        for _ in 0..CONNECTIONS {
             match self.doors.tcp[at].accept() {
                 Ok((stream, _)) => {
                     stream.set_nonblocking(true)?;
@@ -197,7 +221,8 @@ impl<'a> Server<'a> {
                         self.connections.len() - 1
                     });
                     let socket = stream.as_raw_fd();
-                    self.connections[place] = Some(Connection { stream, left: Vec::new() });
+                    self.connections[place] =
+                        Some(Connection { stream, goes: false, left: Vec::new() });
                     self.epoll.add(socket, (doors + place) as u64, Interest::Edges)?;
                     // The message may be there already.
                     self.answer(place);
@@ -213,14 +238,23 @@ impl<'a> Server<'a> {
                 },
             }
         }
+        Ok(())
     }
 
-    /// Sends back what a connection has, as far as the client takes it.
+    /// Whether a connection has its turn without an event.
+    fn goes(&self, at: usize) -> bool {
+        self.connections[at].as_ref().is_some_and(|connection| connection.goes)
+    }
+
+    /// Sends back what a connection has, as far as the client takes it and its turn goes.
     fn answer(&mut self, at: usize) {
         let Some(connection) = &mut self.connections[at] else { return };
-        match connection.echo(&mut self.buffer) {
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
-            _ => {
+        let turn = connection.echo(&mut self.buffer);
+        connection.goes = turn == Turn::Goes;
+        match turn {
+            Turn::Goes => self.going.push(at),
+            Turn::Waits => {}
+            Turn::Ended => {
                 self.connections[at] = None;
                 self.free.push(at);
             }
@@ -241,22 +275,65 @@ impl<'a> Server<'a> {
 }
 
 impl Connection {
-    /// Goes on until it would have to wait, which is `WouldBlock`; `Ok` when the client has ended.
-    fn echo(&mut self, buffer: &mut [u8]) -> io::Result<()> {
-        loop {
-            while !self.left.is_empty() {
-                let sent = self.stream.write(&self.left)?;
-                self.left.drain(..sent);
+    /// Answers some reads, unless it would have to wait or the client has ended.
+    fn echo(&mut self, buffer: &mut [u8]) -> Turn {
+        for _ in 0..READS {
+            match self.echo_once(buffer) {
+                Ok(0) => return Turn::Ended,
+                Ok(_) => {}
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Turn::Waits,
+                Err(_) => return Turn::Ended,
             }
-            let bytes = match self.stream.read(buffer)? {
-                0 => return Ok(()),
-                bytes => &buffer[..bytes],
-            };
-            let sent = match self.stream.write(bytes) {
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => 0,
-                sent => sent?,
-            };
-            self.left.extend_from_slice(&bytes[sent..]);
         }
+        Turn::Goes
+    }
+
+    /// The bytes of one read; 0 at the end.
+    fn echo_once(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        while !self.left.is_empty() {
+            let sent = self.stream.write(&self.left)?;
+            self.left.drain(..sent);
+        }
+        let bytes = self.stream.read(buffer)?;
+        let sent = match self.stream.write(&buffer[..bytes]) {
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => 0,
+            sent => sent?,
+        };
+        self.left.extend_from_slice(&buffer[sent..bytes]);
+        Ok(bytes)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_client_that_sends_without_end_gets_one_turn_at_a_time() -> io::Result<()> {
+        let listener = TcpListener::bind("127.0.0.1:0")?;
+        let mut client = TcpStream::connect(listener.local_addr()?)?;
+        let (stream, _) = listener.accept()?;
+        stream.set_nonblocking(true)?;
+        let mut connection = Connection { stream, goes: false, left: Vec::new() };
+        // Reads of ten bytes stand for a client that always has sent more.
+        let mut buffer = [0; 10];
+        client.write_all(&[7; 100])?;
+        // They have arrived when the last one has.
+        while connection.stream.peek(&mut [0; 100]).ok() != Some(100) {}
+        for turn in 1..=2 {
+            assert_eq!(connection.echo(&mut buffer), Turn::Goes);
+            let mut echoed = vec![0; READS * 10];
+            client.read_exact(&mut echoed)?;
+            client.set_nonblocking(true)?;
+            let rest = client.read(&mut [0]).map_err(|error| error.kind());
+            assert_eq!(rest, Err(io::ErrorKind::WouldBlock), "turn {turn}");
+            client.set_nonblocking(false)?;
+        }
+        assert_eq!(connection.echo(&mut buffer), Turn::Waits);
+        client.shutdown(std::net::Shutdown::Write)?;
+        client.read_exact(&mut [0; 20])?;
+        while connection.echo(&mut buffer) == Turn::Waits {}
+        assert_eq!(connection.echo(&mut buffer), Turn::Ended);
+        Ok(())
     }
 }
