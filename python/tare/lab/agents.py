@@ -87,25 +87,33 @@ class Agent:
     def switch_off(self) -> None:
         """Stops the agent; returns when nothing of it is left.
 
-        Raises RunError where its `stop` fails after it was on: it may still disturb the others.
+        Raises RunError where its `stop` fails, unless `start` had failed: it may still disturb the
+        others.
         """
         if self.process is None:
             return
-        why, was_on = None, self._is_on
+        why, may_run = None, self.process.code in (None, 0)
         if self.layer.stop is not None:
-            # Where this is interrupted, the supervisor runs the command once more.
-            try:
-                done = self._run("stop", self._filled(self.layer.stop), self.layer.timeout / 1e9)
-            except AgentError as error:
-                why = f"{self.layer.name}: its stop command did not start: {error.__cause__}"
-            else:
-                if done.code != 0:
-                    how = "did not end" if done.code is None else done.ending
-                    why = f"{self.layer.name}: its stop command {how}{self._said('stop')}"
+            if not self._is_on:
+                # What `start` does after `stop` would stay. Where this is interrupted, the
+                # supervisor runs `stop`, too.
+                self.processes.stop([self.process], keep=True)
+            why = self._run_stop(self.layer.stop)
         self.processes.stop([self.process])
         self.process, self._is_on = None, False
-        if why and was_on:
+        if why and may_run:
             raise RunError(why)
+
+    def _run_stop(self, words: Sequence[str]) -> str | None:
+        """What is wrong where the command fails."""
+        try:
+            done = self._run("stop", self._filled(words), self.layer.timeout / 1e9)
+        except AgentError as error:
+            return f"{self.layer.name}: its stop command did not start: {error.__cause__}"
+        if done.code == 0:
+            return None
+        how = "did not end" if done.code is None else done.ending
+        return f"{self.layer.name}: its stop command {how}{self._said('stop')}"
 
     def _wait_until_ready(self, words: list[str]) -> None:
         seconds = self.layer.timeout / 1e9

@@ -23,6 +23,7 @@ class Machine(Processes):
         self.programs = programs
         self.now = 0.0
         self.up: dict[str, str] = {}
+        self.kept: set[str] = set()
         self.history: list[str] = []
         self.undo: list[Any] = []
 
@@ -37,10 +38,15 @@ class Machine(Processes):
         process.code = self.programs[command[0]](self, how["log"])
         return process
 
-    def stop(self, processes: Sequence[Process]) -> None:
+    def stop(self, processes: Sequence[Process], *, keep: bool = False) -> None:
         for process in processes:
-            if self.up.pop(process.name) == "agent":
+            is_agent = self.up[process.name] == "agent"
+            if is_agent and process.name not in self.kept:
                 self.history.append("signal")
+            if keep:
+                self.kept.add(process.name)
+            else:
+                del self.up[process.name]
 
     def wait(self, timeout_s: float) -> None:
         self.now += timeout_s
@@ -216,6 +222,31 @@ def test_one_that_never_was_on_may_have_nothing_to_stop(
     with pytest.raises(AgentError, match="probe: exited with code 1 before it was ready: no image"):
         agent.switch_on()
     agent.switch_off()
+    assert machine.up == {}
+
+
+@pytest.mark.parametrize("start", [0, None], ids=["in the background", "that still works"])
+def test_one_that_may_run_and_cannot_be_stopped_stops_the_block(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, start: int | None
+) -> None:
+    machine = Machine(agent=ends(start), ready=ends(1), stop=ends(5, "no such unit"))
+    agent = make(machine, tmp_path, monkeypatch, ready="ready", stop="stop")
+    with pytest.raises(AgentError, match="probe: not ready within 30 s"):
+        agent.switch_on()
+    with pytest.raises(RunError, match="probe: its stop command exited with code 5: no such unit"):
+        agent.switch_off()
+    assert machine.up == {}
+
+
+def test_a_start_that_still_works_ends_before_the_stop_command_runs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    machine = Machine(agent=runs("pulling"), ready=ends(1), stop=ends(0))
+    agent = make(machine, tmp_path, monkeypatch, ready="ready", stop="stop")
+    with pytest.raises(AgentError, match="probe: not ready within 30 s: pulling"):
+        agent.switch_on()
+    agent.switch_off()
+    assert machine.history[-2:] == ["signal", "stop"]
     assert machine.up == {}
 
 

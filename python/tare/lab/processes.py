@@ -20,7 +20,8 @@ from tare.lab import guard, supervisor
 
 GRACE_S = 5.0
 ANSWER_LIMIT_S = 20.0
-"""The supervisor answers at once; what it was asked to wait for comes on top."""
+"""The supervisor answers at once; what it was asked to wait for comes on top. What was killed ends
+within this time, too, unless the kernel keeps it."""
 
 _TREE = "process tree"
 
@@ -151,14 +152,27 @@ class Processes:
         process.grace_s = grace_s
         return process
 
-    def stop(self, processes: Sequence[Process]) -> None:
-        """Stops commands, all at once, each with its own signal; returns when none is left."""
+    def stop(self, processes: Sequence[Process], *, keep: bool = False) -> None:
+        """Stops commands, all at once, each with its own signal; returns when none is left.
+
+        With `keep` the supervisor still undoes them if tare ends, until they are stopped again.
+        Raises TareError where one does not even end by SIGKILL.
+        """
         living = [process for process in processes if process.name in self._living]
         for process in living:
-            self._tell(do="stop", name=process.name)
+            self._tell(do="stop", name=process.name, keep=keep)
         for process in living:
-            self._answer("stopped", name=process.name, after_s=process.grace_s)
-            del self._living[process.name]
+            until = time.monotonic() + process.grace_s + ANSWER_LIMIT_S
+            while f"stopped {process.name}" not in self._answers:
+                if time.monotonic() > until:
+                    raise TareError(
+                        f"{process.name} (process {process.pid}) does not end, although it got"
+                        f" SIGKILL {ANSWER_LIMIT_S:g} s ago: the kernel does not let it go"
+                    )
+                self.wait(0.2)
+            del self._answers[f"stopped {process.name}"]
+            if not keep:
+                del self._living[process.name]
 
     def sweep(self) -> int:
         """Kills what broke away from the commands that started it; returns how many there were."""
@@ -177,8 +191,8 @@ class Processes:
         if readable:
             self._read()
 
-    def _answer(self, *events: str, name: str | None = None, after_s: float = 0) -> dict[str, Any]:
-        until = time.monotonic() + after_s + ANSWER_LIMIT_S
+    def _answer(self, *events: str, name: str | None = None) -> dict[str, Any]:
+        until = time.monotonic() + ANSWER_LIMIT_S
         while time.monotonic() < until:
             for event in events:
                 answer = self._answers.pop(f"{event} {name}", None)

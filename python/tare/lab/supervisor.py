@@ -26,6 +26,8 @@ from typing import Any
 PR_SET_CHILD_SUBREAPER = 36
 LIMIT_S = 4.5
 UNDO_LIMIT_S = 4.0
+UNDO_FROM_S = 1.0
+"""A command that has something to undo is killed then: what it did later would stay."""
 POLL_S = 0.02
 
 
@@ -55,6 +57,8 @@ class Started:
 class Ending:
     """One command being stopped: the command itself is asked, then its family, then killed."""
 
+    keep: bool = False
+    """Whether the command can still be undone when it has ended."""
     begun: float = field(default_factory=time.monotonic)
     family_asked: bool = False
     killed: bool = False
@@ -152,8 +156,8 @@ class Supervisor:
             )
         self.tell(event="started", name=name, pid=process.pid)
 
-    def do_stop(self, name: str) -> None:
-        self.endings[name] = Ending()
+    def do_stop(self, name: str, keep: bool = False) -> None:
+        self.endings[name] = Ending(keep)
         started = self.started[name]
         if started.runs:
             send(started.stop_signal, [started.pid])
@@ -161,8 +165,12 @@ class Supervisor:
     def go_on_ending(self, name: str) -> None:
         started, ending = self.started[name], self.endings[name]
         family = self.family(started)
-        if not family:
-            del self.endings[name], self.started[name]
+        self.reap()
+        # Until it is reaped, other threads than its first can still run.
+        if not family and not started.runs:
+            del self.endings[name]
+            if not ending.keep:
+                del self.started[name]
             if self.cgroups:
                 self.cgroups.remove()
             self.tell(event="stopped", name=name, killed=ending.killed)
@@ -219,23 +227,26 @@ class Supervisor:
     def stop_everything(self) -> None:
         """Asks every command, then every descendant, then kills; returns when nothing is left.
 
-        What undoes a command elsewhere runs beside that, and is killed last.
+        What undoes a command elsewhere begins when the command has ended, and is killed last.
         """
         begun = time.monotonic()
-        undoing = []
-        for started in self.started.values():
-            if started.undo:
-                with suppress(OSError, ValueError):
-                    undoing.append(started.undo())
+        undoing: list[subprocess.Popen[bytes]] = []
+        to_undo = [(started, started.undo) for started in self.started.values() if started.undo]
         for started in self.started.values():
             if started.runs:
                 send(started.stop_signal, [started.pid])
         all_asked = False
         while (age := time.monotonic() - begun) < LIMIT_S:
             self.reap()
+            for started, undo in [one for one in to_undo if not one[0].runs]:
+                to_undo.remove((started, undo))
+                with suppress(OSError, ValueError):
+                    undoing.append(undo())
             left = list(descendants(os.getpid()))
-            if not left:
+            if not left and not to_undo:
                 break
+            if age > UNDO_FROM_S:
+                send(signal.SIGKILL, [started.pid for started, _ in to_undo])
             if age < UNDO_LIMIT_S:
                 spared = {pid for one in undoing for pid in (one.pid, *descendants(one.pid))}
                 left = [pid for pid in left if pid not in spared]
