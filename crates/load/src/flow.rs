@@ -39,6 +39,8 @@ pub struct Flow {
     pub intended: Nanoseconds,
     pub start: Nanoseconds,
     pub received: usize,
+    /// What the kernel answered when the message failed.
+    pub refusal: Option<io::Error>,
     sent: usize,
     mark: u64,
     phase: Phase,
@@ -110,6 +112,7 @@ impl Flow {
             intended: 0,
             start: 0,
             received: 0,
+            refusal: None,
             sent: 0,
             mark: 0,
             phase: Phase::Idle,
@@ -141,7 +144,8 @@ impl Flow {
             if !writable {
                 return None;
             }
-            if socket.connected().is_err() {
+            if let Err(error) = socket.connected() {
+                self.refusal = Some(error);
                 return Some(Err(ErrorKind::Connect));
             }
             self.phase = Phase::Sending;
@@ -153,7 +157,7 @@ impl Flow {
         while self.phase == Phase::Sending {
             match stream.send(&message[self.sent..]) {
                 Ok(bytes) => self.sent += bytes,
-                Err(error) => return refused(&error),
+                Err(error) => return refused(error, &mut self.refusal),
             }
             if self.sent == message.len() {
                 self.phase = Phase::Waiting;
@@ -163,7 +167,7 @@ impl Flow {
             let bytes = match stream.receive(buffer) {
                 Ok(0) if !is_udp => return Some(Err(ErrorKind::Closed)),
                 Ok(bytes) => &buffer[..bytes],
-                Err(error) => return refused(&error),
+                Err(error) => return refused(error, &mut self.refusal),
             };
             if is_udp {
                 // The reply to a message that was given up may come late.
@@ -186,9 +190,13 @@ impl Flow {
     }
 }
 
-fn refused(error: &io::Error) -> Option<Done> {
+fn refused(error: io::Error, refusal: &mut Option<io::Error>) -> Option<Done> {
     use io::ErrorKind as Io;
-    match error.kind() {
+    let kind = error.kind();
+    if !matches!(kind, Io::WouldBlock | Io::Interrupted) {
+        *refusal = Some(error);
+    }
+    match kind {
         Io::WouldBlock | Io::Interrupted => None,
         Io::ConnectionRefused | Io::HostUnreachable | Io::NetworkUnreachable => {
             Some(Err(ErrorKind::Connect))

@@ -104,6 +104,8 @@ struct Load<'a> {
     sending: bool,
     interval: Vec<Summary>,
     total: Vec<Summary>,
+    /// Why the first message that failed did.
+    reason: Option<String>,
     samples: Output,
 }
 
@@ -142,6 +144,7 @@ impl<'a> Load<'a> {
             sending: true,
             interval: summaries(),
             total: summaries(),
+            reason: None,
             samples: Output::default(),
             peers,
         };
@@ -278,7 +281,8 @@ impl<'a> Load<'a> {
         if connects {
             match Stream::begin(self.transport, &self.peers[self.flows[at].peer]) {
                 Ok(stream) => self.flows[at].stream = Some(stream),
-                Err(_) => {
+                Err(error) => {
+                    self.flows[at].refusal = Some(error);
                     self.end(at, Err(ErrorKind::Connect));
                     return Ok(());
                 }
@@ -317,6 +321,19 @@ impl<'a> Load<'a> {
         let flow = &mut self.flows[at];
         flow.end();
         self.under_way -= 1;
+        let refusal = flow.refusal.take();
+        if let Err(kind) = done
+            && self.reason.is_none()
+        {
+            self.reason = Some(match (refusal, kind) {
+                (Some(error), _) => error.to_string(),
+                (None, ErrorKind::Timeout) => {
+                    format!("no complete reply within {:?}", self.arguments.timeout)
+                }
+                (None, ErrorKind::Body) => "other bytes came back".to_owned(),
+                (None, _) => "the server closed the connection".to_owned(),
+            });
+        }
         let outcome = Outcome { status: 0, error: done.err(), bytes: flow.received as u64 };
         let sample = Sample {
             target: 0,
@@ -377,15 +394,10 @@ impl<'a> Load<'a> {
         let duration = (ended - self.started).max(1);
         let total = std::mem::take(&mut self.total);
         let mut rows = self.rows(total, duration);
-        if rows.iter().all(|row| row.summary.requests == row.summary.errors)
-            && rows.iter().any(|row| row.summary.errors > 0)
-        {
-            return Err(Failure::work(format_args!(
-                "{}: no message came back ({}); start a server with: tare load serve",
-                rows[0].peer,
-                rows[0].summary.errors_by_kind()
-            )));
-        }
+        let (requests, errors) = rows.iter().fold((0, 0), |(requests, errors), row| {
+            (requests + row.summary.requests, errors + row.summary.errors)
+        });
+        let first = rows[0].peer.clone();
         if self.arguments.merge_results_each_host {
             rows = flow_report::merged(&self.peers, rows);
         }
@@ -402,6 +414,13 @@ impl<'a> Load<'a> {
             )
         };
         tare_command::print(text)?;
+        if requests == errors && errors > 0 {
+            return Err(Failure::work(format_args!(
+                "{first}: no message came back: {}; is a server running there? \
+                 Start one with: tare load serve",
+                self.reason.unwrap_or_default()
+            )));
+        }
         Ok(match stop::signal() {
             Some(signal) => ExitCode::from(128 + signal as u8),
             None => ExitCode::SUCCESS,

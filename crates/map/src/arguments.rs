@@ -54,9 +54,9 @@ pub struct Arguments {
     /// What --method stream sends
     #[arg(long, value_name = "EVENTS", value_enum, default_value_t = Events::Setup)]
     pub events: Events,
-    /// Time between two readings
-    #[arg(long, value_name = "TIME", default_value = "1s", value_parser = time)]
-    pub interval: Duration,
+    /// Time between two readings, if something is printed or lost at each [default: 1s]
+    #[arg(long, value_name = "TIME", value_parser = time)]
+    pub interval: Option<Duration>,
     /// Room for this number of edges; the rest is folded into one edge
     #[arg(long, value_name = "NUMBER", default_value_t = 32_768,
           value_parser = clap::value_parser!(u32).range(1..=10_000_000))]
@@ -65,12 +65,16 @@ pub struct Arguments {
     #[arg(long, value_name = "MIB", default_value_t = 16,
           value_parser = clap::value_parser!(u32).range(1..=1024))]
     pub buffer: u32,
-    /// Add what the tracer cost to the JSON output
-    #[arg(long)]
+    /// Add what the tracer cost to the JSON output or to the table
+    #[arg(long, conflicts_with_all = ["csv", "dot", "mermaid"])]
     pub tracer_stats: bool,
 }
 
 impl Arguments {
+    pub fn interval(&self) -> Duration {
+        self.interval.unwrap_or(Duration::from_secs(1))
+    }
+
     /// Whether nothing asks for a result at the end.
     pub fn wants_view(&self) -> bool {
         let has_format = self.json || self.jsonl || self.csv || self.dot || self.mermaid;

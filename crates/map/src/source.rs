@@ -16,19 +16,28 @@ enum Kind {
     Lists(Box<Poller>),
 }
 
+/// Without --method, what the rights of this process allow.
+pub fn method(arguments: &Arguments) -> Method {
+    let allowed = || if missing_rights().is_some() { Method::Poll } else { Method::Bundle };
+    arguments.method.unwrap_or_else(allowed)
+}
+
+/// Whether something is lost unless it is read at every interval.
+pub fn needs_intervals(method: Method) -> bool {
+    matches!(method, Method::Aggregate | Method::Poll)
+}
+
 impl Source {
-    /// Without --method, what the rights of this process allow.
     pub fn start(arguments: &Arguments) -> Result<Self, Failure> {
-        let method = arguments.method.unwrap_or_else(|| match missing_rights() {
-            Some(reason) => {
-                tare_command::say(format_args!(
-                    "using --method poll, because {reason}: short connections, failed connects, \
-                     bytes of UDP, other namespaces and names of other users' programs are missing"
-                ));
-                Method::Poll
-            }
-            None => Method::Bundle,
-        });
+        let method = method(arguments);
+        if arguments.method.is_none()
+            && let Some(reason) = missing_rights()
+        {
+            tare_command::say(format_args!(
+                "using --method poll, because {reason}: short connections, failed connects, \
+                 bytes of UDP, other namespaces and names of other users' programs are missing"
+            ));
+        }
         let kind = if method == Method::Poll {
             Poller::start(arguments.max_edges).map(|poller| Kind::Lists(Box::new(poller)))
         } else {
@@ -46,11 +55,6 @@ impl Source {
 
     pub fn method(&self) -> Method {
         self.method
-    }
-
-    /// Whether something is lost unless it is read at every interval.
-    pub fn needs_intervals(&self) -> bool {
-        matches!(self.method, Method::Aggregate | Method::Poll)
     }
 
     pub fn read(&mut self) -> Result<Reading, Error> {

@@ -3,7 +3,7 @@
 
 use crate::arguments::Arguments;
 use crate::output;
-use crate::source::Source;
+use crate::source::{self, Source, needs_intervals};
 use crate::view;
 use std::io::{self, IsTerminal, Write};
 use std::os::fd::{AsFd, AsRawFd};
@@ -15,9 +15,22 @@ use tare_command::{Failure, ResultExt, Signals};
 pub fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     let signals =
         Signals::take(&[libc::SIGINT, libc::SIGTERM, libc::SIGHUP]).or_failed("signals")?;
+    let has_view =
+        arguments.wants_view() && io::stdout().is_terminal() && io::stdin().is_terminal();
+    if has_view && arguments.tracer_stats {
+        return Err(Failure::input(
+            "--tracer-stats: the live view does not show it; add --duration, --json or --jsonl",
+        ));
+    }
+    let has_intervals = has_view || arguments.jsonl || needs_intervals(source::method(arguments));
+    if arguments.interval.is_some() && !has_intervals {
+        return Err(Failure::input(
+            "--interval: edges are read once, at the end; add --jsonl, or omit it",
+        ));
+    }
     let mut source = Source::start(arguments)?;
-    if arguments.wants_view() && io::stdout().is_terminal() && io::stdin().is_terminal() {
-        view::run(&mut source, &signals, arguments.interval)?;
+    if has_view {
+        view::run(&mut source, &signals, arguments.interval())?;
         return Ok(ExitCode::SUCCESS);
     }
     if arguments.duration.is_none() && !arguments.jsonl {
@@ -30,7 +43,7 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
         return Ok(ExitCode::SUCCESS);
     }
     loop {
-        let next = source.needs_intervals().then(|| Instant::now() + arguments.interval);
+        let next = needs_intervals(source.method()).then(|| Instant::now() + arguments.interval());
         let until = next.into_iter().chain(end).min();
         if wait(&signals, until, &mut source) || end.is_some_and(|end| end <= Instant::now()) {
             break;
@@ -39,8 +52,8 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     }
     let reading = source.read_now().map_err(Failure::work)?;
     let seconds = begin.elapsed().as_secs_f64();
+    let cost = arguments.tracer_stats.then(|| source.cost());
     if arguments.json {
-        let cost = arguments.tracer_stats.then(|| source.cost());
         tare_command::print(output::json::whole(
             source.method(),
             &reading,
@@ -54,7 +67,8 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     } else if arguments.mermaid {
         tare_command::print(output::mermaid::whole(&reading))?;
     } else {
-        tare_command::print(output::text::table(&reading))?;
+        let cost = cost.as_ref().map(output::text::cost).unwrap_or_default();
+        tare_command::print(output::text::table(&reading) + &cost)?;
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -69,9 +83,9 @@ fn lines(
 ) -> Result<(), Failure> {
     let (mut due, mut missed) = (begin, 0);
     for interval in 1.. {
-        due += arguments.interval;
+        due += arguments.interval();
         while due <= Instant::now() {
-            due += arguments.interval;
+            due += arguments.interval();
             missed += 1;
         }
         let is_last = wait(signals, Some(end.map_or(due, |end| end.min(due))), source)

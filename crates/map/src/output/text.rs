@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 use tare_command::terminal::printable;
-use tare_map::{Edge, Protocol, Reading, Role};
+use tare_map::{Cost, Edge, Protocol, Reading, Role};
 
 /// A table for people, and a line if it is not complete.
 pub fn table(reading: &Reading) -> String {
@@ -29,6 +29,16 @@ pub fn table(reading: &Reading) -> String {
     if !reading.completeness.is_complete() {
         let counts = serde_json::to_string(&reading.completeness).unwrap_or_default();
         text += &format!("not complete: {counts}\n");
+    }
+    text
+}
+
+/// What the tracer cost: a line for the process, and one for each BPF program that ran.
+pub fn cost(cost: &Cost) -> String {
+    let mut text = format!("tracer: {:.3} s of CPU time\n", cost.cpu_seconds);
+    for (name, runs) in cost.programs.iter().filter(|(_, runs)| runs.runs > 0) {
+        let milliseconds = runs.nanoseconds as f64 / 1e6;
+        text += &format!("  {name}: {milliseconds:.3} ms in {} runs\n", runs.runs);
     }
     text
 }
@@ -80,6 +90,14 @@ pub fn bytes(number: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn cost_is_a_line_per_program_that_ran() {
+        let runs = |runs, nanoseconds| tare_map::Runs { runs, nanoseconds };
+        let programs = [("drain".to_owned(), runs(0, 0)), ("tcp_state".to_owned(), runs(4, 1500))];
+        let text = cost(&Cost { cpu_seconds: 0.25, programs: programs.into() });
+        assert_eq!(text, "tracer: 0.250 s of CPU time\n  tcp_state: 0.002 ms in 4 runs\n");
+    }
 
     #[test]
     fn bytes_have_units() {
