@@ -31,6 +31,10 @@ _FUNCTION = "tcp_close"
 _TRACEPOINT = "sched_process_exit"
 
 
+_USED = ("tp_btf", "iter", "cgroup_sock_addr")
+"""Types of the programs of tare map."""
+
+
 @dataclass(frozen=True)
 class _Kind:
     name: str
@@ -54,7 +58,10 @@ def bpf() -> Found:
         return Found("no", f"no type works; {reasons}", results)
     if not reasons:
         return Found("yes", f"all {working} types work: {', '.join(results)}", results)
-    return Found("partly", f"{working} of {len(results)} types work; not {reasons}", results)
+    text = f"{working} of {len(results)} types work; not {reasons}"
+    if all(results[name] is None for name in _USED):
+        return Found("partly", text, results, f"nothing: tare map needs {', '.join(_USED)}")
+    return Found("partly", text, results)
 
 
 def _try(kind: _Kind) -> str | None:

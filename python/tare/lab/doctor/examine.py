@@ -10,7 +10,7 @@ import tempfile
 import time
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from tare.lab.doctor.finding import Finding, Found, Probe, finding
@@ -69,8 +69,7 @@ def _look(probe: Probe, folder: Path, answer: int, parent: int) -> None:
         except Exception as error:
             # Whatever an odd machine makes of a probe is an answer, not a crash of the others.
             found = Found("no", f"could not look: {type(error).__name__}: {error}")
-        text = {"state": found.state, "text": found.text, "details": found.details}
-        os.write(answer, json.dumps(text).encode())
+        os.write(answer, json.dumps(asdict(found)).encode())
     finally:
         os._exit(0)
 

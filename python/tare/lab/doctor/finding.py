@@ -15,6 +15,9 @@ class Found:
     state: State
     text: str
     details: Mapping[str, Any] = field(default_factory=dict)
+    switches_off: str | None = None
+    """What Tare cannot do, where this is less than without all of it."""
+    get: str | None = None
 
 
 @dataclass(frozen=True)
@@ -57,7 +60,7 @@ def finding(probe: Probe, found: Found) -> Finding:
         name=probe.name,
         state=found.state,
         found=found.text,
-        switches_off=probe.switches_off,
-        get=probe.get,
+        switches_off=found.switches_off or probe.switches_off,
+        get=found.get or probe.get,
         details=found.details,
     )

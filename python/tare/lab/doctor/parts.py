@@ -15,6 +15,24 @@ _COMMANDS = ("tare-load", "tare-hook", "tare-log", "tare-map")
 _LIBRARIES = ("libtare_distances.so", "libtare_hook.so", "libtare_log.so")
 _JARS = ("tare-log.jar", "tare-log-agent.jar")
 
+_AFFECTS = {
+    "tare-load": "tare load, and plans that use it",
+    "tare-hook": "tare hook",
+    "tare-log": "tare log",
+    "tare-map": "tare map",
+    "libtare_distances.so": "tare compare, tare run",
+    "libtare_hook.so": "tare hook",
+    "libtare_log.so": "tare log",
+    "tare-log.jar": "tare log in Java",
+    "tare-log-agent.jar": "tare log in Java",
+}
+_TOOLS = {
+    "tare-map": "clang libbpf-dev",
+    "tare-log.jar": "openjdk-17-jdk-headless maven",
+    "tare-log-agent.jar": "openjdk-17-jdk-headless maven",
+}
+"""Debian packages without which a build leaves the part out."""
+
 
 def native_parts() -> Found:
     problems = {name: _command_problem(native("bin", name)) for name in _COMMANDS}
@@ -24,7 +42,13 @@ def native_parts() -> Found:
     failing = "; ".join(f"{name}: {problem}" for name, problem in problems.items() if problem)
     if not failing:
         return Found("yes", ", ".join(working), problems)
-    return Found("partly" if working else "no", failing, problems)
+    missing = [name for name, problem in problems.items() if problem]
+    affects = ", ".join(dict.fromkeys(_AFFECTS[name] for name in missing))
+    tools = [_TOOLS[name] for name in missing if name in _TOOLS]
+    get = "make native, or install the wheel"
+    if len(tools) == len(missing):
+        get = f"apt-get install {' '.join(dict.fromkeys(tools))}, then make native"
+    return Found("partly" if working else "no", failing, problems, affects, get)
 
 
 def _command_problem(path: str) -> str | None:

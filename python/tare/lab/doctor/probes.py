@@ -16,12 +16,12 @@ from tare.lab.doctor.parts import native_parts
 from tare.lab.doctor.programs import build_tools, envoy, haproxy, nginx
 from tare.lab.doctor.rights import capabilities, root
 
-_CONTAINER = "environment container, if no other runtime works"
+_CONTAINER = "nothing yet: no plan can run a service in a container"
 
 PROBES = (
     Probe(
         "rights", "root", root,
-        "environments netns and container; layers in the kernel",
+        "environment netns; tare map, except for --method poll",
         "run as root",
     ),
     Probe(
@@ -31,12 +31,12 @@ PROBES = (
     ),
     Probe(
         "kernel", "btf", btf,
-        "BPF programs that must fit several kernels",
+        "tare map, except for --method poll",
         "a kernel with CONFIG_DEBUG_INFO_BTF (Debian's has it)",
     ),
     Probe(
         "kernel", "bpf programs", bpf,
-        "layers in the kernel that need the missing type",
+        "tare map, except for --method poll",
         "root, and a kernel with that type (Debian's has all)",
     ),
     Probe(
@@ -68,12 +68,12 @@ PROBES = (
     ),
     Probe(
         "environments", "crun", crun,
-        "nothing where runc works",
+        _CONTAINER,
         "apt-get install crun; it needs pure cgroup v1 or v2",
     ),
     Probe(
         "environments", "kvm", kvm,
-        "environment vm at a CPU's speed; emulation is left",
+        "nothing yet: no plan can run a service in a virtual machine",
         "a machine with VT-x or AMD-V, or nested virtualization; group kvm",
         limit_s=15,
     ),
@@ -99,7 +99,7 @@ PROBES = (
     ),
     Probe(
         "programs", "native parts", native_parts,
-        "tare load, tare hook, and every plan that uses them",
+        "every command and plan that uses the missing part",
         "make native, or install the wheel",
     ),
     Probe(
