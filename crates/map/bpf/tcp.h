@@ -47,6 +47,12 @@ struct {
 	__type(value, struct connection);
 } connections SEC(".maps");
 
+static __always_inline bool is_connected(int state)
+{
+	return state != TCP_LISTEN && state != TCP_CLOSE && state != TCP_SYN_SENT &&
+	       state != TCP_TIME_WAIT && state != TCP_NEW_SYN_RECV && state != TCP_SYN_RECV;
+}
+
 static __always_inline void read_socket(struct tcp_sock *tp, struct sock *sk, struct reading *now)
 {
 	now->bytes_sent = tp->bytes_sent - tp->bytes_retrans;

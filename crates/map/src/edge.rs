@@ -161,3 +161,16 @@ pub struct Reading {
     pub edges: Vec<Edge>,
     pub completeness: Completeness,
 }
+
+/// The order of edges in every output.
+pub fn sort(edges: &mut [Edge]) {
+    edges.sort_by(|one, other| {
+        (one.local, one.peer, one.port, one.role as u8, &one.program).cmp(&(
+            other.local,
+            other.peer,
+            other.port,
+            other.role as u8,
+            &other.program,
+        ))
+    });
+}

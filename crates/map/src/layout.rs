@@ -87,6 +87,9 @@ pub struct ProgramKey {
 
 pub type ProgramName = [u8; 64];
 
+pub const TCP: u8 = 6;
+pub const UDP: u8 = 17;
+
 pub const ROLE_CLIENT: u8 = 1;
 pub const ROLE_SERVER: u8 = 2;
 

@@ -16,6 +16,7 @@
 //! # Ok::<(), tare_map::Error>(())
 //! ```
 
+mod clock;
 mod direction;
 mod edge;
 mod errno;
@@ -24,6 +25,8 @@ mod layout;
 mod names;
 mod outside;
 mod poll;
+mod programs;
+mod resolve;
 mod sockets;
 mod tracer;
 
@@ -31,7 +34,8 @@ pub use edge::{
     Completeness, Cost, Direction, Edge, Events, Method, Protocol, Reading, Role, Rtt, Runs,
 };
 pub use poll::Poller;
-pub use tracer::{Options, Tracer, missing_rights};
+pub use programs::missing_rights;
+pub use tracer::{Options, Tracer};
 
 use std::fmt;
 
@@ -52,3 +56,14 @@ impl fmt::Display for Error {
 }
 
 impl std::error::Error for Error {}
+
+/// An error of the loader with its causes, in one line and without the verifier's log.
+fn failed(what: &str, error: &dyn std::error::Error) -> Error {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        text = format!("{text}: {error}");
+        cause = error.source();
+    }
+    Error::new(what, text.lines().next().unwrap_or_default())
+}

@@ -2,11 +2,13 @@
 //! Edges from lists of sockets that are compared: no BPF, and less is seen.
 
 use crate::Error;
+use crate::clock::process_seconds;
 use crate::direction::confirm;
-use crate::edge::{Completeness, Cost, Direction, Edge, Protocol, Reading, Role, Rtt};
+use crate::edge::{Completeness, Cost, Direction, Edge, Protocol, Reading, Role, Rtt, sort};
+use crate::layout::{TCP, UDP};
 use crate::names::{Cgroups, Services};
 use crate::sockets::{LISTEN, Lister, Socket, TcpCounts};
-use crate::tracer::{TCP, UDP, process_seconds, sort};
+
 use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fs::{self, File};

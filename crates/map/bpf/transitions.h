@@ -1,0 +1,165 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* TCP connections as they open and close. */
+#ifndef TARE_MAP_TRANSITIONS_H
+#define TARE_MAP_TRANSITIONS_H
+
+#include "tcp.h"
+
+/* The process that runs `find_listeners`. */
+u32 tracer;
+
+static __always_inline void connecting(struct sock *sk, struct task_struct *task)
+{
+	struct connection *connection;
+
+	connection = bpf_sk_storage_get(&connections, sk, 0, BPF_SK_STORAGE_GET_F_CREATE);
+	if (!connection) {
+		lose(UNTRACKED_SOCKETS);
+		return;
+	}
+	/* A socket can be used again after a connect that failed. */
+	__builtin_memset(connection, 0, sizeof(*connection));
+	connection->state = CONNECTING;
+	connection->pid = task->tgid;
+	connection->key.role = ROLE_CLIENT;
+	read_program(task, &connection->key);
+	read_addresses(sk, &connection->key);
+	read_ports(sk, &connection->key);
+}
+
+static __always_inline void listening(struct sock *sk)
+{
+	struct connection *connection;
+	struct task_struct *task = bpf_get_current_task_btf();
+
+	connection = bpf_sk_storage_get(&connections, sk, 0, BPF_SK_STORAGE_GET_F_CREATE);
+	if (!connection) {
+		lose(UNTRACKED_SOCKETS);
+		return;
+	}
+	__builtin_memset(connection, 0, sizeof(*connection));
+	connection->state = LISTENING;
+	connection->pid = task->tgid;
+	connection->owner_listened = true;
+	connection->key.role = ROLE_SERVER;
+	read_program(task, &connection->key);
+}
+
+static __always_inline void established(struct sock *sk, bool is_client)
+{
+	struct connection *connection;
+	struct edge_counts *counts;
+	struct tcp_sock *tp = bpf_skc_to_tcp_sock(sk);
+
+	connection = bpf_sk_storage_get(&connections, sk, 0, BPF_SK_STORAGE_GET_F_CREATE);
+	if (!connection) {
+		lose(UNTRACKED_SOCKETS);
+		return;
+	}
+	connection->key.role = is_client || connection->state == CONNECTING ? ROLE_CLIENT : ROLE_SERVER;
+	read_addresses(sk, &connection->key);
+	read_ports(sk, &connection->key);
+	adopt(connection);
+	connection->opened = true;
+	if (streaming) {
+		connection->state = OPEN;
+		send_event(&connection->key, OPENED, 0, connection->pid, OBSERVED);
+		return;
+	}
+	counts = counts_of_connection(connection);
+	if (counts) {
+		counts->pid = connection->pid;
+		counts->confidence |= OBSERVED;
+		add(counts->opened, 1);
+	}
+	__sync_lock_test_and_set(&connection->state, OPEN);
+	if (connection->has_next && tp && hold(connection, OPEN))
+		release(connection, tp);
+}
+
+/* A program closes a connection that another one may have listened for (inetd, systemd). */
+static __always_inline void closing(struct sock *sk)
+{
+	struct connection *connection = bpf_sk_storage_get(&connections, sk, 0, 0);
+	struct tcp_sock *tp = bpf_skc_to_tcp_sock(sk);
+	struct task_struct *task = bpf_get_current_task_btf();
+	struct edge_key key = {};
+
+	if (streaming || !connection || !tp || !connection->owner_listened)
+		return;
+	if (connection->state != OPEN && connection->state != HELD)
+		return;
+	connection->owner_listened = false;
+	/* The tracer closes what its iterator still had when the program closed it. */
+	if (connection->pid == task->tgid || task->tgid == tracer)
+		return;
+	read_program(task, &key);
+	if (key.program == connection->key.program && key.device == connection->key.device)
+		return;
+	if (key.program)
+		give(connection, tp, &key, task->tgid);
+}
+
+static __always_inline void closed(struct sock *sk)
+{
+	struct connection *connection;
+	struct tcp_sock *tp = bpf_skc_to_tcp_sock(sk);
+	struct edge_counts *counts;
+	u32 state;
+
+	/* A record that is new keeps `find_connections` from counting a connection that has closed. */
+	connection = bpf_sk_storage_get(&connections, sk, 0, BPF_SK_STORAGE_GET_F_CREATE);
+	if (!connection || !tp)
+		return;
+	read_socket(tp, sk, &connection->last);
+	connection->error = sk->sk_err;
+	state = __sync_lock_test_and_set(&connection->state, CLOSED);
+	if (state == CONNECTING) {
+		adopt(connection);
+		if (streaming) {
+			send_event(&connection->key, FAILED, sk->sk_err, connection->pid, OBSERVED);
+			return;
+		}
+		counts = counts_of_connection(connection);
+		if (!counts)
+			return;
+		counts->pid = connection->pid;
+		counts->confidence |= OBSERVED;
+		add(counts->retransmits, tp->total_retrans);
+		count_error(&connection->key, connection->folded, FAILED_CONNECT, sk->sk_err);
+	} else if (state == OPEN && streaming == ALL_EVENTS) {
+		send_event(&connection->key, ENDED, sk->sk_err, connection->pid, 0);
+	} else if (state == OPEN && !streaming) {
+		count_end(connection, tp);
+	}
+}
+
+SEC("tp_btf/inet_sock_set_state")
+int BPF_PROG(tcp_state, struct sock *sk, int before, int after)
+{
+	u16 family = sk->__sk_common.skc_family;
+
+	if (sk->sk_protocol != IPPROTO_TCP || (family != AF_INET && family != AF_INET6))
+		return 0;
+	switch (after) {
+	case TCP_SYN_SENT:
+		connecting(sk, bpf_get_current_task_btf());
+		break;
+	case TCP_LISTEN:
+		listening(sk);
+		break;
+	case TCP_ESTABLISHED:
+		established(sk, before == TCP_SYN_SENT);
+		break;
+	case TCP_FIN_WAIT1:
+	case TCP_LAST_ACK:
+		closing(sk);
+		break;
+	case TCP_CLOSE:
+		closed(sk);
+		break;
+	}
+	return 0;
+}
+
+#endif
