@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from tests.map.hosts import Host, connect, executable
+from tests.map.hosts import BRIDGE, Host, connect, executable, ip, join
 from tests.rights import may_make_namespaces
 
 from tare.native import native
@@ -40,6 +40,22 @@ def hosts() -> Iterator[tuple[Host, Host]]:
     try:
         connect(made[0], made[1], 0)
         yield made[0], made[1]
+    finally:
+        for host in made:
+            host.remove()
+
+
+@pytest.fixture
+def bridged(request: pytest.FixtureRequest) -> Iterator[list[Host]]:
+    """Three hosts on a bridge: 10.98.0.1 to 3 and fd98::1 to 3. A parameter limits the families."""
+    made = [Host(f"tare-map-{os.getpid()}-{next(_numbers)}") for _ in range(4)]
+    *hosts, switch = made
+    try:
+        ip("-n", switch.name, "link", "add", BRIDGE, "type", "bridge")
+        ip("-n", switch.name, "link", "set", BRIDGE, "up")
+        for number, host in enumerate(hosts, 1):
+            join(host, switch, number, families=getattr(request, "param", "46"))
+        yield hosts
     finally:
         for host in made:
             host.remove()

@@ -7,6 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+BRIDGE = "bridge"
 PEER = Path(__file__).parent / "peer.py"
 
 
@@ -80,6 +81,20 @@ def connect(one: Host, other: Host, number: int) -> None:
         ip("-n", host.name, "addr", "add", f"10.99.{number}.{last}/24", "dev", end)
         ip("-n", host.name, "addr", "add", f"fd99:{number}::{last}/64", "dev", end, "nodad")
         ip("-n", host.name, "link", "set", end, "up")
+
+
+def join(host: Host, switch: Host, number: int, *, families: str = "46") -> None:
+    """A cable to a bridge in another namespace: 10.98.0.NUMBER and fd98::NUMBER."""
+    ends = [f"tare{os.getpid() % 100000}{side}{number}" for side in "hs"]
+    ip("link", "add", ends[0], "type", "veth", "peer", "name", ends[1])
+    ip("link", "set", ends[0], "netns", host.name)
+    ip("link", "set", ends[1], "netns", switch.name)
+    ip("-n", switch.name, "link", "set", ends[1], "master", BRIDGE, "up")
+    if "4" in families:
+        ip("-n", host.name, "addr", "add", f"10.98.0.{number}/24", "dev", ends[0])
+    if "6" in families:
+        ip("-n", host.name, "addr", "add", f"fd98::{number}/64", "dev", ends[0], "nodad")
+    ip("-n", host.name, "link", "set", ends[0], "up")
 
 
 def ip(*words: str) -> None:

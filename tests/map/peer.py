@@ -24,6 +24,8 @@ def family_of(address: str) -> socket.AddressFamily:
 def listen(address: str, port: str = "0", backlog: str = "64", reuse: str = "") -> int:
     """Echoes; prints the port."""
     server = socket.socket(family_of(address))
+    # Connections to the service that had the port before may still be open.
+    server.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     if reuse:
         server.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
     server.bind((address, int(port)))
