@@ -16,6 +16,7 @@ import pyarrow.parquet as pq
 import pytest
 import tomli_w
 from tests.in_process import Done, tare
+from tests.once import once
 
 from tare.errors import InputError
 from tare.report import write as report
@@ -124,9 +125,13 @@ Place = tuple[str | int, ...]
 
 
 @pytest.fixture(scope="module")
-def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def finished() -> Path:
     """A folder with a plan and its finished result, in which every kind of value occurs."""
-    folder = tmp_path_factory.mktemp("finished")
+    return once("finished", finish, __name__)
+
+
+def finish(folder: Path) -> None:
+    folder.mkdir()
     (folder / "plan.toml").write_text(PLAN)
     with chdir(folder):
         done = tare("run", "plan.toml", "--out", "result")
@@ -136,7 +141,6 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
         if "comparisons" in content:
             content["comparisons"][0] |= COMPARED
         (folder / "result" / name).write_text(json.dumps(content))
-    return folder
 
 
 @pytest.fixture

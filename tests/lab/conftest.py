@@ -59,7 +59,7 @@ HELD = [
 ]
 HOLD = f'{{ type = "wrap", command = {json.dumps(HELD)} }}'
 REPORT, VERDICT = "tare.report.write", "tare.cli.run.conclude"
-OWN_LOAD = 'warmup = "50ms"\nduration = "300ms"\n'
+OWN_LOAD = 'warmup = "50ms"\nduration = "200ms"\n'
 
 
 @dataclass

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What handlers leave of a million random events, from the rules file to the dump, is what a
+"""What handlers leave of many random events, from the rules file to the dump, is what a
 literal model leaves of them."""
 
 import json
@@ -17,7 +17,7 @@ from tests.log.conftest import TARE_LOG, events
 from tests.log.test_programs import codecs_of
 from tests.waiting import SECONDS
 
-EVENTS = 1_000_000
+EVENTS = 250_000
 MASK = 2**64 - 1
 SEED = 88_172_645_463_325_252
 

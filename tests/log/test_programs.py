@@ -180,7 +180,7 @@ def test_a_thread_with_the_number_of_one_that_ended(compiled: Compiled, tmp_path
 
 
 def test_short_threads_share_rings(compiled: Compiled, tmp_path: Path) -> None:
-    threads = 100_000
+    threads = 20_000
     rows, _, totals = logged(compiled, tmp_path, "churning", threads, TARE_LOG_RING="64K")
     assert sorted(int(row.payload) for row in rows) == list(range(threads))
     assert all(row.thread == "churning" and row.tid != row.pid for row in rows)
