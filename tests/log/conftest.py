@@ -67,9 +67,13 @@ def ends(file: Path) -> list[str | None]:
 
 def events(file: Path, payload: pa.DataType = INTEGER) -> pa.Table:
     """The same as a table, for many of them."""
-    out = subprocess.run([TARE_LOG, "dump", file], check=True, capture_output=True).stdout
     types = {"payload": payload, "lost": INTEGER, "channel": pa.string()}
-    return read_csv(pa.BufferReader(out), convert_options=ConvertOptions(column_types=types))
+    # Arrow's own pool returns memory to the kernel, which clears it for the next table.
+    pa.set_memory_pool(pa.system_memory_pool())
+    with subprocess.Popen([TARE_LOG, "dump", file], stdout=subprocess.PIPE) as process:
+        table = read_csv(process.stdout, convert_options=ConvertOptions(column_types=types))
+    assert process.returncode == 0
+    return table
 
 
 def ran(file: Path, program: Path, *arguments: object, **variables: str) -> dict[str, int]:
