@@ -14,7 +14,7 @@ import pytest
 from tests.lab.conftest import HELD, HOLD, Experiment, born, family, none_left
 from tests.waiting import SECONDS, wait_for
 
-LOAD = 'warmup = "50ms"\nduration = "200ms"\n'
+LOAD = 'warmup = "50ms"\nduration = "100ms"\n'
 # A daemon that leaves its parent, its session and its group, and does not mind SIGTERM.
 STRAY = (
     '{ type = "wrap", command = ["sh", "-c",'

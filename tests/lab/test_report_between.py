@@ -10,7 +10,7 @@ from tests.in_process import tare
 from tests.lab.conftest import HOLD, Experiment
 from tests.waiting import SECONDS
 
-LOAD = 'warmup = "50ms"\nduration = "200ms"\n'
+LOAD = 'warmup = "50ms"\nduration = "100ms"\n'
 
 
 def judged_blocks(result: Path) -> set[int]:

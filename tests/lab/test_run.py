@@ -264,7 +264,7 @@ def test_an_open_loop_opens_a_connection_when_all_are_busy(experiment: Experimen
     server = experiment.folder / "slow.py"
     server.write_text(SLOW_SERVER)
     load = f'{OWN_LOAD}mode = "open"\nrate = 50'
-    experiment.write_plan(top='design = "blocks"', load=load.replace("300ms", "1s"))
+    experiment.write_plan(top='design = "blocks"', load=load.replace("200ms", "1s"))
     plan = experiment.plan.read_text()
     nginx = 'command = "nginx -p {dir} -c nginx.conf -e stderr"'
     assert nginx in plan
