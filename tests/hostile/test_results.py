@@ -4,6 +4,7 @@
 import json
 import os
 import shutil
+import sys
 import tomllib
 from collections.abc import Iterator
 from contextlib import chdir
@@ -31,7 +32,7 @@ blocks = 1
 smoke = true
 seed = 1
 [service]
-command = "python3 -m http.server --bind {address} {port}"
+command = "PYTHON -I -m http.server --bind {address} {port}"
 ready = { http = "/" }
 [load]
 duration = "100ms"
@@ -41,7 +42,7 @@ name = "one"
 [[conditions]]
 name = "two"
 layers = [{ type = "env", variables = { A = "1" } }]
-"""
+""".replace("PYTHON", sys.executable)
 # What a short experiment does not have.
 MORE: dict[str, dict[str, Any]] = {
     "manifest.json": {
