@@ -3,7 +3,8 @@
 //! programs whose collector has ended.
 
 use std::ffi::CString;
-use std::io;
+use std::fs::File;
+use std::io::{self, BufRead, BufReader};
 use std::iter::Peekable;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::os::unix::ffi::OsStrExt;
@@ -32,6 +33,23 @@ pub fn descriptors(pid: u32) -> io::Result<impl Iterator<Item = PathBuf>> {
 fn paths(folder: &Path) -> io::Result<Peekable<impl Iterator<Item = PathBuf> + use<>>> {
     let entries = std::fs::read_dir(folder)?;
     Ok(entries.filter_map(|entry| Some(entry.ok()?.path())).peekable())
+}
+
+/// What process `pid` has mapped, in lines of proc_pid_maps(5).
+pub fn maps(pid: u32) -> io::Result<impl BufRead> {
+    let open = |folder: &Path| {
+        let mut maps = BufReader::new(File::open(folder.join("maps"))?);
+        let is_empty = maps.fill_buf()?.is_empty();
+        Ok::<_, io::Error>((maps, is_empty))
+    };
+    let (first, is_empty) = open(format!("/proc/{pid}").as_ref())?;
+    if !is_empty {
+        return Ok(first);
+    }
+    // The first thread may have exited; others have the memory.
+    let tasks = std::fs::read_dir(format!("/proc/{pid}/task"))?.flatten();
+    let mut others = tasks.filter_map(|task| open(&task.path()).ok());
+    Ok(others.find_map(|(maps, is_empty)| (!is_empty).then_some(maps)).unwrap_or(first))
 }
 
 /// Opens a segment of another process by such a path; see [`found::open`].

@@ -3,8 +3,7 @@
 
 use crate::followed::Followed;
 use crate::segments::Segments;
-use std::fs;
-use std::io::{self, ErrorKind};
+use std::io::{self, ErrorKind, Read};
 use std::os::fd::{AsRawFd, IntoRawFd, OwnedFd, RawFd};
 use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
@@ -121,9 +120,10 @@ impl Followed for Programs {
     }
 }
 
-/// What a process has mapped, as the kernel tells it (proc_pid_maps(5)).
+/// What a process has mapped.
 fn maps(pid: u32) -> io::Result<String> {
-    let text = fs::read(format!("/proc/{pid}/maps"))?;
+    let mut text = Vec::new();
+    processes::maps(pid)?.read_to_end(&mut text)?;
     Ok(String::from_utf8_lossy(&text).into_owned())
 }
 
@@ -178,6 +178,7 @@ impl<'m> Mapping<'m> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::fs;
 
     #[test]
     fn a_mapping_is_told_by_its_file() {

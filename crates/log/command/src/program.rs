@@ -2,7 +2,8 @@
 //! What the kernel says of a program.
 
 use std::fs::File;
-use std::io::{BufRead, BufReader, Read};
+use std::io::{BufRead, Read};
+use tare_command::processes;
 use tare_log_file::Boot;
 
 /// Bytes of a program's words that are read: it can make them any length.
@@ -79,10 +80,10 @@ fn monotonic_ns(offsets: &str) -> Option<i64> {
     number()?.checked_mul(1_000_000_000)?.checked_add(number()?)
 }
 
-/// Whether a file of this number is in its memory; `None` where that cannot be seen, as of one
-/// whose first thread has ended.
+/// Whether a file of this number is in its memory; `None` where that cannot be seen, as of one that
+/// has ended.
 pub fn maps(pid: u32, inode: u64) -> Option<bool> {
-    let maps = BufReader::new(File::open(format!("/proc/{pid}/maps")).ok()?);
+    let maps = processes::maps(pid).ok()?;
     let inode = inode.to_string();
     let mut is_seen = false;
     for line in maps.split(b'\n') {
