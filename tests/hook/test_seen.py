@@ -347,3 +347,23 @@ def test_a_constructor_that_runs_first_is_forwarded(tmp_path: Path) -> None:
     seen = hooked([program], tmp_path, rules("after", "before", scope="all", direction="both"))
     assert seen.behaviour == expected
     assert seen.keywords("in") == [("after", 6)]
+
+
+def test_a_program_that_begins_with_a_child_of_vfork_is_searched(
+    compile_case: Compile, tmp_path: Path
+) -> None:
+    text = rules("needle", scope="all", direction="out", action="block")
+    seen = hooked([compile_case("vforks_first")], tmp_path, text)
+    assert 'write(pair[0], "a needle", 8) = -1, errno 104' in seen.behaviour.out
+    [event] = seen.events
+    assert (event["pid"], event["action"]) == (event["tid"], "block")
+
+
+def test_what_comes_after_a_jump_out_of_vfork_is_searched(
+    compile_case: Compile, tmp_path: Path
+) -> None:
+    text = rules("needle", scope="all", direction="both")
+    seen = hooked([compile_case("vforks_left")], tmp_path, text)
+    expected = [("needle", offset) for offset in (0, 8, 0, 16)]
+    assert seen.keywords("out") == expected
+    assert seen.keywords("in") == expected

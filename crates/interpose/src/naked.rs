@@ -7,6 +7,7 @@
 //! a jump.
 
 use crate::real::{next, set_errno};
+use crate::thread::note_process;
 use crate::types::{c_long, c_void};
 use core::sync::atomic::{AtomicPtr, Ordering::Relaxed};
 use tare_shm::syscall::{self, Errno};
@@ -25,8 +26,9 @@ fn once(pointer: &AtomicPtr<c_void>, name: &core::ffi::CStr) -> *mut c_void {
 static VFORK: AtomicPtr<c_void> = AtomicPtr::new(core::ptr::null_mut());
 static SYSCALL: AtomicPtr<c_void> = AtomicPtr::new(core::ptr::null_mut());
 
-/// The next `vfork`.
+/// The next `vfork`, for a call at once: who the parent is must be known before it has a child.
 pub extern "C" fn next_vfork() -> *mut c_void {
+    note_process();
     once(&VFORK, c"vfork")
 }
 
@@ -288,16 +290,18 @@ macro_rules! export_vfork {
                 // A child of vfork that calls it again is on its own.
                 "cmp dword ptr [rdx + 8], 0",
                 "jne 2f",
-                "pop qword ptr [rdx]",
+                // The flag holds from before the slot is written to after it is read: a signal
+                // handler in between may call vfork, too.
                 "mov dword ptr [rdx + 8], 1",
+                "pop qword ptr [rdx]",
                 "call rax",
                 "mov rdx, qword ptr fs:[0]",
                 "add rdx, qword ptr [rip + tare_thread_block@GOTTPOFF]",
+                "push qword ptr [rdx]",
                 "test eax, eax",
                 "jz 3f",
                 "mov dword ptr [rdx + 8], 0",
                 "3:",
-                "push qword ptr [rdx]",
                 "ret",
                 "2:",
                 "jmp rax",
@@ -378,18 +382,20 @@ macro_rules! export_vfork {
                 // A child of vfork that calls it again is on its own.
                 "ldr w10, [x9, #8]",
                 "cbnz w10, 2f",
-                "str x30, [x9]",
+                // The flag holds from before the slot is written to after it is read: a signal
+                // handler in between may call vfork, too.
                 "mov w10, #1",
                 "str w10, [x9, #8]",
+                "str x30, [x9]",
                 "blr x16",
                 "mrs x9, tpidr_el0",
                 "adrp x10, :gottprel:tare_thread_block",
                 "ldr x10, [x10, :gottprel_lo12:tare_thread_block]",
                 "add x9, x9, x10",
+                "ldr x30, [x9]",
                 "cbz w0, 3f",
                 "str wzr, [x9, #8]",
                 "3:",
-                "ldr x30, [x9]",
                 "ret",
                 "2:",
                 "br x16",

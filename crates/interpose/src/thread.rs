@@ -22,7 +22,8 @@ pub unsafe trait ThreadState: Sync + 'static {
 pub struct ThreadBlock<S> {
     /// Where `vfork` returns to: its stack slot is the child's to overwrite.
     pub(crate) vfork_return: AtomicUsize,
-    /// Not 0 in a child of `vfork`, which borrows its parent's memory.
+    /// Not 0 in a child of `vfork`, which borrows its parent's memory; and in the parent until
+    /// `vfork` has returned: for ever, if a signal handler jumps out of it.
     pub(crate) borrowed: AtomicU32,
     /// The process that `tid` and `state` belong to.
     pid: AtomicU32,
@@ -51,8 +52,15 @@ impl<S> ThreadBlock<S> {
     /// parent's, though they share the table.
     #[inline]
     pub fn is_borrowed(&self) -> bool {
-        self.borrowed.load(Relaxed) != 0
+        self.borrowed.load(Relaxed) != 0 && is_another_process()
     }
+}
+
+/// Whether this process is not that of the page, or cannot be told from it.
+#[cold]
+fn is_another_process() -> bool {
+    let known = known_process();
+    known == 0 || known != syscall::getpid()
 }
 
 impl ThreadBlock<()> {
@@ -88,6 +96,10 @@ impl<S: ThreadState> ThreadBlock<S> {
     #[cold]
     #[inline(never)]
     fn find_identity(&self) -> (u32, u32) {
+        // The numbers of a child of vfork must not be its parent's.
+        if self.borrowed.load(Relaxed) != 0 {
+            return (syscall::getpid(), syscall::gettid());
+        }
         let (pid, is_new) = process();
         // In a PID namespace of its own a child can have its parent's number.
         if is_new || self.pid.load(Relaxed) != pid {
@@ -106,7 +118,13 @@ static PAGE: AtomicPtr<AtomicU32> = AtomicPtr::new(core::ptr::null_mut());
 pub fn watch_forks() {
     if let Ok(page) = memory::map_wiped_on_fork(size_of::<AtomicU32>()) {
         PAGE.store(page.cast(), Relaxed);
+        note_process();
     }
+}
+
+/// Lets the page have the process's number. For `vfork`: its child has the same page.
+pub(crate) fn note_process() {
+    process();
 }
 
 #[inline]
