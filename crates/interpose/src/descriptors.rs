@@ -60,12 +60,15 @@ pub unsafe trait Connection: Sync + 'static {
 }
 
 /// What is known of a descriptor at one moment: its kind, and the place of its connection
-/// plus 1 (0 for none).
+/// plus 1 (0 for none). Of an unknown kind, which close it was: who has asked the kernel before
+/// sees that the answer may be of another file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Entry(u64);
 
 impl Entry {
     const UNKNOWN: Self = Self(0);
+    /// A thread is about to close it: nothing is remembered of it meanwhile. Its kind is unknown.
+    const CLOSING: Self = Self(u8::MAX as u64);
 
     fn new(kind: Kind, place: Option<usize>) -> Self {
         Self(kind as u64 | (place.map_or(0, |place| place as u64 + 1)) << 8)
@@ -84,6 +87,9 @@ impl Entry {
 
     #[inline]
     fn place(self) -> Option<usize> {
+        if self.kind() == Kind::Unknown {
+            return None;
+        }
         (self.0 >> 8).checked_sub(1).map(|place| place as usize)
     }
 }
@@ -107,6 +113,7 @@ struct Shared<C> {
 /// reads it may lose what was known of it, never more.
 pub struct Descriptors<C> {
     chunks: [AtomicPtr<Chunk<C>>; CHUNKS],
+    closes: AtomicU64,
 }
 
 impl<C: Connection> Default for Descriptors<C> {
@@ -117,14 +124,14 @@ impl<C: Connection> Default for Descriptors<C> {
 
 impl<C: Connection> Descriptors<C> {
     pub const fn new() -> Self {
-        Self { chunks: [const { AtomicPtr::new(null_mut()) }; CHUNKS] }
+        Self { chunks: [const { AtomicPtr::new(null_mut()) }; CHUNKS], closes: AtomicU64::new(0) }
     }
 
     /// What `fd` is, found out if nobody knows yet.
     #[inline]
     pub fn look_up(&self, fd: c_int) -> Entry {
         let entry = self.get(fd);
-        if entry.kind() == Kind::Unknown { self.classify(fd) } else { entry }
+        if entry.kind() == Kind::Unknown { self.classify(fd, entry) } else { entry }
     }
 
     /// What is known of `fd`.
@@ -148,9 +155,10 @@ impl<C: Connection> Descriptors<C> {
         shared.is_some_and(|shared| shared.references.load(Acquire) == 1)
     }
 
-    /// Finds out what `fd` is by asking the kernel, once, and remembers it.
+    /// Finds out what `fd` is by asking the kernel, once, and remembers it, unless it is not
+    /// `unknown` any more.
     #[cold]
-    fn classify(&self, fd: c_int) -> Entry {
+    fn classify(&self, fd: c_int, unknown: Entry) -> Entry {
         if ThreadBlock::of_any().is_borrowed() {
             return Entry::UNKNOWN;
         }
@@ -161,7 +169,7 @@ impl<C: Connection> Descriptors<C> {
             // Not open, or the kernel does not let us ask.
             Err(_) => return Entry::UNKNOWN,
         };
-        self.remember(fd, kind, false)
+        self.remember(fd, kind, Some(unknown))
     }
 
     /// Finds out what all descriptors of the first chunk are, for a time when the kernel cannot be
@@ -206,10 +214,31 @@ impl<C: Connection> Descriptors<C> {
     #[inline]
     pub fn released(&self, fd: c_int) {
         if let Some(entry) = self.entry(fd)
-            && entry.load(Relaxed) != 0
             && !ThreadBlock::of_any().is_borrowed()
         {
-            self.drop_place(Entry(entry.swap(0, AcqRel)));
+            self.drop_place(Entry(entry.swap(self.unknown().0, AcqRel)));
+        }
+    }
+
+    /// `fd` will be closed at once. What other threads find out of it until `closed` is not kept:
+    /// the number may by then be another file's.
+    #[inline]
+    pub fn closing(&self, fd: c_int) {
+        if let Some(entry) = self.entry(fd)
+            && !ThreadBlock::of_any().is_borrowed()
+        {
+            self.drop_place(Entry(entry.swap(Entry::CLOSING.0, AcqRel)));
+        }
+    }
+
+    /// The end of what `closing` began: nobody knows what `fd` is, unless it has a new socket.
+    #[inline]
+    pub fn closed(&self, fd: c_int) {
+        if let Some(entry) = self.entry(fd)
+            && !ThreadBlock::of_any().is_borrowed()
+        {
+            let unknown = self.unknown();
+            let _ = entry.compare_exchange(Entry::CLOSING.0, unknown.0, AcqRel, Relaxed);
         }
     }
 
@@ -227,28 +256,38 @@ impl<C: Connection> Descriptors<C> {
         }
     }
 
+    /// An entry of a descriptor that is closed, unlike all before.
+    fn unknown(&self) -> Entry {
+        Entry(self.closes.fetch_add(1, Relaxed).wrapping_add(1) << 8)
+    }
+
     fn replace(&self, fd: c_int, kind: Kind) {
         if !ThreadBlock::of_any().is_borrowed() {
             self.released(fd);
-            self.remember(fd, kind, true);
+            self.remember(fd, kind, None);
         }
     }
 
-    /// Puts a new entry down, or, unless it is `certain`, takes what another thread put there
-    /// meanwhile.
-    fn remember(&self, fd: c_int, kind: Kind, certain: bool) -> Entry {
-        let Some(slot) = self.make(fd) else { return Entry::new(kind, None) };
+    /// Puts a new entry down; where `unknown` must be there still, takes what another thread put
+    /// there meanwhile. If that has closed the descriptor, this is about a last call on it.
+    fn remember(&self, fd: c_int, kind: Kind, unknown: Option<Entry>) -> Entry {
+        let nothing = Entry::new(kind, None);
+        let Some(slot) = self.make(fd) else { return nothing };
+        if unknown == Some(Entry::CLOSING) {
+            return nothing;
+        }
         let place = if kind.is_stream() { self.take(fd as usize) } else { None };
         let entry = Entry::new(kind, place);
-        if certain {
+        let Some(unknown) = unknown else {
             self.drop_place(Entry(slot.swap(entry.0, AcqRel)));
             return entry;
-        }
-        match slot.compare_exchange(Entry::UNKNOWN.0, entry.0, AcqRel, Acquire) {
+        };
+        match slot.compare_exchange(unknown.0, entry.0, AcqRel, Acquire) {
             Ok(_) => entry,
             Err(other) => {
                 self.drop_place(entry);
-                Entry(other)
+                let other = Entry(other);
+                if other.kind() == Kind::Unknown { nothing } else { other }
             }
         }
     }
@@ -321,7 +360,8 @@ impl<C: Connection> Descriptors<C> {
     }
 }
 
-fn socket_option(fd: c_int, name: c_int) -> Result<c_int, syscall::Errno> {
+/// An option of the level SOL_SOCKET.
+pub fn socket_option(fd: c_int, name: c_int) -> Result<c_int, syscall::Errno> {
     let mut value: c_int = 0;
     let mut length = size_of::<c_int>() as libc::socklen_t;
     let (value_at, length_at) = ((&raw mut value).addr(), (&raw mut length).addr());

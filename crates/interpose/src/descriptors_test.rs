@@ -37,10 +37,36 @@ fn the_kernel_says_what_was_inherited() {
         (file.as_raw_fd(), Kind::Other),
     ] {
         assert_eq!(table.get(fd).kind(), Kind::Unknown);
-        assert_eq!(table.classify(fd).kind(), kind);
+        assert_eq!(table.look_up(fd).kind(), kind);
         assert_eq!(table.get(fd).kind(), kind);
     }
-    assert_eq!(table.classify(-1).kind(), Kind::Unknown);
+    assert_eq!(table.look_up(-1).kind(), Kind::Unknown);
+}
+
+#[test]
+fn what_is_found_out_while_a_descriptor_is_closed_is_not_kept() {
+    let table = table();
+    let (socket, _other) = std::os::unix::net::UnixStream::pair().unwrap();
+    let fd = socket.as_raw_fd();
+    table.look_up(fd);
+    // Between the two halves of a look another thread has closed it and taken the number again.
+    table.released(fd);
+    let before = table.get(fd);
+    table.released(fd);
+    assert_eq!(table.classify(fd, before).kind(), Kind::Stream);
+    assert_eq!(table.get(fd).kind(), Kind::Unknown);
+    // Or is about to.
+    table.closing(fd);
+    assert_eq!(table.look_up(fd).kind(), Kind::Stream);
+    assert_eq!(table.get(fd).kind(), Kind::Unknown);
+    table.closed(fd);
+    assert_eq!(table.look_up(fd), table.get(fd));
+    assert_eq!(table.get(fd).kind(), Kind::Stream);
+    // A new socket has the number before `close` has returned.
+    table.closing(fd);
+    table.opened(fd, libc::AF_INET, libc::SOCK_STREAM);
+    table.closed(fd);
+    assert_eq!(table.get(fd).kind(), Kind::Tcp);
 }
 
 #[test]

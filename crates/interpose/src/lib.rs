@@ -20,7 +20,7 @@ mod restriction;
 mod symbol;
 mod thread;
 
-pub use descriptors::{Connection, Descriptors, Entry, Kind};
+pub use descriptors::{Connection, Descriptors, Entry, Kind, socket_option};
 pub use interposer::{Interposer, Observer, Router, Starter};
 #[doc(hidden)]
 pub use panic::abort;

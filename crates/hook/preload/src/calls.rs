@@ -132,17 +132,21 @@ impl Interposer for Calls {
     }
 
     unsafe fn write(fd: c_int, buffer: *const c_void, length: size_t) -> ssize_t {
-        outgoing::buffer(Symbol::write, fd, buffer, length, 0, || next!(write(fd, buffer, length)))
+        outgoing::buffer(Symbol::write, fd, buffer, length, 0, |buffer, length| {
+            next!(write(fd, buffer, length))
+        })
     }
 
     unsafe fn __write(fd: c_int, buffer: *const c_void, length: size_t) -> ssize_t {
-        outgoing::buffer(Symbol::__write, fd, buffer, length, 0, || {
+        outgoing::buffer(Symbol::__write, fd, buffer, length, 0, |buffer, length| {
             next!(__write(fd, buffer, length))
         })
     }
 
     unsafe fn writev(fd: c_int, vectors: *const iovec, count: c_int) -> ssize_t {
-        outgoing::array_of(Symbol::writev, fd, vectors, count, || next!(writev(fd, vectors, count)))
+        outgoing::array_of(Symbol::writev, fd, vectors, count, |vectors, count| {
+            next!(writev(fd, vectors, count))
+        })
     }
 
     unsafe fn pwritev2(
@@ -155,7 +159,7 @@ impl Interposer for Calls {
         if offset != -1 {
             return next!(pwritev2(fd, vectors, count, offset, flags));
         }
-        outgoing::array_of(Symbol::pwritev2, fd, vectors, count, || {
+        outgoing::array_of(Symbol::pwritev2, fd, vectors, count, |vectors, count| {
             next!(pwritev2(fd, vectors, count, offset, flags))
         })
     }
@@ -170,19 +174,19 @@ impl Interposer for Calls {
         if offset != -1 {
             return next!(pwritev64v2(fd, vectors, count, offset, flags));
         }
-        outgoing::array_of(Symbol::pwritev64v2, fd, vectors, count, || {
+        outgoing::array_of(Symbol::pwritev64v2, fd, vectors, count, |vectors, count| {
             next!(pwritev64v2(fd, vectors, count, offset, flags))
         })
     }
 
     unsafe fn send(fd: c_int, buffer: *const c_void, length: size_t, flags: c_int) -> ssize_t {
-        outgoing::buffer(Symbol::send, fd, buffer, length, flags, || {
+        outgoing::buffer(Symbol::send, fd, buffer, length, flags, |buffer, length| {
             next!(send(fd, buffer, length, flags))
         })
     }
 
     unsafe fn __send(fd: c_int, buffer: *const c_void, length: size_t, flags: c_int) -> ssize_t {
-        outgoing::buffer(Symbol::__send, fd, buffer, length, flags, || {
+        outgoing::buffer(Symbol::__send, fd, buffer, length, flags, |buffer, length| {
             next!(__send(fd, buffer, length, flags))
         })
     }
@@ -195,13 +199,13 @@ impl Interposer for Calls {
         address: *const sockaddr,
         address_length: socklen_t,
     ) -> ssize_t {
-        outgoing::buffer(Symbol::sendto, fd, buffer, length, flags, || {
+        outgoing::buffer(Symbol::sendto, fd, buffer, length, flags, |buffer, length| {
             next!(sendto(fd, buffer, length, flags, address, address_length))
         })
     }
 
     unsafe fn sendmsg(fd: c_int, message: *const msghdr, flags: c_int) -> ssize_t {
-        outgoing::message(Symbol::sendmsg, fd, message, flags, || {
+        outgoing::message(Symbol::sendmsg, fd, message, flags, |message| {
             next!(sendmsg(fd, message, flags))
         })
     }

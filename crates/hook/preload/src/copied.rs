@@ -86,7 +86,7 @@ fn read_all(
         && let Some(first) = buffers.iter().position(|buffer| buffer.iov_len > 0)
     {
         let length = room.len().min(left - *seen);
-        let got = read(&buffers[first..], &mut room[..length])?;
+        let got = read(buffers[first..].iter().copied(), &mut room[..length])?;
         // SAFETY: the kernel has just written them.
         let part = unsafe { room[..got].assume_init_ref() };
         *seen += got;
@@ -114,17 +114,26 @@ pub fn copy<T>(from: *const T, to: &mut [MaybeUninit<T>]) -> Result<(), Errno> {
     let source = iovec { iov_base: from.cast_mut().cast(), iov_len: length };
     // SAFETY: the bytes of `to`, which need not be initialized.
     let place = unsafe { core::slice::from_raw_parts_mut(to.as_mut_ptr().cast(), length) };
-    match read(&[source], place)? {
+    match read([source].into_iter(), place)? {
         got if got == length => Ok(()),
         _ => Err(Errno(libc::EFAULT)),
     }
 }
 
-/// Reads from memory of this process, as far as it can be read and finds room.
-fn read(from: &[iovec], to: &mut [MaybeUninit<u8>]) -> Result<usize, Errno> {
+/// Reads from memory of this process, as far as it can be read and finds room. Of more buffers than
+/// `TOGETHER`, the first.
+fn read(from: impl Iterator<Item = iovec>, to: &mut [MaybeUninit<u8>]) -> Result<usize, Errno> {
     let (pid, _) = Thread::get().identity();
+    let none = iovec { iov_base: core::ptr::null_mut(), iov_len: 0 };
+    // The kernel holds all pages of a buffer, up to 4 MiB, for however few bytes.
+    let mut sources = [none; TOGETHER];
+    let mut count = 0;
+    for (place, buffer) in sources.iter_mut().zip(from) {
+        *place = iovec { iov_len: buffer.iov_len.min(to.len()), ..buffer };
+        count += 1;
+    }
     let to = iovec { iov_base: to.as_mut_ptr().cast(), iov_len: to.len() };
-    let arguments = [pid as usize, (&raw const to).addr(), 1, from.as_ptr().addr(), from.len(), 0];
+    let arguments = [pid as usize, (&raw const to).addr(), 1, sources.as_ptr().addr(), count, 0];
     // SAFETY: the kernel writes into `to` alone, and checks what it reads.
     unsafe { syscall::call(libc::SYS_process_vm_readv, arguments) }
 }

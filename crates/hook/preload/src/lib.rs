@@ -17,6 +17,7 @@ mod hook;
 mod http;
 mod incoming;
 mod outgoing;
+mod parts;
 mod restrictions;
 mod search;
 mod shrink;

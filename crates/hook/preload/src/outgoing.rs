@@ -4,12 +4,14 @@
 
 use crate::connection::Flow;
 use crate::copied::{self, Copied};
+use crate::parts;
 use crate::search::{Outcome, Search};
 use crate::socket::moving;
 use crate::vectors::array;
 use core::cell::Cell;
 use core::ffi::{c_int, c_uint};
 use core::mem::MaybeUninit;
+use core::ptr;
 use libc::{c_void, iovec, mmsghdr, msghdr, size_t, ssize_t};
 use tare_hook_segment::{Direction, Symbol, Unseen};
 use tare_shm::Errno;
@@ -22,9 +24,13 @@ pub fn buffer(
     buffer: *const c_void,
     length: size_t,
     flags: c_int,
-    call: impl FnOnce() -> ssize_t,
+    call: impl Fn(*const c_void, size_t) -> ssize_t,
 ) -> ssize_t {
-    bytes(symbol, fd, flags, |left| Copied::one(buffer, length, left), call)
+    parts::of_buffer(fd, length, flags, |place, length| {
+        let buffer = buffer.wrapping_byte_add(place);
+        let copied = |left| Copied::one(buffer, length, left);
+        bytes(symbol, fd, flags, copied, || call(buffer, length))
+    })
 }
 
 /// `writev` and the like, from the program's own array.
@@ -34,9 +40,12 @@ pub fn array_of(
     fd: c_int,
     first: *const iovec,
     count: c_int,
-    call: impl FnOnce() -> ssize_t,
+    call: impl Fn(*const iovec, c_int) -> ssize_t,
 ) -> ssize_t {
-    bytes(symbol, fd, 0, |left| Copied::array(first, count as usize, left), call)
+    parts::of_array(fd, first, count as usize, 0, |first, count, _| {
+        let copied = |left| Copied::array(first, count, left);
+        bytes(symbol, fd, 0, copied, || call(first, count as c_int))
+    })
 }
 
 /// `sendmsg`.
@@ -46,14 +55,40 @@ pub fn message(
     fd: c_int,
     message: *const msghdr,
     flags: c_int,
-    call: impl FnOnce() -> ssize_t,
+    call: impl Fn(*const msghdr) -> ssize_t,
+) -> ssize_t {
+    let mut copy = MaybeUninit::uninit();
+    if !parts::may_block() || copied::copy(message, core::slice::from_mut(&mut copy)).is_err() {
+        return whole_message(symbol, fd, message, flags, call);
+    }
+    // SAFETY: just copied.
+    let copy: msghdr = unsafe { copy.assume_init() };
+    parts::of_array(fd, copy.msg_iov, copy.msg_iovlen, flags, |first, count, is_first| {
+        if ptr::eq(first, copy.msg_iov) {
+            return whole_message(symbol, fd, message, flags, &call);
+        }
+        let mut part = msghdr { msg_iov: first.cast_mut(), msg_iovlen: count, ..copy };
+        if !is_first {
+            (part.msg_control, part.msg_controllen) = (ptr::null_mut(), 0);
+        }
+        whole_message(symbol, fd, &raw const part, flags, &call)
+    })
+}
+
+#[inline(always)]
+fn whole_message(
+    symbol: Symbol,
+    fd: c_int,
+    message: *const msghdr,
+    flags: c_int,
+    call: impl Fn(*const msghdr) -> ssize_t,
 ) -> ssize_t {
     moving(
         symbol,
         Direction::Out,
         fd,
         |search| rehearse(search, |search| message_ahead(search, message, flags)),
-        call,
+        || call(message),
         |search, result| {
             // SAFETY: the call has just read this message.
             message_went(search, unsafe { &*message }, result as usize, flags)

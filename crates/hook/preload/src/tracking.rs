@@ -68,11 +68,12 @@ pub fn paired(
 
 /// `close`. Forgets first: once it is closed, another thread may have the number.
 pub fn closed(symbol: Symbol, fd: c_int, call: impl FnOnce() -> c_int) -> c_int {
-    if let Some(hook) = Hook::get() {
-        hook.count(symbol, DESCRIPTORS.get(fd).kind());
-        DESCRIPTORS.released(fd);
-    }
-    call()
+    let Some(hook) = Hook::get() else { return call() };
+    hook.count(symbol, DESCRIPTORS.get(fd).kind());
+    DESCRIPTORS.closing(fd);
+    let result = call();
+    DESCRIPTORS.closed(fd);
+    result
 }
 
 /// `close_range`.
