@@ -21,14 +21,20 @@ static UNDER_WAY: AtomicU32 = AtomicU32::new(0);
 ///
 /// This holds for all threads: a thread inherits the filter of the thread that starts it, which
 /// the library does not see. It holds for good: no filter can be removed. Waits for calls that
-/// other threads have begun, which a filter for all threads would meet; not for ever.
+/// other threads have begun, which a filter for all threads would meet; not for ever: a call that
+/// a signal handler has jumped out of does not end, nor does one of a thread that only the parent
+/// of this process has.
 pub fn forbid() {
     const MOST: u32 = 10_000;
+    const MOST_NS: u64 = 50_000_000;
+    let begin = clock(libc::CLOCK_MONOTONIC).unwrap_or(0);
     if ARE_FORBIDDEN.swap(true, SeqCst) {
         return;
     }
     for _ in 0..MOST {
-        if UNDER_WAY.load(SeqCst) == 0 {
+        // A turn of the scheduler is long where other programs use the processor.
+        let is_over = || read_clock(libc::CLOCK_MONOTONIC).is_ok_and(|now| now > begin + MOST_NS);
+        if UNDER_WAY.load(SeqCst) == 0 || is_over() {
             break;
         }
         // SAFETY: no memory is touched.
@@ -168,7 +174,8 @@ pub fn file_system(fd: c_int) -> Result<i64, Errno> {
 }
 
 /// Maps `size` bytes of `fd` shared, from `offset` on, where the kernel likes; `filled` gives
-/// memory to every page at once.
+/// memory to every page at once. The core of a program does not have them: it would be as large as
+/// all that is mapped.
 pub fn map_shared(
     fd: c_int,
     offset: usize,
@@ -181,6 +188,9 @@ pub fn map_shared(
     let address = unsafe {
         call(libc::SYS_mmap, [0, size, protection as usize, flags as usize, fd as usize, offset])
     }?;
+    // SAFETY: the advice is for the new mapping alone. Without it, only cores differ.
+    let _ =
+        unsafe { call(libc::SYS_madvise, [address, size, libc::MADV_DONTDUMP as usize, 0, 0, 0]) };
     Ok(ptr::with_exposed_provenance_mut(address))
 }
 
@@ -206,6 +216,22 @@ pub fn close(fd: c_int) {
     // SAFETY: no memory is touched; the descriptor is gone whatever is returned.
     let _ = unsafe { call(libc::SYS_close, [fd as usize, 0, 0, 0, 0, 0]) };
 }
+
+/// Signals that a thread brings upon itself. One that is blocked then ends the program; SIGSYS
+/// is how a sandbox answers our system calls.
+const ITS_OWN: [c_int; 6] =
+    [libc::SIGSEGV, libc::SIGBUS, libc::SIGFPE, libc::SIGILL, libc::SIGTRAP, libc::SIGSYS];
+
+/// All other signals, for `with_signals_blocked`: glibc's own two (cancellation, changes of user)
+/// included.
+pub const FROM_OTHERS: u64 = {
+    let (mut set, mut index) = (!0, 0);
+    while index < ITS_OWN.len() {
+        set &= !(1 << (ITS_OWN[index] - 1));
+        index += 1;
+    }
+    set
+};
 
 /// Does `work` while the thread blocks these signals, the kernel's set of a bit a signal. Where
 /// system calls are forbidden, nothing is done; if that begins meanwhile, the mask is restored.
@@ -245,10 +271,15 @@ pub fn limit(resource: libc::__rlimit_resource_t) -> Result<u64, Errno> {
 /// Nanoseconds of a clock of the kernel (`libc::CLOCK_*`), by the system call: libc's function may
 /// be another library's, and reads the tick counter.
 pub fn clock(clock: libc::clockid_t) -> Result<u64, Errno> {
+    let _under_way = UnderWay::begin()?;
+    read_clock(clock)
+}
+
+fn read_clock(clock: libc::clockid_t) -> Result<u64, Errno> {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     let arguments = [clock as usize, (&raw mut time).addr(), 0, 0, 0, 0];
     // SAFETY: the kernel writes the time.
-    unsafe { call(libc::SYS_clock_gettime, arguments) }?;
+    unsafe { call_for_program(libc::SYS_clock_gettime, arguments) }?;
     Ok(time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64)
 }
 

@@ -2,22 +2,7 @@
 use crate::thread::Thread;
 use core::sync::atomic::Ordering::{AcqRel, Relaxed};
 use core::sync::atomic::compiler_fence;
-use tare_shm::syscall::with_signals_blocked;
-
-/// Signals that a thread brings upon itself. One that is blocked then ends the program; SIGSYS
-/// is how a sandbox answers our system calls.
-const ITS_OWN: [i32; 6] =
-    [libc::SIGSEGV, libc::SIGBUS, libc::SIGFPE, libc::SIGILL, libc::SIGTRAP, libc::SIGSYS];
-
-/// The kernel's set, a bit a signal, glibc's own two (cancellation, changes of user) included.
-const OTHERS: u64 = {
-    let (mut set, mut index) = (!0, 0);
-    while index < ITS_OWN.len() {
-        set &= !(1 << (ITS_OWN[index] - 1));
-        index += 1;
-    }
-    set
-};
+use tare_shm::syscall::{FROM_OTHERS, with_signals_blocked};
 
 /// Does `work`, and no signal handler of the thread comes in between: a handler could do the
 /// same work, and it need not return (siglongjmp, exit, a cancellation), so what says that the
@@ -27,7 +12,7 @@ const OTHERS: u64 = {
 /// a handler that comes in between, and after one that did not return.
 pub fn held(work: impl FnOnce()) -> bool {
     let mut work = Some(work);
-    let held = with_signals_blocked(OTHERS, || work.take().map(|work| work()));
+    let held = with_signals_blocked(FROM_OTHERS, || work.take().map(|work| work()));
     held.is_ok() || work.is_none_or(alone)
 }
 

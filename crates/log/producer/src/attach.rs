@@ -62,24 +62,69 @@ pub fn attach() -> Option<(&'static Region, &'static Process)> {
     }
     let tid = syscall::gettid();
     if region.attacher.load(Relaxed) == tid {
-        region.early.fetch_add(1, Relaxed);
-        return None;
+        // A signal handler has interrupted it, or has jumped out of it.
+        if region.stage.load(Acquire) == stage::NEW {
+            region.early.fetch_add(1, Relaxed);
+            return None;
+        }
+        end_offer(region);
+        return attached();
     }
     if region.attacher.compare_exchange(0, tid, AcqRel, Acquire).is_ok() {
-        let made = make();
-        if let Err(Refusal::Failed(why)) = made {
-            complaint::lacking(why);
+        // A signal handler that jumps away would leave it half done, for all threads.
+        let made = undisturbed(|| {
+            let made = make();
+            let next = if made.is_ok() { stage::OFFERED } else { stage::FAILED };
+            region.stage.store(next, Release);
+            made
+        });
+        match made {
+            Some(Ok(fd)) => offer(fd),
+            Some(Err(Refusal::Failed(why))) => complaint::lacking(why),
+            _ => {}
         }
-        region.stage.store(if made.is_ok() { stage::READY } else { stage::FAILED }, Release);
+        end_offer(region);
         region.attacher.store(NOBODY, Relaxed);
         if let Some((_, process)) = attached() {
             process.unserved.fetch_add(region.early.load(Relaxed), Relaxed);
         }
     }
-    while region.stage.load(Acquire) == stage::NEW {
-        pause();
-    }
+    await_offer(region);
     attached()
+}
+
+/// Until the thread that has begun has made and offered the segment. The offer is not waited for
+/// for ever: a signal handler may have jumped out of it.
+fn await_offer(region: &Region) {
+    const PAUSE_NS: i64 = 100_000;
+    const MOST: u32 = 10_000;
+    let mut pauses = 0;
+    loop {
+        match region.stage.load(Acquire) {
+            // Not by letting other threads go on: one of a lower priority never would.
+            stage::NEW => sleep(PAUSE_NS),
+            stage::OFFERED if pauses < MOST => {
+                pauses += 1;
+                sleep(PAUSE_NS);
+            }
+            _ => return end_offer(region),
+        }
+    }
+}
+
+fn end_offer(region: &Region) {
+    let _ = region.stage.compare_exchange(stage::OFFERED, stage::READY, AcqRel, Relaxed);
+}
+
+/// Does `work`, and no signal handler of the thread comes in between, unless system calls are
+/// forbidden.
+pub fn undisturbed<T>(work: impl FnOnce() -> T) -> Option<T> {
+    let (mut work, mut done) = (Some(work), None);
+    let mut once = || done = work.take().map(|work| work());
+    if syscall::with_signals_blocked(syscall::FROM_OTHERS, &mut once).is_err() {
+        once();
+    }
+    done
 }
 
 /// In `Region::attacher`, when the segment is there or cannot be made.
@@ -99,7 +144,8 @@ pub fn sleep(nanoseconds: i64) {
     let _ = unsafe { syscall::call(libc::SYS_nanosleep, arguments) };
 }
 
-fn make() -> Result<(), Refusal> {
+/// The segment's descriptor.
+fn make() -> Result<c_int, Refusal> {
     let ring_words = fitting(settings::ring_bytes() / 8)?;
     let most_rings = shrink::most_rings(ring_words);
     let mapped = shrink::mapped(most_rings);
@@ -139,10 +185,13 @@ fn make() -> Result<(), Refusal> {
     FILE[0].store(inode, Relaxed);
     FILE[1].store(device, Relaxed);
     DESCRIPTOR.store(fd, Relaxed);
+    Ok(fd)
+}
+
+fn offer(fd: c_int) {
     if let Some(path) = settings::socket() {
         handover::offer(&path, fd);
     }
-    Ok(())
 }
 
 fn create(ring_words: usize, mapped: usize) -> Result<(c_int, Segment), Refusal> {

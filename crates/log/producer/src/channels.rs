@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-use crate::attach::{attach, attached, pause};
+use crate::attach::{attach, attached, sleep, undisturbed};
 use crate::event::Scene;
 use crate::{claim, complaint, handlers};
 use core::cell::Cell;
@@ -13,14 +13,17 @@ use tare_shm::syscall;
 /// `asked` is what the program wants done with its events.
 pub fn open(name: &[u8], asked: Option<Configuration>) -> ChannelId {
     let Some((region, process)) = attach() else { return 0 };
-    let only_one = Lock::take(&region.opening);
     let asked = asked.map(Configuration::or_defaults);
-    let channel = process.open(name, syscall::gettid(), asked).unwrap_or_else(|| {
+    let opened = undisturbed(|| {
+        let _only_one = Lock::take(&region.opening);
+        let channel = process.open(name, syscall::gettid(), asked);
+        (channel, process.changes.load(Relaxed))
+    });
+    let Some((channel, changes)) = opened else { return 0 };
+    let channel = channel.unwrap_or_else(|| {
         complaint::CHANNELS.say();
         0
     });
-    let changes = process.changes.load(Relaxed);
-    drop(only_one);
     // Rules hold from the first event on.
     claim::await_rules(process, rules::ANY, || {
         process.ruled_changes.load(Acquire).wrapping_sub(changes) as i32 >= 0
@@ -59,14 +62,15 @@ pub fn close(channel: ChannelId) {
     }
 }
 
-/// A lock in wiped memory: a child of fork finds it free. Not for signal handlers.
+/// A lock in wiped memory: a child of fork finds it free. Not for signal handlers. Who waits
+/// sleeps: the thread that has it may be of a lower priority.
 struct Lock<'word>(&'word AtomicU32);
 
 impl<'word> Lock<'word> {
     fn take(word: &'word AtomicU32) -> Self {
         while word.compare_exchange(0, 1, AcqRel, Relaxed).is_err() {
             while word.load(Acquire) != 0 {
-                pause();
+                sleep(100_000);
             }
         }
         Self(word)

@@ -47,6 +47,9 @@ pub mod stage {
     pub const NEW: u32 = 0;
     pub const READY: u32 = 1;
     pub const FAILED: u32 = 2;
+    /// The segment is there, and is being offered to the collector, whose rules are to hold from
+    /// the first event on.
+    pub const OFFERED: u32 = 3;
 }
 
 // SAFETY: a writer is used by the one thread that owns its ring; the rest is atomics.
