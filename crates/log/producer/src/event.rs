@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-use crate::attach::{attached_or_forked, sleep};
+use crate::attach::{attached_or_forked, sleep, undisturbed};
 use crate::region::Region;
 use crate::{claim, clock, handlers, handover};
 use core::cell::Cell;
@@ -89,12 +89,16 @@ pub fn log_as(
     let author = Cell::from_mut(author);
     let scene = Scene { region, process, writer, id, channel, configuration, author };
     if writer.is_busy() {
-        if let Some(other) = claim::borrow(region, process, writer) {
-            handlers::handle(Scene { writer: other, ..scene }, payload);
-            claim::give_back(other);
-        } else {
-            no_ring();
-        }
+        // Another handler that jumps out of this one would keep the ring for ever; and so it is for
+        // each event, once one has jumped out of the fast path.
+        undisturbed(|| {
+            if let Some(other) = claim::borrow(region, process, writer) {
+                handlers::handle(Scene { writer: other, ..scene }, payload);
+                claim::give_back(other);
+            } else {
+                no_ring();
+            }
+        });
     } else {
         handlers::handle(scene, payload);
     }
