@@ -5,6 +5,7 @@ import json
 import signal
 import subprocess
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from tests.map.hosts import Host
@@ -55,6 +56,26 @@ def test_two_tracers_find_the_same(hosts: Hosts, program: Program) -> None:
     for edges in (of_port(one, port) for one in found):
         counts = [(edge["opened"], edge["closed"], edge["bytes_sent"]) for edge in edges]
         assert counts == [(20, 20, 6000)] * 2
+
+
+def test_connections_that_come_and_go_during_the_start_have_an_owner_and_an_end(
+    hosts: Hosts, program: Program
+) -> None:
+    server = hosts[1].start(program("shop"))
+    client = hosts[0].start(program("browser"))
+    port = int(server.ask("listen", SERVER["4"]))
+    with ThreadPoolExecutor() as threads:
+        connections = threads.submit(client.ask, "short", SERVER["4"], port, 3000, 10)
+        with Tracing() as tracing:
+            connections.result()
+            wait_for(lambda: all_closed(hosts))
+            found = tracing.stop()
+    edges = of_port(found, port)
+    assert {(edge["program"], edge["role"]) for edge in edges} <= {
+        ("browser", "client"),
+        ("shop", "server"),
+    }
+    assert [edge["active"] for edge in edges] == [0] * len(edges)
 
 
 def test_intervals_are_lines_and_the_last_has_everything(hosts: Hosts, program: Program) -> None:

@@ -103,9 +103,11 @@ static __always_inline void found_connection(struct sock *sk, struct task_struct
 		if (!streaming && key.program)
 			give(connection, tp, &key, task->tgid);
 	}
-	/* It is known already, perhaps by another descriptor, or has closed. */
-	if (!hold(connection, UNKNOWN))
+	/* It is known already, perhaps by another descriptor, or has closed. A listener's record is
+	 * that of a connection that was accepted before its events were seen. */
+	if (!hold(connection, UNKNOWN) && !hold(connection, LISTENING))
 		return;
+	connection->owner_listened = false;
 	connection->key.role = role_of(sk, &confidence);
 	connection->pid = task->tgid;
 	read_program(task, &connection->key);

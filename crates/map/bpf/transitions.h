@@ -85,7 +85,10 @@ static __always_inline void closing(struct sock *sk)
 	struct task_struct *task = bpf_get_current_task_btf();
 	struct edge_key key = {};
 
-	if (streaming || !connection || !tp || !connection->owner_listened)
+	if (streaming || !connection || !tp)
+		return;
+	/* Or connect() was called before the tracer saw it. */
+	if (!connection->owner_listened && (connection->key.program || !connection->opened))
 		return;
 	if (connection->state != OPEN && connection->state != HELD)
 		return;

@@ -86,8 +86,7 @@ fn attach_to_cgroups(kernel: &mut Ebpf, root: &Path) -> Result<(), Error> {
 }
 
 /// Runs an iterator over the open files of all processes once.
-pub fn find(kernel: &mut Ebpf, btf: &Btf, name: &str) -> Result<(), Error> {
-    load_iterator(kernel, btf, name, "task_file")?;
+pub fn find(kernel: &Ebpf, name: &str) -> Result<(), Error> {
     Iterator::new(program_fd(kernel, name)?, None)
         .and_then(|iterator| iterator.run())
         .map_err(|error| Error::new(name, error))

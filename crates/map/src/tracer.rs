@@ -92,9 +92,15 @@ impl Tracer {
                 .map_err(|error| Error::new("the iterator of connections", error))?
         };
         let resolver = Resolver::new(options.method, options.events);
+        for name in ["find_listeners", "find_connections"] {
+            programs::load_iterator(&mut kernel, &btf, name, "task_file")?;
+        }
+        // Before, so that every connection that is accepted from now on has an owner; and after, for
+        // those that begin to listen meanwhile.
+        programs::find(&kernel, "find_listeners")?;
         programs::attach(&mut kernel, &btf, resolver.cgroups.root())?;
         for name in ["find_listeners", "find_connections"] {
-            programs::find(&mut kernel, &btf, name)?;
+            programs::find(&kernel, name)?;
         }
         Ok(Self {
             method: options.method,

@@ -188,6 +188,15 @@ static void accepted(void)
 	tcp_sock.bytes_sent = 100;
 }
 
+/* Accepted by a listener that was found, and before events were seen. */
+static void accepted_before(void)
+{
+	accepted();
+	element_count = 0;
+	storage.state = LISTENING;
+	storage.opened = false;
+}
+
 static void accepted_unknown(void)
 {
 	sock.__sk_common.skc_state = TCP_SYN_RECV;
@@ -259,6 +268,12 @@ static bool only_ftpd_has_it_open(void)
 	       has(&inodes[1], (struct sums){ .opened = 1 });
 }
 
+static bool ftpd_has_found_one(void)
+{
+	return has(NULL, nothing) && has(&inodes[0], nothing) &&
+	       has(&inodes[1], (struct sums){ .found = 1 });
+}
+
 static bool it_ended_once(void)
 {
 	return has(&inodes[0], (struct sums){ .opened = 1, .closed = 1, .sent = tcp_sock.bytes_sent });
@@ -284,6 +299,9 @@ static const struct race {
 	{ "established_is_found", connecting_before, answers, is_found, NULL, only_ftpd_has_it_open },
 	{ "found_is_established_and_closes", connecting_before, is_found, answers_and_breaks, NULL, nothing_is_open },
 	{ "found_later_closes", accepted_unknown, is_found, breaks, NULL, nothing_is_open_and_bytes_are_counted_once },
+	{ "accepted_before_is_found", accepted_before, is_found, is_found, is_drained, ftpd_has_found_one },
+	{ "accepted_before_is_found_and_closes", accepted_before, is_found, breaks, NULL, nothing_is_open },
+	{ "unknown_owner_closes", accepted_unknown, is_closed, is_drained, breaks, only_ftpd_has_closed },
 	{ "drained_changes_owner", accepted, is_drained, is_closed, breaks, only_ftpd_has_closed },
 	{ "drained_changes_owner_and_closes", accepted, is_drained, is_closed_and_ends, NULL, only_ftpd_has_closed },
 	{ "owner_changes_when_drained", accepted, is_closed, is_drained, breaks, only_ftpd_has_closed },
