@@ -2,8 +2,9 @@
 //! What the user is told on stderr, where he names a collector.
 
 use crate::settings;
-use core::sync::atomic::AtomicBool;
 use core::sync::atomic::Ordering::Relaxed;
+use core::sync::atomic::{AtomicBool, AtomicU64};
+use tare_log_segment::Identity;
 use tare_shm::syscall::{self, Errno, with_signals_blocked};
 
 const STDERR: i32 = 2;
@@ -61,7 +62,7 @@ impl Complaint {
 
     /// Also where the collector's name is what is wrong.
     pub fn say_to_anyone(&self) {
-        if self.is_said.swap(true, Relaxed) || !is_writable() {
+        if self.is_said.swap(true, Relaxed) || !is_still_stderr() || !is_writable() {
             return;
         }
         let _ = with_signals_blocked(OF_WRITES, || {
@@ -72,6 +73,22 @@ impl Complaint {
             take(OF_WRITES & !before);
         });
     }
+}
+
+/// Which file stderr is when the program starts.
+static FILE: [AtomicU64; 2] = [const { AtomicU64::new(0) }; 2];
+
+/// For the start of the program: what it opens later in the place of stderr is its own.
+pub fn note_stderr() {
+    if let Ok(Identity { device, inode }) = Identity::of(STDERR) {
+        FILE[0].store(inode, Relaxed);
+        FILE[1].store(device, Relaxed);
+    }
+}
+
+fn is_still_stderr() -> bool {
+    let [inode, device] = FILE.each_ref().map(|half| half.load(Relaxed));
+    Identity::of(STDERR) == Ok(Identity { device, inode })
 }
 
 /// Says what the process has too little of, if that is why the system call failed.

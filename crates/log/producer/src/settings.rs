@@ -62,7 +62,11 @@ pub extern "C" fn read_environment() {
     if IS_READ.swap(true, Relaxed) || has_more_rights {
         return;
     }
-    match variable(SOCKET) {
+    let path = variable(SOCKET);
+    if path.is_some() {
+        complaint::note_stderr();
+    }
+    match path {
         Some(path) if path.len() < PATH => {
             for (place, byte) in PATH_TEXT.iter().zip(path) {
                 place.store(*byte, Relaxed);
