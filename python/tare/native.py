@@ -6,6 +6,15 @@ import os
 _FOLDER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "_native")  # noqa: PTH100, PTH118, PTH120
 
 
+def commit() -> str:
+    """The commit that the native parts were built from, or `unknown`."""
+    try:
+        with open(native("", "commit"), encoding="utf-8") as file:  # noqa: PTH123
+            return file.read().strip()
+    except OSError:
+        return "unknown"
+
+
 def native(folder: str, name: str) -> str:
     """The path of a native part, whether or not it was built.
 

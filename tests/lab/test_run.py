@@ -2,6 +2,7 @@
 """`tare run` from a plan to verdicts, on a real nginx."""
 
 import json
+import re
 import shutil
 import sys
 from pathlib import Path
@@ -42,7 +43,9 @@ def test_a_null_experiment_from_plan_to_verdict(experiment: Experiment) -> None:
     assert order == [(p["block"], c) for p in manifest["order"] for c in p["conditions"]]
     assert not (experiment.result / "work").exists()
     assert (experiment.result / "report.html").exists()
-    assert json.loads((experiment.result / "verdicts.json").read_text()) == json.loads(done.stdout)
+    stored = json.loads((experiment.result / "verdicts.json").read_text())
+    assert re.fullmatch(r"tare \S+ \(commit \S+\)", stored.pop("judged_by"))
+    assert stored == json.loads(done.stdout)
 
 
 def test_too_few_blocks_for_a_verdict_do_not_start(experiment: Experiment) -> None:

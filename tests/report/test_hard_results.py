@@ -16,6 +16,7 @@ from tests.report.synthetic import Synthetic
 from tare.errors import InputError
 from tare.report import MARKDOWN, write
 from tare.report.cards import VERDICTS
+from tare.report.verdicts import this_tare
 
 pytestmark = pytest.mark.usefixtures("one_layout")
 
@@ -163,7 +164,7 @@ def test_every_verdict_has_its_word_and_icon(tmp_path: Path) -> None:
         tmp_path / "result"
     )
     every = [comparison(name, name) for name in VERDICTS]
-    (folder / "verdicts.json").write_text(json.dumps({"comparisons": every, "warnings": []}))
+    (folder / "verdicts.json").write_text(json.dumps(judged(every)))
     html = write(folder).read_text(encoding="utf-8")
     cards = html[html.index('<ul class="cards"') : html.index("</header>")]
     found = re.findall(
@@ -171,6 +172,10 @@ def test_every_verdict_has_its_word_and_icon(tmp_path: Path) -> None:
     )
     assert [(style, word) for style, _, word in found] == [(word, word) for word in VERDICTS]
     assert len({icon for _, icon, _ in found}) == len(VERDICTS)
+
+
+def judged(comparisons: list[dict[str, Any]]) -> dict[str, Any]:
+    return {"judged_by": this_tare(), "comparisons": comparisons, "warnings": []}
 
 
 def comparison(condition: str, verdict: str) -> dict[str, Any]:
@@ -198,8 +203,7 @@ def test_first_screen_stays_short_with_many_conditions(tmp_path: Path, condition
     names = [f"condition number {number}" for number in range(conditions)]
     every = [comparison(name, "unchanged") for name in names]
     every[-1]["verdict"] = "slower"
-    verdicts = {"comparisons": every, "warnings": []}
-    (folder / "verdicts.json").write_text(json.dumps(verdicts))
+    (folder / "verdicts.json").write_text(json.dumps(judged(every)))
     declared = [{"name": name, "layers": []} for name in ("plain", *names)]
     change(folder, "manifest.json", {"conditions": declared})
     shown = words(Page(write(folder).read_text(encoding="utf-8")))
@@ -238,7 +242,7 @@ def test_verdicts_that_are_none_are_said_in_one_line(tmp_path: Path) -> None:
     strange = [json.dumps({"comparisons": [one], "warnings": []}) for one in ("a", {}, entry, None)]
     for content in ("", "[]", "{}", "null", *strange):
         (folder / "verdicts.json").write_text(content)
-        with pytest.raises(InputError, match=r"verdicts\.json: .* judged anew") as error:
+        with pytest.raises(InputError, match=r"verdicts\.json: .* judged again") as error:
             write(folder)
         assert "\n" not in str(error.value)
 

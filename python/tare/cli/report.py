@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`tare report`: the report of a result folder, written anew."""
+"""`tare report`: writes the report of a result folder again."""
 
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from tare.cli.streams import tell
 from tare.terminal import json_text, printable
 
 
@@ -25,9 +26,14 @@ def report(
 ) -> None:
     """Write report.html and report.md into a result folder."""
     from tare.report import MARKDOWN, VERDICTS, write
-    from tare.report.verdicts import stored_verdicts
+    from tare.report.verdicts import read_verdicts, stored_verdicts
 
+    before = read_verdicts(folder)
     page = write(folder)
+    after = read_verdicts(folder)
+    if before is not None and after is not None and before.judged_by != after.judged_by:
+        judge = before.judged_by or "an older version of tare"
+        tell(f"{folder}: judged again, because the verdicts were from {judge}")
     if as_json:
         paths = {"html": page, "markdown": folder / MARKDOWN, "json": folder / VERDICTS}
         named = {name: str(path) for name, path in paths.items()}

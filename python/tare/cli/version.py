@@ -4,10 +4,11 @@
 from pathlib import Path
 
 from tare import __version__
-from tare.native import native
+from tare.native import commit, native
 
 PARTS = {
     "hook": ("bin/tare-hook", "lib/libtare_hook.so"),
+    "link": ("bin/tare-link", "lib/libtare_link.so"),
     "load": ("bin/tare-load",),
     "log": ("bin/tare-log", "lib/libtare_log.so"),
     "map": ("bin/tare-map",),
@@ -18,10 +19,8 @@ PARTS = {
 
 def version_text() -> str:
     """Two lines, or three where a part is missing."""
-    commit = Path(native("", "commit"))
-    known = commit.read_text(encoding="utf-8").strip() if commit.exists() else "unknown"
     built = {part: all(map(_exists, files)) for part, files in PARTS.items()}
-    lines = [f"tare {__version__} (commit {known})"]
+    lines = [f"tare {__version__} (commit {commit()})"]
     for title, state in (("parts", True), ("not built", False)):
         if names := [part for part, is_built in built.items() if is_built is state]:
             lines.append(f"{title}: {', '.join(names)}")

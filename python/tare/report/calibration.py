@@ -19,7 +19,7 @@ from tare.report.words import NO_BREAK, duration, p_value, safe
 if TYPE_CHECKING:
     from tare.calibration.detection import Calibration, Detection, Range
 
-COLUMNS = ("statistic", "detects", "there", "without a delay", "p without a delay")
+COLUMNS = ("statistic", "detects", "detected at that delay", "false alarms", "p without a delay")
 _PUBLISHED = {
     "ks-pair": ("Kolmogorov–Smirnov", SERIES[2]),
     "ad-pair": ("Anderson–Darling", SERIES[1]),

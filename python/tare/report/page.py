@@ -45,7 +45,7 @@ def write(folder: Path, known: "tuple[Experiment, Looks] | None" = None) -> Path
     """Writes report.html and report.md into a result folder, and returns the path of the first.
 
     `known` is what `read_with_looks` returned for it, if it has been read already. Judges the
-    result first where verdicts.json is missing. Raises InputError where the folder is no result.
+    result first where this Tare has not. Raises InputError where the folder is no result.
     """
     from tare.samples.result import readable
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tare.errors import InputError
-from tare.report.verdicts import Compared, Verdicts, read_verdicts, write_verdicts
+from tare.report.verdicts import Compared, Verdicts, read_verdicts, this_tare, write_verdicts
 from tare.samples.manifest import Manifest, RunEntry, read_manifest
 from tare.samples.model import REQUEST
 from tare.samples.notes import of_lab
@@ -135,7 +135,7 @@ class Result:
 
 
 def read(folder: Path, known: "tuple[Experiment, Looks] | None" = None) -> Result:
-    """Reads a result folder, as far as it is not `known`; judges it first where nobody has yet.
+    """Reads a result folder, as far as it is not `known`; judges it first if this Tare has not.
 
     A run is valid where its samples and the judge say so too. Raises InputError where the folder is
     no result.
@@ -146,7 +146,10 @@ def read(folder: Path, known: "tuple[Experiment, Looks] | None" = None) -> Resul
     manifest = read_manifest(folder)
     experiment, looks = known or read_with_looks(folder)
     experiment = without_bad_runs(experiment)
-    verdicts = read_verdicts(folder) or _judge(experiment, folder)
+    verdicts = read_verdicts(folder)
+    if verdicts is not None and verdicts.judged_by != this_tare():
+        verdicts = _of_another_tare(verdicts, experiment)
+    verdicts = verdicts or _judge(experiment, folder)
     by_rank = sorted(experiment.runs, key=lambda run: run.span == REQUEST)
     whole = {run.run: run for run in by_rank}
     manifest.runs = [
@@ -156,6 +159,15 @@ def read(folder: Path, known: "tuple[Experiment, Looks] | None" = None) -> Resul
     ]
     measured = tuple(whole[number] for number in sorted(whole))
     return Result(folder, manifest, verdicts, measured, experiment, looks)
+
+
+def _of_another_tare(verdicts: Verdicts, experiment: "Experiment") -> Verdicts | None:
+    """None where this version can judge again; without all requests, the old verdicts remain."""
+    if not any(run.gone for run in experiment.runs):
+        return None
+    judge = verdicts.judged_by or "an older version of tare"
+    warning = f"the verdicts are from {judge}: without all requests they cannot be judged again"
+    return verdicts.model_copy(update={"warnings": (*verdicts.warnings, warning)})
 
 
 def _judge(experiment: "Experiment", folder: Path) -> Verdicts:

@@ -36,8 +36,7 @@ def section(result: Result) -> Section:
             )
         ],
         tables=[Table("Difference by quantile", COLUMNS, list(_rows(result)), 2)],
-        absent="too few runs to compare quantiles by, or verdicts of an older version: remove"
-        " verdicts.json to have the result judged anew",
+        absent="too few runs to compare quantiles, or verdicts of an older version",
     )
 
 

@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
+from tare import __version__
 from tare.errors import InputError
 from tare.files import replace
+from tare.native import commit
 from tare.samples.model import REQUEST
 from tare.untrusted import MEBIBYTE, explained, read_json
 from tare.verdict.judgement import LEVEL, Control, Cut, EffectSizes, Shape, Unit, Word
@@ -91,8 +93,10 @@ class Compared(Part):
 
 
 class Verdicts(Part):
-    """What `tare compare --json` prints of a result."""
+    """What `tare compare --json` prints of a result, and who judged."""
 
+    judged_by: str = ""
+    """Version and commit of Tare; empty in results of versions that did not write it."""
     comparisons: tuple[Compared, ...]
     controls: tuple[Control, ...] = ()
     smoke: bool = False
@@ -113,7 +117,7 @@ def read_verdicts(folder: Path) -> Verdicts | None:
     except (OSError, ValueError) as error:
         why = explained(error) if isinstance(error, ValidationError) else error
         raise InputError(
-            f"{path}: not the verdicts of a result ({why}); remove it to have it judged anew"
+            f"{path}: not the verdicts of a result ({why}); remove it to have it judged again"
         ) from None
 
 
@@ -124,4 +128,10 @@ def stored_verdicts(folder: Path) -> dict[str, Any]:
 
 def write_verdicts(folder: Path, judgement: "Judgement") -> None:
     """Replaces the verdicts of a result folder. Raises OSError with the name of the file."""
-    replace(folder / VERDICTS, json.dumps(judgement.to_json(), indent=2) + "\n")
+    text = json.dumps({"judged_by": this_tare(), **judgement.to_json()}, indent=2)
+    replace(folder / VERDICTS, f"{text}\n")
+
+
+def this_tare() -> str:
+    """What `judged_by` says of verdicts that are judged now."""
+    return f"tare {__version__} (commit {commit()})"

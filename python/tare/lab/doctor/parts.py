@@ -11,8 +11,8 @@ from tare.lab.doctor.finding import Found
 from tare.lab.processes import find
 from tare.native import native
 
-_COMMANDS = ("tare-load", "tare-hook", "tare-log", "tare-map")
-_LIBRARIES = ("libtare_distances.so", "libtare_hook.so", "libtare_log.so")
+_COMMANDS = ("tare-load", "tare-hook", "tare-log", "tare-map", "tare-link")
+_LIBRARIES = ("libtare_distances.so", "libtare_hook.so", "libtare_log.so", "libtare_link.so")
 _JARS = ("tare-log.jar", "tare-log-agent.jar")
 
 _AFFECTS = {
@@ -54,7 +54,7 @@ def native_parts() -> Found:
 def _command_problem(path: str) -> str | None:
     if not os.access(path, os.X_OK):
         return "not built"
-    well, said = ask(path, "schema", "--json")
+    well, said = ask(path, "--version")
     return None if well else said
 
 
