@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from tare.cli.outcome import AsJson
+from tare.cli.options import AsJson, number, option
 from tare.cli.run import Bar, Lines, duration
 from tare.cli.streams import tell
 from tare.errors import InputError, InterruptionError
@@ -41,43 +41,24 @@ def calibrate(
         ),
     ],
     delays: Annotated[
-        str | None,
-        typer.Option(
-            metavar="0,50us,...", help="Added delays, instead of the plan's.", show_default=False
-        ),
+        str | None, option("--delays", "0,50us,...", "Added delays, instead of the plan's.")
     ] = None,
     repetitions: Annotated[
-        int | None,
-        typer.Option(
-            min=1,
-            metavar="N",
-            help="Number of repetitions, instead of the plan's.",
-            show_default=False,
-        ),
+        int | None, number("--repetitions", "Number of repetitions, instead of the plan's.")
     ] = None,
     blocks: Annotated[
-        int | None,
-        typer.Option(
-            min=1,
-            metavar="N",
-            help="Blocks per repetition, instead of the plan's.",
-            show_default=False,
-        ),
+        int | None, number("--blocks", "Blocks per repetition, instead of the plan's.")
     ] = None,
     out: Annotated[
         Path | None,
-        typer.Option(
-            metavar="FOLDER",
-            help="Result folder. Default: results/NAME-calibration-TIMESTAMP.",
-            show_default=False,
-        ),
+        option("--out", "FOLDER", "Result folder. Default: results/NAME-calibration-TIMESTAMP."),
     ] = None,
     resume: Annotated[
         Path | None,
-        typer.Option(
-            metavar="FOLDER",
-            help="Finish the calibration in this folder, with the settings it began with.",
-            show_default=False,
+        option(
+            "--resume",
+            "FOLDER",
+            "Finish the calibration in this folder, with the settings it began with.",
         ),
     ] = None,
     as_json: AsJson = False,
@@ -247,7 +228,7 @@ def _table(found: Calibration) -> str:
     with console.capture() as capture:
         for title, detections in found.by_place.items():
             table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
-            for heading in ("statistic", "detects", "there", "without a delay"):
+            for heading in ("statistic", "detects", "detected at that delay", "false alarms"):
                 table.add_column(heading)
             for one in detections:
                 shares = (str(one.at_limit), str(one.steps[0]))

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from tare.cli.outcome import AsJson, AsMarkdown, FailOn, History, Labels, Outcome
+from tare.cli.options import with_groups
+from tare.cli.outcome import Outcome, OutcomeOptions
 from tare.cli.share import share
 from tare.errors import InputError
 from tare.extras import extra
@@ -49,7 +50,7 @@ class Metric(StrEnum):
 
 def register(app: typer.Typer) -> None:
     """Adds `tare compare`."""
-    app.command("compare")(compare)
+    app.command("compare")(with_groups(compare))
 
 
 def compare(
@@ -152,11 +153,7 @@ def compare(
             show_default=False,
         ),
     ] = None,
-    as_json: AsJson = False,
-    as_markdown: AsMarkdown = False,
-    fail_on: FailOn = None,
-    history: History = None,
-    labels: Labels = None,
+    wanted: OutcomeOptions,
 ) -> None:
     """Compare measured runs: whether they differ, and by how much.
 
@@ -164,9 +161,7 @@ def compare(
     any --columns), Parquet, Arrow, and the files of k6, JMeter, Locust, oha, hey, fortio, Gatling,
     wrk2, HdrHistogram (logs), OpenTelemetry (OTLP JSON lines) and Jaeger (JSON), also gzipped.
     """
-    outcome = Outcome.wanted(
-        as_json=as_json, as_markdown=as_markdown, fail_on=fail_on, history=history, labels=labels
-    )
+    outcome = Outcome.wanted(wanted)
     if method is Method.PUBLISHED_BESTFIT:
         extra("scipy", "scipy.stats", f"--method {method}")
     fraction = None if budget is None else share("--budget", budget, above_zero=True)
@@ -175,7 +170,8 @@ def compare(
     if folders:
         if warmup != "auto" or paired:
             raise InputError(
-                f"{folders[0]}: --warmup and --paired apply to files, not to a result folder"
+                f"{folders[0]}: --warmup and --paired apply to files, not to a result folder;"
+                " remove them"
             )
         if method is not Method.TARE and len(folders) == 2:
             raise InputError(
@@ -183,7 +179,8 @@ def compare(
             )
         if columns is not None or units:
             raise InputError(
-                f"{folders[0]}: --columns and --unit apply to files, not to a result folder"
+                f"{folders[0]}: --columns and --unit apply to files, not to a result folder;"
+                " remove them"
             )
         if max_errors is not None:
             raise InputError(
@@ -268,7 +265,9 @@ def _named(baseline: str | None, what: Sequence[str]) -> dict[str, list[Path]]:
         if not separator or not name or not paths:
             raise InputError(f"'{text}' is not NAME=FILE[,FILE...]: {USAGE}")
         if name in found:
-            raise InputError(f"condition '{name}' is named twice; give it all its files at once")
+            raise InputError(
+                f"condition '{name}' is named twice; list all its files in one argument"
+            )
         found[name] = _files(name, paths)
     return found
 

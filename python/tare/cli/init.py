@@ -4,24 +4,14 @@
 import os
 import shlex
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from tare.cli.experiment import (
-    EXAMPLE,
-    Baseline,
-    Budget,
-    Conditions,
-    Environments,
-    Files,
-    LoadKeys,
-    PlanName,
-    Port,
-    ReadyCheck,
-    Service,
-)
+from tare.cli.experiment import EXAMPLE, ExperimentOptions
+from tare.cli.options import with_groups
 from tare.errors import InputError
 from tare.files import named
 from tare.terminal import printable
@@ -29,7 +19,7 @@ from tare.terminal import printable
 
 def register(app: typer.Typer) -> None:
     """Adds `tare init`."""
-    app.command("init")(init)
+    app.command("init")(with_groups(init))
 
 
 def init(
@@ -37,28 +27,21 @@ def init(
         Path, typer.Argument(metavar="PLAN", help="The new file; an existing one is kept.")
     ] = Path("plan.toml"),
     *,
-    service: Service = None,
-    conditions: Conditions = None,
-    baseline: Baseline = None,
-    environments: Environments = None,
-    budget: Budget = None,
-    ready: ReadyCheck = None,
-    load: LoadKeys = None,
-    files: Files = None,
-    port: Port = None,
-    name: PlanName = None,
+    options: ExperimentOptions,
 ) -> None:
     """Write a plan with comments, for your own service.
 
     On a terminal it asks for a missing --service and --condition. The options are the same as for
     `tare run`.
     """
-    from tare.plan import PlanOptions, parse
+    from tare.plan import parse
     from tare.plan.commented import commented
     from tare.plan.options import plan_data
 
     if plan_file.exists():
         raise InputError(f"{plan_file}: exists already; give the name of a new file")
+    service, conditions = options.service, options.conditions
+    load, budget = options.load, options.budget
     if service is None or not conditions:
         if not sys.stdin.isatty():
             what = "--service" if service is None else "--condition"
@@ -75,19 +58,10 @@ def init(
             conditions = [f"{layer.partition(':')[0]}={layer}"]
         if budget is None:
             budget = _ask("Smallest relative difference that matters to you", "3%")
-    options = PlanOptions(
-        service=service,
-        conditions=conditions,
-        baseline=baseline,
-        environments=environments or (),
-        budget=budget or "3%",
-        ready=ready,
-        load=load or (),
-        files=files or (),
-        port=port,
-        name=name,
+    options = replace(options, conditions=conditions, load=load, budget=budget)
+    text = commented(
+        plan_data(options.plan_options(service)), printable(shlex.quote(plan_file.name))
     )
-    text = commented(plan_data(options), printable(shlex.quote(plan_file.name)))
     parse(text, str(plan_file), plan_file.resolve().parent)
     _create(plan_file, text)
     where = printable(shlex.quote(str(plan_file)))

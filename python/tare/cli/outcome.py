@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from tare.cli.options import AsJson, option
 from tare.cli.streams import silence, tell
 from tare.errors import GateError, InputError
 from tare.terminal import json_text
@@ -20,39 +21,41 @@ if TYPE_CHECKING:
     from tare.report.history import Standing
     from tare.verdict import Judgement
 
-AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
-AsMarkdown = Annotated[
-    bool, typer.Option("--markdown", help="Print Markdown, for a comment on a pull request.")
-]
-FailOn = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--fail-on",
-        metavar="VERDICT[,VERDICT...]",
-        help="Exit with code 3 if a primary verdict is one of these: slower (includes"
-        " shape-changed with a slower tail), inconclusive, invalid. The results are printed first.",
-        show_default=False,
-    ),
-]
-History = Annotated[
-    Path | None,
-    typer.Option(
-        "--history",
-        metavar="DIR",
-        help="Append the primary verdicts to DIR/history.jsonl and compare them with earlier"
-        " verdicts.",
-        show_default=False,
-    ),
-]
-Labels = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--label",
-        metavar="NAME=VALUE",
-        help="Store this with the verdicts of --history. Repeatable. Default: commit=$GITHUB_SHA.",
-        show_default=False,
-    ),
-]
+
+@dataclass(frozen=True)
+class OutcomeOptions:
+    """As typed."""
+
+    as_json: AsJson = False
+    as_markdown: Annotated[
+        bool, typer.Option("--markdown", help="Print Markdown, for a comment on a pull request.")
+    ] = False
+    fail_on: Annotated[
+        list[str] | None,
+        option(
+            "--fail-on",
+            "VERDICT[,VERDICT...]",
+            "Exit with code 3 if a primary verdict is one of these: slower (includes shape-changed"
+            " with a slower tail), inconclusive, invalid. The results are printed first.",
+        ),
+    ] = None
+    history: Annotated[
+        Path | None,
+        option(
+            "--history",
+            "DIR",
+            "Append the primary verdicts to DIR/history.jsonl and compare them with earlier"
+            " verdicts.",
+        ),
+    ] = None
+    labels: Annotated[
+        list[str] | None,
+        option(
+            "--label",
+            "NAME=VALUE",
+            "Store this with the verdicts of --history. Repeatable. Default: commit=$GITHUB_SHA.",
+        ),
+    ] = None
 
 
 @dataclass(frozen=True)
@@ -66,21 +69,15 @@ class Outcome:
     labels: dict[str, str]
 
     @classmethod
-    def wanted(
-        cls,
-        *,
-        as_json: bool,
-        as_markdown: bool,
-        fail_on: Sequence[str] | None,
-        history: Path | None,
-        labels: Sequence[str] | None,
-    ) -> Outcome:
+    def wanted(cls, typed: OutcomeOptions) -> Outcome:
         """From the options as typed. Raises InputError for what cannot be done."""
-        if as_json and as_markdown:
+        labels, history = typed.labels or (), typed.history
+        if typed.as_json and typed.as_markdown:
             raise InputError("--json and --markdown: choose one of them")
         if labels and history is None:
             raise InputError(f"--label {labels[0]}: needs --history, which stores it")
-        outcome = cls(as_json, as_markdown, _words(fail_on or ()), history, _labels(labels or ()))
+        words = _words(typed.fail_on or ())
+        outcome = cls(typed.as_json, typed.as_markdown, words, history, _labels(labels))
         if history is not None:
             from tare.report.history import check
 

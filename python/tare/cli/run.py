@@ -10,20 +10,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from tare.cli.experiment import (
-    Baseline,
-    Budget,
-    Conditions,
-    Environments,
-    Files,
-    LoadKeys,
-    PlanName,
-    Port,
-    ReadyCheck,
-    Service,
-    read_plan,
-)
-from tare.cli.outcome import AsJson, AsMarkdown, FailOn, History, Labels, Outcome
+from tare.cli.experiment import ExperimentOptions, read_plan
+from tare.cli.options import number, option, with_groups
+from tare.cli.outcome import Outcome, OutcomeOptions
 from tare.cli.streams import tell
 from tare.errors import InputError, InterruptionError
 from tare.terminal import json_text, printable
@@ -41,7 +30,7 @@ _TOGETHER = {
 
 def register(app: typer.Typer) -> None:
     """Adds `tare run`."""
-    app.command("run")(run)
+    app.command("run")(with_groups(run))
 
 
 def run(
@@ -53,16 +42,7 @@ def run(
             metavar="PLAN", readable=False, help="A plan, a TOML file.", show_default=False
         ),
     ] = None,
-    service: Service = None,
-    conditions: Conditions = None,
-    baseline: Baseline = None,
-    environments: Environments = None,
-    budget: Budget = None,
-    ready: ReadyCheck = None,
-    load_keys: LoadKeys = None,
-    files: Files = None,
-    port: Port = None,
-    name: PlanName = None,
+    experiment: ExperimentOptions,
     print_plan: Annotated[
         bool,
         typer.Option("--print-plan", help="Print the plan that the options mean, and stop."),
@@ -73,40 +53,24 @@ def run(
     ] = False,
     out: Annotated[
         Path | None,
-        typer.Option(
-            metavar="FOLDER",
-            help="Result folder. Default: results/NAME-TIMESTAMP.",
-            show_default=False,
-        ),
+        option("--out", "FOLDER", "Result folder. Default: results/NAME-TIMESTAMP."),
     ] = None,
     resume: Annotated[
         Path | None,
-        typer.Option(
-            metavar="FOLDER",
-            help="Finish this result folder; --blocks N adds blocks up to N in total.",
-            show_default=False,
+        option(
+            "--resume",
+            "FOLDER",
+            "Finish this result folder; --blocks N adds blocks up to N in total.",
         ),
     ] = None,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Print the order of runs and the time they take.")
     ] = False,
     blocks: Annotated[
-        int | None,
-        typer.Option(
-            min=1,
-            metavar="N",
-            help="Number of blocks, instead of the plan's. Default: 8.",
-            show_default=False,
-        ),
+        int | None, number("--blocks", "Number of blocks, instead of the plan's. Default: 8.")
     ] = None,
     seed: Annotated[
-        int | None,
-        typer.Option(
-            min=0,
-            metavar="N",
-            help="Seed, instead of the plan's. Default: random.",
-            show_default=False,
-        ),
+        int | None, number("--seed", "Seed, instead of the plan's. Default: random.", 0)
     ] = None,
     smoke: Annotated[
         bool,
@@ -115,11 +79,7 @@ def run(
             help="Only try the plan out: any number of blocks; --fail-on ignores its verdicts.",
         ),
     ] = False,
-    as_json: AsJson = False,
-    as_markdown: AsMarkdown = False,
-    fail_on: FailOn = None,
-    history: History = None,
-    labels: Labels = None,
+    wanted: OutcomeOptions,
 ) -> None:
     """Measure what layers cost a service, with a verdict for each.
 
@@ -155,26 +115,15 @@ def run(
     plan, again = read_plan(
         plan_file,
         {key: value for key, value in given.items() if value is not None},
-        service=service,
-        conditions=conditions,
-        baseline=baseline,
-        environments=environments,
-        budget=budget,
-        ready=ready,
-        load=load_keys,
-        files=files,
-        port=port,
-        name=name,
+        experiment,
     )
     if print_plan:
         print(plan.text, end="")
         return
     if dry_run:
-        print_order(plan, as_json)
+        print_order(plan, wanted.as_json)
         return
-    outcome = Outcome.wanted(
-        as_json=as_json, as_markdown=as_markdown, fail_on=fail_on, history=history, labels=labels
-    )
+    outcome = Outcome.wanted(wanted)
     if resume is not None:
         from tare.lab.experiment import resumable
 

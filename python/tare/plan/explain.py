@@ -43,7 +43,9 @@ def _one(file: str, lines: dict[Path, int], data: Any, error: "ErrorDetails") ->
             wanted = f"at least {context['min_length']}"
         case kind:
             wanted = expected(kind, error["msg"])
-    return f"{place}: found {short(value)}, expected {wanted}"
+    # TOML has no null: the key is absent.
+    found = "nothing" if value is None else short(value)
+    return f"{place}: found {found}, expected {wanted}"
 
 
 def _in_data(location: Sequence[str | int], data: Any) -> tuple[Path, Any, Any]:

@@ -6,12 +6,16 @@ from tare.plan.lines import Path
 OPTIONS = "the options of the command line"
 """Instead of a file's name, where a plan was made from options."""
 
-_OPTIONS: dict[Path, str] = {
+SET = "--set"
+"""Sets keys of the plan's top level that have no option of their own."""
+
+OPTION_OF: dict[Path, str] = {
     ("name",): "--name",
     ("budget",): "--budget",
     ("baseline",): "--baseline",
     ("blocks",): "--blocks",
     ("seed",): "--seed",
+    ("smoke",): "--smoke",
     ("environments",): "--environment",
     ("service",): "--service",
     ("service", "command"): "--service",
@@ -26,7 +30,7 @@ _OPTIONS: dict[Path, str] = {
 def option_of(path: Path) -> str:
     """The option for a key of the plan, followed by what of the key the option does not say."""
     for length in range(len(path), 0, -1):
-        if option := _OPTIONS.get(path[:length]):
+        if option := OPTION_OF.get(path[:length]):
             rest = [str(step) for step in path[length:] if isinstance(step, str)]
             return " ".join([f"{option}:", *rest]).removesuffix(":")
-    return "the options"
+    return " ".join([f"{SET}:", *map(str, path)]).removesuffix(":") if path else "the options"

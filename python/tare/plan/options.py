@@ -11,7 +11,7 @@ from typing import Any
 
 from tare.errors import InputError
 from tare.plan.layers import LAYERS
-from tare.plan.option_names import OPTIONS
+from tare.plan.option_names import OPTION_OF, OPTIONS, SET
 from tare.plan.reading import parse
 from tare.plan.schema import Plan
 from tare.plan.toml_text import toml_text
@@ -37,8 +37,10 @@ class PlanOptions:
     port: int | None = None
     baseline: str | None = None
     name: str | None = None
+    keys: Sequence[str] = ()
+    """`KEY=VALUE` of the plan's top level, of keys without an option of their own."""
     settings: dict[str, int | bool] = field(default_factory=dict)
-    """Other keys of the plan's top level."""
+    """Keys of the plan's top level that other options set."""
 
 
 def from_options(options: PlanOptions, folder: Path) -> Plan:
@@ -69,6 +71,7 @@ def plan_data(options: PlanOptions) -> dict[str, Any]:
         "name": options.name or _name_of(options.service),
         "budget": _number_or_text(options.budget),
         "baseline": baseline,
+        **dict(map(_top_key, options.keys)),
         **options.settings,
         "environments": [*options.environments],
         "service": service,
@@ -134,9 +137,20 @@ def _file(text: str) -> tuple[str, str]:
 
 
 def _load_key(text: str) -> tuple[str, Any]:
+    return _key("--load", text, "users=10")
+
+
+def _top_key(text: str) -> tuple[str, Any]:
+    key, value = _key(SET, text, "primary=p99")
+    if own := OPTION_OF.get((key,)):
+        raise InputError(f"{SET}: found '{text}', which has its own option; use {own}")
+    return key, value
+
+
+def _key(option: str, text: str, example: str) -> tuple[str, Any]:
     key, equals, value = text.partition("=")
     if not equals or not key:
-        raise InputError(f"--load: found '{text}', expected KEY=VALUE, such as users=10")
+        raise InputError(f"{option}: found '{text}', expected KEY=VALUE, such as {example}")
     return key, _number_or_text(value)
 
 

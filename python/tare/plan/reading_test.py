@@ -321,8 +321,8 @@ def test_a_proxy_before_a_load_over_tcp_needs_a_configuration() -> None:
         (
             '"listen {port};"',
             '"listen 80;"',
-            'plans/try.toml:5: service: found {"command": "nginx -p {dir} -c nginx.conf", "ready":'
-            ' {"ht..., expected a port for "plain": {port} in the command, a variable or a file',
+            'plans/try.toml:6: service.command: found "nginx -p {dir} -c nginx.conf", expected'
+            ' {port} for "plain", as in "my-server --port {port}" or "env PORT={port} my-server";',
         ),
         (
             "seed = 7\n\n[service]",

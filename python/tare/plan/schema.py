@@ -154,9 +154,10 @@ class Plan(Strict):
         for condition in self.conditions:
             if self.service.port is None and not self._is_told_its_port(condition):
                 raise expected(
-                    f'a port for "{condition.name}": {{port}} in the command, a variable or a file'
-                    " of the service or its layers; or a fixed one, port = NUMBER",
+                    f'{{port}} for "{condition.name}", as in "my-server --port {{port}}" or "env'
+                    ' PORT={port} my-server"; or set a fixed port (--port N; in a plan, port = N)',
                     "service",
+                    "command",
                 )
         if self.design == "interleaved" and not self.can_interleave:
             raise expected('design = "blocks": ' + self.why_not_interleaved, "design")
