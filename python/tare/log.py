@@ -46,8 +46,8 @@ def _around(span, function):
     code = getattr(function, "__code__", None)
     if code is not None and code.co_flags & _RUNS_LATER:
         raise TypeError(
-            f"{function.__qualname__} is a coroutine or a generator, which runs in parts after "
-            "its call: use `with` inside of it"
+            f"{function.__qualname__} is a coroutine or a generator, which runs after the call"
+            f" returns: use `with` inside the function"
         )
 
     @wraps(function)

@@ -87,7 +87,7 @@ def test_what_else_differs_is_named(results: tuple[Path, Path]) -> None:
         "another kernel: 6.1.0-18-amd64 (old), 6.5 (new)",
         "another load, users: 1 (old), 2 (new)",
         "another budget: 0.03 (old), 0.9 (new)",
-        "only old has 'gone': not judged",
+        "only old has 'gone': no verdict for it",
     ):
         assert line in warnings
     # Each was disturbed by itself: nothing was left out of both alike.

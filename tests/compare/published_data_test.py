@@ -74,8 +74,8 @@ def test_sign_order_and_defects_are_pointed_out(compared: tuple[str, dict[str, A
     warnings = "\n".join(result["warnings"])
     assert "every run of 'plain' came before every run of 'hook'" in warnings
     word = "faster" if environment == "eks-pod" else "slower"
-    assert f"its sign says 'hook' is {word}" in warnings
-    assert ("mean and median disagree about the sign" in warnings) == (environment == "eks-pod")
+    assert f"by its mean, 'hook' is {word}" in warnings
+    assert ("mean and median have opposite signs" in warnings) == (environment == "eks-pod")
     defective = environment in ("docker", "eks-nodes")
     displaced = "9 rows out of time order (place 1, 5001, 10001 …, every 5000th)"
     assert (f"{environment}.hook.parquet: {displaced}" in warnings) == defective

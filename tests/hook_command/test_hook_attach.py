@@ -122,7 +122,7 @@ def test_events_meanwhile_are_kept_as_far_as_there_is_room_and_counted(program: 
     program.kill_hook()
     assert program.ask("needle", 10_000) == "needle"
     said = program.attach()
-    assert f": 1 events were written, {10_000 - HELD} lost and 0 without a file before\n" in said
+    assert f": 1 written, {10_000 - HELD} lost, 0 without a file\n" in said
     program.wait_written(1 + HELD)
     assert program.ask("needle") == "needle"
     program.wait_written(2 + HELD)
@@ -138,9 +138,9 @@ def test_events_that_nobody_wants_have_their_own_count(program: Program) -> None
     program.kill_hook()
     program.ask("needle", 100)
     said = program.attach_with()
-    assert "1 events were written, 0 lost and 0 without a file before; no --events now" in said
+    assert "1 written, 0 lost, 0 without a file. Without --events, no" in said
     assert program.finish()["events"] == {"written": 1, "lost": 0, "unwanted": 100}
-    assert "1 events were written, 0 lost and 100 without a file before\n" in program.attach()
+    assert "1 written, 0 lost, 100 without a file\n" in program.attach()
     program.ask("needle")
     assert program.finish()["events"] == {"written": 2, "lost": 0, "unwanted": 100}
 
@@ -210,10 +210,14 @@ def refusal(*arguments: str) -> str:
 
 def test_a_program_is_served_by_one_at_a_time(program: Program) -> None:
     attach = ["--attach", str(program.pid)]
-    assert f"tare-hook {program.hook.pid} serves it; end that first" in refusal(*attach)
+    assert f"tare hook (process {program.hook.pid}) serves it; stop that process first" in refusal(
+        *attach
+    )
     program.kill_hook()
     program.attach()
-    assert f"tare-hook {program.hook.pid} serves it; end that first" in refusal(*attach)
+    assert f"tare hook (process {program.hook.pid}) serves it; stop that process first" in refusal(
+        *attach
+    )
     program.rules.write_text("rubbish")
     program.finish()
     assert f"{program.rules}:1" in refusal(*attach, "--rules", str(program.rules))
@@ -237,7 +241,7 @@ def test_of_many_at_once_one_takes_over(program: Program) -> None:
     [program.hook] = [one for one in many if one.poll() is None]
     for other in many:
         if other is not program.hook:
-            assert "serves it; end that first" in other.communicate(timeout=SECONDS)[1]
+            assert "serves it; stop that process first" in other.communicate(timeout=SECONDS)[1]
             assert other.returncode == 2
     program.wait_written(101)
     assert program.finish()["events"] == {"written": 101, "lost": 0, "unwanted": 0}
@@ -264,7 +268,7 @@ def test_a_file_that_can_only_be_written_is_refused(start: Start) -> None:
 
 
 def test_strangers_are_refused(program: Program) -> None:
-    assert "it has no hook; name a process" in refusal("--attach", str(os.getpid()))
+    assert "it has no hook; give a process" in refusal("--attach", str(os.getpid()))
     assert "0 is not in 1.." in refusal("--attach", "0")
     with subprocess.Popen(["true"]) as gone:
         pass
@@ -294,4 +298,4 @@ time.sleep(60)
     process = start(sys.executable, "-c", script)
     assert process.stdout
     process.stdout.readline()
-    assert "its hook is of another build" in refusal("--attach", str(process.pid))
+    assert "its hook comes from another build" in refusal("--attach", str(process.pid))

@@ -46,7 +46,7 @@ def test_the_table_of_statistics_is_for_people(tmp_path: Path, start: Start) -> 
     place = lines[1].replace("other files", "other").replace("searched B", "bytes").split()
     recv = next(line.split() for line in lines if line.startswith("recv "))
     assert recv[place.index("sockets")] == recv[place.index("blocked")] == "1"
-    assert any(line.startswith("not seen: ") for line in lines)
+    assert any(line.startswith("not searched: ") for line in lines)
 
 
 def test_the_costs_have_the_declared_columns(tmp_path: Path, start: Start) -> None:

@@ -248,7 +248,7 @@ def test_a_limit_of_file_sizes_is_an_error_and_no_signal(start: Start) -> None:
     _, err = process.communicate(timeout=SECONDS)
     assert process.returncode == 1
     [line] = err.splitlines()
-    assert line.startswith("tare-hook: shared memory could not be made: raise the limit")
+    assert line.startswith("tare-hook: shared memory could not be created: raise the limit")
 
 
 def test_a_library_that_did_not_work_is_said(tmp_path: Path, start: Start) -> None:
@@ -263,4 +263,4 @@ def test_a_library_that_did_not_work_is_said(tmp_path: Path, start: Start) -> No
     assert process.returncode == 0
     said = [line for line in err.splitlines() if line.startswith("tare-hook: ")]
     assert len(said) == 1
-    assert f"{library} was not loaded or is of another build" in said[0]
+    assert f"{library} was not loaded or comes from another build" in said[0]

@@ -46,4 +46,4 @@ def test_bytes_that_a_filter_hides_are_counted_and_a_block_rule_warns(
     assert seen.stats["not_seen"]["unblocked_sends"] == 3
     functions = {row["function"]: row for row in seen.stats["functions"]}
     assert functions["write"]["bytes_unseen"] == 27
-    assert "3 calls sent bytes that a rule would block" in seen.behaviour.err
+    assert "3 calls sent bytes unsearched" in seen.behaviour.err

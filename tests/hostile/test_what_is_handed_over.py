@@ -116,7 +116,7 @@ def test_segment_that_is_sent_again_and_again_stays_locked(
         other.mkdir()
         with collecting(other) as second:
             assert send(other / "socket", descriptor) == REFUSED
-            assert f"collector {collector.pid} uses it already" in ended(second)
+            assert f"another collector (process {collector.pid})" in ended(second)
         os.close(descriptor)
         program.kill()
         program.wait()

@@ -131,7 +131,9 @@ def test_a_hook_that_does_not_reach_the_service(experiment: Experiment) -> None:
     experiment.write_plan(layers=f'{bare}, {{ type = "hook" }}')
     assert experiment.measure(blocks=1).returncode == 0
     reason = check_one_is_valid_and_two_is_not(experiment)
-    assert reason.startswith("the hook saw no socket call, so it was not in the service")
+    assert reason.startswith(
+        "the hook recorded no socket call, so it was not loaded into the service"
+    )
 
 
 def test_a_proxy_that_is_never_ready_is_stopped_before_the_others_are_measured(

@@ -73,4 +73,4 @@ def test_a_service_that_does_not_log_is_no_run(experiment: Experiment) -> None:
     assert done.returncode == 0, done.stderr
     (run,) = experiment.runs("two")
     assert not run["valid"]
-    assert run["reason"].startswith("no program used the log")
+    assert run["reason"].startswith("no program logged events")

@@ -216,6 +216,6 @@ def test_a_server_of_http_1_is_told_apart(
         command = [TARE_LOAD, "http", url, "--insecure", "--http", "2"]
         done = subprocess.run(command, capture_output=True, text=True, timeout=SECONDS, check=False)
     assert done.returncode == 1
-    assert "does not support HTTP/2" in done.stderr
+    assert "does not offer HTTP/2" in done.stderr
     measured = measure(nginx.url(), "--http", "2", "--requests", "5", "--timeout", "500ms")
     assert {row["ok"] for row in measured.samples} == {False}

@@ -55,7 +55,7 @@ def read(command: list[str], file: Path) -> subprocess.CompletedProcess[bytes]:
     assert len(lines) <= 3
     if done.returncode:
         # Before it: what was damaged, and which host's times could not be related.
-        warnings = (" bytes are damaged", "by its own clock")
+        warnings = (" bytes are damaged", "use its own clock")
         assert all(any(known in line for known in warnings) for line in lines[:-1])
         assert not out.exists()
     assert not list(file.parent.glob(".tare*"))
@@ -105,10 +105,7 @@ def test_what_is_no_ordinary_file_is_refused(command: list[str], tmp_path: Path)
     for file in (pipe, Path("/dev/zero"), tmp_path):
         words = [str(tmp_path / "out") if word == "OUT" else word for word in command]
         told = refused([words[0], file, *words[1:]])
-        why = (
-            "not a regular file, which is needed because it is read more than once; save it to a"
-            " file"
-        )
+        why = "not a regular file; save it to a file first, because it is read more than once"
         assert told == f"tare-log: {file}: {why}\n"
     assert list(tmp_path.iterdir()) == [pipe]
 

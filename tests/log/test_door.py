@@ -62,8 +62,8 @@ def test_more_programs_than_descriptors(number: signal.Signals, tmp_path: Path) 
             _, told = collector.communicate(timeout=SECONDS)
     assert (collector.returncode, told) == (0, "")
     assert first == (
-        "tare-log: no more programs can be received: Too many open files; those that"
-        " are here are served\n"
+        "tare-log: new programs cannot connect: Too many open files. Connected"
+        " programs are still served\n"
     )
     assert 5 < len(dump(tmp_path / "events.log")) < MANY
 
@@ -129,7 +129,7 @@ def test_descriptors_that_are_not_asked_for_are_closed(tmp_path: Path) -> None:
                 assert one.recv(1) == b""
         assert str(tmp_path / "sent") not in map(os.path.realpath, folder.iterdir())
         told = ended(collector)
-    reason = "could not be received: it came without its segment, or with more"
+    reason = "could not connect: it sent no descriptor, or several"
     assert f"tare-log: process {os.getpid()} {reason}\n" in told
 
 
@@ -148,8 +148,11 @@ def sealed(magic: bytes = b"TAREshm1", version: int = 4, kind: int = 3, size: in
 STRANGE: list[tuple[str, Callable[[], int]]] = [
     ("it is not a segment of Tare", lambda: os.open("/dev/null", os.O_RDWR)),
     ("it is not a segment of Tare", lambda: sealed(magic=b"TAREshm0")),
-    ("it could be cut short at any time", lambda: os.memfd_create("segment")),
-    ("it is of the wrong size", lambda: sealed(size=SIZE // 2)),
+    (
+        "its size is not sealed, so another process could truncate it",
+        lambda: os.memfd_create("segment"),
+    ),
+    ("it has the wrong size", lambda: sealed(size=SIZE // 2)),
     ("it is a segment of another part of Tare", lambda: sealed(kind=1)),
     ("it is damaged", sealed),
 ]
@@ -159,12 +162,13 @@ STRANGE: list[tuple[str, Callable[[], int]]] = [
 def test_what_is_no_segment_is_refused_in_words(
     reason: str, made: Callable[[], int], tmp_path: Path
 ) -> None:
-    told = f"the segment of process {os.getpid()} is refused: {reason}"
+    told = f"the shared memory of process {os.getpid()} is refused: {reason}"
     assert told_of(made(), tmp_path) == f"tare-log: {told}\n"
 
 
 def test_a_segment_of_another_version(tmp_path: Path) -> None:
-    told = f"process {os.getpid()} has another version of libtare_log"
+    why = "it uses another version of libtare_log than this collector"
+    told = f"process {os.getpid()} is refused: {why}"
     assert told_of(sealed(version=3), tmp_path) == f"tare-log: {told}\n"
 
 

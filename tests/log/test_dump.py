@@ -66,7 +66,7 @@ def test_filters_that_no_event_fits_are_told(file: Path) -> None:
         command = [str(TARE_LOG), "dump", str(file), *options]
         return subprocess.run(command, check=True, capture_output=True, text=True).stderr
 
-    nothing = "tare-log: no event fits --channel, --from\n"
+    nothing = "tare-log: no event matches --channel, --from\n"
     assert told("--channel", "abs.nt", "--from", "1s") == nothing
     assert told("--channel", "go") == told() == ""
 

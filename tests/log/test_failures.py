@@ -161,7 +161,8 @@ def test_a_program_of_another_user_is_refused(compiled: Compiled, open_folder: P
             wait_for(lambda: committed(open_folder / "page") > before)
             assert program.poll() is None
         told = ended(collector)
-    assert told.startswith(f"tare-log: process {program.pid} of user 0 is refused\n")
+    refused = f"process {program.pid} of user 0 is refused: expected user 65534\n"
+    assert told.startswith(f"tare-log: {refused}")
     assert dump(open_folder / "events.log") == []
 
 
@@ -176,7 +177,7 @@ def test_who_is_refused_is_not_listened_to(open_folder: Path) -> None:
             assert one.recv(2) == b"\0", "an answer: without one, a program would connect again"
             assert one.recv(1) == b""
         told = ended(collector)
-    assert told == f"tare-log: process {os.getpid()} of user 0 is refused\n"
+    assert told == f"tare-log: process {os.getpid()} of user 0 is refused: expected user 65534\n"
 
 
 @pytest.fixture

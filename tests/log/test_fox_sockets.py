@@ -40,7 +40,7 @@ def test_a_start_gets_its_address_later(tmp_path: Path) -> None:
                 stderr=stderr,
             )
         try:
-            wait_for(lambda: "no answer until it works" in said.read_text())
+            wait_for(lambda: "until the address works" in said.read_text())
             time.sleep(2.5)
             other.close()
             wait_for(lambda: "it works again" in said.read_text())
@@ -50,7 +50,9 @@ def test_a_start_gets_its_address_later(tmp_path: Path) -> None:
             answering.wait(SECONDS)
     assert totals["lost"] == 0
     lines = said.read_text().splitlines()
-    assert all(f"address 127.0.0.1:{port} of a fox-start" in line for line in lines[:2])
+    assert all(
+        f"handlers fox-start and fox-end: address 127.0.0.1:{port}" in line for line in lines[:2]
+    )
     assert len(lines) == 3, lines
 
 

@@ -194,11 +194,11 @@ def test_what_is_chosen_is_said(java: list[str], tmp_path: Path) -> None:
     is_new = version_of(java) >= 22
     assert said["library"] == native("lib", "libtare_log.so")
     assert said["memory"] == ("MemorySegment" if is_new else "Unsafe")
-    assert said["clock"].startswith("ticks, by ")
+    assert said["clock"].startswith("ticks, read by ")
     if is_new or (version_of(java) == 17 and platform.machine() == "x86_64"):
         assert "native method" not in said["clock"]
     assert said["virtual threads"] == ("by critical calls" if is_new else "none in this Java")
-    assert said["collector"].startswith("none: events are discarded")
+    assert said["collector"].startswith("none, so events are discarded")
 
 
 def test_the_native_method_can_be_chosen(java: list[str], tmp_path: Path) -> None:
@@ -207,7 +207,7 @@ def test_the_native_method_can_be_chosen(java: list[str], tmp_path: Path) -> Non
     assert (totals["events"], totals["lost"]) == (2000, 0)
     program = [*chosen, LOGGING, "diagnose"]
     said = subprocess.check_output(program, text=True)
-    assert "\nclock: ticks, by a native method: -Dtare.log.clock=native\n" in said
+    assert "\nclock: ticks, read by a native method: -Dtare.log.clock=native\n" in said
 
 
 def test_a_program_goes_on_without_the_library(java: list[str], tmp_path: Path) -> None:

@@ -44,7 +44,7 @@ def test_classes_that_do_not_find_the_agent_are_left_alone(
     program = [*java, agent, str(PROGRAMS / "Hosts.java"), JAR, f"{acme}/"]
     _, err = run(file, program)
     said = [line for line in err.splitlines() if line.startswith("tare-log-agent: ")]
-    assert [line.split(" are not logged: ")[0] for line in said] == [
+    assert [line.split(" are not logged, ")[0] for line in said] == [
         "tare-log-agent: classes of a Hosts$HomeFirst",
         "tare-log-agent: classes of a Hosts$Closed",
     ]

@@ -78,7 +78,7 @@ def test_costs_take_no_files_place(tmp_path: Path) -> None:
     """Neither that of the events nor another's."""
     out, other = tmp_path / "events.log", tmp_path / "notes"
     other.write_text("notes\n")
-    for file, why in ((out, "the file of events"), (other, "it does not contain costs")):
+    for file, why in ((out, "the file of events"), (other, "contains no costs")):
         done = subprocess.run(
             [TARE_LOG, "run", "--out", out, "--costs", file, "--", "true"],
             capture_output=True,
@@ -131,8 +131,8 @@ def test_a_file_that_is_gone_is_told(tmp_path: Path) -> None:
         assert process.stderr is not None
         assert process.stdin is not None
         assert process.stderr.readline() == (
-            f"tare-log: --out {out}: the file was deleted or renamed; events go into it as before,"
-            " until the collector is started again\n"
+            f"tare-log: --out {out}: the file was deleted or renamed; events are still written to"
+            " it. Restart the collector for a new file\n"
         )
         process.stdin.close()
         assert process.wait(SECONDS) == 0
@@ -141,7 +141,7 @@ def test_a_file_that_is_gone_is_told(tmp_path: Path) -> None:
 def test_a_socket_that_is_gone_is_told(tmp_path: Path) -> None:
     with collecting(tmp_path) as collector:
         (tmp_path / "socket").unlink()
-        told = "the socket was deleted; programs that start now are not collected from\n"
+        told = "the socket was deleted, so new programs cannot connect. Restart the collector\n"
         assert collector.stderr is not None
         assert collector.stderr.readline() == f"tare-log: {tmp_path}/socket: {told}"
         ended(collector)

@@ -207,7 +207,7 @@ def test_the_same_difference_by_order_and_as_a_page(usual: tuple[Path, str, Page
     folder, _, page = usual
     rests = "Numbers behind each verdict"
     pages = "Chance that a page meets a request slower than the baseline's p99"
-    by_order = rows(folder, rests, "By the order of the runs alone")
+    by_order = rows(folder, rests, "Effect sizes from the order of runs")
     by_page = rows(folder, rests, pages)
     assert pages in page.text
     comparisons = json.loads((folder / "verdicts.json").read_text())["comparisons"]

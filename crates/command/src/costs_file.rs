@@ -34,11 +34,17 @@ impl CostsFile {
         let refuse = |reason| Failure::input(format_args!("--costs {}: {reason}", shown.display()));
         if file.path.metadata().is_ok_and(|status| !status.is_file()) {
             return Err(refuse(
-                "not a regular file; costs need one, which they replace every second".to_owned(),
+                "not a regular file; give a regular file, which is replaced every \
+                 second"
+                    .to_owned(),
             ));
         }
         if has_something_else(&file.path) {
-            return Err(refuse("it does not contain costs; give another file".to_owned()));
+            return Err(refuse(
+                "the file exists and contains no costs; give another \
+                               file"
+                    .to_owned(),
+            ));
         }
         let written = file.replace(write);
         written.map_err(|error| refuse(format!("{error}; give a writable file")))?;
@@ -61,7 +67,10 @@ impl CostsFile {
         if let Err(error) = done
             && !told
         {
-            say(format_args!("--costs {}: {error}; it is tried again", self.shown.display()));
+            say(format_args!(
+                "--costs {}: {error}; the next attempt is in a second",
+                self.shown.display()
+            ));
         }
     }
 
@@ -119,7 +128,7 @@ mod tests {
         Vacant::open(&file).unwrap().begin(&SAMPLES, &["seq"]).unwrap().finish().unwrap();
         let before = std::fs::read(&file).unwrap();
         let created = CostsFile::create(&file, |_| unreachable!());
-        assert!(created.unwrap_err().to_string().contains("it does not contain costs"));
+        assert!(created.unwrap_err().to_string().contains("contains no costs"));
         assert_eq!(std::fs::read(&file).unwrap(), before);
         std::fs::remove_file(file).unwrap();
     }

@@ -73,9 +73,7 @@ fn reason(error: &clap::Error, command: &clap::Command) -> String {
         return "a command is missing".to_owned();
     }
     if let Some(program) = program_without_dashes(error, command) {
-        return format!(
-            "found {program:?} where options are, expected -- before the program: -- {program} ..."
-        );
+        return format!("found {program:?}, expected -- before the program: -- {program} ...");
     }
     let text = error.to_string();
     let text = text.strip_prefix("error: ").unwrap_or(&text);
@@ -159,7 +157,7 @@ mod tests {
         },
         Do {
             what: String,
-            #[arg(long, value_parser = |_: &str| Err::<String, _>("it should be one line"))]
+            #[arg(long, value_parser = |_: &str| Err::<String, _>("expected one line"))]
             line: Option<String>,
         },
     }
@@ -175,12 +173,11 @@ mod tests {
         let missing = "the following required arguments were not provided: <WHAT>";
         assert_eq!(refused(&["do"]), missing);
         assert_eq!(refused(&["od"]), "unrecognized subcommand 'od'");
-        let hint =
-            "found \"sleep\" where options are, expected -- before the program: -- sleep ...";
+        let hint = "found \"sleep\", expected -- before the program: -- sleep ...";
         assert_eq!(refused(&["run", "sleep", "1"]), hint);
         assert_eq!(
             refused(&["do", "it", "--line", "a\r\nb"]),
-            "invalid value 'a b' for '--line <LINE>': it should be one line"
+            "invalid value 'a b' for '--line <LINE>': expected one line"
         );
     }
 }

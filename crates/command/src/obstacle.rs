@@ -19,12 +19,12 @@ impl<E: Into<Refusal>> From<E> for Obstacle {
 pub fn said(refusal: Refusal) -> String {
     match refusal {
         Refusal::Failed(Errno(number)) => return io::Error::from_raw_os_error(number).to_string(),
-        Refusal::NotSealed => "it could be cut short at any time",
-        Refusal::TooSmall => "it is of the wrong size",
+        Refusal::NotSealed => "its size is not sealed, so another process could truncate it",
+        Refusal::TooSmall => "it has the wrong size",
         Refusal::NotOurs => "it is not a segment of Tare",
         Refusal::Strangers(user) => return format!("it belongs to user {user}"),
         Refusal::OtherKind(_) => "it is a segment of another part of Tare",
-        Refusal::OtherVersion(_) => "it is of another version",
+        Refusal::OtherVersion(_) => "it has another version",
         Refusal::Damaged => "it is damaged",
     }
     .to_owned()

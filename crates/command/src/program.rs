@@ -34,7 +34,7 @@ pub fn check(name: &OsStr, layer: &str) -> Result<PathBuf, Failure> {
         }
     }
     Err(Failure::input(format_args!(
-        "COMMAND {}: too many interpreters of scripts; name the last one",
+        "COMMAND {}: more than 5 nested script interpreters; run the last interpreter itself",
         found.display()
     )))
 }
@@ -50,7 +50,8 @@ fn find(name: &OsStr) -> Result<PathBuf, Failure> {
     std::env::split_paths(&folders).map(|folder| folder.join(name)).find(is_program).ok_or_else(
         || {
             Failure::input(format_args!(
-                "COMMAND {}: no such command in PATH; name one that is, or a path",
+                "COMMAND {}: no such command in PATH; give a path, or the name of an installed \
+                 program",
                 name.to_string_lossy()
             ))
         },
@@ -221,7 +222,8 @@ mod tests {
         let error = check(OsStr::new("no-such-command"), "the hook").unwrap_err().to_string();
         assert_eq!(
             error,
-            "COMMAND no-such-command: no such command in PATH; name one that is, or a path"
+            "COMMAND no-such-command: no such command in PATH; give a path, or the name of an \
+             installed program"
         );
     }
 
@@ -251,7 +253,7 @@ mod tests {
         assert!(error.contains("fixed: it is statically linked"), "{error}");
         let circle = folder.0.join("circle");
         folder.program("circle", format!("#!{}\n", circle.display()).as_bytes());
-        assert!(refusal(&circle).contains("too many"));
+        assert!(refusal(&circle).contains("more than 5 nested"));
         let bare = folder.program("bare", b"exit 0\n");
         assert_eq!(check(bare.as_os_str(), "the hook").unwrap(), bare);
     }

@@ -16,10 +16,10 @@ impl Address {
     /// one, if there is one.
     pub fn parse(text: &str, usual_port: Option<u16>) -> Result<Self, &'static str> {
         if text.bytes().any(|byte| byte <= b' ' || byte == 0x7f) {
-            return Err("it holds a space or a control character");
+            return Err("it contains a space or a control character");
         }
         let (host, port) = match text.strip_prefix('[') {
-            Some(bracketed) => bracketed.split_once(']').ok_or("a bracket is not closed")?,
+            Some(bracketed) => bracketed.split_once(']').ok_or("a closing bracket is missing")?,
             None => text.split_at(text.find(':').unwrap_or(text.len())),
         };
         if host.is_empty() {
@@ -30,7 +30,7 @@ impl Address {
             None => None,
             Some(number) => number.parse().ok().filter(|port| *port > 0),
         };
-        let port = port.ok_or("the port should be a number from 1 to 65535")?;
+        let port = port.ok_or("expected a port from 1 to 65535")?;
         Ok(Self { host: host.to_owned(), port })
     }
 

@@ -44,15 +44,15 @@ pub struct Arguments {
 
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// Load over HTTP/1.1 or HTTP/2, with or without TLS.
+    /// Send requests over HTTP/1.1 or HTTP/2, with or without TLS.
     Http(Box<Http>),
-    /// Load over plain TCP: one request, sent repeatedly, and the end of its reply.
+    /// Send one request repeatedly over plain TCP, and wait for each reply.
     Tcp(Box<Tcp>),
-    /// Datagrams to servers that send them back, over any number of flows.
+    /// Send datagrams to servers that send them back, over any number of flows.
     Udp(Box<Udp>),
-    /// Messages over many flows, TCP or UDP, to servers that send them back.
+    /// Send messages over many flows, TCP or UDP, to servers that send them back.
     Connect(Box<Connect>),
-    /// A server that sends back what it receives, for `udp` and `connect`.
+    /// Run a server that sends every message back, for `udp` and `connect`.
     Serve(Box<Serve>),
     /// Print the tables and columns that --out and --machine write.
     Schema {

@@ -130,8 +130,8 @@ impl Channel {
 fn lack(error: &io::Error) -> Option<&'static str> {
     match error.raw_os_error()? {
         libc::EMFILE | libc::ENFILE => Some(
-            "too few open files are allowed for the connections; raise the limit \
-             (ulimit -n), or lower --users",
+            "the limit of open files is below the number of connections; raise it (ulimit -n), or \
+             lower --users",
         ),
         libc::EADDRNOTAVAIL => Some(
             "this machine has no free local port for another connection; use \

@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 pub const UDP_EXAMPLES: &str = "\
-The servers send back what they receive: tare load serve udp.
+The servers have to send every message back, as tare load serve udp does.
 
 Examples:
   A server, and 10,000 datagrams per second to it, each from a new source port:
@@ -20,7 +20,7 @@ Examples:
       --out samples.arrow";
 
 pub const CONNECT_EXAMPLES: &str = "\
-The servers send back what they receive: tare load serve all.
+The servers have to send every message back, as tare load serve all does.
 
 Examples:
   5,000 connections per second to each of two servers:

@@ -38,15 +38,15 @@ pub fn run(transport: Transport, arguments: &Flows) -> Result<ExitCode, Failure>
     let persistent = arguments.connections as usize * peers.len();
     if flavor == Flavor::Persistent && persistent > most {
         return Err(Failure::input(format_args!(
-            "--connections {}: to {} servers that needs {persistent} open files, and the limit \
-             leaves {most}: raise it (ulimit -n), or lower the number",
+            "--connections {}: with {} servers, {persistent} open files are needed, but the limit \
+             leaves {most}. Raise the limit (ulimit -n), or lower --connections",
             arguments.connections,
             peers.len()
         )));
     }
     let samples = Place::open("--out", arguments.out.as_deref())?;
     if let Some(CpuList(cpus)) = &arguments.cpu {
-        limits::pin(cpus).or_input("--cpu: the generator cannot run there")?;
+        limits::pin(cpus).or_input("--cpu: the generator cannot run on these CPUs")?;
     }
     stop::catch_signals().or_failed("signals cannot be caught")?;
     let mut load = Load::new(transport, flavor, arguments, peers, most)?;
@@ -65,7 +65,7 @@ fn peers(arguments: &Flows) -> Result<Vec<SocketAddr>, Failure> {
         addresses.push(address);
     }
     if addresses.is_empty() {
-        return Err(Failure::input("--addrs-file: the file has no address; name one HOST:PORT"));
+        return Err(Failure::input("--addrs-file: the file has no address; add lines HOST:PORT"));
     }
     let find = |address: &crate::address::Address| {
         let found = address.resolve().or_failed(format_args!("{address} was not found"))?;
@@ -186,7 +186,7 @@ impl<'a> Load<'a> {
     fn watch(&self, at: usize) -> Result<(), Failure> {
         let key = u64::from(self.generations[at]) << 32 | at as u64;
         let Some(stream) = &self.flows[at].stream else { return Ok(()) };
-        self.epoll.add(stream.raw(), key, Interest::Edges).or_failed("a socket cannot be watched")
+        self.epoll.add(stream.raw(), key, Interest::Edges).or_failed("a socket cannot be polled")
     }
 
     fn carry_out(&mut self) -> Result<(), Failure> {

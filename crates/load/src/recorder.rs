@@ -81,7 +81,7 @@ impl Output {
         let Some((writer, shown)) = &mut self.writer else { return };
         if let Err(error) = write(writer) {
             self.failure = Some(Failure::work(format_args!(
-                "{shown}: {error}; the {} rows before it are safe",
+                "{shown}: {error}; the first {} rows were written",
                 writer.rows_written()
             )));
             self.writer = None;

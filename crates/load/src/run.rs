@@ -54,7 +54,7 @@ pub fn run(
     if users * pipeline > MOST_UNDER_WAY {
         return Err(Failure::input(format_args!(
             "--users {users} with --pipeline {pipeline}: at most {MOST_UNDER_WAY} requests can be \
-             outstanding per target; lower one of them"
+             outstanding per target; lower --users or --pipeline"
         )));
     }
     // An open loop makes connections when they are needed.
@@ -65,7 +65,7 @@ pub fn run(
     let samples = Place::open("--out", options.out.as_deref())?;
     let machine = Place::open("--machine", options.machine.as_deref())?;
     if let Some(CpuList(cpus)) = &options.cpu {
-        limits::pin(cpus).or_input("--cpu: the generator cannot run there")?;
+        limits::pin(cpus).or_input("--cpu: the generator cannot run on these CPUs")?;
     }
     stop::catch_signals().or_failed("signals cannot be caught")?;
 
@@ -191,8 +191,9 @@ fn enough_open_files(
         return Ok(());
     }
     Err(Failure::input(format_args!(
-        "{}: with connections to all targets, threads and watched processes that needs {needed} \
-         open files, and the limit is {limit}: raise it (ulimit -n), or lower the number",
+        "{}: the generator needs {needed} open files (connections to all targets, threads, \
+         watched processes), but the limit is {limit}. Raise the limit (ulimit -n), or lower the \
+         number",
         connections.map_or(format!("--users {users}"), |n| format!("--connections {n}"))
     )))
 }
@@ -216,7 +217,7 @@ fn watched(options: &Options, targets: &[Target]) -> Result<Vec<Vec<Process>>, F
     for watched in &options.watch {
         let Some(at) = targets.iter().position(|target| target.name == watched.name) else {
             return Err(Failure::input(format_args!(
-                "--watch {}: there is no target of this name",
+                "--watch {}: no --target has this name",
                 watched.name
             )));
         };

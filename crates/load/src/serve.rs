@@ -40,11 +40,11 @@ struct Doors {
 pub fn run(arguments: &Serve) -> Result<ExitCode, Failure> {
     limits::raise_open_files();
     if let Some(CpuList(cpus)) = &arguments.cpu {
-        limits::pin(cpus).or_input("--cpu: the server cannot run there")?;
+        limits::pin(cpus).or_input("--cpu: the server cannot run on these CPUs")?;
     }
     let doors = Arc::new(open(arguments.served, &addresses(arguments)?)?);
     stop::catch_signals().or_failed("signals cannot be caught")?;
-    tare_command::print(announced(&doors).or_failed("an address is not known")?)?;
+    tare_command::print(announced(&doors).or_failed("the address of a socket cannot be read")?)?;
     let end = arguments.duration.map(|time| Instant::now() + time);
     let threads: Vec<_> = (0..arguments.threads)
         .map(|_| {
@@ -53,8 +53,8 @@ pub fn run(arguments: &Serve) -> Result<ExitCode, Failure> {
         })
         .collect();
     for thread in threads {
-        let served = thread.join().unwrap_or_else(|_| Err(io::Error::other("a thread died")));
-        served.or_failed("the server ended")?;
+        let served = thread.join().unwrap_or_else(|_| Err(io::Error::other("a thread panicked")));
+        served.or_failed("the server stopped")?;
     }
     Ok(match stop::signal() {
         Some(signal) => ExitCode::from(128 + signal as u8),
@@ -70,7 +70,10 @@ fn addresses(arguments: &Serve) -> Result<Vec<SocketAddr>, Failure> {
         .split_whitespace()
         .map(|word| {
             word.parse().map_err(|_| {
-                Failure::input(format_args!("--listen-addrs-file: '{word}' is not IP:PORT"))
+                Failure::input(format_args!(
+                    "--listen-addrs-file: found '{word}', expected \
+                                             IP:PORT"
+                ))
             })
         })
         .collect()

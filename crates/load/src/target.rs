@@ -49,7 +49,7 @@ pub fn find(
             Ok(()) => return Ok((candidate, None)),
             Err(error) => {
                 let what = if error.kind() == ErrorKind::InvalidData {
-                    "has no TLS session for us"
+                    "failed the TLS handshake"
                 } else {
                     "cannot be reached"
                 };

@@ -102,7 +102,7 @@ impl Tls {
         let mut config = config.clone();
         config.resumption = Resumption::store(Arc::new(Tickets::default()));
         let name = ServerName::try_from(host.to_owned())
-            .or_input(format_args!("'{host}' cannot be the name in a certificate"))?;
+            .or_input(format_args!("'{host}' cannot be a name in a certificate"))?;
         // Whoever does not know ALPN speaks HTTP/1.1.
         let needs = (config.alpn_protocols == [HTTP2]).then_some(HTTP2);
         Ok(Self { config: Arc::new(config), name, needs })
@@ -138,7 +138,7 @@ impl Session {
                 }
             } else if !self.inner.is_handshaking() {
                 if self.needs.is_some() && self.inner.alpn_protocol() != self.needs {
-                    let what = "it does not support HTTP/2, or not ALPN";
+                    let what = "it does not offer HTTP/2 by ALPN; use --http 1.1";
                     return Err(io::Error::new(ErrorKind::InvalidData, what));
                 }
                 return Ok(true);
@@ -224,7 +224,8 @@ impl Session {
 pub fn advice(error: &io::Error) -> &'static str {
     match error.get_ref().and_then(|inner| inner.downcast_ref::<Error>()) {
         Some(Error::InvalidCertificate(CertificateError::UnknownIssuer)) => {
-            "; give the authority that signed it with --ca FILE, or accept any with --insecure"
+            "; give its certificate authority with --ca FILE, or accept any certificate with \
+             --insecure"
         }
         // Not even --insecure takes this.
         Some(Error::InvalidCertificate(CertificateError::BadSignature)) => "",

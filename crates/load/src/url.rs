@@ -18,16 +18,16 @@ impl Url {
         let (tls, rest) = match (text.strip_prefix("http://"), text.strip_prefix("https://")) {
             (Some(rest), _) => (false, rest),
             (_, Some(rest)) => (true, rest),
-            _ => return wrong("it should start with http:// or https://"),
+            _ => return wrong("expected http:// or https:// at its beginning"),
         };
         if text.bytes().any(|byte| byte <= b' ' || byte == 0x7f) {
-            return wrong("it holds a space or a control character, write %20 for a space");
+            return wrong("it contains a space or a control character; write %20 for a space");
         }
         let rest = rest.split('#').next().unwrap_or_default();
         let end = rest.find(['/', '?']).unwrap_or(rest.len());
         let (authority, path) = rest.split_at(end);
         if authority.contains('@') {
-            return wrong("give a user and password as a header instead");
+            return wrong("it contains a user; send user and password with --header");
         }
         let usual_port = if tls { 443 } else { 80 };
         let address = match Address::parse(authority, Some(usual_port)) {

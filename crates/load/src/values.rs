@@ -35,7 +35,7 @@ pub fn named_url(text: &str) -> Result<Named<Url>, String> {
 }
 
 pub fn address(text: &str) -> Result<Address, String> {
-    Address::parse(text, None).map_err(|why| format!("it should have the form HOST:PORT: {why}"))
+    Address::parse(text, None).map_err(|why| format!("expected HOST:PORT: {why}"))
 }
 
 pub fn named_address(text: &str) -> Result<Named<Address>, String> {
@@ -51,7 +51,10 @@ pub fn targets<'all, Place>(
     let mut named: Vec<_> = lone.map(|place| ("default", place)).into_iter().collect();
     for Named { name, place } in several {
         if named.iter().any(|(known, _)| known == name) {
-            return Err(Failure::input(format_args!("two targets have the name '{name}'")));
+            return Err(Failure::input(format_args!(
+                "--target: two targets have the name '{name}'; \
+                                                    give each its own name"
+            )));
         }
         named.push((name, place));
     }
@@ -100,21 +103,21 @@ pub fn watched(text: &str) -> Result<Watched, String> {
         .split(',')
         .map(|pid| pid.parse().ok().filter(|pid| *pid > 0))
         .collect::<Option<_>>()
-        .ok_or_else(|| format!("'{pids}' is not a list of process numbers"))?;
+        .ok_or_else(|| format!("found '{pids}', expected PID[,PID]"))?;
     Ok(Watched { name, pids })
 }
 
 fn named<'text>(text: &'text str, form: &str) -> Result<(String, &'text str), String> {
     match text.split_once('=') {
         Some((name, rest)) if !name.is_empty() && !rest.is_empty() => Ok((name.to_owned(), rest)),
-        _ => Err(format!("it should have the form {form}")),
+        _ => Err(format!("expected {form}")),
     }
 }
 
 /// A time above zero.
 pub fn duration(text: &str) -> Result<Duration, String> {
     duration_or_zero(text).and_then(|time| {
-        if time.is_zero() { Err("it should be above zero".to_owned()) } else { Ok(time) }
+        if time.is_zero() { Err("expected a time above zero".to_owned()) } else { Ok(time) }
     })
 }
 
@@ -122,7 +125,7 @@ pub fn duration(text: &str) -> Result<Duration, String> {
 pub fn slice(text: &str) -> Result<Duration, String> {
     let time = duration_or_zero(text)?;
     if time < Duration::from_micros(50) {
-        return Err("it should be 50us or more".to_owned());
+        return Err("expected 50us or more".to_owned());
     }
     Ok(time)
 }
@@ -138,26 +141,31 @@ pub fn duration_or_zero(text: &str) -> Result<Duration, String> {
         "s" => 1.0,
         "m" => 60.0,
         "h" => 3600.0,
-        _ => return Err("it should be a number and a unit: ns, us, ms, s, m or h".to_owned()),
+        _ => return Err("expected a number and a unit: ns, us, ms, s, m or h".to_owned()),
     };
-    let number: f64 = number.trim().parse().map_err(|_| format!("'{number}' is not a number"))?;
+    let number: f64 = number.trim().parse().map_err(|_| {
+        format!(
+            "found '{number}', expected a \
+                                                                 number"
+        )
+    })?;
     // A week is more than any load and far from the end of an i64 of nanoseconds.
     match Duration::try_from_secs_f64(number * seconds) {
         Ok(time) if time <= Duration::from_secs(7 * 24 * 3600) => Ok(time),
-        _ => Err("it should be from 0 to 168h".to_owned()),
+        _ => Err("expected a time from 0s to 168h".to_owned()),
     }
 }
 
 pub fn rate(text: &str) -> Result<f64, String> {
     match text.parse::<f64>() {
         Ok(rate) if (1e-3..=1e7).contains(&rate) => Ok(rate),
-        _ => Err("it should be a number from 0.001 to 1e7".to_owned()),
+        _ => Err("expected a number from 0.001 to 1e7".to_owned()),
     }
 }
 
 pub fn method(text: &str) -> Result<String, String> {
     if text.is_empty() || !text.bytes().all(is_token) {
-        return Err("it should be a word such as GET".to_owned());
+        return Err("expected a word such as GET".to_owned());
     }
     Ok(text.to_owned())
 }
@@ -172,7 +180,7 @@ pub fn header(text: &str) -> Result<String, String> {
         {
             Ok(format!("{name}: {}", value.trim()))
         }
-        _ => Err("it should have the form 'Name: value', on one line".to_owned()),
+        _ => Err("expected 'Name: value', on one line".to_owned()),
     }
 }
 
@@ -182,7 +190,7 @@ pub fn cpus(text: &str) -> Result<CpuList, String> {
         .map(|cpu| cpu.parse().ok().filter(|cpu| *cpu < most))
         .collect::<Option<_>>()
         .map(CpuList)
-        .ok_or_else(|| "it should be CPU numbers such as 0 or 0,2".to_owned())
+        .ok_or_else(|| "expected CPU numbers such as 0 or 0,2".to_owned())
 }
 
 /// The characters of RFC 9110, section 5.6.2.

@@ -65,7 +65,7 @@ pub struct Arguments {
     #[arg(long, value_name = "MIB", default_value_t = 16,
           value_parser = clap::value_parser!(u32).range(1..=1024))]
     pub buffer: u32,
-    /// Add what the tracer cost to the JSON output or to the table
+    /// Add the cost of the tracer to the JSON output or to the table
     #[arg(long, conflicts_with_all = ["csv", "dot", "mermaid"])]
     pub tracer_stats: bool,
 }
@@ -86,7 +86,7 @@ impl Arguments {
 pub enum Command {
     /// Show the columns of --csv
     Schema {
-        /// As JSON
+        /// Print JSON
         #[arg(long)]
         json: bool,
     },
@@ -101,14 +101,14 @@ fn time(text: &str) -> Result<Duration, String> {
         "" | "s" => 1.0,
         "m" => 60.0,
         "h" => 3600.0,
-        _ => return Err(format!("the unit is {unit}, expected ms, s, m or h")),
+        _ => return Err(format!("found the unit {unit}, expected ms, s, m or h")),
     };
     let seconds = number.parse::<f64>().map_err(|_| "expected a number, such as 10s".to_owned())?;
     match Duration::try_from_secs_f64(seconds * factor) {
         Ok(time) if time >= Duration::from_millis(1) && time <= Duration::from_secs(31_536_000) => {
             Ok(time)
         }
-        _ => Err("expected a time from 1ms to a year".to_owned()),
+        _ => Err("expected a time from 1ms to 1 year".to_owned()),
     }
 }
 

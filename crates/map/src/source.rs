@@ -34,8 +34,8 @@ impl Source {
             && let Some(reason) = missing_rights()
         {
             tare_command::say(format_args!(
-                "using --method poll, because {reason}: short connections, failed connects, \
-                 bytes of UDP, other namespaces and names of other users' programs are missing"
+                "using --method poll, because {reason}. Missing are short connections, failed \
+                 connects, bytes of UDP, other namespaces, and names of other users' programs"
             ));
         }
         let kind = if method == Method::Poll {

@@ -68,7 +68,7 @@ def check_blocks(blocks: int, alpha: float) -> None:
     least = fewest_runs(alpha, paired=True)
     if blocks < least:
         raise InputError(
-            f"{count(blocks, 'block')} a repetition can never detect anything at alpha {alpha:g};"
+            f"{count(blocks, 'block')} per repetition cannot detect any delay at alpha {alpha:g};"
             f" give --blocks {least} or more"
         )
 

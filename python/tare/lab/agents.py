@@ -75,7 +75,7 @@ class Agent:
             asked = self._run("ready", self._filled(self.layer.ready), self.layer.timeout / 1e9)
             if asked.code != 0:
                 raise AgentError(
-                    f"{self.layer.name}: not ready at the end of its turn{self._said()}"
+                    f"{self.layer.name}: no longer ready at the end of its turn{self._said()}"
                 )
 
     def cpu_ns(self) -> int | None:
@@ -112,7 +112,7 @@ class Agent:
             return f"{self.layer.name}: its stop command did not start: {error.__cause__}"
         if done.code == 0:
             return None
-        how = "did not end" if done.code is None else done.ending
+        how = "did not exit" if done.code is None else done.ending
         return f"{self.layer.name}: its stop command {how}{self._said('stop')}"
 
     def _wait_until_ready(self, words: list[str]) -> None:

@@ -181,7 +181,7 @@ def test_one_that_runs_elsewhere_is_asked_again_and_stopped_by_its_command(
     assert machine.undo[0] == ["stop", "unique-1"]
     agent.check_ready()
     assert agent.cpu_ns() is None
-    with pytest.raises(AgentError, match="probe: not ready at the end of its turn"):
+    with pytest.raises(AgentError, match="probe: no longer ready at the end of its turn"):
         agent.check_ready()
     agent.switch_off()
     assert machine.history[-2:] == ["stop unique-1", "signal"]

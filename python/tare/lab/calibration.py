@@ -40,7 +40,9 @@ class Extent:
             return TypeAdapter(cls).validate_json(read_bytes(path, MEBIBYTE), strict=True)
         except (OSError, ValueError) as error:
             why = (
-                error.strerror if isinstance(error, OSError) else "is not the JSON of a calibration"
+                error.strerror
+                if isinstance(error, OSError)
+                else "is not the calibration.json of tare calibrate"
             )
             raise InputError(f"{path}: {why}; there is nothing to resume") from error
 

@@ -54,8 +54,8 @@ def changes(begun: Manifest, now: Manifest) -> list[str]:
         cpus, now_on = begun.placement.get(who), now.placement.get(who)
         if cpus != now_on:
             raise InputError(
-                f"began with the {who} on CPUs {cpus}, but now its CPUs would be {now_on};"
-                " allow tare the same CPUs, or start a new experiment"
+                f"began with the {who} on CPUs {cpus}, but now only {now_on} can be used; start"
+                f" tare with the same CPUs, or start a new experiment"
             )
     for name, content in begun.files.items():
         if content != now.files.get(name):

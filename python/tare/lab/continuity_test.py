@@ -60,7 +60,7 @@ def test_a_manifest_that_lacks_something_is_refused() -> None:
             "placement",
             "service",
             [0],
-            "with the service on CPUs [1], but now its CPUs would be [0]",
+            "with the service on CPUs [1], but now only [0] can be used",
         ),
         ("files", "rules.toml", "34cd", "began with another version of rules.toml"),
     ],

@@ -36,8 +36,8 @@ SMOKE = (
     " evidence, and --fail-on ignores them"
 )
 NO_CONTROL = (
-    "the plan has no control (control = false), so this experiment cannot show whether it reports"
-    " differences where none exist"
+    "the plan has no control (control = false), so this experiment cannot detect that something"
+    " disturbed it"
 )
 
 

@@ -32,7 +32,7 @@ def place(plan: Plan, cpus: Sequence[int]) -> Placement:
     if len(cpus) == 1:
         return Placement(cpus, cpus, "this machine has one CPU")
     if asked == "free":
-        return Placement(cpus, cpus, "free: the kernel chooses, as the plan sets")
+        return Placement(cpus, cpus, "the kernel chooses (set in the plan)")
     if asked == "same-core" or (asked is None and not together):
         why = "set in the plan" if asked else "with one user, no core has to wake up"
         return Placement(cpus[-1:], cpus[-1:], f"service and load on the same core ({why})")

@@ -41,6 +41,6 @@ def why_not(
     if abs(found - asked) <= OTHER_LOAD * asked + 1 / float(np.median(seconds)):
         return None
     return (
-        f"{found:,.0f} requests/s were sent instead of {asked:,.0f}: ask for fewer, or give"
-        " the load more users"
+        f"{found:,.0f} requests/s were sent instead of {asked:,.0f}: lower the rate, or give the"
+        f" load more users"
     )

@@ -56,7 +56,7 @@ class Standstill:
         if self._continued:
             return "tare was stopped and continued (SIGSTOP, Ctrl-Z) during the load"
         if self._longest > LONGEST_S:
-            return f"tare got no CPU for {self._longest:.1f} s during the load, or was frozen"
+            return f"tare did not run for {self._longest:.1f} s of the load: no CPU, or frozen"
         return None
 
     def _note(self, *_: object) -> None:

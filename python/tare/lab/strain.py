@@ -114,7 +114,8 @@ def why_not(strain: Strain) -> str | None:
         what = "a process" if killed == 1 else f"{killed} processes"
         return f"the kernel killed {what} of the service because memory ran out; raise its limit"
     if strain.share("pressure_memory") > LIMIT:
-        return f"the service waited for memory for {_time(strain, 'pressure_memory')}: give it more"
+        waited = _time(strain, "pressure_memory")
+        return f"the service waited for memory for {waited}: raise its memory limit"
     return throttled(strain, "the service")
 
 

@@ -35,8 +35,8 @@ def published_best_fit(
             result = best_fit([*theirs.values()], [*mine.values()]) if theirs and mine else None
             if result is None:
                 warnings.append(
-                    f"the published best-fit comparison of '{condition}', {span}, needs a run"
-                    f" of both with {LEAST} requests or more, not all alike"
+                    f"the published best-fit comparison of '{condition}', {span}, needs a run of"
+                    f" both with {LEAST} requests or more, not all equal"
                 )
                 continue
             found.append(

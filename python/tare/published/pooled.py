@@ -63,7 +63,7 @@ def _direction(published: Published, name: str) -> str:
     word = "slower" if mean > 0 else "faster"
     found = "significant" if published.p <= ALPHA else "not significant"
     line = (
-        f"the published t-test is {found}, its sign says '{name}' is {word}: mean"
+        f"the published t-test is {found}; by its mean, '{name}' is {word}: mean"
         f" {duration(mean, signed=True)}, median {duration(median, signed=True)}"
     )
-    return line + (" - mean and median disagree about the sign" if mean * median < 0 else "")
+    return line + ("; mean and median have opposite signs" if mean * median < 0 else "")

@@ -130,7 +130,7 @@ def _card(
     named, at = both_ends(condition, 40), ", ".join(safe(one, 24) for one in where if one)
     if comparison is None:
         strip = _strip(None, None, None, result.budget, reach)
-        reason, runs = "No valid run to compare.", plural(0, "run")
+        reason, runs = "There is no valid run to compare.", plural(0, "run")
         return Card(named, at, "invalid", "–", "–", metric(result.primary), reason, runs, strip)
     return Card(
         condition=named,

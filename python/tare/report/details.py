@@ -48,8 +48,8 @@ def requests(pictures: Mapping[str, Sequence[Picture]]) -> list[Section]:
         Section(
             anchor="lag",
             name="Request by request",
-            gist="whether the service settles",
-            how="A level that drifts or jumps means that the service did not settle.",
+            gist="whether the service reaches a steady state",
+            how="If the level drifts or jumps, the service did not reach a steady state.",
             figures=[
                 Figures(
                     pictures["lag"],

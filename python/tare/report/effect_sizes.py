@@ -17,13 +17,13 @@ ORDER_COLUMNS = (
     "its interval",
     "level",
 )
-PAGE_COLUMNS = ("condition", "requests of a page", "baseline", "with the condition")
+PAGE_COLUMNS = ("condition", "requests per page", "baseline", "with the condition")
 
 
 def tables(result: Result) -> list[Table]:
     """Without rows where so few runs have none, or verdicts are of an older version."""
     return [
-        Table("By the order of the runs alone", ORDER_COLUMNS, list(_order(result)), 2),
+        Table("Effect sizes from the order of runs", ORDER_COLUMNS, list(_order(result)), 2),
         Table(
             "Chance that a page meets a request slower than the baseline's p99",
             PAGE_COLUMNS,

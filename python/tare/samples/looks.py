@@ -122,7 +122,8 @@ class Looks:
             within = ", ".join(f"{errors[one]:.2g}{_named(one)}" for one in worst)
             found.append(
                 Note(
-                    "this number of requests is counted in bins of 0.14 %: distances between"
+                    "because of their number, requests are counted in bins of 0.14 %: distances"
+                    " between"
                     " runs (KS)"
                     f" are within {within} of the exact ones, quantiles within 0.2 %"
                 )

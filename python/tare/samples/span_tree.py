@@ -60,8 +60,8 @@ def ahead(table: Table) -> Iterator[str]:
     for row in rows_of(rows.order_by("span")):
         if row["early"] > SOME * row["spans"]:
             yield (
-                f"{row['early']:,} of {row['spans']:,} '{row['span']}' begin before the span around"
-                f" them, by up to {row['most'] / 1e6:,.3g} ms: the clocks of two hosts differ; no"
+                f"{row['early']:,} of {row['spans']:,} '{row['span']}' begin before their parent"
+                f" span, by up to {row['most'] / 1e6:,.3g} ms: the clocks of two hosts differ; no"
                 " duration is taken from both"
             )
 

@@ -18,4 +18,4 @@ def test_spans_with_one_id_are_joined_once() -> None:
     table = pa.Table.from_pylist([row | {"trace_id": "t", "parent_id": "a"} for row in rows])
     spans = backend.create_table(fresh_name("spans"), table)
     (line,) = ahead(spans)
-    assert line.startswith(f"{SPANS} of {SPANS} 'inner' begin before the span around them")
+    assert line.startswith(f"{SPANS} of {SPANS} 'inner' begin before their parent span")

@@ -46,10 +46,10 @@ def missing(experiment: Experiment) -> Iterator[str]:
             absent = [name for name in conditions if name not in here]
             if baseline in absent:
                 others = ", ".join(f"'{name}'" for name in conditions if name in here)
-                yield f"{where}no {what} of the baseline '{baseline}': {others} not judged there"
+                yield f"{where}no {what} of the baseline '{baseline}': no verdict for {others}"
             elif absent:
                 listed = ", ".join(f"'{name}'" for name in absent)
-                yield f"{where}no {what} of {listed}: not judged there"
+                yield f"{where}no {what} of {listed}: no verdict"
 
 
 def unguarded(experiment: Experiment) -> Iterator[str]:
@@ -66,9 +66,8 @@ def unguarded(experiment: Experiment) -> Iterator[str]:
             where = f"{environment}: " if environment else ""
             left = f"{len(blocks & there)} of {len(blocks)} blocks"
             yield (
-                f"{where}the hidden second baseline counts in {left}: only there it is known"
-                " whether"
-                " something disturbed the machine"
+                f"{where}the control has valid runs in {left}: a disturbance of other blocks"
+                f" cannot be detected"
             )
 
 
@@ -169,8 +168,8 @@ def copies(runs: Sequence[Run], experiment: Experiment) -> Iterator[str]:  # noq
     for names in dict.fromkeys(map(tuple, alike.values())):
         if len(names) > 1:
             yield (
-                f"{listed(names, 2, ' and ')} have exactly the same requests: the same run"
-                " given twice does not show how runs differ"
+                f"{listed(names, 2, ' and ')} have exactly the same requests, so one run was"
+                f" given twice: give different runs"
             )
 
 
@@ -229,8 +228,8 @@ def lag(runs: Sequence[Run], experiment: Experiment) -> Iterator[str]:
     if any(share > LAG for _, share in found):
         listed = ", ".join(f"'{name}' {percent(share, signed=False)}" for name, share in found)
         yield (
-            f"requests were sent late, after much of their response time: {listed}; all users"
-            " of the load were busy, or the generator was late"
+            f"requests were sent late by a large share of the response time: {listed}; all users"
+            f" of the load were busy, or the generator was late. Lower the rate, or add users"
         )
 
 
@@ -238,7 +237,7 @@ def orphans(runs: Sequence[Run], experiment: Experiment) -> Iterator[str]:  # no
     """A few spans without the one around them, in runs that count."""
     some = {run.run for run in runs if run.valid and run.conduct.orphans > 0}
     if some:
-        yield Note(f"{count(len(some), 'run')} with spans that lack the span around them")
+        yield Note(f"{count(len(some), 'run')} with spans that lack their parent span")
 
 
 def _share(runs: Sequence[Run]) -> str:

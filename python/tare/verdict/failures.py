@@ -120,7 +120,7 @@ def _odd(run: Run, limit: float) -> str | None:
         return f"{share:.2%} of the requests took no time, above {limit:.2%}"
     behind, orphans = run.conduct.behind, run.conduct.orphans
     if behind > OTHER_LOAD:
-        return f"requests were sent at a rate {behind:.1%} below the intended one: lower it"
+        return f"the rate was {behind:.1%} below the intended rate: lower the intended rate"
     if orphans > limit:
-        return f"{orphans:.2%} of the spans lack the span around them: record all of every trace"
+        return f"{orphans:.2%} of the spans lack their parent span: record complete traces"
     return None

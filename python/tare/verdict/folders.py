@@ -117,7 +117,7 @@ def _alarms(side: str, found: Sequence[Control]) -> list[str]:
     """That a result's own control differs from its baseline."""
     return [
         f"{side}: the baseline differs from itself by {percent(one.relative)} in {one.metric}"
-        " (its hidden A/A pair): that experiment was disturbed"
+        " (its control): that experiment was disturbed"
         for one in found
         if one.alarm
     ]
@@ -130,7 +130,7 @@ def _alone(
     if wanted:
         return []
     return [
-        f"only {side} has '{name}': not judged"
+        f"only {side} has '{name}': no verdict for it"
         for side, conditions in there.items()
         for name in conditions
         if name not in names

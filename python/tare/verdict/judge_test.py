@@ -295,10 +295,10 @@ def test_places_without_a_baseline_or_a_condition_are_told() -> None:
     odd = [replace(one, span="pay") for one in experiment.runs if one.condition == "hook"]
     found = judge(replace(experiment, runs=(*experiment.runs, *alone, *idle, *odd)))
     assert {one.environment for one in found.comparisons} == {"host"}
-    assert [one for one in found.warnings if "not judged" in one] == [
-        "host: no 'pay' of the baseline 'plain': 'hook' not judged there",
-        "netns: no runs of 'hook': not judged there",
-        "vm: no runs of the baseline 'plain': 'hook' not judged there",
+    assert [one for one in found.warnings if "no verdict" in one] == [
+        "host: no 'pay' of the baseline 'plain': no verdict for 'hook'",
+        "netns: no runs of 'hook': no verdict",
+        "vm: no runs of the baseline 'plain': no verdict for 'hook'",
     ]
 
 

@@ -275,7 +275,9 @@ def test_what_forbids_a_verdict_forbids_the_exploratory_ones() -> None:
 def test_a_control_that_is_not_there_is_named() -> None:
     of = controlled(1.05)
     gone = changed(of, "plain~again", {"valid": False, "reason": "no samples", "answered": 0})
-    assert any("baseline counts in 0 of 8 blocks" in line for line in judge(gone).warnings)
+    assert any(
+        "the control has valid runs in 0 of 8 blocks" in line for line in judge(gone).warnings
+    )
     assert not any("baseline counts" in line for line in judge(of).warnings)
 
 

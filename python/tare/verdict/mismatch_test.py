@@ -75,8 +75,8 @@ def test_clocks_must_be_surer_than_what_is_said(
 @pytest.mark.parametrize(
     ("conduct", "reason"),
     [
-        (Conduct(behind=0.05), "requests were sent at a rate 5.0% below the intended one"),
-        (Conduct(orphans=0.02), "2.00% of the spans lack the span around them"),
+        (Conduct(behind=0.05), "the rate was 5.0% below the intended rate"),
+        (Conduct(orphans=0.02), "2.00% of the spans lack their parent span"),
     ],
 )
 def test_runs_that_were_badly_conducted_do_not_count(conduct: Conduct, reason: str) -> None:
@@ -100,11 +100,12 @@ def test_what_is_doubtful_is_told() -> None:
     of = blocks(noisy(1.1))
     (told,) = lines(of, lambda run: Conduct(lag=0.3 if run.condition == "hook" else 0.02))
     assert told == (
-        "host: requests were sent late, after much of their response time: 'plain' 2.0 %,"
-        " 'hook' 30.0 %; all users of the load were busy, or the generator was late"
+        "host: requests were sent late by a large share of the response time: 'plain' 2.0 %,"
+        " 'hook' 30.0 %; all users of the load were busy, or the generator was late. Lower the"
+        " rate, or add users"
     )
     (told,) = lines(of, lambda run: Conduct(orphans=0.005 * (run.block == 2)))
-    assert told == "host: 2 runs with spans that lack the span around them"
+    assert told == "host: 2 runs with spans that lack their parent span"
     assert lines(of, lambda _: Conduct(lag=0.05)) == ()
 
 

@@ -24,7 +24,7 @@ pub struct Arguments {
 
 #[derive(Debug, Args)]
 pub struct Run {
-    /// Keywords to look for and the action for each, as TOML. A changed file is read again; so is
+    /// TOML file of keywords and the action for each. It is read again if it changes, and on SIGHUP
     /// an unchanged one on SIGHUP
     #[arg(long, value_name = "FILE")]
     pub rules: Option<PathBuf>,
@@ -40,7 +40,8 @@ pub struct Run {
     /// Print the statistics as one JSON object
     #[arg(long)]
     pub json: bool,
-    /// Take over a running program, and all others under its hook, after its `tare hook` died.
+    /// Take over a running program, and all others with the same hook, after `tare hook` was
+    /// killed.
     /// The last rules apply unless --rules is given. Exits with code 0 when the programs have
     /// exited (their exit codes are unknown), and on Ctrl-C, after which they continue
     #[arg(long, value_name = "PID", conflicts_with = "command",

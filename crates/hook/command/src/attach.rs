@@ -32,9 +32,14 @@ pub struct Programs {
 pub fn attach(pid: u32) -> Result<(Segments, Programs), Failure> {
     let refuse = |reason: &str| Failure::input(format_args!("--attach {pid}: {reason}"));
     let fails = |error: io::Error| match error.raw_os_error() {
-        Some(libc::ESRCH | libc::ENOENT) => refuse("no such process; name one under a hook"),
-        Some(libc::EINVAL) => refuse("a thread; name its process"),
-        Some(libc::ENOSYS) => refuse("no pidfd_open; this needs Linux 5.3 or later"),
+        Some(libc::ESRCH | libc::ENOENT) => {
+            refuse("no such process; give a process that tare hook started")
+        }
+        Some(libc::EINVAL) => refuse("this is a thread; give its process"),
+        Some(libc::ENOSYS) => refuse(
+            "the kernel lacks pidfd_open; this needs Linux 5.3 or \
+                                      later",
+        ),
         Some(libc::EACCES | libc::EPERM) => {
             refuse("permission denied; attach as the user that ran tare hook")
         }
@@ -44,7 +49,7 @@ pub fn attach(pid: u32) -> Result<(Segments, Programs), Failure> {
     let maps = maps(pid).map_err(fails)?;
     let find = |name| Mapping::find(&maps, |mapping| mapping.name.starts_with(name));
     let (Some(control), Some(shared)) = (find(CONTROL), find(SHARED)) else {
-        return Err(refuse("it has no hook; name a process that tare-hook has started"));
+        return Err(refuse("it has no hook; give a process that tare hook started"));
     };
     let open = |mapping: &Mapping<'_>| {
         let path = mapping.path(pid).map_err(fails)?;
@@ -58,18 +63,21 @@ pub fn attach(pid: u32) -> Result<(Segments, Programs), Failure> {
     let (control_fd, shared_fd) = (open(&control)?, open(&shared)?);
     let opened = Segments::open(control_fd.into_raw_fd(), shared_fd.into_raw_fd());
     let segments = opened.map_err(|obstacle| match obstacle {
-        Obstacle::Served(0) => refuse("another tare-hook serves it; end that first"),
-        Obstacle::Served(other) => refuse(&format!("tare-hook {other} serves it; end that first")),
+        Obstacle::Served(0) => refuse("another tare hook serves it; stop that process first"),
+        Obstacle::Served(other) => refuse(&format!(
+            "tare hook (process {other}) serves it; stop \
+                                                    that process first"
+        )),
         Obstacle::Refused(Refusal::OtherVersion(_)) => {
-            refuse("its hook is of another build; use the tare-hook that started it")
+            refuse("its hook comes from another build; use the version of tare that started it")
         }
         Obstacle::Refused(refusal) => {
-            refuse(&format!("its hook cannot be used: {}; start it anew", said(refusal)))
+            refuse(&format!("its hook cannot be used: {}; start the program again", said(refusal)))
         }
     })?;
     // The number may have gone to another process before we looked.
     if is_readable(&process) {
-        return Err(refuse("it has ended meanwhile"));
+        return Err(refuse("it has exited"));
     }
     let programs = Programs { process, shared: shared.inode, none_since: None, stopped: false };
     Ok((segments, programs))
@@ -166,8 +174,8 @@ impl<'m> Mapping<'m> {
         match path.metadata() {
             Ok(_) => Ok(path),
             Err(error) if error.kind() == ErrorKind::PermissionDenied => {
-                let reason = "it has closed the hook's descriptors; attach to the process that \
-                              started it, or as root";
+                let reason = "it has closed the hook's descriptors; attach to its parent process, \
+                              or attach as root";
                 Err(io::Error::other(reason))
             }
             Err(error) => Err(error),
@@ -205,6 +213,9 @@ mod tests {
     #[test]
     fn a_number_that_is_nobodys_is_refused() {
         let error = attach(i32::MAX as u32).err().unwrap().to_string();
-        assert!(error.ends_with("no such process; name one under a hook"), "{error}");
+        assert!(
+            error.ends_with("no such process; give a process that tare hook started"),
+            "{error}"
+        );
     }
 }

@@ -141,7 +141,7 @@ impl EventFile {
         }
         let path = self.path.display();
         let reason = match error.kind() {
-            ErrorKind::WouldBlock => "its reader does not keep up".to_owned(),
+            ErrorKind::WouldBlock => "its reader is too slow".to_owned(),
             _ => error.to_string(),
         };
         Err(Failure::work(format_args!(
@@ -311,7 +311,7 @@ mod tests {
         unsafe { libc::fcntl(reader.as_raw_fd(), libc::F_SETPIPE_SZ, 4096) };
         let mut text = vec![0; 4096];
         let error = file.append(&[EVENT; 100], &book, &now, rate).unwrap_err().to_string();
-        assert!(error.contains(": its reader does not keep up; events are counted"), "{error}");
+        assert!(error.contains(": its reader is too slow; events are counted"), "{error}");
         assert!(file.append(&[EVENT; 10], &book, &now, rate).is_ok(), "told once");
         assert_eq!(file.written + file.lost(), 110);
         assert!(!file.rest.is_empty());

@@ -21,9 +21,9 @@ impl Segments {
                     format!("raise the limit of file sizes to {needed} MiB (ulimit -f)")
                 }
                 Obstacle::Refused(refusal) => said(refusal),
-                Obstacle::Served(_) => "another process uses them already".to_owned(),
+                Obstacle::Served(_) => "another process uses it".to_owned(),
             };
-            Failure::work(format_args!("shared memory could not be made: {reason}"))
+            Failure::work(format_args!("shared memory could not be created: {reason}"))
         })
     }
 

@@ -83,11 +83,14 @@ fn take_over(pid: u32, arguments: &Run) -> Result<ExitCode, Failure> {
     let mut session = Session::open(arguments, events, &segments)?;
     let (fates, lost) = (session.fates(), session.events_lost());
     let (written, unwanted) = (fates.written, fates.unwanted);
-    let now =
-        if arguments.events.is_none() { "; no --events now, so no events are written" } else { "" };
+    let now = if arguments.events.is_none() {
+        ". Without --events, no further events are written"
+    } else {
+        ""
+    };
     say(format_args!(
-        "attached to process {pid}: {written} events were written, {lost} lost and {unwanted} \
-         without a file before{now}"
+        "attached to process {pid}. Events so far: {written} written, {lost} lost, {unwanted} \
+         without a file{now}"
     ));
     session.follow(&mut programs, &signals)?;
     say(if programs.go_on() {
@@ -271,8 +274,8 @@ impl<'s> Session<'s> {
     fn tell_if_unattached(&self, library: &Path, status: ExitStatus) {
         if status.code().is_some() && self.segments.shared.attached.load(Relaxed) == 0 {
             say(format_args!(
-                "the program ended without the hook: {} was not loaded or is of another build; \
-                 build both with 'make native'",
+                "the program ran without the hook, because {} was not loaded or comes from \
+                 another build. Build both with 'make native'",
                 library.display()
             ));
         }
@@ -303,9 +306,9 @@ fn warn_of_unblocked(costs: &Costs) {
     let is_it = |(name, count): &&(&str, u64)| *name == Unseen::Unblocked.name() && *count > 0;
     if let Some((_, count)) = costs.unseen.iter().find(is_it) {
         say(format_args!(
-            "{count} calls sent bytes that a rule would block but that could not be searched: a \
-             seccomp filter forbids it. Allow process_vm_readv before the program starts, or block \
-             what comes in."
+            "{count} calls sent bytes unsearched, although a rule could have blocked them: a \
+             seccomp filter forbids process_vm_readv. Allow that call, or block incoming data \
+             instead."
         ));
     }
 }

@@ -107,7 +107,10 @@ pub fn to_table(costs: &Costs, run: &Run, rate: Rate) -> String {
         );
     }
     if !run.ticks_invariant {
-        text.push_str("this processor's tick counter changes its rate: times are not reliable\n");
+        text.push_str(
+            "the tick counter of this processor has no constant rate, so times are \
+                       unreliable\n",
+        );
     }
     text
 }
@@ -121,11 +124,14 @@ fn not_seen(costs: &Costs) -> String {
         .map(|(name, count)| format!("{count} {}", name.replace('_', " ")))
         .collect();
     if unsearched > 0 {
-        all.push(format!("{unsearched} bytes that were moved without being read"));
+        all.push(format!("{unsearched} bytes that the kernel moved (sendfile, splice)"));
     }
     let counted =
-        if all.is_empty() { "nothing that can be counted".into() } else { all.join(", ") };
-    format!("not seen: {counted}; static programs and raw system calls are never seen\n")
+        if all.is_empty() { "no such call or byte was counted".into() } else { all.join(", ") };
+    format!(
+        "not searched: {counted}; static programs and raw system calls are never seen or \
+             counted\n"
+    )
 }
 
 /// The first column to the left, numbers to the right.

@@ -49,7 +49,7 @@ impl Rules {
         for rule in root.required("rule", "tables [[rule]]")?.list("tables [[rule]]")? {
             for (keyword, node) in read_rule(&rule)? {
                 if !known.insert(keyword.identity()) {
-                    return Err(node.refuse("a keyword that has no equal in the file"));
+                    return Err(node.refuse("every keyword only once per file"));
                 }
                 keywords.push(keyword);
             }
@@ -165,8 +165,8 @@ mod tests {
             ),
             (
                 "[[rule]]\nkeywords = [\"a\"]\n[[rule]]\nkeywords = [\"a\"]",
-                "r.toml:4: rule[2].keywords[1]: found \"a\", expected a keyword that has no \
-                 equal in the file",
+                "r.toml:4: rule[2].keywords[1]: found \"a\", expected every keyword only once per \
+                 file",
             ),
         ];
         for (text, expected) in cases {

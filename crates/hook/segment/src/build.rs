@@ -37,11 +37,19 @@ pub enum TooLarge {
 impl fmt::Display for TooLarge {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Keywords(count) => write!(out, "{count} keywords, at most {KEYWORDS} fit"),
+            Self::Keywords(count) => write!(
+                out,
+                "found {count} keywords, expected at most \
+                                                  {KEYWORDS}"
+            ),
             Self::Length(number) => {
-                write!(out, "keyword {} must have 1 to {LONGEST} bytes", number + 1)
+                write!(out, "keyword {}: expected 1 to {LONGEST} bytes", number + 1)
             }
-            Self::States => write!(out, "the keywords are too long together: use fewer"),
+            Self::States => write!(
+                out,
+                "the keywords need too much memory; use fewer or shorter \
+                                         keywords"
+            ),
         }
     }
 }

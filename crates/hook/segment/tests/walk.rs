@@ -237,9 +237,9 @@ fn keywords_that_do_not_fit_are_refused() {
     };
     let long = [b'x'; 1025];
     for (keywords, message) in [
-        (vec![keyword(b"a"), keyword(b"")], "keyword 2 must have 1 to 1024 bytes"),
-        (vec![keyword(&long)], "keyword 1 must have 1 to 1024 bytes"),
-        (vec![keyword(b"a"); 4097], "4097 keywords, at most 4096 fit"),
+        (vec![keyword(b"a"), keyword(b"")], "keyword 2: expected 1 to 1024 bytes"),
+        (vec![keyword(&long)], "keyword 1: expected 1 to 1024 bytes"),
+        (vec![keyword(b"a"); 4097], "found 4097 keywords, expected at most 4096"),
     ] {
         assert_eq!(Generation::build(&keywords).unwrap_err().to_string(), message);
     }

@@ -23,7 +23,7 @@ pub struct Run {
     /// Upgrade connections at the first message (default: at the second, or after 16 KiB)
     #[arg(long)]
     pub eager: bool,
-    /// Print at the end, on stderr, how many connections were linked and how many bytes used them
+    /// At the end, print to stderr the number of linked connections and the bytes that they carried
     #[arg(long)]
     pub stats: bool,
     /// Print the statistics as one JSON object
@@ -36,7 +36,7 @@ pub struct Run {
 
 #[derive(Debug, Subcommand)]
 pub enum Other {
-    /// Report whether a program can be linked, and if not, why
+    /// Check whether a program can be linked, and print the reason if not
     Check {
         /// Its name or path
         program: OsString,

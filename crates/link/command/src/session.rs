@@ -34,7 +34,7 @@ pub fn run(arguments: &Run) -> Result<ExitCode, Failure> {
     let signals = Signals::take(&[&FORWARDED[..], &[libc::SIGCHLD]].concat())
         .or_failed("signals cannot be received")?;
     let (statistics, handover) = create(arguments.eager).map_err(|refusal| {
-        Failure::work(format_args!("shared memory could not be made: {}", said(refusal)))
+        Failure::work(format_args!("shared memory could not be created: {}", said(refusal)))
     })?;
     let mut child = launch::start(&found, &arguments.command, &library, handover, &signals)?;
     let status = loop {
@@ -55,8 +55,8 @@ pub fn run(arguments: &Run) -> Result<ExitCode, Failure> {
         let _ = std::io::stderr().write_all(text.as_bytes());
     } else if status.code().is_some() && statistics.get(Counter::Programs) == 0 {
         say(format_args!(
-            "the program ended without links: {} was not loaded or is of another build; build both \
-             with 'make native'",
+            "the program ran without links, because {} was not loaded or comes from another \
+             build. Build both with 'make native'",
             library.display()
         ));
     }

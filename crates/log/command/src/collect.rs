@@ -43,7 +43,7 @@ const FIRST_CLOCKS: Duration = Duration::from_millis(1);
 const CLOCKS: Duration = Duration::from_secs(1);
 
 /// Once, however many programs there are.
-const FALLBACK: &str = "a program has no tick counter to rely on: its times are read by \
+const FALLBACK: &str = "a program has no reliable tick counter, so it reads times with \
                         clock_gettime, which takes longer";
 
 /// A program that logs nothing is looked at so often whether it is still the same; all together
@@ -283,7 +283,10 @@ impl Collector {
             Err(_) if mem::replace(&mut target.is_limited, true) => false,
             Err(what) => {
                 let (user, pid) = (target.user, target.pid);
-                let text = format_args!("process {pid} of user {user} gets no more {what}");
+                let text = format_args!(
+                    "process {pid} of user {user} gets no further rings: its user reached the \
+                     limit of {what}"
+                );
                 self.complaints.say(user, text);
                 false
             }
@@ -326,7 +329,8 @@ impl Collector {
         if !self.has_told_of_socket && !self.door.path().exists() {
             self.has_told_of_socket = true;
             say(format_args!(
-                "{}: the socket was deleted; programs that start now are not collected from",
+                "{}: the socket was deleted, so new programs cannot connect. Restart the \
+                 collector",
                 self.door.path().display()
             ));
         }

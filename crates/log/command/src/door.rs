@@ -78,7 +78,11 @@ impl Door {
     pub fn open(path: &Path, open_for: OpenFor) -> Result<Self, Failure> {
         let what = || format!("--socket {}", path.display());
         if socket::clear(path) {
-            return Err(Failure::input(format_args!("{}: another collector is there", what())));
+            return Err(Failure::input(format_args!(
+                "{}: another collector listens there; stop it, \
+                                                    or give another path",
+                what()
+            )));
         }
         let mode = if program::user() == ROOT { 0o666 } else { 0o600 };
         let socket = Listening::at(path, mode).or_input(what())?;
@@ -172,7 +176,7 @@ impl Door {
                 Err(error) => {
                     if !self.is_shut {
                         let text = format_args!(
-                            "no more programs can be received: {error}; those that are here are \
+                            "new programs cannot connect: {error}. Connected programs are still \
                              served"
                         );
                         self.complaints.say(program::user(), text);
@@ -184,7 +188,12 @@ impl Door {
     }
 
     fn complain_of(&mut self, peer: &libc::ucred) {
-        let text = format_args!("process {} of user {} is refused", peer.pid, peer.uid);
+        let own = program::user();
+        let others = if own == ROOT { ", or a descendant of tare log run" } else { "" };
+        let text = format_args!(
+            "process {} of user {} is refused: expected user {own}{others}",
+            peer.pid, peer.uid
+        );
         self.complaints.say(peer.uid, text);
     }
 
@@ -238,7 +247,7 @@ impl Door {
             Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => None,
             Err(error) => {
                 let pid = peer.pid;
-                let text = format_args!("process {pid} could not be received: {error}");
+                let text = format_args!("process {pid} could not connect: {error}");
                 self.complaints.say(peer.uid, text);
                 None
             }
@@ -267,7 +276,7 @@ fn received(connection: &UnixStream) -> io::Result<Wish> {
         (0, _) => Err(io::ErrorKind::UnexpectedEof.into()),
         (1.., Some(segment)) if !came.is_cut => Ok(Wish::Serve(segment)),
         (16, None) if !came.is_cut => Ok(Wish::Borrow(Identity::from_bytes(bytes))),
-        _ => Err(io::Error::other("it came without its segment, or with more")),
+        _ => Err(io::Error::other("it sent no descriptor, or several")),
     }
 }
 

@@ -61,7 +61,7 @@ fn say_that_nothing_fits(arguments::Dump { channel, thread, from, to, .. }: &arg
     ];
     let given: Vec<_> = filters.iter().filter(|(_, is_given)| *is_given).map(|one| one.0).collect();
     if !given.is_empty() {
-        tare_command::say(format_args!("no event fits {}", given.join(", ")));
+        tare_command::say(format_args!("no event matches {}", given.join(", ")));
     }
 }
 

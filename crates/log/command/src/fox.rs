@@ -186,12 +186,12 @@ fn tell_change(is: Configuration, refusal: Option<&io::Error>) {
     let mut refused = REFUSED.lock().unwrap_or_else(PoisonError::into_inner);
     let what = (is.handler, address(is));
     let known = refused.iter().position(|one| *one == what);
-    let begin = format!("address {} of a fox-start or fox-end", what.1);
+    let begin = format!("handlers fox-start and fox-end: address {}", what.1);
     match (refusal, known) {
         (Some(error), None) => {
             refused.push(what);
             say(format_args!(
-                "{begin}: {error}; round trips through it get no answer until it works"
+                "{begin}: {error}; its round trips count as unanswered until the address works"
             ));
         }
         (None, Some(place)) => {

@@ -225,7 +225,7 @@ impl Log {
             return Ok(());
         }
         Err(Failure::input(format_args!(
-            "{}: too few readings of the clocks to know when something was",
+            "{}: too few clock readings to convert times",
             names(&self.paths)
         )))
     }

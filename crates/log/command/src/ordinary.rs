@@ -13,7 +13,7 @@ pub fn open(path: &Path) -> io::Result<File> {
         Ok(file)
     } else {
         Err(io::Error::other(
-            "not a regular file, which is needed because it is read more than once; save it to a file",
+            "not a regular file; save it to a file first, because it is read more than once",
         ))
     }
 }

@@ -28,7 +28,10 @@ fn open(path: &Path) -> io::Result<File> {
     let mut options = OpenOptions::new();
     options.create(true).append(true).custom_flags(libc::O_NONBLOCK);
     let file = options.open(path).map_err(|error| match error.raw_os_error() {
-        Some(libc::ENXIO) => io::Error::other("no process reads from it; start its reader first"),
+        Some(libc::ENXIO) => io::Error::other(
+            "no process reads from this FIFO; start its reader \
+                                               first",
+        ),
         _ => error,
     })?;
     syscall::fcntl(file.as_raw_fd(), libc::F_SETFL, libc::O_APPEND as usize)
@@ -181,8 +184,8 @@ impl Output {
         if !there.is_ok_and(|there| there == own) {
             self.is_missed = true;
             say(format_args!(
-                "--out {}: the file was deleted or renamed; events go into it as before, until the \
-                 collector is started again",
+                "--out {}: the file was deleted or renamed; events are still written to it. \
+                 Restart the collector for a new file",
                 self.path.display()
             ));
         }

@@ -74,7 +74,7 @@ impl FromStr for Pair {
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let (begin, end) = text.split_once('=').unwrap_or_default();
         if begin.is_empty() || end.is_empty() || begin == end {
-            return Err("expected two names of channels, BEGIN=END".to_owned());
+            return Err("expected two channel names, BEGIN=END".to_owned());
         }
         let pair = Self { begin: begin.into(), end: end.into() };
         if pair.begin.after.is_some() != pair.end.after.is_some() {
@@ -132,7 +132,8 @@ impl Roles {
             let more = if more > 0 { format!(", and {more} more") } else { String::new() };
             let some: Vec<_> = unfit.into_iter().take(NAMED).collect();
             say(format_args!(
-                "no spans of {}{more}: a pair needs every event of both, kept in one order",
+                "no spans of {}{more}: these handlers omit or reorder events, and spans need all \
+                 events in order",
                 plain(&some.join(", "))
             ));
         }

@@ -42,7 +42,7 @@ pub fn recover(arguments: &arguments::Recover) -> Result<ExitCode, Failure> {
     if !is_segment && !has_block(from)? {
         let what = from.display();
         return Err(Failure::input(format_args!(
-            "{what}: neither a file nor a segment of tare log"
+            "{what}: neither a file of tare log nor the shared memory of a program"
         )));
     }
     let file = File::create_new(&out).or_input(what())?;
@@ -214,8 +214,8 @@ fn segment(path: &Path, source: &File, output: &mut Output) -> Result<Found, Fai
     target.silence();
     if pid == 0 {
         say(format_args!(
-            "{}: a copy of a segment has one reading of the clocks: its events have ticks, and no \
-             times",
+            "{}: a copy of shared memory has only one clock reading, so events have ticks instead \
+             of times",
             path.display()
         ));
     }

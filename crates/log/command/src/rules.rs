@@ -74,7 +74,7 @@ impl Rule {
             (None, compressed) => compressed,
             (Some(named), None) => Some(named.choice(Codec::ALL)?),
             (Some(named), Some(_)) => {
-                return Err(named.refuse("no codec: the handler is one"));
+                return Err(named.refuse("no codec, because this handler sets one"));
             }
         };
         let policy = node.get("policy")?.map(|node| node.choice(Policy::ALL)).transpose()?;
@@ -131,7 +131,7 @@ fn parameters(node: &Node<'_>, handler: Option<Handler>) -> Result<[u32; 2], Fai
     };
     for key in ["n", "x", "y", "period", "address", "timeout"] {
         if let Some(other) = node.get(key)?.filter(|_| !known.contains(&key)) {
-            return Err(other.refuse("no such key for this handler"));
+            return Err(other.refuse("no such key, because this handler has no such parameter"));
         }
     }
     let Some(handler) = handler else { return Ok([0; 2]) };
@@ -150,9 +150,16 @@ fn parameters(node: &Node<'_>, handler: Option<Handler>) -> Result<[u32; 2], Fai
         }
         Handler::FoxStart | Handler::FoxEnd => {
             if let Some(thread) = node.get("thread")? {
-                return Err(thread.refuse("no thread: the handler is for a channel in all of them"));
+                return Err(thread.refuse(
+                    "no thread, because this handler applies to all threads \
+                                          of a channel",
+                ));
             }
-            let address = address(&node.required("address", "a text like \"10.0.0.1:9100\"")?)?;
+            let address = address(&node.required(
+                "address",
+                "a text such as \
+                                                  \"10.0.0.1:9100\"",
+            )?)?;
             let timeout = node.optional("timeout", timeout_ms, 0)?;
             Ok([address.ip().to_bits(), u32::from(address.port()) | timeout << 16])
         }
@@ -163,7 +170,7 @@ fn parameters(node: &Node<'_>, handler: Option<Handler>) -> Result<[u32; 2], Fai
 fn address(node: &Node<'_>) -> Result<SocketAddrV4, Failure> {
     let address = node.string()?.parse().ok();
     let valid = address.filter(|address: &SocketAddrV4| address.port() != 0);
-    valid.ok_or_else(|| node.refuse("an IPv4 address and a port, like \"10.0.0.1:9100\""))
+    valid.ok_or_else(|| node.refuse("an IPv4 address and a port, such as \"10.0.0.1:9100\""))
 }
 
 /// How long an answer may take.
@@ -173,7 +180,7 @@ fn timeout_ms(node: &Node<'_>) -> Result<u32, Failure> {
     if (1..=10_000).contains(&milliseconds) && valid % 1_000_000 == 0 {
         Ok(milliseconds as u32)
     } else {
-        Err(node.refuse("milliseconds, from \"1ms\" to \"10s\""))
+        Err(node.refuse("whole milliseconds from \"1ms\" to \"10s\""))
     }
 }
 
@@ -186,7 +193,7 @@ fn power_of_two(node: &Node<'_>) -> Result<u32, Failure> {
 fn period(node: &Node<'_>) -> Result<u64, Failure> {
     let text = node.string()?;
     let valid = nanoseconds(text).filter(|time| (1..1 << 62).contains(time));
-    valid.ok_or_else(|| node.refuse("a time like \"500us\", \"10ms\" or \"1s\""))
+    valid.ok_or_else(|| node.refuse("a time such as \"500us\", \"10ms\" or \"1s\""))
 }
 
 fn expression(node: &Node<'_>) -> Result<Regex, Failure> {
@@ -284,7 +291,8 @@ mod tests {
             ),
             (
                 "[[rule]]\nhandler = 'null'\nn = 1",
-                "r.toml:3: rule[1].n: found integer 1, expected no such key for this handler",
+                "r.toml:3: rule[1].n: found integer 1, expected no such key, because this handler \
+                 has no such parameter",
             ),
             (
                 "[[rule]]\nhandler = 'x-of-y'\ny = 12",
@@ -296,7 +304,7 @@ mod tests {
             ),
             (
                 "[[rule]]\nhandler = 'periodic-counter'\nperiod = '0s'",
-                "r.toml:3: rule[1].period: found \"0s\", expected a time like \"500us\"",
+                "r.toml:3: rule[1].period: found \"0s\", expected a time such as \"500us\"",
             ),
             (
                 "[[rule]]\nhandler = 'fox-end'\naddress = 'there:9100'",
@@ -304,7 +312,7 @@ mod tests {
             ),
             (
                 "[[rule]]\nhandler = 'fox-end'\naddress = '1.2.3.4:5'\ntimeout = '11s'",
-                "r.toml:4: rule[1].timeout: found \"11s\", expected milliseconds",
+                "r.toml:4: rule[1].timeout: found \"11s\", expected whole milliseconds",
             ),
             (
                 "[[rule]]\nhandler = 'fox-start'\naddress = '1.2.3.4:5'\nthread = 'a'",
@@ -312,7 +320,8 @@ mod tests {
             ),
             (
                 "[[rule]]\nhandler = 'zstd'\ncodec = 'lz4'",
-                "r.toml:3: rule[1].codec: found \"lz4\", expected no codec: the handler is one",
+                "r.toml:3: rule[1].codec: found \"lz4\", expected no codec, because this handler sets \
+                 one",
             ),
             (
                 "[[rule]]\nchanel = 'a'",

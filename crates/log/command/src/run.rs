@@ -138,8 +138,8 @@ fn end(collector: &mut Collector, json: bool) -> Result<(), Failure> {
     let overrun = totals.lost - totals.unanswered;
     if overrun.max(totals.unserved) > 0 {
         say(format_args!(
-            "{} events collected; {} were lost to full rings (TARE_LOG_RING makes them larger), \
-             {} to too many threads",
+            "{} events collected; {} were lost to full rings (TARE_LOG_RING enlarges them), {} to \
+             missing rings of too many threads",
             totals.events, overrun, totals.unserved
         ));
     }
@@ -148,8 +148,8 @@ fn end(collector: &mut Collector, json: bool) -> Result<(), Failure> {
     }
     if totals.deferred > 0 {
         say(format_args!(
-            "{} events of channels with the handler id could not be written at once, and came \
-             through rings",
+            "{} events of handler id went through rings, because the file could not be written \
+             directly",
             totals.deferred
         ));
     }

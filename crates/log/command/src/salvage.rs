@@ -19,9 +19,9 @@ const CHUNK: usize = 1 << 16;
 /// here, else 0. In words why not.
 pub fn copy(path: &Path, source: &File) -> Result<(OwnedFd, u32), String> {
     if let Ok(Some(other)) = service::server(source.as_raw_fd()) {
-        return Err(format!("collector {other} uses it; stop that collector first"));
+        return Err(format!("collector (process {other}) uses it; stop that collector first"));
     }
-    let cut_off = |_| "it is cut off".to_owned();
+    let cut_off = |_| "it is truncated".to_owned();
     let mut header = [0; size_of::<Header>()];
     source.read_exact_at(&mut header, 0).map_err(cut_off)?;
     let (mut words, mut used) = ([0; 8], [0; 4]);

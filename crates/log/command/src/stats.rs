@@ -219,7 +219,7 @@ impl Stats<'_> {
                 None => "without an end in the file",
                 Some(How::Finished) => "finished",
                 Some(How::Ended) => "ended without a final record",
-                Some(How::Left) => "left by the collector",
+                Some(How::Left) => "released by the collector",
                 Some(How::Recovered) => "recovered",
             };
             *ways.entry(way).or_default() += 1;
@@ -231,7 +231,11 @@ impl Stats<'_> {
             let _ = writeln!(told, "processes: {}", ways.join(", "));
         }
         let counts = [
-            (self.log.leavings().unserved(), "events unserved: their threads found no ring"),
+            (
+                self.log.leavings().unserved(),
+                "events unserved: no ring was free for their \
+                                              threads",
+            ),
             (
                 self.log.leavings().deferred(),
                 "events deferred: the program did not write them itself",
@@ -311,7 +315,10 @@ impl Stats<'_> {
             let _ = writeln!(text, "times by {}", human::plain(&clocks.join(", ")));
         }
         if clocks.contains(&Source::Fallback.name()) {
-            text.push_str("fallback: clock_gettime, where there is no tick counter to rely on\n");
+            text.push_str(
+                "fallback: clock_gettime, because a host has no reliable tick \
+                           counter\n",
+            );
         }
         let spans = self.by_time();
         if !spans.is_empty() {

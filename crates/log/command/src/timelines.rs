@@ -104,8 +104,8 @@ impl Timelines {
                 if !is_same || self.run_at_once(*boot, first) {
                     let another = if is_same { "another " } else { "" };
                     told.push(format!(
-                        "times of {another}{there} are by its own clock: nothing relates it to \
-                         that of {here} (tare log sync)"
+                        "times of {another}{there} use its own clock, because its difference to \
+                         the clock of {here} was not measured; see tare log sync"
                     ));
                 }
                 continue;
@@ -118,7 +118,10 @@ impl Timelines {
             }
             self.errors.insert(*boot, error);
             let error = human::time(Some(error as f64));
-            told.push(format!("times of {there} are by the clock of {here}, to within {error}"));
+            told.push(format!(
+                "times of {there} are converted to the clock of {here}, to within \
+                               {error}"
+            ));
         }
         for (base, times) in &mut self.all {
             *times = base.times(&self.readings);
@@ -230,7 +233,7 @@ mod tests {
         // The other's clock says 50 when this one's says 1000.
         timelines.add_relation(related(1_000, 50, 30));
         let told = timelines.relate();
-        assert_eq!(told, ["times of there are by the clock of here, to within 31 ns"]);
+        assert_eq!(told, ["times of there are converted to the clock of here, to within 31 ns"]);
         assert_eq!(timelines.of(0).at(2_000), Some(11_000));
         // 500 ticks are half of its microsecond.
         assert_eq!(timelines.of(1).at(600), Some(11_500));
@@ -274,7 +277,7 @@ mod tests {
             }
             let told = timelines.relate();
             assert_eq!(!told.is_empty(), is_told);
-            assert!(told.iter().all(|line| line.starts_with("times of another localhost are by")));
+            assert!(told.iter().all(|line| line.starts_with("times of another localhost use")));
         }
     }
 

@@ -37,8 +37,8 @@ impl FromStr for Moment {
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let after = nanoseconds(text).map(Self::After);
         after.or_else(|| text.parse().ok().map(Self::At)).ok_or(
-            "expected a time after the first event like 500us, 10ms or 1s, or nanoseconds since \
-             the Unix epoch",
+            "expected a time after the first event, such as 500us, 10ms or 1s, or nanoseconds \
+             since the Unix epoch",
         )
     }
 }

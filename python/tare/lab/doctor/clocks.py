@@ -17,7 +17,7 @@ _QUIET = 0.01
 def clock_source() -> Found:
     source = kernel_clock_source()
     if source is None:
-        return Found("no", "the kernel does not say", {"source": None})
+        return Found("no", "the kernel does not report it", {"source": None})
     if source in _FAST:
         return Found("yes", f"{source}, read without a system call", {"source": source})
     return Found("partly", f"{source}, every reading is a system call", {"source": source})

@@ -19,7 +19,8 @@ def docker() -> Found:
         return _absent("docker")
     well, said = ask(program, "version", "--format", "{{.Server.Version}}")
     if not well:
-        return Found("no", f"{program} gets no answer: {said}", {"path": program, "version": None})
+        absent = {"path": program, "version": None}
+        return Found("no", f"{program} reaches no server: {said}", absent)
     return Found("yes", f"server {said} answers", {"path": program, "version": said})
 
 

@@ -28,7 +28,7 @@ def perf_events() -> Found:
     details = {"counters": works, "paranoid": level}
     text = f"{', '.join(name for name, well in works.items() if well)} (paranoid {level})"
     if not any(works.values()):
-        return Found("no", f"no counter opens (paranoid {level})", details)
+        return Found("no", f"no counter can be opened (perf_event_paranoid {level})", details)
     if not all(works[name] for name in _HARDWARE):
         return Found("partly", f"{text}; no hardware counters", details)
     return Found("yes", text, details)

@@ -68,7 +68,7 @@ def _look(probe: Probe, folder: Path, answer: int, parent: int) -> None:
             found = probe.look()
         except Exception as error:
             # Whatever an odd machine makes of a probe is an answer, not a crash of the others.
-            found = Found("no", f"could not look: {type(error).__name__}: {error}")
+            found = Found("no", f"the probe failed with {type(error).__name__}: {error}")
         os.write(answer, json.dumps(asdict(found)).encode())
     finally:
         os._exit(0)
@@ -82,7 +82,7 @@ def _answer(look: _Look) -> Found:
             break
         chunk = os.read(look.answer, 65536)
         if not chunk:
-            return Found(**json.loads(received)) if received else Found("no", "the probe died")
+            return Found(**json.loads(received)) if received else Found("no", "the probe crashed")
         received += chunk
     return Found("no", f"no answer within {look.probe.limit_s:g} s")
 

@@ -71,8 +71,8 @@ def test_a_probe_that_fails_or_dies_is_an_answer() -> None:
         os._exit(3)
 
     failed, died = examine([probe(fails), probe(dies)])
-    assert (failed.state, failed.found) == ("no", "could not look: RuntimeError: odd machine")
-    assert (died.state, died.found) == ("no", "the probe died")
+    assert (failed.state, failed.found) == ("no", "the probe failed with RuntimeError: odd machine")
+    assert (died.state, died.found) == ("no", "the probe crashed")
 
 
 def test_an_answer_longer_than_a_pipe_arrives_whole() -> None:

@@ -17,8 +17,8 @@ def frequency() -> Found:
         return Found("no", "the hypervisor or the firmware decides", details)
     boosting = {True: "boost on", False: "boost off", None: "boost unknown"}[boost]
     if not details["can_be_set"]:
-        return Found("partly", f"{governor}, {boosting}; not to be set by this user", details)
-    return Found("yes", f"{governor}, {boosting}; can be set", details)
+        return Found("partly", f"{governor}, {boosting}; this user cannot change it", details)
+    return Found("yes", f"{governor}, {boosting}; this user can change it", details)
 
 
 def _can_be_set() -> bool:

@@ -19,5 +19,5 @@ def network_namespaces() -> Found:
             unshare(_NEW_USER | _NEW_NETWORK)
         except OSError:
             return Found("no", refused.strerror or str(refused))
-        return Found("partly", "only inside a user namespace, cut off from the host's network")
-    return Found("yes", f"made one as user {os.geteuid()}")
+        return Found("partly", "only in a user namespace, without the host's network")
+    return Found("yes", f"user {os.geteuid()} can create them")

@@ -27,7 +27,7 @@ PROBES = (
     Probe(
         "rights", "capabilities", capabilities,
         "features that need a missing capability",
-        "run as root, outside a container that takes rights away",
+        "run as root, outside a container that drops capabilities",
     ),
     Probe(
         "kernel", "btf", btf,
@@ -85,7 +85,7 @@ PROBES = (
     Probe(
         "time", "invariant tsc", invariant_tsc,
         "the hook's own cost in nanoseconds",
-        "another CPU; in a virtual machine, the host's CPU model",
+        "another CPU; for a virtual machine, the CPU model of its host",
     ),
     Probe(
         "time", "no steal", steal,
@@ -94,7 +94,7 @@ PROBES = (
     ),
     Probe(
         "time", "frequency control", frequency,
-        "nothing; a frequency that changes shows as noise between blocks",
+        "nothing; a changing frequency adds noise between blocks",
         "bare metal, as root: cpupower frequency-set -g performance",
     ),
     Probe(
@@ -124,7 +124,7 @@ PROBES = (
     ),
     Probe(
         "programs", "build tools", build_tools,
-        "building what is written in Rust (cargo), C (clang), Java (mvn), for the browser (node)",
+        "building the parts in Rust (cargo), C (clang), Java (mvn) and for browsers (node)",
         "apt-get install clang maven nodejs; cargo 1.95 from rustup.rs",
     ),
 )  # fmt: skip

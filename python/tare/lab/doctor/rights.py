@@ -39,7 +39,7 @@ def capabilities() -> Found:
     held = {name: bool(effective >> number & 1) for name, number in _WANTED.items()}
     lacking = [name for name, has in held.items() if not has]
     if not lacking:
-        return Found("yes", f"all {len(held)} that Tare can use", held)
+        return Found("yes", f"all {len(held)} capabilities that Tare uses", held)
     if len(lacking) == len(held):
-        return Found("no", "none of those that Tare can use", held)
-    return Found("partly", f"all that Tare can use but {', '.join(lacking)}", held)
+        return Found("no", "no capability that Tare uses", held)
+    return Found("partly", f"missing of those that Tare uses: {', '.join(lacking)}", held)

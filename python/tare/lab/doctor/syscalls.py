@@ -21,7 +21,7 @@ def system_call(name: str, *arguments: int | ctypes.c_char_p | ctypes.Array[ctyp
     """The result of a raw system call; raises OSError with its errno."""
     number = _NUMBERS.get(platform.machine(), {}).get(name)
     if number is None:
-        raise OSError(f"{name} is not known on {platform.machine()}")
+        raise OSError(f"the number of {name} on {platform.machine()} is unknown")
     words = [ctypes.c_long(word) if isinstance(word, int) else word for word in arguments]
     result: int = _libc.syscall(ctypes.c_long(number), *words)
     return _checked(result)

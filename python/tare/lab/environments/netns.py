@@ -85,7 +85,7 @@ def _wait_for_namespace(pid: int) -> None:
         except OSError:
             break
         time.sleep(0.005)
-    raise RunError("unshare --net: the kernel gave no network namespace")
+    raise RunError("unshare --net: the kernel created no network namespace")
 
 
 def _free_pair(index: int) -> tuple[str, str]:
@@ -100,4 +100,4 @@ def _free_pair(index: int) -> tuple[str, str]:
         near, far = f"10.213.{third}.{fourth + 1}", f"10.213.{third}.{fourth + 2}"
         if f" {near}/" not in taken:
             return near, far
-    raise RunError("no free network in 10.213.0.0/16")
+    raise RunError("no free network in 10.213.0.0/16; delete unused networks (tare clean)")

@@ -43,6 +43,6 @@ def why_not(costs: "pa.Table | None") -> str | None:
     if costs is not None and counted(costs, "calls_socket"):
         return None
     return (
-        "the hook saw no socket call, so it was not in the service: check whether the service is"
-        " linked statically, or whether a layer clears LD_PRELOAD"
+        "the hook recorded no socket call, so it was not loaded into the service: check whether"
+        " the service is linked statically, or whether a layer clears LD_PRELOAD"
     )

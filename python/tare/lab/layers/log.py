@@ -44,6 +44,6 @@ def why_not(costs: "pa.Table | None") -> str | None:
     if costs is not None and counted(costs, "programs_attached"):
         return None
     return (
-        "no program used the log: check whether the service logs with tare log, or whether a layer"
-        " clears TARE_LOG"
+        "no program logged events: check whether the service logs with tare log, or whether a"
+        " layer clears TARE_LOG"
     )

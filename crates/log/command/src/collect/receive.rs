@@ -27,7 +27,10 @@ impl Collector {
                 Err(what) => {
                     let Guest { pid, user, connection, .. } = guest;
                     door::refuse(&connection);
-                    let text = format_args!("process {pid} of user {user} gets no more {what}");
+                    let text = format_args!(
+                        "process {pid} of user {user} is refused: its user reached the limit of \
+                         {what}"
+                    );
                     self.complaints.say(user, text);
                 }
             }
@@ -80,7 +83,10 @@ impl Collector {
         if identity.is_some() && identity == self.output.identity() {
             drop(segment);
             connection.iter().for_each(door::refuse);
-            let text = format_args!("process {pid} sent the file of events, no segment");
+            let text = format_args!(
+                "process {pid} sent the events file instead of its shared \
+                                     memory; it is refused"
+            );
             self.complaints.say(user, text);
             // Closing any descriptor of the file has released the lock on it.
             if let Err(reason) = self.output.claim() {
@@ -156,13 +162,19 @@ impl Collector {
 /// Why a segment is not served.
 fn reason(pid: u32, obstacle: Obstacle) -> String {
     match obstacle {
-        Obstacle::Served(0) => format!("process {pid}: another collector uses it already"),
-        Obstacle::Served(other) => format!("process {pid}: collector {other} uses it already"),
+        Obstacle::Served(0) => format!("process {pid} is served by another collector"),
+        Obstacle::Served(other) => format!(
+            "process {pid} is served by another collector (process \
+                                            {other})"
+        ),
         Obstacle::Refused(Refusal::OtherVersion(_)) => {
-            format!("process {pid} has another version of libtare_log")
+            format!(
+                "process {pid} is refused: it uses another version of libtare_log than this \
+                     collector"
+            )
         }
         Obstacle::Refused(refusal) => {
-            format!("the segment of process {pid} is refused: {}", said(refusal))
+            format!("the shared memory of process {pid} is refused: {}", said(refusal))
         }
     }
 }

@@ -35,7 +35,7 @@ final class Clock {
             offset = bounds[0] + (bounds[1] - bounds[0]) / 2;
             long error = (bounds[1] - bounds[0] + 1) / 2;
             counter = intrinsic;
-            found = "ticks, by the intrinsic of the flight recorder, to within " + error;
+            found = "ticks, read by the flight recorder's intrinsic, to within " + error;
         } catch (Throwable e) {
             found = e.getMessage();
         }
@@ -45,14 +45,14 @@ final class Clock {
                         Critical.IS_THERE
                                 ? Critical.call(1, long.class)
                                 : Trivial.call(1, nativeMethod());
-                found = "ticks, by a critical call: " + found;
+                found = "ticks, read by a critical call: " + found;
             } catch (Throwable e) {
                 found += "; " + e;
             }
         }
         if (counter == null) {
             counter = nativeMethod();
-            found = "ticks, by a native method: " + found;
+            found = "ticks, read by a native method: " + found;
         }
         FOUND = found;
         COUNTER = counter;

@@ -31,11 +31,11 @@ public final class Diagnosis {
     private static String clock() {
         switch ((int) Native.status(Native.CLOCK)) {
             case 1:
-                return "ticks in the order of the program (tscp), by the library";
+                return "ticks in program order (tscp), read by the library";
             case 2:
-                return "CLOCK_MONOTONIC_RAW, by the library";
+                return "CLOCK_MONOTONIC_RAW, read by the library";
             case 3:
-                return "CLOCK_MONOTONIC_RAW, by the library: there is no tick counter to rely on";
+                return "CLOCK_MONOTONIC_RAW, read by the library: no tick counter is reliable";
             default:
                 return Clock.FOUND;
         }
@@ -43,10 +43,10 @@ public final class Diagnosis {
 
     private static String collector(boolean hasSegment) {
         if (System.getenv("TARE_LOG") == null) {
-            return "none: events are discarded (tare log run -- java ...)";
+            return "none, so events are discarded; start with: tare log run -- java ...";
         }
         boolean isServed = hasSegment && Native.status(Native.IS_SERVED) != 0;
-        return System.getenv("TARE_LOG") + (isServed ? "" : ": does not serve this process");
+        return System.getenv("TARE_LOG") + (isServed ? "" : ": does not collect from this process");
     }
 
     private static void line(StringBuilder out, String what, String found) {

@@ -114,7 +114,8 @@ final class Native {
             }
             return library + ", a copy of it";
         } catch (IOException e) {
-            throw new UncheckedIOException("no copy for another class loader: " + e, e);
+            throw new UncheckedIOException(
+                    "another class loader loaded this library, and it cannot be copied: " + e, e);
         }
     }
 

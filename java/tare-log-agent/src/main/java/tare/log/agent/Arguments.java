@@ -18,7 +18,7 @@ import tare.log.Options;
 record Arguments(Filter filter, long limit, Options options) {
     private static final String USAGE =
             "expected include=PATTERN[,include=PATTERN...][,exclude=PATTERN...][,limit=CALLS]"
-                    + "[,policy=POLICY][,codec=CODEC], with patterns as in com.acme.*, com.acme.Service+ or *#get*";
+                    + "[,policy=POLICY][,codec=CODEC], with a PATTERN such as com.acme.*, com.acme.Service+ or *#get*";
 
     /** IllegalArgumentException, with a line for the user, where there is something else. */
     static Arguments parse(String text) {
@@ -56,7 +56,7 @@ record Arguments(Filter filter, long limit, Options options) {
         } catch (NumberFormatException e) {
             // as what follows
         }
-        throw new IllegalArgumentException("limit=" + value + ": expected calls in a second");
+        throw new IllegalArgumentException("limit=" + value + ": expected a number of calls/s");
     }
 
     /** What {@code KEY=NAME} names. */

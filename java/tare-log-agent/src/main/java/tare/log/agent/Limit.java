@@ -42,8 +42,8 @@ final class Limit extends Thread {
                 double inSecond = Integer.toUnsignedLong(calls) * 1e9 / (now - then);
                 if (inSecond > limit && !method.isOff) {
                     method.isOff = true;
-                    String why = String.format("%s: %,.0f calls in a second", method.name, inSecond);
-                    tell(why + ", more than limit=" + limit + ": no longer logged");
+                    String why = String.format("%s: %,.0f calls/s", method.name, inSecond);
+                    tell(why + ", more than limit=" + limit + ": it is no longer logged");
                     weaveAgain(method);
                 }
             }
@@ -66,7 +66,7 @@ final class Limit extends Thread {
         try {
             instrumentation.retransformClasses(classes);
         } catch (UnmodifiableClassException | LinkageError e) {
-            tell(method.name + ": still logged: " + e);
+            tell(method.name + ": cannot stop logging it: " + e);
         }
     }
 }

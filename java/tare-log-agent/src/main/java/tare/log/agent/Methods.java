@@ -73,7 +73,8 @@ final class Methods {
         Method method = new Method(label, loader, type, options);
         if (!method.hasChannels() && hasAll) {
             hasAll = false;
-            Start.say("no channels are left for " + label + " and the methods after it");
+            Start.say("all channels are used: not logged are " + label
+                    + " and later methods; include fewer methods");
         }
         all.add(method);
         hadAny = true;

@@ -33,7 +33,7 @@ public final class Start {
 
     private static void sayIfNone(Methods methods, String text) {
         if (!methods.hadAny()) {
-            say("the program has no method that could be logged with " + text);
+            say("no method of the program matched " + text);
         }
     }
 

@@ -76,9 +76,10 @@ final class Weaver implements ClassFileTransformer {
             has = false;
         }
         if (hasProbe.put(loader, has) == null && !has) {
-            Start.say("classes of a " + loader.getClass().getName() + " are not logged: it does not"
-                    + " find the agent's package tare.log (OSGi: org.osgi.framework.bootdelegation,"
-                    + " JBoss: jboss.modules.system.pkgs), or has one of its own");
+            Start.say("classes of a " + loader.getClass().getName() + " are not logged, because it"
+                    + " does not find the agent's package tare.log, or has another copy. Add the"
+                    + " package to org.osgi.framework.bootdelegation (OSGi) or"
+                    + " jboss.modules.system.pkgs (JBoss)");
         }
         return has;
     }
