@@ -24,7 +24,7 @@ impl Deref for Buffers {
     type Target = [iovec];
 
     fn deref(&self) -> &[iovec] {
-        // SAFETY: so many were written.
+        // SAFETY: this number of entries was written.
         unsafe { self.list[..self.count].assume_init_ref() }
     }
 }
@@ -109,7 +109,7 @@ fn directly(from: &[iovec], to: &[iovec]) -> usize {
         let mut taken = 0;
         while let Some(target) = place.filter(|_| taken < source.iov_len) {
             let length = (source.iov_len - taken).min(target.iov_len - at);
-            // SAFETY: both have so many bytes. Those of a ring may change meanwhile: whatever they
+            // SAFETY: both are this long. Bytes of a ring may change meanwhile: whatever they
             // are, they are the stream's.
             unsafe {
                 let target = target.iov_base.byte_add(at);

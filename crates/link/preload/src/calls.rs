@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The functions of libc that the library stands in front of.
+//! The functions of libc that the library intercepts.
 
 use crate::buffers::{self, Buffers};
 use crate::connection::{Connection, Stage};
@@ -163,7 +163,11 @@ fn all_vectors(first: *const iovec, count: usize) -> Option<Buffers> {
 }
 
 /// `recvfrom` says that there is no address, as the kernel does of a stream.
-unsafe fn from_nobody(result: ssize_t, address: *mut sockaddr, length: *mut socklen_t) -> ssize_t {
+unsafe fn without_peer_address(
+    result: ssize_t,
+    address: *mut sockaddr,
+    length: *mut socklen_t,
+) -> ssize_t {
     if result >= 0 && !address.is_null() && !length.is_null() {
         // SAFETY: the program's own.
         unsafe { length.write(0) };
@@ -488,7 +492,7 @@ impl Interposer for Calls {
         );
         if by_ring {
             // SAFETY: the program's own.
-            return unsafe { from_nobody(result, address, address_length) };
+            return unsafe { without_peer_address(result, address, address_length) };
         }
         result
     }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What the library asks the kernel for itself: never through libc, whose functions others may
-//! stand in front of, set errno, and can end the thread.
+//! intercept, set errno, and can end the thread.
 
 use core::ffi::c_int;
 use core::mem::MaybeUninit;
@@ -130,7 +130,7 @@ pub fn events(fd: c_int, wanted: i16) -> i16 {
     place.revents
 }
 
-/// Waits until a descriptor can be written, at most so many milliseconds.
+/// Waits until a descriptor can be written, at most this number of milliseconds.
 pub fn wait_writable(fd: c_int, milliseconds: u64) {
     let mut place = pollfd { fd, events: libc::POLLOUT, revents: 0 };
     let time = libc::timespec {
@@ -188,7 +188,7 @@ pub fn epoll(set: c_int, operation: c_int, fd: c_int, events: u32, data: u64) ->
     unsafe { call(libc::SYS_epoll_ctl, arguments) }.is_ok()
 }
 
-/// Sleeps while a futex that other processes share is `value`, at most so many nanoseconds.
+/// Sleeps while a futex that other processes share is `value`, at most this number of nanoseconds.
 pub fn futex_wait(word: &AtomicU32, value: u32, nanoseconds: i64) -> Result<(), Errno> {
     let time = libc::timespec { tv_sec: 0, tv_nsec: nanoseconds };
     let place = core::ptr::from_ref(word).addr();

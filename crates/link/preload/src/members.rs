@@ -23,7 +23,7 @@ const SEVERAL: u32 = u32::MAX;
 pub const ARMED: u32 = 1;
 pub const BY_WAITER: u32 = 2;
 
-/// Waits that found bytes may leave out the kernel so many times, and for so many microseconds.
+/// Largest number of waits in a row without the kernel, and of microseconds, while bytes arrive.
 const SKIPS: u32 = 8;
 const SKIPPED: u64 = 50;
 
@@ -324,7 +324,7 @@ pub fn serve_all() {
     }
 }
 
-/// As epoll_wait. `call` is the kernel's, into so many events, and without waiting if it is told so.
+/// As epoll_wait. `call` is the kernel's, into this number of events, without waiting on request.
 pub fn wait(
     set: c_int,
     events: *mut epoll_event,
@@ -340,7 +340,7 @@ pub fn wait(
     let Some(members) = members.filter(|all| all.are_for(state::thread_number())) else {
         let count = call(events, most, returns);
         serve_all();
-        // SAFETY: the kernel has just written so many.
+        // SAFETY: the kernel has just written this number of entries.
         return if count > 0 { unsafe { sets::merge(events, count) } } else { count };
     };
     let mut sleepers = NOBODY;
@@ -359,7 +359,7 @@ pub fn wait(
             members.looked();
             if found + more.max(0) > 0 {
                 real::set_errno(errno);
-                // SAFETY: so many were written.
+                // SAFETY: this number of entries was written.
                 return unsafe { sets::merge(events, found + more.max(0)) };
             }
             if more < 0 {
@@ -378,7 +378,7 @@ pub fn wait(
         members.wake_up(&mut sleepers);
         members.looked();
         serve_all();
-        // SAFETY: the kernel has just written so many.
+        // SAFETY: the kernel has just written this number of entries.
         return if count > 0 { unsafe { sets::merge(events, count) } } else { count };
     }
     0

@@ -167,7 +167,7 @@ fn wait(places: &mut [pollfd], roles: &[Role], deadline: Deadline, mask: *const 
         let now = timespec { tv_sec: 0, tv_nsec: 0 };
         let left = if is_ready { Some(now) } else { deadline.left() };
         let time = left.as_ref().map_or(core::ptr::null(), core::ptr::from_ref);
-        // SAFETY: so many places.
+        // SAFETY: the array has this number of places.
         let result = unsafe { real::ppoll(all.as_mut_ptr(), length as nfds_t, time, mask) };
         for (place, role) in places.iter().zip(roles) {
             if let Some(slot) = input(place, role) {

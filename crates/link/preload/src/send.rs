@@ -28,7 +28,7 @@ const MOMENT: i64 = 1_000_000;
 
 /// What one look at the ring gave.
 enum Next {
-    /// So many bytes are in the ring.
+    /// This number of bytes is in the ring.
     Sent(usize),
     Failed(Errno),
     /// The ring has no room.

@@ -199,8 +199,8 @@ impl Direction {
         Ok((head, capacity.checked_sub(used).ok_or(Corrupt)?))
     }
 
-    /// The receiver can read so many bytes more, which were written from `from` on. False if a
-    /// signal handler of the same thread has written there meanwhile: they are to be written anew.
+    /// The receiver can read this number of further bytes, which were written from `from` on.
+    /// False if a signal handler of the same thread has written there: write them again.
     pub fn publish(&self, from: u64, length: u64) -> bool {
         let to = from.wrapping_add(length);
         self.sent.head.compare_exchange(from, to, Release, Relaxed).is_ok()
@@ -336,14 +336,14 @@ impl Direction {
         fence(SeqCst);
     }
 
-    /// So many bytes were read from TCP.
+    /// This number of bytes was read from TCP.
     pub fn end_read(&self, bytes: u64) {
         self.receiver.read.fetch_add(bytes, Relaxed);
         self.receiver.reading.store(0, Release);
     }
 
-    /// So many bytes of the ring were read from `from` on. False if a signal handler of the same
-    /// thread has read them meanwhile: the next ones are to be read.
+    /// This number of bytes of the ring was read from `from` on. False if a signal handler of the
+    /// same thread has read them: read the next bytes instead.
     pub fn consume(&self, from: u64, length: u64) -> bool {
         let to = from.wrapping_add(length);
         self.received.tail.compare_exchange(from, to, Release, Relaxed).is_ok()

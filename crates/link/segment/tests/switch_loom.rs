@@ -256,7 +256,7 @@ fn under_loom_a_thread_that_spins_or_sleeps_sees_the_bytes() {
 }
 
 #[test]
-fn under_loom_nobody_sleeps_while_bytes_wait() {
+fn under_loom_no_reader_sleeps_while_bytes_wait() {
     model(|| {
         let connection = Arc::new(Connection::default());
         connection.direction.ready(0);
