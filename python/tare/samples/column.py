@@ -191,6 +191,10 @@ class Column:
     def get_name(self) -> str:
         return self._name
 
+    def table_of(self) -> Table:
+        """The table that the column belongs to."""
+        return self._of()
+
     def type(self) -> Kind:
         """Asks the engine, unless the column is one of a table whose types are known."""
         return self._of().kind(self)

@@ -138,7 +138,9 @@ def _stored(backend: Database, path: Path, **options: Any) -> tuple[Table, int]:
         **options,
     )
     table = store(backend, "csv", lazy)
-    rejected = count_rows(backend.table(errors).select("line").distinct())
+    # How many lines is asked only if there are some: it takes as long as reading a short file.
+    found = backend.table(errors)
+    rejected = count_rows(found) and count_rows(found.select("line").distinct())
     for told in (errors, scans):
         backend.drop_table(told)
     return table, rejected

@@ -19,7 +19,7 @@ from tare.samples.formats.asked import Asked
 from tare.samples.formats.csv_file import ROW, equal_rows, read_text
 from tare.samples.formats.named_columns import from_names
 from tare.samples.formats.source import Source
-from tare.samples.formats.times import moment, nanoseconds
+from tare.samples.formats.times import moment_of_text, of_text
 
 if TYPE_CHECKING:
     from tare.samples.table import Database
@@ -55,9 +55,13 @@ def read(backend: Database, path: Path, asked: Asked) -> Source:
     start = _find(columns, STARTS)
     samples = table.select(
         row=table[ROW],
-        duration_ns=nanoseconds(table[name], unit or ASSUMED),
+        duration_ns=of_text(table[name], unit or ASSUMED),
         ok=sql.literal(True),
-        **({"start_ns": moment(table[start[0]], start[1] or asked.unit or "s")} if start else {}),
+        **(
+            {"start_ns": moment_of_text(table[start[0]], start[1] or asked.unit or "s")}
+            if start
+            else {}
+        ),
     )
     duplicates = equal_rows(table) if start else 0
     return Source(samples, rejected, duplicates, assumed_unit=None if unit else ASSUMED)

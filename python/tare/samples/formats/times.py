@@ -34,6 +34,44 @@ def nanoseconds(value: Any, unit: str) -> Any:
     return (number * NANOSECONDS[unit]).try_cast("int64")
 
 
+def of_text(text: Any, unit: str) -> Any:
+    """`nanoseconds` of a column of texts, the same numbers in half of the time.
+
+    The engine reads `1.5e6` as a whole number without decimals of 128 bits. That is used for up to
+    the 15 digits after the point that `nanoseconds` keeps, and not for hexadecimal numbers, which
+    `nanoseconds` refuses. What it does not understand, such as an exponent, is read as before.
+    """
+    exponent = len(str(NANOSECONDS[unit])) - 1
+    is_short: Any = sql.function("STRLEN", text) <= sql.function("INSTR", text, ".") + 15
+    is_decimal: Any = ~sql.function("LOWER", text).contains("x")
+    quick: Any = (is_short & is_decimal).ifelse(text.concat(f"e{exponent}"), None)
+    return sql.coalesce(quick.try_cast("int64"), nanoseconds(text, unit))
+
+
+def moment_of_text(column: Any, unit: str) -> Any:
+    """`moment` of a column of a stored table of texts; looks at it first, to leave out what no
+    row needs: dates, and units."""
+    number: Any = column.try_cast("float64")
+    rows = column.table_of()
+    (seen,) = rows.aggregate(
+        rows=rows.count(),
+        numbers=number.count(),
+        least=number.min(),
+        most=number.max(),
+        dates=_may_be_date(column).sum(),
+    ).rows()
+    if seen["dates"] or not seen["rows"]:
+        return moment(column, unit)
+    if named := unit_in(column.get_name()):
+        return of_text(column, named)
+    if seen["numbers"] == seen["rows"]:
+        for one, size in NANOSECONDS.items():
+            since, until = _present_day(size)
+            if since <= seen["least"] and seen["most"] <= until:
+                return of_text(column, one)
+    return moment(column, unit)
+
+
 def moment(column: Any, unit: str, *, stated: bool = False) -> Any:
     """A point in time: a number in the unit that the column's name has, or in `unit`.
 
@@ -44,10 +82,9 @@ def moment(column: Any, unit: str, *, stated: bool = False) -> Any:
     known = nanoseconds(column, named or unit)
     if not stated and named is None:
         number: Any = column.try_cast("float64")
-        since, until = (second * NANOSECONDS["s"] for second in _PRESENT_DAY)
         known = sql.cases(
             *(
-                (number.between(since / size, until / size), nanoseconds(column, one))
+                (number.between(*_present_day(size)), nanoseconds(column, one))
                 for one, size in NANOSECONDS.items()
             ),
             else_=known,
@@ -55,8 +92,17 @@ def moment(column: Any, unit: str, *, stated: bool = False) -> Any:
     if not column.type().is_string():
         return known
     # Of numbers, which have neither sign, nothing of ISO 8601 is computed.
-    may_be_date: Any = column.contains("-") | column.contains("/")
-    return may_be_date.ifelse(sql.coalesce(known, iso_8601(column)), known)
+    return _may_be_date(column).ifelse(sql.coalesce(known, iso_8601(column)), known)
+
+
+def _present_day(size: int) -> tuple[float, float]:
+    """Its bounds in a unit of `size` ns."""
+    since, until = _PRESENT_DAY
+    return since * NANOSECONDS["s"] / size, until * NANOSECONDS["s"] / size
+
+
+def _may_be_date(text: Any) -> Any:
+    return text.contains("-") | text.contains("/")
 
 
 def iso_8601(text: Any) -> Any:
@@ -71,7 +117,7 @@ def iso_8601(text: Any) -> Any:
     sign: Any = hours.startswith("-").ifelse(-1, 1)
     offset: Any = hours.try_cast("int64").fill_null(0) * 3600 + sign * minutes * 60
     time: Any = text.re_search(_ISO_8601).ifelse(text, sql.null("string")).try_cast("timestamp(9)")
-    return epoch_ns(time) - offset * NANOSECONDS["s"]
+    return _epoch(time, "ns") - offset * NANOSECONDS["s"]
 
 
 def epoch_ns(time: Any) -> Any:

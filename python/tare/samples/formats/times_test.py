@@ -3,13 +3,17 @@
 
 from datetime import UTC, datetime
 from pathlib import Path
+from random import Random
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 from tare.samples import Asked, read_load_output
+from tare.samples.engine import connect
+from tare.samples.formats.times import NANOSECONDS, moment, moment_of_text, nanoseconds, of_text
 from tare.samples.formats_test import T, read
+from tare.samples.table import Database, Table, fresh_name
 
 NOON = int(datetime(2026, 1, 31, 12, tzinfo=UTC).timestamp()) * 10**9
 MINUTE = 60 * 10**9
@@ -78,3 +82,55 @@ def test_only_a_present_day_time_tells_its_unit(tmp_path: Path) -> None:
     rows = [str(T), str(T * 10**3), str(T * 10**6), str(T * 10**9)]
     assert starts(tmp_path / "a.csv", rows, "us") == [T * 10**9] * 4
     assert starts(tmp_path / "a.csv", ["1100000000000"], "ns") == [1_100_000_000_000]
+
+
+ODD = [
+    *("", ".", "-", "e", "1.", ".5", "-.5", "+1", "1e5", "1e-5", " 1 ", "1_000", "0x10", "0X1F"),
+    *("inf", "nan", "1\n", "1 2", "0.0000000005", "0.00000000049999999999", "9223372036.8547758"),
+    *("1.000000000499999", "1.0000000004999999", "-0.9999999995", "9" * 19, "9" * 25),
+]
+
+
+def texts_of(backend: Database, texts: list[str]) -> Table:
+    rows = pa.table({"row": range(len(texts)), "text": texts})
+    return backend.create_table(fresh_name("texts"), rows)
+
+
+@pytest.mark.parametrize("unit", NANOSECONDS)
+def test_texts_are_the_same_numbers_by_the_quick_way(unit: str) -> None:
+    random = Random(7)
+    letters = [
+        "".join(random.choices("0123456789.-+eExX _", k=random.randint(1, 10)))
+        for _ in range(3_000)
+    ]
+    numbers = [f"{random.uniform(-1e6, 1e6):.{random.randint(0, 18)}f}" for _ in range(3_000)]
+    table = texts_of(connect(), [*ODD, *letters, *numbers])
+    both = table.select(
+        "row", "text", quick=of_text(table.text, unit), slow=nanoseconds(table.text, unit)
+    )
+    different = [row for row in both.order_by("row").rows() if row["quick"] != row["slow"]]
+    assert not different
+
+
+@pytest.mark.parametrize(
+    "column",
+    [
+        [f"{T}.25", f"{T + 9}.000000001"],
+        [f"{T}000.5"],
+        [f"{T}", f"{T}000000"],
+        [f"{T}", "nan"],
+        [f"{T}", "nothing"],
+        [f"{T}", "2026-01-31"],
+        [f"{T}", "1e-5"],
+        ["12.5", "13"],
+        ["2026/01/31 12:00:00+01:00"],
+        [],
+    ],
+)
+def test_moments_are_the_same_after_a_look_at_all(column: list[str]) -> None:
+    table = texts_of(connect(), column)
+    both = table.select(
+        "row", quick=moment_of_text(table.text, "ms"), slow=moment(table.text, "ms")
+    )
+    found = both.order_by("row").rows()
+    assert [row["quick"] for row in found] == [row["slow"] for row in found]
