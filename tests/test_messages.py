@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Help and messages use the words of an engineer's English."""
 
+import ast
 import re
 import subprocess
 import sys
@@ -10,6 +11,7 @@ from pathlib import Path
 import pytest
 import typer
 from tests.in_process import tare
+from tests.test_user_pages import ROOT
 from tests.test_user_pages import WORDS as PAGE_WORDS
 
 from tare.__main__ import NATIVE_COMMANDS
@@ -24,6 +26,11 @@ WORDS = {
     r"\b(?:the|that|this|each|which|other|new|own|next|first|usual|another) one\b"
     r"|\bone for each\b|\bone's\b": "the noun itself",
     r"\bwhoever\b|\bwho\b|\bwhatever\b|\bwhose\b|\bof which\b": "the program, the client",
+    r"\bit should\b": "expected ...",
+    r"\b(?:died|dies)\b": "exited, was killed, crashed",
+    r"\bmeanwhile\b|\banew\b": "again",
+    r"\bspans? around\b": "the parent span",
+    r"\bA/A pair\b|\bsecond baseline\b(?! under)": "the control",
     r"\bneighbours?\b|\bdoors?\b|\bporters?\b|\bfamily\b": "the field's term",
 }
 
@@ -37,6 +44,42 @@ def misused(text: str) -> list[str]:
             around = text[max(0, match.start() - 40) : match.end() + 40]
             found.append(f"{match[0]!r} in {around!r}: write {instead}")
     return found
+
+
+def texts_of_python(path: Path) -> Iterator[tuple[int, str]]:
+    """The texts in a module, without docstrings; what is inserted into them is left out."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    skipped = set[int]()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Expr):
+            skipped.add(id(node.value))
+        if isinstance(node, ast.JoinedStr):
+            skipped.update(id(part) for part in ast.walk(node) if part is not node)
+    for node in ast.walk(tree):
+        if id(node) in skipped:
+            continue
+        if isinstance(node, ast.Constant) and isinstance(node.value, str):
+            yield node.lineno, node.value
+        if isinstance(node, ast.JoinedStr):
+            parts = [one.value if isinstance(one, ast.Constant) else "X" for one in node.values]
+            yield node.lineno, "".join(map(str, parts))
+
+
+def texts_of_rust(path: Path) -> Iterator[tuple[int, str]]:
+    """The texts in a module, without tests, comments and raw strings."""
+    text = path.read_text(encoding="utf-8").partition("#[cfg(test)]")[0]
+    for pattern in (r'\bb?r(#*)".*?"\1', r"//[^\n]*"):
+        blank = lambda found: "\n" * found[0].count("\n")  # noqa: E731
+        text = re.sub(pattern, blank, text, flags=re.DOTALL)
+    for found in re.finditer(r'"((?:\\.|[^"\\])*)"', text, re.DOTALL):
+        yield text.count("\n", 0, found.start()) + 1, re.sub(r"\\\n\s*", "", found[1])
+
+
+def sources(folder: str, ending: str) -> Iterator[Path]:
+    for path in sorted((ROOT / folder).rglob(f"*.{ending}")):
+        is_test = path.stem.endswith("_test") or path.stem == "tests" or "tests" in path.parts
+        if not is_test and not {"target", "examples", "benches"} & {*path.parts}:
+            yield path
 
 
 def python_commands() -> Iterator[list[str]]:
@@ -88,6 +131,20 @@ def test_help_of_native_commands(name: str) -> None:
         below = " ".join([name, *words[1:]])
         assert f"Usage: tare {below}" in text
         assert not misused(text), below
+
+
+def test_texts_in_sources() -> None:
+    """Errors, warnings and reports: every text of three words or more."""
+    readers = {"py": ("python/tare", texts_of_python), "rs": ("crates", texts_of_rust)}
+    found = [
+        f"{path.relative_to(ROOT)}:{line}: {fault}"
+        for ending, (folder, texts) in readers.items()
+        for path in sources(folder, ending)
+        for line, text in texts(path)
+        if len(text.split()) >= 3
+        for fault in misused(text)
+    ]
+    assert not found, "\n" + "\n".join(found)
 
 
 def test_short_help_is_the_same_command() -> None:

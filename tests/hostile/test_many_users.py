@@ -45,6 +45,9 @@ def test_user_has_one_budget_for_all_subordinate_ids(open_to_all: Path) -> None:
             limited = collector.stderr.readline()
             mappings = Path(f"/proc/{collector.pid}/maps").read_text().count("memfd:tare-log")
         ended(collector)
-    assert f"of user {NOBODY} gets no more memory mappings" in limited
+    assert (
+        f"of user {NOBODY} gets no further rings: its user reached the limit of memory mappings"
+        in limited
+    )
     # Half of them are left for others.
     assert mappings <= int(Path("/proc/sys/vm/max_map_count").read_text()) / 2

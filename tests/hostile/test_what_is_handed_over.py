@@ -145,7 +145,7 @@ def test_search_for_programs_leaves_the_locks_of_segments_that_are_served(tmp_pa
             assert os.fstat(first.fd).st_ino in locked(collector.pid)
             with collecting(other) as second:
                 assert send(other / "socket", first.fd) == REFUSED
-                assert f"collector {collector.pid} uses it already" in ended(second)
+                assert f"another collector (process {collector.pid})" in ended(second)
             ended(collector)
     finally:
         for descriptor in [first.fd, last.fd, *copies]:

@@ -128,7 +128,7 @@ def control(result: Result) -> Section:
         " experiment was disturbed and no verdict holds. The history is from the machine that"
         " wrote this report.",
         lines=[typeset(line) for line in controls.told(result.controls, *standing())],
-        absent="this experiment has no hidden second baseline, or too few runs of it",
+        absent="this experiment has no control, or too few runs of it",
     )
 
 

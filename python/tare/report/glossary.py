@@ -36,8 +36,8 @@ WORDS = {
     " exploratory.",
     "p": "How often chance alone, without any difference, gives a difference at least as large. It"
     " is not the probability that there is no difference.",
-    "p adjusted": "p after a correction for the number of comparisons: who looks at many metrics"
-    " finds a small p by chance.",
+    "p adjusted": "p after a correction for the number of comparisons: among many metrics, one"
+    " has a small p by chance.",
     "KS, AD": "The distance between the distributions of two runs, after Kolmogorov and Smirnov,"
     " and after Anderson and Darling. AD gives the tails more weight.",
     "detectable": "The difference that this number of runs finds in four of five experiments.",

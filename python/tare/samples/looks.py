@@ -123,9 +123,8 @@ class Looks:
             found.append(
                 Note(
                     "because of their number, requests are counted in bins of 0.14 %: distances"
-                    " between"
-                    " runs (KS)"
-                    f" are within {within} of the exact ones, quantiles within 0.2 %"
+                    f" between runs (KS) are within {within} of the exact distances, quantiles"
+                    " within 0.2 %"
                 )
             )
         kinds = {group: self.kind(group) for group in self.sizes}

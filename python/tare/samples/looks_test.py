@@ -15,10 +15,10 @@ RUNS, PLACES = 4, 200
 def test_bins_are_told_with_their_bound() -> None:
     assert Looks({}, {}, {}, {}, Look({}, {}), {}).told() == ()
     (told,) = Looks({}, {}, {}, {}, Look({}, {}, {("", "request"): 0.0123}), {}).told()
-    assert "distances between runs (KS) are within 0.012 of the exact ones" in told
+    assert "distances between runs (KS) are within 0.012 of the exact distances" in told
     errors = {("host", "request"): 0.0123, ("host", "retry"): 0.5}
     (told,) = Looks({}, {}, {}, {}, Look({}, {}, errors), {}).told()
-    assert "(KS) are within 0.5 (host retry), 0.012 (host) of the exact ones" in told
+    assert "(KS) are within 0.5 (host retry), 0.012 (host) of the exact distances" in told
 
 
 def looked_at(steps: list[int]) -> Looks:

@@ -55,7 +55,7 @@ def with_lost_spans(experiment: Experiment) -> Experiment:
         for number, run in whole.items():
             here = (run.environment, run.condition) == (environment, condition)
             if here and run.valid and (number, span) not in runs:
-                reason = f"has no '{span}', of which other runs of '{condition}' have many"
+                reason = f"has no '{span}', but other runs of '{condition}' have many"
                 lost.append(_without_span(run, span, reason))
     return replace(
         experiment,
