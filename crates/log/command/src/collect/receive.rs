@@ -82,14 +82,15 @@ impl Collector {
         let identity = Identity::of(segment.as_raw_fd()).ok();
         if identity.is_some() && identity == self.output.identity() {
             drop(segment);
+            // Closing any descriptor of the file has released the lock on it.
+            let claimed = self.output.claim();
             connection.iter().for_each(door::refuse);
             let text = format_args!(
                 "process {pid} sent the events file instead of its shared \
                                      memory; it is refused"
             );
             self.complaints.say(user, text);
-            // Closing any descriptor of the file has released the lock on it.
-            if let Err(reason) = self.output.claim() {
+            if let Err(reason) = claimed {
                 self.complaints.say(user, reason);
             }
             return false;
