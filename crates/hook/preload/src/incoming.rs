@@ -2,6 +2,7 @@
 //! What comes in: searched after the call, as far as it wrote.
 
 use crate::connection::Flow;
+use crate::copied::Copied;
 use crate::hook::{DESCRIPTORS, Hook};
 use crate::search::{Outcome, Search};
 use crate::socket::moving;
@@ -147,10 +148,15 @@ unsafe fn came(search: &Search<'_>, vectors: &[iovec], length: usize, flags: c_i
         return Outcome::Pass;
     }
     // Only TCP discards what it is asked to truncate; other streams deliver it.
-    let discarded = flags & libc::MSG_TRUNC != 0 && search.kind == Kind::Tcp;
-    if discarded || flags & libc::MSG_OOB != 0 {
+    let is_truncated = flags & libc::MSG_TRUNC != 0;
+    if is_truncated && search.kind == Kind::Tcp || flags & libc::MSG_OOB != 0 {
         search.skipped(length);
         return Outcome::Pass;
+    }
+    if is_truncated {
+        // The number may be TCP's by now, through a call that was not seen: then nothing was
+        // written, wherever the program's buffers are.
+        return search.passed(Copied::array(vectors.as_ptr(), vectors.len(), length), length);
     }
     // SAFETY: promised by the caller.
     search.passed(unsafe { Vectors::new(vectors, length) }, length)
