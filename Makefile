@@ -114,6 +114,10 @@ soak: native ## the long series: fuzzing, kills, verdicts, A/A, the tests on a b
 fuzz: environment ## every fuzz target for a minute, where there is a nightly toolchain and cargo-fuzz
 	@$(PYTHON) -m tests.soak fuzz --file-seconds 60 --mutations 0
 
+.PHONY: asan
+asan: native ## the preload libraries with AddressSanitizer in programs of the tests, where there is a nightly toolchain
+	@$(PYTHON) -m tests.soak asan
+
 .PHONY: miri
 miri: ## memory that processes share, under Miri, where a nightly toolchain has it
 	@if cargo +nightly miri --version >/dev/null 2>&1; then \

@@ -4,9 +4,10 @@
 import argparse
 from collections.abc import Callable
 
-from tests.soak import alike, fuzz, hog, kills, log, null_and_delay, suite
+from tests.soak import alike, asan, fuzz, hog, kills, log, null_and_delay, suite
 
 SERIES: dict[str, Callable[..., None]] = {
+    "asan": asan.run,
     "fuzz": fuzz.run,
     "kills": kills.run,
     "log": log.run,
@@ -38,6 +39,7 @@ parser.add_argument(
 )
 options = parser.parse_args()
 numbers: dict[str, tuple[object, ...]] = {
+    "asan": (),
     "fuzz": (options.seconds, options.file_seconds, options.mutations),
     "kills": (options.kills,),
     "log": (options.log_kills,),

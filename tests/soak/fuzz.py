@@ -17,7 +17,7 @@ def run(seconds: int, file_seconds: int, mutations: int) -> None:
     """Runs each target so many seconds, that of log files as long as it is to be, and that of a
     live segment for so many mutations unless they are 0; raises CalledProcessError at the first
     that fails."""
-    if shutil.which("cargo-fuzz") is None or not _has_nightly():
+    if shutil.which("cargo-fuzz") is None or not has_nightly():
         print("fuzzing is left out: it needs a nightly toolchain and cargo-fuzz", file=sys.stderr)
         return
     folder = ROOT / "fuzz"
@@ -53,7 +53,8 @@ def run(seconds: int, file_seconds: int, mutations: int) -> None:
     )
 
 
-def _has_nightly() -> bool:
+def has_nightly() -> bool:
+    """Whether there is a nightly toolchain, which sanitizers need."""
     if shutil.which("rustup") is None:
         return False
     command = ["rustup", "run", "nightly", "rustc", "--version"]
