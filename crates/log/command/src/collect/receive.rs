@@ -86,8 +86,7 @@ impl Collector {
             let claimed = self.output.claim();
             connection.iter().for_each(door::refuse);
             let text = format_args!(
-                "process {pid} sent the events file instead of its shared \
-                                     memory; it is refused"
+                "process {pid} sent the events file instead of its shared memory; it is refused"
             );
             self.complaints.say(user, text);
             if let Err(reason) = claimed {
