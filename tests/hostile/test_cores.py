@@ -21,7 +21,13 @@ def test_core_of_a_logging_program_has_no_shared_memory(
     library = Path(native("lib", "libtare_log.so"))
     include = Path(native("include", "tare_log.h")).parent
     flags = ["-DLOGGING", f"-I{include}", library, f"-Wl,-rpath,{library.parent}"]
-    command = [native("bin", "tare-log"), "run", "--out", tmp_path / "events.log", "--"]
+    command: list[str | Path] = [
+        native("bin", "tare-log"),
+        "run",
+        "--out",
+        tmp_path / "events.log",
+        "--",
+    ]
     out = subprocess.check_output([*command, restricted("mapped", *flags)], text=True)
     mappings, dumped = map(int, out.split())
     assert (mappings > 1, dumped) == (True, 0)

@@ -18,7 +18,7 @@ from tare.native import native
 
 @contextmanager
 def collecting(socket: Path) -> Iterator["subprocess.Popen[str]"]:
-    command = [native("bin", "tare-log"), "collect", "--json", "--socket", socket]
+    command: list[str | Path] = [native("bin", "tare-log"), "collect", "--json", "--socket", socket]
     with subprocess.Popen(
         [*command, "--out", socket.with_suffix(".log")], stderr=subprocess.PIPE, text=True
     ) as process:

@@ -15,6 +15,12 @@ def test_nothing_is_written_to_what_is_no_longer_stderr(
     library = Path(native("lib", "libtare_log.so"))
     include = Path(native("include", "tare_log.h")).parent
     program = restricted("second", f"-I{include}", library, f"-Wl,-rpath,{library.parent}")
-    command = [native("bin", "tare-log"), "run", "--out", tmp_path / "events.log", "--"]
+    command: list[str | Path] = [
+        native("bin", "tare-log"),
+        "run",
+        "--out",
+        tmp_path / "events.log",
+        "--",
+    ]
     subprocess.run([*command, program, tmp_path / "data"], check=True, capture_output=True)
     assert (tmp_path / "data").read_bytes() == b""

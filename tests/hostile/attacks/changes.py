@@ -9,7 +9,7 @@ import threading
 from tests.hostile.attacks.segment import RINGS, Segment, acting_as
 
 segments = []
-for user in map(int, sys.argv[2:] or [os.geteuid()] * 8):
+for user in map(int, sys.argv[2:] or [str(os.geteuid())] * 8):
     with acting_as(user):
         segment = Segment()
         segment.write("rings_used", "I", RINGS)

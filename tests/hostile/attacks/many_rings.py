@@ -9,7 +9,7 @@ from itertools import cycle, islice
 from tests.hostile.attacks.segment import RINGS, Segment, acting_as
 
 kept = []
-for user in islice(cycle(map(int, sys.argv[2:] or [os.geteuid()])), 80):
+for user in islice(cycle(map(int, sys.argv[2:] or [str(os.geteuid())])), 80):
     with acting_as(user):
         segment = Segment()
         segment.write("rings_used", "I", RINGS)
