@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-use crate::{Failure, say};
+use crate::{Failure, links, say};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -30,8 +30,10 @@ impl CostsFile {
         write: impl FnOnce(Vacant) -> io::Result<()>,
     ) -> Result<Self, Failure> {
         let due = Instant::now() + TURN;
-        let file = Self { shown: shown.into(), path: target(shown), due, told: false };
         let refuse = |reason| Failure::input(format_args!("--costs {}: {reason}", shown.display()));
+        let unsafe_link = |error| refuse(format!("{error}; give another file"));
+        let path = target(shown).map_err(unsafe_link)?;
+        let file = Self { shown: shown.into(), path, due, told: false };
         if file.path.metadata().is_ok_and(|status| !status.is_file()) {
             return Err(refuse(
                 "not a regular file; give a regular file, which is replaced every \
@@ -77,7 +79,7 @@ impl CostsFile {
     fn replace(&self, write: impl FnOnce(Vacant) -> io::Result<()>) -> io::Result<()> {
         let mut fresh = self.path.clone().into_os_string();
         fresh.push(".new");
-        let vacant = Vacant::open(fresh.as_ref())?;
+        let vacant = Vacant::of_ones_own(fresh.as_ref())?;
         write(vacant)
             .and_then(|()| std::fs::rename(&fresh, &self.path))
             // What did not fit takes no room from others.
@@ -90,13 +92,14 @@ fn has_something_else(path: &Path) -> bool {
 }
 
 /// The file at the end of a chain of links, also where there is none yet.
-fn target(path: &Path) -> PathBuf {
+fn target(path: &Path) -> io::Result<PathBuf> {
     let mut path = path.to_owned();
     for _ in 0..LINKS {
         let (Ok(next), Some(folder)) = (path.read_link(), path.parent()) else { break };
+        links::check(&path)?;
         path = folder.join(next);
     }
-    path
+    Ok(path)
 }
 
 #[cfg(test)]
@@ -119,6 +122,26 @@ mod tests {
         let names: Vec<_> = folder.join("there").read_dir().unwrap().collect();
         assert_eq!(names.len(), 1);
         assert!(folder.join("there/costs").metadata().unwrap().len() > 0);
+        std::fs::remove_dir_all(folder).unwrap();
+    }
+
+    #[test]
+    fn link_at_the_name_of_the_next_file_is_replaced() {
+        let folder = std::env::temp_dir().join(format!("tare-planted-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        let (file, secret) = (folder.join("costs"), folder.join("secret"));
+        std::fs::write(&secret, "secret").unwrap();
+        for plant in [
+            |from: &Path, to: &Path| symlink(from, to),
+            |from: &Path, to: &Path| std::fs::hard_link(from, to),
+            |_: &Path, to: &Path| std::fs::write(to, "left by a writer that was killed"),
+        ] {
+            plant(&secret, &folder.join("costs.new")).unwrap();
+            let write = |vacant: Vacant| vacant.begin(&COSTS, &["layer"])?.finish();
+            CostsFile::create(&file, write).unwrap();
+            assert_eq!(std::fs::read(&secret).unwrap(), b"secret");
+            assert!(file.symlink_metadata().unwrap().is_file() && COSTS.is_in(&file));
+        }
         std::fs::remove_dir_all(folder).unwrap();
     }
 

@@ -7,6 +7,7 @@ use arrow_ipc::writer::StreamEncoder;
 use arrow_schema::SchemaRef;
 use std::fs::{File, TryLockError};
 use std::io::{self, Write};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -124,7 +125,23 @@ impl Vacant {
     /// Creates the file if there is none. One that another writer still has is left alone: two
     /// streams in one file are none. Devices are taken as they are.
     pub fn open(path: &Path) -> io::Result<Self> {
-        let file = File::options().write(true).create(true).truncate(false).open(path)?;
+        Self::lock(File::options().write(true).create(true).truncate(false).open(path)?)
+    }
+
+    /// The same, for a name that the user did not choose: links, and files of others, which they
+    /// may have made in this folder, are replaced.
+    pub fn of_ones_own(path: &Path) -> io::Result<Self> {
+        let mut options = File::options();
+        options.write(true).custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK);
+        match options.open(path) {
+            Ok(file) if is_own(&file)? => return Self::lock(file),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            _ => std::fs::remove_file(path)?,
+        }
+        Self::lock(options.create_new(true).open(path)?)
+    }
+
+    fn lock(file: File) -> io::Result<Self> {
         if file.metadata()?.is_file()
             && let Err(TryLockError::WouldBlock) = file.try_lock()
         {
@@ -143,6 +160,14 @@ impl Vacant {
         }
         Writer::new(self.file, table, columns)
     }
+}
+
+/// Whether it is a file of this user that has no other name.
+fn is_own(file: &File) -> io::Result<bool> {
+    let status = file.metadata()?;
+    // SAFETY: no memory is touched; it cannot fail.
+    let user = unsafe { libc::geteuid() };
+    Ok(status.is_file() && status.nlink() == 1 && status.uid() == user)
 }
 
 struct Output {

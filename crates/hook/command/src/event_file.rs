@@ -8,7 +8,7 @@ use std::os::fd::AsRawFd;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use tare_clock::{Rate, Snapshot};
-use tare_command::{Failure, ResultExt};
+use tare_command::{Failure, ResultExt, links};
 use tare_hook_segment::Event;
 
 /// Bytes that a pipe should hold: what the kernel allows everyone.
@@ -54,7 +54,7 @@ impl EventFile {
         };
         let mut options = File::options();
         let options = options.read(read).write(true).create(true).truncate(false);
-        let file = options.open(path).map_err(refuse)?;
+        let file = links::check(path).and_then(|()| options.open(path)).map_err(refuse)?;
         let length = file.metadata().map_err(refuse)?.is_file().then_some(0);
         if length.is_none() {
             // What we opened is ours: others that have the same pipe still wait. A larger pipe

@@ -4,14 +4,13 @@ mod rows;
 pub use rows::{Ended, Row, What};
 
 use crate::leaving::{Leaving, Leavings};
-use crate::ordinary;
 use crate::tail::Tail;
 use crate::timelines::Timelines;
 use crate::times::Times;
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::path::{Path, PathBuf};
 use tare_clock::Snapshot;
-use tare_command::{Failure, ResultExt, say};
+use tare_command::{Failure, ResultExt, ordinary, say};
 use tare_log_file::{Block, Channels, Clock, Header, Kind, OpenedChannel, ProcessInfo, Reader};
 use tare_log_segment::ChannelId;
 

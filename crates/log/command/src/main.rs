@@ -19,7 +19,6 @@ mod limit;
 mod live_losses;
 mod log;
 mod nesting;
-mod ordinary;
 mod orphans;
 mod output;
 mod pairs;

@@ -6,7 +6,7 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use tare_clock::Snapshot;
-use tare_command::{Failure, ResultExt, say};
+use tare_command::{Failure, ResultExt, links, say};
 use tare_log_file::{Boot, Clock, Codec, Header, Kind, MAGIC, block};
 use tare_log_segment::Identity;
 use tare_log_segment::block::LARGEST;
@@ -25,6 +25,7 @@ fn identity(status: &Metadata) -> Identity {
 
 /// The file, or a pipe; one that nobody reads would keep its writer.
 fn open(path: &Path) -> io::Result<File> {
+    links::check(path)?;
     let mut options = OpenOptions::new();
     options.create(true).append(true).custom_flags(libc::O_NONBLOCK);
     let file = options.open(path).map_err(|error| match error.raw_os_error() {

@@ -4,7 +4,6 @@
 
 use crate::arguments;
 use crate::log::{Segment, segment as named};
-use crate::ordinary;
 use crate::output::Output;
 use crate::press::Press;
 use crate::program;
@@ -16,7 +15,7 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use tare_command::{Failure, Obstacle, ResultExt, said, say};
+use tare_command::{Failure, Obstacle, ResultExt, ordinary, said, say};
 use tare_log_file::{
     Block, Clock, Codec, End, Events, Header, How, Item, Kind, Mark, ProcessInfo, Reader, Relation,
 };

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-use crate::ordinary;
 use crate::rules::Rules;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, RawFd};
 use std::path::{Path, PathBuf};
-use tare_command::{Failure, ResultExt, Watch, say};
+use tare_command::{Failure, ResultExt, Watch, ordinary, say};
 
 /// The rules in force, from a file that may change.
 pub struct RuleBook {

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-use crate::ordinary;
 use std::fs::File;
 use std::io::{Seek, SeekFrom};
 use std::path::{Path, PathBuf};
-use tare_command::{Failure, ResultExt};
+use tare_command::{Failure, ResultExt, ordinary};
 use tare_log_file::{Block, Reader};
 
 /// The end of a file that grows.

@@ -2,11 +2,10 @@
 //! Events and losses of files, one by one.
 
 use super::Log;
-use crate::ordinary;
 use crate::seen::{Ring, Seen};
 use crate::virtual_threads::{Next, Outlook, Waiting, has_to_wait};
 use std::path::Path;
-use tare_command::{Failure, ResultExt, say};
+use tare_command::{Failure, ResultExt, ordinary, say};
 use tare_log_file::{Event, Events, Header, Item, Kind, Mark, Payload, Reader};
 use tare_log_segment::ChannelId;
 

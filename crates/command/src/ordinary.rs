@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 use std::fs::{File, OpenOptions};
-use std::io;
+use std::io::{self, Read};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
@@ -18,7 +18,18 @@ pub fn open(path: &Path) -> io::Result<File> {
     }
 }
 
+/// Bytes of a text at most: the file may be another user's, and have holes of any size.
+const LARGEST_TEXT: u64 = 64 << 20;
+
 /// The same, as a text.
 pub fn text(path: &Path) -> io::Result<String> {
-    io::read_to_string(open(path)?)
+    let mut text = String::new();
+    let read = open(path)?.take(LARGEST_TEXT + 1).read_to_string(&mut text)? as u64;
+    if read > LARGEST_TEXT {
+        let limit = LARGEST_TEXT >> 20;
+        return Err(io::Error::other(format!(
+            "larger than {limit} MiB, which no text file here is"
+        )));
+    }
+    Ok(text)
 }
