@@ -23,7 +23,10 @@ from tests.waiting import SECONDS, wait_for
 __all__ = ["compiled"]
 
 EVENTS = 800_000
-ATTACKS = ["many_rings", "refill", "long_names", "sparse", "changes", "connections"]
+ATTACKS = [
+    *("many_rings", "refill", "long_names", "sparse", "changes"),
+    *("connections", "descriptors", "slow_to_close"),
+]
 USERS = {"root": [], "another": ["setpriv", "--reuid=65533", "--regid=65533", "--clear-groups"]}
 
 
@@ -76,7 +79,7 @@ def test_attack_costs_no_event_of_another_user(
     assert len(told.splitlines()) < 100
 
 
-@pytest.mark.parametrize("name", ["changes", "connections"])
+@pytest.mark.parametrize("name", ["changes", "connections", "descriptors", "slow_to_close"])
 def test_program_that_starts_beside_an_attack_is_served(
     name: str, compiled: Callable[[str], Path], open_to_all: Path
 ) -> None:

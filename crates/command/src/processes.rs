@@ -78,6 +78,13 @@ fn owned(fd: RawFd) -> OwnedFd {
     unsafe { OwnedFd::from_raw_fd(fd) }
 }
 
+/// Whether the other end of a connection is closed.
+pub fn is_hung_up(fd: &impl AsRawFd) -> bool {
+    let mut poll = libc::pollfd { fd: fd.as_raw_fd(), events: 0, revents: 0 };
+    // SAFETY: one entry.
+    unsafe { libc::poll(&mut poll, 1, 0) > 0 && poll.revents & libc::POLLHUP != 0 }
+}
+
 /// Whether a descriptor can be read, is at its end or, of a pidfd, its process has exited.
 pub fn is_readable(fd: &impl AsRawFd) -> bool {
     let mut poll = libc::pollfd { fd: fd.as_raw_fd(), events: libc::POLLIN, revents: 0 };

@@ -30,12 +30,20 @@ pub struct Message {
 
 /// Sends one byte and a descriptor without blocking.
 pub fn send(socket: c_int, fd: c_int) -> Result<(), Errno> {
+    send_with(socket, &[1], fd)
+}
+
+/// Sends bytes, at least one and at most 32, and a descriptor without blocking.
+pub fn send_with(socket: c_int, bytes: &[u8], fd: c_int) -> Result<(), Errno> {
+    let mut copy = [0; 32];
+    let copy = &mut copy[..bytes.len()];
+    copy.copy_from_slice(bytes);
     let mut rights = Rights::none();
     rights.header.cmsg_len = ONE;
     rights.header.cmsg_level = libc::SOL_SOCKET;
     rights.header.cmsg_type = libc::SCM_RIGHTS;
     rights.fds[0] = fd;
-    message(libc::SYS_sendmsg, socket, &mut [1], &mut rights, ONE).map(drop)
+    message(libc::SYS_sendmsg, socket, copy, &mut rights, ONE).map(drop)
 }
 
 /// Receives bytes, and a descriptor if there is one, without blocking.

@@ -5,19 +5,24 @@ use crate::epoll::Epoll;
 use crate::limit::Limit;
 use crate::payer::Payers;
 use crate::program;
+use crate::receivers::{Answer, Receivers};
 use crate::socket::{self, Listening};
 use std::collections::{HashMap, VecDeque};
+use std::fmt::Display;
 use std::io::{self, Write};
+use std::mem;
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::time::{Duration, Instant};
 use tare_command::processes::is_readable;
-use tare_command::{Complaints, Failure, ResultExt};
+use tare_command::{Complaints, Failure, ResultExt, said};
 use tare_log_segment::Identity;
-use tare_shm::{Errno, peer, rights};
+use tare_shm::{Errno, Refusal, peer, rights};
 
 const ROOT: u32 = 0;
+
+const NOT_UNDERSTOOD: &str = "it sent no descriptor, or several";
 
 /// Who comes is let in so many at a time.
 const AT_ONCE: usize = 64;
@@ -36,6 +41,7 @@ pub struct Door {
     epoll: Epoll,
     /// Those who have said nothing yet, in the order in which they came.
     waiting: VecDeque<Waiting>,
+    receivers: Receivers,
     /// Nobody can be let in.
     is_shut: bool,
     payers: Payers,
@@ -94,6 +100,7 @@ impl Door {
             open_for,
             epoll,
             waiting: VecDeque::new(),
+            receivers: Receivers::default(),
             is_shut: false,
             payers: Payers::of_this_machine(),
             complaints: Complaints::default(),
@@ -117,6 +124,8 @@ impl Door {
         for ready in self.epoll.ready(0) {
             if ready.fd == self.socket.listener.as_raw_fd() {
                 has_come = true;
+            } else if let Some(user) = self.receivers.user(ready.fd) {
+                self.answers(user, &mut guests);
             } else {
                 guests.extend(self.heard(ready.fd));
             }
@@ -126,10 +135,54 @@ impl Door {
         }
         let is_late = |one: &Waiting| one.since.elapsed() > PATIENCE;
         while self.waiting.front().is_some_and(is_late) {
-            self.waiting.pop_front();
+            self.forget(0);
         }
         while self.waiting.len() > WAITING && self.dismiss() {}
+        self.receivers.renew();
         guests
+    }
+
+    /// What the process has received that receives for this user.
+    fn answers(&mut self, user: u32, guests: &mut Vec<Guest>) {
+        for answer in self.receivers.answers(user, AT_ONCE) {
+            match answer {
+                Answer::Guest(guest) => guests.push(guest),
+                Answer::Refused { connection, peer, is_understood: true } => {
+                    refuse(&connection);
+                    let text = format!(
+                        "the segment of process {} is refused: {}",
+                        peer.pid,
+                        said(Refusal::NotOurs)
+                    );
+                    self.complaints.say(peer.uid, text);
+                }
+                Answer::Refused { peer, .. } => self.complain_of_message(&peer, NOT_UNDERSTOOD),
+            }
+        }
+    }
+
+    /// Closes a connection of any user.
+    fn let_go(&mut self, connection: UnixStream, peer: &libc::ucred) {
+        if peer.uid != program::user() {
+            self.pass_on(connection, peer, false);
+        }
+    }
+
+    /// To the process that receives for this user, or only closes for it.
+    fn pass_on(&mut self, connection: UnixStream, peer: &libc::ucred, is_wanted: bool) {
+        match self.receivers.take(self.payers.of(peer.uid), connection, is_wanted) {
+            Ok(new) => new.into_iter().for_each(|fd| drop(self.epoll.add(fd))),
+            Err(error) => self.complain_of_message(peer, error),
+        }
+    }
+
+    fn forget(&mut self, place: usize) -> bool {
+        let Some(Waiting { connection, peer, .. }) = self.waiting.remove(place) else {
+            return false;
+        };
+        let _ = self.epoll.remove(connection.as_raw_fd());
+        self.let_go(connection, &peer);
+        true
     }
 
     pub fn payers(&self) -> &Payers {
@@ -149,7 +202,7 @@ impl Door {
         let most = counts.values().max();
         let of_most = |one: &Waiting| counts.get(&payer(one)) == most && silent(&one);
         let place = most.and_then(|_| self.waiting.iter().position(of_most));
-        place.and_then(|place| self.waiting.remove(place)).is_some()
+        place.is_some_and(|place| self.forget(place))
     }
 
     /// What one says who has waited.
@@ -169,6 +222,7 @@ impl Door {
                 }
                 Ok(Some((connection, peer))) => {
                     refuse(&connection);
+                    self.let_go(connection, &peer);
                     self.complain_of(&peer);
                 }
                 // Who says nothing takes nobody else's place.
@@ -199,7 +253,7 @@ impl Door {
 
     /// The next who has come. Nobody is taken in whose descriptors would find no room.
     fn accept(&self) -> io::Result<Option<(UnixStream, libc::ucred)>> {
-        if !is_readable(&self.socket.listener) {
+        if !is_readable(&*self.socket.listener) {
             return Ok(None);
         }
         let lowest = self.socket.listener.try_clone()?.as_raw_fd() as u64;
@@ -230,9 +284,21 @@ impl Door {
         peer.uid == own || own == ROOT && is_open()
     }
 
+    fn complain_of_message(&mut self, peer: &libc::ucred, error: impl Display) {
+        let text = format_args!("process {} could not connect: {error}", peer.pid);
+        self.complaints.say(peer.uid, text);
+    }
+
     /// Who has not said yet what it wants waits.
     fn greet(&mut self, connection: UnixStream, peer: libc::ucred) -> Option<Guest> {
-        match received(&connection) {
+        let is_foreign = peer.uid != program::user();
+        if is_foreign && is_readable(&connection) {
+            self.pass_on(connection, &peer, true);
+            return None;
+        }
+        let came =
+            if is_foreign { Err(io::ErrorKind::WouldBlock.into()) } else { received(&connection) };
+        match came {
             Ok(wish) => {
                 let user = self.payers.of(peer.uid);
                 Some(Guest { wish, pid: peer.pid as u32, user, connection })
@@ -246,12 +312,18 @@ impl Door {
             // It has only looked whether we are here.
             Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => None,
             Err(error) => {
-                let pid = peer.pid;
-                let text = format_args!("process {pid} could not connect: {error}");
-                self.complaints.say(peer.uid, text);
+                self.complain_of_message(&peer, error);
                 None
             }
         }
+    }
+}
+
+impl Drop for Door {
+    /// The kernel closes connections that were not read when the process exits: then no close
+    /// blocks.
+    fn drop(&mut self) {
+        self.waiting.drain(..).for_each(|one| mem::forget(one.connection));
     }
 }
 
@@ -267,7 +339,7 @@ pub fn lend(connection: &UnixStream, fd: BorrowedFd<'_>) -> io::Result<()> {
 
 /// The segment that comes with the first byte, or the name of a file; an error of the kind
 /// `WouldBlock` where nothing has come yet.
-fn received(connection: &UnixStream) -> io::Result<Wish> {
+pub fn received(connection: &UnixStream) -> io::Result<Wish> {
     let mut bytes = [0; 16];
     let came = rights::receive(connection.as_raw_fd(), &mut bytes).map_err(error)?;
     // SAFETY: the kernel has just made it, for us alone.
@@ -276,7 +348,7 @@ fn received(connection: &UnixStream) -> io::Result<Wish> {
         (0, _) => Err(io::ErrorKind::UnexpectedEof.into()),
         (1.., Some(segment)) if !came.is_cut => Ok(Wish::Serve(segment)),
         (16, None) if !came.is_cut => Ok(Wish::Borrow(Identity::from_bytes(bytes))),
-        _ => Err(io::Error::other("it sent no descriptor, or several")),
+        _ => Err(io::Error::other(NOT_UNDERSTOOD)),
     }
 }
 

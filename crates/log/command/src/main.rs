@@ -26,6 +26,8 @@ mod payer;
 mod porter;
 mod press;
 mod program;
+mod receiver;
+mod receivers;
 mod recover;
 mod ring;
 mod rule_book;
@@ -60,6 +62,9 @@ use tare_command::{Failure, ResultExt};
 use tare_tables::{COSTS, SAMPLES, describe};
 
 fn main() -> ExitCode {
+    if std::env::args_os().next().is_some_and(|name| name == receiver::NAME) {
+        return receiver::run();
+    }
     tare_command::run(|arguments: arguments::Arguments| match arguments.command {
         Command::Run(run) => run::run(&run),
         Command::Collect(collect) => run::collect(&collect),

@@ -7,7 +7,7 @@ use std::ffi::CString;
 use std::fs::{self, File, Metadata, OpenOptions, Permissions};
 use std::hash::BuildHasher;
 use std::io;
-use std::mem::MaybeUninit;
+use std::mem::{ManuallyDrop, MaybeUninit};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt, PermissionsExt};
@@ -43,7 +43,9 @@ pub fn of_ones_own() -> Result<PathBuf, Failure> {
 
 /// A socket at which this process listens, deleted at the end.
 pub struct Listening {
-    pub listener: UnixListener,
+    /// Not closed before the process exits: connections that nobody has accepted are closed with
+    /// it, and with them descriptors that other users have sent (see `receiver.rs`).
+    pub listener: ManuallyDrop<UnixListener>,
     pub path: PathBuf,
     /// The device and inode of the socket: later there may be another at `path`.
     file: (u64, u64),
@@ -76,6 +78,7 @@ impl Listening {
             .and_then(|()| place.symlink_metadata())
             .and_then(|status| rename(&parent, hidden.as_bytes(), name.as_bytes()).map(|()| status))
             .inspect_err(|_| drop(fs::remove_file(&place)))?;
+        let listener = ManuallyDrop::new(listener);
         Ok(Self { listener, path: path.to_owned(), file: (status.dev(), status.ino()) })
     }
 }

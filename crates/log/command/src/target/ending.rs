@@ -6,7 +6,7 @@ use crate::program;
 use std::mem;
 use std::os::fd::AsRawFd;
 use std::time::Instant;
-use tare_command::processes::is_readable;
+use tare_command::processes::{is_hung_up, is_readable};
 use tare_shm::syscall;
 
 impl Target {
@@ -28,7 +28,7 @@ impl Target {
         if self.is_replaced {
             return true;
         }
-        let is_over = self.connection.as_ref().is_some_and(is_readable);
+        let is_over = self.connection.as_ref().is_some_and(is_hung_up);
         // A process of a PID namespace that this one does not see has no number here.
         let Some(pidfd) = &self.pidfd else { return is_over || self.connection.is_none() };
         if is_readable(pidfd) {

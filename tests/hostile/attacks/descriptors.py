@@ -1,0 +1,33 @@
+# SPDX-License-Identifier: Apache-2.0
+"""descriptors.py SOCKET: sends messages with very many descriptors over new connections again and
+again until its input ends."""
+
+import os
+import socket
+import sys
+import threading
+
+MOST = 250
+CONNECTIONS = 300
+descriptors = [os.memfd_create("many")] * MOST
+
+
+def send() -> None:
+    kept: list[socket.socket] = []
+    while True:
+        one = socket.socket(socket.AF_UNIX)
+        one.setblocking(False)
+        kept.append(one)
+        try:
+            one.connect(sys.argv[1])
+            for _ in range(20):
+                socket.send_fds(one, [b"\1"], descriptors)
+        except OSError:
+            """The queue is full, or too many descriptors are on their way."""
+        if len(kept) > CONNECTIONS:
+            kept.pop(0).close()
+
+
+threading.Thread(target=send, daemon=True).start()
+print("ready", flush=True)
+sys.stdin.readline()
