@@ -26,7 +26,6 @@ mod collector {
     pub mod fox;
     pub mod kept;
     pub mod limit;
-    pub mod ordinary;
     pub mod output;
     pub mod press;
     pub mod program;
@@ -43,8 +42,8 @@ mod collector {
 
 // As they call one another.
 use collector::{
-    budget, epoll, fox, kept, limit, ordinary, output, press, program, ring, rule_book, rules,
-    ruling, target, timer, totals, values, words,
+    budget, epoll, fox, kept, limit, output, press, program, ring, rule_book, rules, ruling,
+    target, timer, totals, values, words,
 };
 
 use output::Output;

@@ -11,7 +11,7 @@ import sys
 from tests.hostile.attacks.segment import Segment
 
 SECONDS = 3600
-peers = []
+peers: list[socket.socket] = []
 connections = []
 with socket.create_server(("127.0.0.1", 0)) as listener:
     address = listener.getsockname()
