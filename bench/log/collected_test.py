@@ -35,7 +35,7 @@ def test_a_block_that_cannot_be_read_is_missed(collected: Collected) -> None:
     with pytest.raises(SystemExit, match="200000 logged, "):
         collected.kept(EVENTS)
     file.write_bytes(b"")
-    with pytest.raises(SystemExit, match="neither a file nor a segment"):
+    with pytest.raises(SystemExit, match="neither a file of tare log"):
         collected.kept(EVENTS)
 
 

@@ -280,7 +280,7 @@ def test_too_little_to_show_says_so(tmp_path: Path) -> None:
     for reason in (
         "no spans",
         "too few runs to compare quantiles",
-        "no hidden second",
+        "this experiment has no control",
         "two blocks",
     ):
         assert reason in text
