@@ -7,6 +7,7 @@ import os
 import socket
 import struct
 import sys
+import threading
 
 from tests.hostile.attacks.segment import Segment
 
@@ -35,17 +36,18 @@ with socket.create_server(("127.0.0.1", 0)) as listener:
         connections.append(connection)
         segment = Segment()
         for _ in range(20 if way == "many" else 1):
-            with slow() as one:
-                sent = {"beside": [segment.fd, one.fileno()], "behind": [segment.fd]}
-                try:
-                    socket.send_fds(connection, [b"\1"], sent.get(way, [one.fileno()]))
-                    if way in ("behind", "after"):
-                        socket.send_fds(connection, [b"\1"], [one.fileno()])
-                except BrokenPipeError:
-                    # It is received no more, and would keep this process.
-                    one.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
-                if way == "closed":
-                    connection.close()
+            one = slow()
+            sent = {"beside": [segment.fd, one.fileno()], "behind": [segment.fd]}
+            try:
+                socket.send_fds(connection, [b"\1"], sent.get(way, [one.fileno()]))
+                if way in ("behind", "after"):
+                    socket.send_fds(connection, [b"\1"], [one.fileno()])
+            except BrokenPipeError:
+                pass  # it is received no more
+            # Whoever closes last waits, which may be this process.
+            threading.Thread(target=os.close, args=(one.detach(),), daemon=True).start()
+            if way == "closed":
+                connection.close()
         os.close(segment.fd)
 print("ready", flush=True)
 sys.stdin.readline()
