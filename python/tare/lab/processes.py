@@ -19,9 +19,9 @@ from tare.errors import TareError
 from tare.lab import guard, supervisor
 
 GRACE_S = 5.0
-ANSWER_LIMIT_S = 20.0
-"""The supervisor answers at once; what it was asked to wait for comes on top. What was killed ends
-within this time, too, unless the kernel keeps it."""
+ANSWER_LIMIT_S = 120.0
+"""The supervisor answers at once, and a process that was killed ends at once, unless the kernel
+keeps it. But a virtual machine can be without one of its CPUs for half a minute."""
 
 _TREE = "process tree"
 
