@@ -7,7 +7,7 @@ use std::path::Path;
 /// A file that is read more than once, now or later: of a pipe nothing would be left, and a device
 /// has no end.
 pub fn open(path: &Path) -> io::Result<File> {
-    // A pipe that nobody writes to would keep its reader.
+    // Reading a pipe that has no writer would block.
     let file = OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK).open(path)?;
     if file.metadata()?.is_file() {
         Ok(file)

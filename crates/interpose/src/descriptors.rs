@@ -231,7 +231,7 @@ impl<C: Connection> Descriptors<C> {
         }
     }
 
-    /// The end of what `closing` began: nobody knows what `fd` is, unless it has a new socket.
+    /// The end of what `closing` began: what `fd` is, is unknown, unless it has a new socket.
     #[inline]
     pub fn closed(&self, fd: c_int) {
         if let Some(entry) = self.entry(fd)

@@ -56,7 +56,7 @@ impl<S> ThreadBlock<S> {
     }
 }
 
-/// Whether this process is not that of the page, or cannot be told from it.
+/// Whether this process is not the owner of the page, or that is unknown.
 #[cold]
 fn is_another_process() -> bool {
     let known = known_process();
