@@ -1,0 +1,381 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Whether an intercepted call goes to the link of its connection or to the kernel.
+
+use crate::buffers::{self, Buffers};
+use crate::connection::{Connection, Stage};
+use crate::slots::Slot;
+use crate::state::{self, DESCRIPTORS};
+use crate::{closing, hidden, receive, rendezvous, send, sets, slots};
+use core::mem::MaybeUninit;
+use core::ptr;
+use core::sync::atomic::Ordering::Relaxed;
+use tare_interpose::real;
+use tare_interpose::types::*;
+use tare_shm::syscall::{self, Errno};
+
+/// Calls the next definition of a function of libc.
+macro_rules! next {
+    ($name:ident($($argument:expr),*)) => {
+        // SAFETY: the arguments are the program's own, handed on as they are.
+        unsafe { real::$name($($argument),*) }
+    };
+}
+pub(crate) use next;
+
+/// How a call on a connection is made.
+enum Way {
+    /// By the kernel, and of no concern.
+    Free,
+    /// By the kernel, while the connection stays TCP.
+    Kept(&'static Connection),
+    Linked(&'static Slot),
+}
+
+fn way(fd: c_int, sends: bool) -> Way {
+    let Some((connection, _)) = state::tracked(fd) else { return Way::Free };
+    loop {
+        if connection.stage() == Stage::Never || state::is_off() {
+            return Way::Free;
+        }
+        if let Some(slot) = rendezvous::turn(fd, connection, sends) {
+            return Way::Linked(slot);
+        }
+        match connection.stage() {
+            Stage::Linked => {
+                // Another thread has just linked it, or closes it.
+                match slots::enter(connection.slot.load(Relaxed)) {
+                    Some(slot) => return Way::Linked(slot),
+                    None => return Way::Free,
+                }
+            }
+            _ if connection.begin() => return Way::Kept(connection),
+            _ => crate::kernel::yield_now(),
+        }
+    }
+}
+
+/// The link of a connection that has one; its user must `leave` it.
+pub fn linked(fd: c_int) -> Option<&'static Slot> {
+    let (connection, _) = state::tracked(fd)?;
+    let is_linked = connection.stage() == Stage::Linked && !state::is_off();
+    if is_linked { slots::enter(connection.slot.load(Relaxed)) } else { None }
+}
+
+fn kept(connection: &Connection, sends: bool, result: ssize_t) -> ssize_t {
+    connection.end();
+    if result > 0 {
+        let count = if sends { &connection.sends } else { &connection.receives };
+        count.fetch_add(1, Relaxed);
+        connection.bytes.fetch_add(result as u64, Relaxed);
+    }
+    result
+}
+
+/// A call that receives into `buffers`, `None` if the kernel should judge them.
+pub fn incoming(
+    fd: c_int,
+    buffers: impl FnOnce() -> Option<Buffers>,
+    flags: c_int,
+    call: impl FnOnce() -> ssize_t,
+) -> ssize_t {
+    // Other flags are of no byte of the stream: out-of-band data, the queue of errors.
+    if flags & !receive::FLAGS != 0 {
+        return call();
+    }
+    match way(fd, false) {
+        Way::Free => call(),
+        Way::Kept(connection) => kept(connection, false, call()),
+        Way::Linked(slot) => {
+            let Some(buffers) = buffers() else {
+                slot.leave();
+                return call();
+            };
+            let got = if buffers.length() > 0 {
+                receive::receive(fd, slot, &buffers, flags)
+            } else {
+                receive::await_any(fd, slot, flags)
+            };
+            slot.leave();
+            match got {
+                Ok(got) => got as ssize_t,
+                Err(Errno(error)) => {
+                    real::set_errno(error);
+                    -1
+                }
+            }
+        }
+    }
+}
+
+/// A call that sends `buffers`; `rest` sends some of them.
+pub fn outgoing(
+    fd: c_int,
+    buffers: impl FnOnce() -> Option<Buffers>,
+    flags: c_int,
+    call: impl FnOnce() -> ssize_t,
+) -> ssize_t {
+    match way(fd, true) {
+        Way::Free => call(),
+        Way::Kept(connection) => kept(connection, true, call()),
+        Way::Linked(slot) => {
+            let buffers = if flags & !send::FLAGS == 0 { buffers() } else { None };
+            let result = match buffers.filter(|buffers| buffers.length() > 0) {
+                None => send::through_kernel(fd, slot, call),
+                Some(buffers) => send::send(fd, slot, &buffers, flags, |fd, rest| {
+                    // SAFETY: zeros are a message.
+                    let mut message: msghdr = unsafe { MaybeUninit::zeroed().assume_init() };
+                    message.msg_iov = rest.as_ptr().cast_mut();
+                    message.msg_iovlen = rest.len();
+                    next!(sendmsg(fd, &raw const message, flags))
+                }),
+            };
+            slot.leave();
+            result
+        }
+    }
+}
+
+/// A call that moves bytes without a buffer of the program's into a connection.
+pub fn unbuffered(fd: c_int, call: impl FnOnce() -> ssize_t) -> ssize_t {
+    outgoing(fd, || None, 0, call)
+}
+
+/// A copy of what the program points to; `None` if it cannot be read.
+pub fn copy<T: Copy>(from: *const T) -> Option<T> {
+    let mut copy = MaybeUninit::<T>::uninit();
+    let length = size_of::<T>();
+    let to = iovec { iov_base: copy.as_mut_ptr().cast(), iov_len: length };
+    let source = iovec { iov_base: from.cast_mut().cast(), iov_len: length };
+    // SAFETY: the kernel has written all of it.
+    (buffers::read(&[source], &[to]) == Ok(length)).then(|| unsafe { copy.assume_init() })
+}
+
+/// For `readv`: fewer bytes than there is room for are always a right answer.
+pub fn vectors(first: *const iovec, count: c_int) -> Option<Buffers> {
+    let count = usize::try_from(count).ok().filter(|count| *count <= libc::UIO_MAXIOV as usize)?;
+    Buffers::array(first, count.min(buffers::MOST))
+}
+
+pub fn all_vectors(first: *const iovec, count: usize) -> Option<Buffers> {
+    Buffers::array(first, count)
+}
+
+/// `recvfrom` says that there is no address, as the kernel does of a stream.
+pub unsafe fn without_peer_address(
+    result: ssize_t,
+    address: *mut sockaddr,
+    length: *mut socklen_t,
+) -> ssize_t {
+    if result >= 0 && !address.is_null() && !length.is_null() {
+        // SAFETY: the program's own.
+        unsafe { length.write(0) };
+    }
+    result
+}
+
+pub fn receive_message(
+    fd: c_int,
+    message: *mut msghdr,
+    flags: c_int,
+    call: impl FnOnce() -> ssize_t,
+) -> ssize_t {
+    let mut by_ring = false;
+    let result = incoming(
+        fd,
+        || {
+            let copy = copy(message.cast_const())?;
+            let count = copy.msg_iovlen.min(buffers::MOST);
+            by_ring = copy.msg_iovlen <= libc::UIO_MAXIOV as usize;
+            if by_ring { Buffers::array(copy.msg_iov, count) } else { None }
+        },
+        flags,
+        call,
+    );
+    if by_ring && result >= 0 {
+        // SAFETY: the program's own message, which was read.
+        unsafe {
+            (*message).msg_namelen = 0;
+            (*message).msg_controllen = 0;
+            (*message).msg_flags = flags & libc::MSG_CMSG_CLOEXEC;
+        }
+    }
+    result
+}
+
+pub fn send_message(
+    fd: c_int,
+    message: *const msghdr,
+    flags: c_int,
+    call: impl FnOnce() -> ssize_t,
+) -> ssize_t {
+    if state::statistics().is_none() {
+        return call();
+    }
+    if state::tracked(fd).is_none() {
+        pass(message);
+        return call();
+    }
+    let buffers = || {
+        let copy = copy(message)?;
+        let is_plain = copy.msg_controllen == 0 && copy.msg_namelen == 0;
+        if is_plain { all_vectors(copy.msg_iov, copy.msg_iovlen) } else { None }
+    };
+    outgoing(fd, buffers, flags, call)
+}
+
+/// Connections whose descriptors go to another process (SCM_RIGHTS) are TCP's there.
+fn pass(message: *const msghdr) {
+    const MOST: usize = 253;
+    let Some(copied) = copy(message).filter(|message| message.msg_controllen > 0) else { return };
+    let mut at = copied.msg_control.addr();
+    let end = at.saturating_add(copied.msg_controllen);
+    while let Some(header) = copy(ptr::with_exposed_provenance::<libc::cmsghdr>(at)) {
+        let length = header.cmsg_len;
+        if length < size_of::<libc::cmsghdr>() || length > end.saturating_sub(at) {
+            return;
+        }
+        if header.cmsg_level == libc::SOL_SOCKET && header.cmsg_type == libc::SCM_RIGHTS {
+            let data = at + size_of::<libc::cmsghdr>();
+            let count = (length - size_of::<libc::cmsghdr>()) / size_of::<c_int>();
+            for number in 0..count.min(MOST) {
+                let place = data + number * size_of::<c_int>();
+                if let Some(fd) = copy(ptr::with_exposed_provenance::<c_int>(place)) {
+                    leave(fd);
+                }
+            }
+        }
+        at = at.saturating_add(length.next_multiple_of(size_of::<usize>()));
+        if at.saturating_add(size_of::<libc::cmsghdr>()) > end {
+            return;
+        }
+    }
+}
+
+/// Something that the library does not carry begins with this connection: it is TCP's for good.
+pub fn leave(fd: c_int) {
+    sets::is_waited_for(fd);
+    if let Some((connection, _)) = state::tracked(fd) {
+        let errno = real::errno();
+        rendezvous::give_up(fd, connection);
+        real::set_errno(errno);
+    }
+}
+
+/// A child of vfork that duplicates a connection will start another program with it.
+fn leave_for_child(fd: c_int) {
+    if state::tracked(fd).is_none()
+        && let Some((connection, _)) = state::known(fd)
+    {
+        rendezvous::give_up(fd, connection);
+    }
+}
+
+pub fn is_child() -> bool {
+    crate::thread::Thread::get().is_borrowed() || state::statistics().is_none()
+}
+
+fn fails(error: c_int) -> c_int {
+    real::set_errno(error);
+    -1
+}
+
+pub fn close(fd: c_int, call: impl FnOnce() -> c_int) -> c_int {
+    if is_child() {
+        return call();
+    }
+    if hidden::is_hidden(fd) {
+        return fails(libc::EBADF);
+    }
+    if fd >= 0 {
+        closing::closing(fd);
+    }
+    call()
+}
+
+pub fn duplicate(old: c_int, call: impl FnOnce() -> c_int) -> c_int {
+    sets::is_waited_for(old);
+    leave_for_child(old);
+    let new = call();
+    if new >= 0 && !is_child() {
+        DESCRIPTORS.duplicated(old, new);
+    }
+    new
+}
+
+pub fn duplicate_to(old: c_int, new: c_int, call: impl FnOnce() -> c_int) -> c_int {
+    sets::is_waited_for(old);
+    leave_for_child(old);
+    if is_child() {
+        return call();
+    }
+    if hidden::is_hidden(new) {
+        return fails(libc::EBUSY);
+    }
+    if old != new && new >= 0 && syscall::fcntl(old, libc::F_GETFD, 0).is_ok() {
+        closing::closing(new);
+    }
+    let new = call();
+    if new >= 0 {
+        DESCRIPTORS.duplicated(old, new);
+    }
+    new
+}
+
+pub fn control(fd: c_int, command: c_int, call: impl FnOnce() -> c_int) -> c_int {
+    match command {
+        libc::F_DUPFD | libc::F_DUPFD_CLOEXEC => duplicate(fd, call),
+        libc::F_SETFL => change_flags(fd, call),
+        _ => call(),
+    }
+}
+
+/// A call that may change whether others wait.
+pub fn change_flags(fd: c_int, call: impl FnOnce() -> c_int) -> c_int {
+    let result = call();
+    if let Some(slot) = linked(fd) {
+        slot.waiting.store(0, Relaxed);
+        slot.leave();
+    }
+    result
+}
+
+pub fn connect(fd: c_int, address: *const sockaddr, call: impl FnOnce() -> c_int) -> c_int {
+    let Some((connection, _)) = state::tracked(fd) else { return call() };
+    // To no address at all: the connection ends.
+    let ends = copy(address).is_some_and(|to| c_int::from(to.sa_family) == libc::AF_UNSPEC);
+    if ends && connection.stage() != Stage::New {
+        rendezvous::give_up(fd, connection);
+        return call();
+    }
+    let result = call();
+    let begins = result == 0 || matches!(real::errno(), libc::EINPROGRESS | libc::EINTR);
+    if begins && connection.stage() == Stage::New {
+        connection.forks.store(state::forks(), Relaxed);
+    }
+    result
+}
+
+pub fn opened(fd: c_int, domain: c_int, kind: c_int) {
+    if fd >= 0 && state::statistics().is_some() {
+        DESCRIPTORS.opened(fd, domain, kind);
+    }
+}
+
+pub fn accepted(fd: c_int, listener: c_int) -> c_int {
+    if fd >= 0 && state::statistics().is_some() {
+        DESCRIPTORS.accepted(fd, listener);
+    }
+    fd
+}
+
+pub fn end_stream(stream: *mut FILE) {
+    if !stream.is_null() && !is_child() {
+        let errno = real::errno();
+        // SAFETY: the program's own stream, not closed yet.
+        let fd = unsafe { libc::fileno(stream) };
+        real::set_errno(errno);
+        if fd >= 0 {
+            closing::closing(fd);
+        }
+    }
+}
