@@ -16,6 +16,8 @@ from pathlib import Path
 from tare.lab.doctor.finding import Finding, Found, Probe, finding
 from tare.lab.doctor.syscalls import die_with_parent
 
+_ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
 
 @dataclass(frozen=True)
 class _Look:
@@ -27,9 +29,16 @@ class _Look:
 
 def examine(probes: Iterable[Probe]) -> Iterator[Finding]:
     """The findings, in the order of the probes."""
-    scratch = Path(tempfile.mkdtemp(prefix="tare-doctor-"))
     looks: list[_Look] = []
+    # Until the folder is sure to be removed: even finding its parent makes a file for a moment.
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, _ENDING)
     try:
+        scratch = Path(tempfile.mkdtemp(prefix="tare-doctor-"))
+    except BaseException:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        raise
+    try:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
         # A probe may give up root's rights and must still be able to use its folder's parent.
         scratch.chmod(0o711)
         looks.extend(_start(probe, scratch / str(number)) for number, probe in enumerate(probes))

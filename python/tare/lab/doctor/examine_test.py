@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 import os
+import signal
 import subprocess
+import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -45,6 +47,30 @@ def test_findings_come_in_the_order_of_the_probes_and_the_folder_goes(
     assert [finding.state for finding in findings] == ["yes", "partly"]
     assert findings[0].found.startswith(str(temporary_files))
     assert findings[0].details["pid"] != os.getpid()
+    assert list(temporary_files.iterdir()) == []
+
+
+def test_a_signal_while_the_folder_is_made_leaves_nothing_behind(
+    temporary_files: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make = tempfile.mkdtemp
+
+    def make_and_raise(prefix: str) -> str:
+        folder = make(prefix=prefix)
+        signal.raise_signal(signal.SIGTERM)
+        return folder
+
+    def stop(*_: object) -> None:
+        raise InterruptedError
+
+    monkeypatch.setattr("tempfile.mkdtemp", make_and_raise)
+    before = signal.signal(signal.SIGTERM, stop)
+    try:
+        with pytest.raises(InterruptedError):
+            list(examine([]))
+    finally:
+        signal.signal(signal.SIGTERM, before)
+    assert signal.pthread_sigmask(signal.SIG_BLOCK, []) == set()
     assert list(temporary_files.iterdir()) == []
 
 
