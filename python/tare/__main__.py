@@ -9,6 +9,7 @@ from tare.native import native
 
 NATIVE_COMMANDS = {
     "hook": "tare-hook",
+    "link": "tare-link",
     "load": "tare-load",
     "log": "tare-log",
     "map": "tare-map",

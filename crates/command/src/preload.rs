@@ -3,7 +3,7 @@
 
 use crate::{Failure, ResultExt};
 use std::ffi::{OsStr, OsString};
-use std::os::unix::ffi::OsStrExt;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
 pub const VARIABLE: &str = "LD_PRELOAD";
@@ -25,14 +25,20 @@ pub fn library(name: &str) -> Result<PathBuf, Failure> {
     Ok(library)
 }
 
-/// The library before whatever was preloaded already: layers stack.
-pub fn value(library: &Path, others: Option<OsString>) -> OsString {
-    let mut all = library.as_os_str().to_owned();
-    if let Some(others) = others.filter(|others| !others.is_empty()) {
-        all.push(OsStr::new(":"));
-        all.push(others);
-    }
-    all
+/// The library before what was preloaded already, but behind the libraries whose file names are in
+/// `front`: layers stack.
+pub fn value(library: &Path, front: &[&str], others: Option<OsString>) -> OsString {
+    let others = others.unwrap_or_default();
+    let is_separator = |byte: &u8| b": ".contains(byte);
+    let names = others.as_bytes().split(is_separator).filter(|name| !name.is_empty());
+    let mut all: Vec<&[u8]> = names.collect();
+    let is_front = |path: &&[u8]| {
+        let name = Path::new(OsStr::from_bytes(path)).file_name();
+        name.is_some_and(|name| front.iter().any(|one| name == *one))
+    };
+    let place = all.iter().rposition(is_front).map_or(0, |last| last + 1);
+    all.insert(place, library.as_os_str().as_bytes());
+    OsString::from_vec(all.join(&b':'))
 }
 
 #[cfg(test)]
@@ -41,9 +47,19 @@ mod tests {
 
     #[test]
     fn other_layers_stay() {
-        let library = Path::new("/lib/hook.so");
-        assert_eq!(value(library, None), "/lib/hook.so");
-        assert_eq!(value(library, Some("".into())), "/lib/hook.so");
-        assert_eq!(value(library, Some("/a.so /b.so".into())), "/lib/hook.so:/a.so /b.so");
+        let library = Path::new("/lib/link.so");
+        let value = |others: &str| value(library, &["hook.so"], Some(others.into()));
+        assert_eq!(super::value(library, &[], None), "/lib/link.so");
+        assert_eq!(value(""), "/lib/link.so");
+        assert_eq!(value("/a.so /b.so"), "/lib/link.so:/a.so:/b.so");
+    }
+
+    #[test]
+    fn libraries_of_the_front_stay_in_front() {
+        let library = Path::new("/lib/link.so");
+        let value = |others: &str| value(library, &["hook.so"], Some(others.into()));
+        assert_eq!(value("/lib/hook.so"), "/lib/hook.so:/lib/link.so");
+        assert_eq!(value("/a.so:/x/hook.so /b.so"), "/a.so:/x/hook.so:/lib/link.so:/b.so");
+        assert_eq!(value("/hook.so/b.so"), "/lib/link.so:/hook.so/b.so");
     }
 }

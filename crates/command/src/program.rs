@@ -22,24 +22,66 @@ const MACHINE: u16 = 62;
 #[cfg(target_arch = "aarch64")]
 const MACHINE: u16 = 183;
 const PT_INTERP: u32 = 3;
+const PT_NOTE: u32 = 4;
+
+/// A program that was looked at before it runs.
+#[derive(Debug)]
+pub struct Program {
+    /// Where it was found.
+    pub path: PathBuf,
+    /// The file that decides: the program itself, or the interpreter of a script.
+    pub file: PathBuf,
+    pub fitness: Fitness,
+}
+
+/// Whether a preload library works in a program.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fitness {
+    Fit,
+    /// The loader loads the library, but Go makes system calls without libc.
+    Go,
+    /// It may be executed, but this user may not read it.
+    Unreadable,
+    /// The library is not loaded, for this reason.
+    Unfit(&'static str),
+}
 
 /// Finds `name` as a shell does and says why `layer` cannot be loaded into it, if it cannot.
 pub fn check(name: &OsStr, layer: &str) -> Result<PathBuf, Failure> {
-    let found = find(name)?;
-    let (mut role, mut path) = ("COMMAND", found.clone());
-    for _ in 0..INTERPRETERS {
-        match look_at(role, &path, layer)? {
-            None => return Ok(found),
-            Some(interpreter) => (role, path) = ("COMMAND's interpreter", interpreter),
-        }
-    }
+    let program = examine(name, "COMMAND")?;
+    let Fitness::Unfit(reason) = program.fitness else { return Ok(program.path) };
+    let role = if program.file == program.path { "COMMAND" } else { "COMMAND's interpreter" };
+    let shown = program.file.display();
     Err(Failure::input(format_args!(
-        "COMMAND {}: more than 5 nested script interpreters; run the last interpreter itself",
-        found.display()
+        "{role} {shown}: {reason}, so {layer} cannot be loaded into it; nothing was run"
     )))
 }
 
-fn find(name: &OsStr) -> Result<PathBuf, Failure> {
+/// Finds `name` as a shell does and says whether a preload library works in it. Messages name it by
+/// its `role` among the arguments.
+pub fn examine(name: &OsStr, role: &str) -> Result<Program, Failure> {
+    let path = find(name, role)?;
+    let (mut shown_as, mut file) = (role.to_owned(), path.clone());
+    for _ in 0..INTERPRETERS {
+        match look_at(&shown_as, &file)? {
+            Look::Is(fitness) => return Ok(Program { path, file, fitness }),
+            Look::Script(interpreter) => {
+                (shown_as, file) = (format!("{role}'s interpreter"), interpreter);
+            }
+        }
+    }
+    Err(Failure::input(format_args!(
+        "{role} {}: more than 5 nested script interpreters; run the last interpreter itself",
+        path.display()
+    )))
+}
+
+enum Look {
+    Is(Fitness),
+    Script(PathBuf),
+}
+
+fn find(name: &OsStr, role: &str) -> Result<PathBuf, Failure> {
     if name.as_bytes().contains(&b'/') {
         return Ok(name.into());
     }
@@ -50,7 +92,7 @@ fn find(name: &OsStr) -> Result<PathBuf, Failure> {
     std::env::split_paths(&folders).map(|folder| folder.join(name)).find(is_program).ok_or_else(
         || {
             Failure::input(format_args!(
-                "COMMAND {}: no such command in PATH; give a path, or the name of an installed \
+                "{role} {}: no such command in PATH; give a path, or the name of an installed \
                  program",
                 name.to_string_lossy()
             ))
@@ -58,37 +100,38 @@ fn find(name: &OsStr) -> Result<PathBuf, Failure> {
     )
 }
 
-/// Refuses `path`, which is run as `role`, or names its interpreter if it is a script.
-fn look_at(role: &str, path: &Path, layer: &str) -> Result<Option<PathBuf>, Failure> {
+fn look_at(role: &str, path: &Path) -> Result<Look, Failure> {
     let shown = format!("{role} {}", path.display());
     let fails = |error| Failure::input(format_args!("{shown}: {error}; {CURE}"));
     let status = path.metadata().map_err(fails)?;
     if !status.is_file() || status.mode() & 0o111 == 0 {
         return Err(Failure::input(format_args!("{shown}: not an executable file; {CURE}")));
     }
-    let obstacle = match File::open(path) {
+    let found = match File::open(path) {
         Ok(mut file) => {
             let mut head = Vec::new();
             file.by_ref().take(FIRST_LINE as u64).read_to_end(&mut head).map_err(fails)?;
             if let Some(line) = head.strip_prefix(b"#!") {
-                return Ok(interpreter(line));
+                return Ok(match interpreter(line) {
+                    Some(interpreter) => Look::Script(interpreter),
+                    None => Look::Is(Fitness::Fit),
+                });
             }
             if !head.starts_with(b"\x7fELF") {
                 // Without a magic it is a script for sh, as execvp(3) has it, or nothing: exec
                 // says.
-                return Ok(None);
+                return Ok(Look::Is(Fitness::Fit));
             }
-            obstacle(&mut file, &head).map_err(fails)?
+            fitness(&mut file, &head).map_err(fails)?
         }
         // It may be executed all the same. If the library is not loaded, the end will tell.
-        Err(error) if error.kind() == ErrorKind::PermissionDenied => None,
+        Err(error) if error.kind() == ErrorKind::PermissionDenied => Fitness::Unreadable,
         Err(error) => return Err(fails(error)),
     };
-    obstacle.or_else(|| privilege(&status, path)).map_or(Ok(None), |reason| {
-        Err(Failure::input(format_args!(
-            "{shown}: {reason}, so {layer} cannot be loaded into it; nothing was run"
-        )))
-    })
+    Ok(Look::Is(match (found, privilege(&status, path)) {
+        (Fitness::Unfit(reason), _) | (_, Some(reason)) => Fitness::Unfit(reason),
+        _ => found,
+    }))
 }
 
 fn interpreter(line: &[u8]) -> Option<PathBuf> {
@@ -97,15 +140,20 @@ fn interpreter(line: &[u8]) -> Option<PathBuf> {
     (!word.is_empty()).then(|| OsString::from_vec(word.to_vec()).into())
 }
 
-fn obstacle(file: &mut File, head: &[u8]) -> std::io::Result<Option<&'static str>> {
+fn fitness(file: &mut File, head: &[u8]) -> std::io::Result<Fitness> {
     if head.len() < 64 || head[4] != 2 || u16_at(head, 18) != Some(MACHINE) {
-        return Ok(Some("it is a program for another architecture"));
+        return Ok(Fitness::Unfit("it is a program for another architecture"));
     }
-    let Some(loader) = loader(file, head)? else {
-        return Ok(Some("it is statically linked"));
-    };
-    let musl = loader.windows(7).any(|part| part == b"ld-musl");
-    Ok(musl.then_some("it is linked with musl, not with glibc"))
+    let contents = Contents::read(file, head)?;
+    Ok(match contents.loader {
+        None if contents.is_go => Fitness::Unfit("it is a statically linked Go program"),
+        None => Fitness::Unfit("it is statically linked"),
+        Some(loader) if loader.windows(7).any(|part| part == b"ld-musl") => {
+            Fitness::Unfit("it is linked with musl, not with glibc")
+        }
+        Some(_) if contents.is_go => Fitness::Go,
+        Some(_) => Fitness::Fit,
+    })
 }
 
 /// What makes the loader ignore LD_PRELOAD (AT_SECURE in ld.so(8)).
@@ -131,23 +179,50 @@ fn has_capabilities(path: &Path) -> bool {
     }
 }
 
-/// The loader named by the program header PT_INTERP (elf(5)), `None` of a static program.
-fn loader(file: &mut File, head: &[u8]) -> std::io::Result<Option<Vec<u8>>> {
-    let (Some(start), Some(size), Some(count)) =
-        (u64_at(head, 32), u16_at(head, 54), u16_at(head, 56))
-    else {
-        return Ok(None);
-    };
-    for number in 0..u64::from(count) {
-        let position = start.saturating_add(number * u64::from(size));
-        let header = read_at(file, position, 56)?;
-        if u32_at(&header, 0) == Some(PT_INTERP) {
+/// What the program headers of a file name (elf(5)).
+#[derive(Default)]
+struct Contents {
+    /// The loader of PT_INTERP; `None` for a static program.
+    loader: Option<Vec<u8>>,
+    /// Whether Go's linker left its note.
+    is_go: bool,
+}
+
+impl Contents {
+    fn read(file: &mut File, head: &[u8]) -> std::io::Result<Self> {
+        let mut contents = Self::default();
+        let (Some(start), Some(size), Some(count)) =
+            (u64_at(head, 32), u16_at(head, 54), u16_at(head, 56))
+        else {
+            return Ok(contents);
+        };
+        for number in 0..u64::from(count) {
+            let position = start.saturating_add(number * u64::from(size));
+            let header = read_at(file, position, 56)?;
             let (position, length) = (u64_at(&header, 8), u64_at(&header, 32));
             let (position, length) = (position.unwrap_or(0), length.unwrap_or(0).min(4096));
-            return read_at(file, position, length).map(Some);
+            match u32_at(&header, 0) {
+                Some(PT_INTERP) => contents.loader = Some(read_at(file, position, length)?),
+                Some(PT_NOTE) => contents.is_go |= has_go_note(&read_at(file, position, length)?),
+                _ => {}
+            }
         }
+        Ok(contents)
     }
-    Ok(None)
+}
+
+/// Whether one of the notes is Go's build ID: type 4 and the name `Go`.
+fn has_go_note(mut notes: &[u8]) -> bool {
+    while let (Some(name), Some(content), Some(kind)) =
+        (u32_at(notes, 0), u32_at(notes, 4), u32_at(notes, 8))
+    {
+        if name == 4 && kind == 4 && notes.get(12..16) == Some(b"Go\0\0") {
+            return true;
+        }
+        let length = [name, content].map(|part| (part as usize).next_multiple_of(4));
+        notes = notes.get(12 + length[0] + length[1]..).unwrap_or(&[]);
+    }
+    false
 }
 
 fn read_at(file: &mut File, position: u64, length: u64) -> std::io::Result<Vec<u8>> {
@@ -241,6 +316,17 @@ mod tests {
         let cut = folder.program("cut", b"\x7fELF\x02\x01");
         assert!(refusal(&cut).contains("another architecture"));
         assert!(refusal(&folder.0).contains("not an executable file"));
+    }
+
+    #[test]
+    fn go_programs_are_recognized_by_their_note() {
+        let folder = Folder::new("go");
+        let note =
+            b"\x03\0\0\0\x01\0\0\0\x05\0\0\0GNU\0\x01\0\0\0\x04\0\0\0\0\0\0\0\x04\0\0\0Go\0\0";
+        let go = folder.program("go", &elf(MACHINE, PT_NOTE, note));
+        assert!(refusal(&go).contains("go: it is a statically linked Go program"));
+        assert!(has_go_note(note));
+        assert!(!has_go_note(&note[..20]));
     }
 
     #[test]

@@ -15,9 +15,8 @@ from tare.cli import calibrate, clean, compare, doctor, init, native, ps, report
 from tare.cli.streams import silence, tell
 from tare.errors import TareError
 
-HELP = """Measure what hooks, agents, proxies and tracers cost a service.
-
-Begin with your own service and the layer that you want to measure:
+HELP = """Measure what hooks, agents, proxies and tracers cost a service. Begin with
+your own service and the layer that you want to measure:
 
 \b
   tare run --service 'my-server --port {port}' --condition agent=env:NAME=VALUE

@@ -13,6 +13,7 @@ from tare.native import native
 
 HELP = {
     "hook": "Trace or block data on the sockets of an unmodified program.",
+    "link": "Carry TCP connections of local programs over shared memory.",
     "load": "Send requests to a service and record each of them.",
     "log": "Record events of programs through shared memory, and read them.",
     "map": "Show which programs of this host talk to which services.",

@@ -21,7 +21,8 @@ pub fn start(
     if let [name, arguments @ ..] = command {
         started.arg0(name).args(arguments);
     }
-    started.env(preload::VARIABLE, preload::value(library, std::env::var_os(preload::VARIABLE)));
+    started
+        .env(preload::VARIABLE, preload::value(library, &[], std::env::var_os(preload::VARIABLE)));
     started.env(VARIABLE, handover.to_string());
     // SAFETY: between fork and exec only fcntl is called, as a raw system call.
     unsafe {

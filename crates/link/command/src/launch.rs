@@ -9,6 +9,10 @@ use tare_command::{Child, Failure, Signals, preload};
 use tare_link_segment::{Handover, VARIABLE};
 use tare_shm::syscall;
 
+/// Libraries that see the program's calls before they reach a link: the hook finds keywords in
+/// linked streams, too.
+const IN_FRONT: [&str; 1] = ["libtare_hook.so"];
+
 /// Starts the program with the library in it.
 pub fn start(
     program: &Path,
@@ -22,7 +26,7 @@ pub fn start(
         started.arg0(name).args(arguments);
     }
     let others = std::env::var_os(preload::VARIABLE);
-    started.env(preload::VARIABLE, preload::value(library, others));
+    started.env(preload::VARIABLE, preload::value(library, &IN_FRONT, others));
     started.env(VARIABLE, handover.to_string());
     // SAFETY: between fork and exec only fcntl is called, as a raw system call.
     unsafe {

@@ -3,23 +3,18 @@
 //! memory.
 
 mod arguments;
+mod check;
 mod launch;
 mod session;
 mod stats;
 
 use arguments::{Arguments, Other};
 use std::process::ExitCode;
-use tare_command::{Failure, program};
 
 fn main() -> ExitCode {
     tare_command::run(|arguments: Arguments| match arguments.other {
-        Some(Other::Check { program }) => check(&program),
+        Some(Other::Check { json, program }) => check::check(&program, json),
+        Some(Other::Schema { json }) => stats::schema(json),
         None => session::run(&arguments.run),
     })
-}
-
-fn check(name: &std::ffi::OsStr) -> Result<ExitCode, Failure> {
-    let found = program::check(name, session::LAYER)?;
-    tare_command::print(format_args!("{}: can be linked\n", found.display()))?;
-    Ok(ExitCode::SUCCESS)
 }

@@ -5,9 +5,12 @@ use std::ffi::OsStr;
 use std::io::Write;
 use std::os::fd::{AsFd, AsRawFd};
 use std::process::ExitCode;
-use tare_command::{Failure, ResultExt, Signals, exit_code, preload, program, said, say};
+use tare_command::{
+    CostsFile, Failure, ResultExt, Signals, exit_code, preload, program, said, say,
+};
 use tare_link_segment::{Counter, Handover, Statistics, VERSION};
 use tare_shm::{Refusal, Segment, move_up};
+use tare_tables::Vacant;
 
 pub const LAYER: &str = "the library of tare link";
 const LIBRARY: &str = "libtare_link.so";
@@ -36,9 +39,14 @@ pub fn run(arguments: &Run) -> Result<ExitCode, Failure> {
     let (statistics, handover) = create(arguments.eager).map_err(|refusal| {
         Failure::work(format_args!("shared memory could not be created: {}", said(refusal)))
     })?;
+    let write = |file: Vacant| stats::write(statistics, file);
+    let mut costs = match &arguments.costs {
+        Some(path) => Some(CostsFile::create(path, write)?),
+        None => None,
+    };
     let mut child = launch::start(&found, &arguments.command, &library, handover, &signals)?;
     let status = loop {
-        wait(&signals);
+        wait(&signals, if costs.is_some() { 1000 } else { -1 });
         while let Some(signal) = signals.next() {
             // What the terminal sent went to the program as well; SIGCHLD is for this one.
             if !signal.from_kernel {
@@ -48,7 +56,13 @@ pub fn run(arguments: &Run) -> Result<ExitCode, Failure> {
         if let Some(status) = child.ended().or_failed("the program cannot be waited for")? {
             break status;
         }
+        if let Some(costs) = &mut costs {
+            costs.turn(write);
+        }
     };
+    if let Some(costs) = &mut costs {
+        costs.renew(write);
+    }
     if arguments.stats || arguments.json {
         let text = stats::text(statistics, arguments.json);
         // The program's exit code counts, whether or not anyone reads this.
@@ -73,9 +87,9 @@ fn create(eager: bool) -> Result<(&'static Statistics, Handover), Refusal> {
     Ok((statistics, Handover { pid, start, statistics: move_up(fd), eager }))
 }
 
-fn wait(signals: &Signals) {
+fn wait(signals: &Signals, milliseconds: i32) {
     let fd = signals.as_fd().as_raw_fd();
     let mut place = libc::pollfd { fd, events: libc::POLLIN, revents: 0 };
     // SAFETY: one entry.
-    unsafe { libc::poll(&mut place, 1, -1) };
+    unsafe { libc::poll(&mut place, 1, milliseconds) };
 }

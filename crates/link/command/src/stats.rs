@@ -1,6 +1,33 @@
 // SPDX-License-Identifier: Apache-2.0
 use serde_json::{Map, Value};
+use std::io;
+use std::process::ExitCode;
+use tare_command::Failure;
 use tare_link_segment::{Counter, Statistics};
+use tare_tables::{COSTS, Cell, Vacant};
+
+/// The columns of the table `costs` that are written.
+const COLUMNS: &[&str] = &["layer", "metric", "count"];
+
+/// Writes what was counted up to now as one Arrow stream.
+pub fn write(statistics: &Statistics, file: Vacant) -> io::Result<()> {
+    let mut writer = file.begin(&COSTS, COLUMNS)?;
+    for counter in Counter::ALL {
+        let count = Cell::Int(i64::try_from(statistics.get(*counter)).unwrap_or(i64::MAX));
+        writer.row(&[Cell::Text("link"), Cell::Text(counter.name()), count])?;
+    }
+    writer.finish()
+}
+
+/// Prints the tables that are written.
+pub fn schema(as_json: bool) -> Result<ExitCode, Failure> {
+    if as_json {
+        tare_command::print(format_args!("{}\n", tare_tables::describe(&[(&*COSTS, COLUMNS)])))?;
+    } else {
+        tare_command::print(format_args!("{}: {}\n", COSTS.name, COLUMNS.join(", ")))?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
 
 /// What the programs of a run counted, as a table or as a JSON object.
 pub fn text(statistics: &Statistics, as_json: bool) -> String {
@@ -10,9 +37,33 @@ pub fn text(statistics: &Statistics, as_json: bool) -> String {
             counts.map(|(name, count)| (name.to_owned(), count.into())).collect();
         return format!("{}\n", Value::Object(object));
     }
-    let mut text = String::from("tare-link: connections and bytes of all programs of this run\n");
-    for (name, count) in counts {
-        text.push_str(&format!("{:<20}  {count:>15}\n", name.replace('_', " ")));
+    let mut text = String::from("all programs of this run:\n");
+    for counter in Counter::ALL {
+        let (count, name) = (statistics.get(*counter), counter.name().replace('_', " "));
+        text.push_str(&format!("{count:>15}  {name:<20}  {}\n", meaning(*counter)));
     }
     text
+}
+
+fn meaning(counter: Counter) -> &'static str {
+    match counter {
+        Counter::Programs => "programs that loaded the library",
+        Counter::Links => "connections that used shared memory",
+        Counter::Upgrades => "changes from TCP to shared memory",
+        Counter::Downgrades => "changes from shared memory to TCP",
+        Counter::RingSent => "bytes sent through shared memory",
+        Counter::RingReceived => "bytes received through shared memory",
+        Counter::TcpSent => "bytes of linked connections that were sent through TCP",
+        Counter::TcpReceived => "bytes of linked connections that were received through TCP",
+        Counter::RingSends => "calls that sent through shared memory",
+        Counter::RingReceives => "calls that received through shared memory",
+        Counter::Wakes => "times that the other end slept and was woken",
+        Counter::Spins => "waits that ended before the thread slept",
+        Counter::VainSpins => "waits after which the thread slept",
+        Counter::Left => "connections that went back to TCP for good",
+        Counter::Reset => "connections that were reset because the other end did not answer",
+        Counter::Refused => {
+            "connections that stayed TCP because descriptors or memory were missing"
+        }
+    }
 }

@@ -18,10 +18,12 @@ _JARS = ("tare-log.jar", "tare-log-agent.jar")
 _AFFECTS = {
     "tare-load": "tare load, and plans that use it",
     "tare-hook": "tare hook",
+    "tare-link": "tare link",
     "tare-log": "tare log",
     "tare-map": "tare map",
     "libtare_distances.so": "tare compare, tare run",
     "libtare_hook.so": "tare hook",
+    "libtare_link.so": "tare link",
     "libtare_log.so": "tare log",
     "tare-log.jar": "tare log in Java",
     "tare-log-agent.jar": "tare log in Java",
