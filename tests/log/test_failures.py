@@ -338,12 +338,22 @@ def test_a_collector_killed_in_its_first_moments(
     agree(out, tmp_path / "page")
 
 
-def test_a_program_in_a_pid_namespace_is_taken_over(compiled: Compiled, tmp_path: Path) -> None:
-    """Its segment has the number that it knows itself by, which is another outside."""
+NAMESPACES = {
+    "pid": ["--pid", "--mount-proc"],
+    # Start times count from another moment there.
+    "time": ["--time", "--boottime", "100000"],
+}
+
+
+@pytest.mark.parametrize("kind", NAMESPACES)
+def test_a_program_in_a_namespace_is_taken_over(
+    kind: str, compiled: Compiled, tmp_path: Path
+) -> None:
+    """The PID and the start time by which it knows itself are others outside."""
     if not may_make_namespaces():
-        pytest.skip("only root can make a PID namespace")
+        pytest.skip("only root can make a namespace")
     page, out = tmp_path / "page", tmp_path / "events.log"
-    inside = ["unshare", "--pid", "--fork", "--kill-child", "--mount-proc"]
+    inside = ["unshare", *NAMESPACES[kind], "--fork", "--kill-child"]
     with ExitStack() as stack:
         with collecting(tmp_path):
             stack.enter_context(counting(compiled, tmp_path, "page", "drop", *inside))

@@ -15,7 +15,7 @@ use std::time::Instant;
 use tare_command::processes::{self, open_segment};
 use tare_log_segment::layout::{KIND, VERSION};
 use tare_log_segment::{Identity, Process};
-use tare_shm::{Access, Segment, process, service, syscall};
+use tare_shm::{Access, Segment, service, syscall};
 
 /// A program that logs, and that nobody serves.
 pub struct Orphan {
@@ -117,6 +117,6 @@ fn belongs(segment: &OwnedFd, pid: u32, socket: &Path) -> bool {
     // SAFETY: what it gave out is used no more.
     unsafe { segment.unmap() };
     let is_owner = program::own_pid(pid) == Some(header.owner_pid)
-        && process::start_time(pid) == Some(header.owner_start);
+        && program::started_at(pid, header.owner_start);
     told && is_owner
 }

@@ -5,9 +5,13 @@ use std::fs::File;
 use std::io::{BufRead, Read};
 use tare_command::processes;
 use tare_log_file::Boot;
+use tare_shm::process;
 
 /// Bytes of a program's words that are read: it can make them any length.
 const LONGEST_COMMAND: u64 = 1 << 16;
+
+/// Of USER_HZ, in which proc_pid_stat(5) has times: 100 on all architectures of Linux 6.
+const NS_PER_TICK: i64 = 10_000_000;
 
 /// The number by which a process knows itself: that of the innermost of its PID namespaces.
 pub fn own_pid(pid: u32) -> Option<u32> {
@@ -65,17 +69,37 @@ pub fn boot() -> Boot {
 
 /// How far CLOCK_MONOTONIC_RAW of a program is ahead of this one's, in another time namespace.
 pub fn ahead_ns(pid: u32) -> i64 {
+    ahead_of_this(pid, "monotonic ")
+}
+
+/// Whether process `pid` started at this time as it reads it itself, in clock ticks: in another
+/// time namespace it counts from another moment.
+pub fn started_at(pid: u32, ticks: u64) -> bool {
+    let is_it = |start| is_same_start(ticks, start, ahead_of_this(pid, "boottime "));
+    process::start_time(pid).is_some_and(is_it)
+}
+
+/// The same moment, counted by a process whose clock is ahead, and by this one.
+fn is_same_start(its: u64, own: u64, ahead_ns: i64) -> bool {
+    // The kernel rounds down what each process reads.
+    let ticks = ahead_ns.div_euclid(NS_PER_TICK);
+    let rounded = i64::from(ahead_ns.rem_euclid(NS_PER_TICK) > 0);
+    let apart = i128::from(its) - i128::from(own) - i128::from(ticks);
+    (0..=i128::from(rounded)).contains(&apart)
+}
+
+/// How far this clock of a program is ahead of this one's.
+fn ahead_of_this(pid: u32, clock: &str) -> i64 {
     let read = |pid: &str| {
         let offsets = std::fs::read_to_string(format!("/proc/{pid}/timens_offsets"));
-        monotonic_ns(&offsets.unwrap_or_default())
+        offset_ns(&offsets.unwrap_or_default(), clock)
     };
-    read(&pid.to_string()).zip(read("self")).map_or(0, |(its, own)| its - own)
+    read(&pid.to_string()).zip(read("self")).map_or(0, |(its, own)| its.saturating_sub(own))
 }
 
 /// From `timens_offsets`: a line a clock, seconds and nanoseconds.
-fn monotonic_ns(offsets: &str) -> Option<i64> {
-    let mut words =
-        offsets.lines().find_map(|line| line.strip_prefix("monotonic "))?.split_whitespace();
+fn offset_ns(offsets: &str, clock: &str) -> Option<i64> {
+    let mut words = offsets.lines().find_map(|line| line.strip_prefix(clock))?.split_whitespace();
     let mut number = || words.next()?.parse::<i64>().ok();
     number()?.checked_mul(1_000_000_000)?.checked_add(number()?)
 }
@@ -164,10 +188,26 @@ mod tests {
     #[test]
     fn offsets_of_a_time_namespace() {
         let offsets = "monotonic       -1000         7\nboottime            5         0\n";
-        assert_eq!(monotonic_ns(offsets), Some(-999_999_999_993));
+        assert_eq!(offset_ns(offsets, "monotonic "), Some(-999_999_999_993));
+        assert_eq!(offset_ns(offsets, "boottime "), Some(5_000_000_000));
         for text in ["", "monotonic", "monotonic 1", "monotonic 9999999999999 0", "boottime 1 2"] {
-            assert_eq!(monotonic_ns(text), None, "{text}");
+            assert_eq!(offset_ns(text, "monotonic "), None, "{text}");
         }
-        assert_eq!(ahead_ns(std::process::id()), 0);
+        assert_eq!(ahead_ns(id()), 0);
+    }
+
+    #[test]
+    fn start_time_is_the_same_moment_in_another_time_namespace() {
+        // The process started 1.999 s after boot.
+        for (its, ahead_ns) in
+            [(199, 0), (1_199, 10_000_000_000), (200, 1_000_000), (99, -1_000_000_000)]
+        {
+            assert!(is_same_start(its, 199, ahead_ns), "{its} {ahead_ns}");
+            assert!(!is_same_start(its - 1, 199, ahead_ns + NS_PER_TICK));
+            assert!(!is_same_start(its + 1, 199, ahead_ns - NS_PER_TICK));
+        }
+        assert!(!is_same_start(200, 199, 0), "no rounding without an offset");
+        let own = process::start_time(id()).unwrap();
+        assert_eq!((started_at(id(), own), started_at(id(), own + 1)), (true, false));
     }
 }
