@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The programs of one user cost a collector of root no event of another user's program."""
 
+import ctypes
 import os
 import shutil
 import socket
@@ -9,13 +10,14 @@ import subprocess
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from select import select
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 from pyarrow.csv import read_csv
-from tests.hostile.attacks.segment import Segment, at, size
-from tests.hostile.conftest import attack, says
+from tests.hostile.attacks.segment import Segment, acting_as, at, size
+from tests.hostile.conftest import NOBODY, attack, says
 from tests.log.conftest import TARE_LOG, compiled
 from tests.log.test_failures import collecting, ended
 from tests.waiting import SECONDS, wait_for
@@ -118,6 +120,52 @@ def test_program_whose_connection_is_closed_without_an_answer_comes_again(
         listener.setblocking(False)
         with pytest.raises(BlockingIOError):
             listener.accept()
+
+
+def test_names_of_another_user_have_a_budget_of_bytes(open_to_all: Path) -> None:
+    """Those of one segment alone would take 100 MB. They take nothing from events."""
+    with (
+        collecting(open_to_all) as collector,
+        attack("long_names", open_to_all / "socket") as attacker,
+    ):
+        file, stderr = open_to_all / "events.log", collector.stderr
+        assert stderr is not None
+        wait_for(lambda: select([stderr], [], [], 0)[0] or file.stat().st_size > 64 << 20)
+        attacker.kill()
+        told = ended(collector)
+    assert file.stat().st_size < 40 << 20
+    (line,) = told.splitlines()
+    assert f"process {attacker.pid} of user {NOBODY}: its user reached the limit of" in line
+
+
+CLOSED = 0x08 | 0x10
+"""FAN_CLOSE of fanotify."""
+
+
+def test_collector_closes_no_descriptor_of_another_user(open_to_all: Path) -> None:
+    """What a user can make slow or many is closed by another process, also beside a segment."""
+    kernel = ctypes.CDLL(None, use_errno=True)
+    file = open_to_all / "many"
+    sent = os.open(file, os.O_RDWR | os.O_CREAT)
+    watch = kernel.fanotify_init(0, os.O_RDONLY)
+    if watch < 0:
+        pytest.skip("the kernel has no fanotify")
+    everywhere = -100  # AT_FDCWD
+    mask = ctypes.c_uint64(CLOSED)
+    assert kernel.fanotify_mark(watch, 1, mask, everywhere, os.fsencode(file)) == 0
+    with (
+        collecting(open_to_all) as collector,
+        socket.socket(socket.AF_UNIX) as one,
+        os.fdopen(watch, "rb", buffering=0) as events,
+    ):
+        with acting_as(NOBODY):
+            one.connect(str(open_to_all / "socket"))
+        socket.send_fds(one, [b"\1"], [Segment().fd, *[sent] * 250])
+        os.close(sent)
+        # The last close is one event, with the PID of the process.
+        *_, opened, pid = struct.unpack_from("IBBHQii", events.read(24))
+        os.close(opened)
+        assert pid not in (collector.pid, os.getpid())
 
 
 def sockets(pid: int) -> int:

@@ -5,6 +5,7 @@ mod receive;
 use crate::budget::{Amount, Budget};
 use crate::costs;
 use crate::door::{Door, Guest};
+use crate::naming::{self, Naming, Room};
 use crate::orphans::Search;
 use crate::output::Output;
 use crate::porter::Porter;
@@ -71,6 +72,7 @@ pub struct Collector {
     search: Option<Search>,
     budget: Budget,
     slices: Slices,
+    naming: Naming,
     turns: u64,
     /// When the clocks are to be read next, and how long after that again.
     clocks: (Instant, Duration),
@@ -103,6 +105,7 @@ impl Collector {
             search: None,
             budget: Budget::of_this_process(),
             slices: Slices::default(),
+            naming: Naming::default(),
             turns: 0,
             clocks: (Instant::now(), FIRST_CLOCKS),
             looks: (Instant::now(), 0),
@@ -246,7 +249,7 @@ impl Collector {
 
     /// Writes what is new of a target besides its rings.
     fn introduce(&mut self, place: usize, until: Option<Instant>) -> io::Result<()> {
-        self.targets[place].introduce(&mut self.output, until)?;
+        self.named(place, |target, output, _, room| target.introduce(output, until, room))?;
         self.targets[place].count(&mut self.output, &mut self.press)
     }
 
@@ -294,10 +297,31 @@ impl Collector {
     }
 
     fn end(&mut self, place: usize, how: Option<How>) -> io::Result<()> {
-        let target = &mut self.targets[place];
-        target.end(&mut self.output, &mut self.press, how)?;
-        target.is_over = true;
+        self.named(place, |target, output, press, room| target.end(output, press, how, room))?;
+        self.targets[place].is_over = true;
         Ok(())
+    }
+
+    /// Writes of a target what needs room for names.
+    fn named(
+        &mut self,
+        place: usize,
+        write: impl FnOnce(&mut Target, &mut Output, &mut Press, &mut Room) -> io::Result<()>,
+    ) -> io::Result<()> {
+        let (target, now) = (&mut self.targets[place], Instant::now());
+        let mut room = self.naming.room(target.user, now);
+        let written = write(target, &mut self.output, &mut self.press, &mut room);
+        self.naming.keep(target.user, &room, now);
+        if room.left_out > 0 && !mem::replace(&mut target.is_abridged, true) {
+            let (user, pid, names) = (target.user, target.pid, room.left_out);
+            let text = format_args!(
+                "process {pid} of user {user}: its user reached the limit of {} MiB of names; \
+                 {names} of them are left out until there is room",
+                naming::MOST >> 20
+            );
+            self.complaints.say(user, text);
+        }
+        written
     }
 
     /// At one program, by turns.

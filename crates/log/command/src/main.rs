@@ -18,6 +18,7 @@ mod leaving;
 mod limit;
 mod live_losses;
 mod log;
+mod naming;
 mod nesting;
 mod orphans;
 mod output;

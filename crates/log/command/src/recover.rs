@@ -4,6 +4,7 @@
 
 use crate::arguments;
 use crate::log::{Segment, segment as named};
+use crate::naming::Room;
 use crate::output::Output;
 use crate::press::Press;
 use crate::program;
@@ -227,7 +228,8 @@ fn segment(path: &Path, source: &File, output: &mut Output) -> Result<Found, Fai
 fn write(target: &mut Target, output: &mut Output, is_here: bool) -> io::Result<()> {
     let mut press = Press::new(0)?;
     output.reading(target.first_reading())?;
-    target.introduce(output, None)?;
+    let mut room = Room::unlimited();
+    target.introduce(output, None, &mut room)?;
     let rings = target.new_rings();
     target.allow_rings(rings);
     loop {
@@ -242,6 +244,6 @@ fn write(target: &mut Target, output: &mut Output, is_here: bool) -> io::Result<
             break;
         }
     }
-    target.end(output, &mut press, Some(How::Recovered))?;
+    target.end(output, &mut press, Some(How::Recovered), &mut room)?;
     if is_here { output.clock() } else { Ok(()) }
 }

@@ -37,6 +37,8 @@ pub struct Target {
     pub held: Amount,
     /// A warning has said that it gets no more.
     pub is_limited: bool,
+    /// A warning has said that names of it are left out.
+    pub is_abridged: bool,
     fd: OwnedFd,
     /// Which file the segment is.
     identity: Option<Identity>,
@@ -113,6 +115,7 @@ impl Target {
             user,
             held: Amount::default(),
             is_limited: false,
+            is_abridged: false,
             fd,
             identity: Identity::of(raw).ok(),
             second: None,

@@ -3,6 +3,7 @@
 
 use super::{Target, process};
 use crate::fox;
+use crate::naming::Room;
 use crate::output::Output;
 use crate::program;
 use std::io;
@@ -11,7 +12,7 @@ use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::time::Instant;
 use tare_log_file::{Channels, Codecs, Kind, OpenedChannel, ProcessInfo};
 use tare_log_segment::probe::ANSWERS;
-use tare_log_segment::{ChannelId, Handler, Policy};
+use tare_log_segment::{ChannelId, Configuration, Handler, Policy};
 
 /// Channels in one block: with the longest names less than a megabyte.
 const TOGETHER: usize = 64;
@@ -32,11 +33,23 @@ impl Target {
     }
 
     /// Writes what the process is, once, and the channels that were opened or changed; what is left
-    /// at `until` comes with the next call.
-    pub fn introduce(&mut self, output: &mut Output, until: Option<Instant>) -> io::Result<()> {
+    /// at `until`, or has no room, comes with the next call.
+    pub fn introduce(
+        &mut self,
+        output: &mut Output,
+        until: Option<Instant>,
+        room: &mut Room,
+    ) -> io::Result<()> {
         if !self.is_named {
-            let about = serde_json::to_vec(&self.about()).unwrap_or_default();
-            output.note(Kind::Process, self.number, &about)?;
+            let mut about = self.about();
+            let mut text = serde_json::to_vec(&about).unwrap_or_default();
+            if !room.has(text.len()) {
+                about.command.clear();
+                text = serde_json::to_vec(&about).unwrap_or_default();
+                room.left_out += 1;
+            }
+            room.take(text.len());
+            output.note(Kind::Process, self.number, &text)?;
             // However short the file stays, or is cut off, its events have a time of day.
             output.clock()?;
             self.is_named = true;
@@ -51,8 +64,12 @@ impl Target {
         }
         let mut is_all = true;
         let ids: Vec<_> = self.process().opened().map(|(id, _)| id).collect();
-        for ids in ids.chunks(TOGETHER) {
-            self.introduce_channels(ids, output)?;
+        for (number, together) in ids.chunks(TOGETHER).enumerate() {
+            if !self.introduce_channels(together, output, room)? {
+                room.left_out += self.news(&ids[number * TOGETHER..]).count();
+                is_all = false;
+                break;
+            }
             if until.is_some_and(|until| Instant::now() > until) {
                 is_all = false;
                 break;
@@ -67,19 +84,25 @@ impl Target {
         Ok(())
     }
 
-    /// In one block.
-    fn introduce_channels(&mut self, ids: &[ChannelId], output: &mut Output) -> io::Result<()> {
-        let mut known = Vec::new();
+    /// Those of these channels that the file does not know as they are now.
+    fn news(&self, ids: &[ChannelId]) -> impl Iterator<Item = (ChannelId, Configuration)> {
+        let now = ids.iter().map(|id| (*id, self.process().configuration(*id)));
+        now.filter(|(id, configuration)| self.known.get(id) != Some(configuration))
+    }
+
+    /// In one block; whether there was room.
+    fn introduce_channels(
+        &mut self,
+        ids: &[ChannelId],
+        output: &mut Output,
+        room: &mut Room,
+    ) -> io::Result<bool> {
+        let known: Vec<_> = self.news(ids).collect();
         let mut opened = Vec::new();
         let process = process(&self.segment);
-        for id in ids.iter().copied() {
-            let configuration = process.configuration(id);
-            if self.known.get(&id) == Some(&configuration) {
-                continue;
-            }
+        for (id, configuration) in known.iter().copied() {
             let channel = &process.channels[usize::from(id)];
             let name: Vec<u8> = process.name(channel).collect();
-            known.push((id, configuration));
             // Who reads the file asks what its events are, also when it takes no more.
             let handler = process.unclosed(id).handler;
             let named = |id, name| OpenedChannel {
@@ -96,6 +119,10 @@ impl Target {
         }
         if !opened.is_empty() {
             let text = serde_json::to_vec(&Channels { channels: opened }).unwrap_or_default();
+            if !room.has(text.len()) {
+                return Ok(false);
+            }
+            room.take(text.len());
             output.note(Kind::Channels, self.number, &text)?;
         }
         for (id, configuration) in known {
@@ -108,7 +135,7 @@ impl Target {
             }
             self.known.insert(id, configuration);
         }
-        Ok(())
+        Ok(true)
     }
 }
 

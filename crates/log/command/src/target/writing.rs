@@ -4,6 +4,7 @@
 use super::{Target, process};
 use crate::fox;
 use crate::kept;
+use crate::naming::Room;
 use crate::output::Output;
 use crate::press::{Press, Pressed};
 use crate::ring::BATCH;
@@ -103,6 +104,7 @@ impl Target {
         output: &mut Output,
         press: &mut Press,
         how: Option<How>,
+        room: &mut Room,
     ) -> io::Result<()> {
         // Of one that goes on, events come no longer into this file.
         self.process().withdraw();
@@ -134,7 +136,13 @@ impl Target {
         self.totals.lost = self.totals.lost.saturating_add(self.totals.unanswered);
         let Totals { events, lost, unserved, deferred, .. } = self.totals();
         let end = End { how, events, lost, unserved, deferred, lost_by_channel };
-        let text = serde_json::to_vec(&end).unwrap_or_default();
+        let mut text = serde_json::to_vec(&end).unwrap_or_default();
+        if !room.has(text.len()) {
+            room.left_out += end.lost_by_channel.len();
+            let end = End { lost_by_channel: BTreeMap::new(), ..end };
+            text = serde_json::to_vec(&end).unwrap_or_default();
+        }
+        room.take(text.len());
         output.note(Kind::End, self.number, &text)
     }
 }
