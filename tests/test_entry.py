@@ -76,3 +76,17 @@ def test_a_native_part_that_was_not_built_is_one_line(tmp_path: Path) -> None:
     assert done.returncode == 1
     assert "make native" in done.stderr
     assert len(done.stderr.splitlines()) == 1
+
+
+def test_calibrate_refuses_a_folder_before_it_imports_scipy(tmp_path: Path) -> None:
+    plan = tmp_path / "plan.toml"
+    asked = ["--service", "true {port}", "--condition", "one=env:A=1"]
+    subprocess.run([sys.executable, "-m", "tare", "init", str(plan), *asked], check=True)
+    with plan.open("a") as file:
+        file.write("[calibration]\nvariable = 'BUSY'\n")
+    script = "import sys, tare.cli\ntry: tare.cli.main()\nfinally: print('scipy' in sys.modules)"
+    options = ["calibrate", str(plan), "--blocks", "6", "--out", str(tmp_path)]
+    command = [sys.executable, "-c", script, *options]
+    done = subprocess.run(command, check=False, capture_output=True, text=True)
+    assert "is not empty" in done.stderr
+    assert done.stdout == "False\n"

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from importlib import import_module
+from importlib.util import find_spec
 from typing import Any
 
 from tare.errors import InputError
@@ -17,7 +18,17 @@ def extra(name: str, module: str, what: str) -> Any:
     try:
         return import_module(module)
     except ImportError as error:
-        raise InputError(
-            f"{what}: needs {module.partition('.')[0]}, which is not installed;"
-            f" pip install 'tare[{name}]'"
-        ) from error
+        raise _missing(name, module, what) from error
+
+
+def require_extra(name: str, module: str, what: str) -> None:
+    """The same check without the import, which takes time, for what is needed later."""
+    if find_spec(module.partition(".")[0]) is None:
+        raise _missing(name, module, what)
+
+
+def _missing(name: str, module: str, what: str) -> InputError:
+    package = module.partition(".")[0]
+    return InputError(
+        f"{what}: needs {package}, which is not installed; pip install 'tare[{name}]'"
+    )

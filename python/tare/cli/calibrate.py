@@ -16,7 +16,7 @@ from tare.cli.options import AsJson, number, option
 from tare.cli.run import Bar, Lines, duration
 from tare.cli.streams import tell
 from tare.errors import InputError, InterruptionError
-from tare.extras import extra
+from tare.extras import require_extra
 from tare.files import replace
 from tare.terminal import json_text, printable
 
@@ -89,7 +89,7 @@ def calibrate(
     for part in parts:
         check(part.plan)
     # Before hours are spent, not after.
-    extra("scipy", "scipy.stats", "tare calibrate")
+    require_extra("scipy", "scipy.stats", "tare calibrate")
     if resume is None:
         extent.begin(folder)
     measure(parts, folder, resume is not None)
