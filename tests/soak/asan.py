@@ -40,9 +40,8 @@ TESTS = (
     "tests/log/test_programs.py",
 )
 
-LEFT_OUT = "not jumps and not cancelled_unwinding and not short_threads"
-"""Jumps out of a function leave the bytes around its variables marked; each of many short threads
-costs the sanitizer much."""
+LEFT_OUT = "not jumps and not cancelled_unwinding"
+"""Jumps out of a function leave the bytes around its variables marked."""
 
 
 def run() -> None:
