@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Calls on a connection whose two ends this process has, and what each returns. Run plain and
- * linked, the lines must be equal: the kernel is the oracle. */
+ * linked, the lines must be equal: the kernel is the oracle.
+ *
+ * The comment before a case names what it is about, and how a link carries it: `ring` through shared
+ * memory, `kernel` through TCP in this call, `for good` through TCP from then on (table.py). */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
 #include <errno.h>
@@ -78,6 +81,7 @@ static void until_waits(pid_t thread) {
     }
 }
 
+/* ring: send recv recvfrom write read shutdown ioctl MSG_PEEK MSG_TRUNC MSG_WAITALL MSG_DONTWAIT MSG_NOSIGNAL FIONREAD */
 static void flags(void) {
     char text[16] = {0};
     SAY(send(near, "abcdef", 6, MSG_NOSIGNAL));
@@ -114,6 +118,8 @@ static void flags(void) {
     SAY(send(near, "x", 1, MSG_NOSIGNAL));
 }
 
+/* ring: readv writev sendmsg recvmsg sendmmsg recvmmsg preadv2 */
+/* kernel: pwritev2 */
 static void vectors(void) {
     char first[3], second[8];
     struct iovec out[3] = {{"ab", 2}, {"", 0}, {"cdef", 4}};
@@ -146,6 +152,7 @@ static void vectors(void) {
     SAY(several[0].msg_len);
 }
 
+/* ring: read write send readv recvmsg */
 static void bad_addresses(void) {
     SAY(write(near, (void *)64, 5));
     SAY(send(near, (void *)64, 5, 0));
@@ -158,6 +165,7 @@ static void bad_addresses(void) {
     SAY(read(far, text, 4));
 }
 
+/* ring: read write recv */
 static void buffers_that_lose_their_memory(void) {
     char *pages = mmap(NULL, 8192, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     for (int round = 0; round < 200; round++)
@@ -191,6 +199,7 @@ static void buffers_that_lose_their_memory(void) {
     close(file);
 }
 
+/* ring: SO_RCVTIMEO O_NONBLOCK FIONBIO fcntl ioctl */
 static void timeouts(void) {
     char text[4];
     struct timeval time = {.tv_usec = 20000};
@@ -218,6 +227,7 @@ static void timeouts(void) {
     SAY(recv(far, text, 4, MSG_WAITALL));
 }
 
+/* ring: poll select POLLRDHUP */
 static void polls(void) {
     struct pollfd places[2] = {{near, POLLIN | POLLOUT, 0}, {far, POLLIN, 0}};
     SAY(poll(places, 2, 0));
@@ -244,6 +254,7 @@ static void polls(void) {
     SAY(read(far, &byte, 1));
 }
 
+/* ring: epoll_ctl epoll_wait EPOLLET EPOLLOUT EPOLLRDHUP syscall */
 static void epolls(int edges, int by_syscall) {
     int set = epoll_create1(EPOLL_CLOEXEC);
     struct epoll_event event = {EPOLLIN | EPOLLRDHUP | (edges ? EPOLLET : 0), {.u64 = 77}}, got[4];
@@ -277,6 +288,7 @@ static void epolls(int edges, int by_syscall) {
     SAY(close(set));
 }
 
+/* ring: EPOLLET EPOLL_CTL_MOD */
 static void edges_of_more_bytes(void) {
     int set = epoll_create1(EPOLL_CLOEXEC);
     struct epoll_event event = {EPOLLIN | EPOLLET, {.u64 = 5}}, got[2];
@@ -305,6 +317,7 @@ static void *wait_in(void *set) {
 }
 
 /* Something else than the thread that has waited for a set so far. */
+/* ring: epoll_wait poll dup */
 static void sets_of_others(int way) {
     int set = epoll_create1(EPOLL_CLOEXEC), other = epoll_create1(EPOLL_CLOEXEC);
     struct epoll_event event = {EPOLLIN, {.u64 = 6}}, got[2];
@@ -345,6 +358,7 @@ static void sets_of_others(int way) {
     SAY(close(set));
 }
 
+/* ring: close */
 static void closes_with_bytes_unread(void) {
     char byte;
     SAY(write(near, "unread", 6));
@@ -355,6 +369,7 @@ static void closes_with_bytes_unread(void) {
     SAY(send(near, "x", 1, MSG_NOSIGNAL));
 }
 
+/* ring: SO_LINGER close */
 static void resets(void) {
     char byte;
     struct linger linger = {1, 0};
@@ -368,6 +383,7 @@ static void resets(void) {
     SAY(read(far, &byte, 1));
 }
 
+/* ring: SIGPIPE write close */
 static void pipes_break(void) {
     signal(SIGPIPE, SIG_IGN);
     SAY(close(far));
@@ -379,6 +395,7 @@ static void pipes_break(void) {
     signal(SIGPIPE, SIG_DFL);
 }
 
+/* ring: dup dup2 fcntl F_DUPFD_CLOEXEC close_range */
 static void duplicates(void) {
     char text[8];
     int copy = dup(far);
@@ -406,6 +423,7 @@ static void *copy_all(void *arguments) {
     return NULL;
 }
 
+/* ring: write recv shutdown */
 static void many_bytes(void) {
     static unsigned char block[300000];
     long sums[2] = {0, 0};
@@ -421,6 +439,7 @@ static void many_bytes(void) {
     printf("%s %ld %lx\n", __func__, sums[1], sums[0]);
 }
 
+/* kernel: sendfile */
 static void files_are_sent(void) {
     char text[64] = {0};
     int file = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
@@ -453,6 +472,7 @@ static pthread_t answering(void) {
     return thread;
 }
 
+/* for good: execlp */
 static void goes_to_a_child(void) {
     char text[32] = {0};
     int out[2];
@@ -480,6 +500,7 @@ static void goes_to_a_child(void) {
     close(out[0]);
 }
 
+/* for good: fdopen */
 static void goes_to_stdio(void) {
     char text[32] = {0};
     pthread_t thread;
@@ -493,6 +514,7 @@ static void goes_to_stdio(void) {
     fclose(stream);
 }
 
+/* for good: SCM_RIGHTS */
 static void is_passed(void) {
     char text[32] = {0};
     int pair[2];
@@ -520,6 +542,7 @@ static void is_passed(void) {
     close(passed), close(pair[0]), close(pair[1]);
 }
 
+/* ring: fork */
 static void forks(void) {
     char text[8] = {0};
     SAY(write(near, "12", 2));
@@ -551,6 +574,7 @@ static void *interrupt(void *thread) {
     return NULL;
 }
 
+/* ring: SA_RESTART read */
 static void signals(int flags) {
     char byte;
     struct sigaction action = {.sa_handler = handled, .sa_flags = flags};
@@ -568,6 +592,7 @@ static void *wait_for_ever(void *fd) {
     return NULL;
 }
 
+/* ring: pthread_cancel */
 static void is_cancelled(void) {
     pthread_t thread;
     void *result;
@@ -591,6 +616,7 @@ static void *reads_once(void *got) {
     return NULL;
 }
 
+/* ring: close read dup */
 static void is_closed_while_a_thread_reads(int has_copy) {
     pthread_t thread;
     struct {
@@ -622,6 +648,7 @@ static void is_closed_while_a_thread_reads(int has_copy) {
     far = -1;
 }
 
+/* kernel: MSG_OOB POLLPRI */
 static void out_of_band(void) {
     char text[8];
     SAY(send(near, "ab", 2, 0));
