@@ -423,7 +423,7 @@ static void *copy_all(void *arguments) {
     return NULL;
 }
 
-/* ring: write recv shutdown */
+/* ring: write shutdown */
 static void many_bytes(void) {
     static unsigned char block[300000];
     long sums[2] = {0, 0};
