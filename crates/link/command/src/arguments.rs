@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 use clap::{Args, Parser, Subcommand};
 use std::ffi::OsString;
+use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
+use tare_link_segment::Pattern;
 
 /// Run a program with its TCP connections carried over shared memory.
 ///
@@ -28,6 +30,17 @@ pub struct Run {
     /// 16 KiB
     #[arg(long)]
     pub eager: bool,
+    /// Link only connections with this address or port at one of their ends: ADDRESS, PORT or
+    /// ADDRESS:PORT, as in 127.0.0.1, 6379 and [::1]:80. Can be repeated
+    #[arg(long, value_name = "ADDRESS:PORT", value_parser = pattern)]
+    pub only: Vec<Pattern>,
+    /// Link no connections with this address or port at one of their ends. Can be repeated
+    #[arg(long, value_name = "ADDRESS:PORT", value_parser = pattern)]
+    pub except: Vec<Pattern>,
+    /// Link also connections to programs of this user; the programs at the other ends must allow
+    /// this user, too. Can be repeated
+    #[arg(long, value_name = "UID")]
+    pub allow_uid: Vec<u32>,
     /// At the end, print to stderr how many connections were linked, and how many bytes used shared
     /// memory
     #[arg(long)]
@@ -61,4 +74,47 @@ pub enum Other {
         #[arg(long)]
         json: bool,
     },
+}
+
+/// ADDRESS:PORT, or one of them.
+fn pattern(text: &str) -> Result<Pattern, String> {
+    let bytes = |address: IpAddr| match address {
+        IpAddr::V4(address) => address.to_ipv6_mapped().octets(),
+        IpAddr::V6(address) => address.octets(),
+    };
+    let inner = text.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')).unwrap_or(text);
+    if let Ok(port) = text.strip_prefix(':').unwrap_or(text).parse() {
+        Ok(Pattern { address: None, port: Some(port) })
+    } else if let Ok(address) = inner.parse() {
+        Ok(Pattern { address: Some(bytes(address)), port: None })
+    } else if let Ok(both) = text.parse::<SocketAddr>() {
+        Ok(Pattern { address: Some(bytes(both.ip())), port: Some(both.port()) })
+    } else {
+        Err("expected an address, a port or both, as in 127.0.0.1, 6379 and [::1]:80".to_owned())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn patterns_are_addresses_ports_or_both() {
+        let mapped = [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 10, 0, 0, 9];
+        let own = [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1];
+        for (text, address, port) in [
+            ("6379", None, Some(6379)),
+            (":6379", None, Some(6379)),
+            ("10.0.0.9", Some(mapped), None),
+            ("10.0.0.9:80", Some(mapped), Some(80)),
+            ("::1", Some(own), None),
+            ("[::1]", Some(own), None),
+            ("[::1]:80", Some(own), Some(80)),
+        ] {
+            assert_eq!(pattern(text), Ok(Pattern { address, port }), "{text}");
+        }
+        for text in ["", "localhost:80", "65536", "10.0.0.9:", "10.0.0:80", "[::1"] {
+            assert!(pattern(text).is_err(), "{text}");
+        }
+    }
 }

@@ -2,11 +2,11 @@
 use std::ffi::OsString;
 use std::io;
 use std::os::unix::process::CommandExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use tare_command::program::CURE;
 use tare_command::{Child, Failure, Signals, preload};
-use tare_link_segment::{Handover, VARIABLE};
+use tare_link_segment::{Handover, LOG_VARIABLE, VARIABLE};
 use tare_shm::syscall;
 
 /// Libraries that see the program's calls before they reach a link: the hook finds keywords in
@@ -28,6 +28,9 @@ pub fn start(
     let others = std::env::var_os(preload::VARIABLE);
     started.env(preload::VARIABLE, preload::value(library, &IN_FRONT, others));
     started.env(VARIABLE, handover.to_string());
+    if let Some(file) = log_file()? {
+        started.env(LOG_VARIABLE, file);
+    }
     // SAFETY: between fork and exec only fcntl is called, as a raw system call.
     unsafe {
         started.pre_exec(move || {
@@ -38,5 +41,19 @@ pub fn start(
     }
     Child::spawn(&mut started, signals).map_err(|error| {
         Failure::input(format_args!("COMMAND {}: {error}; {CURE}", program.display()))
+    })
+}
+
+/// The file of `TARE_LINK_LOG`, made if there is none, as programs in any directory name it.
+fn log_file() -> Result<Option<PathBuf>, Failure> {
+    let Some(name) = std::env::var_os(LOG_VARIABLE).filter(|name| !name.is_empty()) else {
+        return Ok(None);
+    };
+    let opened = std::path::absolute(&name).and_then(|path| {
+        std::fs::OpenOptions::new().append(true).create(true).open(&path).map(|_| path)
+    });
+    opened.map(Some).map_err(|error| {
+        let shown = Path::new(&name).display();
+        Failure::input(format_args!("{LOG_VARIABLE}={shown}: {error}; give a writable file"))
     })
 }

@@ -8,7 +8,7 @@ use std::process::ExitCode;
 use tare_command::{
     CostsFile, Failure, ResultExt, Signals, exit_code, preload, program, said, say,
 };
-use tare_link_segment::{Counter, Handover, Statistics, VERSION};
+use tare_link_segment::{Choice, Counter, Handover, Statistics, VERSION};
 use tare_shm::{Refusal, Segment, move_up};
 use tare_tables::Vacant;
 
@@ -39,6 +39,7 @@ pub fn run(arguments: &Run) -> Result<ExitCode, Failure> {
     let (statistics, handover) = create(arguments.eager).map_err(|refusal| {
         Failure::work(format_args!("shared memory could not be created: {}", said(refusal)))
     })?;
+    choose(arguments, statistics.choice())?;
     let write = |file: Vacant| stats::write(statistics, file);
     let mut costs = match &arguments.costs {
         Some(path) => Some(CostsFile::create(path, write)?),
@@ -75,6 +76,22 @@ pub fn run(arguments: &Run) -> Result<ExitCode, Failure> {
         ));
     }
     Ok(ExitCode::from(exit_code(status)))
+}
+
+fn choose(arguments: &Run, choice: &Choice) -> Result<(), Failure> {
+    let too_many = |option: &str, most: u32| {
+        Failure::input(format_args!("{option}: given more than {most} times; give fewer"))
+    };
+    if !arguments.only.iter().all(|pattern| choice.only(*pattern)) {
+        return Err(too_many("--only", 32));
+    }
+    if !arguments.except.iter().all(|pattern| choice.except(*pattern)) {
+        return Err(too_many("--except", 32));
+    }
+    if !arguments.allow_uid.iter().all(|user| choice.allow(*user)) {
+        return Err(too_many("--allow-uid", 16));
+    }
+    Ok(())
 }
 
 fn create(eager: bool) -> Result<(&'static Statistics, Handover), Refusal> {

@@ -39,31 +39,34 @@ pub fn text(statistics: &Statistics, as_json: bool) -> String {
     }
     let mut text = String::from("all programs of this run:\n");
     for counter in Counter::ALL {
-        let (count, name) = (statistics.get(*counter), counter.name().replace('_', " "));
-        text.push_str(&format!("{count:>15}  {name:<20}  {}\n", meaning(*counter)));
+        let (count, name) = (statistics.get(*counter), counter.name());
+        let shown = name.replace('_', " ");
+        let line = format!("{count:>15}  {shown:<20}  {}", meaning(name));
+        text.push_str(line.trim_end());
+        text.push('\n');
     }
     text
 }
 
-fn meaning(counter: Counter) -> &'static str {
+fn meaning(counter: &str) -> &'static str {
     match counter {
-        Counter::Programs => "programs that loaded the library",
-        Counter::Links => "connections that used shared memory",
-        Counter::Upgrades => "changes from TCP to shared memory",
-        Counter::Downgrades => "changes from shared memory to TCP",
-        Counter::RingSent => "bytes sent through shared memory",
-        Counter::RingReceived => "bytes received through shared memory",
-        Counter::TcpSent => "bytes of linked connections that were sent through TCP",
-        Counter::TcpReceived => "bytes of linked connections that were received through TCP",
-        Counter::RingSends => "calls that sent through shared memory",
-        Counter::RingReceives => "calls that received through shared memory",
-        Counter::Wakes => "times that the other end slept and was woken",
-        Counter::Spins => "waits that ended before the thread slept",
-        Counter::VainSpins => "waits after which the thread slept",
-        Counter::Left => "connections that went back to TCP for good",
-        Counter::Reset => "connections that were reset because the other end did not answer",
-        Counter::Refused => {
-            "connections that stayed TCP because descriptors or memory were missing"
-        }
+        "programs" => "programs that loaded the library",
+        "links" => "connections that used shared memory",
+        "upgrades" => "changes from TCP to shared memory",
+        "downgrades" => "changes from shared memory to TCP",
+        "ring_bytes_sent" => "bytes sent through shared memory",
+        "ring_bytes_received" => "bytes received through shared memory",
+        "tcp_bytes_sent" => "bytes of linked connections that were sent through TCP",
+        "tcp_bytes_received" => "bytes of linked connections that were received through TCP",
+        "ring_sends" => "calls that sent through shared memory",
+        "ring_receives" => "calls that received through shared memory",
+        "wakes" => "times that the other end slept and was woken",
+        "spins" => "waits that ended before the thread slept",
+        "vain_spins" => "waits after which the thread slept",
+        "left" => "connections that went back to TCP for good",
+        "reset" => "connections that were reset because the other end did not answer",
+        "refused" => "connections that stayed TCP because descriptors or memory were missing",
+        "unserved" => "times that a program could not start its service thread",
+        _ => "",
     }
 }

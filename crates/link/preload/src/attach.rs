@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-use crate::{buffers, state};
+use crate::{buffers, debug, state};
 use core::ffi::c_int;
 use core::fmt::Write;
 use tare_interpose::watch_forks;
-use tare_link_segment::{Handover, Statistics, VARIABLE, VERSION};
+use tare_link_segment::{Handover, LOG_VARIABLE, Statistics, VARIABLE, VERSION};
 use tare_shm::peer::Peers;
 use tare_shm::{Access, Path, Segment, found, syscall};
 
@@ -19,6 +19,9 @@ pub fn attach() {
     let Some(segment) = find(&handover) else { return };
     // SAFETY: atomics only, and the segment is writable.
     if let Some(statistics) = unsafe { segment.at::<Statistics>(0) } {
+        // SAFETY: as above.
+        let file = unsafe { tare_shm::variable(LOG_VARIABLE.as_bytes()) };
+        file.into_iter().for_each(debug::start);
         state::start(statistics, handover.eager);
     }
 }

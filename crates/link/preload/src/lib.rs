@@ -9,6 +9,7 @@ mod buffers;
 mod calls;
 mod closing;
 mod connection;
+mod debug;
 mod forward;
 mod hidden;
 mod kernel;

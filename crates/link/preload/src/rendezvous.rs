@@ -5,12 +5,12 @@
 
 use crate::connection::{Connection, Stage};
 use crate::slots::{self, Parts, Slot};
-use crate::{closing, hidden, kernel, sets, state};
+use crate::{closing, debug, hidden, kernel, sets, state};
 use core::ffi::c_int;
 use core::mem::MaybeUninit;
 use core::sync::atomic::Ordering::Relaxed;
 use libc::{sockaddr_storage, sockaddr_un, socklen_t};
-use tare_link_segment::{Counter, Link};
+use tare_link_segment::{Counter, Endpoint, Link};
 use tare_shm::syscall::{self, Errno, call};
 use tare_shm::{peer, rights};
 
@@ -44,7 +44,8 @@ fn is_time(connection: &Connection, sends: bool) -> bool {
 enum Outcome {
     Linked(u32),
     Waits(u32),
-    No,
+    /// It stays TCP, for this reason.
+    No(&'static str),
 }
 
 fn begin(fd: c_int, connection: &Connection) -> Option<&'static Slot> {
@@ -55,16 +56,32 @@ fn begin(fd: c_int, connection: &Connection) -> Option<&'static Slot> {
         connection.set_stage(Stage::New);
         return None;
     }
-    let is_ours = connection.forks.load(Relaxed) == state::forks();
-    let can = is_ours && !state::is_off() && !syscall::are_forbidden();
-    let outcome = if can { meet(fd, connection) } else { Outcome::No };
-    finish(connection, outcome)
+    let outcome = match obstacle(fd, connection) {
+        None => meet(fd, connection),
+        Some(reason) => Outcome::No(reason),
+    };
+    finish(fd, connection, outcome)
 }
 
-fn finish(connection: &Connection, outcome: Outcome) -> Option<&'static Slot> {
+/// Why a connection stays TCP, whatever the other end is.
+fn obstacle(fd: c_int, connection: &Connection) -> Option<&'static str> {
+    let choice = state::statistics()?.choice();
+    if connection.forks.load(Relaxed) != state::forks() {
+        Some("the program has forked since the connection was opened")
+    } else if state::is_off() || syscall::are_forbidden() {
+        Some("the program restricts its system calls")
+    } else if choice.has_rules() && !ends(fd).is_some_and(|ends| choice.chooses(&ends)) {
+        Some("excluded by --only or --except")
+    } else {
+        None
+    }
+}
+
+fn finish(fd: c_int, connection: &Connection, outcome: Outcome) -> Option<&'static Slot> {
     match outcome {
         Outcome::Linked(place) => {
             state::count(Counter::Links, 1);
+            debug::line(fd, format_args!("linked"));
             connection.slot.store(place, Relaxed);
             // Its first user, as `slots::add` has it.
             let slot = slots::first(place)?;
@@ -79,7 +96,8 @@ fn finish(connection: &Connection, outcome: Outcome) -> Option<&'static Slot> {
             connection.set_stage(Stage::Waiting);
             None
         }
-        Outcome::No => {
+        Outcome::No(reason) => {
+            debug::line(fd, format_args!("stays TCP: {reason}"));
             connection.let_go(false);
             connection.set_stage(Stage::Never);
             None
@@ -87,27 +105,35 @@ fn finish(connection: &Connection, outcome: Outcome) -> Option<&'static Slot> {
     }
 }
 
+const NO_MEMORY: &str = "no memory or descriptor for a link";
+const STRANGER: &str = "the other end is of another user or PID namespace (see --allow-uid)";
+const NOT_MET: &str = "the other end cannot be asked";
+
 /// Goes to the other end if it waits, else waits for it.
 fn meet(fd: c_int, connection: &Connection) -> Outcome {
-    let Some(name) = Name::of(fd) else { return Outcome::No };
+    let Some(name) = Name::of(fd) else { return Outcome::No("it has no two addresses") };
     for _ in 0..2 {
         match name.connect() {
             Ok(socket) => {
-                let made = if is_own_user(socket) { make(fd, connection, socket) } else { None };
+                let outcome = if is_admitted(socket) {
+                    make(fd, connection, socket).map_or(Outcome::No(NO_MEMORY), Outcome::Linked)
+                } else {
+                    Outcome::No(STRANGER)
+                };
                 syscall::close(socket);
-                return made.map_or(Outcome::No, Outcome::Linked);
+                return outcome;
             }
             Err(Errno(libc::ECONNREFUSED)) => {}
-            Err(_) => return Outcome::No,
+            Err(_) => return Outcome::No(NOT_MET),
         }
         match name.listen() {
             Ok(Some(listener)) => return Outcome::Waits(listener as u32),
-            Ok(None) => return Outcome::No,
+            Ok(None) => return Outcome::No(NO_MEMORY),
             Err(Errno(libc::EADDRINUSE)) => {}
-            Err(_) => return Outcome::No,
+            Err(_) => return Outcome::No(NOT_MET),
         }
     }
-    Outcome::No
+    Outcome::No(NOT_MET)
 }
 
 /// Looks, ever more seldom, whether the other end has come.
@@ -129,12 +155,12 @@ fn look(fd: c_int, connection: &Connection) -> Option<&'static Slot> {
     let outcome = if is_ours && !state::is_off() && looks < MOST_LOOKS {
         receive(fd, connection, listener)
     } else {
-        Outcome::No
+        Outcome::No("the other end did not answer: it may not be linked")
     };
     if !matches!(outcome, Outcome::Waits(_)) {
         forget(connection);
     }
-    finish(connection, outcome)
+    finish(fd, connection, outcome)
 }
 
 /// Closes the socket of a connection that waits.
@@ -154,15 +180,15 @@ fn receive(fd: c_int, connection: &Connection, listener: u32) -> Outcome {
         let come = match come {
             Ok(come) => come as c_int,
             Err(Errno(libc::EAGAIN)) => return Outcome::Waits(listener),
-            Err(_) => return Outcome::No,
+            Err(_) => return Outcome::No(NOT_MET),
         };
         hidden::close(socket);
         connection.listener.store(0, Relaxed);
-        if !is_own_user(come) {
+        if !is_admitted(come) {
             syscall::close(come);
-            return Outcome::No;
+            return Outcome::No(STRANGER);
         }
-        let Some(hid) = hidden::hide(come) else { return Outcome::No };
+        let Some(hid) = hidden::hide(come) else { return Outcome::No(NO_MEMORY) };
         socket = hid;
         connection.listener.store(socket as u32 | HAS_COME, Relaxed);
     }
@@ -182,7 +208,7 @@ fn receive(fd: c_int, connection: &Connection, listener: u32) -> Outcome {
         syscall::close(fds[1]);
         syscall::close(fds[2]);
     }
-    taken.map_or(Outcome::No, Outcome::Linked)
+    taken.map_or(Outcome::No(NO_MEMORY), Outcome::Linked)
 }
 
 /// The rest of a message that has begun follows at once.
@@ -268,10 +294,24 @@ fn refused<T>(found: Option<T>) -> Option<T> {
     found
 }
 
-/// Whether a process of the same user is at the other end, and of the same PID namespace: locks have
-/// the numbers of threads.
-fn is_own_user(socket: c_int) -> bool {
-    peer::credentials(socket).is_ok_and(|other| other.uid == syscall::geteuid() && other.pid > 0)
+/// Whether a process of the same user, or of one that was allowed, is at the other end, and of the
+/// same PID namespace: locks have the numbers of threads.
+fn is_admitted(socket: c_int) -> bool {
+    peer::credentials(socket).is_ok_and(|other| {
+        let is_allowed =
+            || state::statistics().is_some_and(|shared| shared.choice().allows(other.uid));
+        other.pid > 0 && (other.uid == syscall::geteuid() || is_allowed())
+    })
+}
+
+/// The addresses of a connection: of this end, and of the other.
+pub fn ends(fd: c_int) -> Option<[Endpoint; 2]> {
+    let endpoint = |number| {
+        let End(bytes) = End::get(number, fd)?;
+        let (address, port) = bytes.split_first_chunk::<16>()?;
+        Some(Endpoint { address: *address, port: u16::from_be_bytes(port.try_into().ok()?) })
+    };
+    Some([endpoint(libc::SYS_getsockname)?, endpoint(libc::SYS_getpeername)?])
 }
 
 /// The name at which the ends of a connection meet.
@@ -396,6 +436,7 @@ pub fn give_up(fd: c_int, connection: &Connection) {
             Stage::Changing => kernel::yield_now(),
             Stage::Linked => {
                 if let Some(slot) = slots::enter(connection.slot.load(Relaxed)) {
+                    debug::line(fd, format_args!("goes back to TCP for good"));
                     closing::leave_link(fd, slot);
                     slot.leave();
                 }

@@ -8,13 +8,15 @@
 #![no_std]
 
 mod bell;
+mod choice;
 mod direction;
 mod layout;
 mod lock;
 mod statistics;
 
 pub use bell::Bell;
+pub use choice::{Choice, Endpoint, Pattern};
 pub use direction::{Corrupt, Direction, LARGEST_RING, Mode, SMALLEST_RING, Source};
 pub use layout::{End, Link, Shared, VERSION};
 pub use lock::{Lock, Taken};
-pub use statistics::{Counter, Handover, Statistics, VARIABLE};
+pub use statistics::{Counter, Handover, LOG_VARIABLE, Statistics, VARIABLE};

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+use crate::Choice;
 use core::fmt;
 use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use tare_shm::header;
@@ -6,12 +7,16 @@ use tare_shm::header;
 /// The environment variable that names the statistics to the library.
 pub const VARIABLE: &str = "TARE_LINK";
 
+/// The environment variable that names a file for what became of each connection.
+pub const LOG_VARIABLE: &str = "TARE_LINK_LOG";
+
 /// What the programs of one `tare-link` count together: a segment of its own.
 #[repr(C)]
 #[derive(Debug)]
 pub struct Statistics {
     _header: [AtomicU64; 8],
     lanes: [Lane; LANES],
+    choice: Choice,
 }
 
 /// Threads count in different lanes, so that they do not wait for each other's lines of the cache.
@@ -100,6 +105,11 @@ impl Statistics {
     /// `thread` is any number of the calling thread's.
     pub fn add(&self, thread: u32, counter: Counter, number: u64) {
         self.lanes[thread as usize % LANES].0[counter as usize].fetch_add(number, Relaxed);
+    }
+
+    /// The connections that are linked.
+    pub fn choice(&self) -> &Choice {
+        &self.choice
     }
 
     pub fn get(&self, counter: Counter) -> u64 {

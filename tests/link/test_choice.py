@@ -1,0 +1,118 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which connections are linked: --only, --except and --allow-uid, and what TARE_LINK_LOG has."""
+
+import json
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+from tests.link.linked import LINK
+from tests.waiting import SECONDS
+
+PYTHON = "/usr/bin/python3"
+NOBODY = 65534
+# A connection over IPv4 and one over IPv6; prints their ports.
+BOTH = """
+import socket
+for family, address in ((socket.AF_INET, "127.0.0.1"), (socket.AF_INET6, "::1")):
+    listener = socket.create_server((address, 0), family=family)
+    near = socket.create_connection(listener.getsockname()[:2])
+    far, _ = listener.accept()
+    print(listener.getsockname()[1])
+    for _ in range(4):
+        near.sendall(b"request")
+        assert far.recv(100) == b"request"
+        far.sendall(b"reply")
+        assert near.recv(100) == b"reply"
+"""
+
+
+def linked(*options: str, log: Path) -> tuple[list[str], int]:
+    """The lines of the log, and how many ends were linked."""
+    log.write_text("")
+    done = subprocess.run(
+        [LINK, "--eager", "--json", *options, "--", PYTHON, "-c", BOTH],
+        check=True,
+        capture_output=True,
+        text=True,
+        timeout=SECONDS,
+        cwd=log.parent,
+        env=os.environ | {"TARE_LINK_LOG": log.name},
+    )
+    ports = done.stdout.split()
+    lines = log.read_text()
+    for port, name in zip(ports, ("PORT4", "PORT6"), strict=True):
+        lines = lines.replace(f":{port} ", f":{name} ")
+    return lines.splitlines(), json.loads(done.stderr.splitlines()[-1])["links"]
+
+
+def test_only_and_except_choose_connections_by_either_end(tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    lines, links = linked(log=log)
+    assert links == 4
+    assert [line.split()[-1] for line in lines] == ["linked"] * 4
+    assert "remote=127.0.0.1:PORT4" in "".join(lines)
+    assert "local=[::1]:PORT6" in "".join(lines)
+    for options, left in (
+        (["--only", "::1"], "127.0.0.1:"),
+        (["--except", "[::1]"], "[::1]:"),
+        (["--only", "127.0.0.1", "--only", "1"], "[::1]:"),
+    ):
+        lines, links = linked(*options, log=log)
+        assert links == 2
+        excluded = [line for line in lines if "stays TCP: excluded by --only or --except" in line]
+        assert len(excluded) == 2
+        assert all(f"local={left}" in line for line in excluded), excluded
+    assert linked("--only", "127.0.0.1", "--except", "127.0.0.1", log=log)[1] == 0
+
+
+SERVER = """
+import socket
+listener = socket.create_server(("127.0.0.1", 0))
+print(listener.getsockname()[1], flush=True)
+far, _ = listener.accept()
+while request := far.recv(100):
+    far.sendall(request)
+"""
+CLIENT = """
+import socket, sys
+near = socket.create_connection(("127.0.0.1", int(sys.argv[1])))
+for _ in range(20):
+    near.sendall(b"request")
+    assert near.recv(100) == b"request"
+"""
+
+
+@pytest.mark.parametrize("allowed", [True, False], ids=["both", "one side"])
+def test_users_are_linked_if_both_sides_allow_it(allowed: bool) -> None:
+    if os.geteuid():
+        pytest.skip("only root can start programs of another user")
+    options = ["--allow-uid", "0"] if allowed else []
+    server = subprocess.Popen(
+        [LINK, "--eager", "--json", *options, "--", PYTHON, "-c", SERVER],
+        user=NOBODY,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        assert server.stdout is not None
+        port = server.stdout.readline().strip()
+        command = [LINK, "--eager", "--json", "--allow-uid", str(NOBODY)]
+        client = subprocess.run(
+            [*command, "--", PYTHON, "-c", CLIENT, port],
+            check=True,
+            capture_output=True,
+            text=True,
+            timeout=SECONDS,
+        )
+        _, errors = server.communicate(timeout=SECONDS)
+    finally:
+        server.kill()
+    for end in (client.stderr, errors):
+        counts = json.loads(end)
+        assert counts["refused"] == counts["reset"] == 0
+        # The end that allows the other makes a link before the other refuses it.
+        assert (counts["ring_bytes_sent"] >= 7 * 17) == allowed
+        assert (counts["ring_bytes_sent"] == 0) != allowed
