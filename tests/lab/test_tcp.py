@@ -3,6 +3,7 @@
 
 import shutil
 
+import pyarrow.parquet as pq
 import pytest
 from tests.lab.conftest import Experiment
 
@@ -80,3 +81,27 @@ def test_a_request_file_that_is_not_there_is_said_before_anything_starts(tcp: Ex
     done = tcp.run("--dry-run")
     assert done.returncode == 2
     assert 'plan.toml:14: load.send_file: found "none", expected a file: ' in done.stderr
+
+
+def test_a_linked_service_beside_one_over_tcp(tcp: Experiment) -> None:
+    """One generator has linked connections and plain ones."""
+    load = "send = 'PING\\r\\n'\nreply = 'resp'"
+    plan = PLAN.replace("LOAD", load) + 'layers = [{ type = "link" }]\n'
+    tcp.plan.write_text(plan)
+    done = tcp.measure()
+    assert done.returncode == 0, done.stderr
+    assert [run["reason"] for run in tcp.manifest["runs"]] == [None] * 3
+    (run,) = tcp.runs("two")
+    file = f"costs/condition=two/block=1/run={run['run']}/costs.parquet"
+    rows = pq.read_table(tcp.result / file, partitioning=None).to_pylist()
+    counts = {row["metric"]: row["count"] for row in rows}
+    assert (counts["programs"], counts["links"]) == (1, 1)
+    assert counts["ring_bytes_received"] >= 0.9 * len("PING\r\n") * run["requests"]
+
+
+def test_link_that_no_connection_used_is_a_reason(tcp: Experiment) -> None:
+    load = "send = 'PING\\r\\n'\nreply = 'resp'\nconnection = 'per-request'"
+    tcp.plan.write_text(PLAN.replace("LOAD", load) + 'layers = [{ type = "link" }]\n')
+    tcp.measure()
+    reasons = [run["reason"] for run in tcp.runs("two")]
+    assert "no connection of the service used shared memory" in str(reasons)

@@ -94,6 +94,7 @@ def run(
     \b
     LAYER is one of
       hook[:RULES_FILE]          Tare's library-level hook
+      link[:eager]               Tare's shared memory between service and load
       log[:CODEC]                Tare's event log
       proxy:envoy|haproxy|nginx  a proxy in front of the service
       wrap:COMMAND               a command before the service's own

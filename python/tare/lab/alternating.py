@@ -18,7 +18,7 @@ from tare.lab.block import Group
 from tare.lab.cpu_time import per_request, spent, watched_all
 from tare.lab.launch import RunError
 from tare.lab.layers import map as map_layer
-from tare.lab.load import Bench, Measured, Target, last_line
+from tare.lab.load import Bench, Measured, Target, around, last_line
 from tare.lab.processes import Process, StartError
 from tare.lab.standstill import Standstill
 from tare.lab.store import read_stream
@@ -101,8 +101,8 @@ class AlternatingGroup(Group):
         agents = {one.name: self.agents(one, target) for one in conditions}
         try:
             generator = processes.start(
-                "load", command, directory=bench.folder, log=bench.log, cpus=bench.cpus,
-                output=bench.folder / "load.json", grace_s=LOAD_GRACE_S,
+                "load", around([target], command), directory=bench.folder, log=bench.log,
+                cpus=bench.cpus, output=bench.folder / "load.json", grace_s=LOAD_GRACE_S,
             )  # fmt: skip
         except StartError as error:
             raise RunError(f"the load generator does not start: {error}") from error

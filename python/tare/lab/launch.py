@@ -51,6 +51,8 @@ class Launch:
     proxies: list[Proxy] = field(default_factory=list)
     costs: dict[str, Path] = field(default_factory=dict)
     """The Arrow streams of `costs` that its layers write, by layer."""
+    around_load: list[str] = field(default_factory=list)
+    """Words that a layer puts before the load generator's command: it is at the other end."""
 
     def filled(self, text: str) -> str:
         """`text` with the plan's placeholders replaced."""

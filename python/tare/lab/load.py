@@ -147,6 +147,14 @@ def capacity(load: OwnLoad, target: Target, bench: Bench) -> dict[str, Any]:
     return dict(found)
 
 
+def around(targets: Sequence[Target], command: Sequence[str]) -> list[str]:
+    """The generator's command under the layer that a target has at both ends of its connections.
+
+    If layers of several targets differ, the longest words count: they do what the others do.
+    """
+    return [*max((target.launch.around_load for target in targets), key=len, default=[]), *command]
+
+
 def run_generator(
     command: Sequence[str], targets: Sequence[Target], bench: Bench, expected_s: float, *,
     own: bool = False,
@@ -155,6 +163,7 @@ def run_generator(
 
     Tare's own prints its report; what another one prints is for people and stands in the log.
     """
+    command = around(targets, command)
     printed = bench.folder / "load.json" if own else None
     try:
         generator = bench.processes.start(

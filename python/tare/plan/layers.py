@@ -54,6 +54,21 @@ class HookLayer(LayerBase):
     """A rules file, relative to the plan; without one the hook only passes calls on."""
 
 
+class LinkLayer(LayerBase):
+    """Tare's link: connections between the load generator and the service use shared memory."""
+
+    SHORTHAND = "link[:eager]"
+    SHORTHAND_KEY = "eager"
+
+    type: Literal["link"]
+    eager: bool = False
+    """Whether connections of one request are linked, too."""
+
+    @classmethod
+    def from_shorthand(cls, value: str | None) -> dict[str, Any]:
+        return {} if value is None else {cls.SHORTHAND_KEY: value == "eager" or value}
+
+
 class LogLayer(LayerBase):
     """Tare's event log: what the service logs is collected by a process beside it."""
 
@@ -168,7 +183,7 @@ class MapLayer(LayerBase):
 
 
 Layer = Annotated[
-    HookLayer | LogLayer | ProxyLayer | WrapLayer | EnvLayer | AgentLayer | MapLayer,
+    HookLayer | LinkLayer | LogLayer | ProxyLayer | WrapLayer | EnvLayer | AgentLayer | MapLayer,
     Field(discriminator="type"),
 ]
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from pydantic_core import PydanticCustomError
 
 from tare.lab.launch import Launch
-from tare.lab.layers import env, hook, log, map, proxy, wrap
+from tare.lab.layers import env, hook, link, log, map, proxy, wrap
 from tare.plan import Plan, refused
 from tare.plan.layers import Layer
 
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 _LAYERS: dict[str, Callable[[Any, Launch], None]] = {
     "env": env.put,
     "hook": hook.put,
+    "link": link.put,
     "log": log.put,
     "proxy": proxy.put,
     "wrap": wrap.put,
@@ -25,6 +26,7 @@ _LAYERS: dict[str, Callable[[Any, Launch], None]] = {
 
 _CHECKS: dict[str, Callable[[Any, Path], None]] = {
     "hook": hook.check,
+    "link": link.check,
     "log": log.check,
     "map": map.check,
     "proxy": proxy.check,
@@ -32,6 +34,7 @@ _CHECKS: dict[str, Callable[[Any, Path], None]] = {
 
 _WHY_NOT: dict[str, Callable[["pa.Table | None"], str | None]] = {
     "hook": hook.why_not,
+    "link": link.why_not,
     "log": log.why_not,
 }
 
