@@ -22,6 +22,7 @@ pub fn closing(fd: c_int) {
         } else if connection.stage() == Stage::Linked
             && let Some(slot) = slots::enter(connection.slot.load(Relaxed))
         {
+            sets::tell_all();
             let _ = slot.fd.compare_exchange(fd, -1, Relaxed, Relaxed);
             slot.keep(fd);
             slot.leave();
@@ -92,6 +93,7 @@ pub fn leave_link(fd: c_int, slot: &Slot) {
 pub fn leave_all(is_meant: impl Fn(c_int) -> bool) {
     if slots::any() {
         let errno = real::errno();
+        sets::tell_all();
         slots::each(|slot| {
             let fd = slot.fd.load(Relaxed);
             if fd >= 0 && is_meant(fd) {

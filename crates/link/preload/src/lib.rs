@@ -15,6 +15,7 @@ mod hidden;
 mod kernel;
 mod lock;
 mod mapped;
+mod member;
 mod members;
 mod memory;
 mod polls;

@@ -3,14 +3,16 @@
 //! rings itself, and their bells are armed only while it sleeps. If several threads wait for a set,
 //! or something else does (another set, poll, another process), all bells stay armed.
 
+use crate::member::Member;
 use crate::slots::{self, Slot};
 use crate::spin::{Spin, ticks, ticks_per_microsecond};
-use crate::{buffers, receive, send, sets, state};
+use crate::{buffers, lock, receive, send, sets, state};
 use core::ffi::c_int;
 use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release, SeqCst};
 use core::sync::atomic::{AtomicU32, AtomicU64, fence};
 use libc::{epoll_event, iovec};
 use tare_interpose::real;
+use tare_link_segment::Lock;
 use tare_shm::syscall::Errno;
 
 /// Connections of a set; with more of them all bells stay armed.
@@ -27,25 +29,18 @@ pub const BY_WAITER: u32 = 2;
 const SKIPS: u32 = 8;
 const SKIPPED: u64 = 50;
 
-const INPUT: u32 = (libc::EPOLLIN | libc::EPOLLRDNORM) as u32;
-const OUTPUT: u32 = (libc::EPOLLOUT | libc::EPOLLWRNORM) as u32;
-const EDGES: u32 = libc::EPOLLET as u32;
-
-struct Member {
-    /// 1 + the place of the link, 0 for none.
-    slot: AtomicU32,
-    events: AtomicU32,
-    data: AtomicU64,
-    /// Where the ring ended when it was last reported, for edges.
-    reported: AtomicU64,
-}
-
 pub struct Members {
     /// The thread that waits; 0 for none yet, or `SEVERAL`.
     waiter: AtomicU32,
     /// No member is beyond.
     highest: AtomicU32,
     list: [Member; MOST],
+    set: AtomicU32,
+    /// For changes of members, and threads in a call of the kernel's that waits for the set: while
+    /// there are any, changes are told at once. Not 0: something was changed and not told.
+    lock: Lock,
+    in_kernel: AtomicU32,
+    is_changed: AtomicU32,
     skips: AtomicU32,
     looked: AtomicU64,
     spin: Spin,
@@ -70,14 +65,11 @@ impl Members {
         Self {
             waiter: AtomicU32::new(0),
             highest: AtomicU32::new(0),
-            list: [const {
-                Member {
-                    slot: AtomicU32::new(0),
-                    events: AtomicU32::new(0),
-                    data: AtomicU64::new(0),
-                    reported: AtomicU64::new(0),
-                }
-            }; MOST],
+            list: [const { Member::new() }; MOST],
+            set: AtomicU32::new(0),
+            lock: Lock::new(),
+            in_kernel: AtomicU32::new(0),
+            is_changed: AtomicU32::new(0),
             skips: AtomicU32::new(0),
             looked: AtomicU64::new(0),
             spin: Spin::new(),
@@ -85,31 +77,24 @@ impl Members {
     }
 
     /// For a new set.
-    pub fn clear(&self) {
-        self.list.iter().for_each(|member| member.slot.store(0, Relaxed));
+    pub fn clear(&self, set: c_int) {
+        self.set.store(set as u32, Relaxed);
+        self.list.iter().for_each(Member::clear);
         self.highest.store(0, Relaxed);
+        self.in_kernel.store(0, Relaxed);
+        self.is_changed.store(0, Relaxed);
         self.spin.begin();
         self.waiter.store(0, Release);
     }
 
-    /// A link is in the set, with these events and data.
-    pub fn put(&self, place: u32, events: u32, data: u64) {
-        let known = self.list.iter().position(|member| member.slot.load(Relaxed) == place + 1);
-        let free = || {
-            self.list.iter().position(|member| {
-                member.slot.compare_exchange(0, u32::MAX, AcqRel, Relaxed).is_ok()
-            })
-        };
-        let Some(number) = known.or_else(free) else {
+    /// A link is in the set, and the kernel was told this of it.
+    pub fn put(&self, place: u32, fd: c_int, event: epoll_event) {
+        let known = self.list.iter().position(|member| member.is_of(place));
+        let Some(number) = known.or_else(|| self.list.iter().position(Member::take)) else {
             self.keep_armed();
             return;
         };
-        let member = &self.list[number];
-        member.events.store(events, Relaxed);
-        member.data.store(data, Relaxed);
-        // What is there is reported anew, as the kernel does.
-        member.reported.store(u64::MAX, Relaxed);
-        member.slot.store(place + 1, Release);
+        self.list[number].fill(place, fd, event);
         self.highest.fetch_max(number as u32 + 1, Relaxed);
         self.ask_kernel();
     }
@@ -120,15 +105,14 @@ impl Members {
     }
 
     pub fn remove(&self, place: u32) {
-        for member in &self.list {
-            let _ = member.slot.compare_exchange(place + 1, 0, AcqRel, Relaxed);
-        }
+        self.list.iter().for_each(|member| member.remove(place));
     }
 
     /// More than the one thread waits for the set.
     pub fn keep_armed(&self) {
         if self.waiter.swap(SEVERAL, AcqRel) != SEVERAL {
             fence(SeqCst);
+            self.tell();
             self.each(|_, slot| {
                 slot.watch.store(ARMED, Relaxed);
                 receive::settle_for_sets(slot);
@@ -136,12 +120,13 @@ impl Members {
         }
     }
 
+    fn used(&self) -> &[Member] {
+        &self.list[..(self.highest.load(Relaxed) as usize).min(MOST)]
+    }
+
     fn each(&self, mut what: impl FnMut(&Member, &'static Slot)) {
-        for member in &self.list[..(self.highest.load(Relaxed) as usize).min(MOST)] {
-            let place = member.slot.load(Acquire);
-            if place != 0
-                && let Some(slot) = slots::enter(place - 1)
-            {
+        for member in self.used() {
+            if let Some(slot) = member.enter() {
                 what(member, slot);
                 slot.leave();
             }
@@ -183,15 +168,6 @@ impl Members {
         }
     }
 
-    /// Whether the kernel has something to report at once, probably: room to write.
-    fn has_output(&self) -> bool {
-        let members = &self.list[..(self.highest.load(Relaxed) as usize).min(MOST)];
-        members.iter().any(|member| {
-            let wanted = member.events.load(Relaxed);
-            member.slot.load(Relaxed) != 0 && wanted & EDGES == 0 && wanted & OUTPUT != 0
-        })
-    }
-
     /// Before the kernel is asked without a sleep: no eventfd says that there are bytes if there are
     /// none.
     fn clear_bells(&self) {
@@ -203,51 +179,57 @@ impl Members {
         });
     }
 
-    /// Events of links whose rings have bytes; at most `most`. An error if they cannot be written.
-    fn collect(&self, events: *mut epoll_event, most: c_int) -> Result<c_int, Errno> {
+    /// Events of links whose rings have bytes, or room: at most `most`, and whether the kernel may
+    /// have others at once. An error if they cannot be written.
+    fn collect(&self, events: *mut epoll_event, most: c_int) -> Result<(c_int, bool), Errno> {
         let most = usize::try_from(most).unwrap_or(0);
         let mut found = [epoll_event { events: 0, u64: 0 }; MOST];
         let mut count = 0;
+        let mut has_more = false;
         self.each(|member, slot| {
-            let wanted = member.events.load(Relaxed);
-            if count == most.min(MOST) || wanted & INPUT == 0 || !self.has(slot) {
+            let (input, output) = (member.input(), member.output());
+            if count == most.min(MOST) || input | output == 0 {
                 return;
             }
+            let is_ours = self.has(slot);
+            let has_room = output != 0 && is_ours && send::has_room(slot);
+            has_more |= output != 0 && (!has_room || member.wants_more());
+            let mut ready = if has_room { output } else { 0 };
             let incoming = slot.parts().incoming;
             let head = incoming.head();
-            let is_new = wanted & EDGES == 0 || member.reported.load(Relaxed) != head;
-            if is_new && incoming.has_news() && receive::has_bytes(slot) {
-                member.reported.store(head, Relaxed);
-                let data = member.data.load(Relaxed);
-                found[count] = epoll_event { events: wanted & INPUT, u64: data };
+            if input != 0
+                && is_ours
+                && member.is_news(head)
+                && incoming.has_news()
+                && receive::has_bytes(slot)
+            {
+                member.has_reported(head);
+                ready |= input;
+            }
+            if ready != 0 {
+                found[count] = epoll_event { events: ready, u64: member.data() };
                 count += 1;
             }
         });
         let length = count * size_of::<epoll_event>();
         let own = iovec { iov_base: found.as_mut_ptr().cast(), iov_len: length };
         let programs = iovec { iov_base: events.cast(), iov_len: length };
-        match count > 0 {
-            true => buffers::write(&[own], &[programs]).map(|_| count as c_int),
-            false => Ok(0),
+        if count > 0 {
+            buffers::write(&[own], &[programs])?;
         }
+        Ok((count as c_int, has_more))
     }
 
     /// Waits some microseconds for bytes of any link.
     pub fn spin(&self) -> bool {
-        let of = |member: &Member| match member.slot.load(Acquire) {
-            0 => None,
-            place => slots::enter(place - 1),
-        };
-        let Some(first) = self.list.iter().find_map(of) else { return false };
+        let Some(first) = self.used().iter().find_map(Member::enter) else { return false };
         let parts = first.parts();
         let is_ready = self.spin.wait(parts.outgoing, parts.incoming, || {
             let mut is_any = false;
             self.each(|member, slot| {
-                let wanted = member.events.load(Relaxed);
                 let incoming = slot.parts().incoming;
-                is_any |= wanted & INPUT != 0
-                    && incoming.has_news()
-                    && (wanted & EDGES == 0 || member.reported.load(Relaxed) != incoming.head());
+                is_any |=
+                    member.input() != 0 && incoming.has_news() && member.is_news(incoming.head());
             });
             is_any
         });
@@ -258,22 +240,17 @@ impl Members {
     /// Before the thread sleeps: arms the bells. Whether there is something to do at once.
     pub fn fall_asleep(&self, sleepers: &mut Sleepers) -> bool {
         let mut is_any = false;
-        let members = &self.list[..(self.highest.load(Relaxed) as usize).min(MOST)];
-        for (member, sleeper) in members.iter().zip(sleepers) {
-            let place = member.slot.load(Acquire);
-            let wanted = member.events.load(Relaxed);
-            if place == 0 || wanted & INPUT == 0 {
+        for (member, sleeper) in self.used().iter().zip(sleepers) {
+            if member.input() == 0 {
                 continue;
             }
-            let Some(slot) = slots::enter(place - 1) else { continue };
+            let Some(slot) = member.enter() else { continue };
             if !self.has(slot) {
                 slot.leave();
                 continue;
             }
             let has_bytes = receive::falls_asleep(slot);
-            is_any |= has_bytes
-                && (wanted & EDGES == 0
-                    || member.reported.load(Relaxed) != slot.parts().incoming.head());
+            is_any |= has_bytes && member.is_news(slot.parts().incoming.head());
             let fd = slot.fd.load(Relaxed);
             if send::is_due(slot) && fd >= 0 {
                 send::serve(fd, slot);
@@ -290,6 +267,55 @@ impl Members {
                 slot.leave();
             }
         }
+    }
+
+    /// As epoll_ctl for a link in the set, where no thread waits in the kernel: it is told later.
+    /// `None` if it has to do that itself.
+    pub fn change(
+        &self,
+        place: u32,
+        operation: c_int,
+        event: Option<epoll_event>,
+    ) -> Option<Result<(), Errno>> {
+        let is_late = || {
+            fence(SeqCst);
+            self.waiter.load(Relaxed) == SEVERAL || self.in_kernel.load(Relaxed) > 0
+        };
+        let member = self.used().iter().find(|member| member.is_of(place))?;
+        let slot = member.enter()?;
+        let held = lock::take(&self.lock);
+        let result = if self.has(slot) && !is_late() {
+            self.is_changed.store(1, Relaxed);
+            member.change(operation, event)
+        } else {
+            None
+        };
+        lock::release(&self.lock, held);
+        slot.leave();
+        if result.is_none() || is_late() {
+            self.tell();
+        }
+        result
+    }
+
+    /// Tells the kernel what was changed.
+    pub fn tell(&self) {
+        if self.is_changed.load(Relaxed) != 0 {
+            let held = lock::take(&self.lock);
+            self.is_changed.store(0, Relaxed);
+            let set = self.set.load(Relaxed) as c_int;
+            self.used().iter().for_each(|member| member.tell(set));
+            lock::release(&self.lock, held);
+        }
+    }
+
+    /// A call of the kernel's that may wait for the set.
+    fn ask(&self, call: impl FnOnce() -> c_int) -> c_int {
+        self.in_kernel.fetch_add(1, SeqCst);
+        self.tell();
+        let count = call();
+        self.in_kernel.fetch_sub(1, SeqCst);
+        count
     }
 
     /// The kernel was asked.
@@ -343,15 +369,17 @@ pub fn wait(
         // SAFETY: the kernel has just written this number of entries.
         return if count > 0 { unsafe { sets::merge(events, count) } } else { count };
     };
+    let call = |events, most, returns| members.ask(|| call(events, most, returns));
     let mut sleepers = NOBODY;
     for round in 0.. {
         // What the program's address is worth, the kernel judges.
-        let Ok(found) = members.collect(events, most) else { return call(events, most, returns) };
-        let has_output = members.has_output();
-        if found > 0 && (found == most || !has_output && members.skip_kernel()) {
+        let Ok((found, has_more)) = members.collect(events, most) else {
+            return call(events, most, returns);
+        };
+        if found > 0 && (found == most || !has_more && members.skip_kernel()) {
             return found;
         }
-        if found > 0 || has_output {
+        if found > 0 || has_more {
             members.clear_bells();
             let errno = real::errno();
             let rest = events.wrapping_add(found as usize);

@@ -251,6 +251,16 @@ fn to_tcp(slot: &Slot) {
     }
 }
 
+/// Whether a message goes to the ring, and finds room there.
+pub fn has_room(slot: &Slot) -> bool {
+    let outgoing = slot.parts().outgoing;
+    let by_ring = slot.sends_tcp.load(Relaxed) == 0
+        && slot.backlog.load(Relaxed) == 0
+        && outgoing.mode() == Mode::Ring
+        && !outgoing.is_left();
+    by_ring && outgoing.room(outgoing.capacity()).is_ok_and(|(_, room)| room > 0)
+}
+
 /// Until the receiver is not between its look at the changes and its call: some microseconds.
 fn await_reader(outgoing: &Direction) {
     let mut times = 0u32;

@@ -3,12 +3,15 @@
 //! there is woken by both, and the program cannot tell them apart.
 
 use crate::connection::{Connection, Registration, Stage};
+use crate::member::bell_events;
 use crate::slots::{self, Slot};
-use crate::{kernel, members, receive, rendezvous, state};
+use crate::{forward, kernel, members, receive, rendezvous, state};
 use core::ffi::c_int;
 use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed};
 use core::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize};
 use libc::epoll_event;
+use tare_interpose::real;
+use tare_shm::syscall::Errno;
 
 /// Sets that are known.
 pub const COUNT: usize = 64;
@@ -20,7 +23,6 @@ static HIGHEST: AtomicUsize = AtomicUsize::new(0);
 
 /// What a set of two descriptors cannot do as one does: once, or for one thread alone.
 const REFUSED: u32 = (libc::EPOLLONESHOT | libc::EPOLLEXCLUSIVE) as u32;
-const INPUT: u32 = (libc::EPOLLIN | libc::EPOLLRDNORM) as u32;
 
 pub fn created(fd: c_int) {
     if fd < 0 || state::statistics().is_none() {
@@ -31,7 +33,7 @@ pub fn created(fd: c_int) {
     for (number, place) in SETS.iter().enumerate() {
         if place.compare_exchange(0, value, AcqRel, Relaxed).is_ok() {
             HIGHEST.fetch_max(number + 1, Relaxed);
-            members::of(number).clear();
+            members::of(number).clear(fd);
             return;
         }
     }
@@ -86,6 +88,9 @@ pub fn control(
     if connection.stage() == Stage::Never {
         return call();
     }
+    if let Some(result) = postpone(connection, set, operation, fd, event) {
+        return result;
+    }
     let result = call();
     if result != 0 {
         return result;
@@ -97,6 +102,7 @@ pub fn control(
                 if let Some(number) = number(set) {
                     members::of(number).remove(place);
                 }
+                slot.leaves_set();
                 kernel::epoll(set, libc::EPOLL_CTL_DEL, slot.own_bell(), 0, 0);
             });
         }
@@ -108,6 +114,45 @@ pub fn control(
         rendezvous::give_up(fd, connection);
     }
     result
+}
+
+/// As epoll_ctl for a link, if the kernel need not know of it yet.
+fn postpone(
+    connection: &Connection,
+    set: c_int,
+    operation: c_int,
+    fd: c_int,
+    event: *const epoll_event,
+) -> Option<c_int> {
+    if connection.stage() != Stage::Linked || state::is_off() {
+        return None;
+    }
+    let registration = registration(connection, find(set)?, fd)?;
+    let event = match operation {
+        libc::EPOLL_CTL_DEL => None,
+        _ => Some(forward::copy(event)?),
+    };
+    let members = members::of(number(set)?);
+    match members.change(connection.slot.load(Relaxed), operation, event)? {
+        Ok(()) => {
+            if let Some(event) = event {
+                registration.events.store(event.events, Relaxed);
+                registration.data.store(event.u64, Relaxed);
+            }
+            Some(0)
+        }
+        Err(Errno(error)) => {
+            real::set_errno(error);
+            Some(-1)
+        }
+    }
+}
+
+/// Tells the kernel all that was postponed.
+pub fn tell_all() {
+    for number in 0..all().len() {
+        members::of(number).tell();
+    }
 }
 
 fn registration(connection: &Connection, set: u64, fd: c_int) -> Option<&Registration> {
@@ -151,23 +196,17 @@ fn record(
             && let Some(number) = number(set)
         {
             let link = connection.slot.load(Relaxed);
-            members::of(number).put(link, event.events, event.u64);
+            members::of(number).put(link, fd, event);
         }
         return true;
     }
     with_bell(connection, |slot, place| {
         let is_new = operation == libc::EPOLL_CTL_ADD;
         let operation = if is_new { libc::EPOLL_CTL_ADD } else { libc::EPOLL_CTL_MOD };
-        join(slot, place, set, is_new, event);
+        join(slot, place, set, is_new, (fd, event));
         kernel::epoll(set, operation, slot.own_bell(), bell_events(event.events), event.u64);
     });
     true
-}
-
-/// What the eventfd is to report for a socket.
-fn bell_events(events: u32) -> u32 {
-    let input = if events & INPUT != 0 { libc::EPOLLIN as u32 } else { 0 };
-    input | events & libc::EPOLLET as u32
 }
 
 /// For a connection that is linked.
@@ -182,7 +221,7 @@ fn with_bell(connection: &Connection, what: impl FnOnce(&Slot, u32)) {
 }
 
 /// A link is in a set. It begins with an armed bell; the waiter of the set may change that.
-fn join(slot: &Slot, place: u32, set: c_int, is_new: bool, event: epoll_event) {
+fn join(slot: &Slot, place: u32, set: c_int, is_new: bool, (fd, event): (c_int, epoll_event)) {
     slot.watch.store(members::ARMED, Relaxed);
     if is_new {
         slot.sets.fetch_add(1, Relaxed);
@@ -191,7 +230,7 @@ fn join(slot: &Slot, place: u32, set: c_int, is_new: bool, event: epoll_event) {
         slot.has_edges.store(1, Relaxed);
     }
     if let Some(number) = number(set) {
-        members::of(number).put(place, event.events, event.u64);
+        members::of(number).put(place, fd, event);
     }
 }
 
@@ -200,7 +239,8 @@ pub fn linked(connection: &Connection, slot: &Slot, place: u32) {
     each(connection, |set, registration| {
         let events = registration.events.load(Relaxed);
         let event = epoll_event { events, u64: registration.data.load(Relaxed) };
-        join(slot, place, set, true, event);
+        let fd = registration.fd.load(Relaxed) as c_int;
+        join(slot, place, set, true, (fd, event));
     });
 }
 

@@ -67,7 +67,7 @@ pub struct Slot {
     /// Not 0: the ring was full, it should grow.
     pub wants_room: AtomicU32,
     /// Whether epoll sets have this end's eventfd, and how it is kept for them (`members`); the
-    /// number of sets that have or had it, and whether any reports edges.
+    /// number of sets that have it, and whether any reports or reported edges.
     pub watch: AtomicU32,
     pub sets: AtomicU32,
     pub has_edges: AtomicU32,
@@ -156,6 +156,11 @@ impl Slot {
     pub fn is_shared(&self) -> bool {
         self.forks.load(Relaxed) != state::forks()
             || self.process.load(Relaxed) != state::process_number()
+    }
+
+    /// A set has its eventfd no more.
+    pub fn leaves_set(&self) {
+        let _ = self.sets.fetch_update(AcqRel, Relaxed, |sets| sets.checked_sub(1));
     }
 
     /// The call that used the slot ends.

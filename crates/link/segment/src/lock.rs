@@ -23,6 +23,12 @@ pub enum Taken {
 }
 
 impl Lock {
+    /// A free one.
+    #[cfg(not(loom))]
+    pub const fn new() -> Self {
+        Self(AtomicU32::new(0))
+    }
+
     pub fn try_take(&self, thread: u32) -> Taken {
         match self.0.compare_exchange(0, thread, Acquire, Relaxed) {
             Ok(_) => Taken::Now,
