@@ -322,9 +322,20 @@ struct waiting {
     int result;
 };
 
+static void waits_often(int set) {
+    struct epoll_event got;
+    char byte = 'o';
+    for (int round = 0; round < 8; round++) {
+        SAY(write(near, &byte, 1));
+        SAY(epoll_wait(set, &got, 1, SECONDS * 1000));
+        SAY(read(far, &byte, 1));
+    }
+}
+
 static void *waits_in(void *of) {
     struct waiting *waiting = of;
     struct epoll_event got;
+    waits_often(waiting->set);
     waiting->thread = gettid();
     waiting->result = epoll_wait(waiting->set, &got, 1, SECONDS * 1000);
     return NULL;
@@ -416,16 +427,12 @@ static void changes_for_others(int way) {
     int set = epoll_create1(EPOLL_CLOEXEC), other = epoll_create1(EPOLL_CLOEXEC), copy;
     struct epoll_event in = {EPOLLIN, {.u64 = 3}}, out = {EPOLLOUT, {.u64 = 4}}, got[2];
     struct pollfd place = {set, POLLIN, 0};
-    char byte = 'o';
     SAY(epoll_ctl(set, EPOLL_CTL_ADD, far, &in));
-    for (int round = 0; round < 8; round++) {
-        SAY(write(near, &byte, 1));
-        SAY(epoll_wait(set, got, 2, SECONDS * 1000));
-        SAY(read(far, &byte, 1));
-    }
     struct waiting waiting = {set};
     pthread_t thread;
-    if (way == 0) {
+    if (way > 0) {
+        waits_often(set);
+    } else {
         pthread_create(&thread, NULL, waits_in, &waiting);
         while (!waiting.thread) usleep(1000);
         until_waits(waiting.thread);
