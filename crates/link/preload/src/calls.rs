@@ -5,7 +5,7 @@ use crate::buffers::Buffers;
 use crate::forward::*;
 use crate::polls::{self, Deadline};
 use crate::state;
-use crate::{closing, hidden, members, receive, routed, send, sets};
+use crate::{closing, hidden, receive, routed, send, sets, waits};
 use core::ptr;
 use tare_interpose::types::*;
 use tare_interpose::{Interposer, real};
@@ -524,7 +524,7 @@ impl Interposer for Calls {
         most: c_int,
         timeout: c_int,
     ) -> c_int {
-        members::wait(set, events, most, timeout == 0, |events, most, returns| {
+        waits::wait(set, events, most, timeout == 0, |events, most, returns| {
             next!(epoll_wait(set, events, most, if returns { 0 } else { timeout }))
         })
     }
@@ -536,7 +536,7 @@ impl Interposer for Calls {
         timeout: c_int,
         mask: *const sigset_t,
     ) -> c_int {
-        members::wait(set, events, most, timeout == 0, |events, most, returns| {
+        waits::wait(set, events, most, timeout == 0, |events, most, returns| {
             next!(epoll_pwait(set, events, most, if returns { 0 } else { timeout }, mask))
         })
     }
@@ -549,7 +549,7 @@ impl Interposer for Calls {
         mask: *const sigset_t,
     ) -> c_int {
         let now = timespec { tv_sec: 0, tv_nsec: 0 };
-        members::wait(set, events, most, false, |events, most, returns| {
+        waits::wait(set, events, most, false, |events, most, returns| {
             let timeout = if returns { &raw const now } else { timeout };
             next!(epoll_pwait2(set, events, most, timeout, mask))
         })

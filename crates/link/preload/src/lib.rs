@@ -29,6 +29,7 @@ mod slots;
 mod spin;
 mod state;
 mod thread;
+mod waits;
 
 #[cfg(not(test))]
 use {calls::Calls, programs::Programs, routed::Routed};

@@ -4,14 +4,13 @@
 //! or something else does (another set, poll, another process), all bells stay armed.
 
 use crate::member::Member;
-use crate::slots::{self, Slot};
+use crate::slots::Slot;
 use crate::spin::{Spin, ticks, ticks_per_microsecond};
-use crate::{buffers, lock, receive, send, sets, state};
+use crate::{buffers, lock, receive, send, sets};
 use core::ffi::c_int;
 use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release, SeqCst};
 use core::sync::atomic::{AtomicU32, AtomicU64, fence};
 use libc::{epoll_event, iovec};
-use tare_interpose::real;
 use tare_link_segment::Lock;
 use tare_shm::syscall::Errno;
 
@@ -170,7 +169,7 @@ impl Members {
 
     /// Before the kernel is asked without a sleep: no eventfd says that there are bytes if there are
     /// none.
-    fn clear_bells(&self) {
+    pub fn clear_bells(&self) {
         self.each(|_, slot| {
             let incoming = slot.parts().incoming;
             if incoming.bell().is_rung() && !incoming.has_news() {
@@ -181,7 +180,7 @@ impl Members {
 
     /// Events of links whose rings have bytes, or room: at most `most`, and whether the kernel may
     /// have others at once. An error if they cannot be written.
-    fn collect(&self, events: *mut epoll_event, most: c_int) -> Result<(c_int, bool), Errno> {
+    pub fn collect(&self, events: *mut epoll_event, most: c_int) -> Result<(c_int, bool), Errno> {
         let most = usize::try_from(most).unwrap_or(0);
         let mut found = [epoll_event { events: 0, u64: 0 }; MOST];
         let mut count = 0;
@@ -310,7 +309,7 @@ impl Members {
     }
 
     /// A call of the kernel's that may wait for the set.
-    fn ask(&self, call: impl FnOnce() -> c_int) -> c_int {
+    pub fn ask(&self, call: impl FnOnce() -> c_int) -> c_int {
         self.in_kernel.fetch_add(1, SeqCst);
         self.tell();
         let count = call();
@@ -319,7 +318,7 @@ impl Members {
     }
 
     /// The kernel was asked.
-    fn looked(&self) {
+    pub fn looked(&self) {
         self.skips.store(0, Relaxed);
         self.looked.store(ticks(), Relaxed);
     }
@@ -331,83 +330,4 @@ impl Members {
         self.skips.store(skips.saturating_add(1), Relaxed);
         skips < SKIPS && since < SKIPPED * ticks_per_microsecond()
     }
-}
-
-/// Serves links whose other end waits, if that was not done for some milliseconds.
-pub fn serve_all() {
-    const OFTEN: u64 = 5000;
-    static SERVED: AtomicU64 = AtomicU64::new(0);
-    let (now, served) = (ticks(), SERVED.load(Relaxed));
-    if now.wrapping_sub(served) > OFTEN * ticks_per_microsecond()
-        && SERVED.compare_exchange(served, now, Relaxed, Relaxed).is_ok()
-    {
-        slots::each(|slot| {
-            let fd = slot.fd.load(Relaxed);
-            if fd >= 0 {
-                send::serve(fd, slot);
-            }
-        });
-    }
-}
-
-/// As epoll_wait. `call` is the kernel's, into this number of events, without waiting on request.
-pub fn wait(
-    set: c_int,
-    events: *mut epoll_event,
-    most: c_int,
-    returns: bool,
-    call: impl Fn(*mut epoll_event, c_int, bool) -> c_int,
-) -> c_int {
-    if most <= 0 || !slots::any() || state::is_off() {
-        return call(events, most, returns);
-    }
-    serve_all();
-    let members = sets::number(set).map(of);
-    let Some(members) = members.filter(|all| all.are_for(state::thread_number())) else {
-        let count = call(events, most, returns);
-        serve_all();
-        // SAFETY: the kernel has just written this number of entries.
-        return if count > 0 { unsafe { sets::merge(events, count) } } else { count };
-    };
-    let call = |events, most, returns| members.ask(|| call(events, most, returns));
-    let mut sleepers = NOBODY;
-    for round in 0.. {
-        // What the program's address is worth, the kernel judges.
-        let Ok((found, has_more)) = members.collect(events, most) else {
-            return call(events, most, returns);
-        };
-        if found > 0 && (found == most || !has_more && members.skip_kernel()) {
-            return found;
-        }
-        if found > 0 || has_more {
-            members.clear_bells();
-            let errno = real::errno();
-            let rest = events.wrapping_add(found as usize);
-            let more = call(rest, most - found, true);
-            members.looked();
-            if found + more.max(0) > 0 {
-                real::set_errno(errno);
-                // SAFETY: this number of entries was written.
-                return unsafe { sets::merge(events, found + more.max(0)) };
-            }
-            if more < 0 {
-                return more;
-            }
-        }
-        if !returns && round == 0 && members.spin() {
-            continue;
-        }
-        let is_ready = members.fall_asleep(&mut sleepers);
-        if is_ready && round < 3 {
-            members.wake_up(&mut sleepers);
-            continue;
-        }
-        let count = call(events, most, returns || is_ready);
-        members.wake_up(&mut sleepers);
-        members.looked();
-        serve_all();
-        // SAFETY: the kernel has just written this number of entries.
-        return if count > 0 { unsafe { sets::merge(events, count) } } else { count };
-    }
-    0
 }
