@@ -23,10 +23,10 @@ def test_calls_return_the_same_with_and_without_a_link(calls: str) -> None:
     assert run.output.splitlines() == plain.stdout.splitlines()
     assert run.code == 0
     counts = run.counts
-    # Of each of the 38 connections both ends, and none failed.
-    assert counts["links"] == 76
+    # Of each of the 40 connections both ends, and none failed.
+    assert counts["links"] == 80
     assert (counts["refused"], counts["reset"]) == (0, 0)
-    assert counts["upgrades"] >= 76
+    assert counts["upgrades"] >= 80
     assert counts["left"] == 3
     assert counts["ring_receives"] > 300
 

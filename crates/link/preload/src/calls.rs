@@ -263,11 +263,15 @@ impl Interposer for Calls {
     }
 
     unsafe fn sendfile(out: c_int, input: c_int, offset: *mut off_t, count: size_t) -> ssize_t {
-        unbuffered(out, || next!(sendfile(out, input, offset, count)))
+        send_file(out, input, offset, count, |out, offset, count| {
+            next!(sendfile(out, input, offset, count))
+        })
     }
 
     unsafe fn sendfile64(out: c_int, input: c_int, offset: *mut off_t, count: size_t) -> ssize_t {
-        unbuffered(out, || next!(sendfile64(out, input, offset, count)))
+        send_file(out, input, offset, count, |out, offset, count| {
+            next!(sendfile64(out, input, offset, count))
+        })
     }
 
     unsafe fn splice(

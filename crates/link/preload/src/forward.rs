@@ -3,6 +3,7 @@
 
 use crate::buffers::{self, Buffers};
 use crate::connection::{Connection, Stage};
+use crate::outgoing::File;
 use crate::slots::Slot;
 use crate::state::{self, DESCRIPTORS};
 use crate::{closing, hidden, receive, rendezvous, send, sets, slots};
@@ -21,6 +22,9 @@ macro_rules! next {
     };
 }
 pub(crate) use next;
+
+/// Bytes that the kernel moves at most in one call.
+const MOST_AT_ONCE: usize = 0x7fff_f000;
 
 /// How a call on a connection is made.
 enum Way {
@@ -121,7 +125,8 @@ pub fn outgoing(
             let buffers = if flags & !send::FLAGS == 0 { buffers() } else { None };
             let result = match buffers.filter(|buffers| buffers.length() > 0) {
                 None => send::through_kernel(fd, slot, call),
-                Some(buffers) => send::send(fd, slot, &buffers, flags, |fd, rest| {
+                Some(buffers) => send::send(fd, slot, &buffers, flags, |fd, done| {
+                    let rest = buffers.part(done, usize::MAX);
                     // SAFETY: zeros are a message.
                     let mut message: msghdr = unsafe { MaybeUninit::zeroed().assume_init() };
                     message.msg_iov = rest.as_ptr().cast_mut();
@@ -130,6 +135,37 @@ pub fn outgoing(
                 }),
             };
             slot.leave();
+            result
+        }
+    }
+}
+
+/// A call that sends a part of a file, which begins at `offset`; without one the kernel knows.
+pub fn send_file(
+    fd: c_int,
+    input: c_int,
+    offset: *mut off_t,
+    count: size_t,
+    call: impl Fn(c_int, *mut off_t, size_t) -> ssize_t,
+) -> ssize_t {
+    let file = || File::part(input, copy(offset.cast_const())?, count.min(MOST_AT_ONCE));
+    let Some(file) = (if offset.is_null() || state::tracked(fd).is_none() { None } else { file() })
+    else {
+        return unbuffered(fd, || call(fd, offset, count));
+    };
+    match way(fd, true) {
+        Way::Free => call(fd, offset, count),
+        Way::Kept(connection) => kept(connection, true, call(fd, offset, count)),
+        Way::Linked(slot) => {
+            let result = send::send(fd, slot, &file, 0, |fd, done| {
+                let mut place = file.place(done);
+                call(fd, &raw mut place, count - done)
+            });
+            slot.leave();
+            if result > 0 && !put(offset, file.place(result as usize)) {
+                real::set_errno(libc::EFAULT);
+                return -1;
+            }
             result
         }
     }
@@ -148,6 +184,14 @@ pub fn copy<T: Copy>(from: *const T) -> Option<T> {
     let source = iovec { iov_base: from.cast_mut().cast(), iov_len: length };
     // SAFETY: the kernel has written all of it.
     (buffers::read(&[source], &[to]) == Ok(length)).then(|| unsafe { copy.assume_init() })
+}
+
+/// Writes a value for the program; false if its address is wrong.
+fn put<T: Copy>(to: *mut T, mut value: T) -> bool {
+    let length = size_of::<T>();
+    let source = iovec { iov_base: (&raw mut value).cast(), iov_len: length };
+    let target = iovec { iov_base: to.cast(), iov_len: length };
+    buffers::write(&[source], &[target]) == Ok(length)
 }
 
 /// For `readv`: fewer bytes than there is room for are always a right answer.

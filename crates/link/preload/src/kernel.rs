@@ -105,6 +105,21 @@ pub fn is_close_on_exec(fd: c_int) -> bool {
     flags.is_ok_and(|flags| flags & libc::FD_CLOEXEC as usize != 0)
 }
 
+/// Whether a descriptor is of a regular file that can be read into any memory.
+pub fn is_plain_file(fd: c_int) -> bool {
+    let flags = syscall::fcntl(fd, libc::F_GETFL, 0);
+    flags.is_ok_and(|flags| flags & libc::O_DIRECT as usize == 0)
+        && syscall::fstat(fd).is_ok_and(|stat| stat.st_mode & libc::S_IFMT == libc::S_IFREG)
+}
+
+/// Reads from this place of a file.
+pub fn read_at(fd: c_int, buffers: &[iovec], place: i64) -> Result<usize, Errno> {
+    let list = buffers.as_ptr().addr();
+    let arguments = [fd as usize, list, buffers.len(), place as usize, 0, 0];
+    // SAFETY: the kernel writes to a ring, or to what the caller has.
+    unsafe { call(libc::SYS_preadv, arguments) }
+}
+
 /// A timeout of a socket in milliseconds, -1 for none (SO_RCVTIMEO, SO_SNDTIMEO).
 pub fn timeout(fd: c_int, name: c_int) -> c_int {
     let mut time = libc::timeval { tv_sec: 0, tv_usec: 0 };

@@ -18,6 +18,7 @@ mod mapped;
 mod member;
 mod members;
 mod memory;
+mod outgoing;
 mod polls;
 mod programs;
 mod receive;

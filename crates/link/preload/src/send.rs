@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Sending on a linked connection.
 
-use crate::buffers::{self, Buffers};
 use crate::lock::Held;
+use crate::outgoing::Source;
 use crate::slots::{self, Slot, pieces};
 use crate::{kernel, lock, state};
 use core::ffi::c_int;
@@ -28,7 +28,7 @@ const MOMENT: i64 = 1_000_000;
 
 /// What one look at the ring gave.
 enum Next {
-    /// This number of bytes is in the ring.
+    /// This number of bytes is in the ring; 0 if there are no more.
     Sent(usize),
     Failed(Errno),
     /// The ring has no room.
@@ -39,13 +39,13 @@ enum Next {
     Wait,
 }
 
-/// As sendmsg does; `rest` sends what does not go through the ring.
+/// As sendmsg does; `rest` sends what does not go through the ring, behind this number of bytes.
 pub fn send(
     fd: c_int,
     slot: &Slot,
-    from: &Buffers,
+    from: &impl Source,
     flags: c_int,
-    rest: impl FnOnce(c_int, &Buffers) -> ssize_t,
+    rest: impl FnOnce(c_int, usize) -> ssize_t,
 ) -> ssize_t {
     let outgoing = slot.parts().outgoing;
     let returns = |fd| flags & libc::MSG_DONTWAIT != 0 || slot.is_nonblocking(fd);
@@ -59,7 +59,7 @@ pub fn send(
         match next.unwrap_or_else(|Corrupt| broken(fd)) {
             Next::Sent(more) => {
                 done += more;
-                if done == from.length() {
+                if done == from.length() || more == 0 {
                     return done as ssize_t;
                 }
             }
@@ -96,7 +96,7 @@ pub fn send(
         }
     }
     let errno = real::errno();
-    let result = if done == 0 { rest(fd, from) } else { rest(fd, &from.part(done, usize::MAX)) };
+    let result = rest(fd, done);
     end_write(outgoing, result);
     if done == 0 {
         return result;
@@ -170,7 +170,7 @@ fn broken(fd: c_int) -> Next {
     Next::Failed(Errno(libc::ECONNRESET))
 }
 
-fn to_ring(fd: c_int, slot: &Slot, from: &Buffers, done: usize) -> Result<Next, Corrupt> {
+fn to_ring(fd: c_int, slot: &Slot, from: &impl Source, done: usize) -> Result<Next, Corrupt> {
     let parts = slot.parts();
     let outgoing = parts.outgoing;
     serve_locked(fd, slot)?;
@@ -199,7 +199,8 @@ fn to_ring(fd: c_int, slot: &Slot, from: &Buffers, done: usize) -> Result<Next, 
         }
         let length = room.min(wanted).min(CHUNK);
         let ring = pieces(parts.outgoing_ring, capacity, head, length);
-        let copied = match buffers::read(&from.part(done, length as usize), &ring) {
+        let copied = match from.read(done, &ring) {
+            Ok(0) => return Ok(Next::Sent(0)),
             Ok(copied) => copied,
             Err(error) => return Ok(Next::Failed(error)),
         };
