@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Linked connections beside TCP, a Unix socket and a bare ring in shared memory."""
+"""Linked connections beside TCP, a Unix socket and a bare ring; Redis and nginx linked."""
 
 import json
 import subprocess
@@ -10,6 +10,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from bench.cases import Case, publish
+from bench.link import services
 from bench.turns import Turner, alternate
 
 from tare.native import native
@@ -56,11 +57,16 @@ def run(quick: bool) -> bool:
     turns = 20 if quick else 200
     with TemporaryDirectory() as name:
         cases = [case for work in WORKS for case in measured(work, turns, Path(name))]
+        cases += services.measured(Path(name), quick)
     about = (
         f"{turns} turns of about {TURN_NS // 1_000_000} ms in random order. Round trips of a"
         " message and its echo, or streams of messages with an answer to the last one. Both"
         " processes on two CPUs, or on one where the name ends so. The bare ring has no sockets; it"
-        " spins for 20 µs on two CPUs. Ratios and differences are medians over the turns."
+        " spins for 20 µs on two CPUs. redis-benchmark (1 and 50 connections) and wrk (8"
+        " connections, files of 700 B to 10 MB, and a connection for each request of 700 B) run"
+        f" {services.turns(quick)} turns of about a second beside a server on the other CPU, both"
+        " ends linked or none; a silent pair is watched for some seconds. Ratios and differences"
+        " are medians over the turns."
     )
     command = f"{'BENCH=quick ' if quick else ''}make bench-link"
     return publish("link", cases, command, about)

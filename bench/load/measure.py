@@ -42,10 +42,10 @@ def run(quick: bool) -> bool:
                 closed("closed-null-1", url, 1, turns),
                 allocations(url, turns.folder),
             ]
-        with redis.serving(turns.folder) as port:
+        with redis.serving(turns.folder) as server:
             cases += [
-                redis.closed("tcp-redis", port, turns, 1),
-                redis.closed("tcp-redis-16", port, turns, 16),
+                redis.closed("tcp-redis", server.port, turns, 1),
+                redis.closed("tcp-redis-16", server.port, turns, 16),
             ]
     about = (
         f"Medians of {turns.pairs} turns of {turns.seconds} s in random order, of closed loops of"

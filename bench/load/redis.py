@@ -4,8 +4,9 @@
 import socket
 import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
 
 from bench.cases import Case
@@ -37,16 +38,25 @@ def closed(name: str, port: int, turns: Turns, pipeline: int) -> Case:
     return Case(name, "tare load", "redis-benchmark", "requests/s", own, others)
 
 
+@dataclass(frozen=True)
+class Redis:
+    """A running server."""
+
+    port: int
+    pid: int
+
+
 @contextmanager
-def serving(folder: Path) -> Iterator[int]:
-    """A Redis with one key of three bytes, on a free port; nothing is written to the disk."""
+def serving(folder: Path, wrap: Sequence[str] = ()) -> Iterator[Redis]:
+    """A Redis with one key of three bytes, on a free port; nothing is written to the disk. `wrap`
+    is put before its command."""
     port = free_port("127.0.0.1")
     options = ["--bind", "127.0.0.1", "--port", str(port), "--save", "", "--dir", str(folder)]
-    command = on_cpu(SERVICE_CPU, ["redis-server", *options, "--loglevel", "warning"])
+    command = on_cpu(SERVICE_CPU, [*wrap, "redis-server", *options, "--loglevel", "warning"])
     with subprocess.Popen(command, stdout=subprocess.DEVNULL) as process:
         try:
             _set_key(port)
-            yield port
+            yield Redis(port, process.pid)
         finally:
             process.terminate()
 
