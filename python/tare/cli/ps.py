@@ -14,7 +14,7 @@ def register(app: typer.Typer) -> None:
 def ps(
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
-    """List programs under the hook or the log, and their collectors."""
+    """List programs under the hook, the link or the log."""
     from dataclasses import asdict
     from datetime import datetime
 

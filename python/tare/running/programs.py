@@ -8,17 +8,15 @@ from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
 
-from tare.running.segments import Segment, segments
+from tare.running.segments import KINDS, Kind, Segment, segments
 
-Kind = Literal["hook", "log"]
 PROC = Path("/proc")
 
 
 @dataclass(frozen=True)
 class Program:
-    """A program under the hook, or one that logs."""
+    """A program under the hook or the link, or one that logs."""
 
     pid: int
     command: str
@@ -38,7 +36,7 @@ def programs() -> list[Program]:
 
 
 def _of(pid: int) -> Iterator[Program]:
-    for kind in ("hook", "log"):
+    for kind in KINDS.values():
         mine = [one for one in segments(pid) if one.kind == kind and _uses(pid, one)]
         for one in mine[:1]:
             with suppress(OSError, ValueError):
@@ -49,7 +47,7 @@ def _uses(pid: int, segment: Segment) -> bool:
     """Whether the process is a program, and not the collector or the child of a program."""
     if segment.server == pid:
         return False
-    return segment.kind == "hook" or segment.owner == (_own_pid(pid), start_ticks(pid))
+    return segment.kind != "log" or segment.owner == (_own_pid(pid), start_ticks(pid))
 
 
 def _pids() -> Iterator[int]:

@@ -19,9 +19,12 @@ from typing import Literal
 
 MAGIC = b"TAREshm1"
 HEADER = struct.Struct("<8sIIQQII")
-KINDS: dict[int, Literal["hook", "log"]] = {2: "hook", 3: "log"}
+Kind = Literal["hook", "link", "log"]
+KINDS: dict[int, Kind] = {2: "hook", 3: "log", 5: "link"}
 """The hook's other segment, the rules, is used by the same programs."""
-LINKS = ("/memfd:tare-hook-shared (deleted)", "/memfd:tare-log (deleted)")
+LINKS = tuple(
+    f"/memfd:{name} (deleted)" for name in ("tare-hook-shared", "tare-link-statistics", "tare-log")
+)
 SEALS = fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_SEAL
 MODE = stat.S_IFREG | 0o644
 LOCK = struct.Struct("hhqqi4x")
@@ -31,7 +34,7 @@ LOCK = struct.Struct("hhqqi4x")
 class Segment:
     """The header of one segment, and who serves it."""
 
-    kind: Literal["hook", "log"]
+    kind: Kind
     owner: tuple[int, int]
     """PID in its own namespace, and start time in clock ticks after boot."""
     server: int | None

@@ -68,6 +68,14 @@ pub enum Other {
         /// Its name or path
         program: OsString,
     },
+    /// List the linked connections of this user's running programs
+    ///
+    /// The first table has a line per `tare link` command, the second a line per linked connection.
+    Ps {
+        /// Print one JSON object
+        #[arg(long)]
+        json: bool,
+    },
     /// Show the tables that this program writes
     Schema {
         /// Print JSON

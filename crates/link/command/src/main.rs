@@ -5,6 +5,7 @@
 mod arguments;
 mod check;
 mod launch;
+mod ps;
 mod session;
 mod stats;
 
@@ -14,6 +15,7 @@ use std::process::ExitCode;
 fn main() -> ExitCode {
     tare_command::run(|arguments: Arguments| match arguments.other {
         Some(Other::Check { json, program }) => check::check(&program, json),
+        Some(Other::Ps { json }) => ps::ps(json),
         Some(Other::Schema { json }) => stats::schema(json),
         None => session::run(&arguments.run),
     })

@@ -9,7 +9,7 @@ use tare_command::{
     CostsFile, Failure, ResultExt, Signals, exit_code, preload, program, said, say,
 };
 use tare_link_segment::{Choice, Counter, Handover, Statistics, VERSION};
-use tare_shm::{Refusal, Segment, move_up};
+use tare_shm::{Refusal, Segment, move_up, service};
 use tare_tables::Vacant;
 
 pub const LAYER: &str = "the library of tare link";
@@ -101,7 +101,10 @@ fn create(eager: bool) -> Result<(&'static Statistics, Handover), Refusal> {
     let (pid, start) = (header.owner_pid, header.owner_start);
     // SAFETY: atomics only, and the segment is writable.
     let statistics = unsafe { segment.at(0) }.ok_or(Refusal::TooSmall)?;
-    Ok((statistics, Handover { pid, start, statistics: move_up(fd), eager }))
+    let fd = move_up(fd);
+    // `tare ps` names this process as the one that has the statistics.
+    let _ = service::serve(fd);
+    Ok((statistics, Handover { pid, start, statistics: fd, eager }))
 }
 
 fn wait(signals: &Signals, milliseconds: i32) {

@@ -86,6 +86,7 @@ fn finish(fd: c_int, connection: &Connection, outcome: Outcome) -> Option<&'stat
             // Its first user, as `slots::add` has it.
             let slot = slots::first(place)?;
             sets::linked(connection, slot, place);
+            ends(fd).into_iter().for_each(|ends| slot.list(ends));
             connection.let_go(true);
             connection.set_stage(Stage::Linked);
             Some(slot)

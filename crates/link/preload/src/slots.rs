@@ -9,7 +9,7 @@ use core::mem::MaybeUninit;
 use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 use core::sync::atomic::{AtomicI32, AtomicU8, AtomicU32, AtomicU64};
 use libc::iovec;
-use tare_link_segment::{Direction, Link};
+use tare_link_segment::{Direction, Endpoint, Link, Listed, Statistics};
 use tare_shm::syscall;
 
 /// Links that a process can have at a time.
@@ -61,6 +61,8 @@ pub struct Slot {
     waiters: [AtomicU32; WAITERS],
     /// Process that made it, and forks then.
     pub process: AtomicU32,
+    /// 1 + its entry in the list of all links, 0 for none.
+    entry: AtomicU32,
     pub forks: AtomicU32,
     /// Not 0: this end sends through TCP for good.
     pub sends_tcp: AtomicU32,
@@ -106,6 +108,7 @@ impl Slot {
             kept: AtomicI32::new(0),
             waiters: [const { AtomicU32::new(0) }; WAITERS],
             process: AtomicU32::new(0),
+            entry: AtomicU32::new(0),
             forks: AtomicU32::new(0),
             sends_tcp: AtomicU32::new(0),
             wants_room: AtomicU32::new(0),
@@ -218,10 +221,33 @@ impl Slot {
         let _ = self.stage.compare_exchange(USED, CLOSING, AcqRel, Relaxed);
     }
 
+    /// Enters the link in the list that `tare link ps` prints.
+    pub fn list(&self, ends: [Endpoint; 2]) {
+        let link = &self.parts().link;
+        let process = self.process.load(Relaxed);
+        let listed = Listed { process, end: link.end(), place: link.place() as u64, ends };
+        let listing = state::statistics().map(Statistics::listing);
+        let entry = listing.and_then(|listing| listing.add(&listed, kernel::exists));
+        self.entry.store(entry.map_or(0, |entry| entry as u32 + 1), Relaxed);
+    }
+
+    fn unlist(&self) {
+        let entry = self.entry.swap(0, Relaxed);
+        let process = self.process.load(Relaxed);
+        // A child of fork has the number, but not the link that is listed.
+        if entry != 0
+            && process == state::process_number()
+            && let Some(statistics) = state::statistics()
+        {
+            statistics.listing().remove(entry as usize - 1, process);
+        }
+    }
+
     fn free_if_closing(&self) {
         if self.stage.compare_exchange(CLOSING, FILLING, AcqRel, Relaxed).is_err() {
             return;
         }
+        self.unlist();
         for fd in [&self.own_bell, &self.other_bell, &self.kept] {
             hidden::close(fd.swap(0, AcqRel));
         }

@@ -10,9 +10,14 @@ use loom::sync::atomic::{AtomicU32, fence};
 /// The receiver arms the bell where it finds the ring empty, looks once more, and sleeps. The
 /// sender publishes bytes and rings. One of the two sees what the other did. Once armed, the bell
 /// stays so until it is rung, so that it also wakes who sleeps in an epoll set.
-#[repr(transparent)]
+#[repr(C)]
 #[derive(Debug, Default)]
-pub struct Bell(AtomicU32);
+pub struct Bell {
+    state: AtomicU32,
+    /// Times that it was rung.
+    #[cfg(not(loom))]
+    rings: AtomicU32,
+}
 
 impl Bell {
     const AWAKE: u32 = 0;
@@ -22,18 +27,18 @@ impl Bell {
 
     /// For the receiver: whether the eventfd has to be read before the bell is armed again.
     pub fn is_rung(&self) -> bool {
-        self.0.load(Acquire) == Self::RUNG
+        self.state.load(Acquire) == Self::RUNG
     }
 
     /// Before the receiver's last look at the ring. Not while the bell is rung.
     pub fn arm(&self) {
-        self.0.store(Self::ARMED, Relaxed);
+        self.state.store(Self::ARMED, Relaxed);
         fence(SeqCst);
     }
 
     /// The receiver looks at the ring by itself: nothing need ring. False if it was rung.
     pub fn disarm(&self) -> bool {
-        match self.0.compare_exchange(Self::ARMED, Self::AWAKE, AcqRel, Acquire) {
+        match self.state.compare_exchange(Self::ARMED, Self::AWAKE, AcqRel, Acquire) {
             Ok(_) => true,
             Err(state) => state != Self::RUNG,
         }
@@ -42,8 +47,19 @@ impl Bell {
     /// For the sender, after bytes were published: whether it has to add to the eventfd.
     pub fn ring(&self) -> bool {
         fence(SeqCst);
-        self.0.load(Relaxed) == Self::ARMED
-            && self.0.compare_exchange(Self::ARMED, Self::RUNG, AcqRel, Relaxed).is_ok()
+        let is_due = self.state.load(Relaxed) == Self::ARMED
+            && self.state.compare_exchange(Self::ARMED, Self::RUNG, AcqRel, Relaxed).is_ok();
+        #[cfg(not(loom))]
+        if is_due {
+            self.rings.fetch_add(1, Relaxed);
+        }
+        is_due
+    }
+
+    /// Times that it was rung.
+    #[cfg(not(loom))]
+    pub fn rings(&self) -> u64 {
+        self.rings.load(Relaxed).into()
     }
 }
 

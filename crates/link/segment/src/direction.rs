@@ -56,6 +56,9 @@ pub struct Direction {
 #[repr(C, align(128))]
 #[derive(Debug, Default)]
 struct Sender {
+    /// Calls that wrote to the ring.
+    #[cfg(not(loom))]
+    messages: AtomicU64,
     /// Bytes that were written to TCP, while `upgrades` are possible.
     written: AtomicU64,
     /// Threads that are in a call which writes to TCP; `RING` while none may begin one.
@@ -104,6 +107,38 @@ struct Received {
     /// 1 when the receiver follows upgrades, 2 when it wants TCP for good.
     wish: AtomicU32,
     bell: Bell,
+}
+
+/// What a direction has counted.
+#[cfg(not(loom))]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Totals {
+    pub ring_bytes: u64,
+    pub tcp_bytes: u64,
+    /// Calls that wrote to the ring.
+    pub messages: u64,
+    /// Times that the receiver was woken by its eventfd.
+    pub wakes: u64,
+    pub upgrades: u64,
+    pub downgrades: u64,
+    /// Whether the receiver wants TCP for good.
+    pub is_left: bool,
+}
+
+#[cfg(not(loom))]
+impl Direction {
+    pub fn totals(&self) -> Totals {
+        let changes = self.sent.changes.load(Relaxed);
+        Totals {
+            ring_bytes: self.sent.head.load(Relaxed),
+            tcp_bytes: self.sender.written.load(Relaxed),
+            messages: self.sender.messages.load(Relaxed),
+            wakes: self.received.bell.rings(),
+            upgrades: changes.div_ceil(2),
+            downgrades: changes / 2,
+            is_left: self.is_left(),
+        }
+    }
 }
 
 const RING: u32 = 1 << 31;
@@ -203,7 +238,12 @@ impl Direction {
     /// False if a signal handler of the same thread has written there: write them again.
     pub fn publish(&self, from: u64, length: u64) -> bool {
         let to = from.wrapping_add(length);
-        self.sent.head.compare_exchange(from, to, Release, Relaxed).is_ok()
+        let is_published = self.sent.head.compare_exchange(from, to, Release, Relaxed).is_ok();
+        #[cfg(not(loom))]
+        if is_published {
+            self.sender.messages.fetch_add(1, Relaxed);
+        }
+        is_published
     }
 
     /// The receiver's bell.

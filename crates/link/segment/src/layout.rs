@@ -9,7 +9,7 @@ use loom::sync::atomic::{AtomicU8, AtomicU64};
 use tare_shm::{Access, Refusal, Segment, header};
 
 /// Raised where what stands in a segment changes.
-pub const VERSION: u32 = 2;
+pub const VERSION: u32 = 3;
 
 const NAME: &CStr = c"tare-link";
 const BYTES: usize = 1 << LARGEST_RING;
@@ -30,7 +30,7 @@ pub struct Shared {
     _header: [AtomicU64; 8],
     _reserved: [AtomicU64; 8],
     /// What the maker sends, and what the taker sends.
-    directions: [Direction; 2],
+    pub(crate) directions: [Direction; 2],
 }
 
 /// A mapped link, seen from one end.
@@ -56,6 +56,18 @@ impl Link {
             return Err(Refusal::TooSmall);
         }
         Ok(Self { segment, end: End::Taker })
+    }
+
+    /// Which end this is.
+    pub fn end(&self) -> End {
+        self.end
+    }
+
+    /// Where the memory is mapped in this process.
+    pub fn place(&self) -> usize {
+        // SAFETY: atomics only, and the segment is writable.
+        unsafe { self.segment.at::<Shared>(0) }
+            .map_or(0, |shared| core::ptr::from_ref(shared).addr())
     }
 
     /// What this end sends.

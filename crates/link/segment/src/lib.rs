@@ -11,12 +11,20 @@ mod bell;
 mod choice;
 mod direction;
 mod layout;
+#[cfg(not(loom))]
+mod listing;
 mod lock;
+#[cfg(not(loom))]
 mod statistics;
 
 pub use bell::Bell;
 pub use choice::{Choice, Endpoint, Pattern};
+#[cfg(not(loom))]
+pub use direction::Totals;
 pub use direction::{Corrupt, Direction, LARGEST_RING, Mode, SMALLEST_RING, Source};
 pub use layout::{End, Link, Shared, VERSION};
+#[cfg(not(loom))]
+pub use listing::{COUNTERS, Listed, Listing, totals};
 pub use lock::{Lock, Taken};
+#[cfg(not(loom))]
 pub use statistics::{Counter, Handover, LOG_VARIABLE, Statistics, VARIABLE};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-use crate::Choice;
+use crate::{Choice, Listing};
 use core::fmt;
 use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use tare_shm::header;
@@ -17,6 +17,7 @@ pub struct Statistics {
     _header: [AtomicU64; 8],
     lanes: [Lane; LANES],
     choice: Choice,
+    listing: Listing,
 }
 
 /// Threads count in different lanes, so that they do not wait for each other's lines of the cache.
@@ -110,6 +111,11 @@ impl Statistics {
     /// The connections that are linked.
     pub fn choice(&self) -> &Choice {
         &self.choice
+    }
+
+    /// The links that there are now.
+    pub fn listing(&self) -> &Listing {
+        &self.listing
     }
 
     pub fn get(&self, counter: Counter) -> u64 {

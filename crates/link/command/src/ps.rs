@@ -1,0 +1,218 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The links of all running programs of this user.
+
+use serde_json::{Map, Value, json};
+use std::collections::HashSet;
+use std::io::ErrorKind;
+use std::net::{IpAddr, Ipv6Addr, SocketAddr};
+use std::os::fd::AsRawFd;
+use std::path::Path;
+use std::process::ExitCode;
+use tare_command::{Failure, processes, terminal};
+use tare_link_segment::{COUNTERS, Counter, Endpoint, Listed, Statistics, Totals, VERSION, totals};
+use tare_shm::{Access, Segment, syscall};
+
+const NAME: &str = "/memfd:tare-link-statistics (deleted)";
+
+/// The programs that one tare-link started.
+struct Run {
+    /// Of tare-link.
+    pid: u32,
+    command: String,
+    counts: Vec<(&'static str, u64)>,
+    links: Vec<Row>,
+}
+
+struct Row {
+    link: Listed,
+    /// What was sent and received; `None` if this user may not read the program's memory.
+    totals: Option<[Totals; 2]>,
+}
+
+/// Prints the linked connections of this user's programs.
+pub fn ps(as_json: bool) -> Result<ExitCode, Failure> {
+    let mut seen = HashSet::new();
+    let mut runs: Vec<_> = processes::all().flat_map(|pid| of(pid, &mut seen)).collect();
+    runs.sort_by_key(|run| run.pid);
+    if as_json {
+        let runs: Vec<_> = runs.iter().map(Run::to_json).collect();
+        tare_command::print(format_args!("{}\n", json!({ "runs": runs })))?;
+    } else {
+        tare_command::print(table(&runs))?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The runs of which process `pid` has the statistics open, without those that were seen.
+fn of(pid: u32, seen: &mut HashSet<u64>) -> Vec<Run> {
+    let own = syscall::geteuid();
+    let paths = processes::descriptors(pid).into_iter().flatten();
+    let named = paths.filter(|path| path.read_link().is_ok_and(|name| name == Path::new(NAME)));
+    let mut runs = Vec::new();
+    for path in named {
+        let is_owner = |user: u32| own == 0 || user == own;
+        let Ok(file) = processes::open_segment(&path, Access::ReadOnly, is_owner) else { continue };
+        let is_new =
+            syscall::fstat(file.as_raw_fd()).is_ok_and(|status| seen.insert(status.st_ino));
+        let (kind, access) = (Statistics::KIND, Access::ReadOnly);
+        if is_new && let Ok(segment) = Segment::open(file.as_raw_fd(), kind, VERSION, access) {
+            // SAFETY: atomics only, and nothing is written.
+            if let Some(statistics) = unsafe { segment.at::<Statistics>(0) } {
+                runs.push(Run::read(segment.header().owner_pid, statistics));
+            }
+        }
+    }
+    runs
+}
+
+impl Run {
+    fn read(pid: u32, statistics: &Statistics) -> Self {
+        let counts = Counter::ALL.iter().map(|one| (one.name(), statistics.get(*one))).collect();
+        let mut links: Vec<_> = statistics.listing().all().filter_map(Row::read).collect();
+        links.sort_by_key(|row| (row.link.process, row.link.ends[0].port, row.link.ends[1].port));
+        Self { pid, command: command(pid), counts, links }
+    }
+
+    fn to_json(&self) -> Value {
+        let counts: Map<_, _> =
+            self.counts.iter().map(|(name, count)| ((*name).to_owned(), (*count).into())).collect();
+        let links: Vec<_> = self.links.iter().map(Row::to_json).collect();
+        json!({"pid": self.pid, "command": self.command, "counts": counts, "links": links})
+    }
+
+    fn count(&self, name: &str) -> u64 {
+        self.counts.iter().find(|(known, _)| *known == name).map_or(0, |(_, count)| *count)
+    }
+}
+
+/// The command that tare-link runs, empty if it has exited.
+fn command(pid: u32) -> String {
+    let words = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+    let words: Vec<_> = words.split(|byte| *byte == 0).map(String::from_utf8_lossy).collect();
+    let begin = words.iter().position(|word| word == "--").map_or(words.len(), |dashes| dashes + 1);
+    words[begin..].join(" ").trim_end().to_owned()
+}
+
+impl Row {
+    /// `None` if the process does not have the link any more.
+    fn read(link: Listed) -> Option<Self> {
+        let mut bytes = [0; COUNTERS];
+        let into = libc::iovec { iov_base: bytes.as_mut_ptr().cast(), iov_len: COUNTERS };
+        let from = libc::iovec { iov_base: link.place as *mut _, iov_len: COUNTERS };
+        let process = i32::try_from(link.process).ok()?;
+        // SAFETY: the kernel writes at most `COUNTERS` bytes, and checks the other place.
+        let read = unsafe { libc::process_vm_readv(process, &into, 1, &from, 1, 0) };
+        if read == COUNTERS as isize {
+            return totals(&bytes, link.end).map(|totals| Self { link, totals: Some(totals) });
+        }
+        let error = std::io::Error::last_os_error();
+        (error.kind() == ErrorKind::PermissionDenied).then_some(Self { link, totals: None })
+    }
+
+    /// How bytes that are sent now are carried, and why.
+    fn state(&self) -> &'static str {
+        let Some([sent, received]) = &self.totals else {
+            return "unknown: this user may not read the program's memory (ptrace(2))";
+        };
+        if received.is_left {
+            "TCP: this end needs it"
+        } else if sent.is_left {
+            "TCP: the other end needs it"
+        } else if sent.upgrades > sent.downgrades {
+            "shared memory"
+        } else if sent.downgrades > 0 {
+            "TCP: the ring was full"
+        } else {
+            "TCP: nothing sent yet"
+        }
+    }
+
+    fn to_json(&self) -> Value {
+        let [local, remote] = self.link.ends.map(|end| shown(end).to_string());
+        let [sent, received] = [0, 1].map(|way| self.totals.map(|totals| totals[way]));
+        json!({
+            "pid": self.link.process,
+            "local": local,
+            "remote": remote,
+            "state": self.state(),
+            "ring_bytes_sent": sent.map(|sent| sent.ring_bytes),
+            "ring_bytes_received": received.map(|received| received.ring_bytes),
+            "tcp_bytes_sent": sent.map(|sent| sent.tcp_bytes),
+            "tcp_bytes_received": received.map(|received| received.tcp_bytes),
+            "messages_sent": sent.map(|sent| sent.messages),
+            "messages_received": received.map(|received| received.messages),
+            "wakes_sent": sent.map(|sent| sent.wakes),
+            "wakes_received": received.map(|received| received.wakes),
+            "upgrades": sent.map(|sent| sent.upgrades),
+            "downgrades": sent.map(|sent| sent.downgrades),
+        })
+    }
+
+    fn cells(&self) -> Vec<String> {
+        let [local, remote] = self.link.ends.map(|end| shown(end).to_string());
+        let mut cells = vec![self.link.process.to_string(), local, remote];
+        match &self.totals {
+            None => cells.extend(["-"; 6].map(str::to_owned)),
+            Some([sent, received]) => cells.extend([
+                sent.ring_bytes.to_string(),
+                received.ring_bytes.to_string(),
+                (sent.tcp_bytes + received.tcp_bytes).to_string(),
+                (sent.messages + received.messages).to_string(),
+                (sent.wakes + received.wakes).to_string(),
+                format!("{}/{}", sent.upgrades, sent.downgrades),
+            ]),
+        }
+        cells.push(self.state().to_owned());
+        cells
+    }
+}
+
+fn shown(end: Endpoint) -> SocketAddr {
+    SocketAddr::new(IpAddr::V6(Ipv6Addr::from(end.address)).to_canonical(), end.port)
+}
+
+/// The runs, and below them the connections.
+fn table(runs: &[Run]) -> String {
+    let names = ["programs", "links", "wakes", "spins", "vain_spins", "left", "reset", "refused"];
+    let head = std::iter::once("RUN".to_owned())
+        .chain(names.iter().map(|name| name.to_uppercase().replace('_', " ")))
+        .chain(["COMMAND".to_owned()]);
+    let mut first = vec![head.collect::<Vec<_>>()];
+    for run in runs {
+        let counts = names.iter().map(|name| run.count(name).to_string());
+        let command = terminal::printable(&run.command, &[]).into_owned();
+        first.push(std::iter::once(run.pid.to_string()).chain(counts).chain([command]).collect());
+    }
+    let head = [
+        "PID",
+        "LOCAL",
+        "REMOTE",
+        "SENT B",
+        "RECEIVED B",
+        "TCP B",
+        "MESSAGES",
+        "WAKES",
+        "UP/DOWN",
+        "NOW",
+    ];
+    let mut second = vec![head.map(str::to_owned).to_vec()];
+    second.extend(runs.iter().flat_map(|run| &run.links).map(Row::cells));
+    format!("{}\n{}", aligned(&first), aligned(&second))
+}
+
+/// Columns of numbers to the right, the last one as it is.
+fn aligned(rows: &[Vec<String>]) -> String {
+    let columns = rows.first().map_or(0, Vec::len);
+    let width = |column: usize| rows.iter().map(|row| row[column].len()).max().unwrap_or(0);
+    let widths: Vec<_> = (0..columns).map(width).collect();
+    let mut text = String::new();
+    for row in rows {
+        let (last, others) = row.split_last().map_or(("", &[][..]), |(last, rest)| (last, rest));
+        for (cell, width) in others.iter().zip(&widths) {
+            text.push_str(&format!("{cell:>width$}  "));
+        }
+        text.push_str(last);
+        text.push('\n');
+    }
+    text
+}
