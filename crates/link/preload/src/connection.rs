@@ -9,9 +9,10 @@ pub struct Connection {
     stage: AtomicU32,
     /// Threads in calls of the kernel that move bytes or wait, or `HELD`, or `LINKED`.
     busy: AtomicU32,
-    /// Calls that sent, and that received, while the connection was TCP's alone, and their bytes.
+    /// While the connection is TCP's alone: calls that sent, whether the last call received, and the
+    /// bytes of all.
     pub sends: AtomicU32,
-    pub receives: AtomicU32,
+    pub has_received: AtomicU32,
     pub bytes: AtomicU64,
     /// Forks when it was first seen.
     pub forks: AtomicU32,
@@ -108,7 +109,7 @@ unsafe impl tare_interpose::Connection for Connection {
             &self.stage,
             &self.busy,
             &self.sends,
-            &self.receives,
+            &self.has_received,
             &self.forks,
             &self.listener,
             &self.looks,

@@ -68,8 +68,8 @@ pub fn linked(fd: c_int) -> Option<&'static Slot> {
 fn kept(connection: &Connection, sends: bool, result: ssize_t) -> ssize_t {
     connection.end();
     if result > 0 {
-        let count = if sends { &connection.sends } else { &connection.receives };
-        count.fetch_add(1, Relaxed);
+        connection.sends.fetch_add(u32::from(sends), Relaxed);
+        connection.has_received.store(u32::from(!sends), Relaxed);
         connection.bytes.fetch_add(result as u64, Relaxed);
     }
     result

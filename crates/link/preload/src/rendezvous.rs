@@ -15,7 +15,8 @@ use tare_shm::syscall::{self, Errno, call};
 use tare_shm::{peer, rights};
 
 /// A connection is linked from its second message on, or from this many bytes on: one of a single
-/// request stays TCP's.
+/// request stays TCP's. What is sent in several calls, with none that receives between them, is one
+/// message.
 const MANY_BYTES: u64 = 16 << 10;
 /// Calls during which the first end looks whether the other one has come.
 const MOST_LOOKS: u32 = 1024;
@@ -37,7 +38,7 @@ fn is_time(connection: &Connection, sends: bool) -> bool {
         connection.forks.store(state::forks(), Relaxed);
     }
     let is_second =
-        sends && connection.sends.load(Relaxed) > 0 && connection.receives.load(Relaxed) > 0;
+        sends && connection.sends.load(Relaxed) > 0 && connection.has_received.load(Relaxed) != 0;
     is_second || connection.bytes.load(Relaxed) >= MANY_BYTES || state::is_eager()
 }
 
