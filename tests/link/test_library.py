@@ -9,7 +9,11 @@ from tare.native import native
 SOURCE = table.ROOT / "crates" / "link" / "preload" / "src" / "lib.rs"
 PROGRAMS = "fork daemon forkpty execve execv execvp execvpe execl execlp execle fexecve execveat"
 MAPPINGS = "mmap mmap64 munmap mremap mprotect pkey_mprotect shmat shmdt madvise"
-OTHERS = f"{PROGRAMS} {MAPPINGS} posix_spawn posix_spawnp system popen syscall prctl"
+RIGHTS = (
+    "setuid setgid seteuid setegid setreuid setregid setresuid setresgid setfsuid setfsgid"
+    " setgroups initgroups capset unshare setns _exit _Exit"
+)
+OTHERS = f"{PROGRAMS} {MAPPINGS} {RIGHTS} posix_spawn posix_spawnp system popen syscall prctl"
 LINK = rules.Library(
     native("lib", "libtare_link.so"), frozenset(table.symbols(SOURCE)) | {*OTHERS.split()}
 )

@@ -256,6 +256,21 @@ impl<C: Connection> Descriptors<C> {
         }
     }
 
+    /// Does something with every descriptor that is known to be a stream, until it returns true;
+    /// returns that descriptor.
+    pub fn find(&self, mut what: impl FnMut(c_int, Entry) -> bool) -> Option<c_int> {
+        (0..CHUNKS).filter_map(|number| Some((number, self.chunk(number)?))).find_map(
+            |(number, chunk)| {
+                let entries = chunk.entries.iter().map(|entry| Entry(entry.load(Acquire)));
+                let first = (number * CHUNK) as c_int;
+                (first..)
+                    .zip(entries)
+                    .find(|(fd, entry)| entry.kind().is_stream() && what(*fd, *entry))
+                    .map(|(fd, _)| fd)
+            },
+        )
+    }
+
     /// An entry of a descriptor that is closed, unlike all before.
     fn unknown(&self) -> Entry {
         Entry(self.closes.fetch_add(1, Relaxed).wrapping_add(1) << 8)

@@ -10,6 +10,7 @@
 
 #[macro_use]
 mod table;
+pub mod background;
 mod descriptors;
 mod interposer;
 #[doc(hidden)]
@@ -20,6 +21,7 @@ mod restriction;
 mod symbol;
 mod thread;
 
+pub use background::Background;
 pub use descriptors::{Connection, Descriptors, Entry, Kind, socket_option};
 pub use interposer::{Interposer, Observer, Router, Starter};
 #[doc(hidden)]

@@ -47,6 +47,22 @@ per_thread! {
     fn memory() -> *const Memory = "tare_thread_block";
 }
 
+/// Where the block is, from the thread's pointer on: the same in all threads.
+pub(crate) fn offset() -> isize {
+    let pointer: usize;
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: reads the thread pointer.
+    unsafe {
+        core::arch::asm!("mov {}, qword ptr fs:[0]", out(reg) pointer, options(nomem, nostack));
+    }
+    #[cfg(target_arch = "aarch64")]
+    // SAFETY: reads the thread pointer.
+    unsafe {
+        core::arch::asm!("mrs {}, tpidr_el0", out(reg) pointer, options(nomem, nostack));
+    }
+    memory().addr().wrapping_sub(pointer).cast_signed()
+}
+
 impl<S> ThreadBlock<S> {
     /// Whether this is a child of `vfork`: what it does to descriptors is not done to its
     /// parent's, though they share the table.

@@ -5,7 +5,7 @@ use crate::buffers::Buffers;
 use crate::forward::*;
 use crate::polls::{self, Deadline};
 use crate::state;
-use crate::{closing, hidden, receive, routed, send, sets, waits};
+use crate::{closing, hidden, receive, rights, routed, send, service, sets, waits};
 use core::ptr;
 use tare_interpose::types::*;
 use tare_interpose::{Interposer, real};
@@ -560,13 +560,29 @@ impl Interposer for Calls {
     }
 
     unsafe fn shutdown(fd: c_int, how: c_int) -> c_int {
+        let mut has_all = true;
         if how != libc::SHUT_RD
             && let Some(slot) = linked(fd)
         {
-            send::finish(fd, slot);
+            if service::is_running() {
+                has_all = send::finish_soon(fd, slot);
+            } else {
+                send::finish(fd, slot);
+            }
             slot.leave();
         }
-        next!(shutdown(fd, how))
+        match (has_all, how) {
+            (true, _) => next!(shutdown(fd, how)),
+            // The service thread ends the stream behind its bytes.
+            (false, libc::SHUT_RDWR) => {
+                service::wake_own();
+                next!(shutdown(fd, libc::SHUT_RD))
+            }
+            (false, _) => {
+                service::wake_own();
+                0
+            }
+        }
     }
 
     unsafe fn setsockopt(
@@ -629,5 +645,5 @@ pub unsafe extern "C" fn prctl(
     if option == libc::PR_SET_SECCOMP {
         routed::forbid();
     }
-    next!(prctl(option, second, third, fourth, fifth))
+    rights::control(option, || next!(prctl(option, second, third, fourth, fifth)))
 }

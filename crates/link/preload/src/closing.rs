@@ -4,14 +4,15 @@
 use crate::connection::{Connection, Stage};
 use crate::slots::{self, Slot};
 use crate::state::{self, DESCRIPTORS};
-use crate::{hidden, kernel, lock, rendezvous, send, sets};
+use crate::{hidden, kernel, lock, rendezvous, send, service, sets};
 use core::ffi::{c_int, c_uint};
-use core::sync::atomic::Ordering::Relaxed;
+use core::sync::atomic::Ordering::{Acquire, Relaxed};
 use tare_interpose::real;
 use tare_link_segment::{Counter, Source};
 
-/// Milliseconds that a program waits for the other end to take its bytes back from the ring.
-const PATIENCE: u32 = 100;
+/// Microseconds that a program waits for the other end to take its bytes back from the ring, slept
+/// in pieces: on a busy machine the other end has more time.
+const PATIENCE: i64 = 100_000;
 
 /// Before descriptor `fd` is closed.
 pub fn closing(fd: c_int) {
@@ -23,12 +24,26 @@ pub fn closing(fd: c_int) {
             && let Some(slot) = slots::enter(connection.slot.load(Relaxed))
         {
             sets::tell_all();
-            let _ = slot.fd.compare_exchange(fd, -1, Relaxed, Relaxed);
+            if slot.fd.load(Relaxed) == fd {
+                let another = another(fd, connection).unwrap_or(-1);
+                let change = |_| slot.fd.store(another, Relaxed);
+                if send::while_locked(slot, change).is_none() {
+                    slot.fd.store(another, Relaxed);
+                }
+            }
             slot.keep(fd);
             slot.leave();
         }
     }
     DESCRIPTORS.released(fd);
+}
+
+/// Another descriptor of a connection.
+fn another(fd: c_int, connection: &Connection) -> Option<c_int> {
+    DESCRIPTORS.find(|other, entry| {
+        let of_other = DESCRIPTORS.connection(entry);
+        other != fd && of_other.is_some_and(|other| core::ptr::eq(other, connection))
+    })
 }
 
 fn end(fd: c_int, connection: &Connection) {
@@ -51,19 +66,34 @@ fn close_link(fd: c_int, connection: &Connection, slot: &Slot) {
         sets::unregister(connection, slot.own_bell());
     }
     if !slot.is_shared() {
-        send::serve(fd, slot);
         let incoming = slot.parts().incoming;
         let held = lock::take(incoming.receiver_lock());
         let source = incoming.source(incoming.capacity());
         lock::release(incoming.receiver_lock(), held);
+        incoming.leave();
+        let linger = slot.linger(fd);
         // TCP resets a connection that is closed with bytes unread.
         if matches!(source, Ok(Source::Ring { .. })) {
             kernel::reset_at_close(fd);
+        } else if linger != Some(0) && service::is_running() && leaves_bytes(slot, linger) {
+            service::wake_own();
+            return;
         }
-        incoming.leave();
     }
     slot.keep(fd);
     slot.close();
+}
+
+/// The program closes a connection. Whether the service thread has bytes of it that TCP does not
+/// take yet; `close` waits for them if the program wants that.
+fn leaves_bytes(slot: &Slot, linger: Option<c_int>) -> bool {
+    let end = kernel::now() + linger.map_or(0, |seconds| i64::from(seconds) * 1000);
+    let mut is_done = send::end(slot, |_| false);
+    while !is_done && kernel::now() < end {
+        kernel::sleep(1000);
+        is_done = send::end(slot, |_| false);
+    }
+    !is_done && !send::end(slot, |fd| slot.keep_copy(fd)) && slot.is_closed.load(Acquire) != 0
 }
 
 /// The program wants the kernel's connection for good. Waits for the other end if bytes may be in
@@ -77,31 +107,73 @@ pub fn leave_link(fd: c_int, slot: &Slot) {
             slot.ring_other();
         }
     }
-    for _ in 0..PATIENCE * 2 {
-        if incoming.is_back() {
+    const SHORTEST: i64 = 20;
+    const LONGEST: i64 = 500;
+    let (mut waited, mut moment) = (0, SHORTEST);
+    while !incoming.is_back() {
+        if waited == 0 {
+            service::wake_other(slot);
+        }
+        if waited >= PATIENCE {
+            kernel::reset(fd);
+            state::count(Counter::Reset, 1);
             return;
         }
-        kernel::sleep(500);
-    }
-    if !incoming.is_back() {
-        kernel::reset(fd);
-        state::count(Counter::Reset, 1);
+        kernel::sleep(moment);
+        waited += moment;
+        moment = (moment * 2).min(LONGEST);
     }
 }
 
-/// All links go back to TCP that `is_meant` says, by a descriptor of theirs.
+/// All links go back to TCP that `is_meant` says, by any of their descriptors.
 pub fn leave_all(is_meant: impl Fn(c_int) -> bool) {
     if slots::any() {
         let errno = real::errno();
         sets::tell_all();
-        slots::each(|slot| {
-            let fd = slot.fd.load(Relaxed);
-            if fd >= 0 && is_meant(fd) {
+        DESCRIPTORS.find(|fd, entry| {
+            if let Some(connection) = DESCRIPTORS.connection(entry)
+                && connection.stage() == Stage::Linked
+                && is_meant(fd)
+                && let Some(slot) = slots::enter(connection.slot.load(Relaxed))
+            {
                 leave_link(fd, slot);
+                slot.leave();
             }
+            false
         });
         real::set_errno(errno);
     }
+}
+
+/// The program ends: what the other ends have not read goes to TCP, which delivers it. Links that
+/// another process has, too, stay as they are.
+pub fn end_all() {
+    each_own(|fd, slot| {
+        if slot.is_closed.load(Acquire) == 0 && slot.linger(fd) != Some(0) {
+            send::end(slot, |_| false);
+        }
+    });
+}
+
+/// The program may end with these connections: what TCP takes at once goes to TCP.
+pub fn settle_all(is_meant: impl Fn(c_int) -> bool) {
+    each_own(|fd, slot| {
+        if is_meant(fd) {
+            send::settle(fd, slot);
+        }
+    });
+}
+
+fn each_own(what: impl Fn(c_int, &Slot)) {
+    let errno = real::errno();
+    slots::each(|slot| {
+        if !slot.is_shared()
+            && let Some(fd) = slot.any_descriptor()
+        {
+            what(fd, slot);
+        }
+    });
+    real::set_errno(errno);
 }
 
 /// Does `close` with the ranges between the library's own descriptors.

@@ -6,7 +6,7 @@ use crate::connection::{Connection, Stage};
 use crate::outgoing::File;
 use crate::slots::Slot;
 use crate::state::{self, DESCRIPTORS};
-use crate::{closing, hidden, receive, rendezvous, send, sets, slots};
+use crate::{closing, hidden, receive, rendezvous, send, service, sets, slots};
 use core::mem::MaybeUninit;
 use core::ptr;
 use core::sync::atomic::Ordering::Relaxed;
@@ -42,6 +42,7 @@ fn way(fd: c_int, sends: bool) -> Way {
             return Way::Free;
         }
         if let Some(slot) = rendezvous::turn(fd, connection, sends) {
+            service::ensure();
             return Way::Linked(slot);
         }
         match connection.stage() {

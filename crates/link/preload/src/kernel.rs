@@ -157,14 +157,59 @@ pub fn wait_writable(fd: c_int, milliseconds: u64) {
     let _ = unsafe { call(libc::SYS_ppoll, arguments) };
 }
 
-/// Lets the kernel reset a connection when it is closed.
-pub fn reset_at_close(fd: c_int) {
-    let linger = libc::linger { l_onoff: 1, l_linger: 0 };
+/// Waits for events of several descriptors, at most this number of milliseconds.
+pub fn poll(places: &mut [pollfd], milliseconds: Option<i64>) {
+    let time = milliseconds.map(|milliseconds| libc::timespec {
+        tv_sec: milliseconds / 1000,
+        tv_nsec: milliseconds % 1000 * 1_000_000,
+    });
+    let time = time.as_ref().map_or(0, |time| core::ptr::from_ref(time).addr());
+    let arguments = [places.as_mut_ptr().addr(), places.len(), time, 0, 0, 0];
+    // SAFETY: this number of places, and a time or none.
+    let _ = unsafe { call(libc::SYS_ppoll, arguments) };
+}
+
+/// What happens to bytes that TCP still has when a connection is closed: whether `close` waits for
+/// them, and for how many seconds (SO_LINGER). 0 seconds: they are dropped, with a reset.
+pub fn linger(fd: c_int) -> Option<c_int> {
+    let mut linger = libc::linger { l_onoff: 0, l_linger: 0 };
+    let mut length = size_of::<libc::linger>() as socklen_t;
+    let (place, size) = ((&raw mut linger).addr(), (&raw mut length).addr());
+    let [level, name] = [libc::SOL_SOCKET, libc::SO_LINGER].map(|number| number as usize);
+    // SAFETY: the kernel writes the option.
+    unsafe { call(libc::SYS_getsockopt, [fd as usize, level, name, place, size, 0]) }.ok()?;
+    (linger.l_onoff != 0).then_some(linger.l_linger)
+}
+
+pub fn set_linger(fd: c_int, seconds: Option<c_int>) {
+    let linger =
+        libc::linger { l_onoff: c_int::from(seconds.is_some()), l_linger: seconds.unwrap_or(0) };
     let place = (&raw const linger).addr();
     let [level, name] = [libc::SOL_SOCKET, libc::SO_LINGER].map(|number| number as usize);
     let arguments = [fd as usize, level, name, place, size_of::<libc::linger>(), 0];
     // SAFETY: the kernel reads the option.
     let _ = unsafe { call(libc::SYS_setsockopt, arguments) };
+}
+
+/// Lets the kernel reset a connection when it is closed, also by the end of the program.
+pub fn reset_at_close(fd: c_int) {
+    set_linger(fd, Some(0));
+}
+
+/// Whether TCP has sent all of its bytes, and takes this number of further ones at once.
+pub fn has_room(fd: c_int, bytes: u64) -> bool {
+    let mut unsent: c_int = 1;
+    let arguments = [fd as usize, libc::TIOCOUTQ as usize, (&raw mut unsent).addr(), 0, 0, 0];
+    // SAFETY: the kernel writes one number.
+    let asked = unsafe { call(libc::SYS_ioctl, arguments) };
+    let most = tare_interpose::socket_option(fd, libc::SO_SNDBUF).unwrap_or(0);
+    // The kernel counts its own overhead, too.
+    asked.is_ok() && unsent == 0 && bytes <= u64::try_from(most).unwrap_or(0) / 4
+}
+
+pub fn shutdown(fd: c_int, how: c_int) {
+    // SAFETY: no memory is touched.
+    let _ = unsafe { call(libc::SYS_shutdown, [fd as usize, how as usize, 0, 0, 0, 0]) };
 }
 
 /// Resets a connection: both ends see it.
@@ -219,6 +264,12 @@ pub fn futex_wake(word: &AtomicU32) {
     let arguments = [place, libc::FUTEX_WAKE as usize, i32::MAX as usize, 0, 0, 0];
     // SAFETY: no memory is touched.
     let _ = unsafe { call(libc::SYS_futex, arguments) };
+}
+
+/// Milliseconds of a clock that only goes on.
+pub fn now() -> i64 {
+    let time = syscall::clock(libc::CLOCK_MONOTONIC).unwrap_or(0);
+    i64::try_from(time / 1_000_000).unwrap_or(i64::MAX)
 }
 
 pub fn yield_now() {

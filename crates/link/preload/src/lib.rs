@@ -10,7 +10,9 @@ mod calls;
 mod closing;
 mod connection;
 mod debug;
+mod exit;
 mod forward;
+mod forwarded;
 mod hidden;
 mod kernel;
 mod lock;
@@ -23,8 +25,10 @@ mod polls;
 mod programs;
 mod receive;
 mod rendezvous;
+mod rights;
 mod routed;
 mod send;
+mod service;
 mod sets;
 mod slots;
 mod spin;
@@ -55,11 +59,24 @@ tare_interpose::panic_handler!();
 #[unsafe(link_section = ".init_array")]
 static CONSTRUCTOR: extern "C" fn() = constructor;
 
+/// Runs when the program calls `exit`.
+#[cfg(not(test))]
+#[used]
+#[unsafe(link_section = ".fini_array")]
+static DESTRUCTOR: extern "C" fn() = destructor;
+
+#[cfg(not(test))]
+extern "C" fn destructor() {
+    exit::end();
+}
+
 #[cfg(not(test))]
 extern "C" fn constructor() {
     resolve();
     tare_interpose::real::programs::resolve();
     tare_interpose::real::routed::resolve();
     mapped::resolve();
+    rights::resolve();
+    exit::resolve();
     attach::attach();
 }

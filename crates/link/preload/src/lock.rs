@@ -15,6 +15,16 @@ const YIELDS: u32 = 1000;
 
 /// Waits for a lock, and takes it from a thread that has ended.
 pub fn take(lock: &Lock) -> Held {
+    loop {
+        if let Some(held) = take_soon(lock) {
+            return held;
+        }
+    }
+}
+
+/// As `take`, but waits no longer than some ten milliseconds: the owner may have been stopped.
+pub fn take_soon(lock: &Lock) -> Option<Held> {
+    const TIMES: u32 = YIELDS + 64;
     let thread = state::thread_number();
     let mut times = 0u32;
     loop {
@@ -31,11 +41,14 @@ pub fn take(lock: &Lock) -> Held {
                         && !kernel::exists(owner)
                         && lock.take_from(owner, thread)
                     {
-                        return Held { thread, taken: Taken::Now };
+                        return Some(Held { thread, taken: Taken::Now });
+                    }
+                    if times > TIMES {
+                        return None;
                     }
                 }
             }
-            taken => return Held { thread, taken },
+            taken => return Some(Held { thread, taken }),
         }
     }
 }

@@ -3,7 +3,7 @@
 
 use crate::connection::{Connection, Stage};
 use crate::slots::{self, Slot};
-use crate::{receive, rendezvous, send, sets, state};
+use crate::{receive, rendezvous, send, service, sets, state};
 use core::ffi::c_int;
 use core::mem::MaybeUninit;
 use core::sync::atomic::Ordering::Relaxed;
@@ -122,6 +122,7 @@ fn role_of(fd: c_int) -> Role {
         match connection.stage() {
             Stage::Never => return Role::Other,
             Stage::Linked => {
+                service::ensure();
                 let slot = slots::enter(connection.slot.load(Relaxed));
                 return slot.map_or(Role::Other, Role::Linked);
             }

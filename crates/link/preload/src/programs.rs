@@ -14,8 +14,10 @@ impl Starter for Programs {
         state::forked();
     }
 
-    /// What the next program inherits, it can use through the kernel alone.
+    /// What the next program inherits, it can use through the kernel alone. What it does not is
+    /// closed by the kernel.
     fn before_exec() {
+        closing::settle_all(kernel::is_close_on_exec);
         state::forked();
         closing::leave_all(|fd| !kernel::is_close_on_exec(fd));
     }

@@ -116,7 +116,7 @@ fn spin(slot: &Slot) -> bool {
 fn wait(fd: c_int, slot: &Slot, most: c_int) -> Result<bool, Errno> {
     let mut places =
         [fd, slot.own_bell()].map(|fd| pollfd { fd, events: libc::POLLIN, revents: 0 });
-    if slot.backlog.load(Relaxed) > 0 {
+    if slot.parts().outgoing.backlog().is_some() {
         places[0].events |= libc::POLLOUT;
     }
     if falls_asleep(slot) {

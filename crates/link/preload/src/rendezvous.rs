@@ -5,7 +5,7 @@
 
 use crate::connection::{Connection, Stage};
 use crate::slots::{self, Parts, Slot};
-use crate::{closing, debug, hidden, kernel, sets, state};
+use crate::{closing, debug, hidden, kernel, service, sets, state};
 use core::ffi::c_int;
 use core::mem::MaybeUninit;
 use core::sync::atomic::Ordering::Relaxed;
@@ -275,6 +275,7 @@ fn take(fd: c_int, connection: &Connection, [memory, own, other]: [c_int; 3]) ->
 }
 
 fn begin_receiving(connection: &Connection, parts: &Parts, read: u64, own_bell: c_int) {
+    service::begin(&parts.link);
     parts.incoming.bell().arm();
     sets::register(connection, own_bell);
     parts.incoming.ready(read);

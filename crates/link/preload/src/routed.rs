@@ -2,7 +2,7 @@
 //! System calls that the program makes by `syscall`: those on sockets are treated as libc's.
 
 use crate::calls::Calls;
-use crate::{closing, mapped, state};
+use crate::{closing, exit, mapped, rights, service, state};
 use core::ffi::{c_int, c_long, c_void};
 use core::ptr;
 use tare_interpose::{Interposer, Router, real};
@@ -113,6 +113,7 @@ impl Router for Routed {
             return ptr::null();
         }
         mapped::observe(number);
+        rights::observe(number);
         #[cfg(target_arch = "x86_64")]
         match number {
             libc::SYS_fork | libc::SYS_clone => state::forked(),
@@ -127,6 +128,10 @@ impl Router for Routed {
             libc::SYS_io_uring_setup => Some(refuse),
             libc::SYS_seccomp => {
                 forbid();
+                None
+            }
+            libc::SYS_exit_group => {
+                exit::end();
                 None
             }
             libc::SYS_execve | libc::SYS_execveat => {
@@ -144,6 +149,7 @@ pub fn forbid() {
     if state::statistics().is_some() {
         state::stop();
         closing::leave_all(|_| true);
+        service::end();
     }
 }
 

@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Sending on a linked connection.
 
-use crate::lock::Held;
 use crate::outgoing::Source;
 use crate::slots::{self, Slot, pieces};
-use crate::{kernel, lock, state};
+use crate::{kernel, lock, service, state};
 use core::ffi::c_int;
-use core::sync::atomic::Ordering::{Relaxed, SeqCst};
+use core::sync::atomic::Ordering::{Relaxed, Release, SeqCst};
 use core::sync::atomic::fence;
-use libc::ssize_t;
+use libc::{pollfd, ssize_t};
 use tare_interpose::real;
 use tare_link_segment::{Corrupt, Counter, Direction, Mode};
 use tare_shm::syscall::Errno;
@@ -17,7 +16,7 @@ use tare_shm::syscall::Errno;
 pub const FLAGS: c_int =
     libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL | libc::MSG_MORE | libc::MSG_EOR | libc::MSG_CONFIRM;
 
-/// Milliseconds that a call waits at a time for TCP to take what was taken back from the ring.
+/// Milliseconds that a program waits at a time for TCP to take what was taken back from the ring.
 const PATIENCE: u64 = 100;
 
 /// Bytes that the receiver can read while the sender copies the next ones.
@@ -75,23 +74,27 @@ pub fn send(
                 }
                 let held = lock::take(outgoing.sender_lock());
                 slot.wants_room.store(1, Relaxed);
-                to_tcp(slot);
-                let is_tcp = slot.backlog.load(Relaxed) == 0 && outgoing.begin_write();
+                let changed = to_tcp(fd, slot, Unread::TakenBack);
+                let is_tcp = outgoing.backlog().is_none() && outgoing.begin_write();
                 lock::release(outgoing.sender_lock(), held);
+                if changed.is_err() {
+                    broken(fd);
+                }
                 if is_tcp {
                     break;
                 }
             }
             Next::Kernel => break,
             Next::Wait => {
-                if returns(fd) {
-                    if done > 0 {
-                        return done as ssize_t;
+                let waited = if returns(fd) { Err(Errno(libc::EAGAIN)) } else { await_tcp(fd) };
+                match waited {
+                    Ok(()) => {}
+                    Err(_) if done > 0 => return done as ssize_t,
+                    Err(Errno(error)) => {
+                        real::set_errno(error);
+                        return -1;
                     }
-                    real::set_errno(libc::EAGAIN);
-                    return -1;
                 }
-                kernel::wait_writable(fd, PATIENCE);
             }
         }
     }
@@ -134,23 +137,46 @@ fn await_room(slot: &Slot, returns: bool) -> bool {
     }
 }
 
+/// Waits until TCP takes bytes, as a call that sends does: a signal or SO_SNDTIMEO ends it, and the
+/// thread can be cancelled.
+fn await_tcp(fd: c_int) -> Result<(), Errno> {
+    let most = kernel::timeout(fd, libc::SO_SNDTIMEO);
+    let mut place = pollfd { fd, events: libc::POLLOUT, revents: 0 };
+    let errno = real::errno();
+    // SAFETY: one place.
+    match unsafe { real::poll(&raw mut place, 1, most) } {
+        0 => Err(Errno(libc::EAGAIN)),
+        1.. => Ok(()),
+        _ => {
+            let error = real::errno();
+            real::set_errno(errno);
+            let goes_on = error == libc::EINTR && most < 0 && kernel::handlers_restart();
+            if goes_on { Ok(()) } else { Err(Errno(error)) }
+        }
+    }
+}
+
 /// Makes a call that writes to TCP by itself, and returns how much.
 pub fn through_kernel(fd: c_int, slot: &Slot, call: impl FnOnce() -> ssize_t) -> ssize_t {
     let outgoing = slot.parts().outgoing;
     loop {
         let held = lock::take(outgoing.sender_lock());
-        let is_ready = serve_locked(fd, slot).map(|()| {
-            to_tcp(slot);
-            slot.backlog.load(Relaxed) == 0 && outgoing.begin_write()
-        });
+        let is_ready = try_serve(fd, slot)
+            .and_then(|()| to_tcp(fd, slot, Unread::TakenBack))
+            .map(|()| outgoing.backlog().is_none() && outgoing.begin_write());
         lock::release(outgoing.sender_lock(), held);
-        match is_ready {
+        let waited = match is_ready {
             Ok(true) => break,
-            Ok(false) => kernel::wait_writable(fd, PATIENCE),
+            Ok(false) if slot.is_nonblocking(fd) => Err(Errno(libc::EAGAIN)),
+            Ok(false) => await_tcp(fd),
             Err(Corrupt) => {
                 broken(fd);
                 break;
             }
+        };
+        if let Err(Errno(error)) = waited {
+            real::set_errno(error);
+            return -1;
         }
     }
     let result = call();
@@ -173,13 +199,20 @@ fn broken(fd: c_int) -> Next {
 fn to_ring(fd: c_int, slot: &Slot, from: &impl Source, done: usize) -> Result<Next, Corrupt> {
     let parts = slot.parts();
     let outgoing = parts.outgoing;
-    serve_locked(fd, slot)?;
-    if slot.backlog.load(Relaxed) > 0 {
+    if slot.ends.load(Relaxed) != 0 {
+        return Ok(Next::Failed(Errno(libc::EPIPE)));
+    }
+    try_serve(fd, slot)?;
+    if slot.sends_tcp.load(Relaxed) != 0 {
+        to_tcp(fd, slot, Unread::TakenBack)?;
+    }
+    if outgoing.backlog().is_some() {
         return Ok(Next::Wait);
     }
-    if slot.sends_tcp.load(Relaxed) != 0 {
-        to_tcp(slot);
-    } else if outgoing.mode() == Mode::Tcp && outgoing.upgrade(|| kernel::written(fd)) {
+    if slot.sends_tcp.load(Relaxed) == 0
+        && outgoing.mode() == Mode::Tcp
+        && outgoing.upgrade(|| kernel::written(fd))
+    {
         state::count(Counter::Upgrades, 1);
     }
     if outgoing.mode() == Mode::Tcp {
@@ -242,32 +275,73 @@ fn grow(slot: &Slot) {
     }
 }
 
-/// From here on bytes go to TCP. Under the lock.
-fn to_tcp(slot: &Slot) {
-    let outgoing = slot.parts().outgoing;
-    if outgoing.mode() == Mode::Ring {
-        await_reader(outgoing);
-        outgoing.downgrade();
-        state::count(Counter::Downgrades, 1);
-    }
+/// What becomes of bytes of the ring that the receiver has not read, when the stream goes to TCP.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Unread {
+    /// They go to TCP first, so TCP never has a byte behind one of the ring, and the receiver can
+    /// leave. If a receiver was stopped while it has its lock, they stay in the ring.
+    TakenBack,
+    /// As before, but the stream stays in the ring meanwhile.
+    TakenBackOrLater,
+    /// They stay in the ring, where the receiver reads them.
+    Left,
 }
 
 /// Whether a message goes to the ring, and finds room there.
 pub fn has_room(slot: &Slot) -> bool {
     let outgoing = slot.parts().outgoing;
     let by_ring = slot.sends_tcp.load(Relaxed) == 0
-        && slot.backlog.load(Relaxed) == 0
+        && outgoing.backlog().is_none()
         && outgoing.mode() == Mode::Ring
         && !outgoing.is_left();
     by_ring && outgoing.room(outgoing.capacity()).is_ok_and(|(_, room)| room > 0)
 }
 
-/// Until the receiver is not between its look at the changes and its call: some microseconds.
-fn await_reader(outgoing: &Direction) {
+/// From here on bytes go to TCP. Under the sender's lock.
+fn to_tcp(fd: c_int, slot: &Slot, unread: Unread) -> Result<(), Corrupt> {
+    let outgoing = slot.parts().outgoing;
+    if outgoing.mode() == Mode::Tcp {
+        return Ok(());
+    }
+    await_reader(fd, outgoing);
+    // Without its service thread, a program may never send what TCP does not take at once.
+    let can_wait = unread == Unread::TakenBackOrLater || service::is_running();
+    if outgoing.unread() > 0 && unread != Unread::Left && can_wait {
+        if let Some(held) = lock::take_soon(outgoing.receiver_lock()) {
+            let taken = outgoing.take_back(outgoing.capacity());
+            lock::release(outgoing.receiver_lock(), held);
+            state::count(Counter::Downgrades, 1);
+            taken?;
+            push(fd, slot);
+            if outgoing.backlog().is_some() {
+                service::wake_own();
+            }
+            return Ok(());
+        }
+        if unread == Unread::TakenBackOrLater {
+            return Ok(());
+        }
+    }
+    outgoing.downgrade();
+    state::count(Counter::Downgrades, 1);
+    Ok(())
+}
+
+/// Until the receiver is not between its look at the changes and its call: some microseconds. One
+/// that has ended there never comes back.
+fn await_reader(fd: c_int, outgoing: &Direction) {
+    const GONE: i16 = libc::POLLERR | libc::POLLHUP;
     let mut times = 0u32;
     while !outgoing.can_downgrade() {
         times = times.saturating_add(1);
-        if times < 1000 { kernel::yield_now() } else { kernel::sleep(500) }
+        if times < 1000 {
+            kernel::yield_now();
+        } else {
+            kernel::sleep(500);
+            if times.is_multiple_of(64) && kernel::events(fd, libc::POLLRDHUP) & GONE != 0 {
+                return;
+            }
+        }
     }
 }
 
@@ -277,63 +351,150 @@ pub fn is_due(slot: &Slot) -> bool {
     outgoing.is_left() && outgoing.mode() == Mode::Ring
 }
 
+/// Whether there is anything to do for `serve`.
+pub fn has_work(slot: &Slot) -> bool {
+    is_due(slot) || slot.parts().outgoing.backlog().is_some()
+}
+
 /// Sends through TCP for good what this end has left in the ring, if the other end wants that.
 pub fn serve(fd: c_int, slot: &Slot) {
-    let outgoing = slot.parts().outgoing;
-    if is_due(slot) || slot.backlog.load(Relaxed) > 0 {
+    if has_work(slot) {
+        let outgoing = slot.parts().outgoing;
         let held = lock::take(outgoing.sender_lock());
-        if serve_locked(fd, slot).is_err() {
-            broken(fd);
-        }
+        serve_locked(fd, slot);
         lock::release(outgoing.sender_lock(), held);
     }
 }
 
-fn serve_locked(fd: c_int, slot: &Slot) -> Result<(), Corrupt> {
-    let outgoing = slot.parts().outgoing;
-    if outgoing.is_left() && outgoing.mode() == Mode::Ring {
-        await_reader(outgoing);
-        let held: Held = lock::take(outgoing.receiver_lock());
-        let taken = outgoing.take_back(outgoing.capacity());
-        lock::release(outgoing.receiver_lock(), held);
-        let (from, length) = taken?;
-        slot.sends_tcp.store(1, Relaxed);
-        slot.backlog_at.store(from, Relaxed);
-        slot.backlog.store(length, Relaxed);
-        state::count(Counter::Downgrades, 1);
+/// Does something with a descriptor of the connection under the sender's lock; `None` if there is
+/// none, or another thread has the lock.
+pub fn while_locked<T>(slot: &Slot, what: impl FnOnce(c_int) -> T) -> Option<T> {
+    let lock = slot.parts().outgoing.sender_lock();
+    let held = lock::take_soon(lock)?;
+    let done = slot.any_descriptor().map(what);
+    lock::release(lock, held);
+    done
+}
+
+pub fn serve_locked(fd: c_int, slot: &Slot) {
+    if try_serve(fd, slot).is_err() {
+        broken(fd);
     }
-    while slot.backlog.load(Relaxed) > 0 {
-        let (from, length) = (slot.backlog_at.load(Relaxed), slot.backlog.load(Relaxed));
+}
+
+fn try_serve(fd: c_int, slot: &Slot) -> Result<(), Corrupt> {
+    if is_due(slot) {
+        slot.sends_tcp.store(1, Relaxed);
+        to_tcp(fd, slot, Unread::TakenBackOrLater)?;
+    }
+    push(fd, slot);
+    Ok(())
+}
+
+/// Writes the backlog to TCP, as far as that accepts it. Under the sender's lock.
+pub fn push(fd: c_int, slot: &Slot) {
+    let outgoing = slot.parts().outgoing;
+    if slot.ends.load(Relaxed) == slots::DELIVERED {
+        return;
+    }
+    while let Some(backlog) = outgoing.backlog() {
+        let (from, length) = backlog;
         let ring = pieces(slot.parts().outgoing_ring, outgoing.capacity(), from, length);
         outgoing.begin_write();
         let sent = kernel::send(fd, &ring);
         outgoing.end_write(sent.unwrap_or(0) as u64);
         match sent {
             Ok(sent) => {
-                slot.backlog_at.store(from.wrapping_add(sent as u64), Relaxed);
-                slot.backlog.store(length.saturating_sub(sent as u64), Relaxed);
+                outgoing.accepted(backlog, sent as u64);
                 state::count(Counter::TcpSent, sent as u64);
             }
             Err(Errno(libc::EINTR)) => {}
-            Err(Errno(libc::EAGAIN)) if slot.is_shared() => kernel::wait_writable(fd, PATIENCE),
-            Err(Errno(libc::EAGAIN)) => break,
+            Err(Errno(libc::EAGAIN)) => {
+                slot.guard(fd);
+                return;
+            }
+            Err(Errno(libc::EBADF)) => return,
             // The other end has closed the connection: nothing can reach it. The program is to see
             // the error, which the kernel reports once.
             Err(Errno(error)) => {
-                slot.backlog.store(0, Relaxed);
+                outgoing.accepted(backlog, length);
                 if error != libc::EPIPE {
                     slot.error.store(error, Relaxed);
                 }
             }
         }
     }
-    Ok(())
+    slot.unguard(fd);
 }
 
-/// The program ends what it sends: errors are the kernel's from now on.
+/// The program ends what it sends: errors are the kernel's from now on. Waits until TCP has all
+/// bytes that must go before.
 pub fn finish(fd: c_int, slot: &Slot) {
-    through_kernel(fd, slot, || {
+    let outgoing = slot.parts().outgoing;
+    loop {
+        let held = lock::take(outgoing.sender_lock());
         slot.sends_tcp.store(1, Relaxed);
-        0
+        let finished = finish_locked(fd, slot);
+        lock::release(outgoing.sender_lock(), held);
+        if finished.is_err() {
+            broken(fd);
+            return;
+        }
+        if outgoing.backlog().is_none() {
+            return;
+        }
+        kernel::wait_writable(fd, PATIENCE);
+    }
+}
+
+/// As `finish`, without waiting: whether TCP has all bytes. If not, `service` ends the stream.
+pub fn finish_soon(fd: c_int, slot: &Slot) -> bool {
+    let outgoing = slot.parts().outgoing;
+    let held = lock::take(outgoing.sender_lock());
+    slot.sends_tcp.store(1, Relaxed);
+    let finished = finish_locked(fd, slot);
+    let has_all = outgoing.backlog().is_none();
+    if !has_all {
+        slot.ends.store(slots::ENDS, Relaxed);
+    }
+    lock::release(outgoing.sender_lock(), held);
+    if finished.is_err() {
+        broken(fd);
+    }
+    has_all
+}
+
+/// As `finish`, but the program may go on to send.
+pub fn settle(fd: c_int, slot: &Slot) {
+    let outgoing = slot.parts().outgoing;
+    if let Some(held) = lock::take_soon(outgoing.sender_lock()) {
+        if finish_locked(fd, slot).is_err() {
+            broken(fd);
+        }
+        lock::release(outgoing.sender_lock(), held);
+    }
+}
+
+/// Bytes of the ring that TCP does not take at once stay there: the receiver reads them.
+fn finish_locked(fd: c_int, slot: &Slot) -> Result<(), Corrupt> {
+    let outgoing = slot.parts().outgoing;
+    try_serve(fd, slot)?;
+    let has_room = outgoing.mode() == Mode::Ring && kernel::has_room(fd, outgoing.unread());
+    to_tcp(fd, slot, if has_room { Unread::TakenBack } else { Unread::Left })
+}
+
+/// The connection is closed: takes back what the receiver has not read, because only this end can
+/// send it through TCP. If TCP does not take it at once and `keeps` has a copy of the descriptor, the
+/// service thread has the rest. Whether nothing is left to be done.
+pub fn end(slot: &Slot, keeps: impl FnOnce(c_int) -> bool) -> bool {
+    let outgoing = slot.parts().outgoing;
+    let ended = while_locked(slot, |fd| {
+        slot.sends_tcp.store(1, Relaxed);
+        let ended = try_serve(fd, slot).and_then(|()| to_tcp(fd, slot, Unread::TakenBack));
+        if ended.is_ok() && outgoing.backlog().is_some() && keeps(fd) {
+            slot.is_closed.store(1, Release);
+        }
+        ended.is_err() || outgoing.backlog().is_none()
     });
+    ended.unwrap_or(true)
 }

@@ -18,6 +18,14 @@ const COUNT: usize = 4096;
 /// Threads that can wait for a link and still have it when another one closes its descriptor.
 const WAITERS: usize = 4;
 
+/// In `Slot::ends`: TCP has still to end, has ended; or a process that delivers has the backlog.
+pub const ENDS: u32 = 1;
+pub const ENDED: u32 = 2;
+pub const DELIVERED: u32 = 3;
+
+/// In `Slot::guarded`: the program has not set SO_LINGER.
+const NO: u32 = u32::MAX;
+
 const FREE: u32 = 0;
 const FILLING: u32 = 1;
 const USED: u32 = 2;
@@ -83,9 +91,14 @@ pub struct Slot {
     pub seen_tail: AtomicU64,
     /// An error of the connection that the program has not seen yet, behind bytes of the ring.
     pub error: AtomicI32,
-    /// Bytes taken back from the ring that TCP has not accepted yet.
-    pub backlog_at: AtomicU64,
-    pub backlog: AtomicU64,
+    /// Not 0: the program has ended what it sends, TCP will once it has the backlog (`ENDS`).
+    pub ends: AtomicU32,
+    /// Not 0: the program has closed the connection; the service thread has it until TCP has the
+    /// backlog.
+    pub is_closed: AtomicU32,
+    /// While TCP does not take the backlog: 1 + how the program wants to close (SO_LINGER), `NO` for
+    /// not at all.
+    guarded: AtomicU32,
 }
 
 // SAFETY: `parts` is written by the one thread that has made the slot `FILLING`, before it is used.
@@ -121,8 +134,9 @@ impl Slot {
             unread_sends: AtomicU32::new(0),
             seen_tail: AtomicU64::new(0),
             error: AtomicI32::new(0),
-            backlog_at: AtomicU64::new(0),
-            backlog: AtomicU64::new(0),
+            ends: AtomicU32::new(0),
+            is_closed: AtomicU32::new(0),
+            guarded: AtomicU32::new(0),
         }
     }
 
@@ -198,13 +212,55 @@ impl Slot {
     /// Before a descriptor of the connection is closed: calls that wait go on with a copy, since its
     /// number may soon be another file's.
     pub fn keep(&self, fd: c_int) {
-        if self.has_waiters()
-            && self.kept.load(Acquire) == 0
+        if self.has_waiters() {
+            self.keep_copy(fd);
+        }
+    }
+
+    /// Whether there is a copy of the descriptor, which is closed with the link.
+    pub fn keep_copy(&self, fd: c_int) -> bool {
+        if self.kept.load(Acquire) == 0
             && let Ok(copy) = syscall::fcntl(fd, libc::F_DUPFD_CLOEXEC, 0)
             && let Some(copy) = hidden::hide(copy as c_int)
             && self.kept.compare_exchange(0, copy, AcqRel, Relaxed).is_err()
         {
             hidden::close(copy);
+        }
+        self.kept.load(Acquire) != 0
+    }
+
+    /// Any descriptor of the connection.
+    pub fn any_descriptor(&self) -> Option<c_int> {
+        Some(self.descriptor(self.fd.load(Relaxed))).filter(|fd| *fd >= 0)
+    }
+
+    /// While TCP has not accepted the backlog, a program that is killed must not end the stream as
+    /// if it were whole: the kernel resets the connection.
+    pub fn guard(&self, fd: c_int) {
+        if self.guarded.load(Relaxed) == 0 && !self.is_shared() {
+            let linger = kernel::linger(fd).and_then(|seconds| u32::try_from(seconds).ok());
+            let value = linger.map_or(NO, |seconds| seconds.saturating_add(1).min(NO - 1));
+            if self.guarded.compare_exchange(0, value, AcqRel, Relaxed).is_ok() {
+                kernel::reset_at_close(fd);
+            }
+        }
+    }
+
+    /// TCP has the backlog.
+    pub fn unguard(&self, fd: c_int) {
+        match self.guarded.swap(0, AcqRel) {
+            0 => {}
+            NO => kernel::set_linger(fd, None),
+            more => kernel::set_linger(fd, Some((more - 1) as c_int)),
+        }
+    }
+
+    /// How the program wants to close, as `kernel::linger`.
+    pub fn linger(&self, fd: c_int) -> Option<c_int> {
+        match self.guarded.load(Relaxed) {
+            0 => kernel::linger(fd),
+            NO => None,
+            more => Some((more - 1) as c_int),
         }
     }
 
@@ -279,6 +335,9 @@ pub fn add(parts: Parts, fd: c_int, own_bell: c_int, other_bell: c_int) -> Optio
         &slot.has_edges,
         &slot.waiting,
         &slot.unread_sends,
+        &slot.ends,
+        &slot.is_closed,
+        &slot.guarded,
     ] {
         word.store(0, Relaxed);
     }
@@ -286,7 +345,6 @@ pub fn add(parts: Parts, fd: c_int, own_bell: c_int, other_bell: c_int) -> Optio
     slot.room_spin.begin();
     slot.seen_tail.store(0, Relaxed);
     slot.error.store(0, Relaxed);
-    slot.backlog.store(0, Relaxed);
     slot.users.store(1, Relaxed);
     slot.stage.store(USED, Release);
     LIVE.fetch_add(1, Relaxed);

@@ -3,7 +3,7 @@
 
 use crate::members;
 use crate::spin::{ticks, ticks_per_microsecond};
-use crate::{send, sets, slots, state};
+use crate::{send, service, sets, slots, state};
 use core::ffi::c_int;
 use core::sync::atomic::AtomicU64;
 use core::sync::atomic::Ordering::Relaxed;
@@ -38,6 +38,7 @@ pub fn wait(
     if most <= 0 || !slots::any() || state::is_off() {
         return call(events, most, returns);
     }
+    service::ensure();
     serve_all();
     let members = sets::number(set).map(members::of);
     let Some(members) = members.filter(|all| all.are_for(state::thread_number())) else {

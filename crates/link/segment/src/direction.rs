@@ -64,6 +64,9 @@ struct Sender {
     /// Threads that are in a call which writes to TCP; `RING` while none may begin one.
     writers: AtomicU32,
     lock: Lock,
+    /// Bytes that were taken back and that TCP has not accepted yet, from a place of the ring on.
+    backlog_at: AtomicU64,
+    backlog: AtomicU64,
 }
 
 /// What the sender tells the receiver.
@@ -211,10 +214,10 @@ impl Direction {
         }
     }
 
-    /// Takes back what the receiver has not read, from this place of the ring and this many bytes,
-    /// which the sender then writes to TCP. From the last byte that was read on the stream is TCP's.
-    /// Asks for both locks, and `can_downgrade`.
-    pub fn take_back(&self, capacity: u64) -> Result<(u64, u64), Corrupt> {
+    /// Takes back what the receiver has not read: it is the backlog, which the sender then writes to
+    /// TCP. From the last byte that was read on the stream is TCP's. Asks for both locks, and
+    /// `can_downgrade`.
+    pub fn take_back(&self, capacity: u64) -> Result<(), Corrupt> {
         let head = self.sent.head.load(Relaxed);
         let tail = self.received.tail.load(Acquire);
         let length = head.wrapping_sub(tail);
@@ -222,8 +225,22 @@ impl Direction {
             return Err(Corrupt);
         }
         self.sent.head.store(tail, Release);
+        self.sender.backlog_at.store(tail, Relaxed);
+        self.sender.backlog.store(length, Relaxed);
         self.downgrade();
-        Ok((tail, length))
+        Ok(())
+    }
+
+    /// What was taken back and is not TCP's yet: its place in the ring, and its length.
+    pub fn backlog(&self) -> Option<(u64, u64)> {
+        let length = self.sender.backlog.load(Relaxed);
+        (length > 0).then(|| (self.sender.backlog_at.load(Relaxed), length))
+    }
+
+    /// TCP has accepted the first bytes of the backlog; or they are lost, with the connection.
+    pub fn accepted(&self, (from, length): (u64, u64), bytes: u64) {
+        self.sender.backlog_at.store(from.wrapping_add(bytes), Relaxed);
+        self.sender.backlog.store(length.saturating_sub(bytes), Relaxed);
     }
 
     /// Bytes that the ring has room for, and the place of the first.

@@ -76,7 +76,11 @@ fn unread_bytes_are_taken_back_and_the_stream_stays_tcp() {
     assert!(direction.publish(0, 10) && direction.consume(0, 4));
     assert!(direction.leave() && !direction.leave() && direction.is_left());
     assert!(!direction.is_back());
-    assert_eq!(direction.take_back(RING_BYTES), Ok((4, 6)));
+    assert_eq!((direction.take_back(RING_BYTES), direction.backlog()), (Ok(()), Some((4, 6))));
+    direction.accepted((4, 6), 2);
+    assert_eq!(direction.backlog(), Some((6, 4)));
+    direction.accepted((6, 4), 9);
+    assert_eq!(direction.backlog(), None);
     assert!(direction.is_back());
     assert_eq!(direction.source(RING_BYTES), Ok(Source::Tcp(u64::MAX)));
     assert!(!direction.upgrade(|| None));
@@ -130,8 +134,8 @@ fn hostile_counters_are_refused_and_never_lead_outside() {
             if let Ok(Source::Ring { length, .. }) = direction.source(capacity) {
                 assert!(length <= capacity);
             }
-            if let Ok((_, length)) = direction.take_back(capacity) {
-                assert!(length <= capacity);
+            if direction.take_back(capacity).is_ok() {
+                assert!(direction.backlog().is_none_or(|(_, length)| length <= capacity));
             }
         }
     }

@@ -9,12 +9,15 @@ use loom::sync::atomic::{AtomicU8, AtomicU64};
 use tare_shm::{Access, Refusal, Segment, header};
 
 /// Raised where what stands in a segment changes.
-pub const VERSION: u32 = 3;
+pub const VERSION: u32 = 4;
 
 const NAME: &CStr = c"tare-link";
 const BYTES: usize = 1 << LARGEST_RING;
 const RINGS: usize = 4096;
 const SIZE: usize = RINGS + 2 * BYTES;
+
+/// Service threads that an end can have.
+pub const SERVICES: usize = 4;
 
 /// Which end of a link a process has: the one that made the segment, or the one that got it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,7 +31,9 @@ pub enum End {
 #[derive(Debug)]
 pub struct Shared {
     _header: [AtomicU64; 8],
-    _reserved: [AtomicU64; 8],
+    /// For each end, the names of the service threads that have it (0 for none): of the process
+    /// that was linked, and of children of its forks.
+    services: [[AtomicU64; SERVICES]; 2],
     /// What the maker sends, and what the taker sends.
     pub(crate) directions: [Direction; 2],
 }
@@ -84,6 +89,17 @@ impl Link {
         let offset = offset_of!(Shared, directions) + number * size_of::<Direction>();
         // SAFETY: atomics only, and the segment is writable.
         unsafe { self.segment.at(offset) }
+    }
+
+    /// The names of service threads: of this end, and of the other one.
+    pub fn services(&self) -> Option<[&'static [AtomicU64; SERVICES]; 2]> {
+        let own = self.end as usize;
+        let services = |end: usize| {
+            let size = size_of::<[AtomicU64; SERVICES]>();
+            // SAFETY: atomics only, and the segment is writable.
+            unsafe { self.segment.at(offset_of!(Shared, services) + end * size) }
+        };
+        Some([services(own)?, services(1 - own)?])
     }
 
     /// The ring of what this end sends.

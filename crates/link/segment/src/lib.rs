@@ -22,7 +22,7 @@ pub use choice::{Choice, Endpoint, Pattern};
 #[cfg(not(loom))]
 pub use direction::Totals;
 pub use direction::{Corrupt, Direction, LARGEST_RING, Mode, SMALLEST_RING, Source};
-pub use layout::{End, Link, Shared, VERSION};
+pub use layout::{End, Link, SERVICES, Shared, VERSION};
 #[cfg(not(loom))]
 pub use listing::{COUNTERS, Listed, Listing, totals};
 pub use lock::{Lock, Taken};

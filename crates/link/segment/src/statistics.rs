@@ -56,6 +56,8 @@ pub enum Counter {
     Reset,
     /// Connections that stayed TCP though both ends may have been linked: no descriptor or memory.
     Refused,
+    /// Times that a program with links could not start its service thread.
+    Unserved,
 }
 
 impl Counter {
@@ -76,6 +78,7 @@ impl Counter {
         Self::Left,
         Self::Reset,
         Self::Refused,
+        Self::Unserved,
     ];
 
     pub const fn name(self) -> &'static str {
@@ -96,6 +99,7 @@ impl Counter {
             Self::Left => "left",
             Self::Reset => "reset",
             Self::Refused => "refused",
+            Self::Unserved => "unserved",
         }
     }
 }

@@ -56,12 +56,7 @@ impl Connection {
             self.ring[(head % CAPACITY) as usize].store(byte, Relaxed);
             assert!(direction.publish(head, 1));
         } else {
-            if direction.mode() == Mode::Ring {
-                while !direction.can_downgrade() {
-                    thread::yield_now();
-                }
-                direction.downgrade();
-            }
+            self.take_back();
             self.to_tcp(byte);
         }
         direction.sender_lock().release(1);
@@ -77,8 +72,10 @@ impl Connection {
             thread::yield_now();
         }
         Self::lock(direction.receiver_lock(), 1);
-        let (from, length) = direction.take_back(CAPACITY).unwrap();
+        direction.take_back(CAPACITY).unwrap();
         direction.receiver_lock().release(1);
+        let Some((from, length)) = direction.backlog() else { return };
+        direction.accepted((from, length), length);
         for place in from..from + length {
             let byte = self.ring[(place % CAPACITY) as usize].load(Relaxed);
             self.to_tcp(byte);

@@ -1,0 +1,281 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The service thread: takes bytes back from rings for other ends that want TCP, and sends what TCP
+//! did not accept at once, while the program makes no call. It starts with the first link, and sleeps
+//! until a datagram comes to its socket, or TCP accepts bytes that it has.
+
+use crate::slots::{self, Slot};
+use crate::{hidden, kernel, send, state};
+use core::ffi::c_int;
+use core::mem::MaybeUninit;
+use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
+use core::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, AtomicU64};
+use libc::{pollfd, sockaddr_un};
+use tare_interpose::{Background, background};
+use tare_link_segment::{Counter, Link, SERVICES};
+use tare_shm::syscall::{self, Errno, call};
+
+/// As `ps -L` shows the thread.
+const THREAD_NAME: &core::ffi::CStr = c"tare-link";
+/// Connections whose room the thread waits for; further ones are looked at every `OFTEN` ms.
+const MOST: usize = 64;
+const OFTEN: i64 = 10;
+
+static THREAD: Background = Background::new();
+/// The process whose thread this is, its number of forks when that was last checked, and the process
+/// that starts it now.
+static PROCESS: AtomicU32 = AtomicU32::new(0);
+static FORKS: AtomicU32 = AtomicU32::new(0);
+static STARTER: AtomicU32 = AtomicU32::new(0);
+static SOCKET: AtomicI32 = AtomicI32::new(0);
+/// What the name of the socket is made from; 0 if the thread does not run.
+static NAME: AtomicU64 = AtomicU64::new(0);
+static MUST_END: AtomicBool = AtomicBool::new(false);
+
+/// A link of this process is about to be used: its service thread must know of it.
+pub fn begin(link: &Link) {
+    start();
+    announce(link);
+}
+
+/// A program makes a call on a link: after a fork, the child needs a thread of its own.
+#[inline]
+pub fn ensure() {
+    if FORKS.load(Relaxed) != state::forks() {
+        ensure_after_fork();
+    }
+}
+
+#[cold]
+fn ensure_after_fork() {
+    let is_new = PROCESS.load(Relaxed) != state::process_number();
+    FORKS.store(state::forks(), Relaxed);
+    if is_new && slots::any() {
+        start();
+        slots::each(|slot| announce(&slot.parts().link));
+    }
+}
+
+fn is_here() -> bool {
+    PROCESS.load(Acquire) == state::process_number() && THREAD.is_running()
+}
+
+/// Whether bytes can be left to the thread.
+pub fn is_running() -> bool {
+    is_here() && !MUST_END.load(Relaxed)
+}
+
+fn start() {
+    let own = state::process_number();
+    let starter = STARTER.load(Acquire);
+    // A signal handler that comes in between does without; so does a second thread.
+    if is_here() || state::is_off() || starter == own {
+        return;
+    }
+    if STARTER.compare_exchange(starter, own, AcqRel, Relaxed).is_err() {
+        return;
+    }
+    if !is_here() {
+        FORKS.store(state::forks(), Relaxed);
+        let is_child = PROCESS.swap(own, AcqRel) != own;
+        if is_child {
+            THREAD.forget();
+        }
+        MUST_END.store(false, Relaxed);
+        NAME.store(0, Relaxed);
+        // A parent's socket is not this process's.
+        hidden::close(SOCKET.swap(0, AcqRel));
+        match open() {
+            Some((socket, name)) => {
+                SOCKET.store(socket, Release);
+                if THREAD.start(run).is_ok() {
+                    NAME.store(name, Release);
+                } else {
+                    state::count(Counter::Unserved, 1);
+                }
+            }
+            None => state::count(Counter::Unserved, 1),
+        }
+    }
+    STARTER.store(0, Release);
+}
+
+/// Lets the other end find the thread: children of forks share an end, each with its thread.
+fn announce(link: &Link) {
+    let name = NAME.load(Acquire);
+    if name == 0 || !is_here() {
+        return;
+    }
+    if let Some([own, _]) = link.services()
+        && own.iter().all(|place| place.load(Relaxed) != name)
+    {
+        let free = |place: &&core::sync::atomic::AtomicU64| {
+            place.compare_exchange(0, name, AcqRel, Relaxed).is_ok()
+        };
+        if own.iter().find(free).is_none() {
+            // The first is that of the process which made the link.
+            let place = 1 + PROCESS.load(Relaxed) as usize % (SERVICES - 1);
+            own[place].store(name, Relaxed);
+        }
+    }
+}
+
+/// Before the program changes what its threads may do: the thread would keep what it has now.
+pub fn end() {
+    if is_here() && !MUST_END.swap(true, AcqRel) {
+        NAME.store(0, Relaxed);
+        wake(SOCKET.load(Relaxed), None);
+        THREAD.join();
+        // `ensure` starts it again.
+        PROCESS.store(0, Relaxed);
+        FORKS.store(0, Relaxed);
+    }
+}
+
+/// Starts the thread again, after `end`.
+pub fn begin_again() {
+    if MUST_END.load(Acquire) && slots::any() && !is_here() {
+        start();
+        slots::each(|slot| announce(&slot.parts().link));
+    }
+}
+
+/// There is something for this process's thread.
+pub fn wake_own() {
+    let name = NAME.load(Acquire);
+    if name != 0 && is_here() {
+        wake(SOCKET.load(Relaxed), Some(name));
+    }
+}
+
+/// There is something for the thread of the other end.
+pub fn wake_other(slot: &Slot) {
+    let Some([_, other]) = slot.parts().link.services() else { return };
+    let names = other.iter().map(|place| place.load(Acquire)).filter(|name| *name != 0);
+    let own = SOCKET.load(Relaxed);
+    let socket = if own > 0 && is_here() { Ok(own) } else { socket() };
+    let Ok(socket) = socket else { return };
+    names.for_each(|name| wake(socket, Some(name)));
+    if socket != own {
+        syscall::close(socket);
+    }
+}
+
+/// Sends an empty datagram to a thread. If its socket is full, it wakes anyway.
+fn wake(socket: c_int, name: Option<u64>) {
+    let Some(name) = name else {
+        // A shut socket is readable for ever.
+        kernel::shutdown(socket, libc::SHUT_RDWR);
+        return;
+    };
+    let (address, length) = address(name);
+    let flags = (libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL) as usize;
+    let place = (&raw const address).addr();
+    // SAFETY: the kernel reads the address.
+    let _ = unsafe { call(libc::SYS_sendto, [socket as usize, 0, 0, flags, place, length]) };
+}
+
+fn socket() -> Result<c_int, Errno> {
+    let kind = (libc::SOCK_DGRAM | libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK) as usize;
+    // SAFETY: no memory is touched.
+    let socket = unsafe { call(libc::SYS_socket, [libc::AF_UNIX as usize, kind, 0, 0, 0, 0]) }?;
+    Ok(socket as c_int)
+}
+
+/// A hidden socket with a name that no other one has.
+fn open() -> Option<(c_int, u64)> {
+    let mut name = 0u64;
+    let arguments = [(&raw mut name).addr(), size_of::<u64>(), 0, 0, 0, 0];
+    // SAFETY: the kernel writes the number.
+    unsafe { call(libc::SYS_getrandom, arguments) }.ok().filter(|_| name != 0)?;
+    let socket = socket().ok()?;
+    let (address, length) = address(name);
+    let arguments = [socket as usize, (&raw const address).addr(), length, 0, 0, 0];
+    // SAFETY: the kernel reads the address.
+    if unsafe { call(libc::SYS_bind, arguments) }.is_err() {
+        syscall::close(socket);
+        return None;
+    }
+    Some((hidden::hide(socket)?, name))
+}
+
+/// The abstract name of a thread's socket, and its length.
+fn address(name: u64) -> (sockaddr_un, usize) {
+    // SAFETY: zeros are an address.
+    let mut address: sockaddr_un = unsafe { MaybeUninit::zeroed().assume_init() };
+    address.sun_family = libc::AF_UNIX as u16;
+    let digits = (0..16).map(|place| b"0123456789abcdef"[(name >> (60 - 4 * place) & 15) as usize]);
+    let text = b"\0tare-link-service/".iter().copied().chain(digits);
+    let mut length = size_of::<libc::sa_family_t>();
+    for (place, byte) in address.sun_path.iter_mut().zip(text) {
+        *place = byte as _;
+        length += 1;
+    }
+    (address, length)
+}
+
+/// The thread. It calls nothing of libc that has thread-local memory.
+extern "C" fn run() -> ! {
+    let name = THREAD_NAME.as_ptr().addr();
+    // SAFETY: the kernel reads the name.
+    let _ = unsafe { call(libc::SYS_prctl, [libc::PR_SET_NAME as usize, name, 0, 0, 0, 0]) };
+    let socket = SOCKET.load(Acquire);
+    while !MUST_END.load(Acquire) {
+        // What is asked for from here on wakes again.
+        while syscall::read(socket, &mut [0; 8]).is_ok() && !MUST_END.load(Acquire) {}
+        let mut places = [pollfd { fd: socket, events: libc::POLLIN, revents: 0 }; 1 + MOST];
+        let waits = serve(&mut places[1..]);
+        let time = waits.has_others.then_some(OFTEN);
+        kernel::poll(&mut places[..1 + waits.for_room], time);
+    }
+    background::end()
+}
+
+/// Links that wait: for room in TCP, and for something else, such as a thread that has a lock.
+#[derive(Clone, Copy, Default)]
+struct Waits {
+    for_room: usize,
+    has_others: bool,
+}
+
+/// Serves all links. `places` gets the descriptors of those that wait for room.
+fn serve(places: &mut [pollfd]) -> Waits {
+    let mut waits = Waits::default();
+    slots::each(|slot| {
+        if !send::has_work(slot) && slot.is_closed.load(Acquire) == 0 {
+            return;
+        }
+        // The program cannot close the descriptor meanwhile.
+        let Some(fd) = send::while_locked(slot, |fd| serve_link(fd, slot)) else {
+            waits.has_others = true;
+            return;
+        };
+        if send::has_work(slot) {
+            match places.get_mut(waits.for_room) {
+                Some(place) if !send::is_due(slot) => {
+                    *place = pollfd { fd, events: libc::POLLOUT, revents: 0 };
+                    waits.for_room += 1;
+                }
+                _ => waits.has_others = true,
+            }
+        }
+    });
+    waits
+}
+
+/// Under the sender's lock. Returns the descriptor.
+fn serve_link(fd: c_int, slot: &Slot) -> c_int {
+    send::serve_locked(fd, slot);
+    if send::has_work(slot) {
+        return fd;
+    }
+    if slot.ends.compare_exchange(slots::ENDS, slots::ENDED, AcqRel, Relaxed).is_ok() {
+        kernel::shutdown(fd, libc::SHUT_WR);
+    }
+    if slot.is_closed.load(Acquire) != 0 {
+        // A child of a fork may have the copy of the descriptor, too.
+        kernel::set_linger(fd, None);
+        kernel::shutdown(fd, libc::SHUT_WR);
+        slot.close();
+    }
+    fd
+}
