@@ -4,7 +4,7 @@
 import os
 import secrets
 from collections.abc import Sequence
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import asdict
 from datetime import UTC, datetime
 from importlib.metadata import version
@@ -54,6 +54,11 @@ def carry_out(plan: Plan, folder: Path, progress: Progress, resume: bool = False
     fresh = _manifest(plan, placement)
     folder = folder.resolve()
     require_trusted(plan, folder)
+    if not resume:
+        with suppress(OSError):  # `create` says why.
+            folder.mkdir(parents=True, exist_ok=True)
+        # In a folder such as /tmp, another user may have made it meanwhile. Nobody can now.
+        require_trusted(plan, folder)
     with closing(ResultFolder(folder)) as result:
         if resume:
             result.open()

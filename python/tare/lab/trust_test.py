@@ -5,20 +5,21 @@ import os
 import re
 from collections.abc import Callable
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 
 from tare.errors import InputError
-from tare.lab import trust
+from tare.lab import carry_out, experiment, trust
 from tare.lab.trust import require_trusted
-from tare.plan import parse
+from tare.plan import Plan, parse
 
 STRANGER = 65_533
 PLAN = """
 name = "alike"
 budget = "3%"
 [service]
-command = ["service", "{port}"]
+command = ["true", "{port}"]
 [load]
 path = "/"
 duration = "1s"
@@ -130,3 +131,26 @@ def test_links_are_refused_but_for_what_services_left(
     check(folder)
     (folder / "costs").symlink_to("/etc")
     refused(check, folder, folder / "costs", "is a symbolic link")
+
+
+@pytest.mark.usefixtures("check")
+@pytest.mark.parametrize("kind", ["folder", "link"])
+def test_folder_that_another_user_makes_after_the_check_gets_no_result(
+    kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In a folder such as /tmp, where everybody can make the folder that is named with --out."""
+    folder, theirs = tmp_path / "result", tmp_path / "theirs"
+    theirs.mkdir()
+    os.chown(theirs, STRANGER, -1)
+
+    def checks(plan: Plan, folder: Path) -> None:
+        require_trusted(plan, folder)
+        if not folder.exists():
+            theirs.rename(folder) if kind == "folder" else folder.symlink_to(theirs)
+
+    monkeypatch.setattr(experiment, "require_trusted", checks)
+    monkeypatch.setattr(experiment, "_carry_out", lambda *_: pytest.fail("it began"))
+    smoke = PLAN.replace("[service]", "blocks = 1\nsmoke = true\n[service]")
+    with pytest.raises(InputError, match=re.escape(f"{folder}: ")):
+        carry_out(parse(smoke, "plan.toml", tmp_path), folder, Mock())
+    assert not list((folder if kind == "folder" else theirs).iterdir())
