@@ -2,13 +2,14 @@
 //! What the programs of one user may take of a collector that other users need as well.
 
 use crate::limit::Limit;
+use crate::memory;
 use crate::program;
 use std::collections::HashMap;
 
 /// Descriptors and mappings that the collector keeps for itself, unless it has few.
 const RESERVE: u64 = 1_000;
 
-/// Of the machine's memory, programs of other users can make a collector allocate one part in so
+/// Of the memory that there is, programs of other users can make a collector allocate one part in so
 /// many.
 const MEMORY: u64 = 4;
 
@@ -54,7 +55,7 @@ impl Budget {
         let whole = Amount {
             descriptors: most(Limit::get().map_or(1 << 10, Limit::end)),
             mappings: most(program::most_mappings()),
-            bytes: program::memory() / MEMORY,
+            bytes: memory::most() / MEMORY,
         };
         Self { whole, own: program::user(), held: HashMap::new() }
     }

@@ -231,8 +231,7 @@ impl Collector {
     }
 
     fn serve(&mut self, place: usize, until: Instant) -> io::Result<usize> {
-        let is_own = self.targets[place].user == program::user();
-        let before = if is_own { 0 } else { self.targets[place].bytes() };
+        let before = self.targets[place].bytes();
         // Asked before anything is looked at, new rings too: nothing follows what is found then.
         let target = &mut self.targets[place];
         let has_ended = target.has_ended() && target.is_answered();
@@ -241,7 +240,7 @@ impl Collector {
         let batches = self.copy(place, has_ended, Some(until))?;
         if has_ended && self.targets[place].is_empty() {
             self.end(place, None)?;
-        } else if !is_own && !self.charge_memory(place, before) {
+        } else if !self.charge_memory(place, before) {
             self.end(place, Some(How::Left))?;
         }
         Ok(batches)
@@ -271,6 +270,9 @@ impl Collector {
     /// program itself, or because this process has read or written a page first.
     fn charge_memory(&mut self, place: usize, before: u64) -> bool {
         let target = &self.targets[place];
+        if target.user == program::user() {
+            return true;
+        }
         let left = Target::MOST_BYTES.saturating_sub(target.held.bytes);
         let bytes = target.bytes().saturating_sub(before).min(left);
         self.take(place, Amount { bytes, ..Amount::default() })

@@ -18,6 +18,7 @@ mod leaving;
 mod limit;
 mod live_losses;
 mod log;
+mod memory;
 mod naming;
 mod nesting;
 mod orphans;

@@ -49,14 +49,6 @@ pub fn most_mappings() -> u64 {
     text.trim().parse().unwrap_or(65_530)
 }
 
-/// Bytes of memory of this machine.
-pub fn memory() -> u64 {
-    // SAFETY: no memory is touched.
-    let [pages, size] =
-        [libc::_SC_PHYS_PAGES, libc::_SC_PAGESIZE].map(|what| unsafe { libc::sysconf(what) });
-    pages.max(0) as u64 * size.max(0) as u64
-}
-
 pub fn host() -> String {
     let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
     host.trim_end().to_owned()

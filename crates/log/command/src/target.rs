@@ -54,7 +54,7 @@ pub struct Target {
     next_ring: usize,
     /// The collector's turn in which it was served last.
     pub turn: u64,
-    /// Its end is in the file.
+    /// Its end is in the file, or nothing of it.
     pub is_over: bool,
     timer: Timer,
     /// Not known of a program that is not here.
@@ -210,7 +210,11 @@ impl Target {
 
     /// Bytes of memory that its segment has.
     pub fn bytes(&self) -> u64 {
-        syscall::fstat(self.fd.as_raw_fd()).map_or(0, |status| status.st_blocks as u64 * 512)
+        Self::bytes_of(&self.fd)
+    }
+
+    pub fn bytes_of(segment: &OwnedFd) -> u64 {
+        syscall::fstat(segment.as_raw_fd()).map_or(0, |status| status.st_blocks as u64 * 512)
     }
 
     /// Answers the program that it is served: it waits for this.

@@ -100,6 +100,7 @@ impl Collector {
             known.join(segment, connection);
             return false;
         }
+        let before = Target::bytes_of(&segment);
         let (number, codec) = (self.output.next_process(), self.output.codec);
         let second = connection.as_ref().and_then(|connection| connection.try_clone().ok());
         match Target::adopt(segment, pid, user, connection, number, codec) {
@@ -114,7 +115,12 @@ impl Collector {
                 // Before the program goes on: rules hold from the first event on.
                 let place = self.targets.len() - 1;
                 self.rule(place, until);
-                self.targets[place].welcome();
+                if self.charge_memory(place, before) {
+                    self.targets[place].welcome();
+                } else {
+                    self.targets[place].is_over = true;
+                    second.iter().for_each(door::refuse);
+                }
                 true
             }
             Err(obstacle) => {
