@@ -342,6 +342,8 @@ NAMESPACES = {
     "pid": ["--pid", "--mount-proc"],
     # Start times count from another moment there.
     "time": ["--time", "--boottime", "100000"],
+    # It cannot read its start time.
+    "no-proc": ["--mount", "sh", "-c", 'umount --lazy /proc && exec "$@"', "sh"],
 }
 
 
@@ -353,7 +355,7 @@ def test_a_program_in_a_namespace_is_taken_over(
     if not may_make_namespaces():
         pytest.skip("only root can make a namespace")
     page, out = tmp_path / "page", tmp_path / "events.log"
-    inside = ["unshare", *NAMESPACES[kind], "--fork", "--kill-child"]
+    inside = ["unshare", "--fork", "--kill-child", *NAMESPACES[kind]]
     with ExitStack() as stack:
         with collecting(tmp_path):
             stack.enter_context(counting(compiled, tmp_path, "page", "drop", *inside))

@@ -111,12 +111,25 @@ fn belongs(segment: &OwnedFd, pid: u32, socket: &Path) -> bool {
     let told = process.is_some_and(|process| {
         let path = process.socket.iter().map(|byte| byte.load(Relaxed));
         let path: Vec<_> = path.take_while(|byte| *byte != 0).collect();
-        let path = Path::new(OsStr::from_bytes(&path));
-        path == socket || is_same(&PathBuf::from(format!("/proc/{pid}/cwd")).join(path), socket)
+        is_told(pid, Path::new(OsStr::from_bytes(&path)), socket)
     });
     // SAFETY: what it gave out is used no more.
     unsafe { segment.unmap() };
     let is_owner = program::own_pid(pid) == Some(header.owner_pid)
         && program::started_at(pid, header.owner_start);
     told && is_owner
+}
+
+/// Whether a program means this socket by a path. Paths that another user chooses are only
+/// compared: to look at a file of FUSE can take for ever.
+fn is_told(pid: u32, path: &Path, socket: &Path) -> bool {
+    let folder = PathBuf::from(format!("/proc/{pid}/cwd"));
+    if path == socket {
+        true
+    } else if program::users(pid).iter().all(|user| *user == program::user()) {
+        is_same(&folder.join(path), socket)
+    } else {
+        let place = fs::read_link(folder).map(|folder| folder.join(path));
+        matches!((place, fs::canonicalize(socket)), (Ok(place), Ok(socket)) if place == socket)
+    }
 }

@@ -65,8 +65,11 @@ pub fn ahead_ns(pid: u32) -> i64 {
 }
 
 /// Whether process `pid` started at this time as it reads it itself, in clock ticks: in another
-/// time namespace it counts from another moment.
+/// time namespace it counts from another moment. It is 0 if the process has no /proc.
 pub fn started_at(pid: u32, ticks: u64) -> bool {
+    if ticks == 0 {
+        return true;
+    }
     let is_it = |start| is_same_start(ticks, start, ahead_of_this(pid, "boottime "));
     process::start_time(pid).is_some_and(is_it)
 }

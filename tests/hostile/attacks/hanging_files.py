@@ -1,0 +1,76 @@
+# SPDX-License-Identifier: Apache-2.0
+"""hanging_files.py FOLDER SOCKET: serves a file system of FUSE there as user nobody, and uses it:
+hands a file over, and has a segment of a program whose collector has died. It answers neither who
+looks for the socket of that collector nor who closes the file. Started as root to mount it."""
+
+import ctypes
+import errno
+import os
+import socket
+import struct
+import sys
+from pathlib import Path
+
+from tests.hostile.attacks.segment import Segment
+
+NOBODY = 65_534
+HEADER = struct.Struct("<IIQQ")
+ANSWER = struct.Struct("<IiQ")
+ATTRIBUTES = struct.Struct("<6Q10I")
+LOOKUP, FORGET, GETATTR, OPEN, FLUSH, INIT, INTERRUPT, BATCH_FORGET = 1, 2, 3, 14, 25, 26, 36, 42
+NEVER_ANSWERED = (FORGET, FLUSH, INTERRUPT, BATCH_FORGET)
+ROOT, FILE = 1, 2
+
+
+def attributes(inode: int) -> bytes:
+    mode = 0o40755 if inode == ROOT else 0o100666
+    return ATTRIBUTES.pack(inode, *[0] * 8, mode, 1, NOBODY, NOBODY, 0, 4096, 0)[:88]
+
+
+def serve(device: int) -> None:
+    while True:
+        request = os.read(device, 1 << 20)
+        _, operation, number, inode = HEADER.unpack_from(request)
+        answers = {
+            LOOKUP: struct.pack("<5Q", FILE, 0, 0, 0, 0) + attributes(FILE),
+            GETATTR: struct.pack("<2Q", 0, 0) + attributes(inode),
+            OPEN: struct.pack("<2Q", 7, 0),
+            INIT: struct.pack("<4I2H3I", 7, 31, 1 << 16, 0, 10, 10, 1 << 16, 1, 0) + bytes(32),
+        }
+        is_slow = operation == LOOKUP and request[40:].startswith(b"slow")
+        if not is_slow and operation not in NEVER_ANSWERED:
+            body = answers.get(operation, b"")
+            error = 0 if operation in answers else -errno.ENOSYS
+            os.write(device, ANSWER.pack(ANSWER.size + len(body), error, number) + body)
+
+
+def use(folder: str, path: str) -> None:
+    file = os.open(f"{folder}/file", os.O_RDWR)
+    orphan = Segment()
+    orphan.name_socket(Path("slow/socket"))
+    memory = orphan.map()
+    os.chdir(folder)
+    print("ready", flush=True)
+    sys.stdin.readline()
+    with socket.socket(socket.AF_UNIX) as one:
+        one.connect(path)
+        socket.send_fds(one, [b"\1"], [file])
+        print("sent", flush=True)
+        sys.stdin.readline()
+    memory.close()
+
+
+if __name__ == "__main__":
+    device = os.open("/dev/fuse", os.O_RDWR)
+    options = f"fd={device},rootmode=40000,user_id={NOBODY},group_id={NOBODY},allow_other"
+    libc = ctypes.CDLL(None, use_errno=True)
+    if libc.mount(b"hanging", os.fsencode(sys.argv[1]), b"fuse", 0, options.encode()) != 0:
+        sys.exit(os.strerror(ctypes.get_errno()))
+    os.setgid(NOBODY)
+    os.setuid(NOBODY)
+    # Whoever uses the files is another process: when this one ends, they get an error.
+    if os.fork() == 0:
+        os.close(device)
+        use(*sys.argv[1:])
+    else:
+        serve(device)

@@ -1,0 +1,46 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Files of FUSE of another user, whose server does not answer."""
+
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from tests.hostile.conftest import ROOT, says
+from tests.hostile.test_budgets import EVENTS, awaited, go_on, numbers
+from tests.log.conftest import compiled
+from tests.log.test_failures import collecting, ended
+
+__all__ = ["compiled"]
+
+
+def test_files_that_never_answer_do_not_stop_a_collector(
+    compiled: Callable[[str], Path], open_to_all: Path
+) -> None:
+    """One that is handed over, and the folder in which a program looks for its collector."""
+    if not Path("/dev/fuse").exists() or shutil.which("unshare") is None:
+        pytest.skip("there is no /dev/fuse, or no unshare")
+    program = Path(shutil.copy(compiled("awaited"), open_to_all))
+    files = open_to_all / "files"
+    files.mkdir()
+    module = "tests.hostile.attacks.hanging_files"
+    attack = [sys.executable, "-B", "-m", module, str(files), str(open_to_all / "socket")]
+    pipe = subprocess.PIPE
+    with subprocess.Popen(
+        ["unshare", "--mount", *attack], stdin=pipe, stdout=pipe, text=True, cwd=ROOT
+    ) as attacker:
+        try:
+            assert attacker.stdin is not None
+            assert says(attacker) == "ready"
+            with collecting(open_to_all) as collector:
+                attacker.stdin.write("\n")
+                attacker.stdin.flush()
+                assert says(attacker) == "sent"
+                with awaited(program, "another") as victim:
+                    go_on(victim)
+                ended(collector)
+        finally:
+            attacker.kill()
+    assert len(numbers(open_to_all / "events.log", victim.pid)) == EVENTS
