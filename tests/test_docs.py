@@ -116,6 +116,15 @@ def test_the_first_commands_of_log(tmp_path: Path) -> None:
     assert payloads == ["99997", "99998", "99999"]
 
 
+def test_the_first_commands_of_link(tmp_path: Path) -> None:
+    if shutil.which("redis-server") is None:
+        pytest.skip("redis-server is not installed")
+    done = run(first_block("link.md"), "7100", tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "GET: " in done.stdout
+    assert re.search(r"^ +4  links ", done.stderr, re.MULTILINE), done.stderr
+
+
 def test_the_first_commands_of_hook(tmp_path: Path) -> None:
     if shutil.which("curl") is None:
         pytest.skip("curl is not installed")

@@ -197,6 +197,20 @@ def test_wrap_env_and_proxies_stack(experiment: Experiment) -> None:
     assert (experiment.result / "logs/block=1/two+proxy2-nginx.log").exists()
 
 
+def test_both_legs_of_a_proxy_are_linked(experiment: Experiment) -> None:
+    experiment.write_plan(
+        layers='{ type = "link" }, { type = "proxy", program = "nginx", link = true }'
+    )
+    done = experiment.measure(blocks=1)
+    assert done.returncode == 0, done.stderr
+    assert [run["reason"] for run in experiment.manifest["runs"]] == [None] * 3
+    (run,) = experiment.runs("two")
+    file = f"costs/condition=two/block=1/run={run['run']}/costs.parquet"
+    rows = pq.read_table(experiment.result / file, partitioning=None).to_pylist()
+    service, proxy = (row["count"] for row in rows if row["metric"] == "links")
+    assert proxy >= service + 1 >= 2
+
+
 def test_every_log_is_one_program_s_whatever_conditions_are_called(experiment: Experiment) -> None:
     experiment.write_plan(layers='{ type = "proxy", program = "nginx" }')
     text = experiment.plan.read_text()

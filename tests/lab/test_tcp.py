@@ -104,4 +104,4 @@ def test_link_that_no_connection_used_is_a_reason(tcp: Experiment) -> None:
     tcp.plan.write_text(PLAN.replace("LOAD", load) + 'layers = [{ type = "link" }]\n')
     tcp.measure()
     reasons = [run["reason"] for run in tcp.runs("two")]
-    assert "no connection of the service used shared memory" in str(reasons)
+    assert "no connection of the service or proxy used shared memory" in str(reasons)

@@ -50,7 +50,7 @@ class Launch:
     """Where its users come in: the service's port, or that of the outermost proxy."""
     proxies: list[Proxy] = field(default_factory=list)
     costs: dict[str, Path] = field(default_factory=dict)
-    """The Arrow streams of `costs` that its layers write, by layer."""
+    """The streams of `costs` that its layers write, by layer and proxy (`link proxy1-nginx`)."""
     around_load: list[str] = field(default_factory=list)
     """Words that a layer puts before the load generator's command: it is at the other end."""
 

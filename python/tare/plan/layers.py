@@ -101,6 +101,8 @@ class ProxyLayer(LayerBase):
     """The program's file where it is not on PATH."""
     config: SystemText | None = None
     """The user's own configuration, relative to the plan, instead of a minimal one."""
+    link: bool = False
+    """Whether the proxy, and the load generator, run under tare link."""
 
 
 class WrapLayer(LayerBase):

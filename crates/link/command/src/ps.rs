@@ -143,6 +143,7 @@ impl Row {
             "messages_received": received.map(|received| received.messages),
             "wakes_sent": sent.map(|sent| sent.wakes),
             "wakes_received": received.map(|received| received.wakes),
+            "spins": sent.map(|sent| sent.spins),
             "upgrades": sent.map(|sent| sent.upgrades),
             "downgrades": sent.map(|sent| sent.downgrades),
         })
@@ -152,13 +153,14 @@ impl Row {
         let [local, remote] = self.link.ends.map(|end| shown(end).to_string());
         let mut cells = vec![self.link.process.to_string(), local, remote];
         match &self.totals {
-            None => cells.extend(["-"; 6].map(str::to_owned)),
+            None => cells.extend(["-"; 7].map(str::to_owned)),
             Some([sent, received]) => cells.extend([
                 sent.ring_bytes.to_string(),
                 received.ring_bytes.to_string(),
                 (sent.tcp_bytes + received.tcp_bytes).to_string(),
                 (sent.messages + received.messages).to_string(),
                 (sent.wakes + received.wakes).to_string(),
+                sent.spins.to_string(),
                 format!("{}/{}", sent.upgrades, sent.downgrades),
             ]),
         }
@@ -192,6 +194,7 @@ fn table(runs: &[Run]) -> String {
         "TCP B",
         "MESSAGES",
         "WAKES",
+        "SPINS",
         "UP/DOWN",
         "NOW",
     ];

@@ -76,6 +76,9 @@ impl Spin {
         // Others may have had the CPU meanwhile.
         let is_short = ticks().wrapping_sub(start) <= MOST * ticks_per_microsecond();
         self.learn(is_ready && is_short);
+        if is_ready {
+            own.spun();
+        }
         state::count(if is_ready { Counter::Spins } else { Counter::VainSpins }, 1);
         is_ready
     }

@@ -59,6 +59,9 @@ struct Sender {
     /// Calls that wrote to the ring.
     #[cfg(not(loom))]
     messages: AtomicU64,
+    /// Short waits of this end that saved a sleep.
+    #[cfg(not(loom))]
+    spins: AtomicU64,
     /// Bytes that were written to TCP, while `upgrades` are possible.
     written: AtomicU64,
     /// Threads that are in a call which writes to TCP; `RING` while none may begin one.
@@ -120,6 +123,8 @@ pub struct Totals {
     pub tcp_bytes: u64,
     /// Calls that wrote to the ring.
     pub messages: u64,
+    /// Short waits of the sender that saved a sleep.
+    pub spins: u64,
     /// Times that the receiver was woken by its eventfd.
     pub wakes: u64,
     pub upgrades: u64,
@@ -130,12 +135,18 @@ pub struct Totals {
 
 #[cfg(not(loom))]
 impl Direction {
+    /// A short wait of the sender's saved a sleep.
+    pub fn spun(&self) {
+        self.sender.spins.fetch_add(1, Relaxed);
+    }
+
     pub fn totals(&self) -> Totals {
         let changes = self.sent.changes.load(Relaxed);
         Totals {
             ring_bytes: self.sent.head.load(Relaxed),
             tcp_bytes: self.sender.written.load(Relaxed),
             messages: self.sender.messages.load(Relaxed),
+            spins: self.sender.spins.load(Relaxed),
             wakes: self.received.bell.rings(),
             upgrades: changes.div_ceil(2),
             downgrades: changes / 2,

@@ -60,6 +60,9 @@ def put(layers: Iterable[Layer], launch: Launch) -> None:
         _LAYERS[layer.type](layer, launch)
 
 
-def why_not(layer: str, costs: "pa.Table | None") -> str | None:
-    """Why a layer that says what it cost was not in the service; None where it was."""
-    return _WHY_NOT[layer](costs)
+def why_not(name: str, costs: "pa.Table | None") -> str | None:
+    """Why a layer that says what it cost was not in the service; None where it was.
+
+    The name is the layer's type, and behind a blank the proxy that has it.
+    """
+    return _WHY_NOT[name.partition(" ")[0]](costs)

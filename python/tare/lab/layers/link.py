@@ -8,7 +8,7 @@ from tare.errors import TareError
 from tare.lab.launch import Launch
 from tare.lab.layers.costs import counted
 from tare.native import native
-from tare.plan.layers import LinkLayer
+from tare.plan.layers import LinkLayer, ProxyLayer
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -16,34 +16,40 @@ if TYPE_CHECKING:
 PROGRAM = native("bin", "tare-link")
 
 
-def check(_layer: LinkLayer, _plan_folder: Path) -> None:
+def check(_layer: LinkLayer | ProxyLayer, _plan_folder: Path) -> None:
     """Raises TareError without a built tare-link."""
     if not Path(PROGRAM).is_file():
         raise TareError(f"{PROGRAM}: missing; build the native parts with 'make native'")
 
 
 def put(layer: LinkLayer, launch: Launch) -> None:
-    """Runs the command under tare-link, which writes what it counted when the service ends.
+    """Runs the command under tare-link."""
+    launch.command = linked(launch.command, launch, "link", eager=layer.eager)
+
+
+def linked(command: list[str], launch: Launch, name: str, *, eager: bool = False) -> list[str]:
+    """The command of a service or proxy under tare-link, which writes what it counted at the end.
 
     The load generator runs under tare-link, too. Its connections to services without the layer
     stay TCP, in the same process: slices of both compare like with like.
     """
-    words = [PROGRAM, *(["--eager"] if layer.eager else [])]
-    launch.costs["link"] = launch.folder / "costs-link.arrow"
-    launch.command = [*words, "--costs", str(launch.costs["link"]), "--", *launch.command]
-    launch.around_load = [*words, "--"]
+    words = [PROGRAM, *(["--eager"] if eager else [])]
+    costs = launch.costs[name] = launch.folder / f"costs-{name.replace(' ', '-')}.arrow"
+    if len(words) >= len(launch.around_load):
+        launch.around_load = [*words, "--"]
+    return [*words, "--costs", str(costs), "--", *command]
 
 
 def why_not(costs: "pa.Table | None") -> str | None:
     """Why the layer was not there, by the `costs` that it wrote; None where it was."""
     if costs is None or not counted(costs, "programs"):
         return (
-            "the library of tare link was not loaded into the service: check whether"
-            " 'tare link check' accepts the service, or whether a layer clears LD_PRELOAD"
+            "the library of tare link was not loaded into the service or proxy: check whether"
+            " 'tare link check' accepts the program, or whether a layer clears LD_PRELOAD"
         )
     if not counted(costs, "ring_bytes_received"):
         return (
-            "no connection of the service used shared memory: a connection of one request stays"
-            " TCP unless the layer has eager = true, and proxies are not linked"
+            "no connection of the service or proxy used shared memory: a connection of one request"
+            " stays TCP unless the layer has eager = true, and a proxy needs link = true"
         )
     return None

@@ -4,6 +4,7 @@
 from pathlib import Path
 
 from tare.lab.launch import Launch, Proxy, RunError
+from tare.lab.layers import link
 from tare.lab.processes import find
 from tare.plan import expected
 from tare.plan.layers import ProxyLayer
@@ -20,6 +21,8 @@ COMMANDS = {
 
 def check(layer: ProxyLayer, plan_folder: Path) -> None:
     """Refuses a program that is not installed, and a configuration that is not there."""
+    if layer.link:
+        link.check(layer, plan_folder)
     if find(layer.binary or layer.program) is None:
         key = "program" if layer.binary is None else "binary"
         raise expected("a program that is installed", key)
@@ -51,5 +54,7 @@ def put(layer: ProxyLayer, launch: Launch) -> None:
     words = [fill(word, {**values, "config": config}) for word in COMMANDS[layer.program]]
     if layer.binary is not None:
         words[0] = layer.binary
+    if layer.link:
+        words = link.linked(words, launch, f"link {name}")
     launch.proxies.append(Proxy(name, words, int(str(values["port"]))))
     launch.door = launch.proxies[-1].port
