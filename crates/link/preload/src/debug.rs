@@ -5,8 +5,6 @@ use crate::rendezvous::ends;
 use crate::state;
 use core::cell::UnsafeCell;
 use core::ffi::{CStr, c_int};
-use core::fmt::{self, Write};
-use core::net::{IpAddr, Ipv6Addr, SocketAddr};
 use core::sync::atomic::AtomicBool;
 use core::sync::atomic::Ordering::{Acquire, Release};
 use tare_link_segment::Endpoint;
@@ -32,20 +30,21 @@ pub fn start(path: &[u8]) {
 }
 
 /// What became of a connection.
-pub fn line(fd: c_int, what: fmt::Arguments<'_>) {
+pub fn line(fd: c_int, what: [&str; 2]) {
     if IS_ON.load(Acquire) && !syscall::are_forbidden() {
         write(fd, what);
     }
 }
 
 #[cold]
-fn write(fd: c_int, what: fmt::Arguments<'_>) {
+#[inline(never)]
+fn write(fd: c_int, what: [&str; 2]) {
     let mut text = Line { bytes: [0; 256], length: 0 };
-    let _ = write!(text, "pid={} fd={fd} ", state::process_number());
+    text.add("pid=").number(state::process_number(), 10).add(" fd=").number(fd as u32, 10);
     if let Some([own, other]) = ends(fd) {
-        let _ = write!(text, "local={} remote={} ", shown(own), shown(other));
+        text.add(" local=").end(own).add(" remote=").end(other);
     }
-    let _ = write!(text, "{what}");
+    text.add(" ").add(what[0]).add(what[1]);
     let length = text.length.min(text.bytes.len() - 1);
     text.bytes[length] = b'\n';
     // SAFETY: not written any more.
@@ -58,21 +57,89 @@ fn write(fd: c_int, what: fmt::Arguments<'_>) {
     syscall::close(file);
 }
 
-fn shown(end: Endpoint) -> SocketAddr {
-    SocketAddr::new(IpAddr::V6(Ipv6Addr::from(end.address)).to_canonical(), end.port)
-}
-
+/// A text on the stack, cut where it has no more room. Formatting addresses with `core::fmt` would add
+/// 7 KB to the library.
 struct Line {
     bytes: [u8; 256],
     length: usize,
 }
 
-impl Write for Line {
-    fn write_str(&mut self, text: &str) -> fmt::Result {
-        let end = (self.length + text.len()).min(self.bytes.len());
-        let room = &mut self.bytes[self.length..end];
-        room.copy_from_slice(&text.as_bytes()[..room.len()]);
-        self.length = end;
-        Ok(())
+impl Line {
+    fn add(&mut self, text: &str) -> &mut Self {
+        text.bytes().for_each(|byte| self.byte(byte));
+        self
+    }
+
+    fn byte(&mut self, byte: u8) {
+        if let Some(place) = self.bytes.get_mut(self.length) {
+            *place = byte;
+            self.length += 1;
+        }
+    }
+
+    fn number(&mut self, number: u32, base: u32) -> &mut Self {
+        if number >= base {
+            self.number(number / base, base);
+        }
+        self.byte(b"0123456789abcdef"[(number % base) as usize]);
+        self
+    }
+
+    /// Address and port.
+    fn end(&mut self, end: Endpoint) -> &mut Self {
+        match end.address {
+            [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, rest @ ..] => {
+                for (place, byte) in rest.into_iter().enumerate() {
+                    self.add(if place > 0 { "." } else { "" }).number(byte.into(), 10);
+                }
+            }
+            address => {
+                self.add("[").groups(address).add("]");
+            }
+        }
+        self.add(":").number(end.port.into(), 10)
+    }
+
+    /// An IPv6 address; the longest zeros are left out (RFC 5952).
+    fn groups(&mut self, address: [u8; 16]) -> &mut Self {
+        let group = |place: usize| u16::from_be_bytes([address[2 * place], address[2 * place + 1]]);
+        let zeros = |from: usize| (from..8).take_while(|place| group(*place) == 0).count();
+        let longest = (0..8).rev().max_by_key(|from| zeros(*from)).unwrap_or(0);
+        let left_out = if zeros(longest) > 1 { longest..longest + zeros(longest) } else { 8..8 };
+        for place in 0..8 {
+            if place == left_out.start {
+                self.add("::");
+            } else if !left_out.contains(&place) {
+                self.add(if place > 0 && place != left_out.end { ":" } else { "" });
+                self.number(group(place).into(), 16);
+            }
+        }
+        self
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use core::net::{IpAddr, Ipv6Addr, SocketAddr};
+
+    #[test]
+    fn addresses_are_written_as_the_standard_library_writes_them() {
+        for groups in [
+            [0, 0, 0, 0, 0, 0, 0, 0],
+            [0, 0, 0, 0, 0, 0, 0, 1],
+            [0xfe80, 0, 0, 0, 0, 0, 0, 0],
+            [0x2001, 0xdb8, 0, 0, 1, 0, 0, 1],
+            [0x2001, 0xdb8, 0, 1, 1, 1, 0, 1],
+            [1, 0, 0, 2, 0, 0, 0, 3],
+            [0, 0, 0, 0, 0, 0xffff, 0x7f00, 1],
+            [0xffff; 8],
+        ] {
+            let address = Ipv6Addr::from(groups);
+            let mut line = Line { bytes: [0; 256], length: 0 };
+            line.end(Endpoint { address: address.octets(), port: 65_535 });
+            let expected = SocketAddr::new(IpAddr::V6(address).to_canonical(), 65_535).to_string();
+            assert_eq!(&line.bytes[..line.length], expected.as_bytes(), "{expected}");
+        }
     }
 }

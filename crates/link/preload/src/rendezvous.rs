@@ -82,7 +82,7 @@ fn finish(fd: c_int, connection: &Connection, outcome: Outcome) -> Option<&'stat
     match outcome {
         Outcome::Linked(place) => {
             state::count(Counter::Links, 1);
-            debug::line(fd, format_args!("linked"));
+            debug::line(fd, ["linked", ""]);
             connection.slot.store(place, Relaxed);
             // Its first user, as `slots::add` has it.
             let slot = slots::first(place)?;
@@ -99,7 +99,7 @@ fn finish(fd: c_int, connection: &Connection, outcome: Outcome) -> Option<&'stat
             None
         }
         Outcome::No(reason) => {
-            debug::line(fd, format_args!("stays TCP: {reason}"));
+            debug::line(fd, ["stays TCP: ", reason]);
             connection.let_go(false);
             connection.set_stage(Stage::Never);
             None
@@ -439,7 +439,7 @@ pub fn give_up(fd: c_int, connection: &Connection) {
             Stage::Changing => kernel::yield_now(),
             Stage::Linked => {
                 if let Some(slot) = slots::enter(connection.slot.load(Relaxed)) {
-                    debug::line(fd, format_args!("goes back to TCP for good"));
+                    debug::line(fd, ["goes back to TCP for good", ""]);
                     closing::leave_link(fd, slot);
                     slot.leave();
                 }
