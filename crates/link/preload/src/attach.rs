@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-use crate::{buffers, debug, state};
+use crate::{buffers, debug, sharing, state};
 use core::ffi::c_int;
 use core::fmt::Write;
 use tare_interpose::watch_forks;
@@ -23,6 +23,7 @@ pub fn attach() {
         let file = unsafe { tare_shm::variable(LOG_VARIABLE.as_bytes()) };
         file.into_iter().for_each(debug::start);
         state::start(statistics, handover.eager);
+        sharing::watch();
     }
 }
 

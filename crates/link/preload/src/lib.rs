@@ -30,6 +30,7 @@ mod routed;
 mod send;
 mod service;
 mod sets;
+mod sharing;
 mod slots;
 mod spin;
 mod state;

@@ -6,7 +6,7 @@
 use crate::member::Member;
 use crate::slots::Slot;
 use crate::spin::{Spin, ticks, ticks_per_microsecond};
-use crate::{buffers, lock, receive, send, sets};
+use crate::{buffers, lock, receive, send, sets, sharing, state};
 use core::ffi::c_int;
 use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release, SeqCst};
 use core::sync::atomic::{AtomicU32, AtomicU64, fence};
@@ -35,6 +35,8 @@ pub struct Members {
     highest: AtomicU32,
     list: [Member; MOST],
     set: AtomicU32,
+    /// Forks when it was created.
+    forks: AtomicU32,
     /// For changes of members, and threads in a call of the kernel's that waits for the set: while
     /// there are any, changes are told at once. Not 0: something was changed and not told.
     lock: Lock,
@@ -66,6 +68,7 @@ impl Members {
             highest: AtomicU32::new(0),
             list: [const { Member::new() }; MOST],
             set: AtomicU32::new(0),
+            forks: AtomicU32::new(0),
             lock: Lock::new(),
             in_kernel: AtomicU32::new(0),
             is_changed: AtomicU32::new(0),
@@ -78,6 +81,7 @@ impl Members {
     /// For a new set.
     pub fn clear(&self, set: c_int) {
         self.set.store(set as u32, Relaxed);
+        self.forks.store(state::forks(), Relaxed);
         self.list.iter().for_each(Member::clear);
         self.highest.store(0, Relaxed);
         self.in_kernel.store(0, Relaxed);
@@ -150,9 +154,12 @@ impl Members {
 
     /// Whether the waiter arms the bell of this link.
     fn has(&self, slot: &Slot) -> bool {
+        if slot.is_shared() || sharing::has_forked_since(self.forks.load(Relaxed)) {
+            return false;
+        }
         match slot.watch.load(Relaxed) {
-            BY_WAITER if !slot.is_shared() => true,
-            ARMED if !slot.is_shared() && slot.sets.load(Relaxed) == 1 => {
+            BY_WAITER => true,
+            ARMED if slot.sets.load(Relaxed) == 1 => {
                 slot.watch.store(BY_WAITER, Relaxed);
                 // Either this thread sees that another one waits now, or that one arms the bell.
                 fence(SeqCst);

@@ -11,7 +11,6 @@ impl Starter for Programs {
     /// both processes can use.
     fn before_fork() {
         sets::tell_all();
-        state::forked();
     }
 
     /// What the next program inherits, it can use through the kernel alone. What it does not is

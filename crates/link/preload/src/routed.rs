@@ -2,7 +2,7 @@
 //! System calls that the program makes by `syscall`: those on sockets are treated as libc's.
 
 use crate::calls::Calls;
-use crate::{closing, exit, mapped, rights, service, state};
+use crate::{closing, exit, mapped, rights, service, sharing, state};
 use core::ffi::{c_int, c_long, c_void};
 use core::ptr;
 use tare_interpose::{Interposer, Router, real};
@@ -116,7 +116,7 @@ impl Router for Routed {
         rights::observe(number);
         #[cfg(target_arch = "x86_64")]
         match number {
-            libc::SYS_fork | libc::SYS_clone => state::forked(),
+            libc::SYS_fork | libc::SYS_clone => sharing::unwatched(),
             libc::SYS_poll => return Calls::poll_call(),
             libc::SYS_epoll_wait => return Calls::epoll_wait_call(),
             libc::SYS_dup2 => return Calls::dup2_call(),

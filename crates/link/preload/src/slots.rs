@@ -2,7 +2,7 @@
 //! The links of this process.
 
 use crate::spin::Spin;
-use crate::{hidden, kernel, state};
+use crate::{hidden, kernel, sharing, state};
 use core::cell::UnsafeCell;
 use core::ffi::c_int;
 use core::mem::MaybeUninit;
@@ -171,7 +171,7 @@ impl Slot {
 
     /// Whether another process may have this end of the connection, too.
     pub fn is_shared(&self) -> bool {
-        self.forks.load(Relaxed) != state::forks()
+        sharing::has_forked_since(self.forks.load(Relaxed))
             || self.process.load(Relaxed) != state::process_number()
     }
 
