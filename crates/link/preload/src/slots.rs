@@ -169,9 +169,12 @@ impl Slot {
         returns
     }
 
-    /// Whether another process may have this end of the connection, too.
+    /// Whether another process may have this end of the connection, too. One that a child has started
+    /// has at most connections that the child gave back to TCP.
     pub fn is_shared(&self) -> bool {
-        sharing::has_forked_since(self.forks.load(Relaxed))
+        let forks = self.forks.load(Relaxed);
+        forks != state::forks()
+            && (self.parts().incoming.is_left() || sharing::has_forked_since(forks))
             || self.process.load(Relaxed) != state::process_number()
     }
 
