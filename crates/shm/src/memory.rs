@@ -35,6 +35,17 @@ pub fn map_wiped_on_fork(length: usize) -> Result<*mut u8, Errno> {
     }
 }
 
+/// Maps a shared mapping once more, with `length` bytes from its begin on, which its file has.
+///
+/// # Safety
+/// `base` is that of a shared mapping.
+pub unsafe fn map_again(base: *mut u8, length: usize) -> Result<*mut u8, Errno> {
+    let arguments = [base.addr(), 0, length, libc::MREMAP_MAYMOVE as usize, 0, 0];
+    // SAFETY: a length of 0 lets the old mapping be, as mremap(2) has it for shared ones.
+    let address = unsafe { call(libc::SYS_mremap, arguments) }?;
+    Ok(ptr::with_exposed_provenance_mut(address))
+}
+
 /// Takes a mapping away.
 ///
 /// # Safety

@@ -2,7 +2,7 @@
 //! Receiving on a linked connection.
 
 use crate::buffers::{self, Buffers};
-use crate::slots::{Slot, pieces};
+use crate::slots::{Slot, Way, pieces};
 use crate::{kernel, lock, members, send, state};
 use core::ffi::c_int;
 use core::sync::atomic::Ordering::Relaxed;
@@ -187,7 +187,8 @@ fn locked(
         match incoming.source(capacity)? {
             Source::Ring { from, length } => {
                 let room = (into.length() - skipped) as u64;
-                let ring = pieces(slot.parts().incoming_ring, capacity, from, length.min(room));
+                let ring = slot.ring(Way::Incoming, capacity).ok_or(Corrupt)?;
+                let ring = pieces(ring, capacity, from, length.min(room));
                 let seen = from.wrapping_add(length);
                 if let Some(step) = from_ring(slot, into, skipped, flags, (from, seen), &ring) {
                     return Ok(step);

@@ -12,7 +12,7 @@ use core::sync::atomic::Ordering::Relaxed;
 use libc::{sockaddr_storage, sockaddr_un, socklen_t};
 use tare_link_segment::{Counter, Endpoint, Link};
 use tare_shm::syscall::{self, Errno, call};
-use tare_shm::{peer, rights};
+use tare_shm::{memory, peer, rights};
 
 /// A connection is linked from its second message on, or from this many bytes on: one of a single
 /// request stays TCP's. What is sent in several calls, with none that receives between them, is one
@@ -276,6 +276,10 @@ fn take(fd: c_int, connection: &Connection, [memory, own, other]: [c_int; 3]) ->
 
 fn begin_receiving(connection: &Connection, parts: &Parts, read: u64, own_bell: c_int) {
     service::begin(&parts.link);
+    // What could not be mapped later could not be read.
+    if memory::is_limited() {
+        parts.incoming.keep_small();
+    }
     parts.incoming.bell().arm();
     sets::register(connection, own_bell);
     parts.incoming.ready(read);

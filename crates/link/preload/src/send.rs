@@ -2,7 +2,7 @@
 //! Sending on a linked connection.
 
 use crate::outgoing::Source;
-use crate::slots::{self, Slot, pieces};
+use crate::slots::{self, Slot, Way, pieces};
 use crate::{kernel, lock, service, state};
 use core::ffi::c_int;
 use core::sync::atomic::Ordering::{Relaxed, Release, SeqCst};
@@ -231,7 +231,8 @@ fn to_ring(fd: c_int, slot: &Slot, from: &impl Source, done: usize) -> Result<Ne
             return Ok(Next::Full);
         }
         let length = room.min(wanted).min(CHUNK);
-        let ring = pieces(parts.outgoing_ring, capacity, head, length);
+        let ring = slot.ring(Way::Outgoing, capacity).ok_or(Corrupt)?;
+        let ring = pieces(ring, capacity, head, length);
         let copied = match from.read(done, &ring) {
             Ok(0) => return Ok(Next::Sent(0)),
             Ok(copied) => copied,
@@ -267,6 +268,9 @@ fn wake(fd: c_int, slot: &Slot) {
 
 fn grow(slot: &Slot) {
     let outgoing = slot.parts().outgoing;
+    if !outgoing.can_grow() || slot.ring(Way::Outgoing, outgoing.capacity() * 4).is_none() {
+        return;
+    }
     if let Some(held) = lock::try_take(outgoing.receiver_lock()) {
         if outgoing.grow() {
             slot.wants_room.store(0, Relaxed);
@@ -399,7 +403,9 @@ pub fn push(fd: c_int, slot: &Slot) {
     }
     while let Some(backlog) = outgoing.backlog() {
         let (from, length) = backlog;
-        let ring = pieces(slot.parts().outgoing_ring, outgoing.capacity(), from, length);
+        let capacity = outgoing.capacity();
+        let Some(ring) = slot.ring(Way::Outgoing, capacity) else { return };
+        let ring = pieces(ring, capacity, from, length);
         outgoing.begin_write();
         let sent = kernel::send(fd, &ring);
         outgoing.end_write(sent.unwrap_or(0) as u64);

@@ -7,10 +7,12 @@ use core::cell::UnsafeCell;
 use core::ffi::c_int;
 use core::mem::MaybeUninit;
 use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
-use core::sync::atomic::{AtomicI32, AtomicU8, AtomicU32, AtomicU64};
+use core::sync::atomic::{AtomicI32, AtomicPtr, AtomicU8, AtomicU32, AtomicU64};
 use libc::iovec;
-use tare_link_segment::{Direction, Endpoint, Link, Listed, Statistics};
-use tare_shm::syscall;
+use tare_link_segment::{
+    Direction, Endpoint, LARGEST_RING, Link, Listed, SMALLEST_RING, Statistics,
+};
+use tare_shm::{memory, syscall};
 
 /// Links that a process can have at a time.
 const COUNT: usize = 4096;
@@ -31,14 +33,24 @@ const FILLING: u32 = 1;
 const USED: u32 = 2;
 const CLOSING: u32 = 3;
 
+/// Times that a ring can grow.
+const WINDOWS: usize = (LARGEST_RING - SMALLEST_RING) as usize / 2;
+
+/// A direction of a link.
+#[derive(Clone, Copy)]
+pub enum Way {
+    Outgoing = 0,
+    Incoming = 1,
+}
+
 /// Memory of a link.
 #[derive(Clone, Copy)]
 pub struct Parts {
     pub link: Link,
     pub outgoing: &'static Direction,
     pub incoming: &'static Direction,
-    pub outgoing_ring: &'static [AtomicU8],
-    pub incoming_ring: &'static [AtomicU8],
+    /// The first bytes of what this end sends, and of what it receives.
+    rings: [&'static [AtomicU8]; 2],
 }
 
 impl Parts {
@@ -47,8 +59,7 @@ impl Parts {
             link,
             outgoing: link.outgoing()?,
             incoming: link.incoming()?,
-            outgoing_ring: link.outgoing_ring()?,
-            incoming_ring: link.incoming_ring()?,
+            rings: [link.outgoing_ring()?, link.incoming_ring()?],
         })
     }
 }
@@ -58,6 +69,9 @@ pub struct Slot {
     /// Calls that use it now.
     users: AtomicU32,
     parts: UnsafeCell<MaybeUninit<Parts>>,
+    /// Larger mappings of the rings that have grown, each of four times the bytes of the one before.
+    /// All stay until the link ends: a signal handler may have interrupted a copy.
+    windows: [[AtomicPtr<u8>; WINDOWS]; 2],
     /// The eventfd that wakes this end, and that of the other.
     own_bell: AtomicI32,
     other_bell: AtomicI32,
@@ -115,6 +129,7 @@ impl Slot {
             stage: AtomicU32::new(FREE),
             users: AtomicU32::new(0),
             parts: UnsafeCell::new(MaybeUninit::uninit()),
+            windows: [const { [const { AtomicPtr::new(core::ptr::null_mut()) }; WINDOWS] }; 2],
             own_bell: AtomicI32::new(0),
             other_bell: AtomicI32::new(0),
             fd: AtomicI32::new(0),
@@ -144,6 +159,37 @@ impl Slot {
     pub fn parts(&self) -> &Parts {
         // SAFETY: written before the slot was `USED`, and not again while it has users.
         unsafe { (*self.parts.get()).assume_init_ref() }
+    }
+
+    /// The ring of a direction, with this number of bytes; `None` if it cannot be mapped.
+    #[inline]
+    pub fn ring(&self, way: Way, capacity: u64) -> Option<&[AtomicU8]> {
+        let first = self.parts().rings[way as usize];
+        if capacity <= first.len() as u64 { Some(first) } else { self.window(way, capacity) }
+    }
+
+    #[cold]
+    fn window(&self, way: Way, capacity: u64) -> Option<&[AtomicU8]> {
+        let first = self.parts().rings[way as usize];
+        let length = |number: usize| first.len() << (2 * (number + 1));
+        let number = (0..WINDOWS).find(|number| length(*number) as u64 >= capacity)?;
+        let (place, length) = (&self.windows[way as usize][number], length(number));
+        let mut base = place.load(Acquire);
+        if base.is_null() {
+            // SAFETY: a shared mapping, and the file has the largest ring.
+            let new = unsafe { memory::map_again(first.as_ptr().cast_mut().cast(), length) };
+            let new = new.ok()?;
+            base = match place.compare_exchange(base, new, AcqRel, Acquire) {
+                Ok(_) => new,
+                Err(other) => {
+                    // SAFETY: not given out.
+                    unsafe { memory::unmap(new, length) };
+                    other
+                }
+            };
+        }
+        // SAFETY: mapped until the last user of the slot has ended; atomics only.
+        Some(unsafe { core::slice::from_raw_parts(base.cast(), length) })
     }
 
     pub fn own_bell(&self) -> c_int {
@@ -309,6 +355,16 @@ impl Slot {
         self.unlist();
         for fd in [&self.own_bell, &self.other_bell, &self.kept] {
             hidden::close(fd.swap(0, AcqRel));
+        }
+        for way in [Way::Outgoing, Way::Incoming] {
+            for (number, window) in self.windows[way as usize].iter().enumerate() {
+                let base = window.swap(core::ptr::null_mut(), AcqRel);
+                if !base.is_null() {
+                    let length = self.parts().rings[way as usize].len() << (2 * (number + 1));
+                    // SAFETY: the last user has ended, and the connection is closed.
+                    unsafe { memory::unmap(base, length) };
+                }
+            }
         }
         // SAFETY: the last user has ended, and the connection is closed.
         unsafe { self.parts().link.unmap() };

@@ -112,6 +112,8 @@ struct Received {
     growth: AtomicU32,
     /// 1 when the receiver follows upgrades, 2 when it wants TCP for good.
     wish: AtomicU32,
+    /// Not 0: the receiver limits its address space, so the ring does not grow.
+    is_small: AtomicU32,
     bell: Bell,
 }
 
@@ -428,6 +430,12 @@ impl Direction {
 
     pub fn can_grow(&self) -> bool {
         self.received.growth.load(Relaxed) < LARGEST_RING - SMALLEST_RING
+            && self.received.is_small.load(Relaxed) == 0
+    }
+
+    /// For the receiver, before it is ready: the ring does not grow.
+    pub fn keep_small(&self) {
+        self.received.is_small.store(1, Relaxed);
     }
 
     /// Makes the ring four times as large, if it is empty. Asks for both locks.

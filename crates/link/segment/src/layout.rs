@@ -1,18 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
-use crate::{Direction, LARGEST_RING};
+use crate::{Direction, LARGEST_RING, SMALLEST_RING};
 use core::ffi::{CStr, c_int};
 use core::mem::offset_of;
 #[cfg(not(loom))]
 use core::sync::atomic::{AtomicU8, AtomicU64};
 #[cfg(loom)]
 use loom::sync::atomic::{AtomicU8, AtomicU64};
-use tare_shm::{Access, Refusal, Segment, header};
+use tare_shm::{Access, Fill, Refusal, Segment, header, syscall};
 
 /// Raised where what stands in a segment changes.
-pub const VERSION: u32 = 4;
+pub const VERSION: u32 = 5;
 
 const NAME: &CStr = c"tare-link";
 const BYTES: usize = 1 << LARGEST_RING;
+/// Bytes of a ring that are mapped from the beginning.
+const FIRST_BYTES: usize = 1 << SMALLEST_RING;
 const RINGS: usize = 4096;
 const SIZE: usize = RINGS + 2 * BYTES;
 
@@ -38,29 +40,49 @@ pub struct Shared {
     pub(crate) directions: [Direction; 2],
 }
 
-/// A mapped link, seen from one end.
+/// A mapped link, seen from one end. Of its rings only the first bytes are mapped: a program that
+/// locks its memory (`mlockall`) would give memory to all.
 #[derive(Clone, Copy, Debug)]
 pub struct Link {
     segment: Segment,
+    rings: [Segment; 2],
     end: End,
 }
 
 impl Link {
     /// Makes the memory of a link; its descriptor is close-on-exec.
     pub fn make() -> Result<(c_int, Self), Refusal> {
-        let (fd, segment) = Segment::create(NAME, header::kind::LINK, VERSION, SIZE)?;
-        Ok((fd, Self { segment, end: End::Maker }))
+        let (fd, segment) = Segment::create_begun(NAME, header::kind::LINK, VERSION, SIZE, RINGS)?;
+        let link = Self::with_rings(fd, segment, End::Maker);
+        Ok((fd, link.inspect_err(|_| syscall::close(fd))?))
     }
 
     /// Maps the memory of a link that the other end has made.
     pub fn take(fd: c_int) -> Result<Self, Refusal> {
-        let segment = Segment::open(fd, header::kind::LINK, VERSION, Access::ReadWrite)?;
+        let segment =
+            Segment::open_begun(fd, header::kind::LINK, VERSION, Access::ReadWrite, RINGS)?;
         if segment.header().size != SIZE as u64 {
             // SAFETY: nothing of it was given out.
             unsafe { segment.unmap() };
             return Err(Refusal::TooSmall);
         }
-        Ok(Self { segment, end: End::Taker })
+        Self::with_rings(fd, segment, End::Taker)
+    }
+
+    /// Without a ring, nothing stays mapped.
+    fn with_rings(fd: c_int, segment: Segment, end: End) -> Result<Self, Refusal> {
+        let ring = |number: usize| {
+            let offset = RINGS + number * BYTES;
+            Segment::part(fd, offset, FIRST_BYTES, Access::ReadWrite, Fill::Later)
+        };
+        let first = ring(0);
+        let rings = first.and_then(|first| {
+            // SAFETY: nothing of it was given out.
+            Ok([first, ring(1).inspect_err(|_| unsafe { first.unmap() })?])
+        });
+        // SAFETY: nothing of it was given out.
+        let rings = rings.inspect_err(|_| unsafe { segment.unmap() })?;
+        Ok(Self { segment, rings, end })
     }
 
     /// Which end this is.
@@ -102,19 +124,20 @@ impl Link {
         Some([services(own)?, services(1 - own)?])
     }
 
-    /// The ring of what this end sends.
-    pub fn outgoing_ring(&self) -> Option<&'static [AtomicU8; BYTES]> {
+    /// The first bytes of the ring of what this end sends.
+    pub fn outgoing_ring(&self) -> Option<&'static [AtomicU8]> {
         self.ring(self.end as usize)
     }
 
-    /// The ring of what this end receives.
-    pub fn incoming_ring(&self) -> Option<&'static [AtomicU8; BYTES]> {
+    /// The first bytes of the ring of what this end receives.
+    pub fn incoming_ring(&self) -> Option<&'static [AtomicU8]> {
         self.ring(1 - self.end as usize)
     }
 
-    fn ring(&self, number: usize) -> Option<&'static [AtomicU8; BYTES]> {
+    fn ring(&self, number: usize) -> Option<&'static [AtomicU8]> {
         // SAFETY: atomics only, and the segment is writable.
-        unsafe { self.segment.at(RINGS + number * BYTES) }
+        let ring = unsafe { self.rings[number].at::<[AtomicU8; FIRST_BYTES]>(0) };
+        ring.map(<[AtomicU8; FIRST_BYTES]>::as_slice)
     }
 
     /// Takes the mapping away.
@@ -122,8 +145,10 @@ impl Link {
     /// # Safety
     /// Nothing that was given out is used any more.
     pub unsafe fn unmap(self) {
-        // SAFETY: as the caller promises.
-        unsafe { self.segment.unmap() };
+        for part in self.rings.into_iter().chain([self.segment]) {
+            // SAFETY: as the caller promises.
+            unsafe { part.unmap() };
+        }
     }
 }
 
@@ -136,7 +161,6 @@ const _: () = {
 mod tests {
     use super::*;
     use crate::{Mode, Source};
-    use tare_shm::syscall;
 
     #[test]
     fn what_one_end_sends_the_other_receives() {

@@ -1,0 +1,82 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Memory that a link takes from a program that locks all of its own, or limits it."""
+
+import os
+
+import pytest
+from tests.link import linked
+
+PYTHON = "/usr/bin/python3"
+PAIRS = """
+import ctypes, os, resource, socket, threading
+libc = ctypes.CDLL(None, use_errno=True)
+listener = socket.create_server(("127.0.0.1", 0))
+def linked():
+    near = socket.create_connection(listener.getsockname())
+    far, _ = listener.accept()
+    for _ in range(4):
+        near.sendall(b"question")
+        assert far.recv(8) == b"question"
+        far.sendall(b"answer")
+        assert near.recv(6) == b"answer"
+    return near, far
+def status(name):
+    for line in open("/proc/self/status"):
+        if line.startswith(name + ":"):
+            return int(line.split()[1])
+def stream(near, far, length):
+    sent = os.urandom(length)
+    thread = threading.Thread(target=near.sendall, args=(sent,))
+    thread.start()
+    got = b""
+    while len(got) < length:
+        got += far.recv(1 << 20)
+    thread.join()
+    assert got == sent
+"""
+
+
+def test_program_that_locks_its_memory_gives_a_link_little_of_it() -> None:
+    if os.getuid() != 0:
+        pytest.skip("RLIMIT_MEMLOCK does not let other users lock all memory")
+    script = f"""{PAIRS}
+MCL_CURRENT = 1
+pairs = [linked() for _ in range(30)]
+before = status("RssShmem")
+assert libc.mlockall(MCL_CURRENT) == 0
+# Both ends of each link are here, and share their pages: 4 KiB and two rings of 64 KiB.
+per_link = (status("RssShmem") - before) / 60
+assert per_link <= 140, per_link
+stream(*pairs[0], 20_000_000)
+assert libc.munlockall() == 0
+"""
+    run = linked.run(PYTHON, "-c", script)
+    assert (run.code, run.errors) == (0, "")
+    assert run.counts["links"] == 60
+    assert run.counts["reset"] == 0
+
+
+def test_rings_of_a_program_that_limits_its_address_space_do_not_grow() -> None:
+    script = f"""{PAIRS}
+space = status("VmSize") * 1024 + (1 << 28)
+resource.setrlimit(resource.RLIMIT_AS, (space, resource.RLIM_INFINITY))
+near, far = linked()
+stream(near, far, 10_000_000)
+def rings():
+    lines = [line for line in open("/proc/self/maps") if "memfd:tare-link " in line]
+    ends = [line.split()[0].split("-") for line in lines]
+    return max(int(end, 16) - int(begin, 16) for begin, end in ends)
+assert rings() <= (1 << 16) + 4096, rings()
+resource.setrlimit(resource.RLIMIT_AS, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+near, far = linked()
+for _ in range(100):
+    stream(near, far, 4_000_000)
+    if rings() >= 1 << 18:
+        break
+else:
+    raise AssertionError("no ring has grown")
+"""
+    run = linked.run(PYTHON, "-c", script)
+    assert (run.code, run.errors) == (0, "")
+    assert run.counts["links"] == 4
+    assert run.counts["reset"] == 0
