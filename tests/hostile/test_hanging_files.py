@@ -4,7 +4,8 @@
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -12,14 +13,25 @@ from tests.hostile.conftest import ROOT, says
 from tests.hostile.test_budgets import EVENTS, awaited, go_on, numbers
 from tests.log.conftest import compiled
 from tests.log.test_failures import collecting, ended
+from tests.waiting import wait_for
 
 __all__ = ["compiled"]
 
 
-def test_files_that_never_answer_do_not_stop_a_collector(
+@contextmanager
+def stopped(attacker: "subprocess.Popen[str]") -> Iterator[None]:
+    """At the end: whoever waits for its files can be ended only then."""
+    try:
+        yield
+    finally:
+        attacker.kill()
+
+
+def test_files_that_never_answer_do_not_stop_a_collector_nor_tare_ps(
     compiled: Callable[[str], Path], open_to_all: Path
 ) -> None:
-    """One that is handed over, and the folder in which a program looks for its collector."""
+    """One that is handed over or has the name of a segment, and the folder in which a program looks
+    for its collector."""
     if not Path("/dev/fuse").exists() or shutil.which("unshare") is None:
         pytest.skip("there is no /dev/fuse, or no unshare")
     program = Path(shutil.copy(compiled("awaited"), open_to_all))
@@ -34,12 +46,14 @@ def test_files_that_never_answer_do_not_stop_a_collector(
         try:
             assert attacker.stdin is not None
             assert says(attacker) == "ready"
-            with collecting(open_to_all) as collector:
+            with collecting(open_to_all) as collector, stopped(attacker):
                 attacker.stdin.write("\n")
                 attacker.stdin.flush()
                 assert says(attacker) == "sent"
                 with awaited(program, "another") as victim:
                     go_on(victim)
+                listing = subprocess.Popen([sys.executable, "-m", "tare", "ps"])
+                wait_for(lambda: listing.poll() is not None, "the end of tare ps")
                 ended(collector)
         finally:
             attacker.kill()

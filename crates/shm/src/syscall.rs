@@ -163,13 +163,20 @@ pub fn fstat(fd: c_int) -> Result<libc::stat, Errno> {
     }
 }
 
-/// The kind of file system that `fd` is of, as statfs(2) numbers them.
-pub fn file_system(fd: c_int) -> Result<i64, Errno> {
-    let mut status = MaybeUninit::<libc::statfs>::uninit();
-    // SAFETY: `status` has room for the kernel's struct; on success it is filled in.
+/// The device of the file system of `fd`, major and minor number. The file system is not asked: one
+/// of FUSE need not answer.
+pub fn device(fd: c_int) -> Result<(u32, u32), Errno> {
+    let mut status = MaybeUninit::<libc::statx>::uninit();
+    let flags = libc::AT_EMPTY_PATH | libc::AT_STATX_DONT_SYNC;
+    // Only what the kernel has itself.
+    let mask = 0;
+    // SAFETY: the path is empty, `status` has room for the kernel's struct; on success it is filled
+    // in.
     unsafe {
-        call(libc::SYS_fstatfs, [fd as usize, status.as_mut_ptr().addr(), 0, 0, 0, 0])?;
-        Ok(status.assume_init().f_type)
+        let (path, status_at) = (c"".as_ptr().addr(), status.as_mut_ptr().addr());
+        call(libc::SYS_statx, [fd as usize, path, flags as usize, mask, status_at, 0])?;
+        let status = status.assume_init();
+        Ok((status.stx_dev_major, status.stx_dev_minor))
     }
 }
 

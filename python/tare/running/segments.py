@@ -66,8 +66,11 @@ def _opened(path: Path) -> tuple[int, Segment | None]:
     """As `tare_shm::found`: the file is checked before it is opened."""
     place = os.open(path, os.O_PATH | os.O_CLOEXEC)
     try:
+        # Every other question takes for ever if FUSE has the file and its server does not answer.
+        if _mount(place) != _memory():
+            return 0, None
         status = os.fstat(place)
-        if (status.st_mode, status.st_dev) != (MODE, _device()) or status.st_nlink:
+        if status.st_mode != MODE or status.st_nlink:
             return status.st_ino, None
         flags = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC
         descriptor = os.open(f"/proc/self/fd/{place}", flags)
@@ -82,13 +85,19 @@ def _opened(path: Path) -> tuple[int, Segment | None]:
 
 
 @cache
-def _device() -> int:
-    """Device of the file system that has all memfds: what is on another one is not opened."""
+def _memory() -> str:
+    """The mount that has all memfds: what is on another one is not opened."""
     descriptor = os.memfd_create("tare-ps", os.MFD_CLOEXEC)
     try:
-        return os.fstat(descriptor).st_dev
+        return _mount(descriptor)
     finally:
         os.close(descriptor)
+
+
+def _mount(descriptor: int) -> str:
+    """The ID of the mount that has an open file."""
+    lines = Path(f"/proc/self/fdinfo/{descriptor}").read_text(encoding="utf-8").splitlines()
+    return next(line for line in lines if line.startswith("mnt_id:"))
 
 
 def _read(descriptor: int) -> Segment | None:

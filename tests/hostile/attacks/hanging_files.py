@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """hanging_files.py FOLDER SOCKET: serves a file system of FUSE there as user nobody, and uses it:
-hands a file over, and has a segment of a program whose collector has died. It answers neither who
-looks for the socket of that collector nor who closes the file. Started as root to mount it."""
+hands a file over, which has the name of a segment, and has a segment of a program whose collector
+has died. It answers neither who looks for the socket of that collector nor who looks at the file or
+closes it. Started as root to mount it."""
 
 import ctypes
 import errno
@@ -9,6 +10,7 @@ import os
 import socket
 import struct
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 from tests.hostile.attacks.segment import Segment
@@ -20,6 +22,9 @@ ATTRIBUTES = struct.Struct("<6Q10I")
 LOOKUP, FORGET, GETATTR, OPEN, FLUSH, INIT, INTERRUPT, BATCH_FORGET = 1, 2, 3, 14, 25, 26, 36, 42
 NEVER_ANSWERED = (FORGET, FLUSH, INTERRUPT, BATCH_FORGET)
 ROOT, FILE = 1, 2
+LINK = "memfd:tare-log (deleted)"
+"""As /proc shows the descriptor of a segment, but for the first slash."""
+DETACH = 2
 
 
 def attributes(inode: int) -> bytes:
@@ -38,18 +43,22 @@ def serve(device: int) -> None:
             INIT: struct.pack("<4I2H3I", 7, 31, 1 << 16, 0, 10, 10, 1 << 16, 1, 0) + bytes(32),
         }
         is_slow = operation == LOOKUP and request[40:].startswith(b"slow")
+        is_slow |= operation == GETATTR and inode == FILE
         if not is_slow and operation not in NEVER_ANSWERED:
             body = answers.get(operation, b"")
             error = 0 if operation in answers else -errno.ENOSYS
             os.write(device, ANSWER.pack(ANSWER.size + len(body), error, number) + body)
 
 
-def use(folder: str, path: str) -> None:
-    file = os.open(f"{folder}/file", os.O_RDWR)
+def use(folder: str, path: str, unmount: Callable[[bytes, int], int]) -> None:
+    file = os.open(f"{folder}/{LINK}", os.O_RDWR)
     orphan = Segment()
     orphan.name_socket(Path("slow/socket"))
     memory = orphan.map()
     os.chdir(folder)
+    # As `fusermount -u -z` does for every user. Links of /proc no longer show the folder then.
+    assert unmount(os.fsencode(folder), DETACH) == 0
+    become_nobody()
     print("ready", flush=True)
     sys.stdin.readline()
     with socket.socket(socket.AF_UNIX) as one:
@@ -60,17 +69,21 @@ def use(folder: str, path: str) -> None:
     memory.close()
 
 
+def become_nobody() -> None:
+    os.setgid(NOBODY)
+    os.setuid(NOBODY)
+
+
 if __name__ == "__main__":
     device = os.open("/dev/fuse", os.O_RDWR)
     options = f"fd={device},rootmode=40000,user_id={NOBODY},group_id={NOBODY},allow_other"
     libc = ctypes.CDLL(None, use_errno=True)
     if libc.mount(b"hanging", os.fsencode(sys.argv[1]), b"fuse", 0, options.encode()) != 0:
         sys.exit(os.strerror(ctypes.get_errno()))
-    os.setgid(NOBODY)
-    os.setuid(NOBODY)
     # Whoever uses the files is another process: when this one ends, they get an error.
     if os.fork() == 0:
         os.close(device)
-        use(*sys.argv[1:])
+        use(sys.argv[1], sys.argv[2], libc.umount2)
     else:
+        become_nobody()
         serve(device)

@@ -8,14 +8,14 @@ use std::ffi::OsStr;
 use std::fs;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Instant;
 use tare_command::processes::{self, open_segment};
 use tare_log_segment::layout::{KIND, VERSION};
 use tare_log_segment::{Identity, Process};
-use tare_shm::{Access, Segment, service, syscall};
+use tare_shm::{Access, Segment, found, service, syscall};
 
 /// A program that logs, and that nobody serves.
 pub struct Orphan {
@@ -88,10 +88,10 @@ fn is_link(path: &Path) -> bool {
     fs::read_link(path).is_ok_and(|link| link.as_os_str().as_bytes() == LINK)
 }
 
-/// Which file is behind a descriptor, without opening it.
+/// Which file in memory is behind a descriptor, without opening it.
 fn identity(path: &Path) -> Option<Identity> {
-    let status = fs::metadata(path).ok()?;
-    Some(Identity { device: status.dev(), inode: status.ino() })
+    let place = fs::OpenOptions::new().read(true).custom_flags(libc::O_PATH).open(path).ok()?;
+    found::is_memory(place.as_raw_fd()).ok()?.then(|| Identity::of(place.as_raw_fd()).ok())?
 }
 
 /// The segment behind a descriptor of a program.
