@@ -3,7 +3,7 @@
  * no call, or ends. The receiver gives the connection to a program without a link. That must get
  * every byte, in order.
  *
- * downgrades WAY END BYTES ROUNDS: WAY is exec or pass, END is rests, closes, exits, _exits or kills,
+ * downgrades WAY END BYTES ROUNDS: WAY is exec or pass, END is rests, closes, execs, exits, _exits or kills,
  * BYTES is the most that the sender writes in a round. TCP buffers take less than 200 KB.
  * downgrades check FIRST BYTES: reads descriptor 0 to its end, or BYTES (0: to the end). */
 #define _GNU_SOURCE
@@ -121,6 +121,11 @@ static int sender(const struct sockaddr_in *address, const char *end, long bytes
             tell(say, sent);
         }
         if (!strcmp(end, "closes")) close(fd);
+        if (!strcmp(end, "execs")) {
+            close(fd);
+            tell(say, sent);
+            execlp("true", "true", NULL);
+        }
         tell(say, sent);
         if (!strcmp(end, "exits")) exit(0);
         if (!strcmp(end, "_exits")) _exit(0);

@@ -23,7 +23,7 @@ def downgrades() -> str:
 
 
 @pytest.mark.parametrize("way", ["exec", "pass"])
-@pytest.mark.parametrize("end", ["rests", "closes", "exits", "_exits"])
+@pytest.mark.parametrize("end", ["rests", "closes", "execs", "exits", "_exits"])
 @pytest.mark.parametrize("most", [MANY, MORE_THAN_A_RING])
 def test_unread_bytes_go_to_tcp_though_the_sender_makes_no_call_or_has_ended(
     downgrades: str, way: str, end: str, most: int

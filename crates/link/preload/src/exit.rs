@@ -17,6 +17,8 @@ use tare_shm::syscall::{self, call};
 const MOST: usize = 64;
 /// Milliseconds without a byte that the other end accepts, after which the connection is reset.
 const PATIENCE: i64 = 60_000;
+/// The same if no process can be started: the program waits.
+const SHORT_PATIENCE: i64 = 1000;
 
 forwarded! {
     fn _exit(status: c_int) -> c_int = SYS_exit_group, end, nothing;
@@ -37,13 +39,24 @@ pub fn end() {
     }
     let errno = real::errno();
     closing::end_all();
-    deliver();
+    deliver(|_| true);
     real::set_errno(errno);
 }
 
-fn deliver() {
+/// The program starts another one, with which the service thread ends: connections that it has
+/// closed must be delivered.
+pub fn end_closed() {
+    if !forward::is_child() && slots::any() {
+        let errno = real::errno();
+        deliver(|slot| slot.is_closed.load(Relaxed) != 0);
+        real::set_errno(errno);
+    }
+}
+
+fn deliver(is_meant: impl Fn(&Slot) -> bool) {
     let has_backlog = |slot: &Slot| {
-        !slot.is_shared()
+        is_meant(slot)
+            && !slot.is_shared()
             && slot.ends.load(Relaxed) != slots::DELIVERED
             && slot.parts().outgoing.backlog().is_some()
     };
@@ -68,23 +81,48 @@ fn deliver() {
         }
     });
     let deliveries = &deliveries[..count];
-    let _ = syscall::with_signals_blocked(u64::MAX, || {
+    // A process that no program has to wait for.
+    let clone = || {
         // SAFETY: the child has a copy of the memory and of this thread alone; it calls nothing that
         // another thread could have locked, and does not return.
-        if unsafe { call(libc::SYS_clone, [0; 6]) } == Ok(0) {
-            run(deliveries);
+        unsafe { call(libc::SYS_clone, [0; 6]) }
+    };
+    let is_started = syscall::with_signals_blocked(u64::MAX, || match clone() {
+        Ok(0) => {
+            if clone() == Ok(0) {
+                close_others(deliveries);
+                push_all(deliveries, PATIENCE);
+            }
+            loop {
+                // SAFETY: ends this process.
+                let _ = unsafe { call(libc::SYS_exit_group, [0; 6]) };
+            }
         }
+        Ok(child) => {
+            let arguments = [child, 0, libc::__WALL as usize, 0, 0, 0];
+            // SAFETY: no memory is touched.
+            unsafe { call(libc::SYS_wait4, arguments) }.is_ok()
+        }
+        Err(_) => false,
     });
+    if is_started != Ok(true) {
+        push_all(deliveries, SHORT_PATIENCE);
+    }
     // What other libraries still send at their end cannot go before it.
-    deliveries.iter().flatten().for_each(|delivery| {
+    for delivery in deliveries.iter().flatten() {
         delivery.slot.ends.store(slots::DELIVERED, Relaxed);
+    }
+    slots::each(|slot| {
+        if slot.ends.load(Relaxed) == slots::DELIVERED && slot.is_closed.load(Relaxed) != 0 {
+            slot.close();
+        }
     });
 }
 
-/// The process that delivers.
-fn run(deliveries: &[Option<Delivery>]) -> ! {
-    close_others(deliveries);
-    let mut end = kernel::now() + PATIENCE;
+/// Sends all bytes, and ends the streams behind them. Resets connections whose other ends accept
+/// nothing for this number of milliseconds.
+fn push_all(deliveries: &[Option<Delivery>], patience: i64) {
+    let mut end = kernel::now() + patience;
     loop {
         let mut places = [pollfd { fd: -1, events: libc::POLLOUT, revents: 0 }; MOST];
         let mut is_any = false;
@@ -101,21 +139,19 @@ fn run(deliveries: &[Option<Delivery>]) -> ! {
                 continue;
             }
             if left != before {
-                end = kernel::now() + PATIENCE;
+                end = kernel::now() + patience;
             }
             place.fd = delivery.fd;
             is_any = true;
         }
-        if !is_any || kernel::now() >= end {
-            if is_any {
-                state::count(Counter::Reset, 1);
-            }
-            loop {
-                // SAFETY: ends this process.
-                let _ = unsafe { call(libc::SYS_exit_group, [0; 6]) };
-            }
+        if !is_any {
+            return;
         }
-        kernel::poll(&mut places, Some((end - kernel::now()).clamp(1, PATIENCE)));
+        if kernel::now() >= end {
+            state::count(Counter::Reset, 1);
+            return;
+        }
+        kernel::poll(&mut places, Some((end - kernel::now()).clamp(1, patience)));
     }
 }
 

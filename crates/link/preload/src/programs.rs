@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Forks and other programs that this one starts.
 
-use crate::{closing, kernel, sets, state};
+use crate::{closing, exit, kernel, sets, state};
 use tare_interpose::Starter;
 
 pub struct Programs;
@@ -16,6 +16,7 @@ impl Starter for Programs {
     /// What the next program inherits, it can use through the kernel alone. What it does not is
     /// closed by the kernel.
     fn before_exec() {
+        exit::end_closed();
         closing::settle_all(kernel::is_close_on_exec);
         state::forked();
         closing::leave_all(|fd| !kernel::is_close_on_exec(fd));

@@ -307,9 +307,12 @@ fn to_tcp(fd: c_int, slot: &Slot, unread: Unread) -> Result<(), Corrupt> {
     if outgoing.mode() == Mode::Tcp {
         return Ok(());
     }
-    await_reader(fd, outgoing);
+    let is_urgent = unread != Unread::TakenBackOrLater;
+    if !await_reader(fd, outgoing, is_urgent) {
+        return Ok(());
+    }
     // Without its service thread, a program may never send what TCP does not take at once.
-    let can_wait = unread == Unread::TakenBackOrLater || service::is_running();
+    let can_wait = !is_urgent || service::is_running();
     if outgoing.unread() > 0 && unread != Unread::Left && can_wait {
         if let Some(held) = lock::take_soon(outgoing.receiver_lock()) {
             let taken = outgoing.take_back(outgoing.capacity());
@@ -322,7 +325,7 @@ fn to_tcp(fd: c_int, slot: &Slot, unread: Unread) -> Result<(), Corrupt> {
             }
             return Ok(());
         }
-        if unread == Unread::TakenBackOrLater {
+        if !is_urgent {
             return Ok(());
         }
     }
@@ -332,21 +335,27 @@ fn to_tcp(fd: c_int, slot: &Slot, unread: Unread) -> Result<(), Corrupt> {
 }
 
 /// Until the receiver is not between its look at the changes and its call: some microseconds. One
-/// that has ended there never comes back.
-fn await_reader(fd: c_int, outgoing: &Direction) {
+/// that has ended there never comes back; one that was stopped there is waited for if it `must` be.
+fn await_reader(fd: c_int, outgoing: &Direction, must: bool) -> bool {
     const GONE: i16 = libc::POLLERR | libc::POLLHUP;
+    const YIELDS: u32 = 1000;
+    const SLEEPS: u32 = 64;
     let mut times = 0u32;
     while !outgoing.can_downgrade() {
         times = times.saturating_add(1);
-        if times < 1000 {
+        if times < YIELDS {
             kernel::yield_now();
-        } else {
-            kernel::sleep(500);
-            if times.is_multiple_of(64) && kernel::events(fd, libc::POLLRDHUP) & GONE != 0 {
-                return;
-            }
+            continue;
+        }
+        kernel::sleep(500);
+        if times.is_multiple_of(SLEEPS) && kernel::events(fd, libc::POLLRDHUP) & GONE != 0 {
+            return true;
+        }
+        if !must && times > YIELDS + SLEEPS {
+            return false;
         }
     }
+    true
 }
 
 /// Whether the other end waits for bytes that only this end can take back.
@@ -496,7 +505,7 @@ pub fn end(slot: &Slot, keeps: impl FnOnce(c_int) -> bool) -> bool {
     let outgoing = slot.parts().outgoing;
     let ended = while_locked(slot, |fd| {
         slot.sends_tcp.store(1, Relaxed);
-        let ended = try_serve(fd, slot).and_then(|()| to_tcp(fd, slot, Unread::TakenBack));
+        let ended = try_serve(fd, slot).and_then(|()| to_tcp(fd, slot, Unread::TakenBackOrLater));
         if ended.is_ok() && outgoing.backlog().is_some() && keeps(fd) {
             slot.is_closed.store(1, Release);
         }

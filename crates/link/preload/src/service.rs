@@ -219,15 +219,34 @@ extern "C" fn run() -> ! {
     // SAFETY: the kernel reads the name.
     let _ = unsafe { call(libc::SYS_prctl, [libc::PR_SET_NAME as usize, name, 0, 0, 0, 0]) };
     let socket = SOCKET.load(Acquire);
-    while !MUST_END.load(Acquire) {
+    while !MUST_END.load(Acquire) && drain(socket) {
         // What is asked for from here on wakes again.
-        while syscall::read(socket, &mut [0; 8]).is_ok() && !MUST_END.load(Acquire) {}
         let mut places = [pollfd { fd: socket, events: libc::POLLIN, revents: 0 }; 1 + MOST];
         let waits = serve(&mut places[1..]);
         let time = waits.has_others.then_some(OFTEN);
         kernel::poll(&mut places[..1 + waits.for_room], time);
     }
+    NAME.store(0, Relaxed);
     background::end()
+}
+
+/// Takes all datagrams; false if the descriptor is not the thread's any more: a program that makes
+/// raw system calls may have closed it, and have another file with its number.
+fn drain(socket: c_int) -> bool {
+    let dgram = Ok(libc::SOCK_DGRAM);
+    if tare_interpose::socket_option(socket, libc::SO_TYPE) != dgram {
+        return false;
+    }
+    const TIMES: u32 = 64;
+    for _ in 0..TIMES {
+        let flags = libc::MSG_DONTWAIT as usize;
+        // SAFETY: no memory is touched: a datagram goes, bytes of a stream would stay.
+        match unsafe { call(libc::SYS_recvfrom, [socket as usize, 0, 0, flags, 0, 0]) } {
+            Ok(_) if !MUST_END.load(Acquire) => {}
+            _ => break,
+        }
+    }
+    true
 }
 
 /// Links that wait: for room in TCP, and for something else, such as a thread that has a lock.
