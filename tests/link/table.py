@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The table of support, for docs/link.md: `python -m tests.link.table` writes it there.
 
-The comment before each case of calls.c names calls and flags, and how a link carries them; the test
-of calls.c compares all their results with the kernel's.
+The comment before each case of calls/*.c lists calls and flags, and how a link carries them;
+test_calls.py compares all their results with the kernel's.
 """
 
 import re
@@ -12,7 +12,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "link.md"
-CALLS = Path(__file__).parent / "calls.c"
+CALLS = sorted((Path(__file__).parent / "calls").glob("*.c"))
 BEGIN, END = "<!-- made by `python -m tests.link.table` -->\n", "<!-- end -->\n"
 WAYS = {
     "ring": "shared memory",
@@ -23,7 +23,7 @@ WAYS = {
 
 @dataclass(frozen=True)
 class Case:
-    """A function of calls.c: what it is about, by the way it is carried, and its text."""
+    """A function of a program of calls: its calls and flags by how they are carried, its text."""
 
     name: str
     covers: dict[str, list[str]]
@@ -31,15 +31,19 @@ class Case:
 
 
 def cases() -> Iterator[Case]:
-    """Every case that `main` runs, in the order of the file."""
-    source = CALLS.read_text()
+    """Every case that a program of calls runs."""
+    for source in CALLS:
+        yield from _cases(source.read_text())
+
+
+def _cases(source: str) -> Iterator[Case]:
     before, _, main = source.partition("int main(void)")
     found = re.finditer(
         r"((?:/\* [^*]* \*/\n)*)static void (\w+)\([^)]*\) \{(.*?)^\}", before, re.M | re.S
     )
     for comments, name, body in (match.groups() for match in found):
         runs = re.findall(rf"\b{name}\(.*", main)
-        if runs and not name.endswith("_both"):
+        if runs:
             pairs = re.findall(r"/\* ([a-z ]+): (.*?) \*/", comments)
             covers = {way: words.split() for way, words in pairs}
             yield Case(name, covers, "\n".join([body, *runs]))

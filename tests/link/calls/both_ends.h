@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A process with both ends of a connection, which prints what each call returns. The lines of a run
+ * without a link and of a run with one must be equal: the kernel is the oracle.
+ *
+ * The comment before a case lists its calls and flags, and how a link carries them: `ring` through
+ * shared memory, `kernel` through TCP in this call, `for good` through TCP from then on (table.py). */
+#define _GNU_SOURCE
+#include <arpa/inet.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/select.h>
+#include <sys/sendfile.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static int near, far, connections;
+
+static const char *name(int error) { return error ? strerrorname_np(error) : "0"; }
+
+#define SAY(call)                                                                  \
+    do {                                                                           \
+        errno = 0;                                                                 \
+        long result_ = (long)(call);                                               \
+        printf("%s %s = %ld %s\n", __func__, #call, result_,                       \
+               result_ < 0 ? name(errno) : "");                                    \
+    } while (0)
+
+static void connect_both(int fresh) {
+    int listener = socket(AF_INET, SOCK_STREAM, 0);
+    struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    socklen_t length = sizeof address;
+    if (bind(listener, (void *)&address, length) || listen(listener, 8) ||
+        getsockname(listener, (void *)&address, &length))
+        exit(2);
+    near = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    if (connect(near, (void *)&address, length)) exit(2);
+    far = accept4(listener, NULL, NULL, SOCK_CLOEXEC);
+    close(listener);
+    connections++;
+    char byte = 'w';
+    for (int round = 0; !fresh && round < 8; round++)
+        if (write(near, &byte, 1) != 1 || read(far, &byte, 1) != 1 || write(far, &byte, 1) != 1 ||
+            read(near, &byte, 1) != 1)
+            exit(2);
+}
+
+static void close_both(void) {
+    close(near);
+    close(far);
+}
+
+/* Longer than anything takes on the busiest machine: tests/waiting.py. */
+enum { SECONDS = 300 };
+
+static void until_readable(int fd) {
+    struct pollfd place = {.fd = fd, .events = POLLIN};
+    poll(&place, 1, SECONDS * 1000);
+}
+
+/* Until a thread of this process has begun to wait in the kernel, in the call that it makes next. */
+static void until_waits(pid_t thread) {
+    char name[64], text[512], state = 0;
+    snprintf(name, sizeof name, "/proc/self/task/%d/stat", (int)thread);
+    while (state != 'S') {
+        usleep(1000);
+        FILE *file = fopen(name, "re");
+        if (!file || !fgets(text, sizeof text, file)) exit(2);
+        fclose(file);
+        state = strrchr(text, ')')[2];
+    }
+}
+
+static void begin(void) {
+    setvbuf(stdout, NULL, _IOLBF, 0);
+    alarm(SECONDS);
+}
+
+static void end(void) { printf("end %d\n", connections); }
+
+#define CASE(call) (connect_both(0), call, close_both())

@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Connections that another program, stdio or a child uses. */
+#include "both_ends.h"
+
+static void *answer(void *arguments) {
+    char byte;
+    pid_t own = gettid();
+    write(*(int *)arguments, &own, sizeof own);
+    read(near, &byte, 1); /* waits, so that it can give back what was not read */
+    return NULL;
+}
+
+/* A thread that waits for a byte at `near`. */
+static pthread_t answering(void) {
+    int thread_at[2];
+    pthread_t thread;
+    pid_t number;
+    if (pipe2(thread_at, O_CLOEXEC) || pthread_create(&thread, NULL, answer, &thread_at[1]) ||
+        read(thread_at[0], &number, sizeof number) != sizeof number)
+        exit(2);
+    until_waits(number);
+    close(thread_at[0]), close(thread_at[1]);
+    return thread;
+}
+
+/* for good: execlp */
+static void goes_to_a_child(void) {
+    char text[32] = {0};
+    int out[2];
+    pthread_t thread;
+    SAY(pipe2(out, O_CLOEXEC));
+    SAY(write(near, "for the child", 13));
+    thread = answering();
+    SAY(fcntl(far, F_SETFD, 0));
+    fflush(stdout);
+    pid_t child = fork();
+    if (child == 0) {
+        dup2(far, 0);
+        dup2(out[1], 1);
+        execlp("head", "head", "-c", "13", NULL);
+        _exit(9);
+    }
+    close(out[1]);
+    SAY(read(out[0], text, sizeof text));
+    printf("%s %s\n", __func__, text);
+    int status = -1;
+    waitpid(child, &status, 0);
+    SAY(status);
+    SAY(write(far, "x", 1));
+    pthread_join(thread, NULL);
+    close(out[0]);
+}
+
+/* for good: fdopen */
+static void goes_to_stdio(void) {
+    char text[32] = {0};
+    pthread_t thread;
+    SAY(write(near, "a line\n", 7));
+    thread = answering();
+    FILE *stream = fdopen(dup(far), "r");
+    SAY(fgets(text, sizeof text, stream) == text);
+    printf("%s %s", __func__, text);
+    SAY(write(far, "x", 1));
+    pthread_join(thread, NULL);
+    fclose(stream);
+}
+
+/* for good: SCM_RIGHTS */
+static void is_passed(void) {
+    char text[32] = {0};
+    int pair[2];
+    pthread_t thread;
+    SAY(socketpair(AF_UNIX, SOCK_STREAM, 0, pair));
+    SAY(write(near, "passed", 6));
+    thread = answering();
+    char control[CMSG_SPACE(sizeof(int))] = {0}, byte = 'b';
+    struct iovec part = {&byte, 1};
+    struct msghdr message = {.msg_iov = &part, .msg_iovlen = 1, .msg_control = control,
+                             .msg_controllen = sizeof control};
+    struct cmsghdr *header = CMSG_FIRSTHDR(&message);
+    header->cmsg_level = SOL_SOCKET;
+    header->cmsg_type = SCM_RIGHTS;
+    header->cmsg_len = CMSG_LEN(sizeof(int));
+    memcpy(CMSG_DATA(header), &far, sizeof(int));
+    SAY(sendmsg(pair[0], &message, 0));
+    SAY(recvmsg(pair[1], &message, 0));
+    int passed;
+    memcpy(&passed, CMSG_DATA(CMSG_FIRSTHDR(&message)), sizeof passed);
+    SAY(read(passed, text, sizeof text));
+    printf("%s %s\n", __func__, text);
+    SAY(write(passed, "x", 1));
+    pthread_join(thread, NULL);
+    close(passed), close(pair[0]), close(pair[1]);
+}
+
+/* ring: fork */
+static void forks(void) {
+    char text[8] = {0};
+    SAY(write(near, "12", 2));
+    fflush(stdout);
+    pid_t child = fork();
+    if (child == 0) {
+        if (read(far, text, 1) != 1 || write(far, "c", 1) != 1) _exit(8);
+        _exit(text[0]);
+    }
+    int status;
+    waitpid(child, &status, 0);
+    SAY(WEXITSTATUS(status));
+    SAY(read(near, text, 8));
+    SAY(read(far, text, 8));
+    SAY(write(far, "back", 4));
+    SAY(read(near, text, 8));
+}
+
+int main(void) {
+    begin();
+    CASE(goes_to_a_child());
+    CASE(goes_to_stdio());
+    CASE(is_passed());
+    CASE(forks());
+    end();
+}
