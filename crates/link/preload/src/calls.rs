@@ -5,7 +5,7 @@ use crate::buffers::Buffers;
 use crate::forward::*;
 use crate::polls::{self, Deadline};
 use crate::state;
-use crate::{closing, hidden, receive, rights, routed, send, service, sets, waits};
+use crate::{closing, hidden, options, rights, routed, sets, waits};
 use core::ptr;
 use tare_interpose::types::*;
 use tare_interpose::{Interposer, real};
@@ -13,94 +13,158 @@ use tare_shm::syscall;
 
 pub struct Calls;
 
+/// Functions that only differ in what they do with the program's own call, `call()`.
+macro_rules! calls {
+    ($(fn $name:ident($($argument:ident: $type:ty),*) -> $result:ty =
+        |$call:ident| $body:expr;)*) => {
+        $(unsafe fn $name($($argument: $type),*) -> $result {
+            let $call = || next!($name($($argument),*));
+            $body
+        })*
+    };
+}
+
+fn one(buffer: *const c_void, length: size_t) -> Option<Buffers> {
+    Some(Buffers::one(buffer, length))
+}
+
+/// Flags of `recvmsg`, of those of `preadv2`.
+fn no_wait(flags: c_int) -> c_int {
+    if flags & libc::RWF_NOWAIT != 0 { libc::MSG_DONTWAIT } else { 0 }
+}
+
+fn milliseconds(timeout: c_int) -> Option<Deadline> {
+    Some(Deadline::after_milliseconds(timeout))
+}
+
+fn created(set: c_int) -> c_int {
+    sets::created(set);
+    set
+}
+
 impl Interposer for Calls {
-    unsafe fn read(fd: c_int, buffer: *mut c_void, length: size_t) -> ssize_t {
-        incoming(fd, || Some(Buffers::one(buffer, length)), 0, || next!(read(fd, buffer, length)))
-    }
-
-    unsafe fn __read(fd: c_int, buffer: *mut c_void, length: size_t) -> ssize_t {
-        incoming(fd, || Some(Buffers::one(buffer, length)), 0, || next!(__read(fd, buffer, length)))
-    }
-
-    unsafe fn __read_chk(fd: c_int, buffer: *mut c_void, length: size_t, room: size_t) -> ssize_t {
-        if length > room {
-            return next!(__read_chk(fd, buffer, length, room));
-        }
-        incoming(
-            fd,
-            || Some(Buffers::one(buffer, length)),
-            0,
-            || next!(__read_chk(fd, buffer, length, room)),
-        )
-    }
-
-    unsafe fn readv(fd: c_int, first: *const iovec, count: c_int) -> ssize_t {
-        incoming(fd, || vectors(first, count), 0, || next!(readv(fd, first, count)))
-    }
-
-    unsafe fn preadv2(
-        fd: c_int,
-        first: *const iovec,
-        count: c_int,
-        offset: off_t,
-        flags: c_int,
-    ) -> ssize_t {
-        if offset != -1 {
-            return next!(preadv2(fd, first, count, offset, flags));
-        }
-        let wait = if flags & libc::RWF_NOWAIT != 0 { libc::MSG_DONTWAIT } else { 0 };
-        incoming(
-            fd,
-            || vectors(first, count),
-            wait,
-            || next!(preadv2(fd, first, count, offset, flags)),
-        )
-    }
-
-    unsafe fn preadv64v2(
-        fd: c_int,
-        first: *const iovec,
-        count: c_int,
-        offset: off_t,
-        flags: c_int,
-    ) -> ssize_t {
-        if offset != -1 {
-            return next!(preadv64v2(fd, first, count, offset, flags));
-        }
-        let wait = if flags & libc::RWF_NOWAIT != 0 { libc::MSG_DONTWAIT } else { 0 };
-        incoming(
-            fd,
-            || vectors(first, count),
-            wait,
-            || next!(preadv64v2(fd, first, count, offset, flags)),
-        )
-    }
-
-    unsafe fn recv(fd: c_int, buffer: *mut c_void, length: size_t, flags: c_int) -> ssize_t {
-        incoming(
-            fd,
-            || Some(Buffers::one(buffer, length)),
-            flags,
-            || next!(recv(fd, buffer, length, flags)),
-        )
-    }
-
-    unsafe fn __recv_chk(
-        fd: c_int,
-        buffer: *mut c_void,
-        length: size_t,
-        room: size_t,
-        flags: c_int,
-    ) -> ssize_t {
-        if length > room {
-            return next!(__recv_chk(fd, buffer, length, room, flags));
-        }
-        incoming(
-            fd,
-            || Some(Buffers::one(buffer, length)),
-            flags,
-            || next!(__recv_chk(fd, buffer, length, room, flags)),
-        )
+    calls! {
+        fn read(fd: c_int, buffer: *mut c_void, length: size_t) -> ssize_t =
+            |call| incoming(fd, || one(buffer, length), 0, call);
+        fn __read(fd: c_int, buffer: *mut c_void, length: size_t) -> ssize_t =
+            |call| incoming(fd, || one(buffer, length), 0, call);
+        fn __read_chk(fd: c_int, buffer: *mut c_void, length: size_t, room: size_t) -> ssize_t =
+            |call| if length > room {
+                call()
+            } else {
+                incoming(fd, || one(buffer, length), 0, call)
+            };
+        fn readv(fd: c_int, first: *const iovec, count: c_int) -> ssize_t =
+            |call| incoming(fd, || vectors(first, count), 0, call);
+        fn preadv2(fd: c_int, first: *const iovec, count: c_int, offset: off_t,
+            flags: c_int) -> ssize_t =
+            |call| if offset == -1 {
+                incoming(fd, || vectors(first, count), no_wait(flags), call)
+            } else {
+                call()
+            };
+        fn preadv64v2(fd: c_int, first: *const iovec, count: c_int, offset: off_t,
+            flags: c_int) -> ssize_t =
+            |call| if offset == -1 {
+                incoming(fd, || vectors(first, count), no_wait(flags), call)
+            } else {
+                call()
+            };
+        fn recv(fd: c_int, buffer: *mut c_void, length: size_t, flags: c_int) -> ssize_t =
+            |call| incoming(fd, || one(buffer, length), flags, call);
+        fn __recv_chk(fd: c_int, buffer: *mut c_void, length: size_t, room: size_t,
+            flags: c_int) -> ssize_t =
+            |call| if length > room {
+                call()
+            } else {
+                incoming(fd, || one(buffer, length), flags, call)
+            };
+        fn recvmsg(fd: c_int, message: *mut msghdr, flags: c_int) -> ssize_t =
+            |call| receive_message(fd, message, flags, call);
+        fn write(fd: c_int, buffer: *const c_void, length: size_t) -> ssize_t =
+            |call| outgoing(fd, || one(buffer, length), 0, call);
+        fn __write(fd: c_int, buffer: *const c_void, length: size_t) -> ssize_t =
+            |call| outgoing(fd, || one(buffer, length), 0, call);
+        fn writev(fd: c_int, first: *const iovec, count: c_int) -> ssize_t =
+            |call| outgoing(fd, || all_vectors(first, usize::try_from(count).ok()?), 0, call);
+        fn pwritev2(fd: c_int, first: *const iovec, count: c_int, offset: off_t,
+            flags: c_int) -> ssize_t =
+            |call| if offset == -1 { unbuffered(fd, call) } else { call() };
+        fn pwritev64v2(fd: c_int, first: *const iovec, count: c_int, offset: off_t,
+            flags: c_int) -> ssize_t =
+            |call| if offset == -1 { unbuffered(fd, call) } else { call() };
+        fn send(fd: c_int, buffer: *const c_void, length: size_t, flags: c_int) -> ssize_t =
+            |call| outgoing(fd, || one(buffer, length), flags, call);
+        fn __send(fd: c_int, buffer: *const c_void, length: size_t, flags: c_int) -> ssize_t =
+            |call| outgoing(fd, || one(buffer, length), flags, call);
+        fn sendto(fd: c_int, buffer: *const c_void, length: size_t, flags: c_int,
+            address: *const sockaddr, address_length: socklen_t) -> ssize_t =
+            |call| outgoing(fd, || one(buffer, length).filter(|_| address.is_null()), flags, call);
+        fn sendmsg(fd: c_int, message: *const msghdr, flags: c_int) -> ssize_t =
+            |call| send_message(fd, message, flags, call);
+        fn splice(input: c_int, input_offset: *mut off64_t, output: c_int,
+            output_offset: *mut off64_t, length: size_t, flags: c_uint) -> ssize_t =
+            |call| { leave(input); unbuffered(output, call) };
+        fn accept(fd: c_int, address: *mut sockaddr, length: *mut socklen_t) -> c_int =
+            |call| accepted(call(), fd);
+        fn accept4(fd: c_int, address: *mut sockaddr, length: *mut socklen_t,
+            flags: c_int) -> c_int =
+            |call| accepted(call(), fd);
+        fn connect(fd: c_int, address: *const sockaddr, length: socklen_t) -> c_int =
+            |call| connect(fd, address, call);
+        fn __connect(fd: c_int, address: *const sockaddr, length: socklen_t) -> c_int =
+            |call| connect(fd, address, call);
+        fn close(fd: c_int) -> c_int = |call| close(fd, call);
+        fn __close(fd: c_int) -> c_int = |call| close(fd, call);
+        fn dup(fd: c_int) -> c_int = |call| duplicate(fd, call);
+        fn dup2(old: c_int, new: c_int) -> c_int = |call| duplicate_to(old, new, call);
+        fn __dup2(old: c_int, new: c_int) -> c_int = |call| duplicate_to(old, new, call);
+        fn dup3(old: c_int, new: c_int, flags: c_int) -> c_int =
+            |call| if old == new { call() } else { duplicate_to(old, new, call) };
+        fn fcntl(fd: c_int, command: c_int, argument: *mut c_void) -> c_int =
+            |call| control(fd, command, call);
+        fn __fcntl(fd: c_int, command: c_int, argument: *mut c_void) -> c_int =
+            |call| control(fd, command, call);
+        fn fcntl64(fd: c_int, command: c_int, argument: *mut c_void) -> c_int =
+            |call| control(fd, command, call);
+        fn fclose(stream: *mut FILE) -> c_int = |call| { end_stream(stream); call() };
+        fn freopen(path: *const c_char, mode: *const c_char, stream: *mut FILE) -> *mut FILE =
+            |call| { end_stream(stream); call() };
+        fn freopen64(path: *const c_char, mode: *const c_char, stream: *mut FILE) -> *mut FILE =
+            |call| { end_stream(stream); call() };
+        // From now on libc reads and writes unseen.
+        fn fdopen(fd: c_int, mode: *const c_char) -> *mut FILE = |call| { leave(fd); call() };
+        fn poll(places: *mut pollfd, count: nfds_t, timeout: c_int) -> c_int =
+            |call| polls::poll(places, count, || milliseconds(timeout), ptr::null())
+                .unwrap_or_else(call);
+        fn __poll_chk(places: *mut pollfd, count: nfds_t, timeout: c_int, room: size_t) -> c_int =
+            |call| if count as usize > room / size_of::<pollfd>() {
+                call()
+            } else {
+                polls::poll(places, count, || milliseconds(timeout), ptr::null())
+                    .unwrap_or_else(call)
+            };
+        fn ppoll(places: *mut pollfd, count: nfds_t, timeout: *const timespec,
+            mask: *const sigset_t) -> c_int =
+            |call| polls::poll(places, count, || Deadline::after(timeout), mask)
+                .unwrap_or_else(call);
+        fn __ppoll_chk(places: *mut pollfd, count: nfds_t, timeout: *const timespec,
+            mask: *const sigset_t, room: size_t) -> c_int =
+            |call| if count as usize > room / size_of::<pollfd>() {
+                call()
+            } else {
+                polls::poll(places, count, || Deadline::after(timeout), mask).unwrap_or_else(call)
+            };
+        fn epoll_create(size: c_int) -> c_int = |call| created(call());
+        fn epoll_create1(flags: c_int) -> c_int = |call| created(call());
+        fn epoll_ctl(set: c_int, operation: c_int, fd: c_int, event: *mut epoll_event) -> c_int =
+            |call| sets::control(set, operation, fd, event, call);
+        fn shutdown(fd: c_int, how: c_int) -> c_int = |call| options::shutdown(fd, how, call);
+        fn setsockopt(fd: c_int, level: c_int, name: c_int, value: *const c_void,
+            length: socklen_t) -> c_int =
+            |call| { options::set(fd, level, name); call() };
+        fn ioctl(fd: c_int, request: c_ulong, argument: *mut c_void) -> c_int =
+            |call| options::control(fd, request, argument, call);
     }
 
     unsafe fn recvfrom(
@@ -116,7 +180,7 @@ impl Interposer for Calls {
             fd,
             || {
                 by_ring = true;
-                Some(Buffers::one(buffer, length))
+                one(buffer, length)
             },
             flags,
             || next!(recvfrom(fd, buffer, length, flags, address, address_length)),
@@ -144,10 +208,6 @@ impl Interposer for Calls {
         unsafe { Self::recvfrom(fd, buffer, length, flags, address, address_length) }
     }
 
-    unsafe fn recvmsg(fd: c_int, message: *mut msghdr, flags: c_int) -> ssize_t {
-        receive_message(fd, message, flags, || next!(recvmsg(fd, message, flags)))
-    }
-
     /// One message of a connection: a stream has no others.
     unsafe fn recvmmsg(
         fd: c_int,
@@ -169,82 +229,6 @@ impl Interposer for Calls {
         // SAFETY: the program's own, which was read.
         unsafe { (*messages).msg_len = got as c_uint };
         1
-    }
-
-    unsafe fn write(fd: c_int, buffer: *const c_void, length: size_t) -> ssize_t {
-        outgoing(fd, || Some(Buffers::one(buffer, length)), 0, || next!(write(fd, buffer, length)))
-    }
-
-    unsafe fn __write(fd: c_int, buffer: *const c_void, length: size_t) -> ssize_t {
-        outgoing(
-            fd,
-            || Some(Buffers::one(buffer, length)),
-            0,
-            || next!(__write(fd, buffer, length)),
-        )
-    }
-
-    unsafe fn writev(fd: c_int, first: *const iovec, count: c_int) -> ssize_t {
-        let buffers = || all_vectors(first, usize::try_from(count).ok()?);
-        outgoing(fd, buffers, 0, || next!(writev(fd, first, count)))
-    }
-
-    unsafe fn pwritev2(
-        fd: c_int,
-        first: *const iovec,
-        count: c_int,
-        offset: off_t,
-        flags: c_int,
-    ) -> ssize_t {
-        let call = || next!(pwritev2(fd, first, count, offset, flags));
-        if offset != -1 { call() } else { unbuffered(fd, call) }
-    }
-
-    unsafe fn pwritev64v2(
-        fd: c_int,
-        first: *const iovec,
-        count: c_int,
-        offset: off_t,
-        flags: c_int,
-    ) -> ssize_t {
-        let call = || next!(pwritev64v2(fd, first, count, offset, flags));
-        if offset != -1 { call() } else { unbuffered(fd, call) }
-    }
-
-    unsafe fn send(fd: c_int, buffer: *const c_void, length: size_t, flags: c_int) -> ssize_t {
-        outgoing(
-            fd,
-            || Some(Buffers::one(buffer, length)),
-            flags,
-            || next!(send(fd, buffer, length, flags)),
-        )
-    }
-
-    unsafe fn __send(fd: c_int, buffer: *const c_void, length: size_t, flags: c_int) -> ssize_t {
-        outgoing(
-            fd,
-            || Some(Buffers::one(buffer, length)),
-            flags,
-            || next!(__send(fd, buffer, length, flags)),
-        )
-    }
-
-    unsafe fn sendto(
-        fd: c_int,
-        buffer: *const c_void,
-        length: size_t,
-        flags: c_int,
-        address: *const sockaddr,
-        address_length: socklen_t,
-    ) -> ssize_t {
-        let buffers = || address.is_null().then(|| Buffers::one(buffer, length));
-        outgoing(fd, buffers, flags, || {
-            next!(sendto(fd, buffer, length, flags, address, address_length))
-        })
-    }
-
-    unsafe fn sendmsg(fd: c_int, message: *const msghdr, flags: c_int) -> ssize_t {
-        send_message(fd, message, flags, || next!(sendmsg(fd, message, flags)))
     }
 
     /// One message of a connection: the program sends the others by another call.
@@ -274,41 +258,6 @@ impl Interposer for Calls {
         })
     }
 
-    unsafe fn splice(
-        input: c_int,
-        input_offset: *mut off64_t,
-        output: c_int,
-        output_offset: *mut off64_t,
-        length: size_t,
-        flags: c_uint,
-    ) -> ssize_t {
-        leave(input);
-        unbuffered(output, || {
-            next!(splice(input, input_offset, output, output_offset, length, flags))
-        })
-    }
-
-    unsafe fn accept(fd: c_int, address: *mut sockaddr, length: *mut socklen_t) -> c_int {
-        accepted(next!(accept(fd, address, length)), fd)
-    }
-
-    unsafe fn accept4(
-        fd: c_int,
-        address: *mut sockaddr,
-        length: *mut socklen_t,
-        flags: c_int,
-    ) -> c_int {
-        accepted(next!(accept4(fd, address, length, flags)), fd)
-    }
-
-    unsafe fn connect(fd: c_int, address: *const sockaddr, length: socklen_t) -> c_int {
-        connect(fd, address, || next!(connect(fd, address, length)))
-    }
-
-    unsafe fn __connect(fd: c_int, address: *const sockaddr, length: socklen_t) -> c_int {
-        connect(fd, address, || next!(__connect(fd, address, length)))
-    }
-
     unsafe fn socket(domain: c_int, kind: c_int, protocol: c_int) -> c_int {
         let fd = next!(socket(domain, kind, protocol));
         opened(fd, domain, kind);
@@ -324,14 +273,6 @@ impl Interposer for Calls {
             }
         }
         result
-    }
-
-    unsafe fn close(fd: c_int) -> c_int {
-        close(fd, || next!(close(fd)))
-    }
-
-    unsafe fn __close(fd: c_int) -> c_int {
-        close(fd, || next!(__close(fd)))
     }
 
     unsafe fn close_range(first: c_uint, last: c_uint, flags: c_int) -> c_int {
@@ -361,102 +302,6 @@ impl Interposer for Calls {
                 next!(close(fd));
             }
         }
-    }
-
-    unsafe fn dup(fd: c_int) -> c_int {
-        duplicate(fd, || next!(dup(fd)))
-    }
-
-    unsafe fn dup2(old: c_int, new: c_int) -> c_int {
-        duplicate_to(old, new, || next!(dup2(old, new)))
-    }
-
-    unsafe fn __dup2(old: c_int, new: c_int) -> c_int {
-        duplicate_to(old, new, || next!(__dup2(old, new)))
-    }
-
-    unsafe fn dup3(old: c_int, new: c_int, flags: c_int) -> c_int {
-        if old == new {
-            return next!(dup3(old, new, flags));
-        }
-        duplicate_to(old, new, || next!(dup3(old, new, flags)))
-    }
-
-    unsafe fn fcntl(fd: c_int, command: c_int, argument: *mut c_void) -> c_int {
-        control(fd, command, || next!(fcntl(fd, command, argument)))
-    }
-
-    unsafe fn __fcntl(fd: c_int, command: c_int, argument: *mut c_void) -> c_int {
-        control(fd, command, || next!(__fcntl(fd, command, argument)))
-    }
-
-    unsafe fn fcntl64(fd: c_int, command: c_int, argument: *mut c_void) -> c_int {
-        control(fd, command, || next!(fcntl64(fd, command, argument)))
-    }
-
-    unsafe fn fclose(stream: *mut FILE) -> c_int {
-        end_stream(stream);
-        next!(fclose(stream))
-    }
-
-    unsafe fn freopen(path: *const c_char, mode: *const c_char, stream: *mut FILE) -> *mut FILE {
-        end_stream(stream);
-        next!(freopen(path, mode, stream))
-    }
-
-    unsafe fn freopen64(path: *const c_char, mode: *const c_char, stream: *mut FILE) -> *mut FILE {
-        end_stream(stream);
-        next!(freopen64(path, mode, stream))
-    }
-
-    /// From now on libc reads and writes unseen.
-    unsafe fn fdopen(fd: c_int, mode: *const c_char) -> *mut FILE {
-        leave(fd);
-        next!(fdopen(fd, mode))
-    }
-
-    unsafe fn poll(places: *mut pollfd, count: nfds_t, timeout: c_int) -> c_int {
-        let deadline = || Some(Deadline::after_milliseconds(timeout));
-        polls::poll(places, count, deadline, ptr::null())
-            .unwrap_or_else(|| next!(poll(places, count, timeout)))
-    }
-
-    unsafe fn __poll_chk(
-        places: *mut pollfd,
-        count: nfds_t,
-        timeout: c_int,
-        room: size_t,
-    ) -> c_int {
-        let call = || next!(__poll_chk(places, count, timeout, room));
-        if count as usize > room / size_of::<pollfd>() {
-            return call();
-        }
-        let deadline = || Some(Deadline::after_milliseconds(timeout));
-        polls::poll(places, count, deadline, ptr::null()).unwrap_or_else(call)
-    }
-
-    unsafe fn ppoll(
-        places: *mut pollfd,
-        count: nfds_t,
-        timeout: *const timespec,
-        mask: *const sigset_t,
-    ) -> c_int {
-        polls::poll(places, count, || Deadline::after(timeout), mask)
-            .unwrap_or_else(|| next!(ppoll(places, count, timeout, mask)))
-    }
-
-    unsafe fn __ppoll_chk(
-        places: *mut pollfd,
-        count: nfds_t,
-        timeout: *const timespec,
-        mask: *const sigset_t,
-        room: size_t,
-    ) -> c_int {
-        let call = || next!(__ppoll_chk(places, count, timeout, mask, room));
-        if count as usize > room / size_of::<pollfd>() {
-            return call();
-        }
-        polls::poll(places, count, || Deadline::after(timeout), mask).unwrap_or_else(call)
     }
 
     unsafe fn select(
@@ -506,22 +351,6 @@ impl Interposer for Calls {
             .unwrap_or_else(|| next!(pselect(count, read, write, other, timeout, mask)))
     }
 
-    unsafe fn epoll_create(size: c_int) -> c_int {
-        let set = next!(epoll_create(size));
-        sets::created(set);
-        set
-    }
-
-    unsafe fn epoll_create1(flags: c_int) -> c_int {
-        let set = next!(epoll_create1(flags));
-        sets::created(set);
-        set
-    }
-
-    unsafe fn epoll_ctl(set: c_int, operation: c_int, fd: c_int, event: *mut epoll_event) -> c_int {
-        sets::control(set, operation, fd, event, || next!(epoll_ctl(set, operation, fd, event)))
-    }
-
     unsafe fn epoll_wait(
         set: c_int,
         events: *mut epoll_event,
@@ -557,75 +386,6 @@ impl Interposer for Calls {
             let timeout = if returns { &raw const now } else { timeout };
             next!(epoll_pwait2(set, events, most, timeout, mask))
         })
-    }
-
-    unsafe fn shutdown(fd: c_int, how: c_int) -> c_int {
-        let mut has_all = true;
-        if how != libc::SHUT_RD
-            && let Some(slot) = linked(fd)
-        {
-            if service::is_running() {
-                has_all = send::finish_soon(fd, slot);
-            } else {
-                send::finish(fd, slot);
-            }
-            slot.leave();
-        }
-        match (has_all, how) {
-            (true, _) => next!(shutdown(fd, how)),
-            // The service thread ends the stream behind its bytes.
-            (false, libc::SHUT_RDWR) => {
-                service::wake_own();
-                next!(shutdown(fd, libc::SHUT_RD))
-            }
-            (false, _) => {
-                service::wake_own();
-                0
-            }
-        }
-    }
-
-    unsafe fn setsockopt(
-        fd: c_int,
-        level: c_int,
-        name: c_int,
-        value: *const c_void,
-        length: socklen_t,
-    ) -> c_int {
-        let is_foreign = match level {
-            libc::IPPROTO_TCP => matches!(name, libc::TCP_ULP | libc::TCP_REPAIR),
-            libc::SOL_SOCKET => matches!(
-                name,
-                libc::SO_OOBINLINE | libc::SO_PEEK_OFF | libc::SO_RCVLOWAT | libc::SO_ZEROCOPY
-            ),
-            _ => false,
-        };
-        if is_foreign {
-            leave(fd);
-        }
-        next!(setsockopt(fd, level, name, value, length))
-    }
-
-    unsafe fn ioctl(fd: c_int, request: c_ulong, argument: *mut c_void) -> c_int {
-        if request == libc::FIONBIO as c_ulong {
-            return change_flags(fd, || next!(ioctl(fd, request, argument)));
-        }
-        if request != libc::FIONREAD as c_ulong {
-            return next!(ioctl(fd, request, argument));
-        }
-        let Some(slot) = linked(fd) else { return next!(ioctl(fd, request, argument)) };
-        let result = next!(ioctl(fd, request, argument));
-        let waiting = receive::waiting(fd, slot);
-        slot.leave();
-        match (result, waiting) {
-            (0, Ok(waiting)) => {
-                let count = c_int::try_from(waiting).unwrap_or(c_int::MAX);
-                // SAFETY: the kernel has just written there.
-                unsafe { argument.cast::<c_int>().write(count) };
-                0
-            }
-            _ => result,
-        }
     }
 }
 

@@ -20,6 +20,7 @@ mod mapped;
 mod member;
 mod members;
 mod memory;
+mod options;
 mod outgoing;
 mod polls;
 mod programs;

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Functions that change or ask what a connection does, beyond its bytes.
+
+use crate::forward::{change_flags, leave, linked, next};
+use crate::{receive, send, service};
+use core::ffi::{c_int, c_ulong, c_void};
+use tare_interpose::real;
+
+/// Ends what the program sends: behind bytes that TCP does not take yet, the service thread does.
+pub fn shutdown(fd: c_int, how: c_int, call: impl FnOnce() -> c_int) -> c_int {
+    let mut has_all = true;
+    if how != libc::SHUT_RD
+        && let Some(slot) = linked(fd)
+    {
+        if service::is_running() {
+            has_all = send::finish_soon(fd, slot);
+        } else {
+            send::finish(fd, slot);
+        }
+        slot.leave();
+    }
+    if has_all {
+        return call();
+    }
+    service::wake_own();
+    if how == libc::SHUT_RDWR { next!(shutdown(fd, libc::SHUT_RD)) } else { 0 }
+}
+
+/// Before an option is set: what the library cannot imitate needs TCP for good.
+pub fn set(fd: c_int, level: c_int, name: c_int) {
+    let is_foreign = match level {
+        libc::IPPROTO_TCP => matches!(name, libc::TCP_ULP | libc::TCP_REPAIR),
+        libc::SOL_SOCKET => matches!(
+            name,
+            libc::SO_OOBINLINE | libc::SO_PEEK_OFF | libc::SO_RCVLOWAT | libc::SO_ZEROCOPY
+        ),
+        _ => false,
+    };
+    if is_foreign {
+        leave(fd);
+    }
+}
+
+/// As ioctl.
+pub fn control(
+    fd: c_int,
+    request: c_ulong,
+    argument: *mut c_void,
+    call: impl FnOnce() -> c_int,
+) -> c_int {
+    if request == libc::FIONBIO as c_ulong {
+        return change_flags(fd, call);
+    }
+    let slot = if request == libc::FIONREAD as c_ulong { linked(fd) } else { None };
+    let Some(slot) = slot else { return call() };
+    let result = call();
+    let waiting = receive::waiting(fd, slot);
+    slot.leave();
+    match (result, waiting) {
+        (0, Ok(waiting)) => {
+            let count = c_int::try_from(waiting).unwrap_or(c_int::MAX);
+            // SAFETY: the kernel has just written there.
+            unsafe { argument.cast::<c_int>().write(count) };
+            0
+        }
+        _ => result,
+    }
+}
