@@ -24,7 +24,7 @@ from tare.lab.progress import Progress, group_seconds, plan_seconds
 from tare.lab.schedule import BlockPart, Together, groups, load_seed, order_of_runs
 from tare.lab.store import ResultFolder
 from tare.lab.tare_load import require_own_generator
-from tare.lab.trust import require_trusted
+from tare.lab.trust import require_trusted, resolved
 from tare.plan import OwnLoad, Plan, expected, parse, refused
 from tare.plan.alternation import of_service
 from tare.samples.manifest import Condition, DetectionLimit, Facts, Manifest, Part
@@ -52,7 +52,7 @@ def carry_out(plan: Plan, folder: Path, progress: Progress, resume: bool = False
     cpus = sorted(os.sched_getaffinity(0))
     placement = place(plan, cpus)
     fresh = _manifest(plan, placement)
-    folder = folder.resolve()
+    folder = resolved(plan, folder)
     require_trusted(plan, folder)
     if not resume:
         with suppress(OSError):  # `create` says why.

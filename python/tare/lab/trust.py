@@ -9,6 +9,7 @@ measures, or files written elsewhere. Looking for links would not help: they can
 import os
 import stat
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 from tare.errors import InputError
@@ -18,6 +19,8 @@ ROOT = 0
 UID_MAP = Path("/proc/self/uid_map")
 OVERFLOW = Path("/proc/sys/kernel/overflowuid")
 WORK = "work"
+MOST_LINKS = 40
+"""As many as the kernel follows."""
 
 
 def require_trusted(plan: Plan, folder: Path) -> None:
@@ -39,6 +42,44 @@ def require_trusted(plan: Plan, folder: Path) -> None:
         inside = path == folder or folder in path.parents
         remedy = "copy the result (cp -r)" if inside else "name a folder of your own with --out"
         raise InputError(f"{path}: {change}; {remedy}")
+
+
+def resolved(plan: Plan, folder: Path) -> Path:
+    """The folder without symbolic links; it need not exist. Raises InputError for a link of another
+    user than `trusted`: it could lead anywhere."""
+    users, found, links = trusted(plan), Path("/"), 0
+    names = [*reversed((Path.cwd() / folder).parts[1:])]
+    while names:
+        name = names.pop()
+        path = found.parent if name == ".." else found / name
+        link = _link(path)
+        if link is None:
+            found = path
+            continue
+        target, user = link
+        if user not in users:
+            raise InputError(
+                f"{path}: is a symbolic link of user {user}; name a folder of your own with --out"
+            )
+        links += 1
+        if links > MOST_LINKS:
+            raise InputError(f"{path}: too many symbolic links; name another folder with --out")
+        found = Path("/") if target.is_absolute() else found
+        names += [name for name in reversed(target.parts) if name != "/"]
+    return found
+
+
+def _link(path: Path) -> tuple[Path, int] | None:
+    """Where a symbolic link leads, and its owner; None if it is none."""
+    with suppress(FileNotFoundError, NotADirectoryError, PermissionError):
+        link = os.open(path, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC)
+        try:
+            status = os.fstat(link)
+            if stat.S_ISLNK(status.st_mode):
+                return Path(os.readlink("", dir_fd=link)), status.st_uid
+        finally:
+            os.close(link)
+    return None
 
 
 def trusted(plan: Plan) -> set[int]:

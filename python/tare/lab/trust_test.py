@@ -11,7 +11,7 @@ import pytest
 
 from tare.errors import InputError
 from tare.lab import carry_out, experiment, trust
-from tare.lab.trust import require_trusted
+from tare.lab.trust import require_trusted, resolved
 from tare.plan import Plan, parse
 
 STRANGER = 65_533
@@ -28,6 +28,7 @@ name = "one"
 [[conditions]]
 name = "two"
 """
+SMOKE = "blocks = 1\nsmoke = true\n"
 
 
 @pytest.fixture
@@ -150,7 +151,24 @@ def test_folder_that_another_user_makes_after_the_check_gets_no_result(
 
     monkeypatch.setattr(experiment, "require_trusted", checks)
     monkeypatch.setattr(experiment, "_carry_out", lambda *_: pytest.fail("it began"))
-    smoke = PLAN.replace("[service]", "blocks = 1\nsmoke = true\n[service]")
     with pytest.raises(InputError, match=re.escape(f"{folder}: ")):
-        carry_out(parse(smoke, "plan.toml", tmp_path), folder, Mock())
+        carry_out(parse(SMOKE + PLAN, "plan.toml", tmp_path), folder, Mock())
     assert not list((folder if kind == "folder" else theirs).iterdir())
+
+
+@pytest.mark.usefixtures("check")
+def test_links_of_other_users_lead_to_no_folder(tmp_path: Path) -> None:
+    """In a folder such as /tmp, at the name of --out or above it; own links do."""
+    plan, mine, theirs = parse(PLAN, "plan.toml", tmp_path), tmp_path / "mine", tmp_path / "theirs"
+    (tmp_path / "place").mkdir()
+    theirs.symlink_to("place")
+    mine.symlink_to(tmp_path / "other" / ".." / "theirs")
+    assert resolved(plan, mine / "new" / "result") == tmp_path / "place" / "new" / "result"
+    os.chown(theirs, STRANGER, -1, follow_symlinks=False)
+    for folder in (theirs, theirs / "new", mine / "new"):
+        with pytest.raises(InputError, match=rf"{theirs}: is a symbolic link of user {STRANGER};"):
+            carry_out(parse(SMOKE + PLAN, "plan.toml", tmp_path), folder, Mock())
+    mine.unlink()
+    mine.symlink_to(mine)
+    with pytest.raises(InputError, match=f"{mine}: too many symbolic links"):
+        resolved(plan, mine)
