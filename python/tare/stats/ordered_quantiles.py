@@ -55,14 +55,20 @@ class OrderedQuantiles:
 
         All that a run has of a value must come at once.
         """
-        order = np.argsort(runs, kind="stable")
-        ends = np.cumsum(np.bincount(runs, minlength=self._sizes.size))
-        for run, here in enumerate(np.split(order, ends[:-1])):
+        # A weight is a float: whole numbers of up to 2^53 are exact.
+        taken = np.bincount(runs, counts, minlength=self._sizes.size).astype(np.int64)
+        ends = self._before + taken
+        between = (self._ranks >= self._before[:, None]) & (self._ranks < ends[:, None])
+        # Few pieces of many have a rank of a run that is wanted.
+        wanted = np.any(between, axis=(0, 2))
+        chosen = np.flatnonzero(np.take(wanted, runs))
+        order = chosen[np.argsort(runs[chosen], kind="stable")]
+        places = np.cumsum(np.bincount(runs[chosen], minlength=self._sizes.size))
+        for run, here in enumerate(np.split(order, places[:-1])):
             if not here.size:
                 continue
             until = self._before[run] + np.cumsum(counts[here])
-            ranks = self._ranks[:, run]
-            found = (ranks >= self._before[run]) & (ranks < until[-1])
+            ranks, found = self._ranks[:, run], between[:, run]
             mine = values[here]
             at = np.searchsorted(until, ranks[found], side="right")
             self._values[:, run][found] = (
@@ -70,7 +76,7 @@ class OrderedQuantiles:
                 if self._steps[run] > 1
                 else mine[at]
             )
-            self._before[run] = until[-1]
+        self._before = ends
 
     def _inside(
         self,

@@ -49,6 +49,10 @@ class Begins:
             reached = reached + beyond.ifelse(1 << bit, 0)
         return settled(samples.mutate(reached=reached), self._earliest)
 
+    def has_all(self, which: int) -> bool:
+        """Whether the description has all requests that `marked` returns."""
+        return self._bit[which] is None
+
     def has(self, which: int, reached: Any) -> Any:
         """Whether the description has requests of this `reached`: a number, or an array (n,)."""
         bit = self._bit[which]

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
 from types import MappingProxyType
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 
     from tare.samples.table import Table
     from tare.stats.arrays import Array
+    from tare.stats.distances import Pairs
 
 EXACT_ROWS = {"duckdb": 200_000_000}
 """Up to so many samples are described exactly by an engine that sorts them, in about a minute on
@@ -86,11 +88,11 @@ def _exactly(
         for which, spread in enumerate(found):
             if spread is None:
                 continue
-            table, apart = spread.found()
-            for run, of_run in zip(apart.runs, table.tolist(), strict=True):
+            table, between = spread.found()
+            for run, of_run in zip(spread.runs, table.tolist(), strict=True):
                 quantiles[which][run, span] = dict(zip(at, of_run, strict=True))
-            if len(apart.runs) > 1:
-                distances[which][span] = apart
+            if between is not None:
+                distances[which][span] = between
     return [
         Description(
             {group: total.described(quantiles[which].get(group, {})) for group, total in groups},
@@ -198,19 +200,49 @@ class _Spread:
         from tare.stats.distances import Pairs, kinds_from
         from tare.stats.ordered_quantiles import OrderedQuantiles
 
-        self._runs = tuple(run for run in runs if run in sizes)
-        self._index = np.array([self._runs.index(run) if run in sizes else 0 for run in runs])
-        ordered = [sizes[run] for run in self._runs]
-        self._quantiles = OrderedQuantiles(ordered, at, [steps.get(run, 0) for run in self._runs])
-        self._pairs = Pairs(ordered, kinds_from(least))
+        self.runs = tuple(run for run in runs if run in sizes)
+        self._index = np.array([self.runs.index(run) if run in sizes else 0 for run in runs])
+        self._same = self.runs == tuple(runs)
+        ordered = [sizes[run] for run in self.runs]
+        self._quantiles = OrderedQuantiles(ordered, at, [steps.get(run, 0) for run in self.runs])
+        self._kinds = kinds_from(least) if len(ordered) > 1 else ()
+        # Anderson and Darling's statistic takes as long as all others together.
+        halves = [[kind for kind in self._kinds if (kind == "ad") == ad] for ad in (True, False)]
+        self._pairs = [_InThread(Pairs(ordered, half)) for half in halves if half]
 
     def add(self, piece: Counts) -> None:
         """Takes the next; their indexes are those of all runs."""
         latencies, runs, counts = piece
-        own = self._index[runs]
+        own = runs if self._same else self._index[runs]
+        for pairs in self._pairs:
+            pairs.add(latencies, own, counts)
         self._quantiles.add(latencies, own, counts)
-        self._pairs.add(latencies, own, counts)
 
-    def found(self) -> tuple[Array, Distances]:
-        """Quantiles (runs, probabilities) and distances."""
-        return self._quantiles.table(), Distances(self._runs, self._pairs.matrices())
+    def found(self) -> tuple[Array, Distances | None]:
+        """Quantiles (runs, probabilities), and distances if there are several runs."""
+        found: dict[str, Array] = {}
+        for pairs in self._pairs:
+            found |= pairs.matrices()
+        between = Distances(self.runs, {kind: found[kind] for kind in self._kinds})
+        return self._quantiles.table(), between if found else None
+
+
+class _InThread:
+    """Pairs of runs whose values are taken in a thread, in order; the kernel needs no lock."""
+
+    def __init__(self, pairs: Pairs) -> None:
+        self._pairs, self._thread = pairs, ThreadPoolExecutor(1)
+        self._last: Future[None] | None = None
+
+    def add(self, *piece: Any) -> None:
+        """Waits until the piece before is taken: only one is held. Raises as `Pairs.add` does."""
+        if self._last is not None:
+            self._last.result()
+        self._last = self._thread.submit(self._pairs.add, *piece)
+
+    def matrices(self) -> dict[str, Array]:
+        """All statistics, when all pieces are taken."""
+        if self._last is not None:
+            self._last.result()
+        self._thread.shutdown()
+        return self._pairs.matrices()

@@ -63,6 +63,7 @@ def counts_in_order(  # noqa: PLR0917 - called once
     if alone is not None:
         keys = keys.drop("span")
     numbers = np.array(runs) - runs[0]
+    gaps = numbers[-1] >= numbers.size
     if isinstance(keys, Table):
         # Short numbers sort faster than long ones. Spark does not know them.
         short = widest.bit_length() <= 32
@@ -73,7 +74,9 @@ def counts_in_order(  # noqa: PLR0917 - called once
     def of_span(pieces: Iterator[_Keys]) -> Iterator[list[Counts]]:
         for found, counts in _whole_values(pieces, bits + begins.bits):
             values = (found >> begins.bits >> bits) + least
-            index = np.searchsorted(numbers, (found >> begins.bits) & ((1 << bits) - 1))
+            index = (found >> begins.bits) & ((1 << bits) - 1)
+            if gaps:
+                index = np.searchsorted(numbers, index)
             # NumPy has its quickest sort for 16 bits.
             whole = values, index.astype(np.uint16), counts
             yield [_of(which, begins, found, whole) for which in range(begins.count)]
@@ -84,7 +87,7 @@ def counts_in_order(  # noqa: PLR0917 - called once
 
 def _of(which: int, begins: Begins, keys: Integers, counts: Counts) -> Counts:
     """The counts that one of `begins` has."""
-    if not begins.bits:
+    if begins.has_all(which):
         return counts
     chosen = begins.has(which, keys & ((1 << begins.bits) - 1))
     latencies, index, requests = (column[chosen] for column in counts)
