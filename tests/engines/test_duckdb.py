@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 
 from tare.errors import InputError
@@ -68,6 +69,22 @@ def of(table: pa.Table, run: int, span: str) -> tuple[Any, Any]:
     here = (table["run"].to_numpy() == run) & (np.array(table["span"].to_pylist()) == span)
     ok = table["ok"].to_numpy()[here]
     return ok, table["latency_ns"].to_numpy()[here]
+
+
+@pytest.mark.parametrize("factor", [1, 1_000_000])
+def test_memory_and_engine_sort_alike(factor: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(exact, "FEW", 0)
+    monkeypatch.setattr(exact, "ROWS", 1_000)
+    table = samples(6, 9_000).drop(["span"]).append_column("span", pa.repeat("order", 9_000))
+    table = table.set_column(1, "latency_ns", pc.multiply(table["latency_ns"], factor))
+    found = []
+    for held in (exact.HELD, 0):
+        monkeypatch.setattr(exact, "HELD", held)
+        found.append(describe(connect().create_table("samples", table), AT))
+    here, there = found
+    assert here.groups == there.groups
+    for kind, matrix in here.distances["order"].of.items():
+        assert np.array_equal(matrix, there.distances["order"].of[kind])
 
 
 def test_many_spans_are_sorted_at_once(monkeypatch: pytest.MonkeyPatch) -> None:

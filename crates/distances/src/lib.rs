@@ -3,13 +3,15 @@
 //! values in ascending order. A value costs one step over the runs for each run that has it:
 //! what it changes of a pair is only what lies between that run and the others.
 //!
-//! `tare.stats.distances` is the only caller: it holds the state in arrays of its own.
+//! `tare.stats.distances` holds the state in arrays of its own. `sort` brings values into order.
 
 mod pairs;
+mod sort;
 
 use std::slice::{from_raw_parts, from_raw_parts_mut};
 
 pub use pairs::{Distances, State, Values};
+pub use sort::{tare_sort_u32, tare_sort_u64};
 
 /// Takes the next values; returns 0, or 1 for the index of a run that there is not.
 ///

@@ -14,6 +14,7 @@ import numpy.typing as npt
 from tare.errors import InputError
 from tare.samples.engines.begins import Begins
 from tare.samples.table import Table
+from tare.stats.kernel import sort
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -28,6 +29,9 @@ ROWS = 200_000
 """Rows that are taken from the engine at once."""
 FEW = 1_000_000
 """Requests whose keys are taken at once, without Arrow, whose import takes a tenth of a second."""
+
+HELD = 2**29
+"""Bytes of keys up to which they are sorted here: in a third of the engine's time."""
 
 _Keys = tuple[Integers, Integers]
 """Keys and how often each is there: arrays of shape (n,)."""
@@ -66,8 +70,8 @@ def counts_in_order(  # noqa: PLR0917 - called once
     gaps = numbers[-1] >= numbers.size
     if isinstance(keys, Table):
         # Short numbers sort faster than long ones. Spark does not know them.
-        short = widest.bit_length() <= 32
-        pieces = _sorted(keys.cast({"key": "uint32"}) if short else keys, alone, requests)
+        kind = "uint32" if widest.bit_length() <= 32 else "uint64"
+        pieces = _sorted(keys.cast({"key": kind}), alone, requests, kind)
     else:
         pieces = _grouped(keys, alone)
 
@@ -94,14 +98,23 @@ def _of(which: int, begins: Begins, keys: Integers, counts: Counts) -> Counts:
     return latencies, index, requests
 
 
-def _sorted(keys: Table, alone: str | None, rows: int) -> Iterator[tuple[str, Integers, Integers]]:
-    """The engine sorts, on disk where memory is short; equal keys are counted as they come."""
-    for span, found in _sorted_keys(keys.order_by(*keys.columns), alone, rows):
+def _sorted(
+    keys: Table, alone: str | None, rows: int, kind: str
+) -> Iterator[tuple[str, Integers, Integers]]:
+    """Equal keys are counted as they come."""
+    for span, found in _sorted_keys(keys, alone, rows, kind):
         first = np.flatnonzero(np.append(True, found[1:] != found[:-1]))
         yield span, found[first].astype(np.int64), np.diff(np.append(first, found.size))
 
 
-def _sorted_keys(keys: Table, alone: str | None, rows: int) -> Iterator[tuple[str, Any]]:
+def _sorted_keys(keys: Table, alone: str | None, rows: int, kind: str) -> Iterator[tuple[str, Any]]:
+    """Keys of a span that fit into memory are sorted here, others by the engine, on its disk."""
+    if alone is not None and rows > FEW and rows * np.dtype(kind).itemsize <= HELD:
+        held = _held(keys, rows, kind)
+        sort(held)
+        yield from ((alone, held[start : start + ROWS]) for start in range(0, held.size, ROWS))
+        return
+    keys = keys.order_by(*keys.columns)
     if rows <= FEW:
         columns = keys.arrays()
         found = columns["key"]
@@ -117,6 +130,16 @@ def _sorted_keys(keys: Table, alone: str | None, rows: int) -> Iterator[tuple[st
     for batch in keys.stream(ROWS):
         for span, part in _by_span(batch, alone):
             yield span, part.column("key").to_numpy()
+
+
+def _held(keys: Table, rows: int, kind: str) -> Any:
+    """All keys, in any order: an array (rows,)."""
+    held = np.empty(rows, kind)
+    end = 0
+    for batch in keys.stream(ROWS):
+        start, end = end, end + batch.num_rows
+        held[start:end] = batch.column("key").to_numpy()
+    return held[:end]
 
 
 def _grouped(keys: Table, alone: str | None) -> Iterator[tuple[str, Integers, Integers]]:
