@@ -153,6 +153,11 @@ bench-log: native java ## the log in every language beside what others use, on M
 	@setup/install-peers kieker opentelemetry zipkin
 	@$(PYTHON) -m bench log
 
+.PHONY: bench-map
+bench-map: PACKAGES := test
+bench-map: native ## what tare map costs and finds by each method; needs root and takes hours (BENCH=quick: minutes)
+	@$(PYTHON) -m bench map
+
 .PHONY: bench-verdict
 bench-verdict: PACKAGES := test
 bench-verdict: native ## verdicts beside those of others, on simulated experiments with seeds fixed

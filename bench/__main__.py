@@ -10,6 +10,7 @@ from bench.hook import measure as hook
 from bench.link import measure as link
 from bench.load import measure as load
 from bench.log import measure as log
+from bench.map import measure as map_bench
 from bench.scale import measure as scale
 from bench.verdict import measure as verdict
 
@@ -18,6 +19,7 @@ PARTS = {
     "link": link.run,
     "load": load.run,
     "log": log.run,
+    "map": map_bench.run,
     "hard": hard.run,
     "verdict": verdict.run,
     "scale": scale.run,

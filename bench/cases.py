@@ -46,9 +46,9 @@ class Case:
 class Bar:
     """What an issue asks of a case."""
 
-    of: Literal["value", "least", "difference", "ratio"]
-    """`value` is the median over the turns; `difference` is value - peer_value, `ratio` is
-    value / peer_value, turn by turn."""
+    of: Literal["value", "least", "most", "difference", "ratio"]
+    """`value` is the median over the turns, `least` and `most` are the extremes; `difference` is
+    value - peer_value, `ratio` is value / peer_value, turn by turn."""
     holds: Literal["at most", "at least", "below"]
     bar: float
     sentence: str
@@ -59,6 +59,8 @@ class Bar:
             return median(case.values)
         if self.of == "least":
             return min(case.values)
+        if self.of == "most":
+            return max(case.values)
         return case.difference if self.of == "difference" else case.ratio
 
     def met(self, case: Case) -> bool:
