@@ -69,6 +69,14 @@ static void until_readable(int fd) {
     poll(&place, 1, SECONDS * 1000);
 }
 
+/* Until this number of bytes can be read. */
+static void until_bytes(int fd, int number) {
+    for (int waiting = -1, tries = 0; waiting != number && tries < SECONDS * 1000; tries++) {
+        if (ioctl(fd, FIONREAD, &waiting)) exit(2);
+        if (waiting != number) usleep(1000);
+    }
+}
+
 /* Until a thread of this process has begun to wait in the kernel, in the call that it makes next. */
 static void until_waits(pid_t thread) {
     char name[64], text[512], state = 0;

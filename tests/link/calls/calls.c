@@ -120,6 +120,29 @@ static void buffers_that_lose_their_memory(void) {
     close(file);
 }
 
+/* Bytes of TCP with bytes of the ring behind them. */
+/* ring: ioctl FIONREAD recv read MSG_PEEK MSG_TRUNC */
+/* kernel: pwritev2 */
+static void bytes_on_both_ways(void) {
+    char text[16];
+    int waiting = -1;
+    struct iovec out = {"cd", 2};
+    for (int round = 0; round < 4; round++) {
+        SAY(pwritev2(near, &out, 1, -1, 0));
+        until_readable(far);
+        SAY(recv(far, text, 16, MSG_PEEK));
+        SAY(write(near, "efgh", 4));
+        until_bytes(far, 6);
+        SAY(ioctl(far, FIONREAD, &waiting));
+        SAY(waiting);
+        SAY(recv(far, text, 16, MSG_PEEK));
+        printf("%s %.6s\n", __func__, text);
+        SAY(recv(far, text, 5, MSG_PEEK | MSG_TRUNC));
+        SAY(round % 2 ? recv(far, text, 5, 0) : read(far, text, 16));
+        SAY(recv(far, text, 16, MSG_DONTWAIT));
+    }
+}
+
 /* ring: SO_RCVTIMEO O_NONBLOCK FIONBIO fcntl ioctl */
 static void timeouts(void) {
     char text[4];
@@ -192,6 +215,7 @@ int main(void) {
     CASE(vectors());
     CASE(bad_addresses());
     CASE(buffers_that_lose_their_memory());
+    CASE(bytes_on_both_ways());
     CASE(timeouts());
     CASE(many_bytes());
     CASE(out_of_band());

@@ -56,10 +56,17 @@ fn receive_or_wait(
     loop {
         let fd = slot.descriptor(fd);
         send::serve(fd, slot);
+        let followed = slot.parts().incoming.followed();
         match step(fd, slot, into, got, flags, asks_kernel) {
             Step::Got(more) => {
                 got += more;
-                if got >= wanted || !waits_for_all {
+                // Behind the last byte before a change, the kernel's call would go on.
+                let changed = || slot.parts().incoming.changes_since(followed) > 0;
+                let goes_on = waits_for_all || flags & libc::MSG_PEEK == 0 && changed();
+                if flags & libc::MSG_PEEK != 0 && got < wanted && changed() {
+                    return Ok(got + peek_on(slot, into, got, flags));
+                }
+                if got >= wanted || !goes_on {
                     return Ok(got);
                 }
                 asks_kernel = false;
@@ -68,6 +75,7 @@ fn receive_or_wait(
             Step::End => return Ok(got),
             Step::Failed(_) if got > 0 => return Ok(got),
             Step::Failed(error) => return Err(error),
+            Step::Empty | Step::Nothing if got > 0 && !waits_for_all => return Ok(got),
             Step::Empty => {
                 let returns = flags & libc::MSG_DONTWAIT != 0 || slot.is_nonblocking(fd);
                 if returns {
@@ -244,6 +252,10 @@ fn from_tcp(
             if is_read {
                 state::count(Counter::TcpReceived, got as u64);
             }
+            // It was rung for bytes that were taken back from the ring.
+            if is_armed(slot) && incoming.bell().is_rung() {
+                settle(slot)?;
+            }
             Step::Got(got)
         }
         Err(Errno(libc::EAGAIN)) => {
@@ -292,6 +304,30 @@ fn from_ring(
         rests(slot, seen);
     }
     Some(Step::Got(got))
+}
+
+/// Behind all of TCP's bytes before a change, which were peeked at: peeks at those of the ring.
+fn peek_on(slot: &Slot, into: &Buffers, skipped: usize, flags: c_int) -> usize {
+    let incoming = slot.parts().incoming;
+    let held = lock::take(incoming.receiver_lock());
+    let capacity = incoming.capacity();
+    let is_next = incoming.source(capacity) == Ok(Source::Tcp(skipped as u64))
+        && incoming.changes_since(incoming.followed()) == 1;
+    let length = incoming.unread().min((into.length() - skipped) as u64);
+    let mut peeked = 0;
+    if is_next
+        && length <= capacity
+        && let Some(ring) = slot.ring(Way::Incoming, capacity)
+    {
+        peeked = if flags & libc::MSG_TRUNC != 0 {
+            length as usize
+        } else {
+            let ring = pieces(ring, capacity, incoming.taken(), length);
+            buffers::write(&ring, &into.part(skipped, length as usize)).unwrap_or(0)
+        };
+    }
+    lock::release(incoming.receiver_lock(), held);
+    peeked
 }
 
 /// The sender sleeps until at least half of the ring is free.
@@ -433,15 +469,18 @@ pub fn has_bytes(slot: &Slot) -> bool {
     !matches!(source, Ok(Source::Empty | Source::Tcp(_)))
 }
 
-/// Bytes that can be read (FIONREAD).
+/// Bytes that can be read (FIONREAD): of TCP and of the ring, if the stream changes between them.
 pub fn waiting(fd: c_int, slot: &Slot) -> Result<u64, Errno> {
     let incoming = slot.parts().incoming;
     let held = lock::take(incoming.receiver_lock());
-    let source = incoming.source(incoming.capacity());
+    let capacity = incoming.capacity();
+    let source = incoming.source(capacity);
+    let (changes, in_ring) =
+        (incoming.changes_since(incoming.followed()), incoming.unread().min(capacity));
     lock::release(incoming.receiver_lock(), held);
     match source {
-        Ok(Source::Ring { length, .. }) => Ok(length),
-        Ok(Source::Tcp(most)) => Ok(kernel::waiting(fd)?.min(most)),
+        Ok(Source::Ring { length, .. }) if changes == 0 => Ok(length),
+        Ok(Source::Ring { .. } | Source::Tcp(_)) => Ok(kernel::waiting(fd)? + in_ring),
         _ => Ok(0),
     }
 }

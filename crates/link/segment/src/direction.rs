@@ -382,7 +382,17 @@ impl Direction {
     /// lock: another thread may read it first.
     pub fn has_news(&self) -> bool {
         self.sent.head.load(Acquire) != self.received.tail.load(Relaxed)
-            || self.sent.changes.load(Acquire) != self.received.followed.load(Relaxed)
+            || self.changes_since(self.followed()) > 0
+    }
+
+    /// Changes that the receiver has followed: an even number while it reads from TCP.
+    pub fn followed(&self) -> u64 {
+        self.received.followed.load(Relaxed)
+    }
+
+    /// Changes behind this number of them.
+    pub fn changes_since(&self, followed: u64) -> u64 {
+        self.sent.changes.load(Acquire).wrapping_sub(followed)
     }
 
     /// Bytes written to the ring, as the sender says: only to be compared with an earlier one.
