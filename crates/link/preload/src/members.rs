@@ -202,6 +202,8 @@ impl Members {
             has_more |= output != 0 && (!has_room || member.wants_more());
             let mut ready = if has_room { output } else { 0 };
             let incoming = slot.parts().incoming;
+            // TCP may have bytes that are to be read first.
+            has_more |= input != 0 && incoming.followed().is_multiple_of(2);
             let head = incoming.head();
             if input != 0
                 && is_ours
