@@ -51,6 +51,28 @@ static void goes_to_a_child(void) {
     close(out[0]);
 }
 
+/* This process does not know how much the program writes. */
+/* for good: execlp */
+static void is_written_by_a_program(void) {
+    char text[32] = {0};
+    fflush(stdout);
+    pid_t child = fork();
+    if (child == 0) {
+        dup2(far, 1);
+        execlp("echo", "echo", "from the child", NULL);
+        _exit(9);
+    }
+    int status = -1;
+    waitpid(child, &status, 0);
+    SAY(status);
+    for (int round = 0; round < 8; round++) {
+        SAY(write(far, "mine", 4));
+        SAY(recv(near, text, round ? 4 : 19, MSG_WAITALL));
+        SAY(write(near, "yours", 5));
+        SAY(recv(far, text, 5, MSG_WAITALL));
+    }
+}
+
 /* for good: fdopen */
 static void goes_to_stdio(void) {
     char text[32] = {0};
@@ -115,6 +137,7 @@ static void forks(void) {
 int main(void) {
     begin();
     CASE(goes_to_a_child());
+    CASE(is_written_by_a_program());
     CASE(goes_to_stdio());
     CASE(is_passed());
     CASE(forks());

@@ -203,15 +203,13 @@ fn to_ring(fd: c_int, slot: &Slot, from: &impl Source, done: usize) -> Result<Ne
         return Ok(Next::Failed(Errno(libc::EPIPE)));
     }
     try_serve(fd, slot)?;
-    if slot.sends_tcp.load(Relaxed) != 0 {
+    if sends_tcp(slot) {
         to_tcp(fd, slot, Unread::TakenBack)?;
     }
     if outgoing.backlog().is_some() {
         return Ok(Next::Wait);
     }
-    if slot.sends_tcp.load(Relaxed) == 0
-        && outgoing.mode() == Mode::Tcp
-        && outgoing.upgrade(|| kernel::written(fd))
+    if !sends_tcp(slot) && outgoing.mode() == Mode::Tcp && outgoing.upgrade(|| kernel::written(fd))
     {
         state::count(Counter::Upgrades, 1);
     }
@@ -291,10 +289,16 @@ enum Unread {
     Left,
 }
 
+/// Whether this end sends through TCP for good. After a child has given the connection to another
+/// program, nobody knows how much that writes to TCP.
+fn sends_tcp(slot: &Slot) -> bool {
+    slot.sends_tcp.load(Relaxed) != 0 || slot.parts().incoming.is_left()
+}
+
 /// Whether a message goes to the ring, and finds room there.
 pub fn has_room(slot: &Slot) -> bool {
     let outgoing = slot.parts().outgoing;
-    let by_ring = slot.sends_tcp.load(Relaxed) == 0
+    let by_ring = !sends_tcp(slot)
         && outgoing.backlog().is_none()
         && outgoing.mode() == Mode::Ring
         && !outgoing.is_left();
