@@ -93,8 +93,9 @@ def _of(which: int, begins: Begins, keys: Integers, counts: Counts) -> Counts:
     """The counts that one of `begins` has."""
     if begins.has_all(which):
         return counts
-    chosen = begins.has(which, keys & ((1 << begins.bits) - 1))
-    latencies, index, requests = (column[chosen] for column in counts)
+    # Places take a tenth of a mask's time where the chosen are anywhere.
+    chosen = np.flatnonzero(begins.has(which, keys & ((1 << begins.bits) - 1)))
+    latencies, index, requests = (column.take(chosen) for column in counts)
     return latencies, index, requests
 
 
