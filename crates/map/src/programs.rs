@@ -51,6 +51,10 @@ pub fn load(options: &Options, btf: &Btf) -> Result<Ebpf, Error> {
 
 /// Programs that see every change, and every message.
 pub fn attach(kernel: &mut Ebpf, btf: &Btf, cgroups: Option<&Path>) -> Result<(), Error> {
+    // First, because a message whose peer was not recorded belongs to an edge with no peer.
+    if let Some(root) = cgroups {
+        attach_to_cgroups(kernel, root)?;
+    }
     for (name, event) in [
         ("tcp_state", "inet_sock_set_state"),
         ("udp_sent", "sock_send_length"),
@@ -65,7 +69,7 @@ pub fn attach(kernel: &mut Ebpf, btf: &Btf, cgroups: Option<&Path>) -> Result<()
             .and_then(|()| program.attach())
             .map_err(|error| failed(event, &error))?;
     }
-    cgroups.map_or(Ok(()), |root| attach_to_cgroups(kernel, root))
+    Ok(())
 }
 
 /// The peers of UDP sockets that are not connected.
