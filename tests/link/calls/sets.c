@@ -86,6 +86,35 @@ static void edges_of_more_bytes(void) {
     SAY(close(set));
 }
 
+/* ring: EPOLLET epoll_wait poll select read */
+static void edges_that_others_see(int way) {
+    int set = epoll_create1(EPOLL_CLOEXEC), other = epoll_create1(EPOLL_CLOEXEC);
+    struct epoll_event edges = {EPOLLIN | EPOLLET, {.u64 = 7}}, level = {EPOLLIN, {.u64 = 8}}, got[2];
+    struct pollfd place = {far, POLLIN, 0};
+    struct timeval none = {0, 0};
+    fd_set in;
+    char text[8];
+    SAY(epoll_ctl(set, EPOLL_CTL_ADD, far, &edges));
+    SAY(epoll_ctl(other, EPOLL_CTL_ADD, far, &level));
+    for (int round = 0; round < 4; round++) {
+        SAY(write(near, "1234", 4));
+        until_readable(far);
+        FD_ZERO(&in);
+        FD_SET(far, &in);
+        if (way == 0) SAY(poll(&place, 1, 0));
+        if (way == 1) SAY(select(far + 1, &in, NULL, NULL, &none));
+        if (way == 2) SAY(read(far, text, 2));
+        SAY(epoll_wait(set, got, 2, 0));
+        SAY(epoll_wait(other, got, 2, 0));
+        SAY(epoll_wait(set, got, 2, 0));
+        SAY(recv(far, text, 8, 0));
+        SAY(epoll_wait(set, got, 2, 0));
+        SAY(epoll_wait(other, got, 2, 0));
+    }
+    SAY(close(set));
+    SAY(close(other));
+}
+
 static void *wait_in(void *set) {
     struct epoll_event got;
     return (void *)(long)epoll_wait(*(int *)set, &got, 1, 10000);
@@ -252,6 +281,7 @@ int main(void) {
     CASE(epolls(0, 1));
     connect_both(1), epolls(0, 0), close_both();
     CASE(edges_of_more_bytes());
+    for (int way = 0; way < 4; way++) CASE(edges_that_others_see(way));
     for (int way = 0; way < 4; way++) CASE(sets_of_others(way));
     CASE(sets_that_change());
     for (int way = 0; way < 6; way++) CASE(changes_for_others(way));

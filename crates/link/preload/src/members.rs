@@ -179,7 +179,8 @@ impl Members {
     pub fn clear_bells(&self) {
         self.each(|_, slot| {
             let incoming = slot.parts().incoming;
-            if incoming.bell().is_rung() && !incoming.has_news() {
+            let has_number = incoming.bell().is_rung() || slot.is_added.load(Relaxed) != 0;
+            if has_number && !incoming.has_news() {
                 receive::settle_for_sets(slot);
             }
         });

@@ -229,6 +229,8 @@ fn from_tcp(
     let capacity = incoming.capacity();
     incoming.begin_read();
     let most = match incoming.source(capacity) {
+        // No byte of the ring is between TCP's.
+        Ok(Source::Tcp(_)) if flags & libc::MSG_PEEK != 0 && incoming.unread() == 0 => usize::MAX,
         Ok(Source::Tcp(most)) => usize::try_from(most).unwrap_or(usize::MAX),
         other => {
             incoming.end_read(0);
@@ -253,7 +255,8 @@ fn from_tcp(
                 state::count(Counter::TcpReceived, got as u64);
             }
             // It was rung for bytes that were taken back from the ring.
-            if is_armed(slot) && incoming.bell().is_rung() {
+            let has_number = incoming.bell().is_rung() || slot.is_added.load(Relaxed) != 0;
+            if is_armed(slot) && has_number {
                 settle(slot)?;
             }
             Step::Got(got)
@@ -413,10 +416,22 @@ fn settle(slot: &Slot) -> Result<bool, Corrupt> {
     let incoming = slot.parts().incoming;
     let bell = incoming.bell();
     let has_edges = slot.has_edges.load(Relaxed) != 0;
+    let mut is_late = false;
     loop {
         let capacity = incoming.capacity();
-        if !has_edges && let Source::Ring { .. } = incoming.source(capacity)? {
-            if !bell.is_rung() {
+        // A waiter reports edges by itself, without the eventfd.
+        let by_waiter = has_edges && !is_armed(slot);
+        if !by_waiter && let Source::Ring { .. } = incoming.source(capacity)? {
+            if has_edges {
+                // The eventfd keeps its number: an edge that no set has reported yet stays one.
+                if is_late {
+                    kernel::add(slot.own_bell());
+                }
+                if is_late || bell.is_rung() {
+                    slot.is_added.store(1, Relaxed);
+                }
+                bell.arm();
+            } else if !bell.is_rung() {
                 bell.arm();
                 if bell.ring() {
                     kernel::add(slot.own_bell());
@@ -424,7 +439,8 @@ fn settle(slot: &Slot) -> Result<bool, Corrupt> {
             }
             return Ok(false);
         }
-        if bell.is_rung() {
+        let is_added = slot.is_added.swap(0, Relaxed) != 0;
+        if bell.is_rung() || is_added {
             // Who rings adds to it at once.
             let mut times = 0;
             while !kernel::clear(slot.own_bell()) && times < 1000 {
@@ -434,9 +450,11 @@ fn settle(slot: &Slot) -> Result<bool, Corrupt> {
         }
         bell.arm();
         let is_empty = !matches!(incoming.source(capacity)?, Source::Ring { .. });
-        if is_empty || has_edges {
+        if is_empty || by_waiter {
             return Ok(is_empty);
         }
+        // Bytes that may not have rung it.
+        is_late = true;
     }
 }
 

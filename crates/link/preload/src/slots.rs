@@ -95,6 +95,8 @@ pub struct Slot {
     pub watch: AtomicU32,
     pub sets: AtomicU32,
     pub has_edges: AtomicU32,
+    /// Not 0: the eventfd may have a number though the bell is not rung.
+    pub is_added: AtomicU32,
     /// Whether calls wait, as `kernel::is_nonblocking` last said; 0 if it must be asked.
     pub waiting: AtomicU32,
     /// Waits for bytes, and for room.
@@ -143,6 +145,7 @@ impl Slot {
             watch: AtomicU32::new(0),
             sets: AtomicU32::new(0),
             has_edges: AtomicU32::new(0),
+            is_added: AtomicU32::new(0),
             waiting: AtomicU32::new(0),
             bytes_spin: Spin::new(),
             room_spin: Spin::new(),
@@ -392,6 +395,7 @@ pub fn add(parts: Parts, fd: c_int, own_bell: c_int, other_bell: c_int) -> Optio
         &slot.watch,
         &slot.sets,
         &slot.has_edges,
+        &slot.is_added,
         &slot.waiting,
         &slot.unread_sends,
         &slot.ends,
