@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """DuckDB's descriptions of samples against NumPy's and SciPy's of the same."""
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,8 @@ import pytest
 
 from tare.errors import InputError
 from tare.samples.engine import connect
-from tare.samples.engines import describe, exact
+from tare.samples.engines import Extent, describe, describe_each, exact
+from tare.samples.engines.begins import Begins
 from tare.stats.distances import between, kinds_from
 
 AT = (0.1, 0.5, 0.9, 0.99)
@@ -85,6 +87,57 @@ def test_memory_and_engine_sort_alike(factor: int, monkeypatch: pytest.MonkeyPat
     assert here.groups == there.groups
     for kind, matrix in here.distances["order"].of.items():
         assert np.array_equal(matrix, there.distances["order"].of[kind])
+
+
+@pytest.mark.parametrize("factor", [1, 200_000])
+@pytest.mark.parametrize("gaps", [True, False])
+def test_a_known_extent_changes_no_description(
+    factor: int, gaps: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(exact, "FEW", 0)
+    monkeypatch.setattr(exact, "ROWS", 1_000)
+    rows = 9_000
+    table = samples(7, rows).drop(["span"]).append_column("span", pa.repeat("order", rows))
+    latency = table["latency_ns"].to_numpy(zero_copy_only=False) * factor
+    latency[:50] = np.nan  # also of requests that are ok
+    run = table["run"].to_numpy()
+    runs = [3, 4, 17, 90] if gaps else [1, 2, 3, 4]
+    run = np.array(runs, np.int32)[np.searchsorted([3, 4, 17, 90], run)]
+    latency[run == runs[3]] = np.nan
+    table = table.set_column(0, "run", pa.array(run))
+    table = table.set_column(1, "latency_ns", pa.array(latency, from_pandas=True).cast("int64"))
+    table = table.append_column("place", pa.array(range(rows), pa.int64()))
+    begins = [{(one, "order"): cut for one in runs} for cut in (100, 200, rows // 2)]
+    known = latency[table["ok"].to_numpy() & np.isfinite(latency)]
+    extent = Extent("order", runs, rows, int(known.min()), int(known.max()))
+    stored = connect().create_table("samples", table)
+    held = []
+
+    def noted(*args: Any) -> exact.Held | None:
+        held.append(exact.hold(*args))
+        return held[-1]
+
+    monkeypatch.setattr("tare.samples.engines.describing.hold", noted)
+    there = describe_each(stored, begins, AT)
+    here = describe_each(stored, begins, AT, extent=extent)
+    assert len(held) == 1
+    assert held[0] is not None
+    for one, other in zip(here, there, strict=True):
+        assert one.groups == other.groups
+        assert one.groups[runs[3], "order"].mean is None
+        assert one.distances["order"].runs == other.distances["order"].runs == tuple(runs[:3])
+        for kind, matrix in other.distances["order"].of.items():
+            assert np.array_equal(one.distances["order"].of[kind], matrix)
+
+
+def test_requests_that_need_more_memory_are_not_held(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(exact, "FEW", 0)
+    marked = Begins([{}]).marked(connect().create_table("samples", samples(8, 100)))
+    extent = Extent("order", [3, 90], 100, 1, 10**6)
+    assert exact.hold(marked, extent, Begins([{}])) is not None
+    assert exact.hold(marked, replace(extent, rows=exact.HELD // 4 + 1), Begins([{}])) is None
+    assert exact.hold(marked, replace(extent, most=10**11), Begins([{}])) is None
+    assert exact.hold(marked, replace(extent, runs=[3, 10**6]), Begins([{}])) is None
 
 
 def test_many_spans_are_sorted_at_once(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from tare.errors import InputError
 from tare.samples.engine import rows_of
-from tare.samples.engines import Described, Kept, describe_each, histogram_of
+from tare.samples.engines import Described, Extent, Kept, describe_each, histogram_of
 from tare.samples.model import MOST_SPANS, REQUEST, Beginning
 from tare.samples.notes import Note
 from tare.samples.places import Group, settled
@@ -194,7 +194,7 @@ def look(
         twice = {group: max(cut, min(2 * cut, sizes[group] // 2)) for group, cut in first.items()}
         others = {TWICE: twice} | others
     begins = [first, *others.values()]
-    at_cut, *looks = _look(samples, environments, begins, kept, steps, courses, survey.rows)
+    at_cut, *looks = _look(samples, environments, begins, kept, steps, courses, survey)
     return Looks(
         sizes,
         steady,
@@ -246,7 +246,7 @@ def _look(  # noqa: PLR0917 - private, and called once
     kept: Kept | None,
     steps: Mapping[Group, int],
     courses: Mapping[Group, Course],
-    rows: Mapping[Group, int],
+    survey: _Survey,
 ) -> list[Look]:
     """From each of the ends of the warm-up on, of which the first is the earliest."""
     groups: list[dict[Group, Described]] = [{} for _ in begins]
@@ -258,8 +258,16 @@ def _look(  # noqa: PLR0917 - private, and called once
         if len(here) < len(environments):
             mine = samples.filter(samples.run.isin(here))
         count = histogram_of if kept is None else partial(kept.histogram, environment)
-        requests = sum(rows[run, span] for run, span in rows if run in here)
-        described = describe_each(mine, begins, SHAPE, count=count, steps=steps, rows=requests)
+        requests = sum(rows for (run, _), rows in survey.rows.items() if run in here)
+        described = describe_each(
+            mine,
+            begins,
+            SHAPE,
+            count=count,
+            steps=steps,
+            rows=requests,
+            extent=survey.extent(here),
+        )
         for cut, found in enumerate(described):
             groups[cut] |= found.groups
             distances[cut] |= {(environment, span): one for span, one in found.distances.items()}
@@ -329,6 +337,22 @@ class _Survey:
     tied: frozenset[Group]
     """Of whose latencies many are equal, so that there is a tick to look for."""
     has_zeros: bool
+    latencies: Mapping[Group, tuple[int, int]]
+    """The least and the greatest of successful requests."""
+
+    def extent(self, runs: Collection[int]) -> Extent | None:
+        """Of these runs, if they have one span."""
+        known = {group: self.latencies[group] for group in self.latencies if group[0] in runs}
+        spans = {span for run, span in self.rows if run in runs}
+        if len(spans) != 1 or not known:
+            return None
+        return Extent(
+            spans.pop(),
+            sorted(run for run, _ in self.rows if run in runs),
+            sum(rows for (run, _), rows in self.rows.items() if run in runs),
+            min(least for least, _ in known.values()),
+            max(most for _, most in known.values()),
+        )
 
 
 def _surveyed(samples: Table) -> _Survey:
@@ -340,6 +364,7 @@ def _surveyed(samples: Table) -> _Survey:
         rows=samples.count(),
         fine=((value % 10) != 0).sum(where=ok),
         least=value.min(where=ok),
+        most=value.max(where=ok),
         mean=value.mean(where=ok),
         answered=ok.cast("int64").sum(),
         distinct=value.approx_nunique(where=ok),
@@ -356,4 +381,9 @@ def _surveyed(samples: Table) -> _Survey:
             if row["answered"] >= LEAST and row["distinct"] <= min(row["answered"] / 2, MOST_TIED)
         ),
         any(row["least"] == 0 for row in found.values()),
+        {
+            group: (row["least"], row["most"])
+            for group, row in found.items()
+            if row["least"] is not None
+        },
     )

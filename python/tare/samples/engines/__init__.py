@@ -4,6 +4,7 @@
 from tare.samples.engines.binned import describe_histogram
 from tare.samples.engines.describing import describe, describe_each, histogram_of
 from tare.samples.engines.description import Described, Description
+from tare.samples.engines.exact import Extent
 from tare.samples.engines.histogram import histogram
 from tare.samples.engines.kept import Kept
 from tare.samples.engines.opened import Engine, open_engine
@@ -12,6 +13,7 @@ __all__ = [
     "Described",
     "Description",
     "Engine",
+    "Extent",
     "Kept",
     "describe",
     "describe_each",

@@ -16,7 +16,7 @@ from tare.samples.engine import count_rows, rows_of
 from tare.samples.engines.begins import Begin, Begins
 from tare.samples.engines.binned import describe_histogram
 from tare.samples.engines.description import Described, Description
-from tare.samples.engines.exact import Counts, counts_in_order
+from tare.samples.engines.exact import Counts, Extent, Held, counts_in_order, hold
 from tare.samples.engines.histogram import histogram
 from tare.samples.model import Distances
 from tare.samples.places import Group, settled
@@ -57,6 +57,7 @@ def describe_each(
     count: Count = histogram_of,
     steps: Mapping[Group, int] = NO_STEPS,
     rows: int | None = None,
+    extent: Extent | None = None,
 ) -> list[Description]:
     """Describes every run and span from each of `begins` on, with quantiles at probabilities `at`.
 
@@ -64,7 +65,7 @@ def describe_each(
     (whole numbers, null where a request failed without an answer) and `ok`. Unless `exact` says
     so, the number of samples decides whether every request counts or a histogram is made, from
     above `EXACT_ROWS` on; `count` makes it, or has it already.
-    `rows` is the number of samples, if it is known.
+    `rows` is the number of samples, if it is known, `extent` what is known of a single span.
     Raises InputError for latencies that no request has.
     """
     if exact is None:
@@ -72,19 +73,24 @@ def describe_each(
         exact = (count_rows(samples) if rows is None else rows) <= most
     if not exact:
         return [describe_histogram(count(samples, begin), at) for begin in begins]
-    return _exactly(samples, Begins(begins), at, steps)
+    return _exactly(samples, Begins(begins), at, steps, extent)
 
 
 def _exactly(
-    samples: Table, begins: Begins, at: Sequence[float], steps: Mapping[Group, int]
+    samples: Table,
+    begins: Begins,
+    at: Sequence[float],
+    steps: Mapping[Group, int],
+    extent: Extent | None,
 ) -> list[Description]:
     marked = begins.marked(samples)
-    rows = _totals(marked)
+    held = None if extent is None else hold(marked, extent, begins)
+    rows = _totals(marked) if held is None else held.totals()
     totals = [_summed(rows, partial(begins.has, which)) for which in range(begins.count)]
     quantiles: list[dict[Group, Mapping[float, float]]] = [{} for _ in totals]
     distances: list[dict[str, Distances]] = [{} for _ in totals]
     answered = marked.filter(marked.ok, marked.latency_ns.notnull())
-    for span, found in _of_spans(answered, rows, totals, at, begins, steps):
+    for span, found in _of_spans(answered, rows, totals, at, begins, steps, held):
         for which, spread in enumerate(found):
             if spread is None:
                 continue
@@ -154,6 +160,7 @@ def _of_spans(  # noqa: PLR0917 - private, and called once
     at: Sequence[float],
     begins: Begins,
     steps: Mapping[Group, int],
+    held: Held | None,
 ) -> Iterator[tuple[str, list[_Spread | None]]]:
     """Of each span and each of `begins` how its latencies are spread; None where no run has any.
 
@@ -173,7 +180,11 @@ def _of_spans(  # noqa: PLR0917 - private, and called once
     least_of: dict[str, int] = {}
     for row in rows:
         least_of[row["span"]] = min(row["least"], least_of.get(row["span"], row["least"]))
-    for span, pieces in counts_in_order(answered, least_of, runs, latencies, begins, requests):
+    if held is None:
+        ordered = counts_in_order(answered, least_of, runs, latencies, begins, requests)
+    else:
+        ordered = iter([(held.extent.span, held.counts(runs))])
+    for span, pieces in ordered:
         rounded = {run: steps.get((run, span), 0) for run in runs}
         spreads = [
             _Spread(of_span[span], runs, at, least_of[span], rounded) if span in of_span else None

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
 from itertools import groupby, pairwise
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any
@@ -37,6 +38,91 @@ _Keys = tuple[Integers, Integers]
 """Keys and how often each is there: arrays of shape (n,)."""
 
 
+@dataclass(frozen=True)
+class Extent:
+    """What is known of samples of one span before they are described."""
+
+    span: str
+    runs: Sequence[int]
+    """Ascending."""
+    rows: int
+    least: int
+    """Of the latencies in ns of successful requests, as `most`."""
+    most: int
+
+
+@dataclass(frozen=True)
+class Held:
+    """All requests of one span, sorted by latency, in memory."""
+
+    keys: Any
+    """Latency less the least one, run less the first, and `reached`, packed: an array (n,)."""
+    unanswered: Any
+    """The same of requests without a latency: in its place is 0 if they failed, or 1."""
+    extent: Extent
+    bits: int
+    """Of a run."""
+    begins: Begins
+
+    def totals(self) -> list[dict[str, Any]]:
+        """Of each run and `reached` the numbers of requests; `least` and `most` are of the span."""
+        kinds = 1 << self.bits << self.begins.bits
+        answered, sums = np.zeros(kinds, np.int64), np.zeros(kinds, np.int64)
+        for keys in _parts(self.keys):
+            kind = (keys & (kinds - 1)).astype(np.int64)
+            # Floats add whole numbers exactly: `hold` has none whose sum is not below 2^53.
+            sums += np.bincount(kind, keys // kinds, kinds).astype(np.int64)
+            answered += np.bincount(kind, minlength=kinds)
+        lost = np.bincount(self.unanswered, minlength=2 * kinds).reshape(2, kinds)
+        extent = self.extent
+        rows = []
+        for kind in np.flatnonzero(answered + lost.sum(axis=0)).tolist():
+            found = int(answered[kind])
+            row = {
+                "run": extent.runs[0] + (kind >> self.begins.bits),
+                "span": extent.span,
+                "reached": kind & ((1 << self.begins.bits) - 1),
+                "requests": found + int(lost[:, kind].sum()),
+                "errors": int(lost[0, kind]),
+                "answered": found,
+                "sum": int(sums[kind]) + found * extent.least,
+                "least": extent.least + int(self.keys[0] // kinds) if found else None,
+                "most": extent.least + int(self.keys[-1] // kinds) if found else None,
+            }
+            rows.append(row)
+        return rows
+
+    def counts(self, runs: Sequence[int]) -> Iterator[list[Counts]]:
+        """As `counts_in_order` has them."""
+        pieces = (_counted(part) for part in _parts(self.keys))
+        return _unpacked(
+            pieces, self.extent.least, self.extent.runs[0], runs, self.bits, self.begins
+        )
+
+
+def hold(marked: Table, extent: Extent, begins: Begins) -> Held | None:
+    """The requests of a span if they are many, and fit into memory."""
+    bits = (extent.runs[-1] - extent.runs[0]).bit_length()
+    shift, beyond = bits + begins.bits, extent.most - extent.least + 1
+    width = (((beyond + 2) << shift) - 1).bit_length()
+    kind = "uint32" if width <= 32 else "uint64"
+    too_much = extent.rows * np.dtype(kind).itemsize > HELD or beyond * ROWS > 2**53
+    if extent.rows <= FEW or too_much or shift > 16 or not isinstance(marked, Table):
+        return None
+    ok: Any = marked.ok
+    latency: Any = marked.latency_ns.cast("int64")
+    answered = ok & latency.notnull()
+    value = answered.ifelse(latency - extent.least, ok.ifelse(beyond + 1, beyond))
+    packed = (value * (1 << bits) + (marked.run.cast("int64") - extent.runs[0])) * (
+        1 << begins.bits
+    ) + marked.reached
+    keys = _held(marked.select(key=packed).cast({"key": kind}), extent.rows, kind)
+    sort(keys)
+    end = int(np.searchsorted(keys, np.array(beyond << shift, kind)))
+    unanswered = keys[end:].astype(np.int64) - (beyond << shift)
+    return Held(keys[:end], unanswered, extent, bits, begins)
+
+
 def counts_in_order(  # noqa: PLR0917 - called once
     marked: Table,
     spans: Collection[str],
@@ -66,8 +152,6 @@ def counts_in_order(  # noqa: PLR0917 - called once
     (alone,) = spans if len(spans) == 1 else (None,)
     if alone is not None:
         keys = keys.drop("span")
-    numbers = np.array(runs) - runs[0]
-    gaps = numbers[-1] >= numbers.size
     if isinstance(keys, Table):
         # Short numbers sort faster than long ones. Spark does not know them.
         kind = "uint32" if widest.bit_length() <= 32 else "uint64"
@@ -75,18 +159,25 @@ def counts_in_order(  # noqa: PLR0917 - called once
     else:
         pieces = _grouped(keys, alone)
 
-    def of_span(pieces: Iterator[_Keys]) -> Iterator[list[Counts]]:
-        for found, counts in _whole_values(pieces, bits + begins.bits):
-            values = (found >> begins.bits >> bits) + least
-            index = (found >> begins.bits) & ((1 << bits) - 1)
-            if gaps:
-                index = np.searchsorted(numbers, index)
-            # NumPy has its quickest sort for 16 bits.
-            whole = values, index.astype(np.uint16), counts
-            yield [_of(which, begins, found, whole) for which in range(begins.count)]
-
     for span, its in groupby(pieces, key=itemgetter(0)):
-        yield span, of_span((found, counts) for _, found, counts in its)
+        keys_of_span = ((found, counts) for _, found, counts in its)
+        yield span, _unpacked(keys_of_span, least, runs[0], runs, bits, begins)
+
+
+def _unpacked(  # noqa: PLR0917 - what keys are packed of
+    pieces: Iterator[_Keys], least: int, first: int, runs: Sequence[int], bits: int, begins: Begins
+) -> Iterator[list[Counts]]:
+    """Of packed keys the latencies, and the index of their runs among `runs`."""
+    numbers = np.array(runs) - first
+    gaps = numbers[-1] >= numbers.size
+    for found, counts in _whole_values(pieces, bits + begins.bits):
+        values = (found >> begins.bits >> bits) + least
+        index = (found >> begins.bits) & ((1 << bits) - 1)
+        if gaps:
+            index = np.searchsorted(numbers, index)
+        # NumPy has its quickest sort for 16 bits.
+        whole = values, index.astype(np.uint16), counts
+        yield [_of(which, begins, found, whole) for which in range(begins.count)]
 
 
 def _of(which: int, begins: Begins, keys: Integers, counts: Counts) -> Counts:
@@ -95,8 +186,8 @@ def _of(which: int, begins: Begins, keys: Integers, counts: Counts) -> Counts:
         return counts
     # Places take a tenth of a mask's time where the chosen are anywhere.
     chosen = np.flatnonzero(begins.has(which, keys & ((1 << begins.bits) - 1)))
-    latencies, index, requests = (column.take(chosen) for column in counts)
-    return latencies, index, requests
+    latencies, index, requests = counts
+    return latencies.take(chosen), index.take(chosen), requests.take(chosen)
 
 
 def _sorted(
@@ -104,8 +195,17 @@ def _sorted(
 ) -> Iterator[tuple[str, Integers, Integers]]:
     """Equal keys are counted as they come."""
     for span, found in _sorted_keys(keys, alone, rows, kind):
-        first = np.flatnonzero(np.append(True, found[1:] != found[:-1]))
-        yield span, found[first].astype(np.int64), np.diff(np.append(first, found.size))
+        yield span, *_counted(found)
+
+
+def _counted(found: Any) -> _Keys:
+    """Each of the sorted keys once, and how often it is there."""
+    first = np.flatnonzero(np.append(True, found[1:] != found[:-1]))
+    return found[first].astype(np.int64), np.diff(np.append(first, found.size))
+
+
+def _parts(keys: Any) -> Iterator[Any]:
+    return (keys[start : start + ROWS] for start in range(0, keys.size, ROWS))
 
 
 def _sorted_keys(keys: Table, alone: str | None, rows: int, kind: str) -> Iterator[tuple[str, Any]]:
@@ -113,7 +213,7 @@ def _sorted_keys(keys: Table, alone: str | None, rows: int, kind: str) -> Iterat
     if alone is not None and rows > FEW and rows * np.dtype(kind).itemsize <= HELD:
         held = _held(keys, rows, kind)
         sort(held)
-        yield from ((alone, held[start : start + ROWS]) for start in range(0, held.size, ROWS))
+        yield from ((alone, part) for part in _parts(held))
         return
     keys = keys.order_by(*keys.columns)
     if rows <= FEW:
