@@ -4,12 +4,13 @@
 import argparse
 from collections.abc import Callable
 
-from tests.soak import alike, asan, fuzz, hog, kills, log, null_and_delay, suite
+from tests.soak import alike, asan, fuzz, hog, kills, link, log, null_and_delay, suite
 
 SERIES: dict[str, Callable[..., None]] = {
     "asan": asan.run,
     "fuzz": fuzz.run,
     "kills": kills.run,
+    "link": link.run,
     "log": log.run,
     "verdicts": null_and_delay.run,
     "alike": alike.run,
@@ -30,6 +31,9 @@ parser.add_argument("--kills", type=int, default=30, help="kills: tries of each 
 parser.add_argument(
     "--log-kills", type=int, default=200, help="log: of the program; of the collector a quarter"
 )
+parser.add_argument(
+    "--operations", type=int, default=1_000_000, help="link: operations that are compared"
+)
 parser.add_argument("--tries", type=int, default=10, help="verdicts: tries of each plan")
 parser.add_argument("--experiments", type=int, default=100, help="alike: experiments")
 parser.add_argument("--hogs", type=int, default=10, help="hog: experiments of each kind")
@@ -42,6 +46,7 @@ numbers: dict[str, tuple[object, ...]] = {
     "asan": (),
     "fuzz": (options.seconds, options.file_seconds, options.mutations),
     "kills": (options.kills,),
+    "link": (options.operations,),
     "log": (options.log_kills,),
     "verdicts": (options.tries,),
     "alike": (options.experiments,),

@@ -1,0 +1,17 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Random calls on a linked connection return what they return on a plain one."""
+
+from tests.link import differential
+
+SEEDS = (1, 4, 6, 8, 9, 16)
+OPERATIONS = 1500
+
+
+def test_random_calls_return_the_same_with_and_without_a_link() -> None:
+    compared = [differential.compare(seed, OPERATIONS) for seed in SEEDS]
+    print("\n" + differential.table(differential.coverage(compared)))
+    assert [done.difference for done in compared if done.difference] == []
+    for done in compared:
+        assert done.run.counts["reset"] == 0
+        assert done.run.counts["ring_bytes_sent"] > 0
+    assert len(differential.coverage(compared)) > 35
