@@ -57,6 +57,9 @@ impl Kind {
 pub unsafe trait Connection: Sync + 'static {
     /// Back to the state of a new connection, which is that of zero bytes.
     fn reset(&self);
+
+    /// The library did not see the program open it: another program did, or it was there before.
+    fn found(&self) {}
 }
 
 /// What is known of a descriptor at one moment: its kind, and the place of its connection
@@ -293,6 +296,11 @@ impl<C: Connection> Descriptors<C> {
         }
         let place = if kind.is_stream() { self.take(fd as usize) } else { None };
         let entry = Entry::new(kind, place);
+        if unknown.is_some()
+            && let Some(connection) = self.connection(entry)
+        {
+            connection.found();
+        }
         let Some(unknown) = unknown else {
             self.drop_place(Entry(slot.swap(entry.0, AcqRel)));
             return entry;

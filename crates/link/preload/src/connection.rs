@@ -14,6 +14,8 @@ pub struct Connection {
     pub sends: AtomicU32,
     pub has_received: AtomicU32,
     pub bytes: AtomicU64,
+    /// Not 0: another program may use it, too, or has used it.
+    pub is_found: AtomicU32,
     /// Forks when it was first seen.
     pub forks: AtomicU32,
     /// While it waits: the socket on which the other end may come, and looks at it.
@@ -110,6 +112,7 @@ unsafe impl tare_interpose::Connection for Connection {
             &self.busy,
             &self.sends,
             &self.has_received,
+            &self.is_found,
             &self.forks,
             &self.listener,
             &self.looks,
@@ -119,5 +122,9 @@ unsafe impl tare_interpose::Connection for Connection {
         }
         self.bytes.store(0, Relaxed);
         self.sets.iter().for_each(|set| set.set.store(0, Relaxed));
+    }
+
+    fn found(&self) {
+        self.is_found.store(1, Relaxed);
     }
 }

@@ -67,7 +67,9 @@ fn begin(fd: c_int, connection: &Connection) -> Option<&'static Slot> {
 /// Why a connection stays TCP, whatever the other end is.
 fn obstacle(fd: c_int, connection: &Connection) -> Option<&'static str> {
     let choice = state::statistics()?.choice();
-    if connection.forks.load(Relaxed) != state::forks() {
+    if connection.is_found.load(Relaxed) != 0 {
+        Some("another program opened it")
+    } else if connection.forks.load(Relaxed) != state::forks() {
         Some("the program has forked since the connection was opened")
     } else if state::is_off() || syscall::are_forbidden() {
         Some("the program restricts its system calls")
