@@ -26,6 +26,8 @@ mod collector {
     pub mod fox;
     pub mod kept;
     pub mod limit;
+    pub mod memory;
+    pub mod naming;
     pub mod output;
     pub mod press;
     pub mod program;
@@ -42,10 +44,11 @@ mod collector {
 
 // As they call one another.
 use collector::{
-    budget, epoll, fox, kept, limit, output, press, program, ring, rule_book, rules, ruling,
-    target, timer, totals, values, words,
+    budget, epoll, fox, kept, limit, memory, naming, output, press, program, ring, rule_book,
+    rules, ruling, target, timer, totals, values, words,
 };
 
+use naming::Room;
 use output::Output;
 use press::Press;
 use rule_book::RuleBook;
@@ -182,7 +185,7 @@ fn turn(target: &mut Target, output: &mut Output, press: &mut Press, book: &Rule
     let rings = target.new_rings();
     target.allow_rings(rings);
     target.rule(book, until);
-    target.introduce(output, Some(until)).expect("the file has room");
+    target.introduce(output, Some(until), &mut Room::unlimited()).expect("the file has room");
     target.count(output, press).expect("the file has room");
     for _ in 0..target.served_rings() {
         target.copy(press, all).expect("there is memory");
@@ -228,7 +231,9 @@ fuzz_target!(|data: &[u8]| {
         let step = chance.below(64);
         if step == 0 || target.is_none() {
             if let Some(target) = &mut target {
-                target.end(&mut output, &mut press, None).expect("the file has room");
+                target
+                    .end(&mut output, &mut press, None, &mut Room::unlimited())
+                    .expect("the file has room");
             }
             target = adopt(program);
         } else if step < 32
@@ -238,7 +243,9 @@ fuzz_target!(|data: &[u8]| {
         }
     }
     if let Some(target) = &mut target {
-        target.end(&mut output, &mut press, Some(How::Left)).expect("the file has room");
+        target
+            .end(&mut output, &mut press, Some(How::Left), &mut Room::unlimited())
+            .expect("the file has room");
     }
     for (place, before) in undone.into_iter().rev() {
         program.memory[place].store(before, Relaxed);

@@ -70,10 +70,12 @@ fn close_link(fd: c_int, connection: &Connection, slot: &Slot) {
         let held = lock::take(incoming.receiver_lock());
         let source = incoming.source(incoming.capacity());
         lock::release(incoming.receiver_lock(), held);
-        incoming.leave();
+        // Who has taken it back to TCP may have passed it to another program.
+        let was_left = !incoming.leave();
         let linger = slot.linger(fd);
         // TCP resets a connection that is closed with bytes unread.
-        if matches!(source, Ok(Source::Ring { .. })) {
+        let has_unread = !was_left && kernel::waiting(fd).is_ok_and(|waiting| waiting > 0);
+        if has_unread || matches!(source, Ok(Source::Ring { .. })) {
             kernel::reset_at_close(fd);
         } else if linger != Some(0) && service::is_running() && leaves_bytes(slot, linger) {
             service::wake_own();

@@ -174,6 +174,17 @@ impl Members {
         }
     }
 
+    /// After the kernel has reported edges: the next bytes are one again, even if the program does not
+    /// read before.
+    pub fn renew_edges(&self) {
+        self.each(|_, slot| {
+            let is_rung = slot.parts().incoming.bell().is_rung();
+            if is_rung && slot.has_edges.load(Relaxed) != 0 && receive::is_armed(slot) {
+                receive::settle_again(slot);
+            }
+        });
+    }
+
     /// Before the kernel is asked without a sleep: no eventfd says that there are bytes if there are
     /// none.
     pub fn clear_bells(&self) {

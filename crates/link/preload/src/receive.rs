@@ -361,7 +361,7 @@ fn rests(slot: &Slot, seen: u64) {
 }
 
 /// Whether sets need the bell at any time.
-fn is_armed(slot: &Slot) -> bool {
+pub fn is_armed(slot: &Slot) -> bool {
     match slot.watch.load(Relaxed) {
         0 => false,
         members::BY_WAITER => slot.is_shared(),
@@ -456,6 +456,14 @@ fn settle(slot: &Slot) -> Result<bool, Corrupt> {
         // Bytes that may not have rung it.
         is_late = true;
     }
+}
+
+/// After a set has reported the eventfd: the next bytes ring again.
+pub fn settle_again(slot: &Slot) {
+    let incoming = slot.parts().incoming;
+    let held = lock::take(incoming.receiver_lock());
+    let _ = settle(slot);
+    lock::release(incoming.receiver_lock(), held);
 }
 
 /// After a set got the eventfd.

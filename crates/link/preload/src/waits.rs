@@ -40,10 +40,13 @@ pub fn wait(
     }
     service::ensure();
     serve_all();
-    let members = sets::number(set).map(members::of);
-    let Some(members) = members.filter(|all| all.are_for(state::thread_number())) else {
+    let all = sets::number(set).map(members::of);
+    let Some(members) = all.filter(|all| all.are_for(state::thread_number())) else {
         let count = call(events, most, returns);
         serve_all();
+        if count > 0 {
+            all.inspect(|all| all.renew_edges());
+        }
         // SAFETY: the kernel has just written this number of entries.
         return if count > 0 { unsafe { sets::merge(events, count) } } else { count };
     };
@@ -63,6 +66,7 @@ pub fn wait(
             let rest = events.wrapping_add(found as usize);
             let more = call(rest, most - found, true);
             members.looked();
+            members.renew_edges();
             if found + more.max(0) > 0 {
                 real::set_errno(errno);
                 // SAFETY: this number of entries was written.
@@ -83,6 +87,7 @@ pub fn wait(
         let count = call(events, most, returns || is_ready);
         members.wake_up(&mut sleepers);
         members.looked();
+        members.renew_edges();
         serve_all();
         // SAFETY: the kernel has just written this number of entries.
         return if count > 0 { unsafe { sets::merge(events, count) } } else { count };
