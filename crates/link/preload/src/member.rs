@@ -112,9 +112,13 @@ impl Member {
         self.data.load(Relaxed)
     }
 
+    pub fn has_edges(&self) -> bool {
+        self.events.load(Relaxed) & EDGES != 0
+    }
+
     /// Whether bytes up to `head` are to be reported.
     pub fn is_news(&self, head: u64) -> bool {
-        self.events.load(Relaxed) & EDGES == 0 || self.reported.load(Relaxed) != head
+        !self.has_edges() || self.reported.load(Relaxed) != head
     }
 
     pub fn has_reported(&self, head: u64) {

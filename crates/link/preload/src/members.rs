@@ -221,7 +221,7 @@ impl Members {
                 && is_ours
                 && member.is_news(head)
                 && incoming.has_news()
-                && receive::has_bytes(slot)
+                && (receive::has_bytes(slot) || member.has_edges() && incoming.unread() > 0)
             {
                 member.has_reported(head);
                 ready |= input;

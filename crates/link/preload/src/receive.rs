@@ -421,7 +421,11 @@ fn settle(slot: &Slot) -> Result<bool, Corrupt> {
         let capacity = incoming.capacity();
         // A waiter reports edges by itself, without the eventfd.
         let by_waiter = has_edges && !is_armed(slot);
-        if !by_waiter && let Source::Ring { .. } = incoming.source(capacity)? {
+        let source = incoming.source(capacity)?;
+        let is_next = matches!(source, Source::Ring { .. });
+        // The ring's bytes are behind those of TCP: their edge may not be reported yet.
+        let is_behind = has_edges && matches!(source, Source::Tcp(_)) && incoming.unread() > 0;
+        if !by_waiter && (is_next || is_behind) {
             if has_edges {
                 // The eventfd keeps its number: an edge that no set has reported yet stays one.
                 if is_late {
@@ -437,7 +441,7 @@ fn settle(slot: &Slot) -> Result<bool, Corrupt> {
                     kernel::add(slot.own_bell());
                 }
             }
-            return Ok(false);
+            return Ok(!is_next);
         }
         let is_added = slot.is_added.swap(0, Relaxed) != 0;
         if bell.is_rung() || is_added {
