@@ -41,7 +41,9 @@ def test_unread_bytes_go_to_tcp_though_the_sender_makes_no_call_or_has_ended(
 def test_no_downgrade_of_many_is_reset(downgrades: str, way: str) -> None:
     run = linked.run(downgrades, way, "rests", "60000", str(ROUNDS))
     assert (run.code, run.errors) == (0, "")
-    assert (run.counts["left"], run.counts["reset"]) == (ROUNDS, 0)
+    assert run.counts["reset"] == 0
+    # A connection whose ends do not meet in time stays TCP.
+    assert ROUNDS / 2 < run.counts["left"] <= ROUNDS
     assert run.counts["tcp_bytes_sent"] >= int(run.output.split()[-1])
 
 
