@@ -18,6 +18,8 @@ use tare_shm::{memory, peer, rights};
 /// request stays TCP's. What is sent in several calls, with none that receives between them, is one
 /// message.
 const MANY_BYTES: u64 = 16 << 10;
+/// Times that an end tries to reach the other one, which is just beginning to wait.
+const MOST_ATTEMPTS: u32 = 64;
 /// Calls during which the first end looks whether the other one has come.
 const MOST_LOOKS: u32 = 1024;
 /// In `Connection::listener`: the other end has come, its message has not.
@@ -116,7 +118,11 @@ const NOT_MET: &str = "the other end cannot be asked";
 /// Goes to the other end if it waits, else waits for it.
 fn meet(fd: c_int, connection: &Connection) -> Outcome {
     let Some(name) = Name::of(fd) else { return Outcome::No("it has no two addresses") };
-    for _ in 0..2 {
+    for attempt in 0..MOST_ATTEMPTS {
+        // The other end has its name, and does not listen yet.
+        if attempt > 1 {
+            kernel::yield_now();
+        }
         match name.connect() {
             Ok(socket) => {
                 let outcome = if is_admitted(socket) {
