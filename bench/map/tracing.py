@@ -58,7 +58,7 @@ class Tracing:
         return Moment(time.monotonic(), cpu_seconds(self.process.pid), printed)
 
     def cost(self, begin: Moment, end: Moment) -> Cost:
-        """Between two moments; that of BPF programs between the last lines before each."""
+        """CPU shares between two moments; of BPF programs, between the last lines before each."""
         one, other = self._last_line(begin.printed), self._last_line(end.printed)
         seconds = other["seconds"] - one["seconds"]
         if not seconds:
@@ -77,7 +77,7 @@ class Tracing:
         return self._last_line(self.file.stat().st_size)
 
     def _last_line(self, limit: int) -> Any:
-        """The last whole line within so many bytes."""
+        """The last complete line in the first `limit` bytes."""
         found, end = b"", 0
         with self.file.open("rb") as lines:
             for line in lines:

@@ -10,6 +10,20 @@ from tests.waiting import SECONDS
 from tare.native import native
 
 LINK = native("bin", "tare-link")
+PAIR = """
+import socket
+listener = socket.create_server(("127.0.0.1", 0))
+def linked():
+    near = socket.create_connection(listener.getsockname())
+    far, _ = listener.accept()
+    for _ in range(4):
+        near.sendall(b"question")
+        assert far.recv(8) == b"question"
+        far.sendall(b"answer")
+        assert near.recv(6) == b"answer"
+    return near, far
+"""
+"""For programs in Python: `linked()` makes a connection that is linked."""
 
 
 @dataclass(frozen=True)

@@ -53,21 +53,13 @@ def test_bytes_of_a_sender_that_was_killed_are_lost_with_a_reset(downgrades: str
     assert run.counts["reset"] == 1
 
 
-LINKED = """
+LINKED = (
+    linked.PAIR
+    + """
 import ctypes, os, resource, socket
 def threads():
     tasks = os.listdir("/proc/self/task")
     return [open(f"/proc/self/task/{task}/comm").read() for task in tasks]
-def linked():
-    listener = socket.create_server(("127.0.0.1", 0))
-    near = socket.create_connection(listener.getsockname())
-    far, _ = listener.accept()
-    for _ in range(4):
-        near.sendall(b"question")
-        assert far.recv(8) == b"question"
-        far.sendall(b"answer")
-        assert near.recv(6) == b"answer"
-    return near, far
 def passed(far):
     pair = socket.socketpair()
     socket.send_fds(pair[0], [b"b"], [far.fileno()])
@@ -75,6 +67,7 @@ def passed(far):
     return socket.socket(fileno=fd)
 own = ["python3\\n"]
 """
+)
 
 
 def test_service_thread_sleeps_and_blocks_all_signals() -> None:

@@ -7,19 +7,11 @@ import pytest
 from tests.link import linked
 
 PYTHON = "/usr/bin/python3"
-PAIRS = """
+PAIRS = (
+    linked.PAIR
+    + """
 import ctypes, os, resource, socket, threading
 libc = ctypes.CDLL(None, use_errno=True)
-listener = socket.create_server(("127.0.0.1", 0))
-def linked():
-    near = socket.create_connection(listener.getsockname())
-    far, _ = listener.accept()
-    for _ in range(4):
-        near.sendall(b"question")
-        assert far.recv(8) == b"question"
-        far.sendall(b"answer")
-        assert near.recv(6) == b"answer"
-    return near, far
 def status(name):
     for line in open("/proc/self/status"):
         if line.startswith(name + ":"):
@@ -34,6 +26,7 @@ def stream(near, far, length):
     thread.join()
     assert got == sent
 """
+)
 
 
 def test_program_that_locks_its_memory_gives_a_link_little_of_it() -> None:

@@ -51,7 +51,7 @@ impl Background {
         Self { number: AtomicU32::new(0), memory: AtomicPtr::new(ptr::null_mut()) }
     }
 
-    /// Whether the thread runs; in the child of a fork, whether that of the parent did.
+    /// Whether the thread runs. In the child of a fork: whether the thread of the parent did.
     pub fn is_running(&self) -> bool {
         self.number.load(Acquire) != 0
     }

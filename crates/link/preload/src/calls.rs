@@ -28,7 +28,7 @@ fn one(buffer: *const c_void, length: size_t) -> Option<Buffers> {
     Some(Buffers::one(buffer, length))
 }
 
-/// Flags of `recvmsg`, of those of `preadv2`.
+/// The flags of `preadv2` as flags of `recvmsg`.
 fn no_wait(flags: c_int) -> c_int {
     if flags & libc::RWF_NOWAIT != 0 { libc::MSG_DONTWAIT } else { 0 }
 }

@@ -155,7 +155,7 @@ fn push_all(deliveries: &[Option<Delivery>], patience: i64) {
     }
 }
 
-/// Closes all descriptors but those of the deliveries: ports and pipes end with the program.
+/// Closes all descriptors except those of the deliveries, so that ports and pipes end with the program.
 fn close_others(deliveries: &[Option<Delivery>]) {
     let mut first = 0;
     loop {

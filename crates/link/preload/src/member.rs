@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! A linked connection in an epoll set: what the program wants to know of it, and what the kernel
-//! was told. Many programs change that with every message (EPOLLOUT, or out of the set and in
-//! again); the kernel is told before a thread waits there, and only of what is different then.
+//! was told. Many programs change that with every message: they set and clear EPOLLOUT, or remove
+//! the connection and add it again. So the kernel is told only before a thread waits for the set, and
+//! only what is different then.
 
 use crate::kernel;
 use crate::slots::{self, Slot};
@@ -59,7 +60,7 @@ impl Member {
         self.slot.compare_exchange(0, FILLING, AcqRel, Relaxed).is_ok()
     }
 
-    /// The kernel has been told this of the link in this place.
+    /// Notes what the kernel was told of the link with this number.
     pub fn fill(&self, place: u32, fd: c_int, event: epoll_event) {
         self.fd.store(fd as u32, Relaxed);
         self.told_events.store(event.events, Relaxed);
@@ -132,9 +133,7 @@ impl Member {
         operation: c_int,
         event: Option<epoll_event>,
     ) -> Option<Result<(), Errno>> {
-        let is_other = |events: u32| events & !(INPUT | OUTPUT) != 0;
-        if is_other(self.events.load(Relaxed)) || event.is_some_and(|event| is_other(event.events))
-        {
+        if self.wants_more() || event.is_some_and(|event| has_more(event.events)) {
             return None;
         }
         let is_out = self.is_out.load(Relaxed) != 0;
