@@ -12,7 +12,7 @@ import pytest
 from tests.map.hosts import Host
 from tests.map.test_tcp import CLIENT, SERVER, all_closed
 from tests.map.tracing import Edge, Tracing, of_port
-from tests.waiting import wait_for
+from tests.waiting import SECONDS, wait_for
 
 from tare.native import native
 
@@ -177,3 +177,15 @@ def test_polling_sees_connections_that_stay(hosts: Hosts, program: Program) -> N
             follow(tracer, both(1, 1, 1, 1, 500, 500))
         finally:
             tracer.kill()
+
+
+def test_kernel_without_btf_is_polled() -> None:
+    hidden = ["unshare", "--mount", "sh", "-c", 'mount -t tmpfs none /sys/kernel/btf && exec "$@"']
+    command = [*hidden, "sh", native("bin", "tare-map"), "--duration", "10ms", "--json"]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=SECONDS)
+    assert json.loads(done.stdout)["method"] == "poll"
+    assert "using --method poll, because this kernel has no BTF" in done.stderr
+    command += ["--method", "bundle"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=SECONDS)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "no BTF (/sys/kernel/btf/vmlinux)" in done.stderr

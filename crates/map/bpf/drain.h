@@ -16,8 +16,10 @@ int drain(struct bpf_iter__bpf_sk_storage_map *ctx)
 
 	if (!sk || !connection)
 		return 0;
-	/* It was accepted, and its event was lost: the kernel never runs a program in itself. */
-	if (connection->state == LISTENING && is_connected(sk->__sk_common.skc_state))
+	/* It was accepted, and its event was lost: the kernel never runs a program in itself. If it was
+	 * not, the connection has opened, and may have closed, since the state was read. */
+	if (connection->state == LISTENING && is_connected(sk->__sk_common.skc_state) &&
+	    hold(connection, LISTENING))
 		established(sk, false);
 	if (connection->state != OPEN)
 		return 0;

@@ -72,9 +72,14 @@ static __always_inline void established(struct sock *sk, bool is_client)
 		counts->confidence |= OBSERVED;
 		add(counts->opened, 1);
 	}
-	__sync_lock_test_and_set(&connection->state, OPEN);
-	if (connection->has_next && tp && hold(connection, OPEN))
+	if (__sync_lock_test_and_set(&connection->state, OPEN) == CLOSED) {
+		/* It was found by `drain`, and closed meanwhile. */
+		connection->state = CLOSED;
+		if (tp)
+			count_end(connection, tp);
+	} else if (connection->has_next && tp && hold(connection, OPEN)) {
 		release(connection, tp);
+	}
 }
 
 /* A program closes a connection that another one may have listened for (inetd, systemd). */

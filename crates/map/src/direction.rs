@@ -72,6 +72,7 @@ mod tests {
             failed: BTreeMap::new(),
             broken: BTreeMap::new(),
             bytes_known: true,
+            linked: Some(false),
             bytes_sent: 0,
             bytes_received: 0,
             send_errors: BTreeMap::new(),

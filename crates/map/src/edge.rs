@@ -40,6 +40,9 @@ pub struct Edge {
     pub broken: BTreeMap<String, u64>,
     /// Whether the method counts bytes and packets of this protocol; they are zero otherwise.
     pub bytes_known: bool,
+    /// Whether `tare link` carries connections over shared memory, whose bytes are not counted here;
+    /// `None` if that cannot be said, because links of the program have ended.
+    pub linked: Option<bool>,
     pub bytes_sent: u64,
     pub bytes_received: u64,
     /// Sends and receives that failed, by reason; only of UDP.
@@ -54,6 +57,13 @@ pub struct Edge {
     /// Nanoseconds since the Unix epoch.
     pub first_seen_ns: i64,
     pub last_seen_ns: i64,
+}
+
+impl Edge {
+    /// Whether bytes and packets are those of all connections.
+    pub fn has_bytes(&self) -> bool {
+        self.bytes_known && self.linked == Some(false)
+    }
 }
 
 /// How edges are found.

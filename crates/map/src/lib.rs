@@ -22,6 +22,7 @@ mod edge;
 mod errno;
 mod kernel;
 mod layout;
+mod links;
 mod names;
 mod outside;
 mod poll;
@@ -34,7 +35,7 @@ pub use edge::{
     Completeness, Cost, Direction, Edge, Events, Method, Protocol, Reading, Role, Rtt, Runs,
 };
 pub use poll::Poller;
-pub use programs::missing_rights;
+pub use programs::obstacle;
 pub use tracer::{Options, Tracer};
 
 use std::fmt;

@@ -6,6 +6,7 @@ use crate::clock::process_seconds;
 use crate::direction::confirm;
 use crate::edge::{Completeness, Cost, Direction, Edge, Protocol, Reading, Role, Rtt, sort};
 use crate::layout::{TCP, UDP};
+use crate::links::Links;
 use crate::names::{Cgroups, Services};
 use crate::sockets::{LISTEN, Lister, Socket, TcpCounts};
 
@@ -25,6 +26,7 @@ pub struct Poller {
     listers: HashMap<u32, Lister>,
     services: Services,
     cgroups: Cgroups,
+    links: Links,
     connections: HashMap<(u32, u64), Connection>,
     edges: HashMap<Key, Edge>,
     owners: HashMap<u32, Owner>,
@@ -85,6 +87,7 @@ impl Poller {
             listers: HashMap::new(),
             services: Services::read(),
             cgroups: Cgroups::new(),
+            links: Links::new(),
             connections: HashMap::new(),
             edges: HashMap::new(),
             owners: HashMap::new(),
@@ -101,6 +104,7 @@ impl Poller {
     pub fn read(&mut self) -> Result<Reading, Error> {
         self.compare()?;
         let mut edges: Vec<Edge> = self.edges.values().cloned().collect();
+        self.links.mark(&mut edges);
         confirm(&mut edges);
         sort(&mut edges);
         let completeness = Completeness { folded: self.folded, ..Completeness::default() };
@@ -267,6 +271,7 @@ impl Poller {
             failed: BTreeMap::new(),
             broken: BTreeMap::new(),
             bytes_known,
+            linked: Some(false),
             bytes_sent: 0,
             bytes_received: 0,
             send_errors: BTreeMap::new(),

@@ -7,7 +7,7 @@ use crate::layout::{EdgeCounts, EdgeKey};
 use crate::tracer::Options;
 use crate::{Error, failed};
 use aya::maps::{HashMap as BpfHashMap, Map};
-use aya::programs::{BtfTracePoint, CgroupAttachMode, CgroupSockAddr, Iter};
+use aya::programs::{BtfTracePoint, CgroupAttachMode, CgroupSockAddr, Iter, ProgramError};
 use aya::{Btf, Ebpf, EbpfLoader};
 use std::fs::File;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -49,27 +49,45 @@ pub fn load(options: &Options, btf: &Btf) -> Result<Ebpf, Error> {
     Ok(kernel)
 }
 
-/// Programs that see every change, and every message.
-pub fn attach(kernel: &mut Ebpf, btf: &Btf, cgroups: Option<&Path>) -> Result<(), Error> {
+/// Programs that see every change of TCP, and every message of UDP. Returns those that are attached:
+/// the kernel has the events of UDP since 6.3.
+pub fn attach(
+    kernel: &mut Ebpf,
+    btf: &Btf,
+    cgroups: Option<&Path>,
+) -> Result<&'static [&'static str], Error> {
+    if !attach_to_event(kernel, btf, ALL[0], "inet_sock_set_state")? {
+        return Err(Error::new("inet_sock_set_state", "the kernel has no such event"));
+    }
     // First, because a message whose peer was not recorded belongs to an edge with no peer.
     if let Some(root) = cgroups {
         attach_to_cgroups(kernel, root)?;
     }
-    for (name, event) in [
-        ("tcp_state", "inet_sock_set_state"),
-        ("udp_sent", "sock_send_length"),
-        ("udp_received", "sock_recv_length"),
-    ] {
-        let program: &mut BtfTracePoint = kernel
-            .program_mut(name)
-            .and_then(|program| program.try_into().ok())
-            .ok_or_else(|| Error::new(name, "not in the object"))?;
-        program
-            .load(event, btf)
+    let has_udp = attach_to_event(kernel, btf, ALL[1], "sock_send_length")?
+        && attach_to_event(kernel, btf, ALL[2], "sock_recv_length")?;
+    Ok(if has_udp { &ALL } else { &ALL[..1] })
+}
+
+const ALL: [&str; 3] = ["tcp_state", "udp_sent", "udp_received"];
+
+/// False if the kernel does not have the event.
+fn attach_to_event(
+    kernel: &mut Ebpf,
+    btf: &Btf,
+    name: &'static str,
+    event: &str,
+) -> Result<bool, Error> {
+    let program: &mut BtfTracePoint = kernel
+        .program_mut(name)
+        .and_then(|program| program.try_into().ok())
+        .ok_or_else(|| Error::new(name, "not in the object"))?;
+    match program.load(event, btf) {
+        Err(ProgramError::Btf(_)) => Ok(false),
+        loaded => loaded
             .and_then(|()| program.attach())
-            .map_err(|error| failed(event, &error))?;
+            .map(|_| true)
+            .map_err(|error| failed(event, &error)),
     }
-    Ok(())
 }
 
 /// The peers of UDP sockets that are not connected.
@@ -131,8 +149,16 @@ pub fn program_fd<'kernel>(
         .ok_or_else(|| Error::new(name, "not loaded"))
 }
 
-/// Why the kernel will refuse BPF programs, if it will.
-pub fn missing_rights() -> Option<&'static str> {
+/// Why BPF programs cannot be loaded, if they cannot.
+pub fn obstacle() -> Option<&'static str> {
+    let has_btf = Path::new("/sys/kernel/btf/vmlinux").exists();
+    let missing = (!has_btf).then_some(
+        "this kernel has no BTF (/sys/kernel/btf/vmlinux); CONFIG_DEBUG_INFO_BTF adds it",
+    );
+    missing_rights().or(missing)
+}
+
+fn missing_rights() -> Option<&'static str> {
     const CAP_NET_ADMIN: u32 = 12;
     const CAP_SYS_ADMIN: u32 = 21;
     const CAP_PERFMON: u32 = 38;

@@ -77,6 +77,7 @@ impl Resolver {
             bytes_known: self.method != Method::Stream
                 || self.events == Events::All
                 || key.protocol == UDP,
+            linked: Some(false),
             bytes_sent: counts.bytes_sent,
             bytes_received: counts.bytes_received,
             packets_sent: counts.packets_sent,

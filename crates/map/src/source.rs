@@ -4,7 +4,7 @@
 use crate::arguments::Arguments;
 use std::os::fd::{AsRawFd, RawFd};
 use tare_command::Failure;
-use tare_map::{Cost, Error, Method, Options, Poller, Reading, Tracer, missing_rights};
+use tare_map::{Cost, Error, Method, Options, Poller, Reading, Tracer, obstacle};
 
 pub struct Source {
     method: Method,
@@ -16,10 +16,15 @@ enum Kind {
     Lists(Box<Poller>),
 }
 
-/// Without --method, what the rights of this process allow.
+/// Without --method, what the kernel and the rights of this process allow.
 pub fn method(arguments: &Arguments) -> Method {
-    let allowed = || if missing_rights().is_some() { Method::Poll } else { Method::Bundle };
+    let allowed = || if obstacle().is_some() { Method::Poll } else { Method::Bundle };
     arguments.method.unwrap_or_else(allowed)
+}
+
+fn is_root() -> bool {
+    // SAFETY: asks for a number.
+    unsafe { libc::geteuid() == 0 }
 }
 
 /// Whether something is lost unless it is read at every interval.
@@ -31,11 +36,13 @@ impl Source {
     pub fn start(arguments: &Arguments) -> Result<Self, Failure> {
         let method = method(arguments);
         if arguments.method.is_none()
-            && let Some(reason) = missing_rights()
+            && let Some(reason) = obstacle()
         {
+            let all = ", other namespaces, and names of other users' programs";
+            let of_others = if is_root() { "" } else { all };
             tare_command::say(format_args!(
                 "using --method poll, because {reason}. Missing are short connections, failed \
-                 connects, bytes of UDP, other namespaces, and names of other users' programs"
+                 connects, bytes of UDP{of_others}"
             ));
         }
         let kind = if method == Method::Poll {
@@ -48,7 +55,12 @@ impl Source {
                 max_edges: arguments.max_edges,
                 statistics: arguments.tracer_stats,
             };
-            Tracer::start(&options).map(|tracer| Kind::Kernel(Box::new(tracer)))
+            Tracer::start(&options).map(|tracer| {
+                if !tracer.has_udp() {
+                    tare_command::say("UDP is missing: it needs Linux 6.3 or later");
+                }
+                Kind::Kernel(Box::new(tracer))
+            })
         };
         Ok(Self { method, kind: kind.map_err(Failure::work)? })
     }

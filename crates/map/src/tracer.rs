@@ -6,6 +6,7 @@ use crate::direction::confirm;
 use crate::edge::{Completeness, Cost, Events, Method, Reading, Runs, sort};
 use crate::kernel::{self, Iterator};
 use crate::layout::{EdgeCounts, EdgeKey, ErrorKey, LOSSES};
+use crate::links::Links;
 use crate::outside::{Stream, Totals};
 use crate::programs::{self, add_other, map_fd, program_fd};
 use crate::resolve::Resolver;
@@ -59,14 +60,17 @@ pub struct Tracer {
     /// When open connections may be read again.
     next_drain: Instant,
     resolver: Resolver,
+    links: Links,
+    /// Names of the programs that see events.
+    attached: &'static [&'static str],
     /// The kernel counts while it is open.
     _statistics: Option<OwnedFd>,
 }
 
 impl Tracer {
-    /// Needs root (or CAP_BPF, CAP_PERFMON and CAP_NET_ADMIN), and a kernel with BTF (6.3 or later).
+    /// Needs root (or CAP_BPF, CAP_PERFMON and CAP_NET_ADMIN), and a kernel with BTF; for UDP, Linux 6.3.
     pub fn start(options: &Options) -> Result<Self, Error> {
-        if let Some(reason) = programs::missing_rights() {
+        if let Some(reason) = programs::obstacle() {
             return Err(Error(reason.to_owned()));
         }
         let btf = Btf::from_sys_fs().map_err(|error| failed("/sys/kernel/btf/vmlinux", &error))?;
@@ -98,7 +102,7 @@ impl Tracer {
         // Before, so that every connection that is accepted from now on has an owner; and after, for
         // those that begin to listen meanwhile.
         programs::find(&kernel, "find_listeners")?;
-        programs::attach(&mut kernel, &btf, resolver.cgroups.root())?;
+        let attached = programs::attach(&mut kernel, &btf, resolver.cgroups.root())?;
         for name in ["find_listeners", "find_connections"] {
             programs::find(&kernel, name)?;
         }
@@ -110,9 +114,16 @@ impl Tracer {
             drain,
             next_drain: Instant::now(),
             resolver,
+            links: Links::new(),
+            attached,
             _statistics: statistics,
             kernel,
         })
+    }
+
+    /// Whether messages of UDP are counted: the kernel has their events since Linux 6.3.
+    pub fn has_udp(&self) -> bool {
+        self.attached.len() > 1
     }
 
     /// Readable when [`Tracer::take_events`] should be called; none if the method sends no events.
@@ -204,6 +215,7 @@ impl Tracer {
             }
             found.push(self.resolver.edge(&self.kernel, &key, &counts, &errors, &clock));
         }
+        self.links.mark(&mut found);
         confirm(&mut found);
         sort(&mut found);
         Ok(Reading { edges: found, completeness: self.completeness()? })
@@ -229,7 +241,7 @@ impl Tracer {
             *sum = values.iter().sum();
         }
         let mut missed_events = 0;
-        for name in ["tcp_state", "udp_sent", "udp_received"] {
+        for &name in self.attached {
             let runs = kernel::program_runs(program_fd(&self.kernel, name)?);
             missed_events += runs.map_err(|error| Error::new(name, error))?.missed;
         }

@@ -54,12 +54,8 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode, Failure> {
     let seconds = begin.elapsed().as_secs_f64();
     let cost = arguments.tracer_stats.then(|| source.cost());
     if arguments.json {
-        tare_command::print(output::json::whole(
-            source.method(),
-            &reading,
-            seconds,
-            cost.as_ref(),
-        ))?;
+        let text = output::json::whole(source.method(), &reading, seconds, cost.as_ref());
+        tare_command::print(text.or_failed("the edges were not printed")?)?;
     } else if arguments.csv {
         tare_command::print(output::csv::whole(&reading))?;
     } else if arguments.dot {
@@ -96,6 +92,7 @@ fn lines(
         let seconds = begin.elapsed().as_secs_f64();
         let line =
             output::json::line(source.method(), &reading, seconds, cost.as_ref(), interval, missed);
+        let line = line.or_failed("the edges were not printed")?;
         let mut stdout = Output::lock();
         match stdout.write_all(line.as_bytes()).and_then(|()| stdout.flush()) {
             // The reader has read enough.

@@ -188,7 +188,7 @@ static void accepted(void)
 	tcp_sock.bytes_sent = 100;
 }
 
-/* Accepted by a listener that was found, and before events were seen. */
+/* Accepted by a listener that was found, before events were seen or by one that was missed. */
 static void accepted_before(void)
 {
 	accepted();
@@ -302,6 +302,8 @@ static const struct race {
 	{ "accepted_before_is_found", accepted_before, is_found, is_found, is_drained, ftpd_has_found_one },
 	{ "accepted_before_is_found_and_closes", accepted_before, is_found, breaks, NULL, nothing_is_open },
 	{ "unknown_owner_closes", accepted_unknown, is_closed, is_drained, breaks, only_ftpd_has_closed },
+	{ "unseen_is_drained", accepted_before, is_drained, is_drained, breaks, it_ended_once },
+	{ "unseen_is_drained_and_closes", accepted_before, is_drained, breaks, NULL, nothing_is_open },
 	{ "drained_changes_owner", accepted, is_drained, is_closed, breaks, only_ftpd_has_closed },
 	{ "drained_changes_owner_and_closes", accepted, is_drained, is_closed_and_ends, NULL, only_ftpd_has_closed },
 	{ "owner_changes_when_drained", accepted, is_closed, is_drained, breaks, only_ftpd_has_closed },

@@ -27,7 +27,7 @@ fn cell(edge: &Edge, column: &str) -> String {
         "rtt_max_us" => rtt(|rtt| rtt.max_us),
         "closed" | "active" if !edge.bytes_known && edge.protocol == Protocol::Tcp => None,
         "bytes_sent" | "bytes_received" | "packets_sent" | "packets_received"
-            if !edge.bytes_known =>
+            if !edge.has_bytes() =>
         {
             None
         }

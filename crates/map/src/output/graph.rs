@@ -81,8 +81,8 @@ impl Graph {
             label += &format!(" ({service})");
         }
         if has_counts {
-            if edge.bytes_known {
-                let bytes = super::text::bytes(edge.bytes_sent + edge.bytes_received);
+            if edge.has_bytes() || edge.linked == Some(true) {
+                let bytes = super::text::bytes_of(edge, edge.bytes_sent + edge.bytes_received);
                 label += &format!(", {bytes}");
             }
             let failed: u64 = edge.failed.values().sum();
@@ -138,6 +138,7 @@ pub mod tests {
             failed: BTreeMap::new(),
             broken: BTreeMap::new(),
             bytes_known: true,
+            linked: Some(false),
             bytes_sent: 100,
             bytes_received: 24,
             send_errors: BTreeMap::new(),

@@ -1,10 +1,36 @@
 // SPDX-License-Identifier: Apache-2.0
-use serde_json::{Value, json};
-use tare_map::{Cost, Method, Reading};
+use serde::Serialize;
+use tare_map::{Completeness, Cost, Edge, Method, Reading};
+
+/// All edges so far.
+#[derive(Serialize)]
+struct Object<'reading> {
+    method: Method,
+    seconds: f64,
+    #[serde(flatten)]
+    interval: Option<Interval>,
+    complete: bool,
+    completeness: Completeness,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tracer: Option<&'reading Cost>,
+    edges: &'reading [Edge],
+}
+
+#[derive(Serialize)]
+struct Interval {
+    interval: u64,
+    missed_intervals: u64,
+}
 
 /// One object with all edges.
-pub fn whole(method: Method, reading: &Reading, seconds: f64, cost: Option<&Cost>) -> String {
-    format!("{:#}\n", object(method, reading, seconds, cost))
+pub fn whole(
+    method: Method,
+    reading: &Reading,
+    seconds: f64,
+    cost: Option<&Cost>,
+) -> serde_json::Result<String> {
+    let object = object(method, reading, seconds, cost, None);
+    Ok(serde_json::to_string_pretty(&object)? + "\n")
 }
 
 /// The same in one line, with the number of the interval.
@@ -15,23 +41,20 @@ pub fn line(
     cost: Option<&Cost>,
     interval: u64,
     missed_intervals: u64,
-) -> String {
-    let mut object = object(method, reading, seconds, cost);
-    object["interval"] = interval.into();
-    object["missed_intervals"] = missed_intervals.into();
-    format!("{object}\n")
+) -> serde_json::Result<String> {
+    let interval = Some(Interval { interval, missed_intervals });
+    let object = object(method, reading, seconds, cost, interval);
+    Ok(serde_json::to_string(&object)? + "\n")
 }
 
-fn object(method: Method, reading: &Reading, seconds: f64, cost: Option<&Cost>) -> Value {
-    let mut object = json!({
-        "method": method,
-        "seconds": seconds,
-        "complete": reading.completeness.is_complete(),
-        "completeness": reading.completeness,
-        "edges": reading.edges,
-    });
-    if let Some(cost) = cost {
-        object["tracer"] = json!(cost);
-    }
-    object
+fn object<'reading>(
+    method: Method,
+    reading: &'reading Reading,
+    seconds: f64,
+    tracer: Option<&'reading Cost>,
+    interval: Option<Interval>,
+) -> Object<'reading> {
+    let completeness = reading.completeness;
+    let complete = completeness.is_complete();
+    Object { method, seconds, interval, complete, completeness, tracer, edges: &reading.edges }
 }

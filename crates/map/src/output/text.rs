@@ -69,10 +69,19 @@ fn row(edge: &Edge) -> [String; 11] {
         },
         edge.opened.to_string(),
         edge.failed.values().sum::<u64>().to_string(),
-        if edge.bytes_known { bytes(edge.bytes_sent) } else { "?".to_owned() },
-        if edge.bytes_known { bytes(edge.bytes_received) } else { "?".to_owned() },
+        bytes_of(edge, edge.bytes_sent),
+        bytes_of(edge, edge.bytes_received),
         rtt.unwrap_or_default(),
     ]
+}
+
+/// Bytes of an edge, or why they are not known.
+pub fn bytes_of(edge: &Edge, number: u64) -> String {
+    match edge.linked {
+        Some(true) => "linked".to_owned(),
+        _ if edge.has_bytes() => bytes(number),
+        _ => "?".to_owned(),
+    }
 }
 
 /// A number of bytes with a unit.

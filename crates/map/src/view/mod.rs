@@ -3,7 +3,7 @@
 
 mod table;
 
-use crate::output::text::bytes;
+use crate::output::text::bytes_of;
 use crate::source::Source;
 use ratatui::Frame;
 use ratatui::crossterm::event::{self, Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
@@ -216,7 +216,6 @@ fn row(row: &Row) -> TableRow<'static> {
         Some(name) => format!("{} ({name})", edge.port),
         None => edge.port.to_string(),
     };
-    let unknown = |text: String| if edge.bytes_known { text } else { "?".to_owned() };
     let is_counted = edge.bytes_known || edge.protocol == Protocol::Udp;
     let cells = [
         // Other programs chose the name.
@@ -227,8 +226,8 @@ fn row(row: &Row) -> TableRow<'static> {
         if is_counted { edge.active.to_string() } else { "?".to_owned() },
         format!("{:.1}", row.opened_per_second),
         edge.failed.values().sum::<u64>().to_string(),
-        unknown(bytes(row.sent_per_second as u64)),
-        unknown(bytes(row.received_per_second as u64)),
+        bytes_of(edge, row.sent_per_second as u64),
+        bytes_of(edge, row.received_per_second as u64),
         edge.rtt.map_or_else(String::new, |rtt| format!("{} us", rtt.sum_us / rtt.count)),
     ];
     TableRow::new(cells).style(style)
