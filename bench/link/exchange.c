@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Two processes that exchange messages over a connection, timed in turns.
 //
-// exchange tcp|unix|ring round|stream SIZE block|epoll CPU CPU: for each line "N" on standard input
+// exchange tcp|unix|pipe|ring[:BYTES] round|stream SIZE block|epoll CPU CPU: for each line "N" on standard input
 // makes N round trips of SIZE bytes, or sends N messages of SIZE bytes and waits for the answer to
 // the last one; prints the nanoseconds that this took. `ring` is the limit: a bare ring of bytes in
 // shared memory (ring.c), without sockets.
@@ -41,7 +41,7 @@ static void run_on(int cpu) {
 }
 
 static struct ring *out, *in;
-static int connection = -1, set = -1, spin;
+static int connection = -1, reader = -1, writer = -1, set = -1, spin;
 
 static void wait_for(uint32_t events) {
     struct epoll_event event;
@@ -55,7 +55,7 @@ static void send_all(const char *bytes, size_t length) {
         return;
     }
     while (length > 0) {
-        ssize_t sent = write(connection, bytes, length);
+        ssize_t sent = write(writer, bytes, length);
         if (sent < 0 && set >= 0) {
             struct epoll_event event = {.events = EPOLLOUT};
             epoll_ctl(set, EPOLL_CTL_MOD, connection, &event);
@@ -74,7 +74,7 @@ static size_t receive_some(char *bytes, size_t length) {
     if (in) return ring_read(in, bytes, length, spin);
     for (;;) {
         if (set >= 0) wait_for(EPOLLIN);
-        ssize_t got = read(connection, bytes, length);
+        ssize_t got = read(reader, bytes, length);
         if (got >= 0) return got;
         must(set >= 0, "read");
     }
@@ -110,7 +110,7 @@ static void serve(size_t size, int is_stream, char *buffer) {
 }
 
 int main(int argc, char **argv) {
-    must(argc == 7, "exchange tcp|unix|ring round|stream SIZE block|epoll CPU CPU");
+    must(argc == 7, "exchange tcp|unix|pipe|ring round|stream SIZE block|epoll CPU CPU");
     int is_stream = strcmp(argv[2], "stream") == 0, is_epoll = strcmp(argv[4], "epoll") == 0;
     size_t size = strtoul(argv[3], 0, 10);
     int cpus[2] = {atoi(argv[5]), atoi(argv[6])};
@@ -126,9 +126,13 @@ int main(int argc, char **argv) {
     int is_tcp = strcmp(argv[1], "tcp") == 0;
     struct sockaddr *address = is_tcp ? (void *)&internet : (void *)&local;
     socklen_t length = is_tcp ? sizeof internet : sizeof(sa_family_t);
-    if (strcmp(argv[1], "ring") == 0) {
+    int pipes[2][2] = {{-1, -1}, {-1, -1}};
+    if (strncmp(argv[1], "ring", 4) == 0) {
+        if (argv[1][4] == ':') ring_size = strtoul(argv[1] + 5, 0, 10);
         rings[0] = ring_map(), rings[1] = ring_map();
         must(rings[0] && rings[1], "mmap");
+    } else if (strcmp(argv[1], "pipe") == 0) {
+        must(pipe(pipes[0]) == 0 && pipe(pipes[1]) == 0, "pipe");
     } else {
         listener = socket(address->sa_family, SOCK_STREAM, 0);
         must(bind(listener, address, length) == 0, "bind");
@@ -141,19 +145,23 @@ int main(int argc, char **argv) {
     if (child == 0) {
         prctl(PR_SET_PDEATHSIG, SIGKILL);
         run_on(cpus[1]);
-        in = rings[0], out = rings[1];
-        if (!in) {
+        in = rings[0], out = rings[1], reader = pipes[0][0], writer = pipes[1][1];
+        if (listener >= 0) {
             connection = accept(listener, 0, 0);
             must(connection >= 0, "accept");
         }
     } else {
         run_on(cpus[0]);
-        out = rings[0], in = rings[1];
-        if (!out) {
+        out = rings[0], in = rings[1], writer = pipes[0][1], reader = pipes[1][0];
+        if (listener >= 0) {
             connection = socket(address->sa_family, SOCK_STREAM, 0);
             must(connect(connection, address, length) == 0, "connect");
         }
     }
+    /* A process that ends closes its end of a pipe. */
+    if (pipes[0][0] >= 0)
+        for (int way = 0; way < 2; way++) close(pipes[way][(way == 0) == (child == 0)]);
+    if (connection >= 0) reader = writer = connection;
     int one = 1;
     if (is_tcp) setsockopt(connection, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
     if (is_epoll && connection >= 0) watch();

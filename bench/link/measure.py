@@ -3,20 +3,21 @@
 
 import json
 import subprocess
-from collections.abc import Iterator
+import time
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from bench.cases import Case, publish
-from bench.link import proxied, services
+from bench.link import connects, proxied, services
 from bench.turns import Turner, alternate
 
 from tare.native import native
 
 HERE = Path(__file__).parent
-LINKED, TCP, UNIX, RING = "tare-link", "TCP", "Unix socket", "bare ring"
+LINKED, TCP, UNIX, PIPE, RING = "tare-link", "TCP", "Unix socket", "pipe", "bare ring"
 TWO_CPUS, ONE_CPU = (0, 1), (0, 0)
 WHY = (
     "Short of the bare ring: a round trip has four calls. In each of them, the library finds the"
@@ -26,6 +27,13 @@ USUAL_SHARE = 0.99
 """Of the bytes that go through the ring: a case with less says so."""
 TURN_NS = 4_000_000
 """A turn of each subject takes about so long."""
+FEWEST = 10
+"""Pieces of work in a turn."""
+USUAL_RING = 20
+SWEPT_RINGS = (12, 14, 16, 18, 22, 24)
+"""Sizes of bare rings as powers of two, beside the usual one."""
+SMALL_RINGS = "130K"
+"""Memory for two rings of 64 KiB, so that none grows."""
 
 
 @dataclass(frozen=True)
@@ -52,9 +60,10 @@ WORKS = [
         Work("round", size, waits, cpus)
         for cpus in (TWO_CPUS, ONE_CPU)
         for waits in ("block", "epoll")
-        for size in (64, 1 << 10, 4 << 10)
+        for size in (64, 1 << 10, 4 << 10, 64 << 10)
     ),
-    *(Work("stream", size, "block", TWO_CPUS) for size in (100 << 10, 1 << 20)),
+    *(Work("stream", size, "block", TWO_CPUS) for size in (64 << 10, 100 << 10, 1 << 20)),
+    Work("stream", 10 << 20, "block", TWO_CPUS),
 ]
 
 
@@ -64,18 +73,21 @@ def run(quick: bool) -> bool:
     envoy = proxied.find_envoy()
     with TemporaryDirectory() as name:
         cases = [case for work in WORKS for case in measured(work, turns, Path(name))]
+        cases += [*swept(turns, Path(name)), started(turns)]
+        cases += connects.measured(Path(name), 4_000 if quick else 100_000)
         cases += services.measured(Path(name), quick)
         cases += proxied.measured(Path(name), envoy, services.turns(quick))
     about = (
         f"{turns} turns of about {TURN_NS // 1_000_000} ms in random order. Round trips of a"
         " message and its echo, or streams of messages with an answer to the last one. Both"
         " processes on two CPUs, or on one where the name ends so. The bare ring has no sockets; it"
-        " spins for 20 µs on two CPUs. redis-benchmark (1 and 50 connections) and wrk (8"
-        " connections, files of 700 B to 10 MB, and a connection for each request of 700 B) run"
-        f" {services.turns(quick)} turns of about a second beside a server on the other CPU, both"
-        " ends linked or none; a silent pair is watched for some seconds. Files through Envoy:"
-        " one user, turns of half a second, Envoy on a CPU of its own. Ratios and differences"
-        " are medians over the turns."
+        f" has 2^{USUAL_RING} bytes, and spins for 20 µs on two CPUs. redis-benchmark (1 and 50"
+        " connections) and wrk (8 connections, files of 700 B to 10 MB, and a connection for each"
+        f" request of 700 B) run {services.turns(quick)} turns of about a second beside a server on"
+        " the other CPU, both ends linked or none; a silent pair is watched for some seconds. Files"
+        " through Envoy:"
+        " one user, turns of half a second, Envoy on a CPU of its own; then the same beside a TCP"
+        " stream of 5 MB/s. Ratios and differences are medians over the turns."
     )
     command = f"{'BENCH=quick ' if quick else ''}make bench-link"
     return publish("link", cases, command, about, WHY)
@@ -83,31 +95,83 @@ def run(quick: bool) -> bool:
 
 def measured(work: Work, turns: int, folder: Path) -> Iterator[Case]:
     """The time of a message over a link, beside each of the others."""
-    program = folder / "exchange"
-    subprocess.run(["cc", "-O2", HERE / "exchange.c", "-o", program], check=True)
+    program = compiled(folder)
     counted = folder / "counted.json"
-    link = f'exec "{native("bin", "tare-link")}" --json -- "$@" 2>"{counted}"'
     commands = {
-        LINKED: ["sh", "-c", link, "sh", str(program), *work.arguments("tcp")],
+        LINKED: linked(counted, [str(program), *work.arguments("tcp")]),
         TCP: [str(program), *work.arguments("tcp")],
         UNIX: [str(program), *work.arguments("unix")],
         RING: [str(program), *work.arguments("ring")],
     }
-    with ExitStack() as stack:
-        subjects = {}
-        for name, command in commands.items():
-            turner = Turner(command, {}, None, stack)
-            pieces = 20
-            turner.turn(pieces)
-            pieces = max(10, round(TURN_NS / turner.turn(pieces)))
-            pieces = max(10, round(TURN_NS / turner.turn(pieces)))
-            subjects[name] = (turner, pieces)
-        values = alternate(subjects, turns, seed=work.size)
+    if work.waits == "block":
+        commands[PIPE] = [str(program), *work.arguments("pipe")]
+    values = in_turns(commands, turns, seed=work.size)
     counts = json.loads(counted.read_text().splitlines()[-1])
     ring, tcp = counts["ring_bytes_sent"], counts["tcp_bytes_sent"]
     share = ring / max(1, ring + tcp)
     note = "" if share >= USUAL_SHARE else f"{share:.0%} of the bytes by the ring"
-    own = [value / 1000 for value in values[LINKED]]
-    for peer in (TCP, UNIX, RING):
+    for peer in [name for name in commands if name != LINKED]:
         name = f"{work.name}-{peer.split()[0].lower()}"
-        yield Case(name, LINKED, peer, "µs", own, [value / 1000 for value in values[peer]], note)
+        yield Case(name, LINKED, peer, "µs", values[LINKED], values[peer], note)
+
+
+def swept(turns: int, folder: Path) -> Iterator[Case]:
+    """Streams of 1 MB through rings of other sizes: bare ones, and those of a link."""
+    program = compiled(folder)
+    work = Work("stream", 1 << 20, "block", TWO_CPUS)
+    bare = {bits: f"bare ring of 2^{bits} bytes" for bits in sorted({*SWEPT_RINGS, USUAL_RING})}
+    small = f"{LINKED}, rings of 64 KiB"
+    commands = {
+        name: [str(program), *work.arguments(f"ring:{1 << bits}")] for bits, name in bare.items()
+    }
+    ends = [str(program), *work.arguments("tcp")]
+    commands[LINKED] = linked(folder / "counted.json", ends)
+    commands[small] = linked(folder / "counted-small.json", ends, "--memory", SMALL_RINGS)
+    values = in_turns(commands, turns, seed=USUAL_RING)
+    usual = bare[USUAL_RING]
+    for bits in SWEPT_RINGS:
+        name = bare[bits]
+        yield Case(f"rings-2^{bits}-bare", name, usual, "µs", values[name], values[usual])
+    yield Case("rings-2^16-link", small, LINKED, "µs", values[small], values[LINKED])
+
+
+def started(turns: int) -> Case:
+    """A program that does nothing, from its start to its end."""
+    commands = {LINKED: [str(native("bin", "tare-link")), "--", "true"], "alone": ["true"]}
+    values: dict[str, list[float]] = {name: [] for name in commands}
+    for _ in range(turns):
+        for name, command in commands.items():
+            begin = time.perf_counter()
+            subprocess.run(command, check=True)
+            values[name].append((time.perf_counter() - begin) * 1000)
+    return Case("start", LINKED, "alone", "ms", values[LINKED], values["alone"])
+
+
+def compiled(folder: Path) -> Path:
+    program = folder / "exchange"
+    if not program.exists():
+        subprocess.run(["cc", "-O2", HERE / "exchange.c", "-o", program], check=True)
+    return program
+
+
+def linked(counted: Path, command: Sequence[str], *options: str) -> list[str]:
+    """The command under tare-link, which leaves its counts in a file."""
+    link = f'exec "{native("bin", "tare-link")}" --json {" ".join(options)} -- "$@" 2>"{counted}"'
+    return ["sh", "-c", link, "sh", *command]
+
+
+def in_turns(
+    commands: Mapping[str, Sequence[str]], turns: int, seed: int
+) -> dict[str, list[float]]:
+    """Microseconds of a message of each command, one value a turn."""
+    with ExitStack() as stack:
+        subjects = {}
+        for name, command in commands.items():
+            turner = Turner(command, {}, None, stack)
+            pieces = 2 * FEWEST
+            turner.turn(pieces)
+            for _ in range(2):
+                pieces = max(FEWEST, round(TURN_NS / turner.turn(pieces)))
+            subjects[name] = (turner, pieces)
+        values = alternate(subjects, turns, seed)
+    return {name: [value / 1000 for value in of_one] for name, of_one in values.items()}

@@ -9,7 +9,7 @@ import sys
 import time
 import urllib.request
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -24,6 +24,7 @@ from bench.turns import on_cpu
 from tare.lab.ports import free_port
 
 BOTH, ONE, TCP, UNIX = "both legs", "upstream leg", "TCP", "Unix socket upstream"
+SMALL = "both legs, rings of 64 KiB"
 ENVOY_CPU, OTHERS_CPU = 0, 1
 READY_S = 60
 NGINX = """
@@ -54,16 +55,46 @@ static_resources:
 """
 
 
+STREAM = """
+import socket, threading, time
+listener = socket.create_server(("127.0.0.1", 0))
+near = socket.create_connection(listener.getsockname())
+far, _ = listener.accept()
+def receive():
+    while far.recv(1 << 16):
+        pass
+threading.Thread(target=receive, daemon=True).start()
+due = time.monotonic()
+while True:
+    near.sendall(bytes(50_000))
+    due += 0.01
+    time.sleep(max(0, due - time.monotonic()))
+"""
+"""5 MB/s over a connection of its own."""
+
+
 @dataclass(frozen=True)
 class Setup:
-    """Which programs are linked, and what is between Envoy and nginx."""
+    """Which programs are linked, with which rings, and what is between Envoy and nginx."""
 
     server: bool = False
     client: bool = False
     unix: bool = False
+    small: bool = False
+
+    @property
+    def link(self) -> list[str]:
+        """The command that links a program."""
+        return [LINK[0], "--memory", "130K", *LINK[1:]] if self.small else LINK
 
 
-SETUPS = {BOTH: Setup(True, True), ONE: Setup(True), TCP: Setup(), UNIX: Setup(unix=True)}
+SETUPS = {
+    BOTH: Setup(True, True),
+    SMALL: Setup(True, True, small=True),
+    ONE: Setup(True),
+    TCP: Setup(),
+    UNIX: Setup(unix=True),
+}
 
 
 def find_envoy() -> str:
@@ -76,31 +107,45 @@ def find_envoy() -> str:
 
 
 def measured(folder: Path, envoy: str, repetitions: int) -> Iterator[Case]:
-    """Minimum and median of the times of transfers."""
+    """Minimum and median of the times of transfers, alone and beside a stream."""
     files = {size: os.urandom(length) for size, length in SIZES.items()}
     with ExitStack() as stack:
         urls = {
             name: stack.enter_context(serving(folder / f"envoy-{number}", envoy, setup, files))
             for number, (name, setup) in enumerate(SETUPS.items())
         }
-        for size in files:
-            took: dict[str, list[Sequence[float]]] = {name: [] for name in SETUPS}
+        for suffix, beside in (("", nullcontext()), ("-beside-stream", streaming())):
+            with beside:
+                for size in files:
+                    took = {name: list[Sequence[float]]() for name in SETUPS}
 
-            def once(name: str, size: str, took: dict[str, list[Sequence[float]]]) -> float:
-                took[name].append(transfers(f"{urls[name]}{size}", SETUPS[name], folder))
-                return 0.0
+                    def once(name: str, size: str, took: dict[str, list[Sequence[float]]]) -> float:
+                        took[name].append(transfers(f"{urls[name]}{size}", SETUPS[name], folder))
+                        return 0.0
 
-            in_turns({name: partial(once, name, size, took) for name in SETUPS}, repetitions)
-            yield from cases(size, took)
+                    runs = {name: partial(once, name, size, took) for name in SETUPS}
+                    in_turns(runs, repetitions)
+                    yield from cases(size, took, suffix)
 
 
-def cases(size: str, took: Mapping[str, Sequence[Sequence[float]]]) -> Iterator[Case]:
+@contextmanager
+def streaming() -> Iterator[None]:
+    """A stream of 5 MB/s beside nginx and the user."""
+    command = on_cpu(OTHERS_CPU, [sys.executable, "-c", STREAM])
+    with subprocess.Popen(command) as process:
+        try:
+            yield
+        finally:
+            process.kill()
+
+
+def cases(size: str, took: Mapping[str, Sequence[Sequence[float]]], suffix: str) -> Iterator[Case]:
     """Each setup with links beside both without."""
     for kind, value in (("median", median), ("minimum", min)):
         times = {name: [value(turn) / 1000 for turn in turns] for name, turns in took.items()}
-        for name, short in ((BOTH, "both"), (ONE, "one")):
+        for name, short in ((BOTH, "both"), (SMALL, "both-small"), (ONE, "one")):
             for peer in (TCP, UNIX):
-                case = f"envoy-{size}-{short}-{kind}-{peer.split()[0].lower()}"
+                case = f"envoy-{size}-{short}-{kind}-{peer.split()[0].lower()}{suffix}"
                 yield Case(case, name, peer, "µs", times[name], times[peer])
 
 
@@ -108,7 +153,7 @@ def transfers(url: str, setup: Setup, folder: Path) -> Sequence[float]:
     """Nanoseconds of each transfer of half a second."""
     samples = folder / "transfers.arrow"
     options = ["--users", "1", "--duration", "500ms", "--warmup", "50ms", "--out", str(samples)]
-    wrap = LINK if setup.client else []
+    wrap = setup.link if setup.client else []
     output(on_cpu(OTHERS_CPU, [*wrap, str(LOAD), "http", url, *options, "--json"]))
     with pa.ipc.open_stream(samples) as stream:
         return [int(took) for took in stream.read_all()["duration_ns"].to_numpy()]
@@ -128,7 +173,7 @@ def serving(folder: Path, envoy: str, setup: Setup, files: Mapping[str, bytes]) 
     address = pipe if setup.unix else socket
     (folder / "nginx.conf").write_text(NGINX.replace("UPSTREAM", upstream))
     (folder / "envoy.yaml").write_text(ENVOY.replace("PORT", str(port)).replace("ADDRESS", address))
-    wrap = LINK if setup.server else []
+    wrap = setup.link if setup.server else []
     nginx = [*wrap, "nginx", "-p", str(folder), "-c", "nginx.conf", "-e", "stderr"]
     options = ["--concurrency", "1", "--log-level", "error", "--use-dynamic-base-id"]
     proxy = [*wrap, envoy, "-c", str(folder / "envoy.yaml"), *options]

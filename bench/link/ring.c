@@ -11,17 +11,17 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { RING = 1 << 20 };
+static size_t ring_size = 1 << 20; /* a power of two */
 
 struct ring {
     _Alignas(128) _Atomic uint64_t head;
     _Alignas(128) _Atomic uint64_t tail;
     _Alignas(128) _Atomic uint32_t reader, writer; /* 1: sleeps */
-    _Alignas(4096) char bytes[RING];
+    _Alignas(4096) char bytes[];
 };
 
 static struct ring *ring_map(void) {
-    void *place = mmap(0, sizeof(struct ring), PROT_READ | PROT_WRITE,
+    void *place = mmap(0, sizeof(struct ring) + ring_size, PROT_READ | PROT_WRITE,
                        MAP_SHARED | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
     return place == MAP_FAILED ? 0 : place;
 }
@@ -58,7 +58,7 @@ static void ring_write(struct ring *ring, const char *bytes, size_t length, int 
     while (length > 0) {
         uint64_t head = atomic_load_explicit(&ring->head, memory_order_relaxed);
         uint64_t tail = atomic_load_explicit(&ring->tail, memory_order_acquire);
-        size_t room = RING - (head - tail), at = head % RING, some = RING - at;
+        size_t room = ring_size - (head - tail), at = head & (ring_size - 1), some = ring_size - at;
         if (room == 0) {
             ring_wait(&ring->tail, tail, &ring->writer, spin);
             continue;
@@ -77,14 +77,14 @@ static size_t ring_read(struct ring *ring, char *bytes, size_t length, int spin)
     for (;;) {
         uint64_t tail = atomic_load_explicit(&ring->tail, memory_order_relaxed);
         uint64_t head = atomic_load_explicit(&ring->head, memory_order_acquire);
-        size_t some = RING - tail % RING;
+        size_t at = tail & (ring_size - 1), some = ring_size - at;
         if (head == tail) {
             ring_wait(&ring->head, head, &ring->reader, spin);
             continue;
         }
         if (some > head - tail) some = head - tail;
         if (some > length) some = length;
-        memcpy(bytes, ring->bytes + tail % RING, some);
+        memcpy(bytes, ring->bytes + at, some);
         atomic_store_explicit(&ring->tail, tail + some, memory_order_release);
         ring_wake(&ring->writer);
         return some;
