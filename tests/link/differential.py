@@ -1,9 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """Random calls on both ends of connections, with and without a link, and the first difference.
 
+A set with EPOLLET may report EPOLLIN once more than without a link, as epoll(7) allows: bytes that
+go back to TCP are an edge of the kernel's. It must not miss one.
+
 `python -m tests.link.differential SEED OPERATIONS` repeats a run.
 """
 
+import re
+import select
 import subprocess
 import sys
 from collections import Counter
@@ -17,6 +22,7 @@ from tests.once import OUT, compiled, shared
 from tests.waiting import SECONDS
 
 SOURCE = Path(__file__).parent / "random" / "random_calls.c"
+_EDGES = re.compile(r"(?P<number>\d+) epoll_wait_edges = \d+(?P<events>( \d+:[0-9a-f]+)*)")
 
 
 @dataclass(frozen=True)
@@ -31,9 +37,25 @@ class Comparison:
     def difference(self) -> str | None:
         """The first line that differs, with the number of its operation."""
         for plain, line in zip_longest(self.plain, self.run.output.splitlines()):
-            if plain != line:
+            if plain != line and not (plain and line and _has_one_edge_more(plain, line)):
                 return f"seed {self.seed}: without a link: {plain}; with a link: {line}"
         return None
+
+
+def _has_one_edge_more(plain: str, line: str) -> bool:
+    found = [_EDGES.fullmatch(text) for text in (plain, line)]
+    if found[0] is None or found[1] is None or found[0]["number"] != found[1]["number"]:
+        return False
+    before, after = (_events(match["events"]) for match in found if match)
+    return all(
+        after.get(data, 0) in (before.get(data, 0), before.get(data, 0) | select.EPOLLIN)
+        for data in before.keys() | after.keys()
+    )
+
+
+def _events(text: str) -> dict[str, int]:
+    """The events of each member of a set, by its data."""
+    return {data: int(bits, 16) for data, bits in (word.split(":") for word in text.split())}
 
 
 def program() -> str:

@@ -1,10 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Memory that a link takes from a program that locks all of its own, or limits it."""
 
+import json
 import os
+import subprocess
 
 import pytest
 from tests.link import linked
+from tests.waiting import SECONDS
 
 PYTHON = "/usr/bin/python3"
 PAIRS = (
@@ -73,3 +76,51 @@ else:
     assert (run.code, run.errors) == (0, "")
     assert run.counts["links"] == 4
     assert run.counts["reset"] == 0
+
+
+def test_silent_link_gives_its_memory_back() -> None:
+    script = f"""{PAIRS}
+import time
+empty = status("RssShmem")
+near, far = linked()
+for _ in range(100):
+    stream(near, far, 4_000_000)
+    if status("RssShmem") > empty + 400:
+        break
+else:
+    raise AssertionError("no ring has grown")
+def is_small():
+    # The counters, as both ends have them mapped; and some of the statistics.
+    return status("RssShmem") <= empty + 16
+until = time.monotonic() + {SECONDS}
+while not is_small():
+    assert time.monotonic() < until, status("RssShmem")
+    time.sleep(0.1)
+stream(near, far, 1_000_000)
+stream(far, near, 1_000_000)
+assert not is_small()
+"""
+    run = linked.run(PYTHON, "-c", script)
+    assert (run.code, run.errors) == (0, "")
+    assert (run.counts["links"], run.counts["reset"]) == (2, 0)
+    assert run.share > 0.5
+
+
+def test_rings_have_no_more_memory_than_they_may() -> None:
+    # Two rings of 64 KiB, and none that grows.
+    script = f"""{PAIRS}
+near, far = linked()
+stream(near, far, 4_000_000)
+stream(far, near, 4_000_000)
+listener = socket.create_server(("127.0.0.1", 0))
+other = socket.create_connection(listener.getsockname())
+accepted, _ = listener.accept()
+stream(other, accepted, 4_000_000)
+"""
+    command = [linked.LINK, "--eager", "--memory", "130K", "--json", "--", PYTHON, "-c", script]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=SECONDS)
+    counts = json.loads(done.stderr.splitlines()[-1])
+    assert done.returncode == 0
+    assert (counts["links"], counts["reset"]) == (2, 0)
+    assert counts["refused"] > 0
+    assert 0 < counts["ring_bytes_sent"] <= 8_000_100

@@ -11,6 +11,7 @@ SERIES: dict[str, Callable[..., None]] = {
     "fuzz": fuzz.run,
     "kills": kills.run,
     "link": link.run,
+    "link-mutations": link.mutate,
     "log": log.run,
     "verdicts": null_and_delay.run,
     "alike": alike.run,
@@ -25,7 +26,10 @@ parser.add_argument(
     "--file-seconds", type=int, default=1800, help="fuzz: seconds of the target of log files"
 )
 parser.add_argument(
-    "--mutations", type=int, default=10_000_000, help="fuzz: of a live segment; 0: --seconds"
+    "--mutations",
+    type=int,
+    default=10_000_000,
+    help="fuzz, link-mutations: of a live segment; fuzz of 0: --seconds",
 )
 parser.add_argument("--kills", type=int, default=30, help="kills: tries of each kind")
 parser.add_argument(
@@ -47,6 +51,7 @@ numbers: dict[str, tuple[object, ...]] = {
     "fuzz": (options.seconds, options.file_seconds, options.mutations),
     "kills": (options.kills,),
     "link": (options.operations,),
+    "link-mutations": (options.mutations,),
     "log": (options.log_kills,),
     "verdicts": (options.tries,),
     "alike": (options.experiments,),

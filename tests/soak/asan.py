@@ -9,6 +9,8 @@ import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -47,8 +49,19 @@ LEFT_OUT = "not jumps and not cancelled_unwinding"
 def run() -> None:
     """Runs these tests; raises CalledProcessError where one fails, as any does in whose program the
     sanitizer found something."""
+    with sanitized() as environment:
+        if environment:
+            command = [sys.executable, "-m", "pytest", "--quiet", "-k", LEFT_OUT, *TESTS]
+            subprocess.run(command, cwd=ROOT, env=environment, check=True)
+
+
+@contextmanager
+def sanitized() -> Iterator[dict[str, str] | None]:
+    """The environment of Python programs that use these libraries; None, with the reason on stderr,
+    if they cannot be built."""
     if not has_nightly() or not _has_runtime():
         print(f"left out: it needs a nightly toolchain and gcc's {RUNTIME}", file=sys.stderr)
+        yield None
         return
     target = ROOT / "target" / "asan"
     flags = {"RUSTFLAGS": f"-Zsanitizer=address {LINK}", "CARGO_TARGET_DIR": str(target)}
@@ -60,8 +73,7 @@ def run() -> None:
         options = ":".join(f"{name}={value}" for name, value in OPTIONS.items())
         libraries = str(Path(folder, "tare", "_native", "lib"))
         variables = {"PYTHONPATH": folder, "ASAN_OPTIONS": options, "LD_LIBRARY_PATH": libraries}
-        command = [sys.executable, "-m", "pytest", "--quiet", "-k", LEFT_OUT, *TESTS]
-        subprocess.run(command, cwd=ROOT, env=os.environ | variables, check=True)
+        yield os.environ | variables
 
 
 def _has_runtime() -> bool:

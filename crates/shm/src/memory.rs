@@ -46,6 +46,17 @@ pub unsafe fn map_again(base: *mut u8, length: usize) -> Result<*mut u8, Errno> 
     Ok(ptr::with_exposed_provenance_mut(address))
 }
 
+/// Gives the pages of a shared mapping back to the kernel: their bytes are 0 from then on, in all
+/// processes. Does nothing if they are locked (mlock).
+///
+/// # Safety
+/// `base` and `length` are of a shared, writable mapping, and no process uses its bytes.
+pub unsafe fn give_back(base: *mut u8, length: usize) {
+    let advice = libc::MADV_REMOVE as usize;
+    // SAFETY: unused, as the caller promises.
+    let _ = unsafe { call(libc::SYS_madvise, [base.addr(), length, advice, 0, 0, 0]) };
+}
+
 /// Takes a mapping away.
 ///
 /// # Safety

@@ -33,6 +33,23 @@ impl Peers {
     }
 }
 
+/// Whether `user` is this process's own. In a user namespace, all users without an ID of their own
+/// have the overflow ID, so it is nobody's there.
+pub fn is_own(user: u32) -> bool {
+    user == syscall::geteuid() && (user != overflow() || maps_all_users())
+}
+
+/// Whether this process's user namespace gives each user its own ID, as the first one does.
+fn maps_all_users() -> bool {
+    let Ok(fd) = syscall::open(c"/proc/self/uid_map", libc::O_RDONLY) else { return false };
+    let mut text = [0; 64];
+    let length = syscall::read(fd, &mut text);
+    syscall::close(fd);
+    let words = length.ok().and_then(|length| text.get(..length)).unwrap_or(&[]);
+    let mut words = words.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty());
+    words.by_ref().take(3).eq([&b"0"[..], b"0", b"4294967295"]) && words.next().is_none()
+}
+
 fn overflow() -> u32 {
     let Ok(fd) = syscall::open(c"/proc/sys/kernel/overflowuid", libc::O_RDONLY) else {
         return OVERFLOW;
@@ -119,6 +136,16 @@ mod tests {
             assert_eq!(unsafe { libc::poll(&raw mut poll, 1, 0) }, 0);
             syscall::close(own);
             assert_eq!(credentials(-1).unwrap_err(), Errno(libc::EBADF));
+        }
+
+        #[test]
+        fn own_user_is_known_by_its_number() {
+            let own = syscall::geteuid();
+            assert!(!is_own(own.wrapping_add(1)));
+            assert!(is_own(own) || own == overflow());
+            let map = std::fs::read_to_string("/proc/self/uid_map").unwrap();
+            let words: std::vec::Vec<_> = map.split_whitespace().collect();
+            assert_eq!(maps_all_users(), words == ["0", "0", "4294967295"]);
         }
 
         #[test]

@@ -14,6 +14,14 @@ pub fn own_start_time() -> Option<u64> {
     read_start_time(c"/proc/thread-self/stat")
 }
 
+/// The PID namespace of this process, by its inode; `None` without /proc.
+pub fn pid_namespace() -> Option<u64> {
+    let fd = syscall::open(c"/proc/self/ns/pid", libc::O_RDONLY).ok()?;
+    let status = syscall::fstat(fd);
+    syscall::close(fd);
+    Some(status.ok()?.st_ino)
+}
+
 /// In small parts: the caller may be on the stack of a signal handler.
 fn read_start_time(path: &CStr) -> Option<u64> {
     let fd = syscall::open(path, libc::O_RDONLY).ok()?;

@@ -115,6 +115,32 @@ static void is_passed(void) {
     close(passed), close(pair[0]), close(pair[1]);
 }
 
+/* What arrives then is an edge each time, as the kernel reports it. */
+/* for good: SHUT_RD */
+static void reads_no_more(void) {
+    char text[16] = {0};
+    struct epoll_event event = {EPOLLIN | EPOLLRDHUP | EPOLLET, {.u64 = 7}}, got[2];
+    int set = epoll_create1(EPOLL_CLOEXEC);
+    pthread_t thread;
+    SAY(epoll_ctl(set, EPOLL_CTL_ADD, far, &event));
+    SAY(write(near, "before", 6));
+    SAY(epoll_wait(set, got, 2, SECONDS * 1000));
+    thread = answering();
+    SAY(shutdown(far, SHUT_RD));
+    SAY(epoll_wait(set, got, 2, SECONDS * 1000));
+    printf("%s %x\n", __func__, got[0].events);
+    SAY(read(far, text, sizeof text));
+    SAY(read(far, text, sizeof text));
+    SAY(write(far, "x", 1));
+    pthread_join(thread, NULL);
+    SAY(write(near, "behind", 6));
+    until_bytes(far, 6);
+    SAY(epoll_wait(set, got, 2, SECONDS * 1000));
+    printf("%s %x\n", __func__, got[0].events);
+    SAY(read(far, text, sizeof text));
+    close(set);
+}
+
 /* ring: fork */
 static void forks(void) {
     char text[8] = {0};
@@ -140,6 +166,7 @@ int main(void) {
     CASE(is_written_by_a_program());
     CASE(goes_to_stdio());
     CASE(is_passed());
+    CASE(reads_no_more());
     CASE(forks());
     end();
 }

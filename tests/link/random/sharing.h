@@ -106,9 +106,12 @@ static void is_passed(void) {
     close(pair[0]), close(pair[1]);
 }
 
-/* The stream goes back to TCP for good, which ends what is interesting of a connection. */
+/* The stream goes back to TCP for good, which ends what is interesting of a connection. If both ends
+ * do that while TCP has no room for unread bytes, a link is reset (docs/internals/link.md). */
 static void leaves(void) {
-    switch (below(40)) {
+    long way = below(40);
+    if (!is_settled(0) || !is_settled(1)) return;
+    switch (way) {
     case 0: goes_to_stdio(); break;
     case 1: is_passed(); break;
     case 2: is_used_by_child(1); break;

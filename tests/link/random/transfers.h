@@ -159,4 +159,5 @@ static void shuts_down(void) {
     }
     ends[end].has_ended = 1;
     await(1 - end, POLLRDHUP);
+    usleep(100); /* A set with links asks the kernel at least every 50 us. */
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 use crate::{RINGS, Shared};
 use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, SeqCst};
-use tare_shm::syscall;
+use tare_shm::process;
 
 /// In an owner: its thread's number is that of another PID namespace than tare-hook's, where
 /// it may be another thread's or nobody's.
@@ -10,12 +10,12 @@ const FOREIGN: u32 = 1 << 31;
 impl Shared {
     /// For tare-hook: numbers of threads are looked up where the calling process is.
     pub fn settle(&self) {
-        self.namespace.store(namespace().unwrap_or(0), Relaxed);
+        self.namespace.store(process::pid_namespace().unwrap_or(0), Relaxed);
     }
 
     /// Whether the calling process is where threads have the numbers that owners are.
     pub fn is_settled_here(&self) -> bool {
-        namespace().unwrap_or(0) == self.namespace.load(Relaxed)
+        process::pid_namespace().unwrap_or(0) == self.namespace.load(Relaxed)
     }
 
     /// The places of the rings that ever had an owner.
@@ -29,7 +29,8 @@ impl Shared {
     /// of; says its place. One that has the number already is its own from before an exec, or
     /// that of a thread which has ended.
     pub fn claim(&self, tid: u32) -> Option<usize> {
-        let is_here = || namespace().is_some_and(|own| own == self.namespace.load(Relaxed));
+        let is_here =
+            || process::pid_namespace().is_some_and(|own| own == self.namespace.load(Relaxed));
         let mut places = (0..RINGS).map(|step| (tid as usize + step) % RINGS);
         let mut own = places.clone().filter(|place| self.owners[*place].load(Relaxed) == tid);
         if let Some(place) = own.next()
@@ -59,14 +60,6 @@ impl Shared {
         let owner = self.owners[place].load(Acquire);
         (owner != 0 && owner & FOREIGN == 0).then_some(owner)
     }
-}
-
-/// The PID namespace of the calling process; `None` where there is no /proc.
-fn namespace() -> Option<u64> {
-    let fd = syscall::open(c"/proc/self/ns/pid", 0).ok()?;
-    let status = syscall::fstat(fd);
-    syscall::close(fd);
-    Some(status.ok()?.st_ino)
 }
 
 #[cfg(test)]

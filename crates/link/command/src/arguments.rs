@@ -41,6 +41,14 @@ pub struct Run {
     /// this user, too. Can be repeated
     #[arg(long, value_name = "UID")]
     pub allow_uid: Vec<u32>,
+    /// Bytes that the rings of each program may have together, as in 64M: further connections, and
+    /// links that were silent, use TCP until there is memory
+    #[arg(long, value_name = "SIZE", default_value = "256M", value_parser = size)]
+    pub memory: u64,
+    /// Refuse io_uring with a seccomp filter, also to raw system calls. This sets no_new_privs:
+    /// set-user-ID programs that the program starts then run without their owner's rights
+    #[arg(long)]
+    pub seccomp: bool,
     /// At the end, print to stderr how many connections were linked, and how many bytes used shared
     /// memory
     #[arg(long)]
@@ -102,9 +110,29 @@ fn pattern(text: &str) -> Result<Pattern, String> {
     }
 }
 
+/// A number of bytes with K, M or G behind it.
+fn size(text: &str) -> Result<u64, String> {
+    let cut = |letters: [char; 2]| text.strip_suffix(letters);
+    let letters = [(['K', 'k'], 10), (['M', 'm'], 20), (['G', 'g'], 30)];
+    let found = letters.into_iter().find_map(|(letters, shift)| Some((cut(letters)?, shift)));
+    let (digits, shift) = found.unwrap_or((text, 0));
+    let number = digits.parse::<u64>().ok().and_then(|number| number.checked_mul(1 << shift));
+    number.ok_or_else(|| "expected a number of bytes, as in 65536, 64K, 256M and 1G".to_owned())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn sizes_are_bytes_or_powers_of_1024() {
+        for (text, bytes) in [("0", 0), ("65536", 65536), ("64K", 65536), ("1g", 1 << 30)] {
+            assert_eq!(size(text), Ok(bytes), "{text}");
+        }
+        for text in ["", "K", "-1", "1T", "1.5G", "99999999999G"] {
+            assert!(size(text).is_err(), "{text}");
+        }
+    }
 
     #[test]
     fn patterns_are_addresses_ports_or_both() {

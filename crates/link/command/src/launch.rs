@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+use crate::filter;
 use std::ffi::OsString;
 use std::io;
 use std::os::unix::process::CommandExt;
@@ -19,6 +20,7 @@ pub fn start(
     command: &[OsString],
     library: &Path,
     handover: Handover,
+    has_filter: bool,
     signals: &Signals,
 ) -> Result<Child, Failure> {
     let mut started = Command::new(program);
@@ -31,12 +33,12 @@ pub fn start(
     if let Some(file) = log_file()? {
         started.env(LOG_VARIABLE, file);
     }
-    // SAFETY: between fork and exec only fcntl is called, as a raw system call.
+    // SAFETY: between fork and exec only fcntl and prctl are called.
     unsafe {
         started.pre_exec(move || {
             syscall::fcntl(handover.statistics, libc::F_SETFD, 0)
-                .map(drop)
-                .map_err(|error| io::Error::from_raw_os_error(error.0))
+                .map_err(|error| io::Error::from_raw_os_error(error.0))?;
+            if has_filter { filter::install() } else { Ok(()) }
         });
     }
     Child::spawn(&mut started, signals).map_err(|error| {

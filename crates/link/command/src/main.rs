@@ -4,6 +4,7 @@
 
 mod arguments;
 mod check;
+mod filter;
 mod launch;
 mod ps;
 mod session;

@@ -45,7 +45,8 @@ pub fn run(arguments: &Run) -> Result<ExitCode, Failure> {
         Some(path) => Some(CostsFile::create(path, write)?),
         None => None,
     };
-    let mut child = launch::start(&found, &arguments.command, &library, handover, &signals)?;
+    let (command, filter) = (&arguments.command, arguments.seccomp);
+    let mut child = launch::start(&found, command, &library, handover, filter, &signals)?;
     let status = loop {
         wait(&signals, if costs.is_some() { 1000 } else { -1 });
         while let Some(signal) = signals.next() {
@@ -91,6 +92,7 @@ fn choose(arguments: &Run, choice: &Choice) -> Result<(), Failure> {
     if !arguments.allow_uid.iter().all(|user| choice.allow(*user)) {
         return Err(too_many("--allow-uid", 16));
     }
+    choice.limit_memory(arguments.memory);
     Ok(())
 }
 

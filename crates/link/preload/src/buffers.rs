@@ -67,6 +67,15 @@ impl Buffers {
         self.length
     }
 
+    /// These and others behind them; `None` if they are too many.
+    pub fn with(mut self, others: &Self) -> Option<Self> {
+        if self.count + others.count > MOST {
+            return None;
+        }
+        others.iter().for_each(|buffer| self.push(*buffer));
+        Some(self)
+    }
+
     /// At most `length` bytes behind the first `skipped`.
     pub fn part(&self, mut skipped: usize, mut length: usize) -> Self {
         let mut part = Self::none();

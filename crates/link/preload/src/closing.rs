@@ -4,7 +4,7 @@
 use crate::connection::{Connection, Stage};
 use crate::slots::{self, Slot};
 use crate::state::{self, DESCRIPTORS};
-use crate::{hidden, kernel, lock, rendezvous, send, service, sets};
+use crate::{bells, downgrade, hidden, kernel, lock, rendezvous, service, sets};
 use core::ffi::{c_int, c_uint};
 use core::sync::atomic::Ordering::{Acquire, Relaxed};
 use tare_interpose::real;
@@ -24,18 +24,29 @@ pub fn closing(fd: c_int) {
             && let Some(slot) = slots::enter(connection.slot.load(Relaxed))
         {
             sets::tell_all();
-            if slot.fd.load(Relaxed) == fd {
-                let another = another(fd, connection).unwrap_or(-1);
-                let change = |_| slot.fd.store(another, Relaxed);
-                if send::while_locked(slot, change).is_none() {
-                    slot.fd.store(another, Relaxed);
-                }
-            }
             slot.keep(fd);
+            if slot.fd.load(Relaxed) == fd {
+                replace(slot, another(fd, connection).unwrap_or(-1));
+            }
             slot.leave();
         }
     }
     DESCRIPTORS.released(fd);
+}
+
+/// From here on the library uses another descriptor of a connection, or none: the number of the one
+/// that is closed may soon be another file's. Waits for threads that use it now.
+fn replace(slot: &Slot, another: c_int) {
+    let (outgoing, incoming) = (slot.parts().outgoing, slot.parts().incoming);
+    // A thread of another process, which uses its own descriptor, may have been stopped.
+    let is_shared = slot.is_shared();
+    let sends = lock::take_soon(outgoing.sender_lock());
+    let sends = sends.or_else(|| (!is_shared).then(|| lock::take(outgoing.sender_lock())));
+    let receives = lock::take_soon_to_receive(slot);
+    let receives = receives.or_else(|| (!is_shared).then(|| lock::take_to_receive(slot)));
+    slot.fd.store(another, Relaxed);
+    receives.into_iter().for_each(|held| lock::release(incoming.receiver_lock(), held));
+    sends.into_iter().for_each(|held| lock::release(outgoing.sender_lock(), held));
 }
 
 /// Another descriptor of a connection.
@@ -67,22 +78,24 @@ fn close_link(fd: c_int, connection: &Connection, slot: &Slot) {
     }
     if !slot.is_shared() {
         let incoming = slot.parts().incoming;
-        let held = lock::take(incoming.receiver_lock());
+        let held = lock::take_to_receive(slot);
         let source = incoming.source(incoming.capacity());
         lock::release(incoming.receiver_lock(), held);
         // Who has taken it back to TCP may have passed it to another program.
-        let was_left = !incoming.leave();
+        let was_left = !incoming.leave() && slot.is_deaf.load(Relaxed) == 0;
         let linger = slot.linger(fd);
         // TCP resets a connection that is closed with bytes unread.
         let has_unread = !was_left && kernel::waiting(fd).is_ok_and(|waiting| waiting > 0);
         if has_unread || matches!(source, Ok(Source::Ring { .. })) {
             kernel::reset_at_close(fd);
         } else if linger != Some(0) && service::is_running() && leaves_bytes(slot, linger) {
+            replace(slot, -1);
             service::wake_own();
             return;
         }
     }
     slot.keep(fd);
+    replace(slot, -1);
     slot.close();
 }
 
@@ -90,25 +103,30 @@ fn close_link(fd: c_int, connection: &Connection, slot: &Slot) {
 /// take yet; `close` waits for them if the program wants that.
 fn leaves_bytes(slot: &Slot, linger: Option<c_int>) -> bool {
     let end = kernel::now() + linger.map_or(0, |seconds| i64::from(seconds) * 1000);
-    let mut is_done = send::end(slot, |_| false);
+    let mut is_done = downgrade::end(slot, |_| false);
     while !is_done && kernel::now() < end {
         kernel::sleep(1000);
-        is_done = send::end(slot, |_| false);
+        is_done = downgrade::end(slot, |_| false);
     }
-    !is_done && !send::end(slot, |fd| slot.keep_copy(fd)) && slot.is_closed.load(Acquire) != 0
+    !is_done && !downgrade::end(slot, |fd| slot.keep_copy(fd)) && slot.is_closed.load(Acquire) != 0
 }
 
-/// The program wants the kernel's connection for good. Waits for the other end if bytes may be in
-/// its ring; if that does not answer, the connection is reset.
-pub fn leave_link(fd: c_int, slot: &Slot) {
-    send::finish(fd, slot);
-    let incoming = slot.parts().incoming;
-    if incoming.leave() {
+/// The program wants to receive through TCP for good: the other end takes back what is in its ring.
+pub fn leave_incoming(slot: &Slot) {
+    if slot.parts().incoming.leave() {
         state::count(Counter::Left, 1);
         if slot.parts().outgoing.bell().ring() {
             slot.ring_other();
         }
     }
+}
+
+/// The program wants the kernel's connection for good. Waits for the other end if bytes may be in
+/// its ring; if that does not answer, the connection is reset.
+pub fn leave_link(fd: c_int, slot: &Slot) {
+    downgrade::finish(slot);
+    leave_incoming(slot);
+    let incoming = slot.parts().incoming;
     const SHORTEST: i64 = 20;
     const LONGEST: i64 = 500;
     let (mut waited, mut moment) = (0, SHORTEST);
@@ -117,14 +135,15 @@ pub fn leave_link(fd: c_int, slot: &Slot) {
             service::wake_other(slot);
         }
         if waited >= PATIENCE {
-            kernel::reset(fd);
-            state::count(Counter::Reset, 1);
+            downgrade::reset(fd);
             return;
         }
         kernel::sleep(moment);
         waited += moment;
         moment = (moment * 2).min(LONGEST);
     }
+    // Nothing rings any more, and descriptors of others may read what there is.
+    bells::settle_for_sets(slot);
 }
 
 /// All links go back to TCP that `is_meant` says, by any of their descriptors.
@@ -152,7 +171,7 @@ pub fn leave_all(is_meant: impl Fn(c_int) -> bool) {
 pub fn end_all() {
     each_own(|fd, slot| {
         if slot.is_closed.load(Acquire) == 0 && slot.linger(fd) != Some(0) {
-            send::end(slot, |_| false);
+            downgrade::end(slot, |_| false);
         }
     });
 }
@@ -161,7 +180,7 @@ pub fn end_all() {
 pub fn settle_all(is_meant: impl Fn(c_int) -> bool) {
     each_own(|fd, slot| {
         if is_meant(fd) {
-            send::settle(fd, slot);
+            downgrade::settle(fd, slot);
         }
     });
 }

@@ -5,7 +5,7 @@
 
 use crate::forwarded::{forwarded, nothing};
 use crate::slots::{self, Slot};
-use crate::{closing, forward, kernel, lock, send, service, state};
+use crate::{closing, downgrade, forward, kernel, lock, service, state};
 use core::ffi::{c_int, c_void};
 use core::sync::atomic::Ordering::Relaxed;
 use libc::pollfd;
@@ -132,7 +132,7 @@ fn push_all(deliveries: &[Option<Delivery>], patience: i64) {
             if before.is_none() {
                 continue;
             }
-            send::push(delivery.fd, delivery.slot);
+            downgrade::push(delivery.fd, delivery.slot);
             let left = outgoing.backlog();
             if left.is_none() {
                 kernel::shutdown(delivery.fd, libc::SHUT_WR);

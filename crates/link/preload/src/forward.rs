@@ -125,8 +125,8 @@ pub fn outgoing(
         Way::Linked(slot) => {
             let buffers = if flags & !send::FLAGS == 0 { buffers() } else { None };
             let result = match buffers.filter(|buffers| buffers.length() > 0) {
-                None => send::through_kernel(fd, slot, call),
-                Some(buffers) => send::send(fd, slot, &buffers, flags, |fd, done| {
+                None => send::through_kernel(slot, call),
+                Some(buffers) => send::send(slot, &buffers, flags, |fd, done| {
                     let rest = buffers.part(done, usize::MAX);
                     // SAFETY: zeros are a message.
                     let mut message: msghdr = unsafe { MaybeUninit::zeroed().assume_init() };
@@ -158,7 +158,7 @@ pub fn send_file(
         Way::Free => call(fd, offset, count),
         Way::Kept(connection) => kept(connection, true, call(fd, offset, count)),
         Way::Linked(slot) => {
-            let result = send::send(fd, slot, &file, 0, |fd, done| {
+            let result = send::send(slot, &file, 0, |fd, done| {
                 let mut place = file.place(done);
                 call(fd, &raw mut place, count - done)
             });

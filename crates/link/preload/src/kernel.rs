@@ -198,13 +198,19 @@ pub fn reset_at_close(fd: c_int) {
 
 /// Whether TCP has sent all of its bytes, and takes this number of further ones at once.
 pub fn has_room(fd: c_int, bytes: u64) -> bool {
-    let mut unsent: c_int = 1;
-    let arguments = [fd as usize, libc::TIOCOUTQ as usize, (&raw mut unsent).addr(), 0, 0, 0];
-    // SAFETY: the kernel writes one number.
-    let asked = unsafe { call(libc::SYS_ioctl, arguments) };
+    /// Bytes that were not sent yet (linux/sockios.h); TIOCOUTQ has those that were not received, too.
+    const SIOCOUTQNSD: usize = 0x894b;
+    let count = |request: usize| {
+        let mut count: c_int = 0;
+        let arguments = [fd as usize, request, (&raw mut count).addr(), 0, 0, 0];
+        // SAFETY: the kernel writes one number.
+        unsafe { call(libc::SYS_ioctl, arguments) }.ok().and_then(|_| u64::try_from(count).ok())
+    };
     let most = tare_interpose::socket_option(fd, libc::SO_SNDBUF).unwrap_or(0);
     // The kernel counts its own overhead, too.
-    asked.is_ok() && unsent == 0 && bytes <= u64::try_from(most).unwrap_or(0) / 4
+    let room = u64::try_from(most).unwrap_or(0) / 4;
+    count(SIOCOUTQNSD) == Some(0)
+        && count(libc::TIOCOUTQ as usize).is_some_and(|queued| queued + bytes <= room)
 }
 
 pub fn shutdown(fd: c_int, how: c_int) {

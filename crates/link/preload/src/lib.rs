@@ -5,11 +5,14 @@
 #![cfg_attr(test, allow(dead_code, unused_imports, reason = "tests export nothing"))]
 
 mod attach;
+mod bells;
+mod budget;
 mod buffers;
 mod calls;
 mod closing;
 mod connection;
 mod debug;
+mod downgrade;
 mod exit;
 mod forward;
 mod forwarded;
@@ -20,6 +23,7 @@ mod mapped;
 mod member;
 mod members;
 mod memory;
+mod name;
 mod options;
 mod outgoing;
 mod polls;
@@ -36,6 +40,7 @@ mod slots;
 mod spin;
 mod state;
 mod thread;
+mod uring;
 mod waits;
 
 #[cfg(not(test))]

@@ -29,7 +29,7 @@ pub struct Member {
     fd: AtomicU32,
     told_events: AtomicU32,
     told_data: AtomicU64,
-    /// Where the ring ended when it was last reported, for edges.
+    /// The mark of the ring when it was last reported, for edges.
     reported: AtomicU64,
 }
 
@@ -66,8 +66,7 @@ impl Member {
         self.told_events.store(event.events, Relaxed);
         self.told_data.store(event.u64, Relaxed);
         self.want(event);
-        // What is there is reported anew, as the kernel does.
-        self.reported.store(u64::MAX, Relaxed);
+        self.report_again();
         self.slot.store(place + 1, Release);
     }
 
@@ -117,13 +116,18 @@ impl Member {
         self.events.load(Relaxed) & EDGES != 0
     }
 
-    /// Whether bytes up to `head` are to be reported.
-    pub fn is_news(&self, head: u64) -> bool {
-        !self.has_edges() || self.reported.load(Relaxed) != head
+    /// Whether what is in the ring is to be reported.
+    pub fn is_news(&self, mark: u64) -> bool {
+        !self.has_edges() || self.reported.load(Relaxed) != mark
     }
 
-    pub fn has_reported(&self, head: u64) {
-        self.reported.store(head, Relaxed);
+    pub fn has_reported(&self, mark: u64) {
+        self.reported.store(mark, Relaxed);
+    }
+
+    /// What is there is an edge again.
+    pub fn report_again(&self) {
+        self.reported.store(u64::MAX, Relaxed);
     }
 
     /// As epoll_ctl, without the kernel. `None` for what the kernel has to do: it reports edges anew,

@@ -6,7 +6,7 @@
 use crate::member::Member;
 use crate::slots::Slot;
 use crate::spin::{Spin, ticks, ticks_per_microsecond};
-use crate::{buffers, lock, receive, send, sets, sharing, state};
+use crate::{bells, buffers, downgrade, lock, send, sets, sharing, state};
 use core::ffi::c_int;
 use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release, SeqCst};
 use core::sync::atomic::{AtomicU32, AtomicU64, fence};
@@ -107,6 +107,11 @@ impl Members {
         self.skips.store(SKIPS, Relaxed);
     }
 
+    /// The state of a connection has changed: the kernel reports edges of what there is anew.
+    pub fn report_again(&self, place: u32) {
+        self.used().iter().filter(|member| member.is_of(place)).for_each(Member::report_again);
+    }
+
     pub fn remove(&self, place: u32) {
         self.list.iter().for_each(|member| member.remove(place));
     }
@@ -118,7 +123,7 @@ impl Members {
             self.tell();
             self.each(|_, slot| {
                 slot.watch.store(ARMED, Relaxed);
-                receive::settle_for_sets(slot);
+                bells::settle_for_sets(slot);
             });
         }
     }
@@ -166,7 +171,7 @@ impl Members {
                 let is_alone = self.waiter.load(Relaxed) != SEVERAL;
                 if !is_alone {
                     slot.watch.store(ARMED, Relaxed);
-                    receive::settle_for_sets(slot);
+                    bells::settle_for_sets(slot);
                 }
                 is_alone
             }
@@ -179,8 +184,8 @@ impl Members {
     pub fn renew_edges(&self) {
         self.each(|_, slot| {
             let is_rung = slot.parts().incoming.bell().is_rung();
-            if is_rung && slot.has_edges.load(Relaxed) != 0 && receive::is_armed(slot) {
-                receive::settle_again(slot);
+            if is_rung && slot.has_edges.load(Relaxed) != 0 && bells::is_armed(slot) {
+                bells::settle_again(slot);
             }
         });
     }
@@ -190,9 +195,8 @@ impl Members {
     pub fn clear_bells(&self) {
         self.each(|_, slot| {
             let incoming = slot.parts().incoming;
-            let has_number = incoming.bell().is_rung() || slot.is_added.load(Relaxed) != 0;
-            if has_number && !incoming.has_news() {
-                receive::settle_for_sets(slot);
+            if bells::has_number(slot) && !incoming.has_news() {
+                bells::settle_for_sets(slot);
             }
         });
     }
@@ -214,16 +218,17 @@ impl Members {
             has_more |= output != 0 && (!has_room || member.wants_more());
             let mut ready = if has_room { output } else { 0 };
             let incoming = slot.parts().incoming;
-            // TCP may have bytes that are to be read first.
-            has_more |= input != 0 && incoming.followed().is_multiple_of(2);
-            let head = incoming.head();
+            // TCP may have bytes that are to be read first; and of other links the kernel knows.
+            has_more |= input != 0
+                && (incoming.followed().is_multiple_of(2) || !is_ours && incoming.has_news());
+            let mark = incoming.mark();
             if input != 0
                 && is_ours
-                && member.is_news(head)
+                && member.is_news(mark)
                 && incoming.has_news()
-                && (receive::has_bytes(slot) || member.has_edges() && incoming.unread() > 0)
+                && (bells::has_bytes(slot) || member.has_edges() && incoming.unread() > 0)
             {
-                member.has_reported(head);
+                member.has_reported(mark);
                 ready |= input;
             }
             if ready != 0 {
@@ -249,7 +254,7 @@ impl Members {
             self.each(|member, slot| {
                 let incoming = slot.parts().incoming;
                 is_any |=
-                    member.input() != 0 && incoming.has_news() && member.is_news(incoming.head());
+                    member.input() != 0 && incoming.has_news() && member.is_news(incoming.mark());
             });
             is_any
         });
@@ -269,11 +274,10 @@ impl Members {
                 slot.leave();
                 continue;
             }
-            let has_bytes = receive::falls_asleep(slot);
-            is_any |= has_bytes && member.is_news(slot.parts().incoming.head());
-            let fd = slot.fd.load(Relaxed);
-            if send::is_due(slot) && fd >= 0 {
-                send::serve(fd, slot);
+            let has_bytes = bells::falls_asleep(slot);
+            is_any |= has_bytes && member.is_news(slot.parts().incoming.mark());
+            if downgrade::is_due(slot) {
+                downgrade::serve(slot);
             }
             *sleeper = Sleeper(Some(slot));
         }
@@ -283,7 +287,7 @@ impl Members {
     pub fn wake_up(&self, sleepers: &mut Sleepers) {
         for sleeper in sleepers {
             if let Some(slot) = sleeper.0.take() {
-                receive::wakes_up(slot);
+                bells::wakes_up(slot);
                 slot.leave();
             }
         }

@@ -2,28 +2,40 @@
 //! Functions that change or ask what a connection does, beyond its bytes.
 
 use crate::forward::{change_flags, leave, linked, next};
-use crate::{receive, send, service};
+use crate::{closing, downgrade, receive, service, sets};
 use core::ffi::{c_int, c_ulong, c_void};
+use core::sync::atomic::Ordering::Relaxed;
 use tare_interpose::real;
 
-/// Ends what the program sends: behind bytes that TCP does not take yet, the service thread does.
+/// Ends what the program sends: behind bytes that TCP does not take yet, the service thread does. A
+/// program that ends only what it receives can still read; what it sees of further bytes is the
+/// kernel's.
 pub fn shutdown(fd: c_int, how: c_int, call: impl FnOnce() -> c_int) -> c_int {
     let mut has_all = true;
-    if how != libc::SHUT_RD
-        && let Some(slot) = linked(fd)
-    {
-        if service::is_running() {
-            has_all = send::finish_soon(fd, slot);
+    if let Some(slot) = linked(fd) {
+        if how != libc::SHUT_WR {
+            slot.is_deaf.store(1, Relaxed);
+        }
+        if how == libc::SHUT_RD {
+            closing::leave_incoming(slot);
+            service::wake_other(slot);
+        } else if service::is_running() {
+            has_all = downgrade::finish_soon(slot);
         } else {
-            send::finish(fd, slot);
+            downgrade::finish(slot);
         }
         slot.leave();
+    } else if how == libc::SHUT_RD {
+        leave(fd);
     }
-    if has_all {
-        return call();
-    }
-    service::wake_own();
-    if how == libc::SHUT_RDWR { next!(shutdown(fd, libc::SHUT_RD)) } else { 0 }
+    let result = if has_all {
+        call()
+    } else {
+        service::wake_own();
+        if how == libc::SHUT_RDWR { next!(shutdown(fd, libc::SHUT_RD)) } else { 0 }
+    };
+    sets::report_again(fd);
+    result
 }
 
 /// Before an option is set: what the library cannot imitate needs TCP for good.

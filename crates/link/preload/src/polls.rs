@@ -3,7 +3,7 @@
 
 use crate::connection::{Connection, Stage};
 use crate::slots::{self, Slot};
-use crate::{receive, rendezvous, send, service, sets, state};
+use crate::{bells, downgrade, rendezvous, service, sets, state};
 use core::ffi::c_int;
 use core::mem::MaybeUninit;
 use core::sync::atomic::Ordering::Relaxed;
@@ -151,16 +151,17 @@ fn wait(places: &mut [pollfd], roles: &[Role], deadline: Deadline, mask: *const 
         let mut length = count;
         let mut is_ready = false;
         all[..count].copy_from_slice(places);
-        for (place, role) in places.iter().zip(roles) {
-            let Role::Linked(slot) = role else { continue };
-            send::serve(place.fd, slot);
+        for role in roles {
+            if let Role::Linked(slot) = role {
+                downgrade::serve(slot);
+            }
         }
         if deadline.rest() > 0 || deadline.is_never() {
             spin(places, roles);
         }
         for (place, role) in places.iter().zip(roles) {
             if let Some(slot) = input(place, role) {
-                is_ready |= receive::falls_asleep(slot);
+                is_ready |= bells::falls_asleep(slot);
                 all[length] = pollfd { fd: slot.own_bell(), events: libc::POLLIN, revents: 0 };
                 length += 1;
             }
@@ -172,7 +173,7 @@ fn wait(places: &mut [pollfd], roles: &[Role], deadline: Deadline, mask: *const 
         let result = unsafe { real::ppoll(all.as_mut_ptr(), length as nfds_t, time, mask) };
         for (place, role) in places.iter().zip(roles) {
             if let Some(slot) = input(place, role) {
-                receive::wakes_up(slot);
+                bells::wakes_up(slot);
             }
         }
         if result < 0 {
@@ -181,7 +182,7 @@ fn wait(places: &mut [pollfd], roles: &[Role], deadline: Deadline, mask: *const 
         let mut ready = 0;
         for ((place, role), polled) in places.iter_mut().zip(roles).zip(&all) {
             place.revents = polled.revents;
-            if input(place, role).is_some_and(receive::has_bytes) {
+            if input(place, role).is_some_and(bells::has_bytes) {
                 place.revents |= place.events & INPUT;
             }
             ready += c_int::from(place.revents != 0);

@@ -3,7 +3,7 @@
 
 use crate::buffers::{self, Buffers};
 use crate::slots::{Slot, Way, pieces};
-use crate::{kernel, lock, members, send, state};
+use crate::{bells, downgrade, kernel, lock, state};
 use core::ffi::c_int;
 use core::sync::atomic::Ordering::Relaxed;
 use libc::{iovec, pollfd};
@@ -54,10 +54,10 @@ fn receive_or_wait(
     let mut timeout = None;
     let mut asks_kernel = false;
     loop {
-        let fd = slot.descriptor(fd);
-        send::serve(fd, slot);
+        let fd = slot.any_descriptor().unwrap_or(fd);
+        downgrade::serve(slot);
         let followed = slot.parts().incoming.followed();
-        match step(fd, slot, into, got, flags, asks_kernel) {
+        match step(slot, into, got, flags, asks_kernel) {
             Step::Got(more) => {
                 got += more;
                 // Behind the last byte before a change, the kernel's call would go on.
@@ -73,7 +73,13 @@ fn receive_or_wait(
                 continue;
             }
             Step::End => return Ok(got),
-            Step::Failed(_) if got > 0 => return Ok(got),
+            Step::Failed(Errno(error)) if got > 0 => {
+                // The kernel reports an error of the connection once: the next call is to see it.
+                if !matches!(error, libc::EFAULT | libc::EBADF) {
+                    slot.error.store(error, Relaxed);
+                }
+                return Ok(got);
+            }
             Step::Failed(error) => return Err(error),
             Step::Empty | Step::Nothing if got > 0 && !waits_for_all => return Ok(got),
             Step::Empty => {
@@ -97,7 +103,7 @@ fn receive_or_wait(
             *has_waited = true;
         }
         let most = *timeout.get_or_insert_with(|| kernel::timeout(fd, libc::SO_RCVTIMEO));
-        match wait(fd, slot, most) {
+        match wait(slot, most) {
             Err(_) if got > 0 => return Ok(got),
             Err(error) => return Err(error),
             Ok(by_kernel) => asks_kernel = by_kernel,
@@ -121,20 +127,22 @@ fn spin(slot: &Slot) -> bool {
 
 /// Until there may be something: a point where the thread can be cancelled. Returns whether the
 /// kernel has something to say.
-fn wait(fd: c_int, slot: &Slot, most: c_int) -> Result<bool, Errno> {
+fn wait(slot: &Slot, most: c_int) -> Result<bool, Errno> {
+    // If another thread closes it from here on, there is a copy: this one waits (`Slot::keep`).
+    let Some(fd) = slot.any_descriptor() else { return Err(Errno(libc::EBADF)) };
     let mut places =
         [fd, slot.own_bell()].map(|fd| pollfd { fd, events: libc::POLLIN, revents: 0 });
     if slot.parts().outgoing.backlog().is_some() {
         places[0].events |= libc::POLLOUT;
     }
-    if falls_asleep(slot) {
-        wakes_up(slot);
+    if bells::falls_asleep(slot) {
+        bells::wakes_up(slot);
         return Ok(false);
     }
     let errno = real::errno();
     // SAFETY: two places.
     let ready = unsafe { real::poll(places.as_mut_ptr(), 2, most) };
-    wakes_up(slot);
+    bells::wakes_up(slot);
     match ready {
         0 => Err(Errno(libc::EAGAIN)),
         1.. => Ok(places[0].revents != 0),
@@ -147,38 +155,21 @@ fn wait(fd: c_int, slot: &Slot, most: c_int) -> Result<bool, Errno> {
     }
 }
 
-/// Before a thread waits for the eventfd: arms the bell. Returns whether there is something to do
-/// at once. A thread that never comes to `wakes_up` (it was cancelled) leaves the bell armed.
-pub fn falls_asleep(slot: &Slot) -> bool {
-    slot.parts().incoming.sleepers().fetch_add(1, Relaxed);
-    is_readable(slot) || send::is_due(slot)
-}
-
-pub fn wakes_up(slot: &Slot) {
-    let fewer = |sleepers: u32| sleepers.checked_sub(1);
-    let _ = slot.parts().incoming.sleepers().fetch_update(Relaxed, Relaxed, fewer);
-}
-
-fn step(
-    fd: c_int,
-    slot: &Slot,
-    into: &Buffers,
-    skipped: usize,
-    flags: c_int,
-    asks_kernel: bool,
-) -> Step {
+fn step(slot: &Slot, into: &Buffers, skipped: usize, flags: c_int, asks_kernel: bool) -> Step {
     let incoming = slot.parts().incoming;
-    let held = lock::take(incoming.receiver_lock());
-    let step = locked(fd, slot, into, skipped, flags, asks_kernel);
+    let held = lock::take_to_receive(slot);
+    let step = match slot.any_descriptor() {
+        None => Step::Failed(Errno(libc::EBADF)),
+        Some(fd) => match locked(fd, slot, into, skipped, flags, asks_kernel) {
+            Ok(step) => step,
+            Err(Corrupt) => {
+                downgrade::reset(fd);
+                Step::Failed(Errno(libc::ECONNRESET))
+            }
+        },
+    };
     lock::release(incoming.receiver_lock(), held);
-    match step {
-        Ok(step) => step,
-        Err(Corrupt) => {
-            kernel::reset(fd);
-            state::count(Counter::Reset, 1);
-            Step::Failed(Errno(libc::ECONNRESET))
-        }
-    }
+    step
 }
 
 fn locked(
@@ -255,14 +246,13 @@ fn from_tcp(
                 state::count(Counter::TcpReceived, got as u64);
             }
             // It was rung for bytes that were taken back from the ring.
-            let has_number = incoming.bell().is_rung() || slot.is_added.load(Relaxed) != 0;
-            if is_armed(slot) && has_number {
-                settle(slot)?;
+            if bells::is_armed(slot) && bells::has_number(slot) {
+                bells::settle(slot)?;
             }
             Step::Got(got)
         }
         Err(Errno(libc::EAGAIN)) => {
-            if !matches!(incoming.source(capacity)?, Source::Tcp(_)) || !is_settled(slot)? {
+            if !matches!(incoming.source(capacity)?, Source::Tcp(_)) || !bells::is_settled(slot)? {
                 return Ok(None);
             }
             Step::Nothing
@@ -304,33 +294,53 @@ fn from_ring(
         state::count(Counter::RingReceived, got as u64);
         state::count(Counter::RingReceives, 1);
         wake_sender(incoming);
-        rests(slot, seen);
+        bells::rests(slot, seen);
     }
     Some(Step::Got(got))
 }
 
-/// Behind all of TCP's bytes before a change, which were peeked at: peeks at those of the ring.
+/// Behind all bytes before a change, which were peeked at: peeks at those of the ring, or of TCP, and
+/// behind the ring at TCP's again.
 fn peek_on(slot: &Slot, into: &Buffers, skipped: usize, flags: c_int) -> usize {
     let incoming = slot.parts().incoming;
-    let held = lock::take(incoming.receiver_lock());
-    let capacity = incoming.capacity();
-    let is_next = incoming.source(capacity) == Ok(Source::Tcp(skipped as u64))
-        && incoming.changes_since(incoming.followed()) == 1;
-    let length = incoming.unread().min((into.length() - skipped) as u64);
-    let mut peeked = 0;
-    if is_next
-        && length <= capacity
-        && let Some(ring) = slot.ring(Way::Incoming, capacity)
-    {
-        peeked = if flags & libc::MSG_TRUNC != 0 {
-            length as usize
-        } else {
-            let ring = pieces(ring, capacity, incoming.taken(), length);
-            buffers::write(&ring, &into.part(skipped, length as usize)).unwrap_or(0)
-        };
-    }
+    let held = lock::take_to_receive(slot);
+    let changes = incoming.changes_since(incoming.followed());
+    let peeked = match incoming.source(incoming.capacity()) {
+        Ok(Source::Tcp(before)) if before == skipped as u64 => {
+            let ring = peek_in_ring(slot, into, skipped, flags);
+            let is_all = changes == 2 && ring as u64 == incoming.unread();
+            ring + if is_all { peek_in_tcp(slot, into, skipped, skipped + ring, flags) } else { 0 }
+        }
+        Ok(Source::Ring { length, .. }) if changes == 1 && length == skipped as u64 => {
+            peek_in_tcp(slot, into, 0, skipped, flags)
+        }
+        _ => 0,
+    };
     lock::release(incoming.receiver_lock(), held);
     peeked
+}
+
+fn peek_in_ring(slot: &Slot, into: &Buffers, skipped: usize, flags: c_int) -> usize {
+    let incoming = slot.parts().incoming;
+    let capacity = incoming.capacity();
+    let length = incoming.unread().min((into.length() - skipped) as u64);
+    let ring = slot.ring(Way::Incoming, capacity).filter(|_| length <= capacity);
+    match ring {
+        Some(_) if flags & libc::MSG_TRUNC != 0 => length as usize,
+        Some(ring) => {
+            let ring = pieces(ring, capacity, incoming.taken(), length);
+            buffers::write(&ring, &into.part(skipped, length as usize)).unwrap_or(0)
+        }
+        None => 0,
+    }
+}
+
+/// TCP's bytes behind its first `before`, which begin the buffers, for those behind `skipped`.
+fn peek_in_tcp(slot: &Slot, into: &Buffers, before: usize, skipped: usize, flags: c_int) -> usize {
+    let kept = flags & (libc::MSG_PEEK | libc::MSG_TRUNC);
+    let fd = slot.any_descriptor().unwrap_or(-1);
+    let Some(parts) = into.part(0, before).with(&into.part(skipped, usize::MAX)) else { return 0 };
+    kernel::receive(fd, &parts, kept).map_or(0, |got| got.saturating_sub(before))
 }
 
 /// The sender sleeps until at least half of the ring is free.
@@ -341,31 +351,6 @@ fn wake_sender(incoming: &Direction) {
         && full.swap(0, Relaxed) != 0
     {
         kernel::futex_wake(full);
-    }
-}
-
-/// After bytes of the ring were read. Sets must see whether there are more; threads that sleep
-/// still need the bell. Where there are neither, the next bytes need not ring it.
-fn rests(slot: &Slot, seen: u64) {
-    let incoming = slot.parts().incoming;
-    let bell = incoming.bell();
-    if is_armed(slot) {
-        let _ = settle(slot);
-        // An edge, of bytes that the program does not know of.
-        if slot.has_edges.load(Relaxed) != 0 && incoming.head() != seen && bell.ring() {
-            kernel::add(slot.own_bell());
-        }
-    } else if incoming.sleepers().load(Relaxed) == 0 {
-        bell.disarm();
-    }
-}
-
-/// Whether sets need the bell at any time.
-pub fn is_armed(slot: &Slot) -> bool {
-    match slot.watch.load(Relaxed) {
-        0 => false,
-        members::BY_WAITER => slot.is_shared(),
-        _ => true,
     }
 }
 
@@ -384,7 +369,7 @@ fn at_the_end(fd: c_int, slot: &Slot) -> Result<Option<Step>, Corrupt> {
         return Ok(None);
     }
     match seen {
-        Err(Errno(libc::EAGAIN)) => Ok(is_settled(slot)?.then_some(Step::Nothing)),
+        Err(Errno(libc::EAGAIN)) => Ok(bells::is_settled(slot)?.then_some(Step::Nothing)),
         Ok(0) => Ok(Some(end(slot))),
         // Bytes of TCP's that belong nowhere: a system call that was not seen.
         Ok(_) => Err(Corrupt),
@@ -398,111 +383,18 @@ fn at_the_end(fd: c_int, slot: &Slot) -> Result<Option<Step>, Corrupt> {
 /// The end of the stream, or the error that it ended with.
 fn end(slot: &Slot) -> Step {
     slot.sends_tcp.store(1, Relaxed);
+    let is_others = slot.is_deaf.load(Relaxed) == 0;
     match slot.error.swap(0, Relaxed) {
+        0 if is_others && slot.parts().incoming.is_cut() => Step::Failed(Errno(libc::ECONNRESET)),
         0 => Step::End,
         error => Step::Failed(Errno(error)),
     }
 }
 
-/// Whether there is nothing to read: a set then has an armed bell. Other waits arm it themselves.
-fn is_settled(slot: &Slot) -> Result<bool, Corrupt> {
-    if is_armed(slot) { settle(slot) } else { Ok(true) }
-}
-
-/// Makes the bell fit the ring, so that sets report what there is: rung while there are bytes, else
-/// armed and its eventfd empty. Whether the ring is empty, or TCP's turn it is. Sets that report
-/// edges have an armed bell whatever the ring has: the next bytes are an edge.
-fn settle(slot: &Slot) -> Result<bool, Corrupt> {
-    let incoming = slot.parts().incoming;
-    let bell = incoming.bell();
-    let has_edges = slot.has_edges.load(Relaxed) != 0;
-    let mut is_late = false;
-    loop {
-        let capacity = incoming.capacity();
-        // A waiter reports edges by itself, without the eventfd.
-        let by_waiter = has_edges && !is_armed(slot);
-        let source = incoming.source(capacity)?;
-        let is_next = matches!(source, Source::Ring { .. });
-        // The ring's bytes are behind those of TCP: their edge may not be reported yet.
-        let is_behind = has_edges && matches!(source, Source::Tcp(_)) && incoming.unread() > 0;
-        if !by_waiter && (is_next || is_behind) {
-            if has_edges {
-                // The eventfd keeps its number: an edge that no set has reported yet stays one.
-                if is_late {
-                    kernel::add(slot.own_bell());
-                }
-                if is_late || bell.is_rung() {
-                    slot.is_added.store(1, Relaxed);
-                }
-                bell.arm();
-            } else if !bell.is_rung() {
-                bell.arm();
-                if bell.ring() {
-                    kernel::add(slot.own_bell());
-                }
-            }
-            return Ok(!is_next);
-        }
-        let is_added = slot.is_added.swap(0, Relaxed) != 0;
-        if bell.is_rung() || is_added {
-            // Who rings adds to it at once.
-            let mut times = 0;
-            while !kernel::clear(slot.own_bell()) && times < 1000 {
-                times += 1;
-                kernel::yield_now();
-            }
-        }
-        bell.arm();
-        let is_empty = !matches!(incoming.source(capacity)?, Source::Ring { .. });
-        if is_empty || by_waiter {
-            return Ok(is_empty);
-        }
-        // Bytes that may not have rung it.
-        is_late = true;
-    }
-}
-
-/// After a set has reported the eventfd: the next bytes ring again.
-pub fn settle_again(slot: &Slot) {
-    let incoming = slot.parts().incoming;
-    let held = lock::take(incoming.receiver_lock());
-    let _ = settle(slot);
-    lock::release(incoming.receiver_lock(), held);
-}
-
-/// After a set got the eventfd.
-pub fn settle_for_sets(slot: &Slot) {
-    let incoming = slot.parts().incoming;
-    let held = lock::take(incoming.receiver_lock());
-    // The kernel reports what there is to a set that has changed.
-    if settle(slot) == Ok(false) && incoming.bell().ring() {
-        kernel::add(slot.own_bell());
-    }
-    lock::release(incoming.receiver_lock(), held);
-}
-
-/// Whether the ring has bytes to read; if not, its bell is armed.
-pub fn is_readable(slot: &Slot) -> bool {
-    let incoming = slot.parts().incoming;
-    let held = lock::take(incoming.receiver_lock());
-    let is_empty = settle(slot);
-    lock::release(incoming.receiver_lock(), held);
-    is_empty != Ok(true)
-}
-
-/// Whether the ring has bytes to read.
-pub fn has_bytes(slot: &Slot) -> bool {
-    let incoming = slot.parts().incoming;
-    let held = lock::take(incoming.receiver_lock());
-    let source = incoming.source(incoming.capacity());
-    lock::release(incoming.receiver_lock(), held);
-    !matches!(source, Ok(Source::Empty | Source::Tcp(_)))
-}
-
 /// Bytes that can be read (FIONREAD): of TCP and of the ring, if the stream changes between them.
 pub fn waiting(fd: c_int, slot: &Slot) -> Result<u64, Errno> {
     let incoming = slot.parts().incoming;
-    let held = lock::take(incoming.receiver_lock());
+    let held = lock::take_to_receive(slot);
     let capacity = incoming.capacity();
     let source = incoming.source(capacity);
     let (changes, in_ring) =

@@ -4,15 +4,14 @@
 //! waits there, the other one makes the memory and sends it.
 
 use crate::connection::{Connection, Stage};
+use crate::name::{Name, ends};
 use crate::slots::{self, Parts, Slot};
-use crate::{closing, debug, hidden, kernel, service, sets, state};
+use crate::{budget, closing, debug, hidden, kernel, service, sets, state, uring};
 use core::ffi::c_int;
-use core::mem::MaybeUninit;
 use core::sync::atomic::Ordering::Relaxed;
-use libc::{sockaddr_storage, sockaddr_un, socklen_t};
-use tare_link_segment::{Counter, Endpoint, Link};
+use tare_link_segment::{Counter, Link, SMALLEST_RING};
 use tare_shm::syscall::{self, Errno, call};
-use tare_shm::{memory, peer, rights};
+use tare_shm::{memory, peer, process, rights};
 
 /// A connection is linked from its second message on, or from this many bytes on: one of a single
 /// request stays TCP's. What is sent in several calls, with none that receives between them, is one
@@ -75,6 +74,11 @@ fn obstacle(fd: c_int, connection: &Connection) -> Option<&'static str> {
         Some("the program has forked since the connection was opened")
     } else if state::is_off() || syscall::are_forbidden() {
         Some("the program restricts its system calls")
+    } else if uring::is_used() {
+        Some("the program has an io_uring")
+    } else if !budget::has_room(1 << SMALLEST_RING) {
+        state::count(Counter::Refused, 1);
+        Some("the rings have all memory that they may have (--memory)")
     } else if choice.has_rules() && !ends(fd).is_some_and(|ends| choice.chooses(&ends)) {
         Some("excluded by --only or --except")
     } else {
@@ -112,7 +116,7 @@ fn finish(fd: c_int, connection: &Connection, outcome: Outcome) -> Option<&'stat
 }
 
 const NO_MEMORY: &str = "no memory or descriptor for a link";
-const STRANGER: &str = "the other end is of another user or PID namespace (see --allow-uid)";
+const STRANGER: &str = "the other end is of another user (see --allow-uid)";
 const NOT_MET: &str = "the other end cannot be asked";
 
 /// Goes to the other end if it waits, else waits for it.
@@ -284,6 +288,9 @@ fn take(fd: c_int, connection: &Connection, [memory, own, other]: [c_int; 3]) ->
 
 fn begin_receiving(connection: &Connection, parts: &Parts, read: u64, own_bell: c_int) {
     service::begin(&parts.link);
+    if let Some([own, _]) = parts.link.namespaces() {
+        own.store(process::pid_namespace().unwrap_or(0), Relaxed);
+    }
     // What could not be mapped later could not be read.
     if memory::is_limited() {
         parts.incoming.keep_small();
@@ -309,127 +316,13 @@ fn refused<T>(found: Option<T>) -> Option<T> {
     found
 }
 
-/// Whether a process of the same user, or of one that was allowed, is at the other end, and of the
-/// same PID namespace: locks have the numbers of threads.
+/// Whether a process of the same user, or of one that was allowed, is at the other end.
 fn is_admitted(socket: c_int) -> bool {
     peer::credentials(socket).is_ok_and(|other| {
         let is_allowed =
             || state::statistics().is_some_and(|shared| shared.choice().allows(other.uid));
-        other.pid > 0 && (other.uid == syscall::geteuid() || is_allowed())
+        peer::is_own(other.uid) || is_allowed()
     })
-}
-
-/// The addresses of a connection: of this end, and of the other.
-pub fn ends(fd: c_int) -> Option<[Endpoint; 2]> {
-    let endpoint = |number| {
-        let End(bytes) = End::get(number, fd)?;
-        let (address, port) = bytes.split_first_chunk::<16>()?;
-        Some(Endpoint { address: *address, port: u16::from_be_bytes(port.try_into().ok()?) })
-    };
-    Some([endpoint(libc::SYS_getsockname)?, endpoint(libc::SYS_getpeername)?])
-}
-
-/// The name at which the ends of a connection meet.
-struct Name {
-    address: sockaddr_un,
-    length: usize,
-}
-
-impl Name {
-    fn of(fd: c_int) -> Option<Self> {
-        let (own, other) =
-            (End::get(libc::SYS_getsockname, fd)?, End::get(libc::SYS_getpeername, fd)?);
-        if own.0 == other.0 {
-            return None;
-        }
-        let (low, high) = if own.0 < other.0 { (own, other) } else { (other, own) };
-        // SAFETY: zeros are an address.
-        let mut address: sockaddr_un = unsafe { MaybeUninit::zeroed().assume_init() };
-        address.sun_family = libc::AF_UNIX as u16;
-        let digits =
-            |byte: u8| [byte >> 4, byte & 15].map(|digit| b"0123456789abcdef"[digit as usize]);
-        let ends = low.0.into_iter().chain(high.0).flat_map(digits);
-        let text = b"\0tare-link1/".iter().copied().chain(ends);
-        let mut length = 0;
-        for (place, byte) in address.sun_path.iter_mut().zip(text) {
-            *place = byte as _;
-            length += 1;
-        }
-        Some(Self { address, length: size_of::<libc::sa_family_t>() + length })
-    }
-
-    fn socket() -> Result<c_int, Errno> {
-        let kind = (libc::SOCK_STREAM | libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK) as usize;
-        // SAFETY: no memory is touched.
-        let socket = unsafe { call(libc::SYS_socket, [libc::AF_UNIX as usize, kind, 0, 0, 0, 0]) }?;
-        Ok(socket as c_int)
-    }
-
-    fn with(&self, number: i64, socket: c_int) -> Result<(), Errno> {
-        let place = (&raw const self.address).addr();
-        // SAFETY: the kernel reads the address.
-        unsafe { call(number, [socket as usize, place, self.length, 0, 0, 0]) }.map(drop)
-    }
-
-    fn connect(&self) -> Result<c_int, Errno> {
-        let socket = Self::socket()?;
-        self.with(libc::SYS_connect, socket)
-            .map(|()| socket)
-            .inspect_err(|_| syscall::close(socket))
-    }
-
-    /// A hidden socket; `None` if there is no number for one.
-    fn listen(&self) -> Result<Option<c_int>, Errno> {
-        let socket = Self::socket()?;
-        let listens = self.with(libc::SYS_bind, socket).and_then(|()| {
-            // SAFETY: no memory is touched.
-            unsafe { call(libc::SYS_listen, [socket as usize, 1, 0, 0, 0, 0]) }
-        });
-        match listens {
-            Ok(_) => Ok(hidden::hide(socket)),
-            Err(error) => {
-                syscall::close(socket);
-                Err(error)
-            }
-        }
-    }
-}
-
-/// Address and port, IPv4 addresses as IPv6 has them.
-struct End([u8; 18]);
-
-impl End {
-    fn get(number: i64, fd: c_int) -> Option<Self> {
-        let mut address = MaybeUninit::<sockaddr_storage>::zeroed();
-        let mut length = size_of::<sockaddr_storage>() as socklen_t;
-        let arguments =
-            [fd as usize, address.as_mut_ptr().addr(), (&raw mut length).addr(), 0, 0, 0];
-        // SAFETY: the kernel writes at most `length` bytes; zeros are an address.
-        let address = unsafe {
-            call(number, arguments).ok()?;
-            address.assume_init_ref()
-        };
-        let mut end = [0; 18];
-        let port = match c_int::from(address.ss_family) {
-            libc::AF_INET => {
-                // SAFETY: of this family, and no longer than the storage.
-                let address = unsafe { &*core::ptr::from_ref(address).cast::<libc::sockaddr_in>() };
-                end[10..12].fill(0xff);
-                end[12..16].copy_from_slice(&address.sin_addr.s_addr.to_ne_bytes());
-                address.sin_port
-            }
-            libc::AF_INET6 => {
-                // SAFETY: of this family, and no longer than the storage.
-                let address =
-                    unsafe { &*core::ptr::from_ref(address).cast::<libc::sockaddr_in6>() };
-                end[..16].copy_from_slice(&address.sin6_addr.s6_addr);
-                address.sin6_port
-            }
-            _ => return None,
-        };
-        end[16..].copy_from_slice(&port.to_ne_bytes());
-        Some(Self(end))
-    }
 }
 
 /// The connection stays TCP from now on, or goes back to it.

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Sending on a linked connection.
 
+use crate::downgrade::{self, Unread, sends_tcp, to_tcp, try_serve};
 use crate::outgoing::Source;
-use crate::slots::{self, Slot, Way, pieces};
-use crate::{kernel, lock, service, state};
+use crate::slots::{Slot, Way, pieces};
+use crate::{budget, kernel, lock, state};
 use core::ffi::c_int;
-use core::sync::atomic::Ordering::{Relaxed, Release, SeqCst};
+use core::sync::atomic::Ordering::{Relaxed, SeqCst};
 use core::sync::atomic::fence;
 use libc::{pollfd, ssize_t};
 use tare_interpose::real;
@@ -15,9 +16,6 @@ use tare_shm::syscall::Errno;
 /// Flags that are carried; a call with others goes to the kernel.
 pub const FLAGS: c_int =
     libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL | libc::MSG_MORE | libc::MSG_EOR | libc::MSG_CONFIRM;
-
-/// Milliseconds that a program waits at a time for TCP to take what was taken back from the ring.
-const PATIENCE: u64 = 100;
 
 /// Bytes that the receiver can read while the sender copies the next ones.
 const CHUNK: u64 = 64 << 10;
@@ -40,7 +38,6 @@ enum Next {
 
 /// As sendmsg does; `rest` sends what does not go through the ring, behind this number of bytes.
 pub fn send(
-    fd: c_int,
     slot: &Slot,
     from: &impl Source,
     flags: c_int,
@@ -49,13 +46,13 @@ pub fn send(
     let outgoing = slot.parts().outgoing;
     let returns = |fd| flags & libc::MSG_DONTWAIT != 0 || slot.is_nonblocking(fd);
     let mut done = 0;
-    let mut fd = fd;
+    let mut fd;
     loop {
-        fd = slot.descriptor(fd);
         let held = lock::take(outgoing.sender_lock());
-        let next = to_ring(fd, slot, from, done);
+        fd = slot.any_descriptor().unwrap_or(-1);
+        let next = to_ring(fd, slot, from, done).unwrap_or_else(|Corrupt| failed(fd));
         lock::release(outgoing.sender_lock(), held);
-        match next.unwrap_or_else(|Corrupt| broken(fd)) {
+        match next {
             Next::Sent(more) => {
                 done += more;
                 if done == from.length() || more == 0 {
@@ -73,13 +70,13 @@ pub fn send(
                     continue;
                 }
                 let held = lock::take(outgoing.sender_lock());
+                fd = slot.any_descriptor().unwrap_or(-1);
                 slot.wants_room.store(1, Relaxed);
-                let changed = to_tcp(fd, slot, Unread::TakenBack);
+                if to_tcp(fd, slot, Unread::TakenBack).is_err() {
+                    downgrade::reset(fd);
+                }
                 let is_tcp = outgoing.backlog().is_none() && outgoing.begin_write();
                 lock::release(outgoing.sender_lock(), held);
-                if changed.is_err() {
-                    broken(fd);
-                }
                 if is_tcp {
                     break;
                 }
@@ -114,7 +111,7 @@ fn await_room(slot: &Slot, returns: bool) -> bool {
     let parts = slot.parts();
     let outgoing = parts.outgoing;
     let full = outgoing.full();
-    let grows = outgoing.can_grow() && slots::are_few();
+    let grows = outgoing.can_grow() && budget::has_room(3 * outgoing.capacity());
     loop {
         let tail = outgoing.taken();
         let moved = || outgoing.taken() != tail;
@@ -157,22 +154,22 @@ fn await_tcp(fd: c_int) -> Result<(), Errno> {
 }
 
 /// Makes a call that writes to TCP by itself, and returns how much.
-pub fn through_kernel(fd: c_int, slot: &Slot, call: impl FnOnce() -> ssize_t) -> ssize_t {
+pub fn through_kernel(slot: &Slot, call: impl FnOnce() -> ssize_t) -> ssize_t {
     let outgoing = slot.parts().outgoing;
     loop {
         let held = lock::take(outgoing.sender_lock());
-        let is_ready = try_serve(fd, slot)
-            .and_then(|()| to_tcp(fd, slot, Unread::TakenBack))
-            .map(|()| outgoing.backlog().is_none() && outgoing.begin_write());
+        let fd = slot.any_descriptor().unwrap_or(-1);
+        let changed = try_serve(fd, slot).and_then(|()| to_tcp(fd, slot, Unread::TakenBack));
+        if changed.is_err() {
+            downgrade::reset(fd);
+        }
+        let is_ready = outgoing.backlog().is_none() && outgoing.begin_write();
         lock::release(outgoing.sender_lock(), held);
-        let waited = match is_ready {
-            Ok(true) => break,
-            Ok(false) if slot.is_nonblocking(fd) => Err(Errno(libc::EAGAIN)),
-            Ok(false) => await_tcp(fd),
-            Err(Corrupt) => {
-                broken(fd);
-                break;
-            }
+        let waited = match changed {
+            Ok(()) if is_ready => break,
+            Ok(()) if slot.is_nonblocking(fd) => Err(Errno(libc::EAGAIN)),
+            Ok(()) => await_tcp(fd),
+            Err(Corrupt) => break,
         };
         if let Err(Errno(error)) = waited {
             real::set_errno(error);
@@ -190,34 +187,37 @@ fn end_write(outgoing: &Direction, result: ssize_t) {
     state::count(Counter::TcpSent, written);
 }
 
-fn broken(fd: c_int) -> Next {
-    kernel::reset(fd);
-    state::count(Counter::Reset, 1);
+/// The other end has written what no correct one does.
+fn failed(fd: c_int) -> Next {
+    downgrade::reset(fd);
     Next::Failed(Errno(libc::ECONNRESET))
 }
 
 fn to_ring(fd: c_int, slot: &Slot, from: &impl Source, done: usize) -> Result<Next, Corrupt> {
     let parts = slot.parts();
     let outgoing = parts.outgoing;
+    if fd < 0 {
+        return Ok(Next::Failed(Errno(libc::EBADF)));
+    }
     if slot.ends.load(Relaxed) != 0 {
         return Ok(Next::Failed(Errno(libc::EPIPE)));
     }
     try_serve(fd, slot)?;
-    if sends_tcp(slot) {
+    let by_ring = !sends_tcp(slot) && slot.memory.is_there(outgoing.capacity());
+    if !by_ring {
         to_tcp(fd, slot, Unread::TakenBack)?;
     }
     if outgoing.backlog().is_some() {
         return Ok(Next::Wait);
     }
-    if !sends_tcp(slot) && outgoing.mode() == Mode::Tcp && outgoing.upgrade(|| kernel::written(fd))
-    {
+    if by_ring && outgoing.mode() == Mode::Tcp && outgoing.upgrade(|| kernel::written(fd)) {
         state::count(Counter::Upgrades, 1);
     }
     if outgoing.mode() == Mode::Tcp {
         outgoing.begin_write();
         return Ok(Next::Kernel);
     }
-    if slot.wants_room.load(Relaxed) != 0 && slots::are_few() {
+    if slot.wants_room.load(Relaxed) != 0 {
         grow(slot);
     }
     let wanted = (from.length() - done) as u64;
@@ -266,33 +266,16 @@ fn wake(fd: c_int, slot: &Slot) {
 
 fn grow(slot: &Slot) {
     let outgoing = slot.parts().outgoing;
-    if !outgoing.can_grow() || slot.ring(Way::Outgoing, outgoing.capacity() * 4).is_none() {
+    let capacity = outgoing.capacity();
+    if !outgoing.can_grow() || slot.ring(Way::Outgoing, capacity * 4).is_none() {
         return;
     }
-    if let Some(held) = lock::try_take(outgoing.receiver_lock()) {
-        if outgoing.grow() {
+    if let Some(held) = lock::try_take_to_send(slot) {
+        if outgoing.unread() == 0 && slot.memory.grow(3 * capacity) && outgoing.grow() {
             slot.wants_room.store(0, Relaxed);
         }
         lock::release(outgoing.receiver_lock(), held);
     }
-}
-
-/// What becomes of bytes of the ring that the receiver has not read, when the stream goes to TCP.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Unread {
-    /// They go to TCP first, so TCP never has a byte behind one of the ring, and the receiver can
-    /// leave. If a receiver was stopped while it has its lock, they stay in the ring.
-    TakenBack,
-    /// As before, but the stream stays in the ring meanwhile.
-    TakenBackOrLater,
-    /// They stay in the ring, where the receiver reads them.
-    Left,
-}
-
-/// Whether this end sends through TCP for good. After a child has given the connection to another
-/// program, nobody knows how much that writes to TCP.
-fn sends_tcp(slot: &Slot) -> bool {
-    slot.sends_tcp.load(Relaxed) != 0 || slot.parts().incoming.is_left()
 }
 
 /// Whether a message goes to the ring, and finds room there.
@@ -303,217 +286,4 @@ pub fn has_room(slot: &Slot) -> bool {
         && outgoing.mode() == Mode::Ring
         && !outgoing.is_left();
     by_ring && outgoing.room(outgoing.capacity()).is_ok_and(|(_, room)| room > 0)
-}
-
-/// From here on bytes go to TCP. Under the sender's lock.
-fn to_tcp(fd: c_int, slot: &Slot, unread: Unread) -> Result<(), Corrupt> {
-    let outgoing = slot.parts().outgoing;
-    if outgoing.mode() == Mode::Tcp {
-        return Ok(());
-    }
-    let is_urgent = unread != Unread::TakenBackOrLater;
-    if !await_reader(fd, outgoing, is_urgent) {
-        return Ok(());
-    }
-    // Without its service thread, a program may never send what TCP does not take at once.
-    let can_wait = !is_urgent || service::is_running();
-    if outgoing.unread() > 0 && unread != Unread::Left && can_wait {
-        if let Some(held) = lock::take_soon(outgoing.receiver_lock()) {
-            let taken = outgoing.take_back(outgoing.capacity());
-            lock::release(outgoing.receiver_lock(), held);
-            state::count(Counter::Downgrades, 1);
-            taken?;
-            push(fd, slot);
-            if outgoing.backlog().is_some() {
-                service::wake_own();
-            }
-            return Ok(());
-        }
-        if !is_urgent {
-            return Ok(());
-        }
-    }
-    outgoing.downgrade();
-    state::count(Counter::Downgrades, 1);
-    Ok(())
-}
-
-/// Until the receiver is not between its look at the changes and its call: some microseconds. One
-/// that has ended there never comes back; one that was stopped there is waited for if it `must` be.
-fn await_reader(fd: c_int, outgoing: &Direction, must: bool) -> bool {
-    const GONE: i16 = libc::POLLERR | libc::POLLHUP;
-    const YIELDS: u32 = 1000;
-    const SLEEPS: u32 = 64;
-    let mut times = 0u32;
-    while !outgoing.can_downgrade() {
-        times = times.saturating_add(1);
-        if times < YIELDS {
-            kernel::yield_now();
-            continue;
-        }
-        kernel::sleep(500);
-        if times.is_multiple_of(SLEEPS) && kernel::events(fd, libc::POLLRDHUP) & GONE != 0 {
-            return true;
-        }
-        if !must && times > YIELDS + SLEEPS {
-            return false;
-        }
-    }
-    true
-}
-
-/// Whether the other end waits for bytes that only this end can take back.
-pub fn is_due(slot: &Slot) -> bool {
-    let outgoing = slot.parts().outgoing;
-    outgoing.is_left() && outgoing.mode() == Mode::Ring
-}
-
-/// Whether there is anything to do for `serve`.
-pub fn has_work(slot: &Slot) -> bool {
-    is_due(slot) || slot.parts().outgoing.backlog().is_some()
-}
-
-/// Sends through TCP for good what this end has left in the ring, if the other end wants that.
-pub fn serve(fd: c_int, slot: &Slot) {
-    if has_work(slot) {
-        let outgoing = slot.parts().outgoing;
-        let held = lock::take(outgoing.sender_lock());
-        serve_locked(fd, slot);
-        lock::release(outgoing.sender_lock(), held);
-    }
-}
-
-/// Does something with a descriptor of the connection under the sender's lock; `None` if there is
-/// none, or another thread has the lock.
-pub fn while_locked<T>(slot: &Slot, what: impl FnOnce(c_int) -> T) -> Option<T> {
-    let lock = slot.parts().outgoing.sender_lock();
-    let held = lock::take_soon(lock)?;
-    let done = slot.any_descriptor().map(what);
-    lock::release(lock, held);
-    done
-}
-
-pub fn serve_locked(fd: c_int, slot: &Slot) {
-    if try_serve(fd, slot).is_err() {
-        broken(fd);
-    }
-}
-
-fn try_serve(fd: c_int, slot: &Slot) -> Result<(), Corrupt> {
-    if is_due(slot) {
-        slot.sends_tcp.store(1, Relaxed);
-        to_tcp(fd, slot, Unread::TakenBackOrLater)?;
-    }
-    push(fd, slot);
-    Ok(())
-}
-
-/// Writes the backlog to TCP, as far as that accepts it. Under the sender's lock.
-pub fn push(fd: c_int, slot: &Slot) {
-    let outgoing = slot.parts().outgoing;
-    if slot.ends.load(Relaxed) == slots::DELIVERED {
-        return;
-    }
-    while let Some(backlog) = outgoing.backlog() {
-        let (from, length) = backlog;
-        let capacity = outgoing.capacity();
-        let Some(ring) = slot.ring(Way::Outgoing, capacity) else { return };
-        let ring = pieces(ring, capacity, from, length);
-        outgoing.begin_write();
-        let sent = kernel::send(fd, &ring);
-        outgoing.end_write(sent.unwrap_or(0) as u64);
-        match sent {
-            Ok(sent) => {
-                outgoing.accepted(backlog, sent as u64);
-                state::count(Counter::TcpSent, sent as u64);
-            }
-            Err(Errno(libc::EINTR)) => {}
-            Err(Errno(libc::EAGAIN)) => {
-                slot.guard(fd);
-                return;
-            }
-            Err(Errno(libc::EBADF)) => return,
-            // The other end has closed the connection: nothing can reach it. The program is to see
-            // the error, which the kernel reports once.
-            Err(Errno(error)) => {
-                outgoing.accepted(backlog, length);
-                if error != libc::EPIPE {
-                    slot.error.store(error, Relaxed);
-                }
-            }
-        }
-    }
-    slot.unguard(fd);
-}
-
-/// The program ends what it sends: errors are the kernel's from now on. Waits until TCP has all
-/// bytes that must go before.
-pub fn finish(fd: c_int, slot: &Slot) {
-    let outgoing = slot.parts().outgoing;
-    loop {
-        let held = lock::take(outgoing.sender_lock());
-        slot.sends_tcp.store(1, Relaxed);
-        let finished = finish_locked(fd, slot);
-        lock::release(outgoing.sender_lock(), held);
-        if finished.is_err() {
-            broken(fd);
-            return;
-        }
-        if outgoing.backlog().is_none() {
-            return;
-        }
-        kernel::wait_writable(fd, PATIENCE);
-    }
-}
-
-/// As `finish`, without waiting: whether TCP has all bytes. If not, `service` ends the stream.
-pub fn finish_soon(fd: c_int, slot: &Slot) -> bool {
-    let outgoing = slot.parts().outgoing;
-    let held = lock::take(outgoing.sender_lock());
-    slot.sends_tcp.store(1, Relaxed);
-    let finished = finish_locked(fd, slot);
-    let has_all = outgoing.backlog().is_none();
-    if !has_all {
-        slot.ends.store(slots::ENDS, Relaxed);
-    }
-    lock::release(outgoing.sender_lock(), held);
-    if finished.is_err() {
-        broken(fd);
-    }
-    has_all
-}
-
-/// As `finish`, but the program may go on to send.
-pub fn settle(fd: c_int, slot: &Slot) {
-    let outgoing = slot.parts().outgoing;
-    if let Some(held) = lock::take_soon(outgoing.sender_lock()) {
-        if finish_locked(fd, slot).is_err() {
-            broken(fd);
-        }
-        lock::release(outgoing.sender_lock(), held);
-    }
-}
-
-/// Bytes of the ring that TCP does not take at once stay there: the receiver reads them.
-fn finish_locked(fd: c_int, slot: &Slot) -> Result<(), Corrupt> {
-    let outgoing = slot.parts().outgoing;
-    try_serve(fd, slot)?;
-    let has_room = outgoing.mode() == Mode::Ring && kernel::has_room(fd, outgoing.unread());
-    to_tcp(fd, slot, if has_room { Unread::TakenBack } else { Unread::Left })
-}
-
-/// The connection is closed: takes back what the receiver has not read, because only this end can
-/// send it through TCP. If TCP does not take it at once and `keeps` has a copy of the descriptor, the
-/// service thread has the rest. Whether nothing is left to be done.
-pub fn end(slot: &Slot, keeps: impl FnOnce(c_int) -> bool) -> bool {
-    let outgoing = slot.parts().outgoing;
-    let ended = while_locked(slot, |fd| {
-        slot.sends_tcp.store(1, Relaxed);
-        let ended = try_serve(fd, slot).and_then(|()| to_tcp(fd, slot, Unread::TakenBackOrLater));
-        if ended.is_ok() && outgoing.backlog().is_some() && keeps(fd) {
-            slot.is_closed.store(1, Release);
-        }
-        ended.is_err() || outgoing.backlog().is_none()
-    });
-    ended.unwrap_or(true)
 }

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The service thread: takes bytes back from rings for other ends that want TCP, and sends what TCP
-//! did not accept at once, while the program makes no call. It starts with the first link, and sleeps
-//! until a datagram comes to its socket, or TCP accepts bytes that it has.
+//! did not accept at once, while the program makes no call; and gives the memory of silent rings back.
+//! It starts with the first link, and sleeps until a datagram comes to its socket, or TCP accepts bytes
+//! that it has.
 
 use crate::slots::{self, Slot};
-use crate::{hidden, kernel, send, state};
+use crate::{budget, downgrade, hidden, kernel, state};
 use core::ffi::c_int;
 use core::mem::MaybeUninit;
 use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
@@ -223,7 +224,8 @@ extern "C" fn run() -> ! {
         // What is asked for from here on wakes again.
         let mut places = [pollfd { fd: socket, events: libc::POLLIN, revents: 0 }; 1 + MOST];
         let waits = serve(&mut places[1..]);
-        let time = waits.has_others.then_some(OFTEN);
+        let looks = budget::look();
+        let time = if waits.has_others { Some(OFTEN) } else { looks };
         kernel::poll(&mut places[..1 + waits.for_room], time);
     }
     NAME.store(0, Relaxed);
@@ -260,17 +262,17 @@ struct Waits {
 fn serve(places: &mut [pollfd]) -> Waits {
     let mut waits = Waits::default();
     slots::each(|slot| {
-        if !send::has_work(slot) && slot.is_closed.load(Acquire) == 0 {
+        if !downgrade::has_work(slot) && slot.is_closed.load(Acquire) == 0 {
             return;
         }
         // The program cannot close the descriptor meanwhile.
-        let Some(fd) = send::while_locked(slot, |fd| serve_link(fd, slot)) else {
+        let Some(fd) = downgrade::while_locked(slot, |fd| serve_link(fd, slot)) else {
             waits.has_others = true;
             return;
         };
-        if send::has_work(slot) {
+        if downgrade::has_work(slot) {
             match places.get_mut(waits.for_room) {
-                Some(place) if !send::is_due(slot) => {
+                Some(place) if !downgrade::is_due(slot) => {
                     *place = pollfd { fd, events: libc::POLLOUT, revents: 0 };
                     waits.for_room += 1;
                 }
@@ -283,8 +285,8 @@ fn serve(places: &mut [pollfd]) -> Waits {
 
 /// Under the sender's lock. Returns the descriptor.
 fn serve_link(fd: c_int, slot: &Slot) -> c_int {
-    send::serve_locked(fd, slot);
-    if send::has_work(slot) {
+    downgrade::serve_locked(fd, slot);
+    if downgrade::has_work(slot) {
         return fd;
     }
     if slot.ends.compare_exchange(slots::ENDS, slots::ENDED, AcqRel, Relaxed).is_ok() {

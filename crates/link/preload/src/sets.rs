@@ -5,7 +5,7 @@
 use crate::connection::{Connection, Registration, Stage};
 use crate::member::bell_events;
 use crate::slots::{self, Slot};
-use crate::{forward, kernel, members, receive, rendezvous, state};
+use crate::{bells, forward, kernel, members, rendezvous, state};
 use core::ffi::c_int;
 use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed};
 use core::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize};
@@ -215,7 +215,7 @@ fn with_bell(connection: &Connection, what: impl FnOnce(&Slot, u32)) {
         && let Some(slot) = slots::enter(connection.slot.load(Relaxed))
     {
         what(slot, connection.slot.load(Relaxed));
-        receive::settle_for_sets(slot);
+        bells::settle_for_sets(slot);
         slot.leave();
     }
 }
@@ -249,6 +249,18 @@ pub fn register(connection: &Connection, bell: c_int) {
     each(connection, |set, place| {
         let events = bell_events(place.events.load(Relaxed));
         kernel::epoll(set, libc::EPOLL_CTL_ADD, bell, events, place.data.load(Relaxed));
+    });
+}
+
+/// The program has ended what it sends: sets report edges of what there is to read anew.
+pub fn report_again(fd: c_int) {
+    let Some((connection, _)) = state::tracked(fd) else { return };
+    with_bell(connection, |slot, place| {
+        if slot.has_edges.load(Relaxed) != 0 {
+            each(connection, |set, _| {
+                number(set).into_iter().for_each(|number| members::of(number).report_again(place));
+            });
+        }
     });
 }
 

@@ -116,8 +116,11 @@ fn look(forks: u32) -> bool {
         are_gone &= is_gone;
     }
     if are_gone {
-        // A child may have changed it.
-        slots::each(|slot| slot.waiting.store(0, Relaxed));
+        // A child may have changed them.
+        slots::each(|slot| {
+            slot.waiting.store(0, Relaxed);
+            slot.is_added.store(2, Relaxed);
+        });
         ALONE.store(forks, Release);
     }
     IS_LOOKING.store(false, Release);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The links of this process.
 
+use crate::budget::Memory;
 use crate::spin::Spin;
 use crate::{hidden, kernel, sharing, state};
 use core::cell::UnsafeCell;
@@ -75,7 +76,7 @@ pub struct Slot {
     /// The eventfd that wakes this end, and that of the other.
     own_bell: AtomicI32,
     other_bell: AtomicI32,
-    /// One of the connection's descriptors.
+    /// One of the connection's descriptors, -1 for none.
     pub fd: AtomicI32,
     /// A hidden copy of a descriptor that was closed while a call waited, 0 for none.
     kept: AtomicI32,
@@ -90,12 +91,14 @@ pub struct Slot {
     pub sends_tcp: AtomicU32,
     /// Not 0: the ring was full, it should grow.
     pub wants_room: AtomicU32,
+    /// Of the outgoing ring.
+    pub memory: Memory,
     /// Whether epoll sets have this end's eventfd, and how it is kept for them (`members`); the
     /// number of sets that have it, and whether any reports or reported edges.
     pub watch: AtomicU32,
     pub sets: AtomicU32,
     pub has_edges: AtomicU32,
-    /// Not 0: the eventfd may have a number though the bell is not rung.
+    /// 1: the eventfd has a number, or gets it at once, though the bell is not rung; 2: it may have one.
     pub is_added: AtomicU32,
     /// Whether calls wait, as `kernel::is_nonblocking` last said; 0 if it must be asked.
     pub waiting: AtomicU32,
@@ -109,6 +112,8 @@ pub struct Slot {
     pub error: AtomicI32,
     /// Not 0: the program has ended what it sends, TCP will once it has the backlog (`ENDS`).
     pub ends: AtomicU32,
+    /// Not 0: the program reads no more, so the end of the stream is not the other end's.
+    pub is_deaf: AtomicU32,
     /// Not 0: the program has closed the connection; the service thread has it until TCP has the
     /// backlog.
     pub is_closed: AtomicU32,
@@ -142,6 +147,7 @@ impl Slot {
             forks: AtomicU32::new(0),
             sends_tcp: AtomicU32::new(0),
             wants_room: AtomicU32::new(0),
+            memory: Memory::new(),
             watch: AtomicU32::new(0),
             sets: AtomicU32::new(0),
             has_edges: AtomicU32::new(0),
@@ -153,6 +159,7 @@ impl Slot {
             seen_tail: AtomicU64::new(0),
             error: AtomicI32::new(0),
             ends: AtomicU32::new(0),
+            is_deaf: AtomicU32::new(0),
             is_closed: AtomicU32::new(0),
             guarded: AtomicU32::new(0),
         }
@@ -281,9 +288,14 @@ impl Slot {
         self.kept.load(Acquire) != 0
     }
 
-    /// Any descriptor of the connection.
+    /// Any descriptor of the connection. Only for whoever has the sender's or the receiver's lock it
+    /// stays one: `closing::replace` takes both.
     pub fn any_descriptor(&self) -> Option<c_int> {
-        Some(self.descriptor(self.fd.load(Relaxed))).filter(|fd| *fd >= 0)
+        let fd = match self.kept.load(Acquire) {
+            0 => self.fd.load(Relaxed),
+            kept => kept,
+        };
+        Some(fd).filter(|fd| *fd >= 0)
     }
 
     /// While TCP has not accepted the backlog, a program that is killed must not end the stream as
@@ -313,14 +325,6 @@ impl Slot {
             0 => kernel::linger(fd),
             NO => None,
             more => Some((more - 1) as c_int),
-        }
-    }
-
-    /// The descriptor for a call that began with `fd`.
-    pub fn descriptor(&self, fd: c_int) -> c_int {
-        match self.kept.load(Acquire) {
-            0 => fd,
-            kept => kept,
         }
     }
 
@@ -356,6 +360,7 @@ impl Slot {
             return;
         }
         self.unlist();
+        self.memory.end();
         for fd in [&self.own_bell, &self.other_bell, &self.kept] {
             hidden::close(fd.swap(0, AcqRel));
         }
@@ -399,11 +404,13 @@ pub fn add(parts: Parts, fd: c_int, own_bell: c_int, other_bell: c_int) -> Optio
         &slot.waiting,
         &slot.unread_sends,
         &slot.ends,
+        &slot.is_deaf,
         &slot.is_closed,
         &slot.guarded,
     ] {
         word.store(0, Relaxed);
     }
+    slot.memory.begin();
     slot.bytes_spin.begin();
     slot.room_spin.begin();
     slot.seen_tail.store(0, Relaxed);
@@ -458,9 +465,4 @@ pub fn pieces(ring: &[AtomicU8], capacity: u64, from: u64, length: u64) -> [iove
 /// The link that `add` has put there, whose first user calls.
 pub fn first(place: u32) -> Option<&'static Slot> {
     SLOTS.get(place as usize)
-}
-
-/// Whether rings may grow: with many links, each keeps what it began with.
-pub fn are_few() -> bool {
-    LIVE.load(Relaxed) <= 64
 }

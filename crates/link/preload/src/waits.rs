@@ -3,7 +3,7 @@
 
 use crate::members;
 use crate::spin::{ticks, ticks_per_microsecond};
-use crate::{send, service, sets, slots, state};
+use crate::{downgrade, service, sets, slots, state};
 use core::ffi::c_int;
 use core::sync::atomic::AtomicU64;
 use core::sync::atomic::Ordering::Relaxed;
@@ -18,12 +18,7 @@ pub fn serve_all() {
     if now.wrapping_sub(served) > OFTEN * ticks_per_microsecond()
         && SERVED.compare_exchange(served, now, Relaxed, Relaxed).is_ok()
     {
-        slots::each(|slot| {
-            let fd = slot.fd.load(Relaxed);
-            if fd >= 0 {
-                send::serve(fd, slot);
-            }
-        });
+        slots::each(downgrade::serve);
     }
 }
 

@@ -6,13 +6,14 @@ const RULES: usize = 64;
 const USERS: usize = 16;
 
 /// The connections that the user of tare-link chose, and other users that may be at their other
-/// ends. tare-link writes it before it starts a program.
+/// ends; and how much memory links may have. tare-link writes it before it starts a program.
 #[repr(C)]
 #[derive(Debug, Default)]
 pub struct Choice {
     rules: [Rule; RULES / 2],
     exceptions: [Rule; RULES / 2],
     users: [AtomicU64; USERS],
+    memory: AtomicU64,
 }
 
 #[repr(C)]
@@ -67,6 +68,15 @@ impl Choice {
         let matches = |rule: &Rule| ends.iter().any(|end| rule.matches(end));
         let is_meant = used(&self.rules).next().is_none() || used(&self.rules).any(matches);
         is_meant && !used(&self.exceptions).any(matches)
+    }
+
+    /// Rings of a process have at most this number of bytes.
+    pub fn limit_memory(&self, bytes: u64) {
+        self.memory.store(bytes, Relaxed);
+    }
+
+    pub fn memory(&self) -> u64 {
+        self.memory.load(Relaxed)
     }
 
     pub fn allows(&self, user: u32) -> bool {

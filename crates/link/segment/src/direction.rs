@@ -237,9 +237,11 @@ impl Direction {
         if length > capacity {
             return Err(Corrupt);
         }
-        self.sent.head.store(tail, Release);
+        // Before the bytes are gone from the ring: a sender that is killed here must not seem to have
+        // ended its stream behind the bytes that are left.
         self.sender.backlog_at.store(tail, Relaxed);
-        self.sender.backlog.store(length, Relaxed);
+        self.sender.backlog.store(length, Release);
+        self.sent.head.store(tail, Release);
         self.downgrade();
         Ok(())
     }
@@ -378,6 +380,11 @@ impl Direction {
         }
     }
 
+    /// At the end of the stream: whether the sender was killed with bytes that it took back.
+    pub fn is_cut(&self) -> bool {
+        self.sender.backlog.load(Acquire) > 0
+    }
+
     /// Whether the sender has sent or changed something that was not read or followed. Asks for no
     /// lock: another thread may read it first.
     pub fn has_news(&self) -> bool {
@@ -398,6 +405,12 @@ impl Direction {
     /// Bytes written to the ring, as the sender says: only to be compared with an earlier one.
     pub fn head(&self) -> u64 {
         self.sent.head.load(Acquire)
+    }
+
+    /// A number that changes with each byte and each change, for edges: `head` alone returns to an
+    /// earlier value when bytes are taken back.
+    pub fn mark(&self) -> u64 {
+        self.head() ^ self.sent.changes.load(Acquire).rotate_right(16)
     }
 
     /// Bytes that wait in the ring, as both ends say.
@@ -457,6 +470,15 @@ impl Direction {
             self.received.growth.store(growth + 2, Relaxed);
         }
         can
+    }
+
+    /// Makes the ring as small as at first, if it is empty. Asks for both locks.
+    pub fn shrink(&self) -> bool {
+        let is_empty = self.sent.head.load(Relaxed) == self.received.tail.load(Acquire);
+        if is_empty {
+            self.received.growth.store(0, Relaxed);
+        }
+        is_empty
     }
 }
 

@@ -9,7 +9,7 @@ use loom::sync::atomic::{AtomicU8, AtomicU64};
 use tare_shm::{Access, Fill, Refusal, Segment, header, syscall};
 
 /// Raised where what stands in a segment changes.
-pub const VERSION: u32 = 5;
+pub const VERSION: u32 = 6;
 
 const NAME: &CStr = c"tare-link";
 const BYTES: usize = 1 << LARGEST_RING;
@@ -38,6 +38,8 @@ pub struct Shared {
     services: [[AtomicU64; SERVICES]; 2],
     /// What the maker sends, and what the taker sends.
     pub(crate) directions: [Direction; 2],
+    /// The PID namespace of each end, by its inode; 0 if it is not known.
+    namespaces: [AtomicU64; 2],
 }
 
 /// A mapped link, seen from one end. Of its rings only the first bytes are mapped: a program that
@@ -122,6 +124,16 @@ impl Link {
             unsafe { self.segment.at(offset_of!(Shared, services) + end * size) }
         };
         Some([services(own)?, services(1 - own)?])
+    }
+
+    /// The PID namespaces of this end and of the other one, by their inodes; 0 if it is not known.
+    pub fn namespaces(&self) -> Option<[&'static AtomicU64; 2]> {
+        let namespace = |end: usize| {
+            let offset = offset_of!(Shared, namespaces) + end * size_of::<AtomicU64>();
+            // SAFETY: atomics only, and the segment is writable.
+            unsafe { self.segment.at(offset) }
+        };
+        Some([namespace(self.end as usize)?, namespace(1 - self.end as usize)?])
     }
 
     /// The first bytes of the ring of what this end sends.

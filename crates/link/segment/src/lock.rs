@@ -6,7 +6,7 @@ use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use loom::sync::atomic::AtomicU32;
 
 /// Lets one thread at a time, of all processes that share an end of a link, work on a direction.
-/// Holds the number of its thread, 0 if it is free.
+/// Holds the number of its thread, 0 if it is free. Numbers of both ends must differ.
 #[repr(transparent)]
 #[derive(Debug, Default)]
 pub struct Lock(AtomicU32);

@@ -22,6 +22,16 @@ struct Connection {
 struct Tcp {
     queue: VecDeque<u8>,
     written: u64,
+    /// The sender has closed it, or has ended.
+    is_closed: bool,
+}
+
+/// What a call gives that finds no byte.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Rest {
+    Nothing,
+    End,
+    Reset,
 }
 
 const CAPACITY: u64 = 2;
@@ -31,6 +41,22 @@ impl Connection {
         while lock.try_take(thread) != Taken::Now {
             thread::yield_now();
         }
+    }
+
+    /// The receiver's lock, which a sender that was killed may have.
+    fn lock_receiver(&self) {
+        let lock = self.direction.receiver_lock();
+        loop {
+            match lock.try_take(2) {
+                Taken::Now => return,
+                _ if self.tcp.lock().unwrap().is_closed && lock.take_from(1, 2) => return,
+                _ => thread::yield_now(),
+            }
+        }
+    }
+
+    fn close(&self) {
+        self.tcp.lock().unwrap().is_closed = true;
     }
 
     fn to_tcp(&self, byte: u8) {
@@ -83,9 +109,9 @@ impl Connection {
     }
 
     /// As the library receives, without waiting.
-    fn receive(&self) -> Option<u8> {
+    fn look(&self) -> Result<u8, Rest> {
         let direction = &self.direction;
-        Self::lock(direction.receiver_lock(), 2);
+        self.lock_receiver();
         let mut source = direction.source(CAPACITY).unwrap();
         if matches!(source, Source::Tcp(_)) {
             direction.begin_read();
@@ -94,21 +120,51 @@ impl Connection {
                 direction.end_read(0);
             }
         }
-        let byte = match source {
+        let rest = |is_closed, is_same: fn(&Source) -> bool| {
+            // Bytes of the ring may have been published before the end.
+            let is_end = is_closed && is_same(&direction.source(CAPACITY).unwrap());
+            Err(match is_end {
+                false => Rest::Nothing,
+                true if direction.is_cut() => Rest::Reset,
+                true => Rest::End,
+            })
+        };
+        let found = match source {
             Source::Tcp(_) => {
-                let byte = self.tcp.lock().unwrap().queue.pop_front();
+                let mut tcp = self.tcp.lock().unwrap();
+                let (byte, is_closed) = (tcp.queue.pop_front(), tcp.is_closed);
+                drop(tcp);
                 direction.end_read(byte.is_some().into());
-                byte
+                byte.map_or_else(|| rest(is_closed, |now| matches!(now, Source::Tcp(_))), Ok)
             }
             Source::Ring { from, .. } => {
                 let byte = self.ring[(from % CAPACITY) as usize].load(Relaxed);
                 assert!(direction.consume(from, 1));
-                Some(byte)
+                Ok(byte)
             }
-            Source::Empty => None,
+            Source::Empty => {
+                let is_closed = self.tcp.lock().unwrap().is_closed;
+                rest(is_closed, |now| matches!(now, Source::Empty))
+            }
         };
         direction.receiver_lock().release(2);
-        byte
+        found
+    }
+
+    fn receive(&self) -> Option<u8> {
+        self.look().ok()
+    }
+
+    /// All bytes until the stream ends, and how it does.
+    fn receive_all(&self) -> (Vec<u8>, Rest) {
+        let mut all = Vec::new();
+        loop {
+            match self.look() {
+                Ok(byte) => all.push(byte),
+                Err(Rest::Nothing) => thread::yield_now(),
+                Err(rest) => return (all, rest),
+            }
+        }
     }
 
     fn expect(&self, byte: u8) {
@@ -184,6 +240,106 @@ fn under_loom_a_receiver_that_leaves_gets_every_byte_from_tcp() {
         assert_eq!(all, [1, 2, 3]);
         assert!(connection.direction.is_back());
         assert_eq!(connection.direction.mode(), Mode::Tcp);
+    });
+}
+
+#[test]
+fn under_loom_unread_bytes_stay_before_those_of_tcp() {
+    model(|| {
+        let connection = Arc::new(Connection::default());
+        connection.direction.ready(0);
+        connection.send(1, true);
+        let sender = {
+            let connection = connection.clone();
+            thread::spawn(move || {
+                let direction = &connection.direction;
+                Connection::lock(direction.sender_lock(), 1);
+                while !direction.can_downgrade() {
+                    thread::yield_now();
+                }
+                direction.downgrade();
+                connection.to_tcp(2);
+                direction.sender_lock().release(1);
+                connection.send(3, true);
+            })
+        };
+        (1..=3).for_each(|byte| connection.expect(byte));
+        sender.join().unwrap();
+        assert_eq!(connection.receive(), None);
+    });
+}
+
+#[test]
+fn under_loom_all_bytes_come_before_the_end() {
+    for upgrades in [false, true] {
+        model(move || {
+            let connection = Arc::new(Connection::default());
+            connection.direction.ready(0);
+            let sender = {
+                let connection = connection.clone();
+                thread::spawn(move || {
+                    connection.send(1, upgrades);
+                    connection.send(2, true);
+                    connection.close();
+                })
+            };
+            assert_eq!(connection.receive_all(), (vec![1, 2], Rest::End));
+            sender.join().unwrap();
+        });
+    }
+}
+
+#[test]
+fn under_loom_a_sender_that_is_killed_has_sent_what_it_had_published() {
+    for is_published in [false, true] {
+        model(move || {
+            let connection = Arc::new(Connection::default());
+            connection.direction.ready(0);
+            let sender = {
+                let connection = connection.clone();
+                thread::spawn(move || {
+                    connection.send(1, true);
+                    let direction = &connection.direction;
+                    Connection::lock(direction.sender_lock(), 1);
+                    let (head, _) = direction.room(CAPACITY).unwrap();
+                    connection.ring[(head % CAPACITY) as usize].store(2, Relaxed);
+                    if is_published {
+                        assert!(direction.publish(head, 1));
+                    }
+                    connection.close();
+                })
+            };
+            let sent = if is_published { vec![1, 2] } else { vec![1] };
+            assert_eq!(connection.receive_all(), (sent, Rest::End));
+            sender.join().unwrap();
+        });
+    }
+}
+
+#[test]
+fn under_loom_bytes_that_a_killed_sender_took_back_are_no_regular_end() {
+    model(|| {
+        let connection = Arc::new(Connection::default());
+        connection.direction.ready(0);
+        connection.send(1, true);
+        connection.send(2, true);
+        let sender = {
+            let connection = connection.clone();
+            thread::spawn(move || {
+                let direction = &connection.direction;
+                Connection::lock(direction.sender_lock(), 1);
+                while !direction.can_downgrade() {
+                    thread::yield_now();
+                }
+                Connection::lock(direction.receiver_lock(), 1);
+                direction.take_back(CAPACITY).unwrap();
+                connection.close();
+            })
+        };
+        let (all, rest) = connection.receive_all();
+        assert!([1, 2].starts_with(&all));
+        assert_eq!(rest, if all.len() == 2 { Rest::End } else { Rest::Reset });
+        sender.join().unwrap();
     });
 }
 
