@@ -15,7 +15,7 @@ from pathlib import Path
 from tare.lab import strain
 from tare.lab.agents import Agent, AgentError
 from tare.lab.block import Group
-from tare.lab.cpu_time import per_request, spent, watched_all
+from tare.lab.cpu_time import of_all, per_request, spent, watched_share
 from tare.lab.launch import RunError
 from tare.lab.layers import map as map_layer
 from tare.lab.load import Bench, Measured, Target, around, last_line
@@ -124,15 +124,13 @@ class AlternatingGroup(Group):
         if samples is None or readings is None or samples.num_rows == 0:
             raise RunError("the load generator recorded no request")
         after = spent(processes, target.processes)
-        watched = watched_all(before, after, processes.in_ticks)
+        share = watched_share(before, after, processes.in_ticks)
         found = {}
         for name, turns in self.turns.items():
             mine = numbered(of_turns(samples, readings, turns))
             errors = errors_by_kind(mine)
             of_machine = of_turns(readings, readings, turns)
-            cpu = per_request(of_machine)
-            if not watched:
-                cpu.pop("service_ns_per_request", None)
+            cpu = of_all(per_request(of_machine), share)
             if name in self.agents_ns:
                 seconds = sum(turn.end_ns - turn.start_ns for turn in turns) / 1e9
                 cpu["agents_ns_per_second"] = self.agents_ns[name] / max(seconds, 1e-9)

@@ -13,8 +13,9 @@ from tare.lab.processes import Process, Processes
 if TYPE_CHECKING:
     import pyarrow as pa
 
-TOLERANCE = 0.02
-"""Share of the CPU time that may have been used by processes that were not watched."""
+UNWATCHED = 0.2
+"""Share of the CPU time that may have been used by processes that were not watched, or by threads
+while they ended: a server with a thread for each connection uses a few percent for that."""
 
 _PROCESS_CLOCK = 2
 """CPUCLOCK_SCHED, in the lowest bits of the number of a process's clock."""
@@ -39,19 +40,31 @@ def spent(processes: Processes, members: Sequence[Process]) -> Spent:
     return Spent(pids, sum(map(own_ns, pids)), sum(family.cpu_ns for family in families))
 
 
-def watched_all(before: Spent, after: Spent, in_ticks: bool) -> bool:
-    """Whether reading `before.pids` alone in between has read what was used in between.
+def watched_share(before: Spent, after: Spent, in_ticks: bool) -> float | None:
+    """The share of the CPU time used in between that reading `before.pids` alone has read.
 
-    False where processes came and went that used more than `TOLERANCE`. `in_ticks` says that
-    `all_ns` comes from the process tree, which the kernel gives in clock ticks, user and system
-    apart: so much can be no one's.
+    None if processes came and went that used more than `UNWATCHED`. `in_ticks` says that `all_ns`
+    comes from the process tree, which the kernel gives in clock ticks, user and system apart: a
+    difference of a tick of each is no difference.
     """
     if before.pids != after.pids:
-        return False
+        return None
     used = after.all_ns - before.all_ns
     theirs = after.theirs_ns - before.theirs_ns
     unsure = 2 * len(after.pids) * 10**9 // os.sysconf("SC_CLK_TCK") if in_ticks else 0
-    return used - theirs <= TOLERANCE * used + unsure
+    if used - theirs <= unsure:
+        return 1.0
+    share = theirs / used
+    return share if share >= 1 - UNWATCHED else None
+
+
+def of_all(cpu: dict[str, float], share: float | None) -> dict[str, float]:
+    """CPU time a request of all processes and threads of the service, from that of the watched
+    ones; without the service's if it is not known."""
+    own = "service_ns_per_request"
+    if share is None:
+        return {name: value for name, value in cpu.items() if name != own}
+    return {name: value / share if name == own else value for name, value in cpu.items()}
 
 
 def own_ns(pid: int) -> int:

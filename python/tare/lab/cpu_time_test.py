@@ -5,7 +5,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from tare.lab.cpu_time import Spent, per_request, spent, watched_all
+from tare.lab.cpu_time import Spent, of_all, per_request, spent, watched_share
 from tare.lab.processes import Process, Processes
 
 BUSY = "i=0; while [ $i -lt 300000 ]; do i=$((i+1)); done"
@@ -38,14 +38,26 @@ def test_children_that_come_and_go_are_noticed(busy: str, whole: bool, tmp_path:
         wait_until_done(held, tmp_path)
         after = spent(held, [service])
         assert after.pids == [service.pid]
-        assert watched_all(Spent([service.pid], 0, 0), after, held.in_ticks) is whole
+        share = watched_share(Spent([service.pid], 0, 0), after, held.in_ticks)
+        assert (share is not None) is whole
 
 
 def test_processes_that_came_or_went_are_noticed_by_their_ids() -> None:
-    assert watched_all(Spent([1, 2], 0, 0), Spent([1, 2], 100, 101), in_ticks=False)
-    assert not watched_all(Spent([1, 2], 0, 0), Spent([1, 3], 100, 100), in_ticks=False)
-    assert not watched_all(Spent([1], 0, 0), Spent([1], 100, 110), in_ticks=False)
-    assert watched_all(Spent([1], 0, 0), Spent([1], 100, 110), in_ticks=True)
+    assert watched_share(Spent([1, 2], 0, 0), Spent([1, 2], 100, 100), in_ticks=False) == 1
+    assert watched_share(Spent([1, 2], 0, 0), Spent([1, 3], 100, 100), in_ticks=False) is None
+    assert watched_share(Spent([1], 0, 0), Spent([1], 100, 130), in_ticks=False) is None
+    assert watched_share(Spent([1], 0, 0), Spent([1], 100, 130), in_ticks=True) == 1
+
+
+def test_cpu_time_of_threads_that_ended_is_the_services() -> None:
+    share = watched_share(Spent([1], 0, 0), Spent([1], 90, 100), in_ticks=False)
+    assert share == 0.9
+    cpu = {"service_ns_per_request": 900.0, "generator_ns_per_request": 50.0}
+    assert of_all(cpu, share) == {
+        "service_ns_per_request": 1000.0,
+        "generator_ns_per_request": 50.0,
+    }
+    assert of_all(cpu, None) == {"generator_ns_per_request": 50.0}
 
 
 def test_cpu_time_a_request_comes_from_the_slices() -> None:

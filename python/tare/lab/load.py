@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tare.errors import InputError, TareError
-from tare.lab.cpu_time import per_request, spent, watched_all
+from tare.lab.cpu_time import of_all, per_request, spent, watched_share
 from tare.lab.launch import Launch, RunError
 from tare.lab.logs import last_lines
 from tare.lab.processes import Process, Processes, StartError
@@ -121,15 +121,14 @@ def measure(
         of_machine = None if readings is None else of_condition(readings, name)
         cpu = {} if of_machine is None else per_request(of_machine)
         after = spent(bench.processes, target.processes)
-        if not watched_all(before[name], after, bench.processes.in_ticks):
-            cpu.pop("service_ns_per_request", None)
+        share = watched_share(before[name], after, bench.processes.in_ticks)
         measured[name] = Measured(
             samples=of_condition(samples, name),
             machine=of_machine,
             requests=report[name]["requests"],
             errors=report[name]["errors"],
             errors_by_kind=report[name].get("errors_by_kind") or {},
-            cpu=cpu,
+            cpu=of_all(cpu, share),
         )
     return measured
 
