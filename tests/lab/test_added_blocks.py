@@ -52,7 +52,7 @@ def test_blocks_are_added_in_the_order_of_the_seed_and_looks_are_counted(
     refused = experiment.resume("--blocks", "3")
     assert (refused.returncode, refused.stderr) == (
         2,
-        f"tare: --blocks 3: {experiment.result} already has 4; give a larger number\n",
+        f"tare: --blocks 3: {experiment.result} is planned for 4; give a larger number\n",
     )
 
 
@@ -71,3 +71,22 @@ def test_an_experiment_that_was_not_finished_gets_more_blocks(experiment: Experi
     assert manifest["runs"][:2] == begun["runs"]
     assert manifest["looks"] == [3]
     assert manifest["finished"]
+
+
+SECOND_START_FAILS = (
+    "n=$(cat {plan}/starts 2>/dev/null || echo 0); echo $((n + 1)) >{plan}/starts;"
+    ' [ "$n" != 1 ] || exit 3; exec "$@"'
+)
+
+
+def test_resuming_repeats_failed_runs_without_the_plan(experiment: Experiment) -> None:
+    wrap = {"type": "wrap", "command": ["sh", "-c", SECOND_START_FAILS, "sh"]}
+    layers = f"{{ type = {json.dumps(wrap['type'])}, command = {json.dumps(wrap['command'])} }}"
+    experiment.write_plan(top="control = false", layers=layers)
+    assert experiment.measure(blocks=2).returncode == 0
+    assert [run["valid"] for run in experiment.manifest["runs"]].count(False) == 1
+    done = tare("run", "--resume", experiment.result)
+    assert done.returncode == 0, done.stderr
+    assert "block 2 of 2" in done.stderr
+    assert "block 1 of 2" not in done.stderr
+    assert all(run["valid"] for run in experiment.manifest["runs"])

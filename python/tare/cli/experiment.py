@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The options that describe an experiment: those of `tare run` without a plan, and `tare init`."""
 
-import shlex
 from collections.abc import Mapping
 from dataclasses import astuple, dataclass, fields
 from pathlib import Path
@@ -130,8 +129,8 @@ class ExperimentOptions:
 
 def read_plan(
     plan_file: Path | None, settings: Mapping[str, int], options: ExperimentOptions
-) -> "tuple[Plan, str]":
-    """The plan of a file or of options, and the command that carries it out.
+) -> "Plan":
+    """The plan of a file or of options.
 
     Raises InputError where both or neither are given, or where they are no plan.
     """
@@ -145,7 +144,7 @@ def read_plan(
                 f"{given[0]}: does not apply to a plan; change {plan_file}, or give options"
                 " without a plan"
             )
-        return load_plan(plan_file, settings), shlex.join(["tare", "run", str(plan_file)])
+        return load_plan(plan_file, settings)
     if options.service is None:
         what = f"{given[0]}: needs --service" if given else "no plan and no --service"
         raise InputError(f"{what}; give a plan (tare run PLAN) or a service: {EXAMPLE}")
@@ -153,5 +152,4 @@ def read_plan(
         raise InputError(
             f"no --condition, so there is nothing to compare; give one, as in {EXAMPLE}"
         )
-    plan = from_options(options.plan_options(options.service, settings), Path.cwd())
-    return plan, shlex.join(["tare", "run", *given])
+    return from_options(options.plan_options(options.service, settings), Path.cwd())

@@ -60,7 +60,7 @@ def run(
         option(
             "--resume",
             "FOLDER",
-            "Finish this result folder; --blocks N adds blocks up to N in total.",
+            "Finish this result folder, without PLAN; --blocks N adds blocks up to N in total.",
         ),
     ] = None,
     dry_run: Annotated[
@@ -112,8 +112,12 @@ def run(
         raise InputError(
             f"--resume: uses the settings that the experiment began with; remove {others}"
         )
+    if resume is not None and plan_file is None and not experiment.words() and not print_plan:
+        outcome = Outcome.wanted(wanted)
+        go_on(None, resume, blocks, outcome)
+        return
     given = {"blocks": None if resume else blocks, "seed": seed, "smoke": smoke or None}
-    plan, again = read_plan(
+    plan = read_plan(
         plan_file,
         {key: value for key, value in given.items() if value is not None},
         experiment,
@@ -126,17 +130,23 @@ def run(
         return
     outcome = Outcome.wanted(wanted)
     if resume is not None:
-        from tare.lab.experiment import resumable
-
-        plan = resumable(plan, resume, blocks)
-    folder = resume or out or Path("results") / f"{plan.name}-{datetime.now():%Y%m%dT%H%M%S}"
-    measure(plan, again, folder, resume is not None)
+        go_on(plan, resume, blocks, outcome)
+        return
+    folder = out or Path("results") / f"{plan.name}-{datetime.now():%Y%m%dT%H%M%S}"
+    measure(plan, folder, resume=False)
     conclude(folder, outcome)
 
 
-def measure(plan: "Plan", again: str, folder: Path, resume: bool) -> None:
-    """Carries the plan out. Raises InterruptionError on Ctrl-C, with the command that goes on,
-    which begins with `again`."""
+def go_on(plan: "Plan | None", folder: Path, blocks: int | None, outcome: Outcome) -> None:
+    """Finishes a result folder; `plan` is the one that it began with, or None."""
+    from tare.lab.experiment import resumable
+
+    measure(resumable(plan, folder, blocks), folder, resume=True)
+    conclude(folder, outcome)
+
+
+def measure(plan: "Plan", folder: Path, resume: bool) -> None:
+    """Carries the plan out. Raises InterruptionError on Ctrl-C, with the command that goes on."""
     from tare.lab import carry_out
 
     with ExitStack() as stack:
@@ -148,7 +158,7 @@ def measure(plan: "Plan", again: str, folder: Path, resume: bool) -> None:
                 raise InterruptionError("interrupted before anything was measured") from None
             raise InterruptionError(
                 "interrupted; finished blocks are kept. Continue with:"
-                f" {again} --resume {shlex.quote(str(folder))}"
+                f" tare run --resume {shlex.quote(str(folder))}"
             ) from None
 
 

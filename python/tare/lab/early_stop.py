@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Stops an experiment that fails from its start, before every block fails in the same way."""
 
+import shlex
 from collections.abc import Collection, Sequence
 from pathlib import Path
 
@@ -14,15 +15,15 @@ one is enough."""
 SHOWN_LINES = 5
 
 
-def failed_early(runs: Sequence[RunEntry], baseline: str) -> list[list[RunEntry]]:
-    """The failed runs of each condition that has no valid run at the start of the experiment.
+def failed_early(runs: Sequence[RunEntry], baseline: str, first: int = 1) -> list[list[RunEntry]]:
+    """The failed runs of each condition that has no valid run at the start.
 
-    The start is the first block for the baseline, and the first two blocks for any other condition
-    and for the control. Every environment counts by itself.
+    The start is block `first` for the baseline, and two blocks for any other condition and for the
+    control. Every environment counts by itself.
     """
     begun: dict[tuple[str, str], list[RunEntry]] = {}
     for run in runs:
-        if run.block <= (1 if run.condition == baseline else FIRST_BLOCKS):
+        if first <= run.block < first + (1 if run.condition == baseline else FIRST_BLOCKS):
             begun.setdefault((run.environment, run.condition), []).append(run)
     return [
         first
@@ -32,19 +33,24 @@ def failed_early(runs: Sequence[RunEntry], baseline: str) -> list[list[RunEntry]
     ]
 
 
-def stop_if_failed_early(manifest: Manifest, just_done: Collection[int], folder: Path) -> None:
-    """Raises TareError where runs that were just carried out show that a condition fails always.
+def stop_if_failed_early(
+    manifest: Manifest, just_done: Collection[int], folder: Path, first: int = 1
+) -> None:
+    """Raises TareError where runs that were just carried out show that a condition fails always,
+    from block `first` on, which began the experiment or what is resumed of it.
 
     Its message has the reason, the end of the condition's logs, and their paths.
     """
-    for failed in failed_early(manifest.runs, manifest.baseline):
+    for failed in failed_early(manifest.runs, manifest.baseline, first):
         if any(run.run in just_done for run in failed):
             last = failed[-1]
             logs = [folder / log for log in last.logs]
             what = f"{_name(last, manifest)} failed in {_when(failed)}: {last.reason}"
+            again = f"continue with: tare run --resume {shlex.quote(str(folder))}"
             remedy = (
-                "finished runs are kept; fix the cause and continue with --resume, or start a new"
-                " experiment if the plan has to change"
+                f"finished runs are kept; fix the cause outside of the plan and {again}"
+                if any(run.valid for run in manifest.runs)
+                else "nothing was measured; fix the cause and repeat the command"
             )
             raise TareError("; ".join([what, *_ends(logs), remedy]))
 
@@ -59,7 +65,10 @@ def _name(run: RunEntry, manifest: Manifest) -> str:
 
 
 def _when(failed: Sequence[RunEntry]) -> str:
-    return "the first block" if len(failed) == 1 else "the first two blocks"
+    blocks = [run.block for run in failed]
+    if blocks[0] > 1:
+        return f"block{'s' * (len(blocks) > 1)} {' and '.join(map(str, blocks))}"
+    return "the first block" if len(blocks) == 1 else "the first two blocks"
 
 
 def _ends(logs: Sequence[Path]) -> list[str]:

@@ -73,7 +73,10 @@ def test_the_message_quotes_the_end_of_every_log_that_says_something(tmp_path: P
     declared = manifest(entries((1, "b"), (2, "b")), "host")
     service, load = (tmp_path / log for log in declared.runs[5].logs)
     begin = "'b' failed in the first two blocks: no answer; "
-    end = "; finished runs are kept; fix the cause and continue with --resume, or start a new "
+    end = (
+        "; finished runs are kept; fix the cause outside of the plan and continue with:"
+        f" tare run --resume {tmp_path}"
+    )
     assert message(tmp_path, declared).startswith(f"{begin}{service} is empty{end}")
     service.parent.mkdir(parents=True)
     service.write_text("".join(f"line {number}\n" for number in range(1, 10)))
@@ -94,3 +97,20 @@ def test_the_message_says_where_if_there_are_several_environments(tmp_path: Path
 
 def test_failures_of_before_stop_nothing(tmp_path: Path) -> None:
     stop_if_failed_early(manifest(entries((1, "b"), (2, "b")), "host"), {1, 4, 7}, tmp_path)
+
+
+def test_what_fails_from_the_first_resumed_block_on_is_an_early_failure(tmp_path: Path) -> None:
+    runs = entries((3, "a"), (3, "b"), (4, "b"), blocks=4)
+    assert failed_early(runs, "a") == []
+    found = [[run.run for run in failed] for failed in failed_early(runs, "a", first=3)]
+    assert found == [[7], [9, 12]]
+    declared = manifest(runs, "host")
+    with pytest.raises(TareError, match=r"the baseline 'a' failed in block 3: no answer"):
+        stop_if_failed_early(declared, {7, 8, 9}, tmp_path, first=3)
+
+
+def test_without_a_valid_run_there_is_nothing_to_continue(tmp_path: Path) -> None:
+    declared = manifest(entries((1, "a"), (1, "a~again"), (1, "b"), blocks=1), "host")
+    assert message(tmp_path, declared).endswith(
+        "nothing was measured; fix the cause and repeat the command"
+    )

@@ -16,7 +16,7 @@ from tare.lab.alternating import AlternatingGroup
 from tare.lab.block import Group, Laboratory
 from tare.lab.calibration import service_text
 from tare.lab.continuity import changes, file_hashes
-from tare.lab.early_stop import failed_early, stop_if_failed_early
+from tare.lab.early_stop import stop_if_failed_early
 from tare.lab.neighbours import announced, others
 from tare.lab.placement import Placement, out_of_the_way, place
 from tare.lab.processes import Processes
@@ -27,7 +27,14 @@ from tare.lab.tare_load import require_own_generator
 from tare.lab.trust import require_trusted, resolved
 from tare.plan import OwnLoad, Plan, expected, parse, refused
 from tare.plan.alternation import of_service
-from tare.samples.manifest import Condition, DetectionLimit, Facts, Manifest, Part
+from tare.samples.manifest import (
+    Condition,
+    DetectionLimit,
+    Facts,
+    Manifest,
+    Part,
+    read_manifest,
+)
 from tare.untrusted import PLAN_BYTES, read_bytes
 
 CAPACITY_BLOCK = 0
@@ -102,9 +109,10 @@ def _carry_out(
         missing = _missing(plan, manifest)
         progress.begin(plan_seconds(plan, missing))
         rate = _rate(lab, progress)
+        first = min((together.block for together in missing), default=1)
         for together in missing:
             _warn_of_others(result, progress)
-            _carry_out_group(lab, together, rate, progress)
+            _carry_out_group(lab, together, rate, first, progress)
     manifest.finished = _now()
     result.save()
     result.clear_work()
@@ -147,11 +155,12 @@ def blocks_for_verdict(plan: Plan) -> int:
     return fewest_runs(plan.alpha, paired=True)
 
 
-def resumable(plan: Plan, folder: Path, blocks: int | None = None) -> Plan:
+def resumable(plan: Plan | None, folder: Path, blocks: int | None = None) -> Plan:
     """The plan of a result folder, if it is `plan` but for seed, blocks and smoke.
 
-    `blocks` is the number that the experiment shall have in the end. Raises InputError where the
-    folder holds no result, or that of another plan, or more blocks.
+    `blocks` is the number that the experiment shall have in the end. Relative paths start where
+    they did when the experiment began. Raises InputError where the folder holds no result, or that
+    of another plan, or more blocks.
     """
     file = folder / "plan.toml"
     try:
@@ -161,19 +170,25 @@ def resumable(plan: Plan, folder: Path, blocks: int | None = None) -> Plan:
     except (OSError, ValueError) as error:
         why = error.strerror if isinstance(error, OSError) else error
         raise InputError(f"{file}: {why}; there is nothing to resume") from error
-    stored = parse(text, str(file), plan.folder)
-    mine, its = plan.model_dump(), stored.model_dump()
-    free = ("blocks", "seed", "smoke")
-    changed = [key for key in mine if key not in free and mine[key] != its[key]]
-    if changed:
-        raise InputError(f"{folder}: began with another {changed[0]}; resume with the same plan")
+    begun_in = read_manifest(folder).plan_folder
+    start = Path(begun_in) if begun_in else plan.folder if plan else None
+    if start is None:
+        raise InputError(f"{folder}: an older Tare made it; give the plan, too")
+    stored = parse(text, str(file), start)
+    if plan is not None:
+        mine, its = plan.model_dump(), stored.model_dump()
+        free = ("blocks", "seed", "smoke")
+        if changed := [key for key in mine if key not in free and mine[key] != its[key]]:
+            raise InputError(
+                f"{folder}: began with another {changed[0]}; resume with the same plan"
+            )
     if blocks is None:
         return stored
     if blocks < stored.blocks:
         raise InputError(
-            f"--blocks {blocks}: {folder} already has {stored.blocks}; give a larger number"
+            f"--blocks {blocks}: {folder} is planned for {stored.blocks}; give a larger number"
         )
-    return parse(stored.text, str(file), plan.folder, {"blocks": blocks})
+    return parse(stored.text, str(file), start, {"blocks": blocks})
 
 
 def schedule(plan: Plan, seed: int) -> list[BlockPart]:
@@ -187,9 +202,10 @@ def called(name: str, control: str | None) -> str:
 
 
 def _carry_out_group(
-    lab: Laboratory, together: Together, rate: float | None, progress: Progress
+    lab: Laboratory, together: Together, rate: float | None, first: int, progress: Progress
 ) -> None:
-    """Carries out runs that are up together, and makes them durable."""
+    """Carries out runs that are up together, and makes them durable; `first` is the first block
+    that is carried out now."""
     manifest = lab.folder.manifest
     control = manifest.control
     where = f" in {together.environment}" if len(lab.plan.environments) > 1 else ""
@@ -211,7 +227,7 @@ def _carry_out_group(
     # A verdict on the runs so far, as `tare report` writes one, is none on these.
     (lab.folder.path / "verdicts.json").unlink(missing_ok=True)
     lab.folder.save()
-    stop_if_failed_early(manifest, again, lab.folder.path)
+    stop_if_failed_early(manifest, again, lab.folder.path, first)
     for entry in entries:
         if not entry.valid:
             progress.note(f"invalid: {called(entry.condition, control)}: {entry.reason}")
@@ -266,6 +282,7 @@ def _manifest(plan: Plan, placement: Placement) -> Manifest:
         control=plan.control_name,
         conditions=[Condition(**one.model_dump(mode="json")) for one in plan.conditions],
         environments=[*plan.environments],
+        plan_folder=str(plan.folder.resolve()),
         seed=seed,
         blocks=plan.blocks,
         smoke=plan.smoke,
@@ -334,9 +351,8 @@ def _missing(plan: Plan, manifest: Manifest) -> list[Together]:
     order = [
         BlockPart(part.block, part.environment, tuple(part.conditions)) for part in manifest.order
     ]
-    # What stopped an experiment is to be mended, and carried out again.
-    again = {run.run for one in failed_early(manifest.runs, plan.baseline_name) for run in one}
-    done = {entry.run for entry in manifest.runs} - again
+    # What failed is to be mended, and carried out again.
+    done = {entry.run for entry in manifest.runs if entry.valid}
     return list(groups(order, plan.has_whole_blocks, done))
 
 

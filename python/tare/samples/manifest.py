@@ -171,6 +171,8 @@ class Manifest(Table):
     primary: Label = "p50"
     budget: BetweenZeroAndOne
     alpha: BetweenZeroAndOne = 0.05
+    plan_folder: str = ""
+    """Where relative paths of the plan start, and what {plan} means; empty if it is not known."""
     baseline: Name
     control: Name | None = None
     conditions: Annotated[list[Condition], Field(max_length=MOST_PLACES)] = []
