@@ -24,7 +24,7 @@ from tare.lab.progress import Progress, group_seconds, plan_seconds
 from tare.lab.schedule import BlockPart, Together, groups, load_seed, order_of_runs
 from tare.lab.store import ResultFolder
 from tare.lab.tare_load import require_own_generator
-from tare.lab.trust import require_trusted, resolved
+from tare.lab.trust import known_users, require_trusted, resolved, trusted
 from tare.plan import OwnLoad, Plan, expected, parse, refused
 from tare.plan.alternation import of_service
 from tare.samples.manifest import (
@@ -170,10 +170,7 @@ def resumable(plan: Plan | None, folder: Path, blocks: int | None = None) -> Pla
     except (OSError, ValueError) as error:
         why = error.strerror if isinstance(error, OSError) else error
         raise InputError(f"{file}: {why}; there is nothing to resume") from error
-    begun_in = read_manifest(folder).plan_folder
-    start = Path(begun_in) if begun_in else plan.folder if plan else None
-    if start is None:
-        raise InputError(f"{folder}: an older Tare made it; give the plan, too")
+    start = _start(folder, plan)
     stored = parse(text, str(file), start)
     if plan is not None:
         mine, its = plan.model_dump(), stored.model_dump()
@@ -189,6 +186,29 @@ def resumable(plan: Plan | None, folder: Path, blocks: int | None = None) -> Pla
             f"--blocks {blocks}: {folder} is planned for {stored.blocks}; give a larger number"
         )
     return parse(stored.text, str(file), start, {"blocks": blocks})
+
+
+def _start(folder: Path, plan: Plan | None) -> Path:
+    """Where relative paths of a result's plan start. Raises InputError where the result does not
+    say, or names a folder of a user whose commands are not run."""
+    begun_in = read_manifest(folder).plan_folder
+    if not begun_in:
+        if plan is None:
+            raise InputError(f"{folder}: an older Tare made it; give the plan, too")
+        return plan.folder
+    start = Path(begun_in)
+    try:
+        owner = start.stat().st_uid
+    except (OSError, ValueError):
+        raise InputError(
+            f"{folder}: began in a folder that cannot be read ({begun_in!r}); restore it, or"
+            " start a new experiment"
+        ) from None
+    if owner not in (known_users() if plan is None else trusted(plan)):
+        raise InputError(
+            f"{folder}: began in {start}, which belongs to user {owner}; give a plan of your own"
+        )
+    return start
 
 
 def schedule(plan: Plan, seed: int) -> list[BlockPart]:

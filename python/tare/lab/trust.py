@@ -83,10 +83,16 @@ def _link(path: Path) -> tuple[Path, int] | None:
 
 
 def trusted(plan: Plan) -> set[int]:
-    """Root, this user, who called sudo, and whose plan it is: that runs commands in any case."""
-    users = {ROOT, os.geteuid()}
+    """`known_users`, and whose plan it is: that runs commands in any case."""
+    users = known_users()
     if plan.has_file:
         users.add(plan.folder.stat().st_uid)
+    return users
+
+
+def known_users() -> set[int]:
+    """Root, this user, and who called sudo."""
+    users = {ROOT, os.geteuid()}
     caller = os.environ.get("SUDO_UID", "")
     if os.geteuid() == ROOT and caller.isdecimal():
         users.add(int(caller))
