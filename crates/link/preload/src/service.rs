@@ -229,7 +229,9 @@ extern "C" fn run() -> ! {
         kernel::poll(&mut places[..1 + waits.for_room], time);
     }
     NAME.store(0, Relaxed);
-    background::end()
+    loop {
+        background::end();
+    }
 }
 
 /// Takes all datagrams; false if the descriptor is not the thread's any more: a program that makes
