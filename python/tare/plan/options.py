@@ -89,6 +89,8 @@ def _conditions(given: Sequence[str]) -> dict[str, list[dict[str, Any]]]:
     found: dict[str, list[dict[str, Any]]] = {}
     for text in given:
         name, equals, shorthand = text.partition("=")
+        if name.partition(":")[0] in LAYERS and ":" in name:
+            raise InputError(f"--condition {text}: has no name, expected NAME={text}")
         layers = found.setdefault(name, [])
         if equals:
             layers.append(_layer(text, shorthand))
@@ -112,6 +114,8 @@ def _layer(option: str, shorthand: str) -> dict[str, Any]:
     required = layer.model_fields[layer.SHORTHAND_KEY].is_required()
     if required and not isinstance(keys.get(layer.SHORTHAND_KEY), dict) and not value:
         raise InputError(f"--condition {option}: has no value, expected {layer.SHORTHAND}")
+    if "=" in layer.SHORTHAND and "=" not in value:
+        raise InputError(f"--condition {option}: found '{value}', expected {layer.SHORTHAND}")
     return {"type": kind, **keys}
 
 

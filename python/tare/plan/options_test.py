@@ -108,7 +108,11 @@ def test_a_file_is_written_into_the_plan(tmp_path: Path) -> None:
     [
         ({"conditions": ["a=hok"]}, "--condition a=hok: found layer 'hok', expected one of hook["),
         ({"conditions": ["a=env"]}, "--condition a=env: has no value, expected env:VARIABLE=VALUE"),
-        ({"conditions": ["a=env:A"]}, '--condition: layers variables: found "A", expected a table'),
+        (
+            {"conditions": ["a=env:A"]},
+            "--condition a=env:A: found 'A', expected env:VARIABLE=VALUE",
+        ),
+        ({"conditions": ["env:A=1"]}, "--condition env:A=1: has no name, expected NAME=env:A=1"),
         ({"conditions": ["a b=hook"]}, '--condition: name: found "a b", expected'),
         ({"conditions": ["plain=hook"]}, "--condition plain: is the name of the baseline"),
         ({"conditions": ["a=proxy:apache"]}, '--condition: layers program: found "apache"'),

@@ -25,7 +25,6 @@ pub struct Arguments {
 #[derive(Debug, Args)]
 pub struct Run {
     /// TOML file of keywords and the action for each. It is read again if it changes, and on SIGHUP
-    /// an unchanged one on SIGHUP
     #[arg(long, value_name = "FILE")]
     pub rules: Option<PathBuf>,
     /// Write one JSON line per match to this file
