@@ -130,9 +130,14 @@ pub fn leave_link(fd: c_int, slot: &Slot) {
     const SHORTEST: i64 = 20;
     const LONGEST: i64 = 500;
     let (mut waited, mut moment) = (0, SHORTEST);
-    while !incoming.is_back() {
+    // Bytes that were taken back reach TCP just after the change.
+    let is_late = || incoming.is_cut() && kernel::waiting(fd) == Ok(0);
+    while !incoming.is_back() || is_late() {
         if waited == 0 {
             service::wake_other(slot);
+        }
+        if waited >= PATIENCE && incoming.is_back() {
+            break;
         }
         if waited >= PATIENCE {
             downgrade::reset(fd);
