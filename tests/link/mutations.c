@@ -57,37 +57,38 @@ static int is_waited_for(unsigned at) {
     return 0;
 }
 
-/* Reads or writes eight bytes of the link; 0 if it has just ended: the library then has taken the
- * mapping away. */
-static int copy(int writes, unsigned char *place, uint64_t *word) {
-    struct iovec own = {word, sizeof *word}, there = {place, sizeof *word};
+/* Reads or writes bytes of the link; 0 if it has just ended: the library then has taken the mapping
+ * away. */
+static int copy(int writes, unsigned char *place, void *bytes, size_t length) {
+    struct iovec own = {bytes, length}, there = {place, length};
     long done = writes ? process_vm_writev(getpid(), &own, 1, &there, 1, 0)
                        : process_vm_readv(getpid(), &own, 1, &there, 1, 0);
-    return done == sizeof *word;
+    return done == (long)length;
 }
 
 static void change(unsigned char *link) {
     unsigned at;
     do at = HEADER + 4 * (unsigned)below((COUNTERS - HEADER) / 4);
     while (is_waited_for(at));
-    unsigned char *place = link + (at & ~7u);
-    uint64_t word;
-    if (!copy(0, place, &word)) return;
-    uint32_t half = (uint32_t)(at & 4 ? word >> 32 : word);
+    uint32_t half;
+    if (!copy(0, link + at, &half, sizeof half)) return;
     switch (below(8)) {
     case 0: half = (uint32_t)draw(); break;
     case 1: half ^= 1u << below(32); break;
     case 2: half += (uint32_t)below(64) - 32; break;
     case 3: half = (uint32_t)below(4); break;
     case 4: half = UINT32_MAX; break;
-    default: /* A lock or `reading` may be the other half. */
+    default: { /* Of both halves, but for those that are waited for. */
+        uint64_t word;
+        unsigned char *place = link + (at & ~7u);
         if (is_waited_for(at & ~7u) || is_waited_for((at & ~7u) | 4)) return;
+        if (!copy(0, place, &word, sizeof word)) return;
         word += draw() % (4 << 20) - (2 << 20);
-        copy(1, place, &word);
+        copy(1, place, &word, sizeof word);
         return;
     }
-    memcpy((char *)&word + (at & 4), &half, sizeof half);
-    copy(1, place, &word);
+    }
+    copy(1, link + at, &half, sizeof half);
 }
 
 /* Bytes behind a buffer that no call may change. */
