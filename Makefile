@@ -63,6 +63,7 @@ lint: native ## formatters, linters, types, import layers, rules of native parts
 	@cargo clippy --locked $(PRELOAD) -- -D warnings
 	@cargo clippy --locked --profile preload -p tare-hook-preload -p tare-link-preload --tests -- -D warnings
 	@cargo clippy --locked --manifest-path fuzz/Cargo.toml -- -D warnings
+	@cargo update --locked --workspace --quiet --manifest-path bench/log/calls/rust/Cargo.toml
 	@.venv/bin/ruff check
 	@.venv/bin/ruff format --check
 	@.venv/bin/mypy

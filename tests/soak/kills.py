@@ -20,7 +20,7 @@ from bench.results import renew
 from tests.hook_command.service import HOOK, Nginx, rules
 from tests.lab.conftest import Experiment, family, none_left
 from tests.lab.test_interruption import LOAD, contents
-from tests.load.conftest import TARE_LOAD, rows
+from tests.load.conftest import TARE_LOAD, rows_of_a_part
 from tests.waiting import wait_for
 
 BLOCKS = 3
@@ -122,7 +122,7 @@ def _kill_hook_and_load(folder: Path, chance: random.Random) -> tuple[dict[str, 
     finally:
         hook.kill()
         os.kill(int((folder / "nginx.pid").read_text()), signal.SIGTERM)
-    found = rows(samples)
+    found = rows_of_a_part(samples)
     assert [row["seq"] for row in found] == list(range(len(found)))
     latest = load_died - found[-1]["start_ns"]
     assert latest < LATEST_NS
