@@ -105,7 +105,10 @@ def test_a_port_in_use(experiment: Experiment) -> None:
         experiment.write_plan(service=f"port = {port}")
         done = experiment.run("--json")
     assert (done.returncode, done.stdout) == (1, "")
-    wanted = f"port {port} of 127.0.0.1: Address already in use"
+    wanted = (
+        f"port {port} of 127.0.0.1: Address already in use; find the program with"
+        f" 'ss -ltnp sport = :{port}'"
+    )
     assert {run["reason"] for run in experiment.manifest["runs"]} == {wanted}
     last = done.stderr.splitlines()[-1]
     assert last.startswith(f"tare: the baseline 'one' failed in the first block: {wanted}; ")
@@ -176,7 +179,7 @@ def test_what_a_foreign_generator_says_on_stdout_is_kept(experiment: Experiment)
     assert reasons == {"the load generator exited with code 1: unable to connect"}
     log = experiment.result / "logs/block=1/one+load.log"
     assert log.read_text() == "unable to connect\n"
-    assert f"{log} ends with: unable to connect; " in done.stderr
+    assert f"unable to connect; see {log}; " in done.stderr
 
 
 def test_two_runs_at_once_work_and_say_that_they_disturb_each_other(

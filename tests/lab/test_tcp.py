@@ -69,11 +69,11 @@ def test_requests_that_fail_make_their_runs_invalid(tcp: Experiment) -> None:
     done = tcp.measure()
     assert done.returncode == 1
     reasons = [run["reason"] for run in tcp.manifest["runs"]]
-    assert (
-        reasons
-        == ["100.00% of the requests failed, above the limit of 1.00%; most frequent error: status"]
-        * 3
+    wanted = (
+        "100.00% of the requests failed, above the limit of 1.00%; most often: the replies are"
+        " errors; check send"
     )
+    assert reasons == [wanted] * 3
 
 
 def test_a_request_file_that_is_not_there_is_said_before_anything_starts(tcp: Experiment) -> None:

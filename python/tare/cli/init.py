@@ -4,6 +4,7 @@
 import os
 import shlex
 import sys
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
@@ -47,17 +48,21 @@ def init(
             what = "--service" if service is None else "--condition"
             example = EXAMPLE.replace("tare run", "tare init")
             raise InputError(f"no {what}, and no terminal to ask on; {example}")
+        known = replace(options, conditions=conditions or ["hook=hook"])
         if service is None:
-            service = _ask("Command that starts the service, with {port} for its port")
+            question = "Command that starts the service, with {port} for its port"
+            service = _ask(question, check=lambda answer: _check(known, answer))
         if not load:
             load = _ask_load()
+            known = replace(known, load=load)
         if not conditions:
-            layer = _ask(
-                "Layer to measure: hook, env:NAME=VALUE, wrap:COMMAND, proxy:nginx ...", "hook"
-            )
-            conditions = [f"{layer.partition(':')[0]}={layer}"]
+            conditions = [_ask_condition(known, service)]
         if budget is None:
-            budget = _ask("Smallest relative difference that matters to you", "3%")
+            budget = _ask(
+                "Smallest relative difference that matters to you",
+                "3%",
+                lambda answer: _check(replace(known, budget=answer), service),
+            )
     options = replace(options, conditions=conditions, load=load, budget=budget)
     text = commented(
         plan_data(options.plan_options(service)), printable(shlex.quote(plan_file.name))
@@ -86,8 +91,38 @@ def _create(file: Path, text: str) -> None:
         raise
 
 
-def _ask(question: str, default: str | None = None) -> str:
-    return str(typer.prompt(question, default=default, err=True)).strip()
+def _ask(
+    question: str, default: str | None = None, check: Callable[[str], None] = lambda _: None
+) -> str:
+    """An answer that `check` accepts; it is asked for again after an InputError."""
+
+    def checked(answer: str) -> str:
+        try:
+            check(answer.strip())
+        except InputError as error:
+            raise typer.BadParameter(str(error)) from error
+        return answer.strip()
+
+    return str(typer.prompt(question, default=default, err=True, value_proc=checked))
+
+
+def _check(options: ExperimentOptions, service: str) -> None:
+    """Raises InputError if no plan can be made of the options."""
+    from tare.plan import from_options
+
+    from_options(options.plan_options(service), Path.cwd())
+
+
+def _ask_condition(known: ExperimentOptions, service: str) -> str:
+    def condition(layer: str) -> str:
+        return f"{layer.partition(':')[0]}={layer}"
+
+    layer = _ask(
+        "Layer to measure: hook, env:NAME=VALUE, wrap:COMMAND, proxy:nginx ...",
+        "hook",
+        lambda answer: _check(replace(known, conditions=[condition(answer)]), service),
+    )
+    return condition(layer)
 
 
 def _ask_load() -> list[str]:

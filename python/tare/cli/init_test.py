@@ -67,3 +67,15 @@ def test_a_plan_that_cannot_be_read_is_not_written(
     assert code == 2
     assert "instead of {prot}" in capsys.readouterr().err
     assert not file.exists()
+
+
+def test_a_wrong_answer_is_asked_for_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    answers = ["serve {prot}", "serve {port}", "/", "env:A", "env:A=1", "much", "2%"]
+    code, file = answer(monkeypatch, tmp_path, "".join(f"{one}\n" for one in answers))
+    assert code == 0, capsys.readouterr()
+    said = capsys.readouterr().err
+    assert said.count("Command that starts the service") == 2, said
+    assert "instead of {prot}" in said
+    assert load(file).budget == 0.02

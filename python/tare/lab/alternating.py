@@ -99,27 +99,28 @@ class AlternatingGroup(Group):
         if before.pids:  # else it died since it was ready; that is found out after the load
             command += ["--watch", f"{TARGET}={','.join(map(str, before.pids))}"]
         agents = {one.name: self.agents(one, target) for one in conditions}
-        try:
-            generator = processes.start(
-                "load", around([target], command), directory=bench.folder, log=bench.log,
-                cpus=bench.cpus, output=bench.folder / "load.json", grace_s=LOAD_GRACE_S,
-            )  # fmt: skip
-        except StartError as error:
-            raise RunError(f"the load generator does not start: {error}") from error
         order = order_of_turns(f"{seed}/{self.environment}", [*self.turns], plan.turns)
-        try:
-            with Standstill() as standstill:
+        with Standstill() as standstill:
+            try:
+                generator = processes.start(
+                    "load", around([target], command), directory=bench.folder, log=bench.log,
+                    cpus=bench.cpus, output=bench.folder / "load.json", grace_s=LOAD_GRACE_S,
+                )  # fmt: skip
+            except StartError as error:
+                raise RunError(f"the load generator does not start: {error}") from error
+            standstill.restart()
+            try:
                 going_on = GoingOn(bench, target, generator, standstill)
                 going_on.wait(plan.load.warmup)
                 for name in order:
                     if name not in self.reasons:
                         self.take_turn(name, agents[name], going_on)
                 going_on.wait(0)
-            if standstill.reason:
-                raise RunError(standstill.reason)
-        finally:
-            # The load goes on until no agent is left: the last turn is like all others.
-            processes.stop([generator])
+                if standstill.reason:
+                    raise RunError(standstill.reason)
+            finally:
+                # The load goes on until no agent is left: the last turn is like all others.
+                processes.stop([generator])
         samples, readings = read_stream(out), read_stream(machine)
         if samples is None or readings is None or samples.num_rows == 0:
             raise RunError("the load generator recorded no request")

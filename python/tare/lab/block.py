@@ -2,6 +2,7 @@
 """One group of a block: conditions that are up together, from fresh start to stored runs."""
 
 import os
+import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -9,10 +10,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tare.files import named
-from tare.lab import environments, layers, rate, strain
+from tare.lab import commands, environments, layers, rate, strain
 from tare.lab import load as loads
 from tare.lab.launch import Launch, Place, RunError
 from tare.lab.load import Bench, Measured, Target
+from tare.lab.load_errors import most_frequent
 from tare.lab.placement import Placement
 from tare.lab.ports import why_taken
 from tare.lab.processes import Process, Processes, StartError
@@ -133,9 +135,10 @@ class Group:
             else:
                 started.append((condition, [process]))
         targets = []
+        begun = time.monotonic()
         for condition, up in started:
             try:
-                self.finish_start(condition, up)
+                self.finish_start(condition, up, begun)
             except (RunError, StartError) as error:
                 self.reasons[condition.name] = str(error)
                 # What will not be measured must not disturb what is.
@@ -143,6 +146,9 @@ class Group:
             else:
                 launch = self.launches[condition.name]
                 targets.append(Target(condition.name, launch, up[0], up[1:]))
+                # While it became ready, those behind it may have had no CPU. While it did not,
+                # their own time went by.
+                begun = time.monotonic()
         return targets
 
     def start_service(self, condition: Condition, place: Place) -> Process:
@@ -152,7 +158,10 @@ class Group:
         port = service.port or place.free_port()
         # In a place of its own, a service meets nobody.
         if service.port and not place.prefix and (why := why_taken(place.address, port)):
-            raise RunError(f"port {port} of {place.address}: {why}")
+            raise RunError(
+                f"port {port} of {place.address}: {why}; find the program with"
+                f" 'ss -ltnp sport = :{port}'"
+            )
         folder = self.lab.folder.fresh_work(f"{self.block}-{self.environment}-{condition.name}")
         launch = Launch(place, folder, self.lab.plan.folder, [], {}, port, port)
         launch.command = [launch.filled(word) for word in service.command]
@@ -177,16 +186,23 @@ class Group:
             grace_s=service.stop_timeout / 1e9,
         )
 
-    def finish_start(self, condition: Condition, up: list[Process]) -> None:
+    def finish_start(self, condition: Condition, up: list[Process], begun: float) -> None:
         """Waits until a service is ready, then starts its proxies, the nearest first.
 
-        `up` holds the service's process and receives those of its proxies.
+        `up` holds the service's process and receives those of its proxies. The service's time to
+        become ready counts from `begun`.
         """
         ready = self.lab.plan.service.ready
         launch = self.launches[condition.name]
         place = launch.place
         service = up[0]
-        self.wait(ready, service, launch, launch.port, self.logs[condition.name][0])
+        log = self.logs[condition.name][0]
+        try:
+            self.wait(ready, service, launch, port=launch.port, log=log, since=begun)
+        except RunError as error:
+            if service.code and (hint := commands.misplaced(self.lab.plan)):
+                raise RunError(f"{error}; {hint}") from error
+            raise
         for proxy in launch.proxies:
             log = self.new_log(condition.name, proxy.name)
             companion = self.lab.processes.start(
@@ -199,14 +215,25 @@ class Group:
             up.append(companion)
             through = ready if ready.log is None else Ready(tcp=True, timeout=ready.timeout)
             try:
-                self.wait(through, companion, launch, proxy.port, log)
+                self.wait(through, companion, launch, port=proxy.port, log=log)
             except RunError as error:
                 raise RunError(f"{proxy.name}: {error}") from error
 
-    def wait(self, ready: Ready, process: Process, launch: Launch, port: int, log: Path) -> None:
-        """Waits until a command is ready at one port of its place."""
-        address = launch.place.address
-        wait_until_ready(ready, process, self.lab.processes, address=address, port=port, log=log)
+    def wait(
+        self,
+        ready: Ready,
+        process: Process,
+        launch: Launch,
+        *,
+        port: int,
+        log: Path,
+        since: float | None = None,
+    ) -> None:
+        """Waits until a command is ready at one port of its place; see `wait_until_ready`."""
+        processes, address = self.lab.processes, launch.place.address
+        wait_until_ready(
+            ready, process, processes, address=address, port=port, log=log, since=since
+        )
 
     def watch(self, targets: Sequence[Target]) -> dict[str, strain.Watch]:
         """Begins to watch each service with its proxies."""
@@ -303,13 +330,13 @@ class Group:
         if found.requests == 0:
             self.reasons.setdefault(name, "no request was answered within the window")
         elif share > limit:
-            kinds = sorted(found.errors_by_kind.items(), key=lambda item: -item[1])
-            most = f"; most frequent error: {kinds[0][0]}" if kinds else ""
+            most = most_frequent(found, self.lab.plan.load)
+            why = f"; most often: {most}" if most else ""
             self.reasons.setdefault(
-                name, f"{share:.2%} of the requests failed, above the limit of {limit:.2%}{most}"
+                name, f"{share:.2%} of the requests failed, above the limit of {limit:.2%}{why}"
             )
-        elif why := found.stepped or too_many_lost(found.lost, limit):
-            self.reasons.setdefault(name, why)
+        elif lost := found.stepped or too_many_lost(found.lost, limit):
+            self.reasons.setdefault(name, lost)
 
     def check_rate(self, asked: float, measured: dict[str, Measured], slice_ns: int | None) -> None:
         """Marks the conditions that had another load than the plan's; see `rate.why_not`."""

@@ -46,11 +46,28 @@ def check(plan: Plan) -> None:
         _check_program(plan, place, plan.load.command, Path("{dir}"), os.environ)
 
 
+def misplaced(plan: Plan) -> str | None:
+    """What to write where the service's command names a file of the plan's folder, as if it ran
+    there; None where it does not, or runs there."""
+    service = plan.service
+    if service.directory != "{dir}":
+        return None
+    for word in service.command:
+        is_own = "{" in word or word.startswith(("-", "/")) or word in service.files
+        if not is_own and (plan.folder / word).is_file():
+            return f"the service runs in a new folder: write {{plan}}/{word} instead of {word}"
+    return None
+
+
 def _check_program(
     plan: Plan, place: Place, words: Sequence[str], folder: Path, variables: Mapping[str, str]
 ) -> None:
     program = fill(words[0], {"plan": plan.folder})
     if "/" in program:
+        is_written = os.path.normpath(program) in plan.service.files
         program = str(folder / program)
+        if str(folder) == "{dir}" and "{" not in words[0] and words[0][0] != "/" and not is_written:
+            wanted = f"{{plan}}/{os.path.normpath(words[0])}: programs run in a new folder"
+            raise refused(plan, place, expected(wanted))
     if "{dir}" not in program and find(program, variables) is None:
         raise refused(plan, place, expected(f"a program: {program} is not installed"))

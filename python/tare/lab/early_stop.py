@@ -45,14 +45,15 @@ def stop_if_failed_early(
         if any(run.run in just_done for run in failed):
             last = failed[-1]
             logs = [folder / log for log in last.logs]
-            what = f"{_name(last, manifest)} failed in {_when(failed)}: {last.reason}"
+            reason = last.reason or ""
+            what = f"{_name(last, manifest)} failed in {_when(failed)}: {reason}"
             again = f"continue with: tare run --resume {shlex.quote(str(folder))}"
             remedy = (
                 f"finished runs are kept; fix the cause outside of the plan and {again}"
                 if any(run.valid for run in manifest.runs)
                 else "nothing was measured; fix the cause and repeat the command"
             )
-            raise TareError("; ".join([what, *_ends(logs), remedy]))
+            raise TareError("; ".join([what, *_ends(logs, reason), remedy]))
 
 
 def _name(run: RunEntry, manifest: Manifest) -> str:
@@ -71,8 +72,15 @@ def _when(failed: Sequence[RunEntry]) -> str:
     return "the first block" if len(blocks) == 1 else "the first two blocks"
 
 
-def _ends(logs: Sequence[Path]) -> list[str]:
-    """How each log ends that has anything in it: the service's, its proxies', its load's."""
+def _ends(logs: Sequence[Path], reason: str) -> list[str]:
+    """How each log ends that has anything in it: the service's, its proxies', its load's.
+
+    Without its last line where the reason quotes that.
+    """
     lines = {log: last_lines(log, SHOWN_LINES) for log in logs}
-    ends = [f"{log} ends with: {' | '.join(said)}" for log, said in lines.items() if said]
+    ends = []
+    for log, said in lines.items():
+        if said:
+            more = said[:-1] if f": {said[-1]}" in reason else said
+            ends.append(f"{log} ends with: {' | '.join(more)}" if more else f"see {log}")
     return ends or [f"{log} is empty" for log in logs[:1]]

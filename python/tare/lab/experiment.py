@@ -76,6 +76,8 @@ def carry_out(plan: Plan, folder: Path, progress: Progress, resume: bool = False
         else:
             result.create(plan.text, fresh)
         progress.note(f"placement: {placement.why}")
+        if plan.control:
+            progress.note(f"control: {plan.baseline_name} runs twice in each block, and must agree")
         try:
             with out_of_the_way(placement):
                 _carry_out(plan, placement, cpus, result, progress)

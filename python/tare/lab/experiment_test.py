@@ -115,7 +115,6 @@ def test_what_only_a_wrapper_or_a_run_knows_is_left_to_them(tmp_path: Path) -> N
     text = PLAN.replace(ENV, wrap).replace('"plain"', f'"plain"\nlayers = [{wrap}]')
     check(parse(text.replace('"sleep ', '"in-a-container '), "try.toml", tmp_path))
     check(parse(PLAN.replace('"sleep ', '"{dir}/sleep '), "try.toml", tmp_path))
-    check(parse(PLAN.replace('"sleep ', '"./sleep '), "try.toml", tmp_path))
 
 
 def test_authorities_that_are_not_there_are_said_before_anything_starts(tmp_path: Path) -> None:

@@ -164,16 +164,19 @@ def run_generator(
     """
     command = around(targets, command)
     printed = bench.folder / "load.json" if own else None
-    try:
-        generator = bench.processes.start(
-            "load", command, directory=bench.folder, log=bench.log, cpus=bench.cpus, output=printed
-        )
-    except StartError as error:
-        raise TareError(f"the load generator does not start: {error}") from error
-    begun = time.monotonic()
-    limit = 2 * expected_s + 10
-    try:
-        with Standstill() as standstill:
+    # Before the generator starts: a SIGCONT that comes at once must not be missed.
+    with Standstill() as standstill:
+        try:
+            generator = bench.processes.start(
+                "load", command, directory=bench.folder, log=bench.log, cpus=bench.cpus,
+                output=printed,
+            )  # fmt: skip
+        except StartError as error:
+            raise TareError(f"the load generator does not start: {error}") from error
+        begun = time.monotonic()
+        limit = 2 * expected_s + 10
+        try:
+            standstill.restart()
             while generator.code is None:
                 bench.processes.wait(0.1)
                 standstill.look()
@@ -183,11 +186,11 @@ def run_generator(
                     return Ended("", bench.processes.family(generator).cpu_ns)
                 if age > limit:
                     raise RunError(f"the load generator did not end within {limit:.0f} s")
-        if standstill.reason:
-            raise RunError(standstill.reason)
-        spent = bench.processes.family(generator).cpu_ns
-    finally:
-        bench.processes.stop([generator])
+            if standstill.reason:
+                raise RunError(standstill.reason)
+            spent = bench.processes.family(generator).cpu_ns
+        finally:
+            bench.processes.stop([generator])
     report = printed is not None and printed.exists() and printed.stat().st_size > 0
     # 1 with a report: no request succeeded, and the report has the kinds of errors.
     if generator.code and not (report and generator.code == 1):

@@ -17,15 +17,26 @@ _TRY_S = 1.0
 
 
 def wait_until_ready(
-    ready: Ready, process: Process, processes: Processes, *, address: str, port: int, log: Path
+    ready: Ready,
+    process: Process,
+    processes: Processes,
+    *,
+    address: str,
+    port: int,
+    log: Path,
+    since: float | None = None,
 ) -> None:
-    """Returns when the check passes; raises RunError when the service ends or time is over."""
-    until = time.monotonic() + ready.timeout / 1e9
+    """Returns when the check passes; raises RunError when the service ends or time is over.
+
+    Time counts from `since` (of `time.monotonic`), or from now.
+    """
+    until = (time.monotonic() if since is None else since) + ready.timeout / 1e9
     while True:
         why_not = _why_not(ready, address, port, log)
         if process.code is not None:
             said = "".join(f": {line}" for line in last_lines(log, 1))
-            raise RunError(f"{process.ending} before it was ready{said}")
+            stay = "" if process.code else "; start the service in the foreground"
+            raise RunError(f"{process.ending} before it was ready{stay}{said}")
         if why_not is None:
             return
         if time.monotonic() > until:

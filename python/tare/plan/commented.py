@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from tare.plan.layers import LAYERS
+from tare.plan.loads import DEFAULT_TYPE
 from tare.plan.toml_text import keys
 
 _HEAD = """\
@@ -24,7 +25,7 @@ _TOP = {
     "seed": "Decides the order of runs and of slices. Default: random.",
 }
 _SERVICE = {
-    "command": "Starts the service in the foreground. The lab replaces {port} by the port to\n"
+    "command": "Starts the service in the foreground. Tare replaces {port} by the port to\n"
     "listen on, {address} by the address, {dir} by a new folder for each run, and\n"
     "{plan} by the folder of this file.",
     "port": "The port of a service that does not take {port}.",
@@ -34,7 +35,7 @@ _SERVICE = {
     "files": "Files that are written into {dir} before each start.",
 }
 _LOAD = {
-    "type": "The protocol.",
+    "type": "The protocol: http or tcp; command for another load generator.",
     "mode": "closed: users send back to back. constant or open: they send at a rate, for\n"
     'example rate = 1000 (requests/s) or rate = "80% of capacity".',
     "users": "Number of users at the same time.",
@@ -58,7 +59,7 @@ def commented(data: Mapping[str, Any], file: str) -> str:
     service = {key: value for key, value in data["service"].items() if key != "files"}
     load = data.get("load", {})
     load_defaults = dict(_LOAD_DEFAULTS)
-    if load.get("type", "tare") == "tare":
+    if load.get("type", DEFAULT_TYPE) == DEFAULT_TYPE:
         load_defaults["path"] = "/"
     parts = [
         _HEAD.format(file=file),

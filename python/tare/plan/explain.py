@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from tare.plan.lines import Path, key_lines, line_of
+from tare.plan.loads import DEFAULT_TYPE
 from tare.plan.option_names import OPTIONS, option_of
 from tare.untrusted import expected, short, written
 
@@ -55,7 +56,8 @@ def _in_data(location: Sequence[str | int], data: Any) -> tuple[Path, Any, Any]:
     around = here = data
     arrived = True
     for step in location:
-        if arrived and isinstance(here, dict) and here.get("type", "tare") == step and path:
+        default = DEFAULT_TYPE if path == ("load",) else None
+        if arrived and path and isinstance(here, dict) and here.get("type", default) == step:
             arrived = False
             continue
         if step == "[key]":
@@ -82,7 +84,7 @@ def _known(path: Path, around: Any) -> str:
 def _keys_at(schema: dict[str, Any], path: Path, around: Any) -> list[str]:
     """The keys that the table at `path` may have, from the plan's JSON schema."""
     here: dict[str, Any] = schema
-    kind = around.get("type", "tare") if isinstance(around, dict) else None
+    kind = around.get("type", DEFAULT_TYPE) if isinstance(around, dict) else None
     for step in (*path, None):
         here = _resolved(here, schema, kind)
         if step is not None:

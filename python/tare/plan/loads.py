@@ -20,6 +20,8 @@ from tare.plan.values import (
     expected,
 )
 
+DEFAULT_TYPE = "http"
+"""The type of a load that names none."""
 MOST_UNDER_WAY = 2**20
 """Of tare-load: requests that are under way to a target."""
 
@@ -82,7 +84,7 @@ class OwnLoad(LoadBase):
 class TareLoad(OwnLoad):
     """Tare's own load generator, over HTTP."""
 
-    type: Literal["tare"] = "tare"
+    type: Literal["http"] = "http"
     path: UrlPath = "/"
     http: Literal["1.1", "2"] = "1.1"
     connections: Positive | None = None
@@ -179,7 +181,7 @@ class CommandLoad(LoadBase):
 
 
 def _own_load(value: Any) -> Any:
-    return {"type": "tare", **value} if isinstance(value, dict) else value
+    return {"type": DEFAULT_TYPE, **value} if isinstance(value, dict) else value
 
 
 Load = Annotated[

@@ -89,7 +89,7 @@ def layers(result: Result, costs: "Samples | None", pictures: Sequence[Picture])
             name="The layer's own time",
             gist="time inside of the layer, by function",
             how="Time inside of the layer, without the call that it forwards. The layer's own clock"
-            " measures it at every call.",
+            " measures it at every call. docs/hook.md and docs/link.md explain the counters.",
             figures=[
                 Figures(
                     pictures,

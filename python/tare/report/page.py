@@ -183,7 +183,9 @@ def _more(result: Result) -> str:
 
 def _summary(result: Result) -> str:
     """The baseline, the number of blocks, where and when they ran."""
-    how = [words.plural(result.manifest.blocks, "block")]
+    planned = words.plural(result.manifest.blocks, "block")
+    done = len({run.block for run in result.runs})
+    how = [planned if done >= result.manifest.blocks else f"{words.count(done)} of {planned}"]
     how.append(words.safe(result.manifest.design, 24))
     if len(result.environments) == 1:
         how.append(f"on {words.safe(result.environments[0], 24)}")

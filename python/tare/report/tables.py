@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 
     pass
 
+_FOUND = ("matches", "blocked")
+"""Counters of functions whose sum is of interest."""
 _TIMES = ("timeout", "duration", "warmup", "slice")
 """Settings of the load in nanoseconds."""
 
@@ -143,9 +145,15 @@ def costs(result: Result, table: "Table") -> Iterator[Sequence[str]]:
 
 
 def whole_layers(result: Result, table: "Table") -> Iterator[tuple[str, str]]:
-    """What each layer counted beside its functions, where it counted any."""
-    for (key, name), number in distributions.counters(table).items():
-        if not key.function and number:
+    """What each layer counted beside its functions, and what it found in all of them."""
+    counters = distributions.counters(table)
+    found: dict[tuple[distributions.Function, str], int] = {}
+    for (key, name), number in counters.items():
+        if not key.function or name in _FOUND:
+            whole = key._replace(function="")
+            found[whole, name] = found.get((whole, name), 0) + number
+    for (key, name), number in found.items():
+        if number:
             of = where(result, key.environment, key.condition)
             counted = safe(name, 40).replace("_", " ")
             yield f"{safe(key.layer, 24)} of {of}: {counted}", count(number)
@@ -157,7 +165,7 @@ MICRO_MACRO_COLUMNS = (
     "own time per request",
     "difference",
     "interval",
-    "share of own time",
+    "own time / difference",
 )
 
 
@@ -189,10 +197,12 @@ def micro_macro(result: Result, table: "Table") -> Iterator[Sequence[str]]:
 
 
 def _share(micro: float, comparison: Compared) -> str:
-    """There is no share of a difference whose interval includes zero."""
+    """There is no share of a difference whose interval includes zero, or that has none."""
     macro = comparison.effect.absolute_ns
     low, high = comparison.interval.low, comparison.interval.high
-    if low is None or high is None or low <= 0 <= high:
+    if low is None or high is None:
+        return "–"
+    if low <= 0 <= high:
         return "interval includes zero"
     return percent(micro / macro, signed=False) if macro and macro > 0 else "–"
 

@@ -90,16 +90,15 @@ def find_left_out(backend: Database, folder: Path, manifest: Manifest) -> LeftOu
     if capped:
         warnings = (
             f"in {capped} of {len(groups)} blocks more than half of the load was hit by other users"
-            " of the CPU: only the worse half was excluded,"
-            " so p95, p99 and mean have no verdict; stop other programs, or give service and"
-            " load their own CPUs",
+            " of the CPU: the most disturbed half is left out, and p95, p99 and mean have no"
+            " verdict; stop other programs, or give service and load their own CPUs",
         )
     return LeftOut(frozenset(slices), shares, warnings, frozenset(disturbed))
 
 
 def _unseen(manifest: Manifest) -> tuple[str, ...]:
     """What to tell where the lab should have recorded the machine, and nothing is there."""
-    is_own = manifest.load.get("type") in ("tare", "tcp")
+    is_own = manifest.load.get("type") in ("http", "tare", "tcp")
     if not is_own or not any(run.valid for run in manifest.runs):
         return ()
     return ("no record of the machine (machine/): disturbed slices are not excluded",)

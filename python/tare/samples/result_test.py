@@ -187,7 +187,7 @@ def test_waiting_that_is_usual_is_no_disturbance(tmp_path: Path, others: float |
 def test_usual_waiting_counts_while_other_tasks_run(tmp_path: Path) -> None:
     steady = read_result(write_result(tmp_path / "steady", wait=everywhere(2, 2e6), others=5e6))
     assert {(run.left_out, run.disturbed) for run in steady.runs} == {(0.5, True)}
-    assert "so p95, p99 and mean have no verdict" in " ".join(steady.warnings)
+    assert "p95, p99 and mean have no verdict" in " ".join(steady.warnings)
     third = {(1, one): 2e6 for one in range(SLICES) if one % 6 < 2}
     some = read_result(write_result(tmp_path / "some", wait=third, others=5e6))
     assert [run.left_out for run in some.runs] == [0.35, 0.35, 0.0, 0.0]

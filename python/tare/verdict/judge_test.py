@@ -257,7 +257,7 @@ def test_cpu_time_explains_and_does_not_decide() -> None:
     )
     judgement = judge(replace(whole, runs=with_cpu))
     assert primary(judgement).verdict == "unchanged"
-    assert "the service's CPU time per request +20" in primary(judgement).reason
+    assert "the CPU time per request of service and layers +20" in primary(judgement).reason
     cpu = next(one for one in judgement.comparisons if one.metric == "cpu_service")
     assert (cpu.role, cpu.verdict) == ("exploratory", "slower")
     missing = {**with_cpu[0].summaries, "cpu_service": float("nan")}

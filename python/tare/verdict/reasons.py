@@ -15,7 +15,7 @@ SUBJECTS = {
     "mean": "the mean",
     THROUGHPUT: "the throughput",
     ERROR_RATE: "the error rate",
-    CPU: "the service's CPU time per request",
+    CPU: "the CPU time per request of service and layers",
 }
 LIMITS = {
     "warm-up": "warm-up that is left may add most of this range: record equally many requests in"

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tare's library-level hook around the service's command."""
 
+import subprocess
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -18,11 +19,20 @@ PROGRAM = native("bin", "tare-hook")
 
 
 def check(layer: HookLayer, plan_folder: Path) -> None:
-    """Refuses a rules file that is not there. Raises TareError without a built tare-hook."""
+    """Refuses rules that the hook refuses. Raises TareError without a built tare-hook."""
     if not Path(PROGRAM).is_file():
         raise TareError(f"{PROGRAM}: missing; build the native parts with 'make native'")
     if layer.rules is not None and not (plan_folder / layer.rules).is_file():
         raise expected(f"a file: {plan_folder / layer.rules} does not exist", "rules")
+    if layer.rules is not None and (why := _refused_rules(plan_folder / layer.rules)):
+        raise expected(f"rules of the hook ({why})", "rules")
+
+
+def _refused_rules(file: Path) -> str | None:
+    """Why the hook refuses the rules of a file; None if it takes them."""
+    command = [PROGRAM, "--rules", str(file), "--", "true"]
+    done = subprocess.run(command, capture_output=True, text=True, errors="replace", check=False)
+    return done.stderr.strip().removeprefix("tare-hook: ") if done.returncode == 2 else None
 
 
 def put(layer: HookLayer, launch: Launch) -> None:

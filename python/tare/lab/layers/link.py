@@ -49,7 +49,8 @@ def why_not(costs: "pa.Table | None") -> str | None:
         )
     if not counted(costs, "ring_bytes_received"):
         return (
-            "no connection of the service or proxy used shared memory: a connection of one request"
-            " stays TCP unless the layer has eager = true, and a proxy needs link = true"
+            "no connection of the service or proxy used shared memory: connections of one request"
+            " need eager = true (link:eager), a proxy needs link = true, and both ends must run as"
+            " the same user (for nginx started by root: user root;)"
         )
     return None
