@@ -252,7 +252,7 @@ def test_a_service_that_never_starts_is_told_with_its_last_words(tmp_path: Path)
     assert (code, out) == (1, "")
     assert errors.splitlines()[-1].startswith(
         "tare: the baseline '0us' failed in the first block: exited with code 1 before it was"
-        f" ready: no such jar; {one.result}/request/logs/block=1/0us.log ends with: no such jar; "
+        f" ready: no such jar; see {one.result}/request/logs/block=1/0us.log; "
     )
     assert len(one.manifest["runs"]) == 3
 

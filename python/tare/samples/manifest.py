@@ -127,7 +127,7 @@ class DetectionLimit(Table):
 class Load(Table):
     """What Tare reads of the settings of the load."""
 
-    type: Label = "tare"
+    type: Label = "http"
     rate: Annotated[float, Field(gt=0, le=2.0**63)] | None = None
     max_errors: Share = 0.01
 
