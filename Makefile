@@ -156,7 +156,7 @@ bench-log: native java ## the log in every language beside what others use, on M
 
 .PHONY: bench-map
 bench-map: PACKAGES := test
-bench-map: native ## what tare map costs and finds by each method; needs root and takes hours (BENCH=quick: minutes)
+bench-map: native ## what tare map costs and finds by each method; needs root and takes 45 minutes (BENCH=quick: 5)
 	@$(PYTHON) -m bench map
 
 .PHONY: bench-verdict

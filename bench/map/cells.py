@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from bench.map.completeness import Shares, expected, shares
-from bench.map.load import Done, Load, Running, closed, sending, serving
+from bench.map.load import CellError, Done, Load, Running, closed, sending, serving
 from bench.map.network import Network
+from bench.map.peers import PEERS, watching
 from bench.map.tracing import Tracing, tracing
 
 METHODS = ("bundle", "aggregate", "stream", "poll")
@@ -19,7 +20,7 @@ LEAD_S = 2
 MARGIN_S = 1
 START_S = 5
 """What the start of a tracer may take of the time of a load that runs."""
-LIMIT_S = 300
+LIMIT_S = 120
 """Programs end by themselves so long after the window."""
 
 
@@ -83,6 +84,15 @@ def measured(setup: Setup, run: Run) -> Measured:
         if run.method == UNTRACED:
             with sending(network, load, folder, setup.seconds) as running:
                 return Measured(run, finished(setup, running))
+        if run.method in PEERS:
+            with (
+                watching(run.method, network, folder, setup.seconds) as peer,
+                sending(network, load, folder, sent) as running,
+            ):
+                time.sleep(LEAD_S)
+                share = peer()
+                running.check()
+                return Measured(run, finished(setup, running), 100 * share)
         if run.tracer_first:
             with (
                 tracing(run.method, folder, limit) as tracer,
@@ -120,6 +130,8 @@ def finished(setup: Setup, running: Running) -> Done:
     """When all connections have ended."""
     done = running.result(setup.seconds + LIMIT_S)
     closed(setup.network)
+    if not done.rate:
+        raise CellError("the load had no answer")
     return done
 
 

@@ -22,6 +22,10 @@ READY_S = 60
 """Until servers listen, the load has begun, or everything is closed."""
 
 
+class CellError(Exception):
+    """Why one measurement has no result; the others go on."""
+
+
 @dataclass(frozen=True)
 class Load:
     """Round trips of small messages. Without connections, each has a socket of its own."""
@@ -91,9 +95,9 @@ class Running:
         self.load = load
 
     def check(self) -> None:
-        """Raises SystemExit if a client has ended."""
+        """Raises CellError if a client has ended."""
         if any(process.poll() is not None for process in self.processes):
-            raise SystemExit(f"the load ended too early: {self.processes[0].args!r}")
+            raise CellError(f"the load ended too early: {self.processes[0].args!r}")
 
     def result(self, seconds: float) -> Done:
         """Waits for the end."""
@@ -101,7 +105,7 @@ class Running:
         for process in self.processes:
             text, errors = process.communicate(timeout=seconds)
             if process.returncode and not text:
-                raise SystemExit(f"{process.args!r}: {errors[-500:]}")
+                raise CellError(f"{process.args!r}: {errors[-500:]}")
             reports.append(json.loads(text))
         return done(reports, self.load)
 
@@ -119,7 +123,7 @@ def serving(network: Network, load: Load, folder: Path, seconds: float) -> Itera
             assert process.stdout
             for _ in addresses:
                 if not process.stdout.readline():
-                    raise SystemExit(f"{serve}: {process.communicate()[1][-500:]}")
+                    raise CellError(f"{serve}: {process.communicate()[1][-500:]}")
         yield
 
 
@@ -155,11 +159,11 @@ def no_connections(end: Namespace) -> bool:
 
 
 def wait_for(holds: Callable[[], bool], what: str) -> None:
-    """Raises SystemExit after some time."""
+    """Raises CellError after some time."""
     deadline = time.monotonic() + READY_S
     while not holds():
         if time.monotonic() > deadline:
-            raise SystemExit(f"no {what} within {READY_S} s")
+            raise CellError(f"no {what} within {READY_S} s")
         time.sleep(0.1)
 
 

@@ -8,29 +8,70 @@ import random
 import signal
 import sys
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass
+from itertools import product
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from bench.cases import Case, publish
-from bench.map.cells import METHODS, UNTRACED, Cell, Measured, Run, Setup, measured
+from bench.map.cells import METHODS, UNTRACED, Cell, Measured, Run, Setup
 from bench.map.load import Load
 from bench.map.network import network
+from bench.map.peers import PEERS
+from bench.map.series import Failed, Series
 
-SECONDS, QUICK_SECONDS = 30, 3
-RATES = (5_000, 15_000, 25_000, 35_000)
 RATE_STEP = 5_000
 REACHED = 0.98
 """Of the rate that was asked for: then it counts as reached."""
-SERVICES = (200, 400, 600, 800, 1_000)
 SERVICES_RATE = 10_000
-SOCKETS = (1, 10, 100, 1_000, 10_000, 100_000)
 SOCKETS_A_PROCESS = 12_500
-EDGES = (10, 100, 1_000, 10_000)
 CURVES_RATE = 1_000
 KINDS = ("short-tcp", "persistent-tcp", "udp")
 FIGURES = (*KINDS, "services")
 CURVES = ("sockets", "edges")
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What is measured, and for how long."""
+
+    limit_s: float
+    """All of it ends by then; measurements without time are left out, the last ones first."""
+    judged_s: float
+    """The window of a measurement that a bar judges."""
+    other_s: float
+    curve_s: float
+    rates: tuple[int, ...]
+    """Without a second one, the highest that the machine reaches is not looked for."""
+    services: tuple[int, ...]
+    sockets: tuple[int, ...]
+    edges: tuple[int, ...]
+    compared: tuple[str, ...]
+    """Figures that have the other methods, too."""
+
+
+FULL = Plan(
+    limit_s=45 * 60,
+    judged_s=30,
+    other_s=5,
+    curve_s=10,
+    rates=(5_000, 20_000, 35_000),
+    services=(200, 600, 1_000),
+    sockets=(1, 1_000, 10_000, 100_000),
+    edges=(10, 1_000, 10_000),
+    compared=FIGURES,
+)
+QUICK = Plan(
+    limit_s=5 * 60,
+    judged_s=3,
+    other_s=2,
+    curve_s=2,
+    rates=(5_000,),
+    services=(1_000,),
+    sockets=(1_000,),
+    edges=(1_000,),
+    compared=FIGURES[:1],
+)
 
 
 def run(quick: bool) -> bool:
@@ -39,50 +80,59 @@ def run(quick: bool) -> bool:
         raise SystemExit("bench/map: root is needed for network namespaces and BPF")
     # What was started and made is removed then.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
-    seconds = QUICK_SECONDS if quick else SECONDS
-    results: list[Measured] = []
+    plan = QUICK if quick else FULL
     with TemporaryDirectory() as name, network() as ends:
-        setup = Setup(ends, Path(name), seconds)
-        for cell in [*figures(setup, quick), *curves(quick)]:
-            results += of_cell(setup, cell, quick)
-    top = {kind: max(one.run.cell.x for one in of(results, kind)) for kind in KINDS}
+        series = Series(Setup(ends, Path(name), plan.judged_s), plan.limit_s)
+        for cell in [*figures(plan, series), *curves(plan)]:
+            of_cell(plan, series, cell)
+        for kind, peer in product(KINDS[:2], PEERS):
+            cell = Cell(kind, plan.rates[0], of_kind(kind, plan.rates[0]))
+            series.measure(Run(cell, peer), plan.other_s)
+    results = series.results
+    top = {kind: max((one.run.cell.x for one in of(results, kind)), default=0) for kind in KINDS}
     highest = ", ".join(f"{kind} {rate:,}" for kind, rate in top.items())
     about = (
-        f"Windows of {seconds} s; messages of 64 bytes and their echo between two network"
-        " namespaces, server and client on a CPU each; all edges are printed every second. Both"
-        " ends are traced. The tracer starts before the load and, separately, after it; for"
-        f" sockets and edges only after it. Highest round trips/s here: {highest} (asked:"
-        f" {RATES[-1]:,}). Persistent TCP has five round trips/s a connection, UDP a new socket"
-        f" for each. Services share {SERVICES_RATE:,} short connections/s, sockets and edges"
-        f" {CURVES_RATE:,} round trips/s; an edge is counted at each end. Process: CPU time of"
-        " tare-map, in % of a core; total: with BPF programs that run outside of it. Programs:"
-        " run time of these per round trip at one end. Latency: what the client saw, median."
-        " Edges, connections and bytes are in % of what the load generator did; lost: updates that"
-        " the map itself reports as missing. Cases are over all cells of a figure with"
-        " `--method bundle`; total is at the highest rate."
+        f"Messages of 64 bytes and their echo between two network namespaces, server and client on"
+        f" a CPU each; all edges are printed every second. Both ends are traced. Windows of"
+        f" {plan.judged_s} s for `bundle` in the figures, which the bars judge, {plan.curve_s} s"
+        f" for sockets and edges, and {plan.other_s} s for all else, so that the series takes at"
+        f" most {plan.limit_s / 60:.0f} minutes; the order is random within a cell. The tracer"
+        " starts before the load and, separately, after it; for sockets and edges only after it,"
+        " for other methods and programs only before it. Highest round trips/s here:"
+        f" {highest} (asked: {plan.rates[-1]:,}). Persistent TCP has five round trips/s a"
+        " connection, UDP a new socket for each. Services share"
+        f" {SERVICES_RATE:,} short connections/s, sockets and edges {CURVES_RATE:,} round trips/s;"
+        " an edge is counted at each end. Process: CPU time of the program, in % of a core; total:"
+        " with BPF programs that run outside of it, which for programs other than tare-map are"
+        " not counted. Programs: run time of these per round trip at one end. Latency: what the"
+        " client saw, median. Edges, connections and bytes are in % of what the load generator"
+        " did; lost: updates that the map itself reports as missing. Cases are over all cells of a"
+        " figure with `--method bundle`; total is at the highest rate."
     )
     command = f"{'BENCH=quick ' if quick else ''}make bench-map"
-    return publish("map", [*cases(results)], command, about, table(results))
+    more = "\n".join([table(results), "", *missing(series.failures)])
+    return publish("map", [*cases(results, series.failures)], command, about, more)
 
 
-def figures(setup: Setup, quick: bool) -> Iterator[Cell]:
+def figures(plan: Plan, series: Series) -> Iterator[Cell]:
     """Figures 3 and 4 of the paper."""
     for kind in KINDS:
-        highest = highest_rate(replace(setup, seconds=QUICK_SECONDS), kind)
-        lower = [rate for rate in (RATES[:1] if quick else RATES) if rate < highest]
-        for rate in (*lower, highest):
+        highest = plan.rates[-1]
+        if len(plan.rates) > 1:
+            highest = highest_rate(plan, series, kind)
+        for rate in (*(rate for rate in plan.rates if rate < highest), highest):
             yield Cell(kind, rate, of_kind(kind, rate))
-    for services in (SERVICES[0], SERVICES[-1]) if quick else SERVICES:
+    for services in plan.services:
         yield Cell("services", services, Load("tcp", SERVICES_RATE, services))
 
 
-def curves(quick: bool) -> Iterator[Cell]:
+def curves(plan: Plan) -> Iterator[Cell]:
     """The cost of what is open, at a low rate."""
-    for sockets in (SOCKETS[0], SOCKETS[3], SOCKETS[-1]) if quick else SOCKETS:
+    for sockets in plan.sockets:
         processes = max(1, sockets // SOCKETS_A_PROCESS)
         services = 4 * processes if sockets >= 100 else 1
         yield Cell("sockets", sockets, Load("tcp", CURVES_RATE, services, sockets, processes))
-    for edges in (EDGES[0], EDGES[-1]) if quick else EDGES:
+    for edges in plan.edges:
         yield Cell("edges", edges, Load("tcp", CURVES_RATE, edges // 2, edges // 2))
 
 
@@ -93,29 +143,30 @@ def of_kind(kind: str, rate: int) -> Load:
     return Load("udp" if kind == "udp" else "tcp", rate)
 
 
-def highest_rate(setup: Setup, kind: str) -> int:
-    """The highest that this machine reaches without a tracer, in steps."""
-    for rate in range(RATES[-1], RATE_STEP, -RATE_STEP):
-        done = measured(setup, Run(Cell(kind, rate, of_kind(kind, rate)))).done
-        if done.rate >= REACHED * rate and not done.errors:
+def highest_rate(plan: Plan, series: Series, kind: str) -> int:
+    """The highest that this machine reaches without a tracer, in steps; if a measurement has no
+    result, the next step counts."""
+    for rate in range(plan.rates[-1], RATE_STEP, -RATE_STEP):
+        run = Run(Cell(kind, rate, of_kind(kind, rate)))
+        found = series.attempt(run, plan.other_s)
+        if found and found.done.rate >= REACHED * rate and not found.done.errors:
             return rate
     return RATE_STEP
 
 
-def of_cell(setup: Setup, cell: Cell, quick: bool) -> Iterator[Measured]:
-    """Without a tracer and by each method, in random order."""
-    runs = [Run(cell), *(run for method in METHODS for run in by_method(cell, method, quick))]
-    for run in random.Random(cell.x).sample(runs, len(runs)):
-        print(cell.figure, cell.x, run.method, when(run.tracer_first), file=sys.stderr, flush=True)
-        yield measured(setup, run)
-
-
-def by_method(cell: Cell, method: str, quick: bool) -> list[Run]:
-    """Both orders where the experiment has both; a quick bench has them only of the subject."""
-    is_subject, is_figure = method == METHODS[0], cell.figure in FIGURES
-    if quick and not is_subject:
-        return [Run(cell, method, tracer_first=True)] if is_figure else []
-    return [Run(cell, method, first) for first in ((True, False) if is_figure else (False,))]
+def of_cell(plan: Plan, series: Series, cell: Cell) -> None:
+    """Without a tracer and by each method, in random order. Only the default method is judged, in
+    figures with both orders of tracer and load."""
+    subject, *others = METHODS
+    windows = {Run(cell): plan.other_s}
+    if cell.figure in FIGURES:
+        windows |= {Run(cell, subject, first): plan.judged_s for first in (True, False)}
+        if cell.figure in plan.compared:
+            windows |= {Run(cell, method, tracer_first=True): plan.other_s for method in others}
+    else:
+        windows |= {Run(cell, subject): plan.curve_s}
+    for run in random.Random(cell.x).sample([*windows], len(windows)):
+        series.measure(run, windows[run])
 
 
 def when(tracer_first: bool) -> str:
@@ -128,22 +179,28 @@ def of(results: Sequence[Measured], figure: str, method: str = METHODS[0]) -> li
     return [one for one in results if (one.run.cell.figure, one.run.method) == (figure, method)]
 
 
-def cases(results: Sequence[Measured]) -> Iterator[Case]:
+def cases(results: Sequence[Measured], failures: Sequence[Failed]) -> Iterator[Case]:
     """Of the default method, a value for each cell."""
     subject = METHODS[0]
+    judged = [one for one in failures if is_judged(one.run)]
+    yield Case("runs-failed", subject, "", "runs", [len(judged)])
     for figure in (*FIGURES, *CURVES):
         found = of(results, figure)
+        if not found:
+            continue
         alone = {one.run.cell.x: one.done.latency_us for one in of(results, figure, UNTRACED)}
-        top = max(alone)
+        top = max(one.run.cell.x for one in found)
         core = "% of a core"
         yield Case(f"{figure}-process", subject, "", core, [one.process for one in found])
         at_top = [one.total for one in found if one.run.cell.x == top]
         yield Case(f"{figure}-total", subject, "", core, at_top)
         programs = [one.round_trip_us for one in found]
         yield Case(f"{figure}-programs", subject, "", "µs a round trip", programs)
-        latencies = [one.done.latency_us for one in found]
-        without = [alone[one.run.cell.x] for one in found]
-        yield Case(f"{figure}-latency", subject, "no tracer", "µs", latencies, without)
+        pairs = [one for one in found if one.run.cell.x in alone]
+        if pairs:
+            latencies = [one.done.latency_us for one in pairs]
+            without = [alone[one.run.cell.x] for one in pairs]
+            yield Case(f"{figure}-latency", subject, "no tracer", "µs", latencies, without)
         shares = [one.shares for one in found if one.shares]
         kinds = {
             "edges": [share.edges for share in shares],
@@ -156,6 +213,18 @@ def cases(results: Sequence[Measured]) -> Iterator[Case]:
         yield Case(f"{figure}-lost", subject, "", "updates", [one.lost for one in found])
 
 
+def is_judged(run: Run) -> bool:
+    """Whether bars are about it."""
+    return run.cell.figure in FIGURES and run.method == METHODS[0]
+
+
+def missing(failures: Sequence[Failed]) -> Iterator[str]:
+    """A line for each measurement without a result."""
+    for one in failures:
+        cell = one.run.cell
+        yield f"- {cell.figure}, {cell.x}, {one.run.method}: no result: {one.reason}"
+
+
 def table(results: Sequence[Measured]) -> str:
     """All cells and methods."""
     lines = [
@@ -163,7 +232,7 @@ def table(results: Sequence[Measured]) -> str:
         " programs, µs | latency, µs | edges, % | connections, % | bytes, % | lost |",
         f"|{'---|' * 14}",
     ]
-    order = [UNTRACED, *METHODS]
+    order = [UNTRACED, *METHODS, *PEERS]
     key = [*FIGURES, *CURVES]
     for one in sorted(
         results,
@@ -179,7 +248,8 @@ def table(results: Sequence[Measured]) -> str:
         rate, latency = f"{one.done.rate:.0f}", f"{one.done.latency_us:.4g}"
         errors = f"{one.done.errors}"
         if one.shares is None:
-            cells += ["-", rate, errors, *["-"] * 3, latency, *["-"] * 4]
+            process = measures[0] if one.run.method in PEERS else "-"
+            cells += ["-", rate, errors, process, "-", "-", latency, *["-"] * 4]
         else:
             shares = [one.shares.edges, one.shares.connections, one.shares.bytes]
             found = ["-" if share is None else f"{share:.6g}" for share in shares]

@@ -12,14 +12,14 @@ from pathlib import Path
 from typing import Any
 
 from bench.link.services import cpu_seconds
-from bench.map.load import wait_for
+from bench.map.load import CellError, wait_for
 
 from tare.native import native
 
 MAP = native("bin", "tare-map")
 BY_TRACER = ("drain", "find_connections", "find_listeners")
 """Programs that run inside the tracer's system calls: their time is in its CPU time."""
-END_S = 120
+END_S = 30
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,7 @@ class Tracing:
     def now(self) -> Moment:
         """CPU time and place in the output."""
         if self.process.poll() is not None:
-            raise SystemExit(f"{self.process.args!r} ended early")
+            raise CellError(f"{self.process.args!r} ended early")
         printed = self.file.stat().st_size
         return Moment(time.monotonic(), cpu_seconds(self.process.pid), printed)
 
@@ -62,7 +62,7 @@ class Tracing:
         one, other = self._last_line(begin.printed), self._last_line(end.printed)
         seconds = other["seconds"] - one["seconds"]
         if not seconds:
-            raise SystemExit(f"{self.process.args!r} printed nothing in the window")
+            raise CellError(f"{self.process.args!r} printed nothing in the window")
         hooks = outside(other["tracer"]["programs"]) - outside(one["tracer"]["programs"])
         return Cost(
             (end.cpu - begin.cpu) / (end.clock - begin.clock),
@@ -73,7 +73,7 @@ class Tracing:
         """The last line, which has everything."""
         self.process.send_signal(signal.SIGINT)
         if self.process.wait(END_S):
-            raise SystemExit(f"{self.process.args!r}: exit code {self.process.returncode}")
+            raise CellError(f"{self.process.args!r}: exit code {self.process.returncode}")
         return self._last_line(self.file.stat().st_size)
 
     def _last_line(self, limit: int) -> Any:
