@@ -37,15 +37,27 @@ static const char *name(int error) { return error ? strerrorname_np(error) : "0"
                result_ < 0 ? name(errno) : "");                                    \
     } while (0)
 
-static void connect_both(int fresh) {
-    int listener = socket(AF_INET, SOCK_STREAM, 0);
-    struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-    socklen_t length = sizeof address;
-    if (bind(listener, (void *)&address, length) || listen(listener, 8) ||
-        getsockname(listener, (void *)&address, &length))
+static int listen_at(struct sockaddr_in *address) {
+    int listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    socklen_t length = sizeof *address;
+    *address = (struct sockaddr_in){.sin_family = AF_INET,
+                                    .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    if (bind(listener, (void *)address, length) || listen(listener, 8) ||
+        getsockname(listener, (void *)address, &length))
         exit(2);
-    near = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    if (connect(near, (void *)&address, length)) exit(2);
+    return listener;
+}
+
+static int connect_to(const struct sockaddr_in *address) {
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    if (connect(fd, (const void *)address, sizeof *address)) exit(2);
+    return fd;
+}
+
+static void connect_both(int fresh) {
+    struct sockaddr_in address;
+    int listener = listen_at(&address);
+    near = connect_to(&address);
     far = accept4(listener, NULL, NULL, SOCK_CLOEXEC);
     close(listener);
     connections++;

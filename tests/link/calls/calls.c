@@ -209,6 +209,72 @@ static void out_of_band(void) {
     SAY(recv(far, text, 2, MSG_WAITALL));
 }
 
+static void print_lengths(const struct mmsghdr *messages, int count) {
+    for (int number = 0; number < count; number++) {
+        const struct iovec *part = messages[number].msg_hdr.msg_iov;
+        printf("%s %u %.*s\n", __func__, messages[number].msg_len, messages[number].msg_len,
+               (char *)part->iov_base);
+    }
+}
+
+/* ring: recvmmsg sendmmsg MSG_WAITFORONE */
+static void several_messages(void) {
+    char text[3][4] = {0};
+    struct iovec parts[3], out[3] = {{"ab", 2}, {"cd", 2}, {"e", 1}};
+    struct mmsghdr got[3] = {0}, sent[3] = {0};
+    for (int number = 0; number < 3; number++) {
+        parts[number] = (struct iovec){text[number], 2};
+        got[number].msg_hdr = (struct msghdr){.msg_iov = parts + number, .msg_iovlen = 1};
+        sent[number].msg_hdr = (struct msghdr){.msg_iov = out + number, .msg_iovlen = 1};
+    }
+    SAY(sendmmsg(near, sent, 3, 0));
+    print_lengths(sent, 3);
+    until_bytes(far, 5);
+    SAY(recvmmsg(far, got, 3, 0, NULL));
+    print_lengths(got, 3);
+    SAY(write(near, "fghi", 4));
+    until_bytes(far, 4);
+    SAY(recvmmsg(far, got, 3, MSG_WAITFORONE, NULL));
+    print_lengths(got, 2);
+    SAY(recvmmsg(far, got, 3, MSG_DONTWAIT, NULL));
+    struct timespec time = {SECONDS, 0}, wrong = {0, -1};
+    SAY(write(near, "jklmno", 6));
+    until_bytes(far, 6);
+    SAY(recvmmsg(far, got, 3, 0, &wrong));
+    SAY(recvmmsg(far, got, 3, 0, &time));
+    print_lengths(got, 3);
+    SAY(time.tv_sec < SECONDS && time.tv_sec > 0);
+    sent[2].msg_hdr.msg_iov = (void *)64;
+    SAY(sendmmsg(near, sent, 3, 0));
+    until_bytes(far, 4);
+    SAY(shutdown(near, SHUT_WR));
+    SAY(recvmmsg(far, got, 3, 0, NULL));
+    print_lengths(got, 3);
+}
+
+enum { MORE_THAN_COMES = 1000 };
+static volatile int is_over;
+
+static void *sends_slowly(void *unused) {
+    for (int sent = 0; sent < MORE_THAN_COMES && !is_over; sent++) {
+        usleep(10000);
+        write(near, "s", 1);
+    }
+    return unused;
+}
+
+/* ring: SO_RCVTIMEO MSG_WAITALL */
+static void time_of_a_whole_call(void) {
+    char text[MORE_THAN_COMES];
+    struct timeval time = {.tv_usec = 200000};
+    pthread_t thread;
+    setsockopt(far, SOL_SOCKET, SO_RCVTIMEO, &time, sizeof time);
+    pthread_create(&thread, NULL, sends_slowly, NULL);
+    SAY(recv(far, text, sizeof text, MSG_WAITALL) < MORE_THAN_COMES);
+    is_over = 1;
+    pthread_join(thread, NULL);
+}
+
 int main(void) {
     begin();
     CASE(flags());
@@ -217,6 +283,8 @@ int main(void) {
     CASE(buffers_that_lose_their_memory());
     CASE(bytes_on_both_ways());
     CASE(timeouts());
+    CASE(time_of_a_whole_call());
+    CASE(several_messages());
     CASE(many_bytes());
     CASE(out_of_band());
     end();

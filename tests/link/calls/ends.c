@@ -58,11 +58,72 @@ static void duplicates(void) {
     SAY(close_range(3000, 4000, 0));
 }
 
+/* ring: dup3 */
+static void refused_copies(void) {
+    char text[8];
+    SAY(write(near, "abc", 3));
+    until_bytes(far, 3);
+    SAY(dup3(near, far, O_APPEND));
+    SAY(read(far, text, 8));
+}
+
+/* A process ends that has not read all bytes. */
+/* ring: exit _exit */
+static void exits_with_bytes_unread(int at_once) {
+    struct sockaddr_in address;
+    char text[8] = "w";
+    int listener = listen_at(&address);
+    fflush(stdout);
+    pid_t child = fork();
+    int fd = child ? accept4(listener, NULL, NULL, SOCK_CLOEXEC) : connect_to(&address);
+    connections++;
+    for (int round = 0; round < 16; round++)
+        if ((round + !child) % 2 ? read(fd, text, 1) != 1 : write(fd, text, 1) != 1) exit(2);
+    if (child == 0) {
+        until_bytes(fd, 6);
+        if (at_once) _exit(0);
+        exit(0);
+    }
+    write(fd, "unread", 6);
+    int status = -1;
+    waitpid(child, &status, 0);
+    SAY(status);
+    SAY(recv(fd, text, 8, 0));
+    SAY(recv(fd, text, 8, 0));
+    close(fd), close(listener);
+}
+
+/* Nobody else has the connection any more. */
+/* ring: fork close */
+static void closes_after_a_child(void) {
+    char text[8];
+    int wait_for[2];
+    SAY(write(near, "unread", 6));
+    until_bytes(far, 6);
+    SAY(pipe2(wait_for, O_CLOEXEC));
+    fflush(stdout);
+    pid_t child = fork();
+    if (child == 0) {
+        close(wait_for[1]);
+        read(wait_for[0], text, 1);
+        _exit(0);
+    }
+    SAY(recv(far, text, 1, MSG_PEEK));
+    close(wait_for[0]), close(wait_for[1]);
+    waitpid(child, NULL, 0);
+    SAY(close(far));
+    SAY(recv(near, text, 8, 0));
+}
+
 int main(void) {
     begin();
     CASE(closes_with_bytes_unread());
     CASE(resets());
     CASE(pipes_break());
     CASE(duplicates());
+    CASE(refused_copies());
+    exits_with_bytes_unread(0);
+    exits_with_bytes_unread(1);
+    for (int times = 0; times < 8; times++) CASE(closes_after_a_child());
     end();
 }

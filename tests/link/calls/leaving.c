@@ -141,6 +141,65 @@ static void reads_no_more(void) {
     close(set);
 }
 
+/* for good: sendfile_to_pipe */
+static void sendfile_to_pipe(void) {
+    char text[16];
+    int ends[2];
+    pthread_t thread;
+    SAY(pipe2(ends, O_CLOEXEC));
+    SAY(write(near, "for the pipe", 12));
+    until_bytes(far, 12);
+    thread = answering();
+    SAY(sendfile(ends[1], far, NULL, 12));
+    SAY(read(ends[0], text, sizeof text));
+    SAY(write(far, "x", 1));
+    pthread_join(thread, NULL);
+    close(ends[0]), close(ends[1]);
+}
+
+static void *sends_the_rest(void *reader) {
+    until_waits(*(pid_t *)reader);
+    write(near, "cd", 2);
+    return NULL;
+}
+
+/* The call waits for all bytes that it is to peek at. */
+/* for good: peek_waits_for_all */
+static void peek_waits_for_all(void) {
+    char text[8] = {0};
+    pid_t reader = gettid();
+    pthread_t thread;
+    SAY(write(near, "ab", 2));
+    until_bytes(far, 2);
+    SAY(recv(far, text, 2, MSG_PEEK | MSG_WAITALL));
+    SAY(recv(far, text, 4, MSG_PEEK | MSG_WAITALL | MSG_DONTWAIT));
+    pthread_create(&thread, NULL, sends_the_rest, &reader);
+    SAY(recv(far, text, 4, MSG_PEEK | MSG_WAITALL));
+    pthread_join(thread, NULL);
+    SAY(recv(far, text, 8, 0));
+    printf("%s %s\n", __func__, text);
+}
+
+/* A connection has the option of the socket that accepted it, and stays TCP. */
+/* for good: SO_RCVLOWAT */
+static void waits_for_more(void) {
+    struct sockaddr_in address;
+    char text[8] = "tcpmsg";
+    int listener = listen_at(&address), least = 4;
+    SAY(setsockopt(listener, SOL_SOCKET, SO_RCVLOWAT, &least, sizeof least));
+    int one = connect_to(&address), other = accept(listener, NULL, NULL);
+    for (int round = 0; round < 4; round++)
+        if (write(one, text, 6) != 6 || read(other, text, 6) != 6 || write(other, text, 6) != 6 ||
+            read(one, text, 6) != 6)
+            exit(2);
+    struct pollfd place = {other, POLLIN, 0};
+    SAY(write(one, "abc", 3));
+    SAY(poll(&place, 1, 20));
+    SAY(write(one, "d", 1));
+    SAY(poll(&place, 1, SECONDS * 1000));
+    close(one), close(other), close(listener);
+}
+
 /* ring: fork */
 static void forks(void) {
     char text[8] = {0};
@@ -167,6 +226,9 @@ int main(void) {
     CASE(goes_to_stdio());
     CASE(is_passed());
     CASE(reads_no_more());
+    CASE(sendfile_to_pipe());
+    CASE(peek_waits_for_all());
+    waits_for_more();
     CASE(forks());
     end();
 }

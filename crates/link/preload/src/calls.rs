@@ -4,8 +4,7 @@
 use crate::buffers::Buffers;
 use crate::forward::*;
 use crate::polls::{self, Deadline};
-use crate::state;
-use crate::{closing, hidden, options, rights, routed, sets, waits};
+use crate::{closing, hidden, messages, options, rights, routed, sets, waits};
 use core::ptr;
 use tare_interpose::types::*;
 use tare_interpose::{Interposer, real};
@@ -80,7 +79,7 @@ impl Interposer for Calls {
                 incoming(fd, || one(buffer, length), flags, call)
             };
         fn recvmsg(fd: c_int, message: *mut msghdr, flags: c_int) -> ssize_t =
-            |call| receive_message(fd, message, flags, call);
+            |call| messages::receive_message(fd, message, flags, call);
         fn write(fd: c_int, buffer: *const c_void, length: size_t) -> ssize_t =
             |call| outgoing(fd, || one(buffer, length), 0, call);
         fn __write(fd: c_int, buffer: *const c_void, length: size_t) -> ssize_t =
@@ -101,7 +100,7 @@ impl Interposer for Calls {
             address: *const sockaddr, address_length: socklen_t) -> ssize_t =
             |call| outgoing(fd, || one(buffer, length).filter(|_| address.is_null()), flags, call);
         fn sendmsg(fd: c_int, message: *const msghdr, flags: c_int) -> ssize_t =
-            |call| send_message(fd, message, flags, call);
+            |call| messages::send_message(fd, message, flags, call);
         fn splice(input: c_int, input_offset: *mut off64_t, output: c_int,
             output_offset: *mut off64_t, length: size_t, flags: c_uint) -> ssize_t =
             |call| { leave(input); unbuffered(output, call) };
@@ -120,7 +119,11 @@ impl Interposer for Calls {
         fn dup2(old: c_int, new: c_int) -> c_int = |call| duplicate_to(old, new, call);
         fn __dup2(old: c_int, new: c_int) -> c_int = |call| duplicate_to(old, new, call);
         fn dup3(old: c_int, new: c_int, flags: c_int) -> c_int =
-            |call| if old == new { call() } else { duplicate_to(old, new, call) };
+            |call| if old == new || flags & !libc::O_CLOEXEC != 0 {
+                call()
+            } else {
+                duplicate_to(old, new, call)
+            };
         fn fcntl(fd: c_int, command: c_int, argument: *mut c_void) -> c_int =
             |call| control(fd, command, call);
         fn __fcntl(fd: c_int, command: c_int, argument: *mut c_void) -> c_int =
@@ -187,7 +190,7 @@ impl Interposer for Calls {
         );
         if by_ring {
             // SAFETY: the program's own.
-            return unsafe { without_peer_address(result, address, address_length) };
+            return unsafe { messages::without_peer_address(result, address, address_length) };
         }
         result
     }
@@ -208,7 +211,6 @@ impl Interposer for Calls {
         unsafe { Self::recvfrom(fd, buffer, length, flags, address, address_length) }
     }
 
-    /// One message of a connection: a stream has no others.
     unsafe fn recvmmsg(
         fd: c_int,
         messages: *mut mmsghdr,
@@ -216,44 +218,25 @@ impl Interposer for Calls {
         flags: c_int,
         timeout: *mut timespec,
     ) -> c_int {
-        let all = || next!(recvmmsg(fd, messages, count, flags, timeout));
-        if state::tracked(fd).is_none() || count == 0 || copy(messages).is_none() {
-            return all();
-        }
-        let message = messages.cast::<msghdr>();
-        let flags = flags & !libc::MSG_WAITFORONE;
-        let got = receive_message(fd, message, flags, || next!(recvmsg(fd, message, flags)));
-        if got < 0 {
-            return -1;
-        }
-        // SAFETY: the program's own, which was read.
-        unsafe { (*messages).msg_len = got as c_uint };
-        1
+        messages::receive_messages(fd, messages, count, flags, timeout, || {
+            next!(recvmmsg(fd, messages, count, flags, timeout))
+        })
     }
 
-    /// One message of a connection: the program sends the others by another call.
     unsafe fn sendmmsg(fd: c_int, messages: *mut mmsghdr, count: c_uint, flags: c_int) -> c_int {
-        if state::tracked(fd).is_none() || count == 0 || copy(messages).is_none() {
-            return next!(sendmmsg(fd, messages, count, flags));
-        }
-        let message = messages.cast::<msghdr>();
-        let sent = send_message(fd, message, flags, || next!(sendmsg(fd, message, flags)));
-        if sent < 0 {
-            return -1;
-        }
-        // SAFETY: the program's own, which was read.
-        unsafe { (*messages).msg_len = sent as c_uint };
-        1
+        messages::send_messages(fd, messages, count, flags, || {
+            next!(sendmmsg(fd, messages, count, flags))
+        })
     }
 
     unsafe fn sendfile(out: c_int, input: c_int, offset: *mut off_t, count: size_t) -> ssize_t {
-        send_file(out, input, offset, count, |out, offset, count| {
+        send_file(out, input, offset, count, &|out, offset, count| {
             next!(sendfile(out, input, offset, count))
         })
     }
 
     unsafe fn sendfile64(out: c_int, input: c_int, offset: *mut off_t, count: size_t) -> ssize_t {
-        send_file(out, input, offset, count, |out, offset, count| {
+        send_file(out, input, offset, count, &|out, offset, count| {
             next!(sendfile64(out, input, offset, count))
         })
     }

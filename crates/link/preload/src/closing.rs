@@ -4,7 +4,7 @@
 use crate::connection::{Connection, Stage};
 use crate::slots::{self, Slot};
 use crate::state::{self, DESCRIPTORS};
-use crate::{bells, downgrade, hidden, kernel, lock, rendezvous, service, sets};
+use crate::{bells, downgrade, hidden, kernel, lock, rendezvous, service, sets, sharing};
 use core::ffi::{c_int, c_uint};
 use core::sync::atomic::Ordering::{Acquire, Relaxed};
 use tare_interpose::real;
@@ -73,22 +73,17 @@ fn end(fd: c_int, connection: &Connection) {
 }
 
 fn close_link(fd: c_int, connection: &Connection, slot: &Slot) {
+    sharing::look_anew();
     if slot.process.load(Relaxed) == state::process_number() {
         sets::unregister(connection, slot.own_bell());
     }
     if !slot.is_shared() {
-        let incoming = slot.parts().incoming;
-        let held = lock::take_to_receive(slot);
-        let source = incoming.source(incoming.capacity());
-        lock::release(incoming.receiver_lock(), held);
-        // Who has taken it back to TCP may have passed it to another program.
-        let was_left = !incoming.leave() && slot.is_deaf.load(Relaxed) == 0;
         let linger = slot.linger(fd);
-        // TCP resets a connection that is closed with bytes unread.
-        let has_unread = !was_left && kernel::waiting(fd).is_ok_and(|waiting| waiting > 0);
-        if has_unread || matches!(source, Ok(Source::Ring { .. })) {
-            kernel::reset_at_close(fd);
-        } else if linger != Some(0) && service::is_running() && leaves_bytes(slot, linger) {
+        if !resets(fd, slot)
+            && linger != Some(0)
+            && service::is_running()
+            && leaves_bytes(slot, linger)
+        {
             replace(slot, -1);
             service::wake_own();
             return;
@@ -97,6 +92,23 @@ fn close_link(fd: c_int, connection: &Connection, slot: &Slot) {
     slot.keep(fd);
     replace(slot, -1);
     slot.close();
+}
+
+/// The program receives no more. TCP resets a connection that is closed with bytes unread: whether
+/// there are any.
+fn resets(fd: c_int, slot: &Slot) -> bool {
+    let incoming = slot.parts().incoming;
+    let held = lock::take_to_receive(slot);
+    let source = incoming.source(incoming.capacity());
+    lock::release(incoming.receiver_lock(), held);
+    // Who has taken it back to TCP may have passed it to another program.
+    let was_left = !incoming.leave() && slot.is_deaf.load(Relaxed) == 0;
+    let has_unread = !was_left && kernel::waiting(fd).is_ok_and(|waiting| waiting > 0);
+    let resets = has_unread || matches!(source, Ok(Source::Ring { .. }));
+    if resets {
+        kernel::reset_at_close(fd);
+    }
+    resets
 }
 
 /// The program closes a connection. Whether the service thread has bytes of it that TCP does not
@@ -121,31 +133,42 @@ pub fn leave_incoming(slot: &Slot) {
     }
 }
 
+/// Behind `leave_incoming`: waits until TCP has what the other end takes back.
+pub fn await_unread(slot: &Slot) {
+    let incoming = slot.parts().incoming;
+    await_other(slot, || incoming.is_back() && !incoming.is_cut());
+}
+
+/// Waits until the other end has done something, which its service thread does; false if it did not.
+fn await_other(slot: &Slot, is_done: impl Fn() -> bool) -> bool {
+    const SHORTEST: i64 = 20;
+    const LONGEST: i64 = 500;
+    let (mut waited, mut moment) = (0, SHORTEST);
+    while !is_done() {
+        if waited == 0 {
+            service::wake_other(slot);
+        }
+        if waited >= PATIENCE {
+            return false;
+        }
+        kernel::sleep(moment);
+        waited += moment;
+        moment = (moment * 2).min(LONGEST);
+    }
+    true
+}
+
 /// The program wants the kernel's connection for good. Waits for the other end if bytes may be in
 /// its ring; if that does not answer, the connection is reset.
 pub fn leave_link(fd: c_int, slot: &Slot) {
     downgrade::finish(slot);
     leave_incoming(slot);
     let incoming = slot.parts().incoming;
-    const SHORTEST: i64 = 20;
-    const LONGEST: i64 = 500;
-    let (mut waited, mut moment) = (0, SHORTEST);
     // Bytes that were taken back reach TCP just after the change.
     let is_late = || incoming.is_cut() && kernel::waiting(fd) == Ok(0);
-    while !incoming.is_back() || is_late() {
-        if waited == 0 {
-            service::wake_other(slot);
-        }
-        if waited >= PATIENCE && incoming.is_back() {
-            break;
-        }
-        if waited >= PATIENCE {
-            downgrade::reset(fd);
-            return;
-        }
-        kernel::sleep(moment);
-        waited += moment;
-        moment = (moment * 2).min(LONGEST);
+    if !await_other(slot, || incoming.is_back() && !is_late()) && !incoming.is_back() {
+        downgrade::reset(fd);
+        return;
     }
     // Nothing rings any more, and descriptors of others may read what there is.
     bells::settle_for_sets(slot);
@@ -174,8 +197,9 @@ pub fn leave_all(is_meant: impl Fn(c_int) -> bool) {
 /// The program ends: what the other ends have not read goes to TCP, which delivers it. Links that
 /// another process has, too, stay as they are.
 pub fn end_all() {
+    sharing::look_anew();
     each_own(|fd, slot| {
-        if slot.is_closed.load(Acquire) == 0 && slot.linger(fd) != Some(0) {
+        if slot.is_closed.load(Acquire) == 0 && slot.linger(fd) != Some(0) && !resets(fd, slot) {
             downgrade::end(slot, |_| false);
         }
     });
@@ -183,6 +207,7 @@ pub fn end_all() {
 
 /// The program may end with these connections: what TCP takes at once goes to TCP.
 pub fn settle_all(is_meant: impl Fn(c_int) -> bool) {
+    sharing::look_anew();
     each_own(|fd, slot| {
         if is_meant(fd) {
             downgrade::settle(fd, slot);

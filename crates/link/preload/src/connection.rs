@@ -16,6 +16,8 @@ pub struct Connection {
     pub bytes: AtomicU64,
     /// Not 0: another program may use it, too, or has used it.
     pub is_found: AtomicU32,
+    /// Not 0: it has an option that the library cannot imitate.
+    pub is_special: AtomicU32,
     /// Forks when it was first seen.
     pub forks: AtomicU32,
     /// While it waits: the socket on which the other end may come, and looks at it.
@@ -113,6 +115,7 @@ unsafe impl tare_interpose::Connection for Connection {
             &self.sends,
             &self.has_received,
             &self.is_found,
+            &self.is_special,
             &self.forks,
             &self.listener,
             &self.looks,

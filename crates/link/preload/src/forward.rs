@@ -6,9 +6,8 @@ use crate::connection::{Connection, Stage};
 use crate::outgoing::File;
 use crate::slots::Slot;
 use crate::state::{self, DESCRIPTORS};
-use crate::{closing, hidden, receive, rendezvous, send, service, sets, slots};
+use crate::{closing, hidden, options, receive, rendezvous, send, service, sets, slots};
 use core::mem::MaybeUninit;
-use core::ptr;
 use core::sync::atomic::Ordering::Relaxed;
 use tare_interpose::real;
 use tare_interpose::types::*;
@@ -76,12 +75,18 @@ fn kept(connection: &Connection, sends: bool, result: ssize_t) -> ssize_t {
     result
 }
 
+/// Whether a call waits for all of the bytes that it peeks at: the kernel does that.
+fn peeks_until_all(flags: c_int) -> bool {
+    const ALL: c_int = libc::MSG_PEEK | libc::MSG_WAITALL;
+    flags & (ALL | libc::MSG_DONTWAIT) == ALL
+}
+
 /// A call that receives into `buffers`, `None` if the kernel should judge them.
 pub fn incoming(
     fd: c_int,
     buffers: impl FnOnce() -> Option<Buffers>,
     flags: c_int,
-    call: impl FnOnce() -> ssize_t,
+    call: impl Fn() -> ssize_t,
 ) -> ssize_t {
     // Other flags are of no byte of the stream: out-of-band data, the queue of errors.
     if flags & !receive::FLAGS != 0 {
@@ -100,7 +105,13 @@ pub fn incoming(
             } else {
                 receive::await_any(fd, slot, flags)
             };
+            let is_late = got.is_ok_and(|got| got < buffers.length()) && peeks_until_all(flags);
+            let waits = is_late && !slot.is_nonblocking(fd);
             slot.leave();
+            if waits {
+                leave(fd);
+                return call();
+            }
             match got {
                 Ok(got) => got as ssize_t,
                 Err(Errno(error)) => {
@@ -112,33 +123,42 @@ pub fn incoming(
     }
 }
 
-/// A call that sends `buffers`; `rest` sends some of them.
+/// A call that sends `buffers`.
 pub fn outgoing(
     fd: c_int,
     buffers: impl FnOnce() -> Option<Buffers>,
     flags: c_int,
-    call: impl FnOnce() -> ssize_t,
+    call: impl Fn() -> ssize_t,
 ) -> ssize_t {
     match way(fd, true) {
         Way::Free => call(),
         Way::Kept(connection) => kept(connection, true, call()),
         Way::Linked(slot) => {
             let buffers = if flags & !send::FLAGS == 0 { buffers() } else { None };
-            let result = match buffers.filter(|buffers| buffers.length() > 0) {
-                None => send::through_kernel(slot, call),
-                Some(buffers) => send::send(slot, &buffers, flags, |fd, done| {
-                    let rest = buffers.part(done, usize::MAX);
-                    // SAFETY: zeros are a message.
-                    let mut message: msghdr = unsafe { MaybeUninit::zeroed().assume_init() };
-                    message.msg_iov = rest.as_ptr().cast_mut();
-                    message.msg_iovlen = rest.len();
-                    next!(sendmsg(fd, &raw const message, flags))
-                }),
-            };
-            slot.leave();
-            result
+            send_linked(slot, buffers.as_ref(), flags, &call)
         }
     }
+}
+
+fn send_linked(
+    slot: &Slot,
+    buffers: Option<&Buffers>,
+    flags: c_int,
+    call: &dyn Fn() -> ssize_t,
+) -> ssize_t {
+    let result = match buffers.filter(|buffers| buffers.length() > 0) {
+        None => send::through_kernel(slot, call),
+        Some(buffers) => send::send(slot, buffers, flags, &|fd, done| {
+            let rest = buffers.part(done, usize::MAX);
+            // SAFETY: zeros are a message.
+            let mut message: msghdr = unsafe { MaybeUninit::zeroed().assume_init() };
+            message.msg_iov = rest.as_ptr().cast_mut();
+            message.msg_iovlen = rest.len();
+            next!(sendmsg(fd, &raw const message, flags))
+        }),
+    };
+    slot.leave();
+    result
 }
 
 /// A call that sends a part of a file, which begins at `offset`; without one the kernel knows.
@@ -147,8 +167,12 @@ pub fn send_file(
     input: c_int,
     offset: *mut off_t,
     count: size_t,
-    call: impl Fn(c_int, *mut off_t, size_t) -> ssize_t,
+    call: &dyn Fn(c_int, *mut off_t, size_t) -> ssize_t,
 ) -> ssize_t {
+    // The kernel moves bytes of a connection to a pipe.
+    if offset.is_null() && state::tracked(input).is_some() {
+        leave(input);
+    }
     let file = || File::part(input, copy(offset.cast_const())?, count.min(MOST_AT_ONCE));
     let Some(file) = (if offset.is_null() || state::tracked(fd).is_none() { None } else { file() })
     else {
@@ -158,7 +182,7 @@ pub fn send_file(
         Way::Free => call(fd, offset, count),
         Way::Kept(connection) => kept(connection, true, call(fd, offset, count)),
         Way::Linked(slot) => {
-            let result = send::send(slot, &file, 0, |fd, done| {
+            let result = send::send(slot, &file, 0, &|fd, done| {
                 let mut place = file.place(done);
                 call(fd, &raw mut place, count - done)
             });
@@ -173,7 +197,7 @@ pub fn send_file(
 }
 
 /// A call that moves bytes without a buffer of the program's into a connection.
-pub fn unbuffered(fd: c_int, call: impl FnOnce() -> ssize_t) -> ssize_t {
+pub fn unbuffered(fd: c_int, call: impl Fn() -> ssize_t) -> ssize_t {
     outgoing(fd, || None, 0, call)
 }
 
@@ -188,7 +212,7 @@ pub fn copy<T: Copy>(from: *const T) -> Option<T> {
 }
 
 /// Writes a value for the program; false if its address is wrong.
-fn put<T: Copy>(to: *mut T, mut value: T) -> bool {
+pub fn put<T: Copy>(to: *mut T, mut value: T) -> bool {
     let length = size_of::<T>();
     let source = iovec { iov_base: (&raw mut value).cast(), iov_len: length };
     let target = iovec { iov_base: to.cast(), iov_len: length };
@@ -203,97 +227,6 @@ pub fn vectors(first: *const iovec, count: c_int) -> Option<Buffers> {
 
 pub fn all_vectors(first: *const iovec, count: usize) -> Option<Buffers> {
     Buffers::array(first, count)
-}
-
-/// `recvfrom` says that there is no address, as the kernel does of a stream.
-pub unsafe fn without_peer_address(
-    result: ssize_t,
-    address: *mut sockaddr,
-    length: *mut socklen_t,
-) -> ssize_t {
-    if result >= 0 && !address.is_null() && !length.is_null() {
-        // SAFETY: the program's own.
-        unsafe { length.write(0) };
-    }
-    result
-}
-
-pub fn receive_message(
-    fd: c_int,
-    message: *mut msghdr,
-    flags: c_int,
-    call: impl FnOnce() -> ssize_t,
-) -> ssize_t {
-    let mut by_ring = false;
-    let result = incoming(
-        fd,
-        || {
-            let copy = copy(message.cast_const())?;
-            let count = copy.msg_iovlen.min(buffers::MOST);
-            by_ring = copy.msg_iovlen <= libc::UIO_MAXIOV as usize;
-            if by_ring { Buffers::array(copy.msg_iov, count) } else { None }
-        },
-        flags,
-        call,
-    );
-    if by_ring && result >= 0 {
-        // SAFETY: the program's own message, which was read.
-        unsafe {
-            (*message).msg_namelen = 0;
-            (*message).msg_controllen = 0;
-            (*message).msg_flags = flags & libc::MSG_CMSG_CLOEXEC;
-        }
-    }
-    result
-}
-
-pub fn send_message(
-    fd: c_int,
-    message: *const msghdr,
-    flags: c_int,
-    call: impl FnOnce() -> ssize_t,
-) -> ssize_t {
-    if state::statistics().is_none() {
-        return call();
-    }
-    if state::tracked(fd).is_none() {
-        pass(message);
-        return call();
-    }
-    let buffers = || {
-        let copy = copy(message)?;
-        let is_plain = copy.msg_controllen == 0 && copy.msg_namelen == 0;
-        if is_plain { all_vectors(copy.msg_iov, copy.msg_iovlen) } else { None }
-    };
-    outgoing(fd, buffers, flags, call)
-}
-
-/// Connections whose descriptors go to another process (SCM_RIGHTS) are TCP's there.
-fn pass(message: *const msghdr) {
-    const MOST: usize = 253;
-    let Some(copied) = copy(message).filter(|message| message.msg_controllen > 0) else { return };
-    let mut at = copied.msg_control.addr();
-    let end = at.saturating_add(copied.msg_controllen);
-    while let Some(header) = copy(ptr::with_exposed_provenance::<libc::cmsghdr>(at)) {
-        let length = header.cmsg_len;
-        if length < size_of::<libc::cmsghdr>() || length > end.saturating_sub(at) {
-            return;
-        }
-        if header.cmsg_level == libc::SOL_SOCKET && header.cmsg_type == libc::SCM_RIGHTS {
-            let data = at + size_of::<libc::cmsghdr>();
-            let count = (length - size_of::<libc::cmsghdr>()) / size_of::<c_int>();
-            for number in 0..count.min(MOST) {
-                let place = data + number * size_of::<c_int>();
-                if let Some(fd) = copy(ptr::with_exposed_provenance::<c_int>(place)) {
-                    leave(fd);
-                }
-            }
-        }
-        at = at.saturating_add(length.next_multiple_of(size_of::<usize>()));
-        if at.saturating_add(size_of::<libc::cmsghdr>()) > end {
-            return;
-        }
-    }
 }
 
 /// Something that the library does not carry begins with this connection: it is TCP's for good.
@@ -409,6 +342,7 @@ pub fn opened(fd: c_int, domain: c_int, kind: c_int) {
 pub fn accepted(fd: c_int, listener: c_int) -> c_int {
     if fd >= 0 && state::statistics().is_some() {
         DESCRIPTORS.accepted(fd, listener);
+        options::inherit(fd, listener);
     }
     fd
 }

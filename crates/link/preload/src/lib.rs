@@ -23,6 +23,7 @@ mod mapped;
 mod member;
 mod members;
 mod memory;
+mod messages;
 mod name;
 mod options;
 mod outgoing;

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Functions that change or ask what a connection does, beyond its bytes.
 
+use crate::connection::Stage;
 use crate::forward::{change_flags, leave, linked, next};
-use crate::{closing, downgrade, receive, service, sets};
+use crate::{closing, downgrade, receive, service, sets, state};
 use core::ffi::{c_int, c_ulong, c_void};
 use core::sync::atomic::Ordering::Relaxed;
 use tare_interpose::real;
@@ -18,7 +19,7 @@ pub fn shutdown(fd: c_int, how: c_int, call: impl FnOnce() -> c_int) -> c_int {
         }
         if how == libc::SHUT_RD {
             closing::leave_incoming(slot);
-            service::wake_other(slot);
+            closing::await_unread(slot);
         } else if service::is_running() {
             has_all = downgrade::finish_soon(slot);
         } else {
@@ -41,15 +42,37 @@ pub fn shutdown(fd: c_int, how: c_int, call: impl FnOnce() -> c_int) -> c_int {
 /// Before an option is set: what the library cannot imitate needs TCP for good.
 pub fn set(fd: c_int, level: c_int, name: c_int) {
     let is_foreign = match level {
-        libc::IPPROTO_TCP => matches!(name, libc::TCP_ULP | libc::TCP_REPAIR),
+        libc::IPPROTO_TCP => matches!(name, libc::TCP_ULP | libc::TCP_REPAIR | libc::TCP_INQ),
         libc::SOL_SOCKET => matches!(
             name,
-            libc::SO_OOBINLINE | libc::SO_PEEK_OFF | libc::SO_RCVLOWAT | libc::SO_ZEROCOPY
+            libc::SO_OOBINLINE
+                | libc::SO_PEEK_OFF
+                | libc::SO_RCVLOWAT
+                | libc::SO_ZEROCOPY
+                | libc::SO_TIMESTAMP
+                | libc::SO_TIMESTAMPNS
+                | libc::SO_TIMESTAMPING
+                | libc::SO_ATTACH_FILTER
+                | libc::SO_ATTACH_BPF
         ),
         _ => false,
     };
     if is_foreign {
         leave(fd);
+        if let Some((connection, _)) = state::tracked(fd) {
+            connection.is_special.store(1, Relaxed);
+        }
+    }
+}
+
+/// A connection has the options of the socket that accepted it.
+pub fn inherit(fd: c_int, listener: c_int) {
+    if let Some((from, _)) = state::tracked(listener)
+        && from.is_special.load(Relaxed) != 0
+        && let Some((connection, _)) = state::tracked(fd)
+    {
+        connection.is_special.store(1, Relaxed);
+        connection.set_stage(Stage::Never);
     }
 }
 

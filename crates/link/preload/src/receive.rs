@@ -102,8 +102,15 @@ fn receive_or_wait(
             slot.begin_wait();
             *has_waited = true;
         }
-        let most = *timeout.get_or_insert_with(|| kernel::timeout(fd, libc::SO_RCVTIMEO));
-        match wait(slot, most) {
+        let (most, start) =
+            *timeout.get_or_insert_with(|| (kernel::timeout(fd, libc::SO_RCVTIMEO), kernel::now()));
+        // The time is that of the whole call, in milliseconds, and no less.
+        let passed = if most < 0 { 0 } else { (kernel::now() - start - 1).max(0) };
+        let left = c_int::try_from((i64::from(most) - passed).max(-1)).unwrap_or(most);
+        if most >= 0 && left < 0 {
+            return if got > 0 { Ok(got) } else { Err(Errno(libc::EAGAIN)) };
+        }
+        match wait(slot, left) {
             Err(_) if got > 0 => return Ok(got),
             Err(error) => return Err(error),
             Ok(by_kernel) => asks_kernel = by_kernel,

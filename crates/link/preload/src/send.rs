@@ -41,7 +41,7 @@ pub fn send(
     slot: &Slot,
     from: &impl Source,
     flags: c_int,
-    rest: impl FnOnce(c_int, usize) -> ssize_t,
+    rest: &dyn Fn(c_int, usize) -> ssize_t,
 ) -> ssize_t {
     let outgoing = slot.parts().outgoing;
     let returns = |fd| flags & libc::MSG_DONTWAIT != 0 || slot.is_nonblocking(fd);
@@ -154,7 +154,7 @@ fn await_tcp(fd: c_int) -> Result<(), Errno> {
 }
 
 /// Makes a call that writes to TCP by itself, and returns how much.
-pub fn through_kernel(slot: &Slot, call: impl FnOnce() -> ssize_t) -> ssize_t {
+pub fn through_kernel(slot: &Slot, call: &dyn Fn() -> ssize_t) -> ssize_t {
     let outgoing = slot.parts().outgoing;
     loop {
         let held = lock::take(outgoing.sender_lock());

@@ -92,6 +92,11 @@ pub fn has_forked_since(before: u32) -> bool {
     before != forks && ALONE.load(Acquire) != forks && !look(forks)
 }
 
+/// Lets the next question be answered as of now, before something that cannot be taken back.
+pub fn look_anew() {
+    LOOKED.store(0, Relaxed);
+}
+
 /// Whether all children have ended, of this number of forks.
 #[cold]
 fn look(forks: u32) -> bool {
