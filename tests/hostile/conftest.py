@@ -55,12 +55,6 @@ def says(process: "subprocess.Popen[str]") -> str:
     return process.stdout.readline().rstrip("\n")
 
 
-def locked(pid: int) -> set[int]:
-    """Inodes of the files that a process has locked."""
-    locks = [line.split() for line in Path("/proc/locks").read_text().splitlines()]
-    return {int(lock[5].split(":")[2]) for lock in locks if lock[4] == str(pid)}
-
-
 @pytest.fixture(scope="session")
 def restricted() -> Compile:
     """Compiles programs/NAME.c with these flags."""

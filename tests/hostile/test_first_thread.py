@@ -5,26 +5,15 @@ import json
 import os
 import signal
 import subprocess
-from contextlib import suppress
 from pathlib import Path
 
 from tests.hook_command.service import HOOK, child_of, rules
-from tests.hostile.conftest import Compile, locked
-from tests.log.conftest import dump
+from tests.hostile.conftest import Compile
+from tests.log.conftest import dump, serves
 from tests.log.test_failures import collecting, ended
 from tests.waiting import SECONDS, wait_for
 
 from tare.native import native
-
-
-def serves(pid: int) -> bool:
-    """Whether a collector has locked the segment of a program: that it is open shows no more than
-    that the collector looks at it."""
-    with suppress(FileNotFoundError):
-        files = Path(f"/proc/{pid}/fd").iterdir()
-        segments = [file for file in files if str(file.readlink()).startswith("/memfd:tare-log")]
-        return any(segment.stat().st_ino in locked(pid) for segment in segments)
-    return False
 
 
 def test_such_a_program_is_taken_over(restricted: Compile, tmp_path: Path) -> None:

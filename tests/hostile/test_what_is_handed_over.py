@@ -11,8 +11,7 @@ from pathlib import Path
 
 import pytest
 from tests.hostile.attacks.segment import Segment, at
-from tests.hostile.conftest import locked
-from tests.log.conftest import TARE_LOG, compiled, dump
+from tests.log.conftest import TARE_LOG, compiled, dump, locked
 from tests.log.test_failures import collecting, counting, ended
 from tests.log.test_kills import agree
 from tests.waiting import SECONDS, wait_for

@@ -8,6 +8,7 @@ import os
 import shutil
 import subprocess
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -58,6 +59,22 @@ def stats(*words: object) -> dict[str, Any]:
         subprocess.run(command, check=True, capture_output=True).stdout
     )
     return told
+
+
+def locked(pid: int) -> set[int]:
+    """Inodes of the files that a process has locked."""
+    locks = [line.split() for line in Path("/proc/locks").read_text().splitlines()]
+    return {int(lock[5].split(":")[2]) for lock in locks if lock[4] == str(pid)}
+
+
+def serves(pid: int) -> bool:
+    """Whether a collector has locked the segment of a program: that it is open shows no more than
+    that the collector looks at it."""
+    with suppress(FileNotFoundError):
+        files = Path(f"/proc/{pid}/fd").iterdir()
+        segments = [file for file in files if str(file.readlink()).startswith("/memfd:tare-log")]
+        return any(segment.stat().st_ino in locked(pid) for segment in segments)
+    return False
 
 
 def ends(file: Path) -> list[str | None]:

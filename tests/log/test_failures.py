@@ -17,7 +17,7 @@ from tempfile import TemporaryDirectory
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
-from tests.log.conftest import TARE_LOG, dump, ends, events, stats
+from tests.log.conftest import TARE_LOG, dump, ends, events, serves, stats
 from tests.log.test_fox import free_port
 from tests.log.test_kills import THREADS, agree, committed
 from tests.rights import may_make_namespaces
@@ -328,12 +328,10 @@ def test_a_collector_killed_in_its_first_moments(
         for _ in range(4):
             with started(*command):
                 time.sleep(chance.uniform(0, 0.03))
-        size = out.stat().st_size if out.exists() else 0
         with collecting(tmp_path) as last:
-            wait_for(lambda: out.stat().st_size > size + 1000)
+            wait_for(lambda: serves(last.pid))
             program.kill()
             program.wait()
-            time.sleep(0.1)
             ended(last)
     agree(out, tmp_path / "page")
 
@@ -359,11 +357,9 @@ def test_a_program_in_a_namespace_is_taken_over(
     with ExitStack() as stack:
         with collecting(tmp_path):
             stack.enter_context(counting(compiled, tmp_path, "page", "drop", *inside))
-        size = out.stat().st_size
         with collecting(tmp_path) as second:
-            wait_for(lambda: out.stat().st_size > size + 1000)
+            wait_for(lambda: serves(second.pid))
             stack.close()
-            time.sleep(0.1)
             ended(second)
     agree(out, page)
 

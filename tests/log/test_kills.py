@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow.compute as pc
 import pytest
-from tests.log.conftest import TARE_LOG, events
+from tests.log.conftest import TARE_LOG, events, serves
 from tests.waiting import SECONDS, wait_for
 
 TRIES = int(os.environ.get("TARE_KILLS", "2"))
@@ -98,15 +98,13 @@ def kill_collector(counting: Path, folder: Path, chance: random.Random) -> tuple
         first.kill()
         first.wait()
         time.sleep(chance.uniform(0, 0.05))
-        size = file.stat().st_size
         second = subprocess.Popen(collect)
         # What a program has in its memory dies with it, unless somebody has taken it over.
-        wait_for(lambda: file.stat().st_size > size)
-        time.sleep(0.1)
+        wait_for(lambda: serves(second.pid))
+        time.sleep(chance.uniform(0, 0.1))
     finally:
         program.kill()
         program.wait()
-    time.sleep(0.1)
     second.send_signal(signal.SIGINT)
     assert second.wait(SECONDS) == 0
     return agree(file, page)

@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow.compute as pc
 import pytest
-from tests.log.conftest import TARE_LOG, Row, dump, ends, events
+from tests.log.conftest import TARE_LOG, Row, dump, ends, events, serves
 from tests.log.test_failures import collecting, counting, ended
 from tests.log.test_kills import agree, committed
 from tests.waiting import wait_for
@@ -83,9 +83,8 @@ def test_a_program_that_was_taken_over_is_one(compiled: Compiled, tmp_path: Path
             program = stack.enter_context(counting(compiled, tmp_path))
             first.kill()
             first.wait()
-        size = file.stat().st_size
         with collecting(tmp_path) as second:
-            wait_for(lambda: file.stat().st_size > size)
+            wait_for(lambda: serves(second.pid))
             program.kill()
             program.wait()
             ended(second)

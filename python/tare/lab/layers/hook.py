@@ -31,7 +31,9 @@ def check(layer: HookLayer, plan_folder: Path) -> None:
 def _refused_rules(file: Path) -> str | None:
     """Why the hook refuses the rules of a file; None if it takes them."""
     command = [PROGRAM, "--rules", str(file), "--", "true"]
-    done = subprocess.run(command, capture_output=True, text=True, errors="replace", check=False)
+    done = subprocess.run(
+        command, capture_output=True, encoding="utf-8", errors="replace", check=False
+    )
     return done.stderr.strip().removeprefix("tare-hook: ") if done.returncode == 2 else None
 
 
