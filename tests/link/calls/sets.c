@@ -29,6 +29,38 @@ static void polls(void) {
     SAY(read(far, &byte, 1));
 }
 
+/* Sets of more descriptors than a fd_set has; a program with a usual one may name more, too. */
+/* ring: select */
+static void selects_many(void) {
+    enum { HIGH = 1500, LONG = 1 << 16 };
+    static unsigned long set[LONG / 64];
+    struct {
+        fd_set set;
+        unsigned long behind[LONG / 64];
+    } usual = {0};
+    struct timeval now = {0, 0};
+    char text[8];
+    if (dup2(far, HIGH) < 0) return; /* RLIMIT_NOFILE */
+    SAY(write(near, "ab", 2));
+    until_bytes(far, 2);
+    set[HIGH / 64] = 1ul << HIGH % 64;
+    SAY(select(HIGH + 1, (fd_set *)set, NULL, NULL, NULL));
+    SAY(set[HIGH / 64] == 1ul << HIGH % 64);
+    SAY(read(HIGH, text, 8));
+    SAY(select(HIGH + 1, (fd_set *)set, NULL, NULL, &now));
+    SAY(set[HIGH / 64]);
+    SAY(close(HIGH));
+    memset(usual.behind, 0xff, sizeof usual.behind);
+    FD_SET(far, &usual.set);
+    SAY(write(near, "cd", 2));
+    until_bytes(far, 2);
+    /* The table of descriptors has 2,048 places. */
+    memset(usual.behind, 0, 1024 / 8);
+    SAY(select(LONG, &usual.set, NULL, NULL, NULL));
+    SAY(FD_ISSET(far, &usual.set));
+    SAY(usual.behind[LONG / 64 - 1] == -1ul);
+}
+
 /* ring: epoll_ctl epoll_wait EPOLLET EPOLLOUT EPOLLRDHUP syscall */
 static void epolls(int edges, int by_syscall) {
     int set = epoll_create1(EPOLL_CLOEXEC);
@@ -187,6 +219,30 @@ static void sets_of_others(int way) {
     SAY(close(set));
 }
 
+static void *leaves_then_sends(void *unused) {
+    until_waits(getpid()); /* the main thread */
+    shutdown(near, SHUT_RD);
+    /* The other end, which is woken, still has nothing to read. */
+    usleep(50000);
+    write(near, "x", 1);
+    return unused;
+}
+
+/* No event without bytes: a program that does not use O_NONBLOCK would wait for them. */
+/* ring: epoll_wait */
+static void waits_while_the_other_end_leaves(void) {
+    struct epoll_event event = {EPOLLIN, {.u64 = 5}}, got;
+    int set = epoll_create1(EPOLL_CLOEXEC), bytes = -1;
+    pthread_t thread;
+    SAY(epoll_ctl(set, EPOLL_CTL_ADD, far, &event));
+    pthread_create(&thread, NULL, leaves_then_sends, NULL);
+    SAY(epoll_wait(set, &got, 1, SECONDS * 1000));
+    SAY(ioctl(far, FIONREAD, &bytes));
+    SAY(bytes);
+    pthread_join(thread, NULL);
+    close(set);
+}
+
 /* As programs that change what they wait for with every message. */
 /* ring: epoll_ctl EPOLL_CTL_ADD EPOLL_CTL_MOD EPOLL_CTL_DEL */
 static void sets_that_change(void) {
@@ -276,6 +332,7 @@ static void changes_for_others(int way) {
 int main(void) {
     begin();
     CASE(polls());
+    CASE(selects_many());
     CASE(epolls(0, 0));
     CASE(epolls(1, 0));
     CASE(epolls(0, 1));
@@ -283,6 +340,7 @@ int main(void) {
     CASE(edges_of_more_bytes());
     for (int way = 0; way < 4; way++) CASE(edges_that_others_see(way));
     for (int way = 0; way < 4; way++) CASE(sets_of_others(way));
+    CASE(waits_while_the_other_end_leaves());
     CASE(sets_that_change());
     for (int way = 0; way < 6; way++) CASE(changes_for_others(way));
     end();

@@ -122,6 +122,19 @@ pub fn is_readable(slot: &Slot) -> bool {
     is_empty != Ok(true)
 }
 
+/// Whether a set has reported the eventfd for nothing: it was rung because the other end leaves, or
+/// another thread has read the bytes. The bell is armed then.
+pub fn is_vain(slot: &Slot) -> bool {
+    let is_rung = slot.parts().incoming.bell().is_rung() || slot.is_added.load(Relaxed) != 0;
+    if !is_rung || is_readable(slot) {
+        return false;
+    }
+    if downgrade::is_due(slot) {
+        downgrade::serve(slot);
+    }
+    slot.any_descriptor().is_some_and(|fd| kernel::events(fd, libc::POLLIN) == 0)
+}
+
 /// Whether the ring has bytes to read.
 pub fn has_bytes(slot: &Slot) -> bool {
     let incoming = slot.parts().incoming;

@@ -4,7 +4,7 @@
 use crate::buffers::Buffers;
 use crate::forward::*;
 use crate::polls::{self, Deadline};
-use crate::{closing, hidden, messages, options, rights, routed, sets, waits};
+use crate::{closing, hidden, messages, options, rights, routed, selects, sets, waits};
 use core::ptr;
 use tare_interpose::types::*;
 use tare_interpose::{Interposer, real};
@@ -294,6 +294,7 @@ impl Interposer for Calls {
         other: *mut fd_set,
         timeout: *mut timeval,
     ) -> c_int {
+        let count = selects::limit(count);
         let mut used = None;
         let deadline = || {
             if timeout.is_null() {
@@ -307,7 +308,7 @@ impl Interposer for Calls {
             used
         };
         // SAFETY: the program's own sets.
-        let done = unsafe { polls::select(count, [read, write, other], deadline, ptr::null()) };
+        let done = unsafe { selects::select(count, [read, write, other], deadline, ptr::null()) };
         let Some(result) = done else { return next!(select(count, read, write, other, timeout)) };
         if let Some(deadline) = used {
             let left = deadline.rest();
@@ -328,9 +329,10 @@ impl Interposer for Calls {
         timeout: *const timespec,
         mask: *const sigset_t,
     ) -> c_int {
+        let count = selects::limit(count);
         let deadline = || Deadline::after(timeout);
         // SAFETY: the program's own sets.
-        unsafe { polls::select(count, [read, write, other], deadline, mask) }
+        unsafe { selects::select(count, [read, write, other], deadline, mask) }
             .unwrap_or_else(|| next!(pselect(count, read, write, other, timeout, mask)))
     }
 
@@ -340,9 +342,14 @@ impl Interposer for Calls {
         most: c_int,
         timeout: c_int,
     ) -> c_int {
-        waits::wait(set, events, most, timeout == 0, |events, most, returns| {
-            next!(epoll_wait(set, events, most, if returns { 0 } else { timeout }))
-        })
+        let wait = waits::Wait {
+            returns: timeout == 0,
+            deadline: &|| milliseconds(timeout),
+            call: &|events, most, time| {
+                next!(epoll_wait(set, events, most, time.milliseconds(timeout)))
+            },
+        };
+        waits::wait(set, events, most, &wait)
     }
 
     unsafe fn epoll_pwait(
@@ -352,9 +359,14 @@ impl Interposer for Calls {
         timeout: c_int,
         mask: *const sigset_t,
     ) -> c_int {
-        waits::wait(set, events, most, timeout == 0, |events, most, returns| {
-            next!(epoll_pwait(set, events, most, if returns { 0 } else { timeout }, mask))
-        })
+        let wait = waits::Wait {
+            returns: timeout == 0,
+            deadline: &|| milliseconds(timeout),
+            call: &|events, most, time| {
+                next!(epoll_pwait(set, events, most, time.milliseconds(timeout), mask))
+            },
+        };
+        waits::wait(set, events, most, &wait)
     }
 
     unsafe fn epoll_pwait2(
@@ -364,11 +376,19 @@ impl Interposer for Calls {
         timeout: *const timespec,
         mask: *const sigset_t,
     ) -> c_int {
-        let now = timespec { tv_sec: 0, tv_nsec: 0 };
-        waits::wait(set, events, most, false, |events, most, returns| {
-            let timeout = if returns { &raw const now } else { timeout };
-            next!(epoll_pwait2(set, events, most, timeout, mask))
-        })
+        let wait = waits::Wait {
+            returns: false,
+            deadline: &|| match copy(timeout) {
+                None if !timeout.is_null() => None,
+                time => Deadline::after(time.as_ref().map_or(ptr::null(), ptr::from_ref)),
+            },
+            call: &|events, most, time| {
+                let some = time.timespec();
+                let timeout = some.as_ref().map_or(timeout, ptr::from_ref);
+                next!(epoll_pwait2(set, events, most, timeout, mask))
+            },
+        };
+        waits::wait(set, events, most, &wait)
     }
 }
 

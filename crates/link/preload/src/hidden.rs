@@ -2,14 +2,17 @@
 //! Descriptors of the library: high numbers that the program does not know of and must not close.
 
 use core::ffi::c_int;
-use core::sync::atomic::AtomicU64;
 use core::sync::atomic::Ordering::Relaxed;
+use core::sync::atomic::{AtomicBool, AtomicU64};
 use tare_shm::syscall;
 
 /// Numbers up to this can be hidden.
 const MOST: usize = 1 << 16;
 
 static ARE_HIDDEN: [AtomicU64; MOST / 64] = [const { AtomicU64::new(0) }; MOST / 64];
+
+/// There was a hidden descriptor.
+static WERE_ANY: AtomicBool = AtomicBool::new(false);
 
 /// Moves a descriptor of the library to the third quarter of the numbers that the process may use,
 /// close-on-exec. Closes it and says `None` where that is full: the rest is the program's.
@@ -22,8 +25,13 @@ pub fn hide(fd: c_int) -> Option<c_int> {
         syscall::close(moved as c_int);
         return None;
     }
+    WERE_ANY.store(true, Relaxed);
     ARE_HIDDEN[moved / 64].fetch_or(1 << (moved % 64), Relaxed);
     Some(moved as c_int)
+}
+
+pub fn were_any() -> bool {
+    WERE_ANY.load(Relaxed)
 }
 
 pub fn is_hidden(fd: c_int) -> bool {

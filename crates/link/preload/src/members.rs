@@ -141,6 +141,20 @@ impl Members {
         }
     }
 
+    /// Whether an event is of a bell that was rung for nothing. Edges may be reported twice.
+    pub fn is_vain(&self, event: epoll_event) -> bool {
+        let is_of = |member: &&Member| {
+            member.data() == event.u64 && event.events & !member.input() == 0 && !member.has_edges()
+        };
+        self.used().iter().filter(is_of).any(|member| {
+            member.enter().is_some_and(|slot| {
+                let is_vain = bells::is_vain(slot);
+                slot.leave();
+                is_vain
+            })
+        })
+    }
+
     /// Whether the calling thread alone waits for the set, and there are links in it.
     pub fn are_for(&self, thread: u32) -> bool {
         if self.highest.load(Relaxed) == 0 {

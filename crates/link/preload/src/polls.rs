@@ -1,18 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Waits for several descriptors: poll and select with the eventfds of linked connections besides.
+//! Waits for several descriptors: poll with the eventfds of linked connections besides.
 
 use crate::connection::{Connection, Stage};
 use crate::slots::{self, Slot};
 use crate::{bells, downgrade, rendezvous, service, sets, state};
 use core::ffi::c_int;
-use core::mem::MaybeUninit;
 use core::sync::atomic::Ordering::Relaxed;
-use libc::{fd_set, nfds_t, pollfd, sigset_t, timespec};
+use libc::{nfds_t, pollfd, sigset_t, timespec};
 use tare_interpose::real;
 use tare_shm::syscall;
 
 /// Descriptors of one wait; connections in longer ones stay TCP.
-const MOST: usize = 256;
+pub const MOST: usize = 256;
 const INPUT: i16 = libc::POLLIN | libc::POLLRDNORM;
 const SECOND: u64 = 1_000_000_000;
 
@@ -104,7 +103,7 @@ pub fn poll(
 }
 
 /// A connection in a wait that is too long stays TCP.
-fn keep_for_good(fd: c_int) {
+pub fn keep_for_good(fd: c_int) {
     if let Some((connection, _)) = state::tracked(fd) {
         rendezvous::give_up(fd, connection);
     }
@@ -210,80 +209,4 @@ fn spin(places: &[pollfd], roles: &[Role]) {
         let ready = || inputs().any(|slot| slot.parts().incoming.has_news());
         first.bytes_spin.wait(parts.outgoing, parts.incoming, ready);
     }
-}
-
-/// As select and pselect; `None` if nothing of it concerns the library.
-///
-/// # Safety
-/// The sets are the program's, null or long enough for `count` descriptors.
-pub unsafe fn select(
-    count: c_int,
-    sets: [*mut fd_set; 3],
-    deadline: impl FnOnce() -> Option<Deadline>,
-    mask: *const sigset_t,
-) -> Option<c_int> {
-    const EVENTS: [i16; 3] = [libc::POLLIN, libc::POLLOUT, libc::POLLPRI];
-    // As the kernel has it (fs/select.c).
-    const READY: [i16; 3] = [
-        libc::POLLRDNORM | libc::POLLRDBAND | libc::POLLIN | libc::POLLHUP | libc::POLLERR,
-        libc::POLLWRBAND | libc::POLLWRNORM | libc::POLLOUT | libc::POLLERR,
-        libc::POLLPRI,
-    ];
-    if state::statistics().is_none() || !(1..=libc::FD_SETSIZE as c_int).contains(&count) {
-        return None;
-    }
-    let is_in = |set: *mut fd_set, fd: c_int| {
-        // SAFETY: as the caller promises.
-        !set.is_null() && unsafe { libc::FD_ISSET(fd, set) }
-    };
-    let mut places = [const { MaybeUninit::<pollfd>::uninit() }; MOST];
-    let (mut length, mut concerns, mut is_full) = (0, false, false);
-    for fd in 0..count {
-        let events = (0..3).filter(|kind| is_in(sets[*kind], fd)).map(|kind| EVENTS[kind]);
-        let events = events.fold(0, |all, one| all | one);
-        if events == 0 {
-            continue;
-        }
-        let tracked = state::tracked(fd);
-        concerns |= tracked.is_some_and(|(connection, _)| connection.stage() != Stage::Never);
-        match places.get_mut(length) {
-            Some(place) => {
-                place.write(pollfd { fd, events, revents: 0 });
-                length += 1;
-            }
-            None => is_full = true,
-        }
-    }
-    if !concerns {
-        return None;
-    }
-    if is_full {
-        (0..count).filter(|fd| sets.iter().any(|set| is_in(*set, *fd))).for_each(keep_for_good);
-        return None;
-    }
-    // SAFETY: the first `length` were written.
-    let places = unsafe { places[..length].assume_init_mut() };
-    let result = poll(places.as_mut_ptr(), length as nfds_t, deadline, mask)?;
-    if result < 0 {
-        return Some(result);
-    }
-    if places.iter().any(|place| place.revents & libc::POLLNVAL != 0) {
-        real::set_errno(libc::EBADF);
-        return Some(-1);
-    }
-    let mut ready = 0;
-    for place in places {
-        for kind in 0..3 {
-            if !is_in(sets[kind], place.fd) {
-                continue;
-            }
-            if place.revents & READY[kind] != 0 {
-                ready += 1;
-            } else {
-                // SAFETY: as the caller promises.
-                unsafe { libc::FD_CLR(place.fd, sets[kind]) };
-            }
-        }
-    }
-    Some(ready)
 }

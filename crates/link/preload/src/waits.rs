@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //! epoll_wait: of the links in a set the calling thread reports by itself, of all else the kernel.
 
-use crate::members;
+use crate::members::{self, Members};
+use crate::polls::Deadline;
 use crate::spin::{ticks, ticks_per_microsecond};
 use crate::{downgrade, service, sets, slots, state};
 use core::ffi::c_int;
 use core::sync::atomic::AtomicU64;
 use core::sync::atomic::Ordering::Relaxed;
-use libc::epoll_event;
+use libc::{epoll_event, timespec};
 use tare_interpose::real;
 
 /// Serves links whose other end waits, if that was not done for some milliseconds.
@@ -22,56 +23,149 @@ pub fn serve_all() {
     }
 }
 
-/// As epoll_wait. `call` is the kernel's, into this number of events, without waiting on request.
-pub fn wait(
-    set: c_int,
-    events: *mut epoll_event,
-    most: c_int,
-    returns: bool,
-    call: impl Fn(*mut epoll_event, c_int, bool) -> c_int,
-) -> c_int {
+/// How long the kernel's call waits: not at all, as the program wants, or this number of nanoseconds.
+#[derive(Clone, Copy)]
+pub enum Time {
+    None,
+    Given,
+    Left(u64),
+}
+
+impl Time {
+    pub fn timespec(self) -> Option<timespec> {
+        const SECOND: u64 = 1_000_000_000;
+        let of = |time: u64| timespec {
+            tv_sec: (time / SECOND) as i64,
+            tv_nsec: (time % SECOND) as i64,
+        };
+        match self {
+            Self::None => Some(of(0)),
+            Self::Given => None,
+            Self::Left(left) => Some(of(left)),
+        }
+    }
+
+    /// Of `timeout` milliseconds.
+    pub fn milliseconds(self, timeout: c_int) -> c_int {
+        match self {
+            Self::None => 0,
+            Self::Given => timeout,
+            Self::Left(left) => c_int::try_from(left.div_ceil(1_000_000)).unwrap_or(c_int::MAX),
+        }
+    }
+}
+
+/// The kernel's call, into this number of events.
+type Call<'a> = &'a dyn Fn(*mut epoll_event, c_int, Time) -> c_int;
+
+/// A call of epoll_wait.
+pub struct Wait<'a> {
+    /// It does not wait.
+    pub returns: bool,
+    /// Until when it waits; `None` if the kernel should judge it.
+    pub deadline: &'a dyn Fn() -> Option<Deadline>,
+    pub call: Call<'a>,
+}
+
+/// As epoll_wait.
+pub fn wait(set: c_int, events: *mut epoll_event, most: c_int, of: &Wait) -> c_int {
     if most <= 0 || !slots::any() || state::is_off() {
-        return call(events, most, returns);
+        return (of.call)(events, most, Time::Given);
     }
     service::ensure();
     serve_all();
-    let all = sets::number(set).map(members::of);
-    let Some(members) = all.filter(|all| all.are_for(state::thread_number())) else {
-        let count = call(events, most, returns);
+    let Some(members) = sets::number(set).map(members::of) else {
+        let count = (of.call)(events, most, Time::Given);
         serve_all();
-        if count > 0 {
-            all.inspect(|all| all.renew_edges());
-        }
-        // SAFETY: the kernel has just written this number of entries.
-        return if count > 0 { unsafe { sets::merge(events, count) } } else { count };
+        return count;
     };
-    let call = |events, most, returns| members.ask(|| call(events, most, returns));
+    // Asked for before the first sleep.
+    let mut end: Option<Deadline> = None;
+    loop {
+        let mut sleeps = false;
+        let mut time = || {
+            sleeps = true;
+            match end {
+                None if of.returns => Time::None,
+                None => {
+                    end = (of.deadline)();
+                    Time::Given
+                }
+                Some(end) if end.is_never() => Time::Given,
+                Some(end) => Time::Left(end.rest()),
+            }
+        };
+        let (count, told) = if members.are_for(state::thread_number()) {
+            wait_alone(members, (events, most), of, time)
+        } else {
+            let count = (of.call)(events, most, time());
+            serve_all();
+            let told = told(members, events, count);
+            if count > 0 {
+                members.renew_edges();
+            }
+            (count, told)
+        };
+        if told > 0 {
+            // SAFETY: this number of entries was written.
+            return unsafe { sets::merge(events, told) };
+        }
+        let is_late = || end.is_none_or(|end| !end.is_never() && end.rest() == 0);
+        if count < 0 || of.returns || sleeps && (count == 0 || is_late()) {
+            return told;
+        }
+    }
+}
+
+/// Takes out the events of bells that were rung for nothing. Returns how many are left.
+fn told(members: &Members, events: *mut epoll_event, count: c_int) -> c_int {
+    let mut kept = 0;
+    for number in 0..count.max(0) as usize {
+        // SAFETY: the kernel has written this number of entries.
+        let event = unsafe { events.add(number).read_unaligned() };
+        if !members.is_vain(event) {
+            // SAFETY: as above, and not behind it.
+            unsafe { events.add(kept).write_unaligned(event) };
+            kept += 1;
+        }
+    }
+    if count > 0 { kept as c_int } else { count }
+}
+
+/// Waits as the only thread of a set. Returns the number of events, and how many of them are told.
+fn wait_alone(
+    members: &Members,
+    (events, most): (*mut epoll_event, c_int),
+    of: &Wait,
+    time: impl FnOnce() -> Time,
+) -> (c_int, c_int) {
+    let call = |events, most, time| members.ask(|| (of.call)(events, most, time));
     let mut sleepers = members::NOBODY;
     for round in 0.. {
         // What the program's address is worth, the kernel judges.
         let Ok((found, has_more)) = members.collect(events, most) else {
-            return call(events, most, returns);
+            let count = call(events, most, Time::Given);
+            return (count, count);
         };
         if found > 0 && (found == most || !has_more && members.skip_kernel()) {
-            return found;
+            return (found, found);
         }
         if found > 0 || has_more {
             members.clear_bells();
             let errno = real::errno();
             let rest = events.wrapping_add(found as usize);
-            let more = call(rest, most - found, true);
+            let more = told(members, rest, call(rest, most - found, Time::None));
             members.looked();
             members.renew_edges();
             if found + more.max(0) > 0 {
                 real::set_errno(errno);
-                // SAFETY: this number of entries was written.
-                return unsafe { sets::merge(events, found + more.max(0)) };
+                return (found + more.max(0), found + more.max(0));
             }
             if more < 0 {
-                return more;
+                return (more, more);
             }
         }
-        if !returns && round == 0 && members.spin() {
+        if !of.returns && round == 0 && members.spin() {
             continue;
         }
         let is_ready = members.fall_asleep(&mut sleepers);
@@ -79,13 +173,13 @@ pub fn wait(
             members.wake_up(&mut sleepers);
             continue;
         }
-        let count = call(events, most, returns || is_ready);
+        let count = call(events, most, if is_ready { Time::None } else { time() });
         members.wake_up(&mut sleepers);
         members.looked();
+        let told = told(members, events, count);
         members.renew_edges();
         serve_all();
-        // SAFETY: the kernel has just written this number of entries.
-        return if count > 0 { unsafe { sets::merge(events, count) } } else { count };
+        return (count, told);
     }
-    0
+    (0, 0)
 }
