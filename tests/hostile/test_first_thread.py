@@ -9,7 +9,7 @@ from pathlib import Path
 
 from tests.hook_command.service import HOOK, child_of, rules
 from tests.hostile.conftest import Compile
-from tests.log.conftest import dump, serves
+from tests.log.conftest import dump, served
 from tests.log.test_failures import collecting, ended
 from tests.waiting import SECONDS, wait_for
 
@@ -29,7 +29,7 @@ def test_such_a_program_is_taken_over(restricted: Compile, tmp_path: Path) -> No
         collector.send_signal(signal.SIGKILL)
         collector.wait()
     with collecting(tmp_path, "after.log") as collector:
-        wait_for(lambda: serves(collector.pid))
+        wait_for(lambda: served(collector.pid))
         process.communicate(b"\n", timeout=SECONDS)
         assert process.returncode == 0
         ended(collector)

@@ -67,14 +67,14 @@ def locked(pid: int) -> set[int]:
     return {int(lock[5].split(":")[2]) for lock in locks if lock[4] == str(pid)}
 
 
-def serves(pid: int) -> bool:
-    """Whether a collector has locked the segment of a program: that it is open shows no more than
-    that the collector looks at it."""
+def served(pid: int) -> set[int]:
+    """Inodes of the segments that a collector has locked: that one is open shows no more than that
+    the collector looks at it."""
     with suppress(FileNotFoundError):
         files = Path(f"/proc/{pid}/fd").iterdir()
         segments = [file for file in files if str(file.readlink()).startswith("/memfd:tare-log")]
-        return any(segment.stat().st_ino in locked(pid) for segment in segments)
-    return False
+        return {segment.stat().st_ino for segment in segments} & locked(pid)
+    return set()
 
 
 def ends(file: Path) -> list[str | None]:

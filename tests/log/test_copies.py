@@ -6,12 +6,11 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from collections import Counter
 from pathlib import Path
 
 import pytest
-from tests.log.conftest import TARE_LOG, dump
+from tests.log.conftest import TARE_LOG, dump, served
 from tests.log.languages import INCLUDE, LIBRARIES, PROGRAMS, STRICT, needs
 from tests.once import OUT, compiled
 from tests.waiting import SECONDS, wait_for
@@ -80,7 +79,12 @@ def test_events_of_all_copies(plugins: list[str], tmp_path: Path) -> None:
 def test_a_collector_that_comes_later_finds_them(plugins: list[str], tmp_path: Path) -> None:
     file, socket = tmp_path / "events.log", tmp_path / "socket"
     program = PROGRAM.replace("os._exit(0)", "sys.stdin.read(); os._exit(0)")
-    program = program.replace("os.waitpid(child, 0)", "")
+    # The pipe ends for the parent when the child has logged all that it will.
+    program = program.replace("os.waitpid(child, 0)", "os.close(ready[1]); os.read(ready[0], 1)")
+    program = program.replace("child = os.fork()", "ready = os.pipe(); child = os.fork()")
+    program = program.replace(
+        "sys.stdin.read(); os._exit", "os.close(ready[1]); sys.stdin.read(); os._exit"
+    )
     environment = os.environ | {"TARE_LOG": str(socket)}
     with subprocess.Popen(
         [sys.executable, "-c", program, *plugins],
@@ -90,12 +94,10 @@ def test_a_collector_that_comes_later_finds_them(plugins: list[str], tmp_path: P
     ) as process:
         assert process.stdout is not None
         assert process.stdout.readline() == b"done\n"
-        time.sleep(0.5)  # the child has no more to do than its parent had
         collect = [TARE_LOG, "collect", "--socket", str(socket), "--out", str(file)]
         with subprocess.Popen(collect) as collector:
             try:
-                wait_for(socket.exists)
-                time.sleep(0.5)
+                wait_for(lambda: len(served(collector.pid)) == 2 * COPIES)
             finally:
                 collector.send_signal(signal.SIGINT)
             assert collector.wait(SECONDS) == 0

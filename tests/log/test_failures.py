@@ -17,7 +17,7 @@ from tempfile import TemporaryDirectory
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
-from tests.log.conftest import TARE_LOG, dump, ends, events, serves, stats
+from tests.log.conftest import TARE_LOG, dump, ends, events, served, stats
 from tests.log.test_fox import free_port
 from tests.log.test_kills import THREADS, agree, committed
 from tests.rights import may_make_namespaces
@@ -329,7 +329,7 @@ def test_a_collector_killed_in_its_first_moments(
             with started(*command):
                 time.sleep(chance.uniform(0, 0.03))
         with collecting(tmp_path) as last:
-            wait_for(lambda: serves(last.pid))
+            wait_for(lambda: served(last.pid))
             program.kill()
             program.wait()
             ended(last)
@@ -358,7 +358,7 @@ def test_a_program_in_a_namespace_is_taken_over(
         with collecting(tmp_path):
             stack.enter_context(counting(compiled, tmp_path, "page", "drop", *inside))
         with collecting(tmp_path) as second:
-            wait_for(lambda: serves(second.pid))
+            wait_for(lambda: served(second.pid))
             stack.close()
             ended(second)
     agree(out, page)

@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow.compute as pc
 import pytest
-from tests.log.conftest import TARE_LOG, events, serves
+from tests.log.conftest import TARE_LOG, events, served
 from tests.waiting import SECONDS, wait_for
 
 TRIES = int(os.environ.get("TARE_KILLS", "2"))
@@ -100,7 +100,7 @@ def kill_collector(counting: Path, folder: Path, chance: random.Random) -> tuple
         time.sleep(chance.uniform(0, 0.05))
         second = subprocess.Popen(collect)
         # What a program has in its memory dies with it, unless somebody has taken it over.
-        wait_for(lambda: serves(second.pid))
+        wait_for(lambda: served(second.pid))
         time.sleep(chance.uniform(0, 0.1))
     finally:
         program.kill()

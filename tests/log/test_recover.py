@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow.compute as pc
 import pytest
-from tests.log.conftest import TARE_LOG, Row, dump, ends, events, serves
+from tests.log.conftest import TARE_LOG, Row, dump, ends, events, served
 from tests.log.test_failures import collecting, counting, ended
 from tests.log.test_kills import agree, committed
 from tests.waiting import wait_for
@@ -84,7 +84,7 @@ def test_a_program_that_was_taken_over_is_one(compiled: Compiled, tmp_path: Path
             first.kill()
             first.wait()
         with collecting(tmp_path) as second:
-            wait_for(lambda: serves(second.pid))
+            wait_for(lambda: served(second.pid))
             program.kill()
             program.wait()
             ended(second)

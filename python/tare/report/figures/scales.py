@@ -51,7 +51,7 @@ def linear(
     low: float, high: float, label: Callable[[float], str], most: int = 5, *, integers: bool = False
 ) -> Scale:
     """An axis with at most about `most` ticks at round numbers."""
-    if not high > low:
+    if _is_point(low, high):
         room = abs(low) * 0.1 or 1.0
         low, high = low - room, high + room
     return Scale(low, high, [Tick(at, label(at)) for at in _round(low, high, most, integers)])
@@ -82,7 +82,7 @@ def times(low: float, high: float, most: int = 5) -> Scale:
 def log_times(low: float, high: float, *, margin: float = 0.05) -> Scale:
     """A logarithmic axis of nanoseconds, with room at both ends."""
     low, high = max(low, 1.0), max(high, 1.0)
-    room = (high / low) ** margin if high > low else 1.1
+    room = 1.1 if _is_point(low, high) else (high / low) ** margin
     found = _logarithmic(low, high) if high / low >= _LINEAR_BELOW else _round(low, high, 5)
     low, high = low / room, high * room
     ticks = _times([at for at in found if low <= at <= high])
@@ -110,9 +110,14 @@ def extent(values: Iterable[float], room: float = 0.0) -> tuple[float, float]:
     return low - room * (high - low), high + room * (high - low)
 
 
+def _is_point(low: float, high: float) -> bool:
+    """Whether numbers of double precision do not divide the axis."""
+    return not high - low > 1e-9 * abs(high)
+
+
 def _round(low: float, high: float, most: int, integers: bool = False) -> list[float]:
     """Multiples of 1, 2, 2.5 or 5 times a power of ten, between `low` and `high`."""
-    if not high > low:
+    if _is_point(low, high):
         return [low]
     least = (high - low) / max(most, 1)
     power = 10.0 ** math.floor(math.log10(least))

@@ -4,7 +4,7 @@
 import math
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from tare.report.figures import scales
@@ -13,6 +13,7 @@ positive = st.floats(1.0, 1e12)
 
 
 @given(positive, positive)
+@example(1e12, math.nextafter(1e12, 0))
 def test_ticks_of_time_are_on_the_axis_and_in_order(one: float, other: float) -> None:
     low, high = sorted((one, other))
     for scale in (scales.times(low, high), scales.log_times(low, high)):
