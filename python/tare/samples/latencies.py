@@ -12,7 +12,7 @@ import numpy as np
 from tare.errors import InputError
 from tare.samples.looks import first_settled
 from tare.samples.model import Place
-from tare.samples.places import settled
+from tare.samples.places import of_runs, settled
 from tare.samples.result import open_result, readable
 from tare.samples.steadiness import taking_turns, with_place
 
@@ -38,7 +38,7 @@ def latencies(folder: Path) -> dict[Place, Runs]:
             return {}
         entries = {entry.run: entry for entry in result.manifest.runs}
         conditions = {run: (one.environment, one.condition) for run, one in entries.items()}
-        placed = with_place(samples.filter(samples.run.isin([*entries])))
+        placed = with_place(of_runs(samples, entries))
         there = placed.filter(~placed.left_out)
         first = first_settled(there, conditions, taking_turns(result.manifest))
         kept = settled(there, first).filter(lambda one: one.ok & one.latency_ns.notnull())

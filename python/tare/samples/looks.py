@@ -3,21 +3,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from tare.errors import InputError
-from tare.samples.engine import rows_of
-from tare.samples.engines import Described, Extent, Kept, describe_each, histogram_of
+from tare.samples.engines import Described, Kept, describe_each, histogram_of
+from tare.samples.engines.loaded import Loaded, load
 from tare.samples.model import MOST_SPANS, REQUEST, Beginning
 from tare.samples.notes import Note
-from tare.samples.places import Group, settled
+from tare.samples.places import Group, of_runs, settled
 from tare.samples.steadiness import NOBODY, Course, classified, courses_of
+from tare.samples.survey import Survey, steps_of, surveyed
 from tare.samples.usable import zeros
 from tare.stats.steady import Steadiness, common_share, drift
-from tare.stats.tick import tick
 
 if TYPE_CHECKING:
     from tare.samples.model import Distances, Place
@@ -36,10 +36,6 @@ KINDS: Mapping[str | None, Callable[[str], str]] = {
     None: lambda where: Note(f"too few requests to see a warm-up{where}"),
 }
 SHOWN = 3
-STEPS = tuple(10**power for power in range(1, 10))
-LEAST = 100
-MOST_TIED = 2_000
-"""Distinct latencies of a run among which steps are looked for: of more, they are small."""
 TWICE, HALF = "twice the warm-up", "half of the run"
 
 
@@ -170,14 +166,15 @@ def look(
     `turns` are the runs that took turns, for `steadiness`. `kept` has the histograms of these
     samples, if there are any.
     """
-    survey = _surveyed(samples)
+    loaded = load(samples)
+    survey = surveyed(samples, loaded)
     sizes = survey.sizes
     if (spans := len({span for _, span in sizes})) > MOST_SPANS:
         raise InputError(
             f"the samples have {spans:,} spans, and at most {MOST_SPANS:,} are compared; "
             "is the column of spans the right one?"
         )
-    courses = courses_of(samples, sizes, turns)
+    courses = courses_of(samples, sizes, turns, loaded)
     steady = classified(courses)
     environments = {run: environment for run, (environment, _) in conditions.items()}
     first = dict.fromkeys(sizes, warm_up) if warm_up is not None else None
@@ -186,15 +183,13 @@ def look(
     for (run, span), cut in first.items():
         place = environments[run], span
         cuts[place] = max(cuts.get(place, 0), cut)
-    steps = _steps(samples, survey.coarse)
-    ticks = _ticks(samples, survey.tied)
-    steps |= {group: max(step, steps.get(group, 0)) for group, step in ticks.items()}
+    steps = steps_of(samples, survey, loaded)
     others = {HALF: {group: size // 2 for group, size in sizes.items()}}
     if any(first.values()):
         twice = {group: max(cut, min(2 * cut, sizes[group] // 2)) for group, cut in first.items()}
         others = {TWICE: twice} | others
     begins = [first, *others.values()]
-    at_cut, *looks = _look(samples, environments, begins, kept, steps, courses, survey)
+    at_cut, *looks = _look(samples, environments, begins, kept, steps, courses, survey, loaded)
     return Looks(
         sizes,
         steady,
@@ -214,8 +209,9 @@ def first_settled(
     turns: Mapping[str, Sequence[Sequence[int]]] = NOBODY,
 ) -> dict[Group, int]:
     """The first request of each run and span that `look` counts, for `settled`."""
-    sizes = _surveyed(samples).sizes
-    return _first(sizes, classified(courses_of(samples, sizes, turns)), conditions)
+    loaded = load(samples)
+    sizes = surveyed(samples, loaded).sizes
+    return _first(sizes, classified(courses_of(samples, sizes, turns, loaded)), conditions)
 
 
 def _first(
@@ -246,7 +242,8 @@ def _look(  # noqa: PLR0917 - private, and called once
     kept: Kept | None,
     steps: Mapping[Group, int],
     courses: Mapping[Group, Course],
-    survey: _Survey,
+    survey: Survey,
+    loaded: Loaded | None,
 ) -> list[Look]:
     """From each of the ends of the warm-up on, of which the first is the earliest."""
     groups: list[dict[Group, Described]] = [{} for _ in begins]
@@ -256,7 +253,7 @@ def _look(  # noqa: PLR0917 - private, and called once
         here = [run for run, its in environments.items() if its == environment]
         mine = samples
         if len(here) < len(environments):
-            mine = samples.filter(samples.run.isin(here))
+            mine = of_runs(samples, here)
         count = histogram_of if kept is None else partial(kept.histogram, environment)
         requests = sum(rows for (run, _), rows in survey.rows.items() if run in here)
         described = describe_each(
@@ -267,6 +264,7 @@ def _look(  # noqa: PLR0917 - private, and called once
             steps=steps,
             rows=requests,
             extent=survey.extent(here),
+            loaded=loaded,
         )
         for cut, found in enumerate(described):
             groups[cut] |= found.groups
@@ -282,108 +280,3 @@ def _drifts(courses: Mapping[Group, Course], begin: Mapping[Group, int]) -> dict
         for group, course in courses.items()
     }
     return {group: one for group, one in found.items() if one is not None}
-
-
-def _steps(samples: Table, coarse: Collection[Group]) -> dict[Group, int]:
-    """The largest power of ten of ns that all latencies of each `coarse` run and span divide by.
-
-    Of fewer than a hundred, or of one value only, that may be chance; those are absent.
-    """
-    if not coarse:
-        return {}
-    ok: Any = samples.ok
-    value: Any = samples.latency_ns
-    some = samples.filter(samples.run.isin(sorted({run for run, _ in coarse})))
-    rows = some.group_by(["run", "span"]).aggregate(
-        count=value.count(where=ok),
-        least=value.min(where=ok),
-        most=value.max(where=ok),
-        **{f"by_{step}": ((value % step) != 0).sum(where=ok) for step in STEPS},
-    )
-    found = {}
-    for row in rows_of(rows):
-        known = [step for step in STEPS if not row[f"by_{step}"]]
-        if known and row["count"] >= LEAST and row["least"] < row["most"]:
-            found[row["run"], row["span"]] = max(known)
-    return found
-
-
-def _ticks(samples: Table, tied: Collection[Group]) -> dict[Group, int]:
-    """The ticks in ns of the clock of each `tied` run and span: of any length, found by the
-    latencies that many requests have in common."""
-    if not tied:
-        return {}
-    ok: Any = samples.ok
-    some = samples.filter(samples.run.isin(sorted({run for run, _ in tied})), ok)
-    by = ["run", "span", "latency_ns"]
-    rows = rows_of(some.group_by(by).aggregate(count=some.count()).order_by(by))
-    values: dict[Group, list[tuple[int, int]]] = {}
-    for row in rows:
-        values.setdefault((row["run"], row["span"]), []).append((row["latency_ns"], row["count"]))
-    found = {group: tick(*zip(*values[group], strict=True)) for group in tied if group in values}
-    return {group: round(step) for group, step in found.items() if step is not None}
-
-
-@dataclass(frozen=True)
-class _Survey:
-    """What one pass over all samples says of each run and span."""
-
-    sizes: Mapping[Group, int]
-    """Places."""
-    rows: Mapping[Group, int]
-    whole: Mapping[Group, tuple[int, float]]
-    coarse: frozenset[Group]
-    """Whose latencies all divide by 10 ns, so that there is a step to look for."""
-    tied: frozenset[Group]
-    """Of whose latencies many are equal, so that there is a tick to look for."""
-    has_zeros: bool
-    latencies: Mapping[Group, tuple[int, int]]
-    """The least and the greatest of successful requests."""
-
-    def extent(self, runs: Collection[int]) -> Extent | None:
-        """Of these runs, if they have one span."""
-        known = {group: self.latencies[group] for group in self.latencies if group[0] in runs}
-        spans = {span for run, span in self.rows if run in runs}
-        if len(spans) != 1 or not known:
-            return None
-        return Extent(
-            spans.pop(),
-            sorted(run for run, _ in self.rows if run in runs),
-            sum(rows for (run, _), rows in self.rows.items() if run in runs),
-            min(least for least, _ in known.values()),
-            max(most for _, most in known.values()),
-        )
-
-
-def _surveyed(samples: Table) -> _Survey:
-    by = ["run", "span"]
-    ok: Any = samples.ok
-    value: Any = samples.latency_ns
-    rows = samples.group_by(by).aggregate(
-        places=samples.place.max() + 1,
-        rows=samples.count(),
-        fine=((value % 10) != 0).sum(where=ok),
-        least=value.min(where=ok),
-        most=value.max(where=ok),
-        mean=value.mean(where=ok),
-        answered=ok.cast("int64").sum(),
-        distinct=value.approx_nunique(where=ok),
-    )
-    found = {(row["run"], row["span"]): row for row in rows_of(rows.order_by(by))}
-    return _Survey(
-        {group: row["places"] for group, row in found.items()},
-        {group: row["rows"] for group, row in found.items()},
-        {group: (row["answered"], row["mean"]) for group, row in found.items() if row["answered"]},
-        frozenset(group for group, row in found.items() if not row["fine"]),
-        frozenset(
-            group
-            for group, row in found.items()
-            if row["answered"] >= LEAST and row["distinct"] <= min(row["answered"] / 2, MOST_TIED)
-        ),
-        any(row["least"] == 0 for row in found.values()),
-        {
-            group: (row["least"], row["most"])
-            for group, row in found.items()
-            if row["least"] is not None
-        },
-    )

@@ -3,7 +3,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
+from functools import reduce
+from operator import or_
 from typing import TYPE_CHECKING, Any
 
 from tare.samples.column import functions_of
@@ -31,6 +33,29 @@ def of_group(samples: Table, numbers: Mapping[Group, int]) -> Any:
 def _of_run(samples: Table, numbers: Mapping[int, int]) -> Any:
     sql = functions_of(samples)
     return sql.cases(*((samples.run == run, of) for run, of in numbers.items()), else_=0)
+
+
+def of_runs(samples: Table, runs: Collection[int]) -> Table:
+    """The requests of these runs.
+
+    Comparisons with the ends of stretches of run numbers take no time, since all rows of a file
+    have one run. For a list of numbers DuckDB makes a hash join.
+    """
+    tests = [samples.run.between(first, last) for first, last in _stretches(sorted(runs))]
+    if not tests:
+        return samples.filter(functions_of(samples).literal(False))
+    return samples.filter(reduce(or_, tests))
+
+
+def _stretches(numbers: Sequence[int]) -> list[tuple[int, int]]:
+    """The first and the last of consecutive numbers; `numbers` ascend."""
+    found: list[tuple[int, int]] = []
+    for one in numbers:
+        if found and one <= found[-1][1] + 1:
+            found[-1] = found[-1][0], one
+        else:
+            found.append((one, one))
+    return found
 
 
 def settled(samples: Table, first: Mapping[Group, int]) -> Table:

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from itertools import groupby
 from types import MappingProxyType
@@ -20,6 +21,7 @@ from tare.stats.steady_shared import cells, course, of_machine
 if TYPE_CHECKING:
     import numpy.typing as npt
 
+    from tare.samples.engines.loaded import Loaded
     from tare.samples.manifest import Manifest
     from tare.samples.table import Table
     from tare.stats.arrays import Array
@@ -47,13 +49,14 @@ def courses_of(
     samples: Table,
     sizes: Mapping[Group, int],
     taking_turns: Mapping[str, Sequence[Sequence[int]]] = NOBODY,
+    loaded: Loaded | None = None,
 ) -> dict[Group, Course]:
     """The course of each run and span, without what the machine did to all of a block alike.
 
     `samples` and `sizes` are as for `batch_means`. `taking_turns` has, for each environment, the
-    runs of each interleaved block.
+    runs of each interleaved block. `loaded` has the samples, if it is there.
     """
-    courses = read_courses(samples, sizes)
+    courses = read_courses(samples, sizes) if loaded is None else courses_in_memory(loaded, sizes)
     for blocks in taking_turns.values():
         for span in {span for _, span in courses}:
             _leave_machine_out(courses, [[(run, span) for run in block] for block in blocks])
@@ -91,6 +94,50 @@ def read_courses(samples: Table, sizes: Mapping[Group, int]) -> dict[Group, Cour
         found[key] = Course(level[start:end], edges, float(spread[start:end].mean()))
         start = end
     return found
+
+
+def courses_in_memory(loaded: Loaded, sizes: Mapping[Group, int]) -> dict[Group, Course]:
+    """The same of samples in memory, in two threads."""
+    with ThreadPoolExecutor(2) as threads:
+        ordered = sorted(sizes)
+        found = threads.map(lambda group: _course(loaded, group[0], sizes[group]), ordered)
+        return {group: one for group, one in zip(ordered, found, strict=True) if one is not None}
+
+
+def _course(loaded: Loaded, run: int, places: int) -> Course | None:
+    batches = int(np.clip(places // FEWEST, 1, BATCHES))
+    levels, squares = np.zeros(batches), np.zeros(batches)
+    there = np.zeros(batches, np.int64)
+    for one in loaded.runs[run].stretches:
+        values = loaded.values[one.start : one.end]
+        out = np.flatnonzero((values == 0) | (values >= loaded.no_latency))
+        with np.errstate(divide="ignore"):
+            level = np.log(values, dtype=np.float64)
+        level[out] = 0.0
+        batch: Any
+        if isinstance(one.places, int):
+            end = one.places + values.size - 1
+            batch = np.arange(one.places * batches // places, end * batches // places + 1)
+            # The first of its places, from the first one of the stretch.
+            begin = np.maximum(-(-batch * places // batches) - one.places, 0)
+            levels[batch] += np.add.reduceat(level, begin)
+            squares[batch] += np.add.reduceat(level * level, begin)
+            there[batch] += np.diff(np.append(begin, values.size))
+            out = (out + one.places) * batches // places
+        else:
+            batch = one.places.astype(np.int64) * batches // places
+            levels += np.bincount(batch, level, batches)
+            squares += np.bincount(batch, level * level, batches)
+            there += np.bincount(batch, minlength=batches)
+            out = batch[out]
+        there -= np.bincount(out, minlength=batches)
+    enough = np.flatnonzero((there > 0) & (there * batches * 2 >= places))
+    if not enough.size:
+        return None
+    level = levels[enough] / there[enough]
+    spread = np.maximum(squares[enough] / there[enough] - level * level, 0.0)
+    edges = np.append(-(-enough * places // batches), places)
+    return Course(level, edges, float(spread.mean()))
 
 
 def _leave_machine_out(courses: dict[Group, Course], blocks: Sequence[Sequence[Group]]) -> None:

@@ -37,6 +37,10 @@ class Begins:
         """How many descriptions are wanted."""
         return len(self._bit)
 
+    def of(self, group: Group) -> tuple[int, list[int]]:
+        """The first place of a run and span that any of them has, and of each bit of `reached`."""
+        return self._earliest.get(group, 0), [begin.get(group, 0) for begin in self._later]
+
     def marked(self, samples: Table) -> Table:
         """The requests that any of them has, with `reached`: which ones have it, bit by bit.
 

@@ -24,6 +24,7 @@ from tare.samples.places import Group, settled
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from tare.samples.engines.loaded import Loaded
     from tare.samples.table import Table
     from tare.stats.arrays import Array
     from tare.stats.distances import Pairs
@@ -58,6 +59,7 @@ def describe_each(
     steps: Mapping[Group, int] = NO_STEPS,
     rows: int | None = None,
     extent: Extent | None = None,
+    loaded: Loaded | None = None,
 ) -> list[Description]:
     """Describes every run and span from each of `begins` on, with quantiles at probabilities `at`.
 
@@ -65,7 +67,8 @@ def describe_each(
     (whole numbers, null where a request failed without an answer) and `ok`. Unless `exact` says
     so, the number of samples decides whether every request counts or a histogram is made, from
     above `EXACT_ROWS` on; `count` makes it, or has it already.
-    `rows` is the number of samples, if it is known, `extent` what is known of a single span.
+    `rows` is the number of samples, if it is known, `extent` what is known of a single span, and
+    `loaded` has its samples, and perhaps others; see `hold`.
     Raises InputError for latencies that no request has.
     """
     if exact is None:
@@ -73,18 +76,19 @@ def describe_each(
         exact = (count_rows(samples) if rows is None else rows) <= most
     if not exact:
         return [describe_histogram(count(samples, begin), at) for begin in begins]
-    return _exactly(samples, Begins(begins), at, steps, extent)
+    return _exactly(samples, Begins(begins), at, steps, extent, loaded)
 
 
-def _exactly(
+def _exactly(  # noqa: PLR0917 - private, and called once
     samples: Table,
     begins: Begins,
     at: Sequence[float],
     steps: Mapping[Group, int],
     extent: Extent | None,
+    loaded: Loaded | None,
 ) -> list[Description]:
     marked = begins.marked(samples)
-    held = None if extent is None else hold(marked, extent, begins)
+    held = None if extent is None else hold(marked, extent, begins, loaded)
     rows = _totals(marked) if held is None else held.totals()
     totals = [_summed(rows, partial(begins.has, which)) for which in range(begins.count)]
     quantiles: list[dict[Group, Mapping[float, float]]] = [{} for _ in totals]

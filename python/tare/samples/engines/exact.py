@@ -20,6 +20,7 @@ from tare.stats.kernel import sort
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from tare.samples.engines.loaded import Loaded
 
 Integers = npt.NDArray[np.int64]
 Counts = tuple[Integers, npt.NDArray[np.uint16], Integers]
@@ -100,8 +101,13 @@ class Held:
         )
 
 
-def hold(marked: Table, extent: Extent, begins: Begins) -> Held | None:
-    """The requests of a span if they are many, and fit into memory."""
+def hold(
+    marked: Table, extent: Extent, begins: Begins, loaded: Loaded | None = None
+) -> Held | None:
+    """The requests of a span if they are many, and fit into memory.
+
+    `loaded` has them already, and gives them away if all of its runs are wanted.
+    """
     bits = (extent.runs[-1] - extent.runs[0]).bit_length()
     shift, beyond = bits + begins.bits, extent.most - extent.least + 1
     width = (((beyond + 2) << shift) - 1).bit_length()
@@ -109,18 +115,25 @@ def hold(marked: Table, extent: Extent, begins: Begins) -> Held | None:
     too_much = extent.rows * np.dtype(kind).itemsize > HELD or beyond * ROWS > 2**53
     if extent.rows <= FEW or too_much or shift > 16 or not isinstance(marked, Table):
         return None
-    ok: Any = marked.ok
-    latency: Any = marked.latency_ns.cast("int64")
-    answered = ok & latency.notnull()
-    value = answered.ifelse(latency - extent.least, ok.ifelse(beyond + 1, beyond))
-    packed = (value * (1 << bits) + (marked.run.cast("int64") - extent.runs[0])) * (
-        1 << begins.bits
-    ) + marked.reached
-    keys = _held(marked.select(key=packed).cast({"key": kind}), extent.rows, kind)
+    if loaded is None:
+        keys = _held(_packed(marked, extent, bits, begins).cast({"key": kind}), extent.rows, kind)
+    else:
+        keys = loaded.keys(extent, bits, begins, np.dtype(kind))
     sort(keys)
     end = int(np.searchsorted(keys, np.array(beyond << shift, kind)))
     unanswered = keys[end:].astype(np.int64) - (beyond << shift)
     return Held(keys[:end], unanswered, extent, bits, begins)
+
+
+def _packed(marked: Table, extent: Extent, bits: int, begins: Begins) -> Table:
+    ok: Any = marked.ok
+    latency: Any = marked.latency_ns.cast("int64")
+    beyond = extent.most - extent.least + 1
+    answered = ok & latency.notnull()
+    value = answered.ifelse(latency - extent.least, ok.ifelse(beyond + 1, beyond))
+    run = marked.run.cast("int64") - extent.runs[0]
+    packed = (value * (1 << bits) + run) * (1 << begins.bits) + marked.reached
+    return marked.select(key=packed)
 
 
 def counts_in_order(  # noqa: PLR0917 - called once
