@@ -49,7 +49,40 @@ static void is_cancelled(void) {
     SAY(read(near, &byte, 1));
 }
 
+static int count_descriptors(void) {
+    int count = 0;
+    for (int fd = 0; fd < 1 << 17; fd++) count += fcntl(fd, F_GETFD) >= 0;
+    return count;
+}
+
 static volatile pid_t reader;
+
+static void *waits_for_ever(void *polls) {
+    char byte;
+    struct pollfd place = {far, POLLIN, 0};
+    reader = gettid();
+    if (polls) poll(&place, 1, -1);
+    else read(far, &byte, 1);
+    return NULL;
+}
+
+/* A link whose thread was cancelled leaves no descriptor behind. */
+/* ring: pthread_cancel */
+static void are_cancelled(int polls) {
+    int before = count_descriptors();
+    for (int round = 0; round < 6; round++) {
+        pthread_t thread;
+        connect_both(0);
+        reader = 0;
+        pthread_create(&thread, NULL, waits_for_ever, polls ? &near : NULL);
+        while (!reader) usleep(1000);
+        until_waits(reader);
+        pthread_cancel(thread);
+        pthread_join(thread, NULL);
+        close_both();
+    }
+    SAY(count_descriptors() - before);
+}
 
 static void *reads_once(void *got) {
     reader = gettid();
@@ -94,6 +127,8 @@ int main(void) {
     CASE(signals(SA_RESTART));
     CASE(signals(0));
     CASE(is_cancelled());
+    are_cancelled(0);
+    are_cancelled(1);
     CASE(is_closed_while_a_thread_reads(0));
     CASE(is_closed_while_a_thread_reads(1));
     end();

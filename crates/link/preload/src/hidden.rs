@@ -1,32 +1,46 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Descriptors of the library: high numbers that the program does not know of and must not close.
 
+use crate::above;
 use core::ffi::c_int;
 use core::sync::atomic::Ordering::Relaxed;
 use core::sync::atomic::{AtomicBool, AtomicU64};
 use tare_shm::syscall;
 
 /// Numbers up to this can be hidden.
-const MOST: usize = 1 << 16;
+const MOST: usize = 1 << 17;
 
 static ARE_HIDDEN: [AtomicU64; MOST / 64] = [const { AtomicU64::new(0) }; MOST / 64];
 
 /// There was a hidden descriptor.
 static WERE_ANY: AtomicBool = AtomicBool::new(false);
 
-/// Moves a descriptor of the library to the third quarter of the numbers that the process may use,
-/// close-on-exec. Closes it and says `None` where that is full: the rest is the program's.
+/// Moves a descriptor of the library out of the program's way, close-on-exec; closes it and says `None`
+/// if there is no room. The first ones get numbers from half of the program's limit on, further ones
+/// numbers above the limit. If the hard limit does not allow that, the third quarter of the numbers
+/// can be the library's: the rest is the program's.
 pub fn hide(fd: c_int) -> Option<c_int> {
-    let limit = syscall::limit(libc::RLIMIT_NOFILE).unwrap_or(1024).min(MOST as u64);
-    let moved = syscall::fcntl(fd, libc::F_DUPFD_CLOEXEC, (limit / 2) as usize);
+    let limit = syscall::limit(libc::RLIMIT_NOFILE).unwrap_or(1024);
+    let moved = below(fd, limit, FEW)
+        .or_else(|| above::copy(fd, MOST as u64))
+        .or_else(|| below(fd, limit, 4));
     syscall::close(fd);
-    let moved = moved.ok()?;
-    if moved as u64 >= limit / 4 * 3 {
+    let moved = moved?;
+    WERE_ANY.store(true, Relaxed);
+    ARE_HIDDEN[moved as usize / 64].fetch_or(1 << (moved % 64), Relaxed);
+    Some(moved)
+}
+
+/// The part of the numbers, as its divisor, that the first descriptors of the library get.
+const FEW: u64 = 64;
+
+fn below(fd: c_int, limit: u64, part: u64) -> Option<c_int> {
+    let limit = limit.min(MOST as u64);
+    let moved = syscall::fcntl(fd, libc::F_DUPFD_CLOEXEC, (limit / 2) as usize).ok()?;
+    if moved as u64 >= limit / 2 + limit / part {
         syscall::close(moved as c_int);
         return None;
     }
-    WERE_ANY.store(true, Relaxed);
-    ARE_HIDDEN[moved / 64].fetch_or(1 << (moved % 64), Relaxed);
     Some(moved as c_int)
 }
 
@@ -49,9 +63,12 @@ pub fn close(fd: c_int) {
 
 /// The first hidden number from `first` on.
 pub fn next(first: u32) -> Option<u32> {
-    (first as usize..MOST)
-        .find(|fd| ARE_HIDDEN[fd / 64].load(Relaxed) & 1 << (fd % 64) != 0)
-        .map(|fd| fd as u32)
+    let first = first as usize;
+    (first / 64..MOST / 64).find_map(|place| {
+        let before = if place == first / 64 { (1 << (first % 64)) - 1 } else { 0 };
+        let word = ARE_HIDDEN[place].load(Relaxed) & !before;
+        (word != 0).then(|| place as u32 * 64 + word.trailing_zeros())
+    })
 }
 
 #[cfg(test)]

@@ -4,6 +4,7 @@
 #![cfg_attr(not(test), no_std)]
 #![cfg_attr(test, allow(dead_code, unused_imports, reason = "tests export nothing"))]
 
+mod above;
 mod attach;
 mod bells;
 mod budget;
@@ -16,6 +17,7 @@ mod downgrade;
 mod exit;
 mod forward;
 mod forwarded;
+mod guard;
 mod hidden;
 mod kernel;
 mod lock;
@@ -28,6 +30,8 @@ mod name;
 mod opened;
 mod options;
 mod outgoing;
+mod parts;
+mod peeks;
 mod polls;
 mod programs;
 mod receive;
@@ -39,11 +43,13 @@ mod send;
 mod service;
 mod sets;
 mod sharing;
+mod slot;
 mod slots;
 mod spin;
 mod state;
 mod thread;
 mod uring;
+mod waiters;
 mod waits;
 
 #[cfg(not(test))]

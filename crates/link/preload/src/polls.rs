@@ -150,11 +150,7 @@ fn wait(places: &mut [pollfd], roles: &[Role], deadline: Deadline, mask: *const 
         let mut length = count;
         let mut is_ready = false;
         all[..count].copy_from_slice(places);
-        for role in roles {
-            if let Role::Linked(slot) = role {
-                downgrade::serve(slot);
-            }
-        }
+        each_link(roles, downgrade::serve);
         if deadline.rest() > 0 || deadline.is_never() {
             spin(places, roles);
         }
@@ -168,8 +164,15 @@ fn wait(places: &mut [pollfd], roles: &[Role], deadline: Deadline, mask: *const 
         let now = timespec { tv_sec: 0, tv_nsec: 0 };
         let left = if is_ready { Some(now) } else { deadline.left() };
         let time = left.as_ref().map_or(core::ptr::null(), core::ptr::from_ref);
+        let waits = left.is_none_or(|left| left.tv_sec != 0 || left.tv_nsec != 0);
+        if waits {
+            each_link(roles, Slot::begin_wait);
+        }
         // SAFETY: the array has this number of places.
         let result = unsafe { real::ppoll(all.as_mut_ptr(), length as nfds_t, time, mask) };
+        if waits {
+            each_link(roles, Slot::end_wait);
+        }
         for (place, role) in places.iter().zip(roles) {
             if let Some(slot) = input(place, role) {
                 bells::wakes_up(slot);
@@ -189,6 +192,14 @@ fn wait(places: &mut [pollfd], roles: &[Role], deadline: Deadline, mask: *const 
         // Woken by an eventfd for nothing: on with the rest of the time.
         if ready > 0 || result == 0 && !is_ready {
             return ready;
+        }
+    }
+}
+
+fn each_link(roles: &[Role], what: impl Fn(&Slot)) {
+    for role in roles {
+        if let Role::Linked(slot) = role {
+            what(slot);
         }
     }
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Forks and other programs that this one starts.
 
-use crate::{closing, exit, kernel, sets, state};
+use crate::{above, closing, exit, kernel, sets, state};
 use tare_interpose::Starter;
 
 pub struct Programs;
@@ -25,5 +25,6 @@ impl Starter for Programs {
     fn before_spawn() {
         state::forked();
         closing::leave_all(|_| true);
+        above::settle();
     }
 }

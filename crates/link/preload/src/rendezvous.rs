@@ -292,7 +292,7 @@ fn begin_receiving(connection: &Connection, parts: &Parts, read: u64, own_bell: 
         own.store(process::pid_namespace().unwrap_or(0), Relaxed);
     }
     // What could not be mapped later could not be read.
-    if memory::is_limited() {
+    if memory::is_limited() || slots::are_many() {
         parts.incoming.keep_small();
     }
     parts.incoming.bell().arm();

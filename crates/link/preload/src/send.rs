@@ -3,7 +3,7 @@
 
 use crate::downgrade::{self, Unread, sends_tcp, to_tcp, try_serve};
 use crate::outgoing::Source;
-use crate::slots::{Slot, Way, pieces};
+use crate::slots::{self, Slot, Way, pieces};
 use crate::{budget, kernel, lock, state};
 use core::ffi::c_int;
 use core::sync::atomic::Ordering::{Relaxed, SeqCst};
@@ -267,7 +267,8 @@ fn wake(fd: c_int, slot: &Slot) {
 fn grow(slot: &Slot) {
     let outgoing = slot.parts().outgoing;
     let capacity = outgoing.capacity();
-    if !outgoing.can_grow() || slot.ring(Way::Outgoing, capacity * 4).is_none() {
+    if !outgoing.can_grow() || slots::are_many() || slot.ring(Way::Outgoing, capacity * 4).is_none()
+    {
         return;
     }
     if let Some(held) = lock::try_take_to_send(slot) {

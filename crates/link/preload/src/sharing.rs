@@ -4,7 +4,7 @@
 //! forked itself, have ended or started another program.
 
 use crate::spin::{ticks, ticks_per_microsecond};
-use crate::{hidden, kernel, slots, state};
+use crate::{above, hidden, kernel, slots, state};
 use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 use core::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, AtomicU64};
 use tare_shm::syscall;
@@ -52,6 +52,7 @@ unsafe extern "C" fn before() {
     } else {
         state::forked();
     }
+    above::hold();
 }
 
 fn begin() -> bool {
@@ -72,6 +73,7 @@ fn begin() -> bool {
 }
 
 unsafe extern "C" fn in_parent() {
+    above::let_go();
     let thread = state::thread_number();
     for child in CHILDREN.iter().filter(|child| child.parent.load(Relaxed) == thread) {
         hidden::close(child.writer.load(Relaxed));
@@ -81,6 +83,7 @@ unsafe extern "C" fn in_parent() {
 
 /// The child keeps the writing ends: as long as it lives, all before it know of it.
 unsafe extern "C" fn in_child() {
+    above::let_go();
     for child in CHILDREN.iter().filter(|child| child.parent.swap(0, Relaxed) != 0) {
         hidden::close(child.reader.load(Relaxed));
     }

@@ -1,0 +1,89 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Descriptors that many links take from a program, and what links leave behind."""
+
+import json
+import resource
+import subprocess
+
+import pytest
+from tests.link import linked
+from tests.waiting import SECONDS
+
+PYTHON = "/usr/bin/python3"
+LINKS, LIMIT, MORE = 10_000, 20_000, 9_000
+# With the descriptors of the library, which are above the limit.
+NEEDED = 2 * LIMIT
+
+MANY = """
+import os, resource, socket, sys
+links, limit, more = map(int, sys.argv[1:])
+hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+resource.setrlimit(resource.RLIMIT_NOFILE, (limit, hard))
+listener = socket.create_server(("127.0.0.1", 0))
+end, other_end = os.pipe()
+child = os.fork()
+if child == 0:
+    os.close(other_end)
+    accepted = []
+    for _ in range(links):
+        far, _ = listener.accept()
+        for _ in range(4):
+            assert far.recv(8) == b"question"
+            far.sendall(b"answer")
+        accepted.append(far)
+    os.read(end, 1)
+    os._exit(0)
+connections = []
+for _ in range(links):
+    near = socket.create_connection(listener.getsockname())
+    for _ in range(4):
+        near.sendall(b"question")
+        assert near.recv(6) == b"answer"
+    connections.append(near)
+files = [os.open("/dev/null", os.O_RDONLY) for _ in range(more)]
+assert max(files) < limit == resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+for near in connections:
+    near.sendall(b"x")
+os.close(other_end)
+assert os.waitpid(child, 0)[1] == 0
+"""
+
+
+def test_program_with_many_links_can_open_what_its_limit_allows() -> None:
+    hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    part = min(1, hard / NEEDED)
+    links, limit, more = (int(number * part) for number in (LINKS, LIMIT, MORE))
+    if links < 500:
+        pytest.skip(f"the hard limit of descriptors is {hard}")
+    numbers = (str(links), str(limit), str(more))
+    command = [linked.LINK, "--eager", "--memory", "2G", "--json", "--", PYTHON, "-c", MANY]
+    done = subprocess.run(
+        [*command, *numbers], capture_output=True, text=True, check=False, timeout=SECONDS
+    )
+    *errors, last = done.stderr.splitlines()
+    assert (done.returncode, errors) == (0, [])
+    counts = json.loads(last)
+    assert (counts["links"], counts["refused"], counts["reset"]) == (2 * links, 0, 0)
+
+
+def test_links_that_end_leave_nothing_behind() -> None:
+    script = f"""{linked.PAIR}
+import os
+def left():
+    descriptors = sorted(map(int, os.listdir("/proc/self/fd")))
+    maps = [line for line in open("/proc/self/maps") if "memfd:tare-link " in line]
+    return descriptors, len(maps), sorted(os.listdir("/dev/shm"))
+def rounds(count):
+    for _ in range(count):
+        pairs = [linked() for _ in range(40)]
+        for near, far in pairs:
+            near.close()
+            far.close()
+rounds(1)
+before = left()
+rounds(100)
+assert left() == before, (before, left())
+"""
+    run = linked.run(PYTHON, "-c", script)
+    assert (run.code, run.errors) == (0, "")
+    assert (run.counts["links"], run.counts["refused"]) == (2 * 40 * 101, 0)
