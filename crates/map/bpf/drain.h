@@ -13,14 +13,16 @@ int drain(struct bpf_iter__bpf_sk_storage_map *ctx)
 	struct edge_counts *counts;
 	struct tcp_sock *tp;
 	struct reading now;
+	u32 state;
 
 	if (!sk || !connection)
 		return 0;
-	/* It was accepted, and its event was lost: the kernel never runs a program in itself. If it was
+	/* It is open, and its event was lost: the kernel never runs a program in itself. If it was
 	 * not, the connection has opened, and may have closed, since the state was read. */
-	if (connection->state == LISTENING && is_connected(sk->__sk_common.skc_state) &&
-	    hold(connection, LISTENING))
-		established(sk, false);
+	state = connection->state;
+	if ((state == LISTENING || state == CONNECTING) &&
+	    is_connected(sk->__sk_common.skc_state) && hold(connection, state))
+		established(sk, state == CONNECTING);
 	if (connection->state != OPEN)
 		return 0;
 	tp = bpf_skc_to_tcp_sock(sk);

@@ -102,6 +102,7 @@ struct sock {
 
 struct tcp_sock {
 	u64 bytes_sent;
+	u64 bytes_acked;
 	u64 bytes_received;
 	u64 bytes_retrans;
 	u32 data_segs_out;

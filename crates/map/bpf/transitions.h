@@ -108,7 +108,24 @@ static __always_inline void closing(struct sock *sk)
 		give(connection, tp, &key, task->tgid);
 }
 
-static __always_inline void closed(struct sock *sk)
+/* The end of a connection whose event ESTABLISHED was lost. */
+static __noinline void closed_unseen(struct sock *sk, bool is_client)
+{
+	struct connection *connection;
+
+	/* It counts the end, too: the state is CLOSED. */
+	established(sk, is_client);
+	if (!streaming)
+		return;
+	connection = bpf_sk_storage_get(&connections, sk, 0, 0);
+	if (!connection)
+		return;
+	connection->state = CLOSED;
+	if (streaming == ALL_EVENTS)
+		send_event(&connection->key, ENDED, connection->error, connection->pid, 0);
+}
+
+static __always_inline void closed(struct sock *sk, bool was_open)
 {
 	struct connection *connection;
 	struct tcp_sock *tp = bpf_skc_to_tcp_sock(sk);
@@ -122,7 +139,9 @@ static __always_inline void closed(struct sock *sk)
 	read_socket(tp, sk, &connection->last);
 	connection->error = sk->sk_err;
 	state = __sync_lock_test_and_set(&connection->state, CLOSED);
-	if (state == CONNECTING) {
+	if (was_open && (state == CONNECTING || state == LISTENING)) {
+		closed_unseen(sk, state == CONNECTING);
+	} else if (state == CONNECTING) {
 		adopt(connection);
 		if (streaming) {
 			send_event(&connection->key, FAILED, sk->sk_err, connection->pid, OBSERVED);
@@ -164,9 +183,25 @@ int BPF_PROG(tcp_state, struct sock *sk, int before, int after)
 		closing(sk);
 		break;
 	case TCP_CLOSE:
-		closed(sk);
+		closed(sk, is_connected(before));
 		break;
 	}
+	return 0;
+}
+
+/* The kernel runs no program in itself: an interrupt can come while `tcp_state` runs, and bring the
+ * ends of many connections. Those are counted here, when the kernel frees the sockets. */
+SEC("tp_btf/tcp_destroy_sock")
+int BPF_PROG(tcp_end, struct sock *sk)
+{
+	struct connection *connection = bpf_sk_storage_get(&connections, sk, 0, 0);
+	struct tcp_sock *tp;
+
+	if (!connection || connection->state == CLOSED)
+		return 0;
+	tp = bpf_skc_to_tcp_sock(sk);
+	if (tp)
+		closed(sk, tp->bytes_acked || tp->bytes_received);
 	return 0;
 }
 

@@ -56,19 +56,24 @@ pub fn attach(
     btf: &Btf,
     cgroups: Option<&Path>,
 ) -> Result<&'static [&'static str], Error> {
-    if !attach_to_event(kernel, btf, ALL[0], "inet_sock_set_state")? {
-        return Err(Error::new("inet_sock_set_state", "the kernel has no such event"));
+    for (name, event) in ALL[..TCP].iter().zip(["inet_sock_set_state", "tcp_destroy_sock"]) {
+        if !attach_to_event(kernel, btf, name, event)? {
+            return Err(Error::new(event, "the kernel has no such event"));
+        }
     }
     // First, because a message whose peer was not recorded belongs to an edge with no peer.
     if let Some(root) = cgroups {
         attach_to_cgroups(kernel, root)?;
     }
-    let has_udp = attach_to_event(kernel, btf, ALL[1], "sock_send_length")?
-        && attach_to_event(kernel, btf, ALL[2], "sock_recv_length")?;
-    Ok(if has_udp { &ALL } else { &ALL[..1] })
+    let has_udp = attach_to_event(kernel, btf, ALL[TCP], "sock_send_length")?
+        && attach_to_event(kernel, btf, ALL[TCP + 1], "sock_recv_length")?;
+    Ok(if has_udp { &ALL } else { &ALL[..TCP] })
 }
 
-const ALL: [&str; 3] = ["tcp_state", "udp_sent", "udp_received"];
+const ALL: [&str; 4] = ["tcp_state", "tcp_end", "udp_sent", "udp_received"];
+
+/// How many of them are for TCP: they come first.
+pub const TCP: usize = 2;
 
 /// False if the kernel does not have the event.
 fn attach_to_event(

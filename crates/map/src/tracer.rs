@@ -123,7 +123,7 @@ impl Tracer {
 
     /// Whether messages of UDP are counted: the kernel has their events since Linux 6.3.
     pub fn has_udp(&self) -> bool {
-        self.attached.len() > 1
+        self.attached.len() > programs::TCP
     }
 
     /// Readable when [`Tracer::take_events`] should be called; none if the method sends no events.

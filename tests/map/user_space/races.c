@@ -132,6 +132,29 @@ static void connects(void) { current = &ftpd; change_state(TCP_SYN_SENT); }
 static void answers(void) { change_state(TCP_ESTABLISHED); }
 static void breaks(void) { change_state(TCP_CLOSE); }
 
+/* The kernel runs no program in itself: the events of an interrupt are lost. */
+static void answers_unseen(void)
+{
+	sock.__sk_common.skc_state = TCP_ESTABLISHED;
+	tcp_sock.bytes_acked = 1;
+	tcp_sock.bytes_sent = 100;
+}
+
+static void breaks_unseen(void) { sock.__sk_common.skc_state = TCP_CLOSE; }
+static void is_freed(void) { tcp_end(&sock); }
+
+static void breaks_unseen_and_is_freed(void)
+{
+	breaks_unseen();
+	is_freed();
+}
+
+static void breaks_and_is_freed(void)
+{
+	breaks();
+	is_freed();
+}
+
 static void answers_and_breaks(void)
 {
 	answers();
@@ -195,6 +218,21 @@ static void accepted_before(void)
 	element_count = 0;
 	storage.state = LISTENING;
 	storage.opened = false;
+}
+
+static void connecting_seen(void) { connects(); }
+
+static void answered_unseen(void)
+{
+	connects();
+	answers_unseen();
+}
+
+/* Accepted, and its event was lost. */
+static void accepted_unseen(void)
+{
+	accepted_before();
+	answers_unseen();
 }
 
 static void accepted_unknown(void)
@@ -274,6 +312,16 @@ static bool ftpd_has_found_one(void)
 	       has(&inodes[1], (struct sums){ .found = 1 });
 }
 
+static bool ftpd_has_failed_once(void)
+{
+	u64 failed = 0;
+
+	for (unsigned at = 0; at < element_count; at++)
+		if (elements[at].map == &errors)
+			failed += *(u64 *)elements[at].value;
+	return has(&inodes[1], nothing) && failed == 1;
+}
+
 static bool it_ended_once(void)
 {
 	return has(&inodes[0], (struct sums){ .opened = 1, .closed = 1, .sent = tcp_sock.bytes_sent });
@@ -310,6 +358,16 @@ static const struct race {
 	{ "owner_changes_and_closes_when_drained", accepted, is_closed_and_ends, is_drained, NULL, only_ftpd_has_closed },
 	{ "drained_closes", accepted, is_drained, breaks, NULL, it_ended_once },
 	{ "closed_when_drained", accepted, breaks, is_drained, NULL, it_ended_once },
+	{ "freed_without_a_close", accepted, is_drained, breaks_unseen_and_is_freed, NULL, it_ended_once },
+	{ "freed_after_a_close", accepted, breaks_and_is_freed, is_drained, NULL, it_ended_once },
+	{ "accepted_unseen_closes", accepted_unseen, breaks, is_drained, is_freed, it_ended_once },
+	{ "accepted_unseen_is_freed", accepted_unseen, breaks_unseen_and_is_freed, is_drained, NULL, it_ended_once },
+	{ "answered_unseen_is_drained", answered_unseen, is_drained, is_drained, breaks, only_ftpd_has_closed },
+	{ "answered_unseen_is_drained_and_closes", answered_unseen, is_drained, breaks_and_is_freed, NULL, only_ftpd_has_closed },
+	{ "answered_unseen_closes", answered_unseen, breaks, is_drained, is_freed, only_ftpd_has_closed },
+	{ "answered_unseen_is_freed", answered_unseen, breaks_unseen_and_is_freed, is_drained, NULL, only_ftpd_has_closed },
+	{ "refused_is_freed", connecting_seen, breaks_and_is_freed, is_drained, NULL, ftpd_has_failed_once },
+	{ "refused_unseen_is_freed", connecting_seen, breaks_unseen_and_is_freed, is_drained, NULL, ftpd_has_failed_once },
 };
 
 static void reset(void)
