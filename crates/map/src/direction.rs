@@ -1,17 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Directions that were guessed and that another edge confirms.
 
-use crate::edge::{Direction, Edge, Role};
+use crate::edge::{Direction, Edge, Protocol, Role};
 use std::collections::{HashMap, HashSet};
 use std::net::IpAddr;
 
-/// Addresses of client and server, and the server's port.
-type Ends = (IpAddr, IpAddr, u16);
+/// Protocol, addresses of client and server, and the server's port.
+type Ends = (Protocol, IpAddr, IpAddr, u16);
 
 /// A direction that was guessed is known where the other end of the edge is on this host, too: that
 /// one has the backlog of its listener. Namespaces can have equal addresses, so the other end is in
 /// the same namespace, or in the only other one that has these addresses.
 pub fn confirm(edges: &mut [Edge]) {
+    // Most readings have no guess, and are large.
+    if !edges.iter().any(is_guessed_client) {
+        return;
+    }
     let (mut clients, mut servers) = (Namespaces::new(), Namespaces::new());
     for edge in edges.iter() {
         match edge.role {
@@ -23,7 +27,7 @@ pub fn confirm(edges: &mut [Edge]) {
         };
     }
     for edge in edges {
-        if edge.role != Role::Client || edge.direction != Direction::Guessed {
+        if !is_guessed_client(edge) {
             continue;
         }
         let ends = ends(edge);
@@ -40,15 +44,18 @@ type Namespaces = HashMap<Ends, HashSet<u32>>;
 
 fn ends(edge: &Edge) -> Ends {
     match edge.role {
-        Role::Server => (edge.peer, edge.local, edge.port),
-        _ => (edge.local, edge.peer, edge.port),
+        Role::Server => (edge.protocol, edge.peer, edge.local, edge.port),
+        _ => (edge.protocol, edge.local, edge.peer, edge.port),
     }
+}
+
+fn is_guessed_client(edge: &Edge) -> bool {
+    edge.role == Role::Client && edge.direction == Direction::Guessed
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::edge::Protocol;
     use std::collections::BTreeMap;
 
     fn edge(role: Role, netns: u32, local: &str, peer: &str) -> Edge {
@@ -101,6 +108,14 @@ mod tests {
         assert_eq!(confirmed(vec![client(1), client(3), server(2)]), [false, false]);
         assert_eq!(confirmed(vec![client(1), server(2), server(4)]), [false]);
         assert_eq!(confirmed(vec![client(1), client(2), server(2)]), [false, true]);
+    }
+
+    #[test]
+    fn a_server_of_another_protocol_confirms_nothing() {
+        let client = edge(Role::Client, 1, "10.0.0.1", "10.0.0.2");
+        let mut server = edge(Role::Server, 1, "10.0.0.2", "10.0.0.1");
+        server.protocol = Protocol::Udp;
+        assert_eq!(confirmed(vec![client, server]), [false]);
     }
 
     #[test]
