@@ -51,7 +51,7 @@ test-aarch64: PACKAGES := aarch64
 test-aarch64: native ## the libraries for aarch64, from C and Java, under qemu
 	@folder=$$(setup/build-aarch64 java) || [ $$? = 3 ]; [[ $$folder ]] || exit 0; \
 	export TARE_AARCH64=$$folder TARE_LOG_LIBRARY=$$folder/libtare_log.so; \
-	.venv/bin/pytest --quiet tests/hook/test_aarch64.py; \
+	.venv/bin/pytest --quiet tests/{hook,link}/test_aarch64.py; \
 	.venv/bin/pytest --quiet -k "not ($(NOT_IN_QEMU))" tests/log/test_{programs,threads,handlers,kills}.py; \
 	.venv/bin/pytest --quiet -k "payloads or same_words" tests/log/test_java.py
 

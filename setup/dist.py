@@ -76,7 +76,7 @@ def libraries(wheel: Path, folder: Path) -> dict[str, bytes]:
     }
     built = {
         f"lib/{name}": (folder / name).read_bytes()
-        for name in ("libtare_hook.so", "libtare_log.so", "libtare_log.a")
+        for name in ("libtare_hook.so", "libtare_link.so", "libtare_log.so", "libtare_log.a")
     }
     return headers | built | {"lib/libtare_log.so.1": built["lib/libtare_log.so"]}
 

@@ -5,7 +5,6 @@ import json
 import os
 import signal
 import subprocess
-import time
 from collections import Counter
 from pathlib import Path
 
@@ -166,8 +165,10 @@ def test_the_policy_holds_where_the_ring_is_full(
     try:
         wait_for(lambda: run.poll() is not None or file.stat().st_size >= 20_000)
         assert run.poll() is None
+        (child,) = Path(f"/proc/{run.pid}/task/{run.pid}/children").read_text().split()
         run.send_signal(signal.SIGSTOP)
-        time.sleep(2)
+        if policy == "drop":
+            wait_for(lambda: Path(f"/proc/{child}/stat").read_text().rsplit(") ")[1][0] == "Z")
         run.send_signal(signal.SIGCONT)
         _, err = run.communicate(timeout=SECONDS)
     finally:

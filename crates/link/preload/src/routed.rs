@@ -2,7 +2,9 @@
 //! System calls that the program makes by `syscall`: those on sockets are treated as libc's.
 
 use crate::calls::Calls;
-use crate::{closing, exit, mapped, rights, service, sharing, state};
+#[cfg(target_arch = "x86_64")]
+use crate::sharing;
+use crate::{closing, exit, mapped, rights, service, state};
 use core::ffi::{c_int, c_long, c_void};
 use core::ptr;
 use tare_interpose::{Interposer, Router, real};
