@@ -37,9 +37,18 @@ static const char *name(int error) { return error ? strerrorname_np(error) : "0"
                result_ < 0 ? name(errno) : "");                                    \
     } while (0)
 
+static int buffers; /* bytes of TCP's, 0 for the usual number */
+
+static void limit_buffers(int fd) {
+    if (buffers && (setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &buffers, sizeof buffers) ||
+                    setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &buffers, sizeof buffers)))
+        exit(2);
+}
+
 static int listen_at(struct sockaddr_in *address) {
     int listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     socklen_t length = sizeof *address;
+    limit_buffers(listener);
     *address = (struct sockaddr_in){.sin_family = AF_INET,
                                     .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
     if (bind(listener, (void *)address, length) || listen(listener, 8) ||
@@ -50,6 +59,7 @@ static int listen_at(struct sockaddr_in *address) {
 
 static int connect_to(const struct sockaddr_in *address) {
     int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    limit_buffers(fd);
     if (connect(fd, (const void *)address, sizeof *address)) exit(2);
     return fd;
 }

@@ -115,6 +115,63 @@ static void closes_after_a_child(void) {
     SAY(recv(near, text, 8, 0));
 }
 
+static char many[1 << 20];
+
+/* Until the kernel takes no more. */
+static long fill(void) {
+    long sent, all = 0;
+    fcntl(near, F_SETFL, O_NONBLOCK);
+    while ((sent = write(near, many, sizeof many)) > 0) all += sent;
+    return all;
+}
+
+static volatile sig_atomic_t broken;
+
+static void breaks(int signal) { broken++; }
+
+/* ring: shutdown SIGPIPE write send writev poll */
+static void sends_behind_the_end(void) {
+    signal(SIGPIPE, breaks);
+    struct iovec part = {"x", 1};
+    struct pollfd place = {near, POLLOUT, 0};
+    long all = fill(), got;
+    SAY(shutdown(near, SHUT_WR));
+    SAY(write(near, "x", 1));
+    SAY(broken);
+    SAY(send(near, "x", 1, MSG_NOSIGNAL));
+    SAY(broken);
+    SAY(writev(near, &part, 1));
+    SAY(broken);
+    SAY(poll(&place, 1, SECONDS * 1000));
+    SAY(place.revents);
+    while ((got = read(far, many, sizeof many)) > 0) all -= got;
+    SAY(all);
+    signal(SIGPIPE, SIG_DFL);
+}
+
+/* The option is set while TCP does not take all bytes. */
+/* ring: SO_LINGER close */
+static void resets_with_many_bytes(void) {
+    struct linger linger = {1, 0};
+    fill();
+    SAY(setsockopt(near, SOL_SOCKET, SO_LINGER, &linger, sizeof linger));
+    SAY(close(near));
+    long got;
+    while ((got = read(far, many, sizeof many)) > 0) {}
+    SAY(got);
+}
+
+/* No other thread has the descriptors. */
+/* ring: close_range CLOSE_RANGE_UNSHARE */
+static void closes_its_own_table(void) {
+    char byte;
+    SAY(close_range(far, far, CLOSE_RANGE_UNSHARE | 128));
+    SAY(write(far, "x", 1));
+    SAY(read(near, &byte, 1));
+    SAY(close_range(far, far, CLOSE_RANGE_UNSHARE));
+    SAY(read(near, &byte, 1));
+}
+
 int main(void) {
     begin();
     CASE(closes_with_bytes_unread());
@@ -125,5 +182,10 @@ int main(void) {
     exits_with_bytes_unread(0);
     exits_with_bytes_unread(1);
     for (int times = 0; times < 8; times++) CASE(closes_after_a_child());
+    buffers = 4096;
+    CASE(sends_behind_the_end());
+    CASE(resets_with_many_bytes());
+    buffers = 0;
+    CASE(closes_its_own_table());
     end();
 }

@@ -165,7 +165,14 @@ impl Interposer for Calls {
         fn shutdown(fd: c_int, how: c_int) -> c_int = |call| options::shutdown(fd, how, call);
         fn setsockopt(fd: c_int, level: c_int, name: c_int, value: *const c_void,
             length: socklen_t) -> c_int =
-            |call| { options::set(fd, level, name); call() };
+            |call| {
+                options::set(fd, level, name);
+                let result = call();
+                if result == 0 && (level, name) == (libc::SOL_SOCKET, libc::SO_LINGER) {
+                    options::lingers(fd, value.cast());
+                }
+                result
+            };
         fn ioctl(fd: c_int, request: c_ulong, argument: *mut c_void) -> c_int =
             |call| options::control(fd, request, argument, call);
     }
@@ -259,6 +266,16 @@ impl Interposer for Calls {
     }
 
     unsafe fn close_range(first: c_uint, last: c_uint, flags: c_int) -> c_int {
+        if flags & libc::CLOSE_RANGE_UNSHARE as c_int != 0 && !is_child() {
+            let rest = flags & !(libc::CLOSE_RANGE_UNSHARE as c_int);
+            // Nothing is closed by this call, and a refused one has the program's flags.
+            let unshares = || next!(close_range(c_uint::MAX, c_uint::MAX, flags));
+            if first > last || rights::around(unshares) != 0 {
+                return next!(close_range(first, last, flags));
+            }
+            // SAFETY: the program's own arguments.
+            return unsafe { Self::close_range(first, last, rest) };
+        }
         if is_child() || first > last || flags & libc::CLOSE_RANGE_CLOEXEC as c_int != 0 {
             return next!(close_range(first, last, flags));
         }

@@ -147,7 +147,7 @@ fn send_linked(
     call: &dyn Fn() -> ssize_t,
 ) -> ssize_t {
     let result = match buffers.filter(|buffers| buffers.length() > 0) {
-        None => send::through_kernel(slot, call),
+        None => send::through_kernel(slot, flags, call),
         Some(buffers) => send::send(slot, buffers, flags, &|fd, done| {
             let rest = buffers.part(done, usize::MAX);
             // SAFETY: zeros are a message.

@@ -30,6 +30,16 @@ impl Guard {
         }
     }
 
+    /// The program has set the option anew.
+    pub fn set(&self, fd: c_int, seconds: Option<c_int>) {
+        let seconds = seconds.map(|seconds| u32::try_from(seconds).unwrap_or(0));
+        let value = seconds.map_or(NO, |seconds| seconds.saturating_add(1).min(NO - 1));
+        if self.0.load(Relaxed) != 0 {
+            self.0.store(value, Relaxed);
+            kernel::reset_at_close(fd);
+        }
+    }
+
     pub fn end(&self, fd: c_int) {
         match self.0.swap(0, AcqRel) {
             0 => {}

@@ -297,6 +297,13 @@ pub fn sleep(microseconds: i64) {
     let _ = unsafe { call(libc::SYS_nanosleep, [(&raw const time).addr(), 0, 0, 0, 0, 0]) };
 }
 
+/// Sends a signal to the calling thread.
+pub fn raise(signal: c_int) {
+    // SAFETY: no memory is touched.
+    let _ =
+        unsafe { call(libc::SYS_tkill, [syscall::gettid() as usize, signal as usize, 0, 0, 0, 0]) };
+}
+
 /// Whether a thread of this PID namespace exists.
 pub fn exists(thread: u32) -> bool {
     // SAFETY: no memory is touched, and signal 0 is none.

@@ -2,7 +2,7 @@
 //! Functions that change or ask what a connection does, beyond its bytes.
 
 use crate::connection::Stage;
-use crate::forward::{change_flags, leave, linked, next};
+use crate::forward::{change_flags, copy, leave, linked, next};
 use crate::{closing, downgrade, receive, service, sets, state};
 use core::ffi::{c_int, c_ulong, c_void};
 use core::sync::atomic::Ordering::Relaxed;
@@ -62,6 +62,17 @@ pub fn set(fd: c_int, level: c_int, name: c_int) {
         if let Some((connection, _)) = state::tracked(fd) {
             connection.is_special.store(1, Relaxed);
         }
+    }
+}
+
+/// After SO_LINGER was set: while there is a backlog, the library has its own (`guard`).
+pub fn lingers(fd: c_int, value: *const libc::linger) {
+    if let Some(slot) = linked(fd) {
+        let seconds = copy(value).map(|set| (set.l_onoff != 0).then_some(set.l_linger));
+        if let Some(seconds) = seconds {
+            downgrade::while_locked(slot, |fd| slot.set_linger(fd, seconds));
+        }
+        slot.leave();
     }
 }
 

@@ -13,6 +13,7 @@ use tare_shm::syscall;
 /// Descriptors of one wait; connections in longer ones stay TCP.
 pub const MOST: usize = 256;
 const INPUT: i16 = libc::POLLIN | libc::POLLRDNORM;
+const OUTPUT: i16 = libc::POLLOUT | libc::POLLWRNORM;
 const SECOND: u64 = 1_000_000_000;
 
 /// What the wait has to do about a descriptor.
@@ -155,6 +156,7 @@ fn wait(places: &mut [pollfd], roles: &[Role], deadline: Deadline, mask: *const 
             spin(places, roles);
         }
         for (place, role) in places.iter().zip(roles) {
+            is_ready |= output(place, role) != 0;
             if let Some(slot) = input(place, role) {
                 is_ready |= bells::falls_asleep(slot);
                 all[length] = pollfd { fd: slot.own_bell(), events: libc::POLLIN, revents: 0 };
@@ -183,7 +185,7 @@ fn wait(places: &mut [pollfd], roles: &[Role], deadline: Deadline, mask: *const 
         }
         let mut ready = 0;
         for ((place, role), polled) in places.iter_mut().zip(roles).zip(&all) {
-            place.revents = polled.revents;
+            place.revents = polled.revents | output(place, role);
             if input(place, role).is_some_and(bells::has_bytes) {
                 place.revents |= place.events & INPUT;
             }
@@ -193,6 +195,15 @@ fn wait(places: &mut [pollfd], roles: &[Role], deadline: Deadline, mask: *const 
         if ready > 0 || result == 0 && !is_ready {
             return ready;
         }
+    }
+}
+
+/// A stream that the program has ended can always be written, though TCP has not all of it yet: that
+/// fails at once.
+fn output(place: &pollfd, role: &Role) -> i16 {
+    match role {
+        Role::Linked(slot) if slot.ends.load(Relaxed) == slots::ENDS => place.events & OUTPUT,
+        _ => 0,
     }
 }
 

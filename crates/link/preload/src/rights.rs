@@ -61,6 +61,14 @@ pub fn observe(number: c_long) {
     }
 }
 
+/// Makes a call that the thread must not see.
+pub fn around(call: impl FnOnce() -> c_int) -> c_int {
+    before();
+    let result = call();
+    after();
+    result
+}
+
 /// Makes a `prctl`, around which the thread ends if it concerns rights.
 pub fn control(option: c_int, call: impl FnOnce() -> c_int) -> c_int {
     let concerns = matches!(
@@ -70,12 +78,5 @@ pub fn control(option: c_int, call: impl FnOnce() -> c_int) -> c_int {
             | libc::PR_SET_NO_NEW_PRIVS
             | libc::PR_SET_SECUREBITS
     );
-    if concerns {
-        before();
-    }
-    let result = call();
-    if concerns {
-        after();
-    }
-    result
+    if concerns { around(call) } else { call() }
 }

@@ -61,6 +61,7 @@ pub fn send(
             }
             // Behind a part that was sent, the kernel reports no error either.
             Next::Failed(_) if done > 0 => return done as ssize_t,
+            Next::Failed(Errno(libc::EPIPE)) => return broken_pipe(flags),
             Next::Failed(Errno(error)) => {
                 real::set_errno(error);
                 return -1;
@@ -153,10 +154,22 @@ fn await_tcp(fd: c_int) -> Result<(), Errno> {
     }
 }
 
+/// The program has ended the stream before.
+fn broken_pipe(flags: c_int) -> ssize_t {
+    if flags & libc::MSG_NOSIGNAL == 0 {
+        kernel::raise(libc::SIGPIPE);
+    }
+    real::set_errno(libc::EPIPE);
+    -1
+}
+
 /// Makes a call that writes to TCP by itself, and returns how much.
-pub fn through_kernel(slot: &Slot, call: &dyn Fn() -> ssize_t) -> ssize_t {
+pub fn through_kernel(slot: &Slot, flags: c_int, call: &dyn Fn() -> ssize_t) -> ssize_t {
     let outgoing = slot.parts().outgoing;
     loop {
+        if slot.ends.load(Relaxed) == slots::ENDS {
+            return broken_pipe(flags);
+        }
         let held = lock::take(outgoing.sender_lock());
         let fd = slot.any_descriptor().unwrap_or(-1);
         let changed = try_serve(fd, slot).and_then(|()| to_tcp(fd, slot, Unread::TakenBack));

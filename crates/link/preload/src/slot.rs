@@ -316,6 +316,13 @@ impl Slot {
         self.guard.end(fd);
     }
 
+    /// The program has set SO_LINGER. Under the sender's lock.
+    pub fn set_linger(&self, fd: c_int, seconds: Option<c_int>) {
+        // The end of a backlog may have set it as it was before.
+        kernel::set_linger(fd, seconds);
+        self.guard.set(fd, seconds);
+    }
+
     /// How the program wants to close, as `kernel::linger`.
     pub fn linger(&self, fd: c_int) -> Option<c_int> {
         self.guard.linger(fd)
