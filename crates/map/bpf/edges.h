@@ -67,6 +67,17 @@ struct {
 
 #define add(counter, number) __sync_fetch_and_add(&(counter), (number))
 
+/* The clock is read once a tick of the kernel (1 to 10 ms): reading it costs as much as counting. */
+static __always_inline void touch(struct edge_counts *counts)
+{
+	u64 tick = bpf_jiffies64();
+
+	if (counts->tick == tick)
+		return;
+	counts->tick = tick;
+	counts->last_ns = bpf_ktime_get_ns();
+}
+
 static __always_inline void lose(u32 what)
 {
 	u64 *count = bpf_map_lookup_elem(&losses, &what);

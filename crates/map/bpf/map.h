@@ -38,6 +38,7 @@ struct edge_counts {
 	u64 rtt_max_us;
 	u64 first_ns;
 	u64 last_ns;
+	u64 tick;		/* of `last_ns` */
 	u32 pid;		/* of the last owner */
 	u32 confidence;
 };

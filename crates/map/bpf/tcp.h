@@ -65,8 +65,11 @@ static __always_inline void read_socket(struct tcp_sock *tp, struct sock *sk, st
 	now->retransmits = tp->total_retrans;
 }
 
-/* Brings an edge's counter from what was counted to `now`. */
+/* Brings an edge's counter from what was counted to `now`. Most do not change: then nothing is
+ * locked. */
 #define count_up(counts, connection, now, field) do {				\
+	if ((now)->field == (connection)->counted.field)			\
+		break;								\
 	add((counts)->field, (now)->field - (connection)->counted.field);	\
 	(connection)->counted.field = (now)->field;				\
 } while (0)
@@ -102,7 +105,7 @@ static __always_inline struct edge_counts *counts_of_connection(struct connectio
 
 	connection->folded = folded;
 	if (counts)
-		counts->last_ns = bpf_ktime_get_ns();
+		touch(counts);
 	return counts;
 }
 
@@ -123,7 +126,7 @@ static __always_inline bool hold(struct connection *connection, u32 state)
 /* The new owner of a connection of which nothing is counted yet. */
 static __always_inline void adopt(struct connection *connection)
 {
-	if (!__sync_lock_test_and_set(&connection->has_next, 0))
+	if (!connection->has_next || !__sync_lock_test_and_set(&connection->has_next, 0))
 		return;
 	connection->key.program = connection->next.program;
 	connection->key.device = connection->next.device;

@@ -168,7 +168,7 @@ static __always_inline int count_message(struct sock *sk, int result, bool sent)
 		return 0;
 	counts->pid = task->tgid;
 	counts->confidence |= confidence;
-	counts->last_ns = bpf_ktime_get_ns();
+	touch(counts);
 	if (result < 0) {
 		count_error(&key, folded, sent ? FAILED_SEND : FAILED_RECEIVE, -result);
 	} else if (sent) {

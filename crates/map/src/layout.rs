@@ -36,6 +36,8 @@ pub struct EdgeCounts {
     pub rtt_max_us: u64,
     pub first_ns: u64,
     pub last_ns: u64,
+    /// The kernel's tick at `last_ns`.
+    pub tick: u64,
     pub pid: u32,
     pub confidence: u32,
 }
@@ -145,6 +147,7 @@ impl EdgeCounts {
         rtt_max_us: 0,
         first_ns: 0,
         last_ns: 0,
+        tick: 0,
         pid: 0,
         confidence: 0,
     };
@@ -196,7 +199,7 @@ mod tests {
     #[test]
     fn sizes_are_those_of_the_header() {
         assert_eq!(size_of::<EdgeKey>(), 64);
-        assert_eq!(size_of::<EdgeCounts>(), 120);
+        assert_eq!(size_of::<EdgeCounts>(), 128);
         assert_eq!(size_of::<ErrorKey>(), 72);
         assert_eq!(size_of::<ProgramKey>(), 16);
         assert_eq!(size_of::<Event>(), 88);

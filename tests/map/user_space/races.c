@@ -108,6 +108,7 @@ void *bpf_sk_storage_get(void *map, void *sk, void *value, unsigned long long fl
 void *bpf_ringbuf_reserve(void *map, unsigned long long size, unsigned long long flags) { abort(); }
 void bpf_ringbuf_submit(void *data, unsigned long long flags) { abort(); }
 unsigned long long bpf_ktime_get_ns(void) { return 1; }
+unsigned long long bpf_jiffies64(void) { return 1; }
 unsigned long long bpf_get_current_pid_tgid(void) { return (u64)current->tgid << 32 | current->pid; }
 unsigned long long bpf_get_socket_cookie(void *context) { return 1; }
 void *bpf_get_current_task_btf(void) { return current; }

@@ -28,6 +28,7 @@ void *bpf_sk_storage_get(void *map, void *sk, void *value, unsigned long long fl
 void *bpf_ringbuf_reserve(void *map, unsigned long long size, unsigned long long flags);
 void bpf_ringbuf_submit(void *data, unsigned long long flags);
 unsigned long long bpf_ktime_get_ns(void);
+unsigned long long bpf_jiffies64(void);
 unsigned long long bpf_get_current_pid_tgid(void);
 unsigned long long bpf_get_socket_cookie(void *context);
 long bpf_probe_read_kernel_str(void *to, unsigned size, const void *from);
