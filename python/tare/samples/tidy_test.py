@@ -12,6 +12,7 @@ from tare.errors import InputError
 from tare.samples import Asked, read_files, read_load_output
 from tare.samples.files import open_files
 from tare.samples.formats_test import T
+from tare.samples.tidy import Requests, _in_order
 
 ASKED = Asked({"start": "at", "duration": "took", "ok": "ok"}, "ms")
 
@@ -135,3 +136,38 @@ def test_a_clock_that_was_set_back_again_and_again_makes_its_run_invalid(tmp_pat
     (first, second) = read_files({"a": [back], "b": [newest]}, "a", asked=ASKED).runs
     assert (first.valid, second.valid) == (False, True)
     assert "its clock was set back by 98 s" in str(first.reason)
+
+
+@pytest.mark.parametrize(
+    ("starts", "in_order"),
+    [
+        ([1, 2, 2, 5, 9], True),
+        ([7], True),
+        ([2, 2, 1, 5, 9], False),
+        ([1, 2, "", 5, 9], False),
+        ([1, 2, "bad", 5, 9], False),
+    ],
+)
+def test_rows_in_time_order_are_not_sorted_and_have_the_same_places(
+    tmp_path: Path, starts: list[Any], in_order: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    times = [T + one if isinstance(one, int) else one for one in starts]
+    # A failure need not have a start.
+    rows = [f"{at},{place if at else ''},{str(bool(at)).lower()}" for place, at in enumerate(times)]
+    path = written(tmp_path / "a.csv", rows)
+    found = []
+
+    def noted(counted: Any) -> bool:
+        found.append(_in_order(counted))
+        return found[-1]
+
+    tables = []
+    for how in (noted, lambda _: False):
+        monkeypatch.setattr("tare.samples.tidy._in_order", how)
+        (run, _) = open_files({"a": [path], "b": [path]}, asked=ASKED).runs
+        assert isinstance(run.requests, Requests)
+        tables.append(
+            run.requests.table.select("row", "place", "start_ns").order_by("place").rows()
+        )
+    assert any(found) == in_order
+    assert tables[0] == tables[1]
