@@ -118,6 +118,27 @@ static void edges_of_more_bytes(void) {
     SAY(close(set));
 }
 
+/* Bytes of the ring are behind bytes of TCP when the set gets to know of them. */
+/* ring: EPOLLET EPOLL_CTL_ADD epoll_wait */
+static void edges_behind_tcp(void) {
+    struct epoll_event event = {EPOLLIN | EPOLLET, {.u64 = 6}}, level = {EPOLLIN}, got;
+    struct iovec part = {"tcp", 3};
+    char text[8];
+    int set = epoll_create1(EPOLL_CLOEXEC), other = epoll_create1(EPOLL_CLOEXEC);
+    SAY(epoll_ctl(other, EPOLL_CTL_ADD, far, &level));
+    SAY(pwritev2(near, &part, 1, -1, 0));
+    until_bytes(far, 3);
+    SAY(write(near, "ring", 4));
+    until_bytes(far, 7);
+    SAY(read(far, text, 1));
+    SAY(epoll_ctl(set, EPOLL_CTL_ADD, far, &event));
+    SAY(read(far, text, 2));
+    SAY(epoll_wait(set, &got, 1, 0));
+    SAY(read(far, text, 8));
+    SAY(epoll_wait(set, &got, 1, 0));
+    close(set), close(other);
+}
+
 /* ring: EPOLLET epoll_wait poll select read */
 static void edges_that_others_see(int way) {
     int set = epoll_create1(EPOLL_CLOEXEC), other = epoll_create1(EPOLL_CLOEXEC);
@@ -338,6 +359,7 @@ int main(void) {
     CASE(epolls(0, 1));
     connect_both(1), epolls(0, 0), close_both();
     CASE(edges_of_more_bytes());
+    CASE(edges_behind_tcp());
     for (int way = 0; way < 4; way++) CASE(edges_that_others_see(way));
     for (int way = 0; way < 4; way++) CASE(sets_of_others(way));
     CASE(waits_while_the_other_end_leaves());

@@ -106,8 +106,10 @@ pub fn settle_again(slot: &Slot) {
 pub fn settle_for_sets(slot: &Slot) {
     let incoming = slot.parts().incoming;
     let held = lock::take_to_receive(slot);
-    // The kernel reports what there is to a set that has changed.
-    if settle(slot) == Ok(false) && incoming.bell().ring() {
+    // The kernel reports what there is to a set that has changed, also behind TCP's bytes.
+    let is_next = settle(slot) == Ok(false);
+    let is_behind = slot.has_edges.load(Relaxed) != 0 && incoming.unread() > 0;
+    if (is_next || is_behind) && incoming.bell().ring() {
         kernel::add(slot.own_bell());
     }
     lock::release(incoming.receiver_lock(), held);
