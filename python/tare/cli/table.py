@@ -67,6 +67,8 @@ def _lines(judgement: Judgement, history: Sequence[str], paint: _Paint) -> Itera
     for one in judgement.comparisons:
         if one.role == "primary":
             yield paint.paragraph(_name(one, _many(judgement)), "bold", f": {one.reason}")
+            for cause in _causes(one, judgement):
+                yield paint.paragraph("", "", cause)
     for paragraph in told(judgement):
         name, rest = paragraph.split(" (", 1)
         yield ""
@@ -81,6 +83,19 @@ def _lines(judgement: Judgement, history: Sequence[str], paint: _Paint) -> Itera
         yield paint.paragraph("warning:", "yellow", f" {warning}")
     if (more := len(judgement.warnings) - WARNINGS) > 0:
         yield f"and {more} more: see --json"
+
+
+def _causes(primary: Comparison, judgement: Judgement) -> Iterator[str]:
+    """Why other metrics of a place have no verdict, if the cause is not their size, which their
+    rows show: one sentence for all that share it."""
+    metrics: dict[str, list[str]] = {}
+    for one in judgement.comparisons:
+        is_cause = one.verdict in ("inconclusive", "invalid") and not one.reason[:1].isupper()
+        if one.place == primary.place and one is not primary and is_cause:
+            metrics.setdefault(one.reason.replace(one.metric, "{}"), []).append(one.metric)
+    for cause, having in metrics.items():
+        if cause != primary.reason:
+            yield f"{', '.join(having)}: {cause.replace('{}', having[-1])}"
 
 
 def _table(judgement: Judgement, paint: _Paint) -> Iterator[str]:

@@ -45,6 +45,27 @@ def test_a_row_has_both_values_and_fits_80_columns() -> None:
     assert max(map(len, lines)) <= 80
 
 
+def test_the_cause_that_other_metrics_share_is_said_once() -> None:
+    few = "runs have too few independent requests for {}: record more requests."
+    tails = [
+        replace(
+            LARGE,
+            role="exploratory",
+            metric=metric,
+            verdict="inconclusive",
+            reason=few.format(metric),
+        )
+        for metric in ("p95", "p99")
+    ]
+    wide = replace(
+        LARGE, role="exploratory", metric="mean", verdict="inconclusive", reason="The mean"
+    )
+    text = " ".join(written(Judgement((LARGE, *tails, wide))).split())
+    assert text.count("too few independent requests") == 1
+    assert f"p95, p99: {few.format('p99')}" in text
+    assert "The mean" not in text
+
+
 def test_more_than_five_warnings_are_counted() -> None:
     text = written(Judgement((LARGE,), tuple(f"cause {number}" for number in range(9))))
     assert text.count("warning:") == WARNINGS
