@@ -115,6 +115,31 @@ static void closes_after_a_child(void) {
     SAY(recv(near, text, 8, 0));
 }
 
+/* A child uses a connection that was opened before, and ends; at last nothing is unread. */
+/* ring: fork close */
+static void closes_what_a_child_had(void) {
+    struct sockaddr_in address;
+    char text[16];
+    int listener = listen_at(&address), one = connect_to(&address);
+    int other = accept4(listener, NULL, NULL, SOCK_CLOEXEC);
+    SAY(write(one, "12345678", 8));
+    until_bytes(other, 8);
+    fflush(stdout);
+    pid_t child = fork();
+    if (child == 0) {
+        if (read(other, text, 2) != 2 || write(other, "c", 1) != 1) _exit(3);
+        _exit(0);
+    }
+    int status = -1;
+    waitpid(child, &status, 0);
+    SAY(status);
+    SAY(read(other, text, 16));
+    SAY(read(one, text, 1));
+    SAY(close(other));
+    SAY(recv(one, text, 8, 0));
+    close(one), close(listener);
+}
+
 static char many[1 << 20];
 
 /* Until the kernel takes no more. */
@@ -182,6 +207,7 @@ int main(void) {
     exits_with_bytes_unread(0);
     exits_with_bytes_unread(1);
     for (int times = 0; times < 8; times++) CASE(closes_after_a_child());
+    closes_what_a_child_had();
     buffers = 4096;
     CASE(sends_behind_the_end());
     CASE(resets_with_many_bytes());

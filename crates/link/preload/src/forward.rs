@@ -342,6 +342,10 @@ pub fn opened(fd: c_int, domain: c_int, kind: c_int) {
 pub fn accepted(fd: c_int, listener: c_int) -> c_int {
     if fd >= 0 && state::statistics().is_some() {
         DESCRIPTORS.accepted(fd, listener);
+        // A child of a later fork has it, too, even if this process has not used it before.
+        if let Some((connection, _)) = state::tracked(fd) {
+            connection.forks.store(state::forks(), Relaxed);
+        }
         options::inherit(fd, listener);
     }
     fd
