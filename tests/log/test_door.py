@@ -10,11 +10,11 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import pytest
-from tests.log.conftest import TARE_LOG, dump
+from tests.log.conftest import TARE_LOG, count, dump
 from tests.log.test_failures import collecting, ended
 from tests.waiting import SECONDS, wait_for
 
@@ -40,13 +40,6 @@ def crowd(folder: Path) -> Iterator[subprocess.Popen[str]]:
     variables = os.environ | {"TARE_LOG": str(folder / "socket"), "TARE_LOG_RING": "64K"}
     with subprocess.Popen(command, env=variables, stdin=subprocess.PIPE, text=True) as programs:
         yield programs
-
-
-def count(file: Path) -> int:
-    """Events so far; none as long as nothing is known of their times."""
-    with suppress(subprocess.CalledProcessError):
-        return len(dump(file))
-    return 0
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])

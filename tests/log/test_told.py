@@ -12,7 +12,7 @@ from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
-from tests.log.conftest import TARE_LOG, dump, ran
+from tests.log.conftest import TARE_LOG, dump, ran, served
 from tests.log.test_failures import NOBODY as AS_NOBODY
 from tests.log.test_failures import (
     collecting,
@@ -159,7 +159,7 @@ def test_sockets_are_the_same_under_any_name(
         wait_for(lambda: has_begun(page))
         collect = [TARE_LOG, "collect", "--socket", collector or whole, "--out", out]
         with started(*collect, cwd=tmp_path) as process:
-            wait_for(lambda: out.stat().st_size > 1000)
+            wait_for(lambda: served(process.pid))
             ended(process)
 
 
