@@ -7,8 +7,8 @@ use crate::{kernel, lock};
 use core::ffi::c_int;
 use tare_link_segment::Source;
 
-/// Behind all bytes before a change, which were peeked at: peeks at those of the ring, or of TCP, and
-/// behind the ring at TCP's again.
+/// Peeks at the bytes after a change between TCP and ring: those of the ring or of TCP, and after the
+/// ring's those of TCP again. `skipped` bytes before the change were peeked at already.
 pub fn on(slot: &Slot, into: &Buffers, skipped: usize, flags: c_int) -> usize {
     let incoming = slot.parts().incoming;
     let held = lock::take_to_receive(slot);

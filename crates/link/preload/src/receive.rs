@@ -104,7 +104,7 @@ fn receive_or_wait(
         }
         let (most, start) =
             *timeout.get_or_insert_with(|| (kernel::timeout(fd, libc::SO_RCVTIMEO), kernel::now()));
-        // The time is that of the whole call, in milliseconds, and no less.
+        // The rest of the whole call's time in milliseconds, rounded up.
         let passed = if most < 0 { 0 } else { (kernel::now() - start - 1).max(0) };
         let left = c_int::try_from((i64::from(most) - passed).max(-1)).unwrap_or(most);
         if most >= 0 && left < 0 {

@@ -36,8 +36,9 @@ pub struct Slot {
     /// Larger mappings of the rings that have grown, each of four times the bytes of the one before.
     /// All stay until the link ends: a signal handler may have interrupted a copy.
     windows: [[AtomicPtr<u8>; WINDOWS]; 2],
-    /// The eventfd that wakes this end, and that of the other.
+    /// The eventfd that wakes this end.
     own_bell: AtomicI32,
+    /// The eventfd that wakes the other end.
     other_bell: AtomicI32,
     /// One of the connection's descriptors, -1 for none.
     pub fd: AtomicI32,

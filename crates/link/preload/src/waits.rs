@@ -99,30 +99,30 @@ pub fn wait(set: c_int, events: *mut epoll_event, most: c_int, of: &Wait) -> c_i
                 Some(end) => Time::Left(end.rest()),
             }
         };
-        let (count, told) = if members.are_for(state::thread_number()) {
+        let (count, kept) = if members.are_for(state::thread_number()) {
             wait_alone(members, (events, most), of, time)
         } else {
             let count = (of.call)(events, most, time());
             serve_all();
-            let told = told(members, events, count);
+            let kept = kept(members, events, count);
             if count > 0 {
                 members.renew_edges();
             }
-            (count, told)
+            (count, kept)
         };
-        if told > 0 {
+        if kept > 0 {
             // SAFETY: this number of entries was written.
-            return unsafe { sets::merge(events, told) };
+            return unsafe { sets::merge(events, kept) };
         }
         let is_late = || end.is_none_or(|end| !end.is_never() && end.rest() == 0);
         if count < 0 || of.returns || sleeps && (count == 0 || is_late()) {
-            return told;
+            return kept;
         }
     }
 }
 
 /// Takes out the events of bells that were rung for nothing. Returns how many are left.
-fn told(members: &Members, events: *mut epoll_event, count: c_int) -> c_int {
+fn kept(members: &Members, events: *mut epoll_event, count: c_int) -> c_int {
     let mut kept = 0;
     for number in 0..count.max(0) as usize {
         // SAFETY: the kernel has written this number of entries.
@@ -136,7 +136,7 @@ fn told(members: &Members, events: *mut epoll_event, count: c_int) -> c_int {
     if count > 0 { kept as c_int } else { count }
 }
 
-/// Waits as the only thread of a set. Returns the number of events, and how many of them are told.
+/// Waits as the only thread of a set. Returns the number of events, and how many of them are kept.
 fn wait_alone(
     members: &Members,
     (events, most): (*mut epoll_event, c_int),
@@ -158,7 +158,7 @@ fn wait_alone(
             members.clear_bells();
             let errno = real::errno();
             let rest = events.wrapping_add(found as usize);
-            let more = told(members, rest, call(rest, most - found, Time::None));
+            let more = kept(members, rest, call(rest, most - found, Time::None));
             members.looked();
             members.renew_edges();
             if found + more.max(0) > 0 {
@@ -180,10 +180,10 @@ fn wait_alone(
         let count = call(events, most, if is_ready { Time::None } else { time() });
         members.wake_up(&mut sleepers);
         members.looked();
-        let told = told(members, events, count);
+        let kept = kept(members, events, count);
         members.renew_edges();
         serve_all();
-        return (count, told);
+        return (count, kept);
     }
     (0, 0)
 }
