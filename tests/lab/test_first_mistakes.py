@@ -50,6 +50,12 @@ def test_a_file_of_the_current_folder() -> None:
     assert done.stderr.count("can't open file") == 1
 
 
+def test_a_script_is_no_file() -> None:
+    done = run(f"sh -c {shlex.quote('true ' * 60 + '; exit 3')} {{port}}")
+    assert done.returncode == 1
+    assert "exited with code 3 before it was ready; " in done.stderr
+
+
 def test_a_program_of_the_current_folder_is_refused_before_anything_starts() -> None:
     done = run("./shop.py {address} {port}", "--dry-run")
     assert done.returncode == 2
