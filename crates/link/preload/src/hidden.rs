@@ -72,11 +72,19 @@ pub fn next(first: u32) -> Option<u32> {
 }
 
 #[cfg(test)]
-mod tests {
+pub mod tests {
     use super::*;
+    use std::sync::{Mutex, MutexGuard, PoisonError};
+
+    /// Descriptors and their limit belong to the process: tests of them run one after the other.
+    pub fn alone() -> MutexGuard<'static, ()> {
+        static ALONE: Mutex<()> = Mutex::new(());
+        ALONE.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 
     #[test]
     fn hidden_descriptors_are_known_until_they_are_closed() {
+        let _alone = alone();
         let fd = hide(syscall::open(c"/dev/null", libc::O_RDONLY).unwrap()).unwrap();
         assert!(is_hidden(fd) && !is_hidden(fd + 1) && !is_hidden(-1));
         assert_eq!(next(3), Some(fd as u32));
