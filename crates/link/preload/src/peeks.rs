@@ -7,8 +7,8 @@ use crate::{kernel, lock};
 use core::ffi::c_int;
 use tare_link_segment::Source;
 
-/// Peeks at the bytes after a change between TCP and ring: those of the ring or of TCP, and after the
-/// ring's those of TCP again. `skipped` bytes before the change were peeked at already.
+/// Continues a peek that has `skipped` bytes and came to a change between TCP and ring. Adds the bytes
+/// of the ring or of TCP, and TCP's again if all of the ring's fit. Returns how many were added.
 pub fn on(slot: &Slot, into: &Buffers, skipped: usize, flags: c_int) -> usize {
     let incoming = slot.parts().incoming;
     let held = lock::take_to_receive(slot);
