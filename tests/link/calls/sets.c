@@ -264,6 +264,32 @@ static void waits_while_the_other_end_leaves(void) {
     close(set);
 }
 
+/* More descriptors are ready than the program has room for. */
+/* ring: epoll_wait */
+static void sets_with_room_for_few(int room) {
+    int set = epoll_create1(EPOLL_CLOEXEC), ends[2], others[2] = {near, far}, seen = 0;
+    struct epoll_event event = {EPOLLIN, {.u64 = 1}}, got[2];
+    SAY(pipe2(ends, O_CLOEXEC));
+    connect_both(0);
+    SAY(epoll_ctl(set, EPOLL_CTL_ADD, others[1], &event));
+    event.data.u64 = 2;
+    SAY(epoll_ctl(set, EPOLL_CTL_ADD, far, &event));
+    event.data.u64 = 4;
+    SAY(epoll_ctl(set, EPOLL_CTL_ADD, ends[0], &event));
+    SAY(write(others[0], "a", 1));
+    SAY(write(near, "b", 1));
+    SAY(write(ends[1], "c", 1));
+    for (int round = 0; round < 1000; round++) {
+        int count = epoll_wait(set, got, room, SECONDS * 1000);
+        if (count < 1 || count > room) exit(3);
+        while (count-- > 0) seen |= got[count].data.u64;
+    }
+    SAY(seen);
+    close_both();
+    near = others[0], far = others[1];
+    close(set), close(ends[0]), close(ends[1]);
+}
+
 /* As programs that change what they wait for with every message. */
 /* ring: epoll_ctl EPOLL_CTL_ADD EPOLL_CTL_MOD EPOLL_CTL_DEL */
 static void sets_that_change(void) {
@@ -363,6 +389,8 @@ int main(void) {
     for (int way = 0; way < 4; way++) CASE(edges_that_others_see(way));
     for (int way = 0; way < 4; way++) CASE(sets_of_others(way));
     CASE(waits_while_the_other_end_leaves());
+    CASE(sets_with_room_for_few(1));
+    CASE(sets_with_room_for_few(2));
     CASE(sets_that_change());
     for (int way = 0; way < 6; way++) CASE(changes_for_others(way));
     end();

@@ -45,7 +45,7 @@ pub fn copy(fd: c_int, end: u64) -> Option<c_int> {
     if raised.rlim_cur <= own.rlim_cur {
         return None;
     }
-    let made = syscall::with_signals_blocked(u64::MAX, || {
+    let made = syscall::with_signals_blocked(syscall::FROM_OTHERS, || {
         if !hold() {
             return None;
         }

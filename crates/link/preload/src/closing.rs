@@ -236,11 +236,14 @@ pub fn ranges(
     let mut from = first;
     let mut result = 0;
     loop {
-        let next = hidden::next(from).filter(|next| *next <= last);
-        let to = next.map_or(Some(last), |next| next.checked_sub(1));
-        if let Some(to) = to.filter(|to| from <= *to) {
-            result = close(from, to);
-        }
+        let next = hidden::while_settled(|| {
+            let next = hidden::next(from).filter(|next| *next <= last);
+            let to = next.map_or(Some(last), |next| next.checked_sub(1));
+            if let Some(to) = to.filter(|to| from <= *to) {
+                result = close(from, to);
+            }
+            next
+        });
         match next {
             Some(next) if result == 0 && next < last => from = next + 1,
             _ => return result,
@@ -251,14 +254,12 @@ pub fn ranges(
 /// Before a range of descriptors is closed.
 pub fn closing_range(first: c_uint, last: c_uint) {
     // What was never looked at is nothing to the library.
-    const MOST: c_uint = 1 << 20;
-    for fd in first..=last.min(MOST - 1) {
-        if state::known(fd as c_int).is_some() {
-            closing(fd as c_int);
+    DESCRIPTORS.find(|fd, _| {
+        if (first..=last).contains(&(fd as c_uint)) {
+            closing(fd);
         }
-    }
-    for fd in first..=last.min(MOST - 1).min(first.saturating_add(1 << 16)) {
-        sets::closed(fd as c_int);
-    }
+        false
+    });
+    sets::closed_range(first, last);
     DESCRIPTORS.released_range(first, last);
 }

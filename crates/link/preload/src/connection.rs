@@ -90,6 +90,18 @@ impl Connection {
         }
     }
 
+    /// Keeps the connection as it is until `end`. False if it is linked, or stays TCP for good.
+    pub fn keep(&self) -> bool {
+        loop {
+            match self.stage() {
+                Stage::Linked | Stage::Never => return false,
+                _ if self.begin() => return true,
+                // It has just been linked, and says so at once.
+                _ => kernel::yield_now(),
+            }
+        }
+    }
+
     pub fn end(&self) {
         let fewer =
             |busy: u32| (busy & (LINKED | HELD) == 0).then(|| busy.checked_sub(1)).flatten();
@@ -99,6 +111,14 @@ impl Connection {
     /// Keeps others out of calls of the kernel, if none is in one.
     pub fn hold(&self) -> bool {
         self.busy.compare_exchange(0, HELD, AcqRel, Relaxed).is_ok()
+    }
+
+    /// In the child of a fork: the thread that was about to link it is in the parent.
+    pub fn forked(&self) {
+        if self.stage() == Stage::Changing {
+            self.set_stage(Stage::Never);
+            self.let_go(false);
+        }
     }
 
     pub fn let_go(&self, linked: bool) {

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Descriptors of the library: high numbers that the program does not know of and must not close.
 
-use crate::above;
+use crate::{above, lock};
 use core::ffi::c_int;
 use core::sync::atomic::Ordering::Relaxed;
 use core::sync::atomic::{AtomicBool, AtomicU64};
+use tare_link_segment::Lock;
 use tare_shm::syscall;
 
 /// Numbers up to this can be hidden.
@@ -12,23 +13,47 @@ const MOST: usize = 1 << 17;
 
 static ARE_HIDDEN: [AtomicU64; MOST / 64] = [const { AtomicU64::new(0) }; MOST / 64];
 
+/// Held while a descriptor becomes hidden or is closed: in between, its number is like the program's.
+static LOCK: Lock = Lock::new();
+
 /// There was a hidden descriptor.
 static WERE_ANY: AtomicBool = AtomicBool::new(false);
 
-/// Moves a descriptor of the library out of the program's way, close-on-exec; closes it and says `None`
-/// if there is no room. The first ones get numbers from half of the program's limit on, further ones
+/// Does something while no other thread hides or closes a descriptor; waits at most some ten
+/// milliseconds for one that does.
+pub fn while_settled<T>(what: impl FnOnce() -> T) -> T {
+    let held = lock::take_soon(&LOCK);
+    let done = what();
+    held.into_iter().for_each(|held| lock::release(&LOCK, held));
+    done
+}
+
+/// In the child of a fork.
+pub fn forked() {
+    LOCK.clear();
+}
+
+/// Moves a descriptor of the library out of the program's way, as `copy`; closes it and says `None` if
+/// there is no room.
+pub fn hide(fd: c_int) -> Option<c_int> {
+    let copy = copy(fd);
+    syscall::close(fd);
+    copy
+}
+
+/// A hidden copy of a descriptor, close-on-exec; `None` if there is no room. The first ones get numbers from half of the program's limit on, further ones
 /// numbers above the limit. If the hard limit does not allow that, the third quarter of the numbers
 /// can be the library's: the rest is the program's.
-pub fn hide(fd: c_int) -> Option<c_int> {
+pub fn copy(fd: c_int) -> Option<c_int> {
     let limit = syscall::limit(libc::RLIMIT_NOFILE).unwrap_or(1024);
-    let moved = below(fd, limit, FEW)
-        .or_else(|| above::copy(fd, MOST as u64))
-        .or_else(|| below(fd, limit, 4));
-    syscall::close(fd);
-    let moved = moved?;
-    WERE_ANY.store(true, Relaxed);
-    ARE_HIDDEN[moved as usize / 64].fetch_or(1 << (moved % 64), Relaxed);
-    Some(moved)
+    while_settled(|| {
+        let made = below(fd, limit, FEW)
+            .or_else(|| above::copy(fd, MOST as u64))
+            .or_else(|| below(fd, limit, 4))?;
+        WERE_ANY.store(true, Relaxed);
+        ARE_HIDDEN[made as usize / 64].fetch_or(1 << (made % 64), Relaxed);
+        Some(made)
+    })
 }
 
 /// The part of the numbers, as its divisor, that the first descriptors of the library get.
@@ -56,8 +81,10 @@ pub fn is_hidden(fd: c_int) -> bool {
 /// Closes a hidden descriptor.
 pub fn close(fd: c_int) {
     if is_hidden(fd) {
-        ARE_HIDDEN[fd as usize / 64].fetch_and(!(1 << (fd % 64)), Relaxed);
-        syscall::close(fd);
+        while_settled(|| {
+            ARE_HIDDEN[fd as usize / 64].fetch_and(!(1 << (fd % 64)), Relaxed);
+            syscall::close(fd);
+        });
     }
 }
 
@@ -80,6 +107,25 @@ pub mod tests {
     pub fn alone() -> MutexGuard<'static, ()> {
         static ALONE: Mutex<()> = Mutex::new(());
         ALONE.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    #[test]
+    fn no_other_thread_sees_a_descriptor_that_is_about_to_be_hidden() {
+        let _alone = alone();
+        let lowest = syscall::limit(libc::RLIMIT_NOFILE).unwrap().min(MOST as u64) as usize / 2;
+        let is_over = AtomicBool::new(false);
+        let highest = std::thread::scope(|scope| {
+            scope.spawn(|| {
+                while !is_over.load(Relaxed) {
+                    let null = syscall::open(c"/dev/null", libc::O_RDONLY).unwrap();
+                    close(hide(null).unwrap());
+                }
+            });
+            let highest = (0..10_000).filter_map(|_| crate::opened::highest()).max();
+            is_over.store(true, Relaxed);
+            highest
+        });
+        assert!(highest.is_some_and(|highest| highest < lowest), "{highest:?}");
     }
 
     #[test]

@@ -44,6 +44,9 @@ pub struct Members {
     is_changed: AtomicU32,
     skips: AtomicU32,
     looked: AtomicU64,
+    /// Where the next wait begins to look, and not 0 if the last one found no room for all links.
+    first: AtomicU32,
+    is_crowded: AtomicU32,
     spin: Spin,
 }
 
@@ -52,6 +55,14 @@ static ALL: [Members; sets::COUNT] = [const { Members::new() }; sets::COUNT];
 /// Those of the set with this number.
 pub fn of(set: usize) -> &'static Members {
     &ALL[set]
+}
+
+/// In the child of a fork: threads of the parent change nothing here, and do not wait.
+pub fn forked() {
+    for members in &ALL {
+        members.lock.clear();
+        members.in_kernel.store(0, Relaxed);
+    }
 }
 
 /// A member that sleeps; its slot is in use until it wakes.
@@ -74,6 +85,8 @@ impl Members {
             is_changed: AtomicU32::new(0),
             skips: AtomicU32::new(0),
             looked: AtomicU64::new(0),
+            first: AtomicU32::new(0),
+            is_crowded: AtomicU32::new(0),
             spin: Spin::new(),
         }
     }
@@ -86,6 +99,8 @@ impl Members {
         self.highest.store(0, Relaxed);
         self.in_kernel.store(0, Relaxed);
         self.is_changed.store(0, Relaxed);
+        self.first.store(0, Relaxed);
+        self.is_crowded.store(0, Relaxed);
         self.spin.begin();
         self.waiter.store(0, Release);
     }
@@ -218,13 +233,16 @@ impl Members {
     /// Events of links whose rings have bytes, or room: at most `most`, and whether the kernel may
     /// have others at once. An error if they cannot be written.
     pub fn collect(&self, events: *mut epoll_event, most: c_int) -> Result<(c_int, bool), Errno> {
-        let most = usize::try_from(most).unwrap_or(0);
+        let most = usize::try_from(most).unwrap_or(0).min(MOST);
         let mut found = [epoll_event { events: 0, u64: 0 }; MOST];
         let mut count = 0;
         let mut has_more = false;
-        self.each(|member, slot| {
+        let used = self.used();
+        let first = (self.first.load(Relaxed) as usize).min(used.len());
+        let mut next = 0;
+        let mut look = |number: usize, member: &Member, slot: &'static Slot| {
             let (input, output) = (member.input(), member.output());
-            if count == most.min(MOST) || input | output == 0 {
+            if count == most || input | output == 0 {
                 return;
             }
             let is_ours = self.has(slot);
@@ -247,9 +265,19 @@ impl Members {
             }
             if ready != 0 {
                 found[count] = epoll_event { events: ready, u64: member.data() };
-                count += 1;
+                (count, next) = (count + 1, number + 1);
             }
-        });
+        };
+        for number in (first..used.len()).chain(0..first) {
+            if let Some(slot) = used[number].enter() {
+                look(number, &used[number], slot);
+                slot.leave();
+            }
+        }
+        let is_crowded = count == most;
+        self.is_crowded.store(is_crowded.into(), Relaxed);
+        // Those for which there was no room are first in the next wait.
+        self.first.store(if is_crowded { next as u32 } else { 0 }, Relaxed);
         let length = count * size_of::<epoll_event>();
         let own = iovec { iov_base: found.as_mut_ptr().cast(), iov_len: length };
         let programs = iovec { iov_base: events.cast(), iov_len: length };
@@ -360,6 +388,12 @@ impl Members {
     pub fn looked(&self) {
         self.skips.store(0, Relaxed);
         self.looked.store(ticks(), Relaxed);
+    }
+
+    /// Whether a wait has to ask the kernel before it looks at the links: those alone would take all
+    /// the room that the program has for events, each time.
+    pub fn must_ask_first(&self) -> bool {
+        self.is_crowded.load(Relaxed) != 0 && !self.skip_kernel()
     }
 
     /// Whether a wait that found bytes may do without what the kernel has.

@@ -21,13 +21,15 @@ pub fn any(most: u32, is_meant: impl FnMut(c_int, &CStr) -> bool) -> bool {
 /// The highest one of the program.
 pub fn highest() -> Option<usize> {
     let mut highest = None;
-    any(MOST, |folder, name| {
-        let digits = name.to_bytes().iter().try_fold(0usize, |sum, digit| {
-            Some(sum.checked_mul(10)? + char::from(*digit).to_digit(10)? as usize)
-        });
-        let is_own = |fd: usize| fd == folder as usize || hidden::is_hidden(fd as c_int);
-        highest = highest.max(digits.filter(|fd| !is_own(*fd)));
-        false
+    hidden::while_settled(|| {
+        any(MOST, |folder, name| {
+            let digits = name.to_bytes().iter().try_fold(0usize, |sum, digit| {
+                Some(sum.checked_mul(10)? + char::from(*digit).to_digit(10)? as usize)
+            });
+            let is_own = |fd: usize| fd == folder as usize || hidden::is_hidden(fd as c_int);
+            highest = highest.max(digits.filter(|fd| !is_own(*fd)));
+            false
+        })
     });
     highest
 }

@@ -118,19 +118,14 @@ fn role_of(fd: c_int) -> Role {
         sets::is_waited_for(fd);
         return Role::Other;
     };
-    loop {
-        match connection.stage() {
-            Stage::Never => return Role::Other,
-            Stage::Linked => {
-                service::ensure();
-                let slot = slots::enter(connection.slot.load(Relaxed));
-                return slot.map_or(Role::Other, Role::Linked);
-            }
-            _ if connection.begin() => return Role::Kept(connection),
-            // It has just been linked, and says so at once.
-            _ => crate::kernel::yield_now(),
-        }
+    if connection.keep() {
+        return Role::Kept(connection);
     }
+    if connection.stage() != Stage::Linked {
+        return Role::Other;
+    }
+    service::ensure();
+    slots::enter(connection.slot.load(Relaxed)).map_or(Role::Other, Role::Linked)
 }
 
 fn end(roles: &[Role]) {

@@ -28,10 +28,15 @@ const HAS_COME: u32 = 1 << 30;
 pub fn turn(fd: c_int, connection: &Connection, sends: bool) -> Option<&'static Slot> {
     match connection.stage() {
         Stage::Linked => slots::enter(connection.slot.load(Relaxed)),
-        Stage::New if is_time(connection, sends) => begin(fd, connection),
-        Stage::Waiting => look(fd, connection),
+        Stage::New if is_time(connection, sends) => uninterrupted(|| begin(fd, connection)),
+        Stage::Waiting if is_time_to_look(connection) => uninterrupted(|| look(fd, connection)),
         _ => None,
     }
+}
+
+/// A signal handler that uses the connection would wait for the call that it has interrupted.
+fn uninterrupted(change: impl FnOnce() -> Option<&'static Slot>) -> Option<&'static Slot> {
+    syscall::with_signals_blocked(syscall::FROM_OTHERS, change).ok().flatten()
 }
 
 fn is_time(connection: &Connection, sends: bool) -> bool {
@@ -150,13 +155,15 @@ fn meet(fd: c_int, connection: &Connection) -> Outcome {
     Outcome::No(NOT_MET)
 }
 
-/// Looks, ever more seldom, whether the other end has come.
+/// Ever more seldom.
+fn is_time_to_look(connection: &Connection) -> bool {
+    let looks = connection.looks.fetch_add(1, Relaxed);
+    looks <= 8 || looks.is_power_of_two()
+}
+
+/// Looks whether the other end has come.
 #[cold]
 fn look(fd: c_int, connection: &Connection) -> Option<&'static Slot> {
-    let looks = connection.looks.fetch_add(1, Relaxed);
-    if looks > 8 && !looks.is_power_of_two() {
-        return None;
-    }
     if !connection.change_stage(Stage::Waiting, Stage::Changing) {
         return None;
     }
@@ -166,7 +173,7 @@ fn look(fd: c_int, connection: &Connection) -> Option<&'static Slot> {
     }
     let listener = connection.listener.load(Relaxed);
     let is_ours = connection.forks.load(Relaxed) == state::forks();
-    let outcome = if is_ours && !state::is_off() && looks < MOST_LOOKS {
+    let outcome = if is_ours && !state::is_off() && connection.looks.load(Relaxed) <= MOST_LOOKS {
         receive(fd, connection, listener)
     } else {
         Outcome::No("the other end did not answer: it may not be linked")
@@ -335,9 +342,8 @@ pub fn give_up(fd: c_int, connection: &Connection) {
                 }
             }
             Stage::Waiting => {
-                if connection.change_stage(Stage::Waiting, Stage::Changing) {
+                if connection.change_stage(Stage::Waiting, Stage::Never) {
                     forget(connection);
-                    connection.set_stage(Stage::Never);
                     return;
                 }
             }

@@ -41,9 +41,15 @@ pub fn created(fd: c_int) {
 
 /// A descriptor is closed, which may be a set.
 pub fn closed(fd: c_int) {
+    closed_range(fd as u32, fd as u32);
+}
+
+/// All descriptors from `first` to `last`, both included, are closed.
+pub fn closed_range(first: u32, last: u32) {
     for place in &SETS {
         let value = place.load(Relaxed);
-        if value as u32 == fd as u32 + 1 {
+        let fd = (value as u32).checked_sub(1);
+        if fd.is_some_and(|fd| (first..=last).contains(&fd)) {
             let _ = place.compare_exchange(value, 0, AcqRel, Relaxed);
         }
     }
@@ -85,9 +91,25 @@ pub fn control(
         is_waited_for(fd);
         return call();
     };
-    if connection.stage() == Stage::Never {
+    let is_kept = connection.keep();
+    if !is_kept && connection.stage() == Stage::Never {
         return call();
     }
+    let result = control_tracked(connection, set, operation, fd, event, call);
+    if is_kept {
+        connection.end();
+    }
+    result
+}
+
+fn control_tracked(
+    connection: &Connection,
+    set: c_int,
+    operation: c_int,
+    fd: c_int,
+    event: *const epoll_event,
+    call: impl FnOnce() -> c_int,
+) -> c_int {
     if let Some(result) = postpone(connection, set, operation, fd, event) {
         return result;
     }

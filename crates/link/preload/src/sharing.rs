@@ -3,8 +3,10 @@
 //! end of a pipe; the parent closes its own, so the pipe's end says that the child, and all that it
 //! forked itself, have ended or started another program.
 
+use crate::connection::Connection;
 use crate::spin::{ticks, ticks_per_microsecond};
-use crate::{above, hidden, kernel, slots, state};
+use crate::state::DESCRIPTORS;
+use crate::{above, hidden, kernel, members, slots, state};
 use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 use core::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, AtomicU64};
 use tare_shm::syscall;
@@ -84,6 +86,13 @@ unsafe extern "C" fn in_parent() {
 /// The child keeps the writing ends: as long as it lives, all before it know of it.
 unsafe extern "C" fn in_child() {
     above::let_go();
+    // What other threads of the parent were about to do, none does here.
+    hidden::forked();
+    members::forked();
+    DESCRIPTORS.find(|_, entry| {
+        DESCRIPTORS.connection(entry).into_iter().for_each(Connection::forked);
+        false
+    });
     for child in CHILDREN.iter().filter(|child| child.parent.swap(0, Relaxed) != 0) {
         hidden::close(child.reader.load(Relaxed));
     }

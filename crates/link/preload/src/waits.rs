@@ -145,6 +145,18 @@ fn wait_alone(
 ) -> (c_int, c_int) {
     let call = |events, most, time| members.ask(|| (of.call)(events, most, time));
     let mut sleepers = members::NOBODY;
+    if members.must_ask_first() {
+        members.clear_bells();
+        let errno = real::errno();
+        let count = call(events, most, Time::None);
+        let kept = kept(members, events, count);
+        members.looked();
+        members.renew_edges();
+        if kept != 0 {
+            return (count, kept);
+        }
+        real::set_errno(errno);
+    }
     for round in 0.. {
         // What the program's address is worth, the kernel judges.
         let Ok((found, has_more)) = members.collect(events, most) else {

@@ -42,6 +42,11 @@ impl Lock {
         self.0.compare_exchange(owner, thread, Acquire, Relaxed).is_ok()
     }
 
+    /// In the child of a fork, of a lock that is not shared: its owner is a thread of the parent.
+    pub fn clear(&self) {
+        self.0.store(0, Relaxed);
+    }
+
     /// After `Taken::Now`.
     pub fn release(&self, thread: u32) {
         let _ = self.0.compare_exchange(thread, 0, Release, Relaxed);
