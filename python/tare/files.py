@@ -74,6 +74,13 @@ def opened(path: Path) -> Iterator[int]:
         os.close(descriptor)
 
 
+def mount_of(descriptor: int) -> str:
+    """The ID of the mount that has an open file. No file system is asked: one of FUSE need not
+    answer."""
+    lines = Path(f"/proc/self/fdinfo/{descriptor}").read_text(encoding="utf-8").splitlines()
+    return next(line for line in lines if line.startswith("mnt_id:")).split()[1]
+
+
 def _mode(name: str, folder: int) -> int:
     """Permissions of the file that is replaced, if it is this user's; else the usual ones."""
     with suppress(FileNotFoundError):

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from tests.hostile.conftest import ROOT, says
+from tests.hostile.conftest import NOBODY, ROOT, says
 from tests.hostile.test_budgets import EVENTS, awaited, go_on, numbers
 from tests.log.conftest import compiled
 from tests.log.test_failures import collecting, ended
@@ -27,13 +27,25 @@ def stopped(attacker: "subprocess.Popen[str]") -> Iterator[None]:
         attacker.kill()
 
 
+def require_fuse() -> None:
+    if not Path("/dev/fuse").exists() or shutil.which("unshare") is None:
+        pytest.skip("there is no /dev/fuse, or no unshare")
+
+
+def test_files_that_their_server_shows_as_roots_are_no_result_to_resume(open_to_all: Path) -> None:
+    require_fuse()
+    module = "tests.hostile.attacks.owned_by_root"
+    command = ["unshare", "--mount", sys.executable, "-B", "-m", module, str(open_to_all)]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, check=True)
+    assert f"{open_to_all}: was mounted by user {NOBODY}" in done.stdout
+
+
 def test_files_that_never_answer_do_not_stop_a_collector_nor_tare_ps(
     compiled: Callable[[str], Path], open_to_all: Path
 ) -> None:
     """One that is handed over or has the name of a segment, and the folder in which a program looks
     for its collector."""
-    if not Path("/dev/fuse").exists() or shutil.which("unshare") is None:
-        pytest.skip("there is no /dev/fuse, or no unshare")
+    require_fuse()
     program = Path(shutil.copy(compiled("awaited"), open_to_all))
     files = open_to_all / "files"
     files.mkdir()

@@ -71,7 +71,7 @@ def calibrate(
     from tare.calibration.repetitions import check_blocks
     from tare.lab.calibration import calibrations
     from tare.lab.experiment import check
-    from tare.lab.trust import require_trusted, resolved
+    from tare.lab.trust import require_trusted, resolved, trusted
     from tare.plan import load
 
     if out is not None and resume is not None:
@@ -89,7 +89,8 @@ def calibrate(
     folder = resume or out or Path("results") / name
     for part in parts:
         check(part.plan)
-    require_trusted(plan, resolved(plan, folder))
+    users = trusted(plan)
+    require_trusted(users, resolved(users, folder))
     # Before hours are spent, not after.
     require_extra("scipy", "scipy.stats", "tare calibrate")
     if resume is None:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from contextlib import closing, suppress
 from dataclasses import asdict
 from datetime import UTC, datetime
+from errno import ENOENT
 from importlib.metadata import version
 from pathlib import Path
 
@@ -59,13 +60,17 @@ def carry_out(plan: Plan, folder: Path, progress: Progress, resume: bool = False
     cpus = sorted(os.sched_getaffinity(0))
     placement = place(plan, cpus)
     fresh = _manifest(plan, placement)
-    folder = resolved(plan, folder)
-    require_trusted(plan, folder)
-    if not resume:
+    users = trusted(plan)
+    folder = resolved(users, folder)
+    is_there = require_trusted(users, folder)
+    if resume:
+        # Another user may have taken it away, to put it back after the check.
+        _require(is_there, folder)
+    else:
         with suppress(OSError):  # `create` says why.
             folder.mkdir(parents=True, exist_ok=True)
         # In a folder such as /tmp, another user may have made it meanwhile. Nobody can now.
-        require_trusted(plan, folder)
+        require_trusted(users, folder)
     with closing(ResultFolder(folder)) as result:
         if resume:
             result.open()
@@ -162,8 +167,11 @@ def resumable(plan: Plan | None, folder: Path, blocks: int | None = None) -> Pla
 
     `blocks` is the number that the experiment shall have in the end. Relative paths start where
     they did when the experiment began. Raises InputError where the folder holds no result, or that
-    of another plan, or more blocks.
+    of another plan, or more blocks, or other users could change it: its plan runs commands.
     """
+    users = known_users() if plan is None else trusted(plan)
+    # Before anything of it is read: the folder that is read must be the one that was checked.
+    _require(require_trusted(users, resolved(users, folder)), folder)
     file = folder / "plan.toml"
     try:
         text = read_bytes(file, PLAN_BYTES).decode()
@@ -188,6 +196,12 @@ def resumable(plan: Plan | None, folder: Path, blocks: int | None = None) -> Pla
             f"--blocks {blocks}: {folder} is planned for {stored.blocks}; give a larger number"
         )
     return parse(stored.text, str(file), start, {"blocks": blocks})
+
+
+def _require(is_there: bool, folder: Path) -> None:
+    if not is_there:
+        why = os.strerror(ENOENT)
+        raise InputError(f"{folder / 'plan.toml'}: {why}; there is nothing to resume")
 
 
 def _start(folder: Path, plan: Plan | None) -> Path:

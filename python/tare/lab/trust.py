@@ -4,50 +4,52 @@
 Services are started with files that the lab has put into the result folder. Another user who may
 rename or write anything on the way there could have commands run with the rights of whoever
 measures, or files written elsewhere. Looking for links would not help: they can come later.
+
+The check goes from the root of the file system down. Once a folder has passed it, no other user can
+replace what is in it, so it does not matter that the check and the use go by names.
 """
 
 import os
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Set
 from contextlib import suppress
 from pathlib import Path
 
 from tare.errors import InputError
+from tare.files import mount_of
 from tare.plan import Plan
 
 ROOT = 0
 UID_MAP = Path("/proc/self/uid_map")
 OVERFLOW = Path("/proc/sys/kernel/overflowuid")
+MOUNTS = Path("/proc/self/mountinfo")
 WORK = "work"
 MOST_LINKS = 40
 """As many as the kernel follows."""
 
 
-def require_trusted(plan: Plan, folder: Path) -> None:
-    """Raises InputError if others than `trusted` could change what is in the folder, or what is
-    on the way to it, as far as that exists. `folder` is resolved."""
-    users = trusted(plan)
-    for path in _on_the_way(folder):
-        status = path.lstat()
-        if stat.S_ISLNK(status.st_mode):
-            raise InputError(f"{path}: is a symbolic link; put the file or folder itself there")
-        if status.st_uid not in users:
-            change = (
-                f"belongs to user {status.st_uid}, which could change what tare runs and writes"
-            )
-        elif status.st_mode & stat.S_IWOTH and not status.st_mode & stat.S_ISVTX:
-            change = "can be written by every user"
-        else:
-            continue
-        inside = path == folder or folder in path.parents
-        remedy = "copy the result (cp -r)" if inside else "name a folder of your own with --out"
-        raise InputError(f"{path}: {change}; {remedy}")
+def require_trusted(users: Set[int], folder: Path) -> bool:
+    """Whether the folder exists. If it does, only `users` can change or replace it from now on.
+
+    `folder` is resolved. Raises InputError if others could change what is in the folder, or what
+    is on the way to it, as far as that exists.
+    """
+    device = _check_way(users, folder, (*reversed(folder.parents), folder))
+    if device is None:
+        return False
+    for path in _inside(folder):
+        with suppress(FileNotFoundError, NotADirectoryError):
+            status = path.lstat()
+            _check(users, path, folder, status)
+            if status.st_dev != device:
+                _check_mount(users, path, folder, _look(path)[1])
+    return True
 
 
-def resolved(plan: Plan, folder: Path) -> Path:
-    """The folder without symbolic links; it need not exist. Raises InputError for a link of another
-    user than `trusted`: it could lead anywhere."""
-    users, found, links = trusted(plan), Path("/"), 0
+def resolved(users: Set[int], folder: Path) -> Path:
+    """The folder without symbolic links; it need not exist. Raises InputError for a link of which
+    others than `users` could choose the target."""
+    found, links = Path("/"), 0
     names = [*reversed((Path.cwd() / folder).parts[1:])]
     while names:
         name = names.pop()
@@ -61,6 +63,7 @@ def resolved(plan: Plan, folder: Path) -> Path:
             raise InputError(
                 f"{path}: is a symbolic link of user {user}; name a folder of your own with --out"
             )
+        _check_way(users, path, reversed(path.parents))
         links += 1
         if links > MOST_LINKS:
             raise InputError(f"{path}: too many symbolic links; name another folder with --out")
@@ -102,11 +105,68 @@ def known_users() -> set[int]:
     return users
 
 
-def _on_the_way(folder: Path) -> Iterator[Path]:
-    for path in (*reversed(folder.parents), folder):
-        if not path.exists():
+def _check_way(users: Set[int], folder: Path, way: Iterable[Path]) -> int | None:
+    """Raises InputError if others than `users` could change what is on the way to a folder; the
+    device of the last, None if there is nothing."""
+    device, above = None, None
+    for path in way:
+        try:
+            status, mount = _look(path)
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+        _check(users, path, folder, status)
+        if above is not None and mount != above:
+            _check_mount(users, path, folder, mount)
+        device, above = status.st_dev, mount
+    return device
+
+
+def _look(path: Path) -> tuple[os.stat_result, str]:
+    """What is at a path, and the ID of its mount."""
+    descriptor = os.open(path, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC)
+    try:
+        return os.fstat(descriptor), mount_of(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _check(users: Set[int], path: Path, folder: Path, status: os.stat_result) -> None:
+    if stat.S_ISLNK(status.st_mode):
+        raise InputError(f"{path}: is a symbolic link; put the file or folder itself there")
+    # In a folder such as /tmp, others can add files, but not replace what leads to the folder.
+    is_shared = bool(status.st_mode & stat.S_ISVTX) and path in folder.parents
+    if status.st_uid not in users:
+        change = f"belongs to user {status.st_uid}, which could change what tare runs and writes"
+        raise _refused(path, folder, change)
+    if status.st_mode & stat.S_IWOTH and not is_shared:
+        raise _refused(path, folder, "can be written by every user")
+
+
+def _check_mount(users: Set[int], path: Path, folder: Path, mount: str) -> None:
+    """A file system of FUSE shows what owners its server wants."""
+    for line in MOUNTS.read_text(encoding="utf-8", errors="replace").splitlines():
+        place, _, file_system = line.partition(" - ")
+        if place.split(" ")[0] != mount:
+            continue
+        kind, *_, options = file_system.split(" ")
+        users_of = [one for one in options.split(",") if one.startswith("user_id=")]
+        if not kind.startswith("fuse") or not users_of:
             return
-        yield path
+        user = int(users_of[0].removeprefix("user_id="))
+        if user not in users:
+            change = f"was mounted by user {user}, which could change what tare runs and writes"
+            raise _refused(path, folder, change)
+        return
+    raise _refused(path, folder, "was unmounted while it was looked at")
+
+
+def _refused(path: Path, folder: Path, change: str) -> InputError:
+    inside = path == folder or folder in path.parents
+    remedy = "copy the result (cp -r)" if inside else "name a folder of your own with --out"
+    return InputError(f"{path}: {change}; {remedy}")
+
+
+def _inside(folder: Path) -> Iterator[Path]:
     for parent, folders, files in os.walk(folder):
         yield from (Path(parent, name) for name in (*folders, *files))
         if Path(parent) == folder and WORK in folders:

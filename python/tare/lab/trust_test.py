@@ -11,8 +11,9 @@ import pytest
 
 from tare.errors import InputError
 from tare.lab import carry_out, experiment, trust
-from tare.lab.trust import require_trusted, resolved
-from tare.plan import Plan, parse
+from tare.lab.store import ResultFolder
+from tare.lab.trust import require_trusted, resolved, trusted
+from tare.plan import parse
 
 STRANGER = 65_533
 PLAN = """
@@ -37,7 +38,11 @@ def check(tmp_path: Path) -> Callable[[Path], None]:
     if os.geteuid() != 0:
         pytest.skip("only root can give files to another user")
     plan = parse(PLAN, "plan.toml", tmp_path)
-    return lambda folder: require_trusted(plan, folder)
+
+    def checks(folder: Path) -> None:
+        require_trusted(trusted(plan), folder)
+
+    return checks
 
 
 def result(folder: Path) -> Path:
@@ -91,7 +96,7 @@ def test_whoever_may_run_commands_anyway_is_trusted(
     plans = tmp_path / "plans"
     plans.mkdir()
     os.chown(plans, STRANGER, -1)
-    require_trusted(parse(PLAN, "plan.toml", plans), folder)
+    require_trusted(trusted(parse(PLAN, "plan.toml", plans)), folder)
     refused(check, folder, folder, f"belongs to user {STRANGER}")
 
 
@@ -104,11 +109,11 @@ def test_the_machines_root_is_trusted_in_a_user_namespace(
     os.chown(tmp_path, nobody, -1)
     plan = parse(PLAN, "plan.toml", Path("/"))
     with pytest.raises(InputError, match=f"belongs to user {nobody}"):
-        require_trusted(plan, tmp_path)
+        require_trusted(trusted(plan), tmp_path)
     uid_map = tmp_path / "uid_map"
     uid_map.write_text("         0       1000          1\n")
     monkeypatch.setattr(trust, "UID_MAP", uid_map)
-    require_trusted(plan, tmp_path / "result")
+    require_trusted(trusted(plan), tmp_path / "result")
 
 
 def test_everybodys_folder_is_refused_unless_it_is_sticky(
@@ -144,10 +149,11 @@ def test_folder_that_another_user_makes_after_the_check_gets_no_result(
     theirs.mkdir()
     os.chown(theirs, STRANGER, -1)
 
-    def checks(plan: Plan, folder: Path) -> None:
-        require_trusted(plan, folder)
+    def checks(users: set[int], folder: Path) -> bool:
+        is_there = require_trusted(users, folder)
         if not folder.exists():
             theirs.rename(folder) if kind == "folder" else folder.symlink_to(theirs)
+        return is_there
 
     monkeypatch.setattr(experiment, "require_trusted", checks)
     monkeypatch.setattr(experiment, "_carry_out", lambda *_: pytest.fail("it began"))
@@ -159,11 +165,12 @@ def test_folder_that_another_user_makes_after_the_check_gets_no_result(
 @pytest.mark.usefixtures("check")
 def test_links_of_other_users_lead_to_no_folder(tmp_path: Path) -> None:
     """In a folder such as /tmp, at the name of --out or above it; own links do."""
-    plan, mine, theirs = parse(PLAN, "plan.toml", tmp_path), tmp_path / "mine", tmp_path / "theirs"
+    users = trusted(parse(PLAN, "plan.toml", tmp_path))
+    mine, theirs = tmp_path / "mine", tmp_path / "theirs"
     (tmp_path / "place").mkdir()
     theirs.symlink_to("place")
     mine.symlink_to(tmp_path / "other" / ".." / "theirs")
-    assert resolved(plan, mine / "new" / "result") == tmp_path / "place" / "new" / "result"
+    assert resolved(users, mine / "new" / "result") == tmp_path / "place" / "new" / "result"
     os.chown(theirs, STRANGER, -1, follow_symlinks=False)
     for folder in (theirs, theirs / "new", mine / "new"):
         with pytest.raises(InputError, match=rf"{theirs}: is a symbolic link of user {STRANGER};"):
@@ -171,4 +178,63 @@ def test_links_of_other_users_lead_to_no_folder(tmp_path: Path) -> None:
     mine.unlink()
     mine.symlink_to(mine)
     with pytest.raises(InputError, match=f"{mine}: too many symbolic links"):
-        resolved(plan, mine)
+        resolved(users, mine)
+
+
+@pytest.mark.usefixtures("check")
+def test_link_that_another_user_can_replace_leads_to_no_folder(tmp_path: Path) -> None:
+    """Whoever owns the folder of a link chooses where it leads, whoever owns the link."""
+    users = trusted(parse(PLAN, "plan.toml", tmp_path))
+    theirs = tmp_path / "theirs"
+    theirs.mkdir()
+    os.chown(theirs, STRANGER, -1)
+    (theirs / "link").symlink_to(tmp_path)
+    with pytest.raises(InputError, match=f"{theirs}: belongs to user {STRANGER}"):
+        resolved(users, theirs / "link" / "result")
+
+
+@pytest.mark.parametrize("name", ["", "logs"])
+def test_result_that_others_can_add_to_is_refused(
+    check: Callable[[Path], None], tmp_path: Path, name: str
+) -> None:
+    """A link `logs/block=4`, made after the check, would have files emptied elsewhere."""
+    folder = result(tmp_path / "result")
+    (folder / name).chmod(0o1777)
+    refused(check, folder, folder / name, "can be written by every user")
+
+
+@pytest.mark.usefixtures("check")
+def test_result_that_is_taken_away_while_it_is_checked_is_not_resumed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A user can take a folder of its own out of /tmp, and put it back later."""
+    folder, elsewhere = result(tmp_path / "result"), tmp_path / "elsewhere"
+    (folder / "plan.toml").write_text(SMOKE + PLAN)
+    os.chown(folder, STRANGER, -1)
+
+    def checks(users: set[int], path: Path) -> bool:
+        folder.rename(elsewhere)
+        is_there = require_trusted(users, path)
+        elsewhere.rename(folder)
+        return is_there
+
+    monkeypatch.setattr(experiment, "require_trusted", checks)
+    monkeypatch.setattr(ResultFolder, "open", lambda _: pytest.fail("it was opened"))
+    plan = parse(SMOKE + PLAN, "plan.toml", tmp_path)
+    text = f"{folder}/plan.toml: No such file or directory; there is nothing to resume"
+    with pytest.raises(InputError, match=re.escape(text)):
+        carry_out(plan, folder, Mock(), resume=True)
+    with pytest.raises(InputError, match=re.escape(text)):
+        experiment.resumable(None, folder)
+
+
+@pytest.mark.usefixtures("check")
+def test_plan_of_a_result_is_not_read_before_the_result_is_checked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another folder could have its name by the time of a later check."""
+    folder = result(tmp_path / "result")
+    os.chown(folder, STRANGER, -1)
+    monkeypatch.setattr(experiment, "read_bytes", lambda *_: pytest.fail("it was read"))
+    with pytest.raises(InputError, match=f"{folder}: belongs to user {STRANGER}"):
+        experiment.resumable(None, folder)

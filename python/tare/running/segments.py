@@ -17,6 +17,8 @@ from functools import cache
 from pathlib import Path
 from typing import Literal
 
+from tare.files import mount_of
+
 MAGIC = b"TAREshm1"
 HEADER = struct.Struct("<8sIIQQII")
 Kind = Literal["hook", "link", "log"]
@@ -67,7 +69,7 @@ def _opened(path: Path) -> tuple[int, Segment | None]:
     place = os.open(path, os.O_PATH | os.O_CLOEXEC)
     try:
         # Every other question takes for ever if FUSE has the file and its server does not answer.
-        if _mount(place) != _memory():
+        if mount_of(place) != _memory():
             return 0, None
         status = os.fstat(place)
         if status.st_mode != MODE or status.st_nlink:
@@ -89,15 +91,9 @@ def _memory() -> str:
     """The mount that has all memfds: what is on another one is not opened."""
     descriptor = os.memfd_create("tare-ps", os.MFD_CLOEXEC)
     try:
-        return _mount(descriptor)
+        return mount_of(descriptor)
     finally:
         os.close(descriptor)
-
-
-def _mount(descriptor: int) -> str:
-    """The ID of the mount that has an open file."""
-    lines = Path(f"/proc/self/fdinfo/{descriptor}").read_text(encoding="utf-8").splitlines()
-    return next(line for line in lines if line.startswith("mnt_id:"))
 
 
 def _read(descriptor: int) -> Segment | None:

@@ -27,18 +27,28 @@ LINK = "memfd:tare-log (deleted)"
 DETACH = 2
 
 
-def attributes(inode: int) -> bytes:
+def attributes(inode: int, owner: int = NOBODY) -> bytes:
     mode = 0o40755 if inode == ROOT else 0o100666
-    return ATTRIBUTES.pack(inode, *[0] * 8, mode, 1, NOBODY, NOBODY, 0, 4096, 0)[:88]
+    return ATTRIBUTES.pack(inode, *[0] * 8, mode, 1, owner, owner, 0, 4096, 0)[:88]
 
 
-def serve(device: int) -> None:
+def mount(folder: str) -> int:
+    """Mounts a file system there as `fusermount` does for user nobody; the server's descriptor."""
+    device = os.open("/dev/fuse", os.O_RDWR)
+    options = f"fd={device},rootmode=40000,user_id={NOBODY},group_id={NOBODY},allow_other"
+    libc = ctypes.CDLL(None, use_errno=True)
+    if libc.mount(b"hanging", os.fsencode(folder), b"fuse", 0, options.encode()) != 0:
+        sys.exit(os.strerror(ctypes.get_errno()))
+    return device
+
+
+def serve(device: int, owner: int = NOBODY) -> None:
     while True:
         request = os.read(device, 1 << 20)
         _, operation, number, inode = HEADER.unpack_from(request)
         answers = {
-            LOOKUP: struct.pack("<5Q", FILE, 0, 0, 0, 0) + attributes(FILE),
-            GETATTR: struct.pack("<2Q", 0, 0) + attributes(inode),
+            LOOKUP: struct.pack("<5Q", FILE, 0, 0, 0, 0) + attributes(FILE, owner),
+            GETATTR: struct.pack("<2Q", 0, 0) + attributes(inode, owner),
             OPEN: struct.pack("<2Q", 7, 0),
             INIT: struct.pack("<4I2H3I", 7, 31, 1 << 16, 0, 10, 10, 1 << 16, 1, 0) + bytes(32),
         }
@@ -75,15 +85,11 @@ def become_nobody() -> None:
 
 
 if __name__ == "__main__":
-    device = os.open("/dev/fuse", os.O_RDWR)
-    options = f"fd={device},rootmode=40000,user_id={NOBODY},group_id={NOBODY},allow_other"
-    libc = ctypes.CDLL(None, use_errno=True)
-    if libc.mount(b"hanging", os.fsencode(sys.argv[1]), b"fuse", 0, options.encode()) != 0:
-        sys.exit(os.strerror(ctypes.get_errno()))
+    device = mount(sys.argv[1])
     # Whoever uses the files is another process: when this one ends, they get an error.
     if os.fork() == 0:
         os.close(device)
-        use(sys.argv[1], sys.argv[2], libc.umount2)
+        use(sys.argv[1], sys.argv[2], ctypes.CDLL(None, use_errno=True).umount2)
     else:
         become_nobody()
         serve(device)
