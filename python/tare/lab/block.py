@@ -126,9 +126,8 @@ class Group:
         for condition in conditions:
             try:
                 name = f"{self.block}/{self.environment}/{condition.name}"
-                place = stack.enter_context(
-                    environments.enter(self.environment, self.lab.processes, name)
-                )
+                settings = self.lab.plan.environment(self.environment)
+                place = stack.enter_context(environments.enter(settings, self.lab.processes, name))
                 process = self.start_service(condition, place)
             except (RunError, StartError) as error:
                 self.reasons[condition.name] = str(error)
@@ -365,10 +364,10 @@ class Group:
 
     def new_log(self, condition: str, part: str = "") -> Path:
         """An empty log of a condition's service, or of something else that belongs to it."""
-        # No name of a condition has a plus.
+        # No name of a condition has a plus or an at sign.
         name = f"{condition}+{part}" if part else condition
         if len(self.lab.plan.environments) > 1:
-            name = f"{name}-{self.environment}"
+            name = f"{name}@{self.environment}"
         log = self.lab.folder.log(self.block, name)
         self.logs.setdefault(condition, []).append(log)
         return log

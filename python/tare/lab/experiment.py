@@ -229,7 +229,7 @@ def _start(folder: Path, plan: Plan | None) -> Path:
 
 def schedule(plan: Plan, seed: int) -> list[BlockPart]:
     """The order of all runs of a plan."""
-    return order_of_runs(seed, plan.blocks, plan.environments, list(plan.measured))
+    return order_of_runs(seed, plan.blocks, plan.environment_names, list(plan.measured))
 
 
 def called(name: str, control: str | None) -> str:
@@ -282,7 +282,7 @@ def _rate(lab: Laboratory, progress: Progress) -> float | None:
     if stored.get("capacity") is None or not isinstance(rate, int | float):
         progress.note("measuring the capacity of the baseline")
         baseline = lab.plan.measured[lab.plan.baseline_name]
-        group = Group(lab, CAPACITY_BLOCK, lab.plan.environments[0])
+        group = Group(lab, CAPACITY_BLOCK, lab.plan.environments[0].name)
         without = baseline.model_copy(update={"layers": of_service(baseline)})
         capacity = group.capacity(without)
         rate = float(load.rate * capacity["rate"])
@@ -317,7 +317,7 @@ def _manifest(plan: Plan, placement: Placement) -> Manifest:
         baseline=plan.baseline_name,
         control=plan.control_name,
         conditions=[Condition(**one.model_dump(mode="json")) for one in plan.conditions],
-        environments=[*plan.environments],
+        environments=plan.environment_names,
         plan_folder=str(plan.folder.resolve()),
         seed=seed,
         blocks=plan.blocks,
@@ -352,7 +352,7 @@ def _part(one: BlockPart) -> Part:
 def _check_order(plan: Plan, result: ResultFolder) -> None:
     """Raises InputError where the runs to carry out are not those of the plan."""
     blocks, order = result.manifest.blocks, result.manifest.order
-    places = {(block, name) for block in range(1, blocks + 1) for name in plan.environments}
+    places = {(block, name) for block in range(1, blocks + 1) for name in plan.environment_names}
     known = plan.measured.keys()
     if (
         not 0 < blocks <= plan.blocks
@@ -375,7 +375,7 @@ def _add_blocks(plan: Plan, result: ResultFolder) -> None:
     begun = manifest.order
     # A result from before there was a control goes on without one.
     conditions = [name for name in plan.measured if name in begun[0].conditions]
-    whole = order_of_runs(manifest.seed, plan.blocks, plan.environments, conditions)
+    whole = order_of_runs(manifest.seed, plan.blocks, plan.environment_names, conditions)
     result.replace_plan(plan.text)
     manifest.order = [*begun, *map(_part, whole[len(begun) :])]
     manifest.blocks = plan.blocks

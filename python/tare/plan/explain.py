@@ -93,11 +93,11 @@ def _keys_at(schema: dict[str, Any], path: Path, around: Any) -> list[str]:
 
 
 def _resolved(here: dict[str, Any], schema: dict[str, Any], kind: str | None) -> dict[str, Any]:
+    if "anyOf" in here:  # a table that may be absent, or a text
+        here = here["anyOf"][0]
     if "discriminator" in here:
         mapping = here["discriminator"]["mapping"]
         here = {"$ref": mapping.get(kind) or next(iter(mapping.values()))}
-    if "anyOf" in here:  # a table that may be absent
-        here = here["anyOf"][0]
     if "$ref" in here:
         here = schema["$defs"][here["$ref"].rsplit("/", 1)[1]]
     return here

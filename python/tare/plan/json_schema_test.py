@@ -49,6 +49,8 @@ def test_ready_made_plans_are_accepted(plan: Path) -> None:
         ("[load]", "[load]\nmode = 'open'\nrate = '80% of capacity'"),
         ("[load]", "[load]\nmode = 'open'\nrate = 1000"),
         ('{ type = "hook" }', '{ type = "env", variables = { A = "1" } }'),
+        ('name = "try"', 'name = "try"\nenvironments = ["netns", { type = "host", name = "a" }]'),
+        ("[load]", '[[environments]]\ntype = "netns"\n[load]'),
     ],
 )
 def test_what_the_reader_takes_is_accepted(old: str, new: str) -> None:
@@ -67,6 +69,9 @@ def test_what_the_reader_takes_is_accepted(old: str, new: str) -> None:
         ('name = "try"', ""),
         ('name = "try"', 'name = "try"\nsed = 7'),
         ('name = "try"', 'name = "try"\nenvironments = ["moon"]'),
+        ('name = "try"', 'name = "try"\nenvironments = [{ type = "moon" }]'),
+        ('name = "try"', 'name = "try"\nenvironments = [{ type = "host", nam = "a" }]'),
+        ('name = "try"', 'name = "try"\nenvironments = [{ name = "host" }]'),
         ("[load]", "[load]\nuser = 7"),
         ("[load]", "[load]\nrate = 'fast'"),
         ('type = "hook"', 'type = "hok"'),

@@ -92,6 +92,23 @@ def test_a_service_with_a_fixed_port_is_measured_in_blocks() -> None:
     assert plan.design_used == "blocks"
 
 
+def test_a_text_is_an_environment_with_its_defaults() -> None:
+    tables = '[[environments]]\ntype = "host"\n[[environments]]\ntype = "netns"\n'
+    short = read(PLAN.replace("seed = 7", 'environments = ["host", "netns"]'))
+    assert short.environments == read(PLAN + tables).environments
+    assert short.environment_names == ["host", "netns"]
+    named = read(PLAN + tables.replace('type = "netns"', 'type = "host"\nname = "other"'))
+    assert named.environment_names == ["host", "other"]
+    assert named.environment("other").type == "host"
+
+
+def test_services_with_one_port_are_interleaved_only_in_networks_of_their_own() -> None:
+    text = PLAN.replace("[service]\n", "[service]\nport = 80\n")
+    tables = '[[environments]]\ntype = "netns"\n[[environments]]\ntype = "netns"\nname = "b"\n'
+    assert read(text + tables).design_used == "interleaved"
+    assert read(text + tables + '[[environments]]\ntype = "host"\n').design_used == "blocks"
+
+
 def test_layers_can_tell_the_port() -> None:
     text = PLAN.replace('"listen {port};"', '"listen 80;"').replace('A = "1"', 'PORT = "{port}"')
     wrap = '{ type = "wrap", command = "serve --port={port}" }'
@@ -287,6 +304,38 @@ def test_a_proxy_before_a_load_over_tcp_needs_a_configuration() -> None:
             "seed = 7",
             'environments = ["host", "moon"]',
             "plans/try.toml:3: environments[2]: found \"moon\", expected 'host' or 'netns'",
+        ),
+        (
+            "seed = 7",
+            "environments = [7]",
+            "plans/try.toml:3: environments[1]: found 7, expected 'host' or 'netns'",
+        ),
+        (
+            "seed = 7",
+            'environments = ["host", { type = "moon" }]',
+            "plans/try.toml:3: environments[2]: found type \"moon\", expected one of 'host',"
+            " 'netns'",
+        ),
+        (
+            "seed = 7",
+            'environments = [{ type = "netns", nam = "a" }]',
+            "plans/try.toml:3: environments[1].nam: found an unknown key, expected name",
+        ),
+        (
+            "seed = 7",
+            'environments = [{ type = "netns", name = "a b" }]',
+            'plans/try.toml:3: environments[1].name: found "a b", expected',
+        ),
+        (
+            "seed = 7",
+            'environments = [{ name = "netns" }]',
+            "plans/try.toml:3: environments[1]: found no type, expected type = 'type'",
+        ),
+        (
+            "seed = 7",
+            'environments = ["netns", { type = "netns" }]',
+            'plans/try.toml:3: environments: found ["netns", {"type": "netns"}], expected different'
+            ' names of environments (found "netns" twice)',
         ),
         (
             PLAN[PLAN.rindex("\n[[conditions]]") :],

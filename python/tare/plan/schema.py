@@ -9,6 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, model_validator
 
 from tare.plan import alternation
 from tare.plan.calibration import Calibration
+from tare.plan.environments import Environment, HostEnvironment
 from tare.plan.layers import Layer, ProxyLayer
 from tare.plan.loads import CommandLoad, Load, TareLoad, TcpLoad
 from tare.plan.option_names import OPTIONS
@@ -27,9 +28,6 @@ from tare.plan.values import (
     Variables,
     expected,
 )
-
-Environment = Literal["host", "netns"]
-"""Those that `tare.lab.environments` can run."""
 
 Design = Literal["interleaved", "blocks", "alternating"]
 
@@ -128,7 +126,7 @@ class Plan(Strict):
     control: bool = True
     """Whether every block holds the baseline once more; see docs/internals/run.md."""
     placement: Literal["same-core", "different-cores", "free"] | None = None
-    environments: list[Environment] = Field(["host"], min_length=1)
+    environments: list[Environment] = Field([HostEnvironment(type="host")], min_length=1)
     service: Service
     load: Load = TareLoad()
     conditions: list[Condition] = Field(min_length=2, max_length=1_000)
@@ -149,8 +147,11 @@ class Plan(Strict):
             raise expected(
                 f"a baseline that is one of the conditions: {', '.join(names)}", "baseline"
             )
-        if len(set(self.environments)) != len(self.environments):
-            raise expected("each environment once", "environments")
+        where = self.environment_names
+        if twice := next((name for name in where if where.count(name) > 1), None):
+            raise expected(
+                f'different names of environments (found "{twice}" twice)', "environments"
+            )
         for condition in self.conditions:
             if self.service.port is None and not self._is_told_its_port(condition):
                 raise expected(
@@ -211,6 +212,15 @@ class Plan(Strict):
         return f"{self.baseline_name}~again" if self.control else None
 
     @property
+    def environment_names(self) -> list[str]:
+        """What results call the environments."""
+        return [environment.name for environment in self.environments]
+
+    def environment(self, name: str) -> Environment:
+        """The environment of this name."""
+        return next(one for one in self.environments if one.name == name)
+
+    @property
     def measured(self) -> dict[str, Condition]:
         """What every block runs, by name: the conditions and the control, a second baseline."""
         conditions = {condition.name: condition for condition in self.conditions}
@@ -224,7 +234,7 @@ class Plan(Strict):
         """Why the conditions cannot stand side by side; empty where they can."""
         if isinstance(self.load, CommandLoad):
             return "another load generator cannot switch between conditions"
-        if self.service.port is not None and self.environments != ["netns"]:
+        if self.service.port is not None and not all(one.own_network for one in self.environments):
             return "the service has a fixed port, so only one can run at a time"
         return ""
 

@@ -11,6 +11,7 @@ from tare.lab.environments import host, netns
 from tare.lab.launch import Place
 from tare.lab.processes import Processes
 from tare.plan import Plan, refused
+from tare.plan.environments import Environment
 
 
 class _Environment(NamedTuple):
@@ -28,11 +29,13 @@ def check(plan: Plan) -> None:
     """Raises InputError where this machine cannot provide an environment of the plan."""
     for number, environment in enumerate(plan.environments):
         try:
-            _ENVIRONMENTS[environment].check()
+            _ENVIRONMENTS[environment.type].check()
         except PydanticCustomError as error:
             raise refused(plan, ("environments", number), error) from error
 
 
-def enter(environment: str, processes: Processes, name: str) -> AbstractContextManager[Place]:
+def enter(
+    environment: Environment, processes: Processes, name: str
+) -> AbstractContextManager[Place]:
     """Prepares a place for one service; leaving the context takes it away."""
-    return _ENVIRONMENTS[environment].enter(processes, name)
+    return _ENVIRONMENTS[environment.type].enter(processes, name)

@@ -1,0 +1,63 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The typed environments of a plan; `tare.lab.environments` runs services in them."""
+
+from typing import Annotated, Any, ClassVar, Literal, get_args
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+
+from tare.plan.values import Name, expected
+
+
+class EnvironmentBase(BaseModel):
+    """Where a service runs."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+
+    own_network: ClassVar[bool] = False
+    """Whether every service has a network of its own, so that several can use the same port."""
+
+    type: str
+    name: Name
+    """What results call it; its type unless given."""
+
+
+class HostEnvironment(EnvironmentBase):
+    """This machine; services listen on 127.0.0.1."""
+
+    type: Literal["host"]
+    name: Name = "host"
+
+
+class NetnsEnvironment(EnvironmentBase):
+    """A network namespace for each service, joined to this machine by a veth pair."""
+
+    own_network: ClassVar[bool] = True
+
+    type: Literal["netns"]
+    name: Name = "netns"
+
+
+_Table = Annotated[HostEnvironment | NetnsEnvironment, Field(discriminator="type")]
+
+ENVIRONMENTS: dict[str, type[EnvironmentBase]] = {
+    get_args(table.model_fields["type"].annotation)[0]: table
+    for table in get_args(get_args(_Table)[0])
+}
+"""The environments by their type."""
+
+
+def _table(written: Any) -> Any:
+    """The table that a text in its place means: its type, with defaults for all else."""
+    if isinstance(written, dict | EnvironmentBase):
+        return written
+    if isinstance(written, str) and written in ENVIRONMENTS:
+        return {"type": written}
+    *others, last = (f"'{name}'" for name in ENVIRONMENTS)
+    raise expected(f"{', '.join(others)} or {last}")
+
+
+Environment = Annotated[
+    _Table,
+    BeforeValidator(_table, json_schema_input_type=_Table | Literal["host", "netns"]),
+]
+"""A table, or a text that is its type."""
