@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Two BPF programs that change one connection at once: the second runs between any two steps of the
-first. The programs are compiled as functions of a test (user_space/races.c)."""
+"""Two BPF programs that change one connection at once, on two CPUs that take turns at any of their
+steps. The programs are compiled as functions of a test (user_space/races.c)."""
 
 import platform
 import re

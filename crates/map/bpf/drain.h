@@ -17,16 +17,18 @@ int drain(struct bpf_iter__bpf_sk_storage_map *ctx)
 
 	if (!sk || !connection)
 		return 0;
+	tp = bpf_skc_to_tcp_sock(sk);
+	if (!tp)
+		return 0;
 	/* It is open, and its event was lost: the kernel never runs a program in itself. If it was
 	 * not, the connection has opened, and may have closed, since the state was read. */
 	state = connection->state;
 	if ((state == LISTENING || state == CONNECTING) &&
-	    is_connected(sk->__sk_common.skc_state) && hold(connection, state))
-		established(sk, state == CONNECTING);
+	    is_connected(sk->__sk_common.skc_state) && hold(connection, state)) {
+		count_opening(connection, sk, state == CONNECTING);
+		release(connection, tp);
+	}
 	if (connection->state != OPEN)
-		return 0;
-	tp = bpf_skc_to_tcp_sock(sk);
-	if (!tp)
 		return 0;
 	read_socket(tp, sk, &now);
 	if (now.bytes_sent == connection->counted.bytes_sent &&

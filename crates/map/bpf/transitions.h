@@ -45,26 +45,20 @@ static __always_inline void listening(struct sock *sk)
 	read_program(task, &connection->key);
 }
 
-static __always_inline void established(struct sock *sk, bool is_client)
+/* Counts a connection as opened, or sends an event: then it returns false. */
+static __always_inline bool count_opening(struct connection *connection, struct sock *sk,
+					  bool is_client)
 {
-	struct connection *connection;
 	struct edge_counts *counts;
-	struct tcp_sock *tp = bpf_skc_to_tcp_sock(sk);
 
-	connection = bpf_sk_storage_get(&connections, sk, 0, BPF_SK_STORAGE_GET_F_CREATE);
-	if (!connection) {
-		lose(UNTRACKED_SOCKETS);
-		return;
-	}
-	connection->key.role = is_client || connection->state == CONNECTING ? ROLE_CLIENT : ROLE_SERVER;
+	connection->key.role = is_client ? ROLE_CLIENT : ROLE_SERVER;
 	read_addresses(sk, &connection->key);
 	read_ports(sk, &connection->key);
 	adopt(connection);
 	connection->opened = true;
 	if (streaming) {
-		connection->state = OPEN;
 		send_event(&connection->key, OPENED, 0, connection->pid, OBSERVED);
-		return;
+		return false;
 	}
 	counts = counts_of_connection(connection);
 	if (counts) {
@@ -72,14 +66,26 @@ static __always_inline void established(struct sock *sk, bool is_client)
 		counts->confidence |= OBSERVED;
 		add(counts->opened, 1);
 	}
-	if (__sync_lock_test_and_set(&connection->state, OPEN) == CLOSED) {
-		/* It was found by `drain`, and closed meanwhile. */
-		connection->state = CLOSED;
-		if (tp)
-			count_end(connection, tp);
-	} else if (connection->has_next && tp && hold(connection, OPEN)) {
-		release(connection, tp);
+	return true;
+}
+
+static __always_inline void established(struct sock *sk, bool is_client)
+{
+	struct tcp_sock *tp = bpf_skc_to_tcp_sock(sk);
+	struct connection *connection;
+	bool counts;
+
+	connection = bpf_sk_storage_get(&connections, sk, 0, BPF_SK_STORAGE_GET_F_CREATE);
+	if (!connection) {
+		lose(UNTRACKED_SOCKETS);
+		return;
 	}
+	counts = count_opening(connection, sk, is_client || connection->state == CONNECTING);
+	/* No other program changes it now: `drain` and `find_connections` read the kernel's state, which
+	 * changes after this event. */
+	__sync_lock_test_and_set(&connection->state, OPEN);
+	if (counts && connection->has_next && tp && hold(connection, OPEN))
+		release(connection, tp);
 }
 
 /* A program closes a connection that another one may have listened for (inetd, systemd). */
@@ -109,19 +115,12 @@ static __always_inline void closing(struct sock *sk)
 }
 
 /* The end of a connection whose event ESTABLISHED was lost. */
-static __noinline void closed_unseen(struct sock *sk, bool is_client)
+static __noinline void closed_unseen(struct connection *connection, struct sock *sk,
+				     struct tcp_sock *tp, bool is_client)
 {
-	struct connection *connection;
-
-	/* It counts the end, too: the state is CLOSED. */
-	established(sk, is_client);
-	if (!streaming)
-		return;
-	connection = bpf_sk_storage_get(&connections, sk, 0, 0);
-	if (!connection)
-		return;
-	connection->state = CLOSED;
-	if (streaming == ALL_EVENTS)
+	if (count_opening(connection, sk, is_client))
+		count_end(connection, tp);
+	else if (streaming == ALL_EVENTS)
 		send_event(&connection->key, ENDED, connection->error, connection->pid, 0);
 }
 
@@ -140,7 +139,7 @@ static __always_inline void closed(struct sock *sk, bool was_open)
 	connection->error = sk->sk_err;
 	state = __sync_lock_test_and_set(&connection->state, CLOSED);
 	if (was_open && (state == CONNECTING || state == LISTENING)) {
-		closed_unseen(sk, state == CONNECTING);
+		closed_unseen(connection, sk, tp, state == CONNECTING);
 	} else if (state == CONNECTING) {
 		adopt(connection);
 		if (streaming) {

@@ -19,8 +19,10 @@ struct file;
 void step(void);
 
 #define __sync_fetch_and_add(...) (step(), __sync_fetch_and_add(__VA_ARGS__))
-#define __sync_lock_test_and_set(...) (step(), __sync_lock_test_and_set(__VA_ARGS__))
-#define __sync_val_compare_and_swap(...) (step(), __sync_val_compare_and_swap(__VA_ARGS__))
+/* What follows such an operation is a step of its own. */
+#define then_step(operation) ({ step(); typeof(operation) result = operation; step(); result; })
+#define __sync_lock_test_and_set(...) then_step(__sync_lock_test_and_set(__VA_ARGS__))
+#define __sync_val_compare_and_swap(...) then_step(__sync_val_compare_and_swap(__VA_ARGS__))
 
 void *bpf_map_lookup_elem(void *map, const void *key);
 long bpf_map_update_elem(void *map, const void *key, const void *value, unsigned long long flags);
