@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Edges of TCP connections, compared with what the programs did."""
 
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -131,6 +132,7 @@ def test_edges_beyond_the_limit_are_folded_and_reported(hosts: Hosts, program: P
     server = hosts[1].start(program("shop"))
     client = hosts[0].start(program("browser"))
     ports = [int(server.ask("listen", SERVER["4"])) for _ in range(8)]
+    begin_ns = time.time_ns()
     with Tracing("--max-edges", "4") as tracing:
         for port in ports:
             client.ask("short", SERVER["4"], port, 2, 100)
@@ -140,6 +142,8 @@ def test_edges_beyond_the_limit_are_folded_and_reported(hosts: Hosts, program: P
     assert found["completeness"]["folded"] > 0
     assert len(found["edges"]) <= 5
     (other,) = [edge for edge in found["edges"] if edge["role"] == "other"]
+    # Clocks are compared, so one second of tolerance.
+    assert begin_ns - 1_000_000_000 < other["first_seen_ns"] <= other["last_seen_ns"]
     # Connections of this machine's other programs are in it too, some of them opened before.
     assert other["opened"] <= other["closed"] + other["active"]
     mine = [edge for edge in found["edges"] if edge["port"] in ports] + [other]

@@ -138,6 +138,8 @@ static __noinline struct edge_counts *counts_of(struct edge_key *key, bool *fold
 	counts = bpf_map_lookup_elem(current, &other);
 	if (!counts)
 		lose(LOST_UPDATES);
+	else if (!counts->first_ns)
+		counts->first_ns = bpf_ktime_get_ns();
 	return counts;
 }
 

@@ -2,7 +2,7 @@
 //! What the view shows of each reading: rates, order, and which edges are new or gone.
 
 use std::cmp::Ordering;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::net::IpAddr;
 use std::time::{Duration, Instant};
 use tare_map::{Edge, Protocol, Reading, Role};
@@ -88,8 +88,10 @@ impl Table {
     pub fn update(&mut self, reading: Reading, now: Instant) {
         let before = self.read_at.replace(now);
         let seconds = before.map_or(0.0, |before| (now - before).as_secs_f64());
+        let mut read = HashSet::new();
         for edge in reading.edges {
             let key = key(&edge);
+            read.insert(key.clone());
             let Some(history) = self.histories.get_mut(&key) else {
                 let rates = if before.is_some() {
                     rates([edge.opened, edge.bytes_sent, edge.bytes_received], [0; 3], seconds)
@@ -108,6 +110,8 @@ impl Table {
             }
             history.edge = edge;
         }
+        // Its connections moved to the edge of another program.
+        self.histories.retain(|key, _| read.contains(key));
     }
 
     pub fn sort_by(&mut self, column: Column) {
@@ -233,6 +237,19 @@ mod tests {
         table.update(reading(vec![old, new]), at(7));
         assert_eq!(states(&table, at(7)), [State::Known, State::Gone]);
         assert_eq!(states(&table, at(17)), [State::Known, State::Idle]);
+    }
+
+    #[test]
+    fn an_edge_without_connections_disappears_with_its_last_reading() {
+        let begin = Instant::now();
+        let mut table = Table::new();
+        let moved = edge(Role::Server, "inetd", "10.0.0.2", "10.0.0.1");
+        table.update(reading(vec![moved]), begin);
+        let owned = edge(Role::Server, "ftpd", "10.0.0.2", "10.0.0.1");
+        table.update(reading(vec![owned]), begin + Duration::from_secs(1));
+        let rows = table.rows(begin + Duration::from_secs(1));
+        let names: Vec<_> = rows.iter().map(|row| row.edge.program.as_str()).collect();
+        assert_eq!(names, ["ftpd"]);
     }
 
     #[test]
