@@ -20,39 +20,28 @@ use tare_shm::{Access, Segment};
 
 #[allow(dead_code, reason = "it is the collector's")]
 #[path = "../../crates/log/command/src"]
-mod collector {
-    pub mod budget;
+mod command {
+    pub mod collector {
+        pub mod press;
+        pub mod producer;
+        pub mod quotas;
+        pub mod rules;
+        pub mod totals;
+    }
     pub mod epoll;
-    pub mod fox;
-    pub mod kept;
-    pub mod limit;
-    pub mod memory;
-    pub mod naming;
     pub mod output;
-    pub mod press;
     pub mod program;
-    pub mod ring;
-    pub mod rule_book;
-    pub mod rules;
-    pub mod ruling;
-    pub mod target;
-    pub mod timer;
-    pub mod totals;
     pub mod values;
-    pub mod words;
 }
 
 // As they call one another.
-use collector::{
-    budget, epoll, fox, kept, limit, memory, naming, output, press, program, ring, rule_book,
-    rules, ruling, target, timer, totals, values, words,
-};
+use command::{collector, epoll, output, program, values};
 
-use naming::Room;
+use collector::press::Press;
+use collector::producer::Target;
+use collector::quotas::naming::Room;
+use collector::rules::rule_book::RuleBook;
 use output::Output;
-use press::Press;
-use rule_book::RuleBook;
-use target::Target;
 
 const ROUNDS: usize = 100;
 const WORDS: usize = SMALLEST_RING / 8;

@@ -14,17 +14,13 @@ use tare_log_segment::{ChannelId, Process, RingHead};
 use tare_shm::{Access, Fill, Segment};
 
 #[allow(dead_code, reason = "it is the collector's")]
-#[path = "../../crates/log/command/src/kept.rs"]
-mod kept;
-#[allow(dead_code, reason = "it is the collector's")]
-#[path = "../../crates/log/command/src/ring.rs"]
-mod ring;
-
-#[allow(dead_code, reason = "it is the collector's")]
-#[path = "../../crates/log/command/src/timer.rs"]
-mod timer;
-#[path = "../../crates/log/command/src/words.rs"]
-mod words;
+#[path = "../../crates/log/command/src/collector/producer"]
+mod producer {
+    pub mod kept;
+    pub mod ring;
+    pub mod timer;
+    pub mod words;
+}
 
 /// What the collector asks the kernel, which a program's memory has no part in.
 mod program {
@@ -33,8 +29,9 @@ mod program {
     }
 }
 
-use ring::Ring;
-use timer::Timer;
+use producer::kept;
+use producer::ring::Ring;
+use producer::timer::Timer;
 
 const WORDS: usize = SMALLEST_RING / 8;
 

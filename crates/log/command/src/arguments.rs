@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-use crate::pairs::Pair;
+use crate::reader::pairs::Pair;
 use crate::values::{Moment, whole_name};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use regex::Regex;

@@ -2,8 +2,8 @@
 //! The JSON of chrome://tracing ("Trace Event Format"), an event a line.
 
 use super::{Exporter, Source};
-use crate::log::{Row, What};
-use crate::spans::{Happening, Open};
+use crate::reader::log::{Row, What};
+use crate::reader::spans::{Happening, Open};
 use serde::{Serialize, Serializer};
 use std::borrow::Cow;
 use std::collections::HashSet;

@@ -3,8 +3,8 @@
 //! (docs/decisions/0098-cloudprofilers-files-are-an-export.md).
 
 use super::{Exporter, Source};
-use crate::log::{Ended, Row, What};
-use crate::spans::Happening;
+use crate::reader::log::{Ended, Row, What};
+use crate::reader::spans::Happening;
 use std::collections::{HashMap, HashSet};
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write};

@@ -5,8 +5,8 @@
 //! event back or the clock was set, the ring goes on in another stream.
 
 use super::{Exporter, Source};
-use crate::log::{Row, What};
-use crate::spans::Happening;
+use crate::reader::log::{Row, What};
+use crate::reader::spans::Happening;
 use std::collections::{BTreeMap, HashMap};
 use std::fmt::Write as _;
 use std::fs::{self, OpenOptions};

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-use crate::log::Log;
-use crate::spans::Id;
+use crate::reader::log::Log;
+use crate::reader::spans::Id;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 /// Numbers of traces and spans: the same whenever a span is exported, of whichever file.

@@ -12,10 +12,10 @@ mod place;
 mod protobuf;
 
 use crate::arguments::{self, Format};
-use crate::log::{Ended, Log, Row, What};
-use crate::pairs::{Pattern, Roles};
+use crate::reader::log::{Ended, Log, Row, What};
+use crate::reader::pairs::{Pattern, Roles};
+use crate::reader::spans::{Happening, walk};
 use crate::same_file::{is_same, must_not_be};
-use crate::spans::{Happening, walk};
 use place::{Place, is_special};
 use serde::Serialize;
 use std::collections::HashMap;

@@ -4,8 +4,8 @@
 
 use super::ids::Ids;
 use super::{Exporter, Source};
-use crate::log::{Row, What};
-use crate::spans::{Happening, Open};
+use crate::reader::log::{Row, What};
+use crate::reader::spans::{Happening, Open};
 use serde::{Serialize, Serializer};
 use std::borrow::Cow;
 use std::fmt::Display;

@@ -4,8 +4,8 @@
 
 use super::ids::Ids;
 use super::{Exporter, Source};
-use crate::log::{Row, What};
-use crate::spans::{Happening, Open};
+use crate::reader::log::{Row, What};
+use crate::reader::spans::{Happening, Open};
 use parquet::basic::{Compression, ZstdLevel};
 use parquet::column::writer::ColumnWriter;
 use parquet::data_type::ByteArray;

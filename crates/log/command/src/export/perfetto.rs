@@ -4,8 +4,8 @@
 
 use super::protobuf::Message;
 use super::{Exporter, Source};
-use crate::log::{Row, What};
-use crate::spans::Happening;
+use crate::reader::log::{Row, What};
+use crate::reader::spans::Happening;
 use std::collections::{HashMap, HashSet};
 use std::io::{self, Write};
 use tare_log_file::Payload;

@@ -4,9 +4,7 @@
 //! known; so half of the round trip is a bound of the error, however the ways there and back
 //! differ.
 
-/// Two clocks that are left to themselves differ by at most so many millionths of the time that
-/// passes: what the makers of oscillators promise, for both.
-pub const DRIFT_PPM: u64 = 200;
+use crate::reader::clock_drift::{DRIFT_PPM, drift};
 
 /// A reading of a clock is a nanosecond wide at each of four.
 const RESOLUTION_NS: i64 = 4;
@@ -39,12 +37,6 @@ impl Exchange {
         let length = self.answered.abs_diff(self.asked);
         Some(trip / 2 + 1 + drift(length, DRIFT_PPM) + RESOLUTION_NS)
     }
-}
-
-/// So many millionths of a time, rounded up.
-pub fn drift(length_ns: u64, ppm: u64) -> i64 {
-    let part = (u128::from(length_ns) * u128::from(ppm)).div_ceil(1_000_000);
-    i64::try_from(part).unwrap_or(i64::MAX)
 }
 
 #[cfg(test)]

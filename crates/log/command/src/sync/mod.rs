@@ -6,8 +6,6 @@ mod exchange;
 mod packet;
 mod serve;
 
-pub use exchange::{DRIFT_PPM, drift};
-
 use crate::arguments;
 use crate::human;
 use crate::output::Output;

@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+//! The one thread of a collector that takes what comes to the sockets of all round trips.
+
+use super::{Fox, address};
+use crate::collector::producer::timer::Timer;
+use crate::epoll::{Epoll, Ready};
+use std::collections::HashMap;
+use std::io;
+use std::net::{Ipv4Addr, UdpSocket};
+use std::os::fd::{AsRawFd, RawFd};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread;
+use tare_clock::Source;
+use tare_log_segment::{ChannelId, Configuration, Handler};
+
+type BySocket = HashMap<RawFd, Vec<Arc<Fox>>>;
+
+pub struct Listener {
+    epoll: Epoll,
+    /// Programs and channels that start at one address share its socket. The first of them takes
+    /// what comes, and whoever ends leaves it to the others.
+    foxes: Mutex<BySocket>,
+}
+
+impl Listener {
+    /// It begins when there is something to listen to, and ends with the collector.
+    fn get() -> io::Result<Arc<Self>> {
+        static ONE: Mutex<Option<Arc<Listener>>> = Mutex::new(None);
+        let mut one = ONE.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(one) = &*one {
+            return Ok(one.clone());
+        }
+        let new = Arc::new(Self { epoll: Epoll::new()?, foxes: Mutex::default() });
+        let own = new.clone();
+        thread::Builder::new().name("fox".to_owned()).spawn(move || own.listen())?;
+        Ok(one.insert(new).clone())
+    }
+
+    pub fn start(id: ChannelId, is: Configuration, timer: Timer) -> io::Result<Arc<Fox>> {
+        let listener = Self::get()?;
+        let mut foxes = listener.foxes();
+        let socket = match shared(&foxes, is) {
+            Some(socket) => socket,
+            None => {
+                let socket = open(is)?;
+                listener.epoll.add(socket.as_raw_fd())?;
+                Arc::new(socket)
+            }
+        };
+        let fd = socket.as_raw_fd();
+        let fox = Arc::new(Fox::new(id, is, timer, socket, listener.clone()));
+        foxes.entry(fd).or_default().push(fox.clone());
+        Ok(fox)
+    }
+
+    /// Nothing comes to it any more.
+    pub fn end(&self, fox: &Arc<Fox>) {
+        let mut foxes = self.foxes();
+        let fd = fox.socket.as_raw_fd();
+        let Some(sharing) = foxes.get_mut(&fd) else { return };
+        sharing.retain(|other| !Arc::ptr_eq(other, fox));
+        if sharing.is_empty() {
+            foxes.remove(&fd);
+            // Closing it is not enough: the program has it, too.
+            let _ = self.epoll.remove(fd);
+        }
+    }
+
+    fn foxes(&self) -> MutexGuard<'_, BySocket> {
+        self.foxes.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// One datagram of each socket at a time: the clock read after the wait is that of them all.
+    fn listen(&self) {
+        loop {
+            let ready = self.epoll.ready(-1);
+            let now_ns = Source::Monotonic.now();
+            let foxes = self.foxes();
+            for Ready { fd, is_shut } in ready {
+                if let Some(fox) = foxes.get(&fd).and_then(|all| all.first()) {
+                    fox.take(now_ns);
+                }
+                // Its program has shut it down, and it would be ready for ever.
+                if is_shut {
+                    let _ = self.epoll.remove(fd);
+                }
+            }
+        }
+    }
+}
+
+/// The socket of another that starts at the same address.
+fn shared(foxes: &BySocket, is: Configuration) -> Option<Arc<UdpSocket>> {
+    let start = |of: Configuration| (of.handler == Handler::FoxStart).then(|| address(of));
+    let own = start(is)?;
+    let mut others = foxes.values().flatten();
+    others.find(|fox| start(fox.configuration) == Some(own)).map(|fox| fox.socket.clone())
+}
+
+fn open(is: Configuration) -> io::Result<UdpSocket> {
+    let socket = if is.handler == Handler::FoxEnd {
+        let socket = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0))?;
+        // Nothing goes to, or is taken from, anybody else.
+        socket.connect(address(is))?;
+        socket
+    } else {
+        UdpSocket::bind(address(is))?
+    };
+    socket.set_nonblocking(true)?;
+    Ok(socket)
+}

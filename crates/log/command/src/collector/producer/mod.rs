@@ -1,0 +1,373 @@
+// SPDX-License-Identifier: Apache-2.0
+//! One program that logs: its segment and rings, and what the file says of it.
+
+mod ending;
+pub mod fox;
+mod introducing;
+pub mod kept;
+pub mod ring;
+pub mod timer;
+pub mod words;
+mod writing;
+
+use super::press::{Batch, Press};
+use super::totals::Totals;
+use crate::collector::quotas::budget::Amount;
+use crate::collector::rules::rule_book::RuleBook;
+use crate::collector::rules::ruling::Ruling;
+use crate::program;
+use fox::Foxes;
+use kept::Counters;
+use ring::Ring;
+use std::collections::HashMap;
+use std::io;
+use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd, RawFd};
+use std::os::unix::net::UnixStream;
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::Relaxed;
+use std::time::Instant;
+use tare_clock::Source;
+use tare_command::{Obstacle, processes};
+use tare_log_file::{Boot, Clock, Codec, Codecs};
+use tare_log_segment::layout::{self, KIND, MOST_RINGS, Process, RingHead, VERSION};
+use tare_log_segment::{Channel, ChannelId, Configuration, Identity};
+use tare_shm::{Access, Bell, Refusal, Segment, service, syscall};
+use timer::Timer;
+
+/// A program that logs. Whatever it wrote into its segment is copied once and checked.
+pub struct Target {
+    number: u32,
+    pub pid: u32,
+    /// The user whose budget it takes from, and what it has taken.
+    pub user: u32,
+    pub held: Amount,
+    /// A warning has said that it gets no more.
+    pub is_limited: bool,
+    /// A warning has said that names of it are left out.
+    pub is_abridged: bool,
+    fd: OwnedFd,
+    /// Which file the segment is.
+    identity: Option<Identity>,
+    /// Kept because the lock that says who serves goes with any descriptor that is closed.
+    second: Option<OwnedFd>,
+    segment: Segment,
+    rings: Vec<Option<Ring>>,
+    ring_words: usize,
+    /// Rings that there were when they were last looked at, and those of them that are served.
+    looked_at: usize,
+    served_rings: usize,
+    /// The ring that is copied next.
+    next_ring: usize,
+    /// The collector's turn in which it was served last.
+    pub turn: u64,
+    /// Its end is in the file, or nothing of it.
+    pub is_over: bool,
+    timer: Timer,
+    /// Not known of a program that is not here.
+    boot: Boot,
+    /// Becomes readable with the end of the process.
+    pidfd: Option<OwnedFd>,
+    /// Ends with the process, or when it executes another program.
+    connection: Option<UnixStream>,
+    /// Whether the file knows the process.
+    is_named: bool,
+    changes: Option<u32>,
+    /// What the file knows of channels.
+    known: HashMap<ChannelId, Configuration>,
+    codecs: Arc<Codecs>,
+    ruling: Ruling,
+    counters: Counters,
+    foxes: Foxes,
+    is_silent: bool,
+    /// Whether it is a program of this user.
+    is_own: bool,
+    /// Another program has its place.
+    is_replaced: bool,
+    /// Events that there were when it was last looked at.
+    events_seen: u64,
+    /// Whether the file has what handlers kept until the end.
+    has_rest: bool,
+    ended: Option<Instant>,
+    /// Without what the program writes and counts itself.
+    totals: Totals,
+    /// Events that it had written into a file itself before.
+    written_before: u64,
+}
+
+impl Target {
+    /// Bytes of a segment that are allocated at most because they are read and written here.
+    pub const MOST_BYTES: u64 = (size_of::<Process>() + MOST_RINGS * size_of::<RingHead>()) as u64;
+
+    /// Takes the segment behind `fd` of process `pid`.
+    pub fn adopt(
+        fd: OwnedFd,
+        pid: u32,
+        user: u32,
+        connection: Option<UnixStream>,
+        number: u32,
+        codec: Codec,
+    ) -> Result<Self, Obstacle> {
+        let raw = fd.as_raw_fd();
+        let mapped = size_of::<Process>();
+        let segment = Segment::open_begun(raw, KIND, VERSION, Access::ReadWrite, mapped)?;
+        // SAFETY: nothing of it is used after this.
+        let served = serve(&segment, raw).inspect_err(|_| unsafe { segment.unmap() });
+        let (process, ring_words) = served?;
+        // Of a copy nobody knows where, or since what start of the machine, its ticks were counted.
+        let is_copy = pid == 0 && connection.is_none();
+        let target = Self {
+            number,
+            pid,
+            user,
+            held: Amount::default(),
+            is_limited: false,
+            is_abridged: false,
+            fd,
+            identity: Identity::of(raw).ok(),
+            second: None,
+            segment,
+            rings: (0..MOST_RINGS).map(|_| None).collect(),
+            ring_words,
+            looked_at: 0,
+            served_rings: 0,
+            next_ring: 0,
+            turn: 0,
+            is_over: false,
+            timer: Timer::of(process, pid, is_copy),
+            boot: if is_copy { Boot::default() } else { program::boot() },
+            pidfd: pidfd(connection.as_ref(), pid),
+            connection,
+            is_named: false,
+            changes: None,
+            known: HashMap::new(),
+            codecs: Arc::new(Codecs { usual: codec, ..Codecs::default() }),
+            ruling: Ruling::new(program::names(pid, segment.header().owner_pid)),
+            counters: Counters::default(),
+            foxes: Foxes::default(),
+            is_silent: false,
+            is_own: syscall::fstat(raw).is_ok_and(|status| status.st_uid == program::user()),
+            is_replaced: false,
+            events_seen: 0,
+            has_rest: false,
+            ended: None,
+            totals: Totals::default(),
+            written_before: sum(process, |channel| &channel.written),
+        };
+        process.is_on.store(1, Relaxed);
+        Ok(target)
+    }
+
+    fn process(&self) -> &Process {
+        process(&self.segment)
+    }
+
+    /// Whether its machine has no tick counter to rely on.
+    pub fn has_fallen_back(&self) -> bool {
+        self.timer.source == Source::Fallback
+    }
+
+    /// It has left its memory alone: nothing is asked or answered for it.
+    pub fn silence(&mut self) {
+        self.is_silent = true;
+    }
+
+    /// Whether this is its segment.
+    pub fn has(&self, segment: Identity) -> bool {
+        self.identity == Some(segment)
+    }
+
+    /// Locks its segment again: closing any descriptor of it has released the lock.
+    pub fn lock_again(&self) {
+        let _ = service::serve(self.fd.as_raw_fd());
+    }
+
+    /// Its program has come to the door, too.
+    pub fn join(&mut self, segment: OwnedFd, connection: Option<UnixStream>) {
+        self.second = Some(segment);
+        // The second descriptor before was closed.
+        self.lock_again();
+        self.connection = connection;
+        self.welcome();
+    }
+
+    /// Carries over what is new of rules, channels and threads until then; what is left comes with
+    /// the next call.
+    pub fn rule(&mut self, book: &RuleBook, until: Instant) {
+        for place in 0..self.served_rings {
+            self.ring(place);
+        }
+        let rings = self.rings.iter().enumerate();
+        let heads = rings.filter_map(|(place, ring)| Some((place, ring.as_ref()?.head())));
+        let (heads, process) = (heads.collect::<Vec<_>>(), process(&self.segment));
+        if self.ruling.apply(&book.rules, book.generation, process, &heads, until) {
+            self.changes = None;
+        }
+    }
+
+    /// Rings that the program uses now and that are not served; they are once they are allowed.
+    pub fn new_rings(&mut self) -> usize {
+        self.looked_at = self.process().rings_used();
+        self.looked_at.saturating_sub(self.served_rings)
+    }
+
+    pub fn allow_rings(&mut self, more: usize) {
+        self.served_rings += more;
+    }
+
+    /// Bytes of memory that its segment has.
+    pub fn bytes(&self) -> u64 {
+        Self::bytes_of(&self.fd)
+    }
+
+    pub fn bytes_of(segment: &OwnedFd) -> u64 {
+        syscall::fstat(segment.as_raw_fd()).map_or(0, |status| status.st_blocks as u64 * 512)
+    }
+
+    /// Answers the program that it is served: it waits for this.
+    pub fn welcome(&mut self) {
+        if let Some(connection) = &mut self.connection {
+            let _ = io::Write::write_all(connection, &[1]);
+        }
+    }
+
+    /// What became of its events up to now.
+    pub fn totals(&self) -> Totals {
+        let process = self.process();
+        let written = sum(process, |channel| &channel.written);
+        Totals {
+            events: self.totals.events.saturating_add(written.saturating_sub(self.written_before)),
+            unserved: process.unserved.load(Relaxed),
+            deferred: sum(process, |channel| &channel.deferred),
+            ..self.totals
+        }
+    }
+
+    /// The clocks when the segment was made.
+    pub fn first_reading(&self) -> Clock {
+        let first = &self.process().first;
+        let monotonic_ns = first.monotonic_ns.load(Relaxed) as i64;
+        Clock {
+            ticks: first.ticks.load(Relaxed),
+            monotonic_ns: monotonic_ns.wrapping_sub(self.timer.ahead_ns),
+            realtime_ns: first.realtime_ns.load(Relaxed) as i64,
+            width: first.width.load(Relaxed),
+            boot: self.boot,
+        }
+    }
+
+    /// What the file knows this process by.
+    pub fn number(&self) -> u32 {
+        self.number
+    }
+
+    /// Copies events out of the next ring: all where `all`, else those that make a block or have
+    /// waited. Says whether there were any; the press must have room.
+    pub fn copy(&mut self, press: &mut Press, all: bool) -> io::Result<bool> {
+        let place = self.next_ring % self.served_rings.max(1);
+        self.next_ring = place + 1;
+        let Some(ring) = self.ring(place) else { return Ok(false) };
+        if all {
+            ring.finish();
+        }
+        if !ring.is_time(all) {
+            return Ok(false);
+        }
+        let mut words = press.memory();
+        let (from, thread) = ring.copy(&mut words);
+        if words.is_empty() {
+            press.give_back(words);
+            return Ok(false);
+        }
+        let codecs = self.codecs.clone();
+        press.add(Batch { target: self.number, ring: place, from, thread, words, codecs })?;
+        Ok(true)
+    }
+
+    /// Whether there is nothing more to copy.
+    pub fn is_empty(&mut self) -> bool {
+        !self.rings.iter_mut().flatten().any(|ring| ring.is_time(true))
+    }
+
+    /// Rings that are served: all below this number.
+    pub fn served_rings(&self) -> usize {
+        self.served_rings
+    }
+
+    fn ring(&mut self, place: usize) -> Option<&mut Ring> {
+        let slot = &mut self.rings[place];
+        if slot.is_none() {
+            *slot = Ring::map(self.fd.as_raw_fd(), place, self.ring_words);
+        }
+        slot.as_mut()
+    }
+
+    /// Its socket that the program asks for.
+    pub fn socket(&self, what: Identity) -> Option<BorrowedFd<'_>> {
+        self.foxes.socket(what)
+    }
+
+    /// How full the fullest ring is, from 0 to 1, which also says that there are new ones.
+    pub fn fullness(&self) -> f64 {
+        if self.process().rings_used() > self.looked_at {
+            return 1.0;
+        }
+        self.rings.iter().flatten().map(Ring::fullness).fold(0.0, f64::max)
+    }
+
+    /// Whether a ring has a whole batch that was not copied yet.
+    pub fn has_batch(&self) -> bool {
+        self.rings.iter().flatten().any(Ring::has_batch)
+    }
+
+    /// When the first of what is in its rings has waited enough, if anything is there, or a
+    /// counter is to be read.
+    pub fn due(&self) -> Option<Instant> {
+        let of_rings = self.rings.iter().flatten().filter_map(Ring::due);
+        of_rings.chain(self.counters.next()).min()
+    }
+
+    /// What threads ring when there is something to do.
+    pub fn bell(&self) -> &Bell {
+        &self.process().bell
+    }
+}
+
+/// Takes the lock of a segment; what it has, and the words of a ring.
+fn serve(segment: &Segment, fd: RawFd) -> Result<(&'static Process, usize), Obstacle> {
+    // SAFETY: atomics only.
+    let process: &'static Process = unsafe { segment.at(0) }.ok_or(Refusal::TooSmall)?;
+    let ring_words = layout::checked_ring_words(process.ring_words.load(Relaxed))?;
+    match service::serve(fd)? {
+        None => Ok((process, ring_words)),
+        Some(other) => Err(Obstacle::Served(other)),
+    }
+}
+
+/// Of the process that connected, else of the process that has the segment open.
+fn pidfd(connection: Option<&UnixStream>, pid: u32) -> Option<OwnedFd> {
+    let peer = connection.and_then(|connection| processes::peer(connection).ok());
+    peer.or_else(|| processes::pidfd(pid).ok())
+}
+
+/// What the program has at the beginning of its segment, which is mapped whole.
+fn process(segment: &Segment) -> &Process {
+    // SAFETY: atomics only; the mapping lasts as long as the target.
+    unsafe { segment.at(0) }.expect("it was there")
+}
+
+/// Of all channels.
+fn sum(process: &Process, count: impl Fn(&Channel) -> &AtomicU64) -> u64 {
+    process.opened().map(|(_, channel)| count(channel).load(Relaxed)).fold(0, u64::wrapping_add)
+}
+
+impl Drop for Target {
+    fn drop(&mut self) {
+        // Who comes later finds the words where they are, and that nobody serves them.
+        for ring in self.rings.drain(..).flatten() {
+            ring.unmap();
+        }
+        // SAFETY: nothing of it is used after this.
+        unsafe { self.segment.unmap() };
+    }
+}

@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Carries rules into a program: they are matched here, and the program finds the result in its
+//! segment.
+
+use super::Rules;
+use std::collections::HashMap;
+use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+use std::time::Instant;
+use tare_log_segment::layout::{Process, RULINGS, RingHead, rules};
+use tare_log_segment::{Channel, ChannelId, Configuration, Wish};
+
+/// What was carried into one program.
+pub struct Ruling {
+    /// The names that a rule can mean the program by.
+    names: Vec<String>,
+    generation: Option<u64>,
+    changes: u32,
+    /// What is new and not all carried over yet.
+    pass: Option<Pass>,
+    know_threads: bool,
+    /// Places in the segment: what stands there.
+    places: [Wish; RULINGS],
+    /// By channel: rules that speak of it, in their order.
+    of_channels: HashMap<ChannelId, Vec<usize>>,
+}
+
+/// A program may have thousands of channels and of threads: they are gone through in pieces.
+struct Pass {
+    changes: u32,
+    /// Those before these places are done.
+    channel: usize,
+    ring: usize,
+}
+
+impl Ruling {
+    pub fn new(names: Vec<String>) -> Self {
+        Self {
+            names,
+            generation: None,
+            changes: 0,
+            pass: None,
+            know_threads: false,
+            places: [Wish::default(); RULINGS],
+            of_channels: HashMap::new(),
+        }
+    }
+
+    /// Carries over what is new until then: rules, of which these are the `generation`th, channels
+    /// and threads. Says whether all of something new is.
+    pub fn apply(
+        &mut self,
+        rules: &Rules,
+        generation: u64,
+        process: &Process,
+        rings: &[(usize, &RingHead)],
+        until: Instant,
+    ) -> bool {
+        let is_other = self.generation != Some(generation);
+        if is_other {
+            self.generation = Some(generation);
+            self.know_threads = rules.know_threads();
+            self.lay_down(rules, process);
+            self.of_channels.clear();
+            let any = if rules.rules.is_empty() { 0 } else { rules::ANY };
+            let of_threads = if self.know_threads { rules::OF_THREADS } else { 0 };
+            process.rules.store(any | of_threads, Release);
+        }
+        let changes = process.changes.load(Acquire);
+        if is_other || self.pass.is_none() && changes != self.changes {
+            self.pass = Some(Pass { changes, channel: 0, ring: 0 });
+        }
+        let mut is_changed = false;
+        if let Some(mut pass) = self.pass.take() {
+            if !self.go_on(&mut pass, rules, process, rings, until) {
+                self.pass = Some(pass);
+                return false;
+            }
+            self.changes = pass.changes;
+            is_changed = true;
+        }
+        for (place, ring) in rings {
+            let begun = ring.begun.load(Acquire);
+            if self.know_threads && ring.ruled_thread.load(Relaxed) != begun {
+                self.rule_thread(rules, process, *place, ring);
+                ring.ruled_thread.store(begun, Release);
+                is_changed = true;
+            }
+        }
+        process.ruled_changes.store(self.changes, Release);
+        is_changed
+    }
+
+    /// Whether it is at its end.
+    fn go_on(
+        &mut self,
+        pass: &mut Pass,
+        rules: &Rules,
+        process: &Process,
+        rings: &[(usize, &RingHead)],
+        until: Instant,
+    ) -> bool {
+        let Pass { channel: first, ring: first_ring, .. } = *pass;
+        for (id, channel) in process.opened().skip_while(|(id, _)| usize::from(*id) < first) {
+            self.meet_channel(rules, process, id, channel);
+            pass.channel = usize::from(id) + 1;
+            if Instant::now() > until {
+                return false;
+            }
+        }
+        for (place, ring) in rings.iter().skip_while(|(place, _)| *place < first_ring) {
+            let begun = ring.begun.load(Acquire);
+            self.rule_thread(rules, process, *place, ring);
+            ring.ruled_thread.store(begun, Release);
+            pass.ring = place + 1;
+            if Instant::now() > until {
+                return false;
+            }
+        }
+        true
+    }
+
+    /// Whether a rule asks for just this, whatever the program has made of its segment.
+    pub fn asks_for(&self, is: &Configuration) -> bool {
+        self.places.iter().any(|wish| wish.handler == Some((is.handler, is.a, is.b)))
+    }
+
+    /// Writes what the rules ask for into places that none of them needs as they are.
+    fn lay_down(&mut self, rules: &Rules, process: &Process) {
+        let wishes: Vec<Wish> = rules.rules.iter().map(|rule| rule.wish).collect();
+        for wish in &wishes {
+            if self.places.contains(wish) {
+                continue;
+            }
+            let is_free = |place: &Wish| *place == Wish::default() || !wishes.contains(place);
+            // There is one: there are fewer rules than places.
+            let never_used = self.places[1..].iter().position(|place| *place == Wish::default());
+            let free = never_used.or_else(|| self.places[1..].iter().position(is_free));
+            let Some(place) = free.map(|place| place + 1) else { continue };
+            self.places[place] = *wish;
+            wish.store(&process.rulings[place]);
+        }
+    }
+
+    fn meet_channel(&mut self, rules: &Rules, process: &Process, id: ChannelId, channel: &Channel) {
+        let names = &self.names;
+        let its = self.of_channels.entry(id).or_insert_with(|| {
+            let name: Vec<u8> = process.name(channel).collect();
+            let name = String::from_utf8_lossy(&name);
+            let all = rules.rules.iter().enumerate();
+            all.filter(|(_, rule)| rule.is_of(&name, names)).map(|(place, _)| place).collect()
+        });
+        let first = its.iter().find(|place| rules.rules[**place].is_of_thread(None));
+        let place = place_of(&self.places, first.map(|place| rules.rules[*place].wish));
+        process.ruled[usize::from(id)].store(place, Release);
+        let is_threaded = its.iter().any(|place| rules.rules[*place].knows_threads());
+        process.threaded[usize::from(id)].store(is_threaded.into(), Release);
+        process.renew(id);
+    }
+
+    fn rule_thread(&self, rules: &Rules, process: &Process, place: usize, ring: &RingHead) {
+        let name = ring.owner_name.each_ref().map(|half| half.load(Relaxed).to_le_bytes());
+        let name = name.as_flattened();
+        let end = name.iter().position(|byte| *byte == 0).unwrap_or(name.len());
+        let tid = ring.owner.load(Relaxed) & !(1 << 31);
+        let thread = [String::from_utf8_lossy(&name[..end]).into_owned(), tid.to_string()];
+        let of_thread: Vec<bool> =
+            rules.rules.iter().map(|rule| rule.is_of_thread(Some(&thread))).collect();
+        let table = &process.tables[place];
+        for (id, its) in &self.of_channels {
+            let first = its.iter().find(|place| of_thread[**place]);
+            let ruling = place_of(&self.places, first.map(|place| rules.rules[*place].wish));
+            table.ruled[usize::from(*id)].store(ruling, Release);
+            process.renew_in(table, *id);
+        }
+    }
+}
+
+/// 0 for no wish.
+fn place_of(places: &[Wish; RULINGS], wish: Option<Wish>) -> u8 {
+    wish.and_then(|wish| places.iter().position(|place| *place == wish)).unwrap_or(0) as u8
+}

@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: Apache-2.0
+use super::collect::Collector;
+use super::porter::Porter;
+use super::press::Press;
+use crate::arguments;
+use crate::collector::accept::door::{Door, OpenFor};
+use crate::collector::accept::socket;
+use crate::collector::quotas::limit::Limit;
+use crate::collector::rules::rule_book::RuleBook;
+use crate::output::Output;
+use crate::same_file::is_same;
+use std::os::fd::{AsFd, AsRawFd};
+use std::process::{Command, ExitCode, ExitStatus};
+use tare_clock::Source;
+use tare_command::{Child, Failure, ResultExt, Signals, exit_code, say};
+
+/// Names the socket to programs.
+const VARIABLE: &str = "TARE_LOG";
+
+/// Says what they read times from.
+const CLOCK: &str = "TARE_LOG_CLOCK";
+
+const LIMIT: &str = "the limit of open files";
+
+const SIGNALS: &[i32] = &[libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGQUIT, libc::SIGCHLD];
+
+/// A program, and the collector beside it.
+pub fn run(arguments: &arguments::Run) -> Result<ExitCode, Failure> {
+    let signals = Signals::take(SIGNALS).or_failed("signals")?;
+    let limit = Limit::raise().or_failed(LIMIT)?;
+    let door = Door::open(&socket::of_ones_own()?, OpenFor::Descendants)?;
+    let mut collector = collector(&arguments.collecting, door)?;
+    let mut command = Command::new(&arguments.command[0]);
+    command.args(&arguments.command[1..]).env(VARIABLE, collector.door().path());
+    limit.give(&mut command);
+    if let Some(clock) = arguments.clock {
+        command.env(CLOCK, Source::from(clock).name());
+    }
+    let name = arguments.command[0].to_string_lossy();
+    let mut child =
+        Child::spawn(&mut command, &signals).or_input(format_args!("COMMAND {name}"))?;
+    let porter = porter(&collector, &signals)?;
+    let mut status: Option<ExitStatus> = None;
+    while status.is_none() {
+        collector.turn();
+        collector.sleep(&porter);
+        while let Some(signal) = signals.next() {
+            // What the terminal sent went to the program as well; SIGCHLD is for us.
+            if signal.number != libc::SIGCHLD && !signal.from_kernel {
+                child.send(signal.number);
+            }
+        }
+        status = child.ended().or_failed("the program cannot be waited for")?;
+    }
+    let code = status.map_or(1, exit_code);
+    match end(&mut collector, arguments.collecting.json) {
+        Err(failure) if code != 0 => say(failure),
+        ended => ended?,
+    }
+    if !arguments.collecting.json {
+        if collector.programs == 0 {
+            say("no program logged with libtare_log");
+        }
+        if collector.left > 0 {
+            say(format_args!("programs that continue without a collector: {}", collector.left));
+        }
+    }
+    Ok(ExitCode::from(code))
+}
+
+/// A collector for whoever comes.
+pub fn collect(arguments: &arguments::Collect) -> Result<ExitCode, Failure> {
+    let signals = Signals::take(SIGNALS).or_failed("signals")?;
+    Limit::raise().or_failed(LIMIT)?;
+    let door = Door::open(&arguments.socket, OpenFor::Everyone)?;
+    let mut collector = collector(&arguments.collecting, door)?;
+    let porter = porter(&collector, &signals)?;
+    collector.search();
+    loop {
+        collector.turn();
+        collector.sleep(&porter);
+        if signals.next().is_some_and(|signal| signal.number != libc::SIGCHLD) {
+            break;
+        }
+    }
+    end(&mut collector, arguments.collecting.json)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn collector(arguments: &arguments::Collecting, door: Door) -> Result<Collector, Failure> {
+    let rules = RuleBook::open(arguments.rules.as_deref())?;
+    let output = Output::open("--out", &arguments.out, arguments.codec.into())?;
+    output.claim().or_input(format_args!("--out {}", arguments.out.display()))?;
+    let press = Press::new(arguments.workers.into()).or_failed("--workers")?;
+    let mut collector = Collector::new(door, output, press, rules);
+    if let Some(file) = &arguments.costs {
+        if is_same(&arguments.out, file) {
+            let what = file.display();
+            return Err(Failure::input(format_args!(
+                "--costs {what}: it is the file of events; give another"
+            )));
+        }
+        collector.write_costs(file)?;
+    }
+    Ok(collector)
+}
+
+/// Who wakes the collector when somebody comes, a signal arrives or the rules change.
+fn porter(collector: &Collector, signals: &Signals) -> Result<Porter, Failure> {
+    let rules = collector.rules().fd();
+    let descriptors = [collector.door().fd(), signals.as_fd().as_raw_fd(), rules];
+    Porter::start(descriptors).or_failed("a thread")
+}
+
+fn end(collector: &mut Collector, json: bool) -> Result<(), Failure> {
+    let finished = collector.finish();
+    let unwritten = collector.unwritten;
+    let file = collector.file();
+    let finished = finished.or_failed(match unwritten {
+        0 => format!("{file}: the remaining events were not written"),
+        events => format!("{file}: {events} remaining events were not written"),
+    });
+    let totals = collector.totals();
+    if json {
+        let told = serde_json::json!({
+            "programs": collector.programs,
+            "events": totals.events,
+            "lost": totals.lost,
+            "unserved": totals.unserved,
+            "deferred": totals.deferred,
+            "unwritten": unwritten,
+            "left": collector.left,
+            "bytes": collector.bytes(),
+        });
+        eprintln!("{told}");
+        return finished;
+    }
+    let overrun = totals.lost - totals.unanswered;
+    if overrun.max(totals.unserved) > 0 {
+        say(format_args!(
+            "{} events collected; {} were lost to full rings (TARE_LOG_RING enlarges them), {} to \
+             missing rings of too many threads",
+            totals.events, overrun, totals.unserved
+        ));
+    }
+    if totals.unanswered > 0 {
+        say(format_args!("{} round trips got no answer in time", totals.unanswered));
+    }
+    if totals.deferred > 0 {
+        say(format_args!(
+            "{} events of handler id went through rings, because the file could not be written \
+             directly",
+            totals.deferred
+        ));
+    }
+    finished
+}

@@ -1,0 +1,250 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Makes a whole file of what is left: of a file that was cut off or damaged, or of the segment
+//! of a program whose collector has died.
+
+mod salvage;
+
+use crate::arguments;
+use crate::collector::press::Press;
+use crate::collector::producer::Target;
+use crate::collector::quotas::naming::Room;
+use crate::output::Output;
+use crate::program;
+use crate::reader::log::{Segment, segment as named};
+use crate::reader::seen::Seen;
+use std::collections::{BTreeMap, HashMap};
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use tare_command::{Failure, Obstacle, ResultExt, ordinary, said, say};
+use tare_log_file::{
+    Block, Clock, Codec, End, Events, Header, How, Item, Kind, Mark, ProcessInfo, Reader, Relation,
+};
+use tare_shm::header::MAGIC;
+
+/// What was found.
+#[derive(Default)]
+struct Found {
+    programs: u64,
+    events: u64,
+    lost: u64,
+    /// Bytes that belong to no block that can be read.
+    damaged: u64,
+}
+
+pub fn recover(arguments: &arguments::Recover) -> Result<ExitCode, Failure> {
+    let from = &arguments.from;
+    let out = arguments.out.clone().unwrap_or_else(|| beside(from));
+    let what = || format!("--out {}", out.display());
+    let mut source = ordinary::open(from).or_input(from.display())?;
+    let mut begin = [0; size_of::<u64>()];
+    let is_segment = source.read_exact(&mut begin).is_ok() && u64::from_ne_bytes(begin) == MAGIC;
+    if !is_segment && !has_block(from)? {
+        let what = from.display();
+        return Err(Failure::input(format_args!(
+            "{what}: neither a file of tare log nor the shared memory of a program"
+        )));
+    }
+    let file = File::create_new(&out).or_input(what())?;
+    drop(file);
+    let mut output = Output::open("--out", &out, Codec::default())?;
+    let found = if is_segment {
+        segment(from, &source, &mut output)
+    } else {
+        blocks(from, &mut output).or_failed(what())
+    };
+    let found = found.inspect_err(|_| {
+        let _ = std::fs::remove_file(&out);
+    })?;
+    if arguments.json {
+        let told = serde_json::json!({
+            "out": out, "programs": found.programs, "events": found.events, "lost": found.lost,
+            "damaged": found.damaged, "bytes": output.bytes(),
+        });
+        tare_command::print(format_args!("{told}\n"))?;
+    } else {
+        let Found { programs, events, damaged, .. } = found;
+        tare_command::print(format_args!(
+            "{}: {events} events of {programs} programs; {damaged} damaged bytes left out\n",
+            out.display()
+        ))?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The name of what was recovered, unless it is given.
+fn beside(from: &Path) -> PathBuf {
+    if from.starts_with("/proc") {
+        return PathBuf::from("recovered.log");
+    }
+    let mut name = from.as_os_str().to_owned();
+    name.push(".recovered");
+    PathBuf::from(name)
+}
+
+fn has_block(path: &Path) -> Result<bool, Failure> {
+    let mut reader = Reader::new(ordinary::open(path).or_input(path.display())?);
+    Ok(reader.next().transpose().or_failed(path.display())?.is_some())
+}
+
+/// A process of the file.
+#[derive(Default)]
+struct Process {
+    /// Its number with the collector that has served it last.
+    number: u32,
+    has_ended: bool,
+    events: u64,
+    lost: u64,
+}
+
+/// The processes of a file.
+#[derive(Default)]
+struct Processes {
+    all: Vec<Process>,
+    known: HashMap<Segment, usize>,
+    /// The place of a process, by the numbers that collectors have given it.
+    places: HashMap<u32, usize>,
+}
+
+impl Processes {
+    /// Whose block this is.
+    fn of(&mut self, block: &Block) -> usize {
+        let (number, end) = (block.header.process, self.all.len());
+        let about = (block.header.kind == Kind::Process).then_some(&block.content);
+        let place = match about.and_then(|about| serde_json::from_slice(about).ok()) {
+            Some(about) => *self.known.entry(named(&about)).or_insert(end),
+            None => *self.places.entry(number).or_insert(end),
+        };
+        if place == end {
+            self.all.push(Process::default());
+        }
+        self.places.insert(number, place);
+        self.all[place].number = number;
+        place
+    }
+}
+
+/// Copies the blocks that can be read, and says of the processes without an end that they have
+/// none.
+fn blocks(path: &Path, output: &mut Output) -> io::Result<Found> {
+    let mut found = Found::default();
+    let mut processes = Processes::default();
+    let mut seen = Seen::default();
+    let mut reader = Reader::new(ordinary::open(path)?);
+    for block in reader.by_ref() {
+        let block = block?;
+        let Some((events, lost)) = checked(&block) else {
+            found.damaged += block.content.len() as u64;
+            continue;
+        };
+        let header = &block.header;
+        if !matches!(header.kind, Kind::Clock | Kind::Relation) {
+            let place = processes.of(&block);
+            let process = &mut processes.all[place];
+            process.has_ended = header.kind == Kind::End;
+            if !seen.add((place, header.ring), header.from, header.to) {
+                process.events += events;
+                process.lost = process.lost.saturating_add(lost);
+            }
+        }
+        output.block(Header { ..*header }, &block.content)?;
+    }
+    found.damaged += reader.damaged;
+    for process in processes.all {
+        found.programs += 1;
+        found.events += process.events;
+        found.lost = found.lost.saturating_add(process.lost);
+        if !process.has_ended {
+            let Process { number, events, lost, .. } = process;
+            let lost_by_channel = BTreeMap::new();
+            let end = End {
+                how: How::Recovered,
+                events,
+                lost,
+                unserved: 0,
+                deferred: 0,
+                lost_by_channel,
+            };
+            let text = serde_json::to_vec(&end).unwrap_or_default();
+            output.note(Kind::End, number, &text)?;
+        }
+    }
+    Ok(found)
+}
+
+/// Events and losses of a block; `None` where its content is none that a writer makes.
+fn checked(block: &Block) -> Option<(u64, u64)> {
+    match block.header.kind {
+        Kind::Events => {
+            let events = Events::of(block).ok()?;
+            let items = events.items().ok()?;
+            let lost = items.iter().map(|item| match item {
+                Item::Mark(Mark::Loss { lost, .. }) => *lost,
+                _ => 0,
+            });
+            let count = items.iter().filter(|item| matches!(item, Item::Event(_))).count();
+            Some((count as u64, lost.fold(0, u64::saturating_add)))
+        }
+        Kind::Clock => Clock::read(&block.content).ok().map(|_| (0, 0)),
+        Kind::Process => {
+            let known: Result<ProcessInfo, _> = serde_json::from_slice(&block.content);
+            known.ok().map(|_| (0, 0))
+        }
+        Kind::Relation => {
+            let known: Result<Relation, _> = serde_json::from_slice(&block.content);
+            known.ok().map(|_| (0, 0))
+        }
+        Kind::Channels | Kind::End => {
+            let known: Result<serde_json::Value, _> = serde_json::from_slice(&block.content);
+            known.ok().map(|_| (0, 0))
+        }
+    }
+}
+
+/// Writes what stands in a segment, which stays as it is.
+fn segment(path: &Path, source: &File, output: &mut Output) -> Result<Found, Failure> {
+    let refused = |why: &str| Failure::input(format_args!("{}: {why}", path.display()));
+    let (copy, pid) = salvage::copy(path, source).map_err(|why| refused(&why))?;
+    let adopted =
+        Target::adopt(copy, pid, program::user(), None, output.next_process(), output.codec);
+    let mut target = adopted.map_err(|obstacle| match obstacle {
+        Obstacle::Refused(refusal) => refused(&said(refusal)),
+        Obstacle::Served(_) => refused("it is in use"),
+    })?;
+    target.silence();
+    if pid == 0 {
+        say(format_args!(
+            "{}: a copy of shared memory has only one clock reading, so events have ticks instead \
+             of times",
+            path.display()
+        ));
+    }
+    let file = output.path().display().to_string();
+    write(&mut target, output, pid != 0).or_failed(format_args!("--out {file}"))?;
+    let totals = target.totals();
+    Ok(Found { programs: 1, events: totals.events, lost: totals.lost, damaged: 0 })
+}
+
+fn write(target: &mut Target, output: &mut Output, is_here: bool) -> io::Result<()> {
+    let mut press = Press::new(0)?;
+    output.reading(target.first_reading())?;
+    let mut room = Room::unlimited();
+    target.introduce(output, None, &mut room)?;
+    let rings = target.new_rings();
+    target.allow_rings(rings);
+    loop {
+        for _ in 0..rings {
+            target.copy(&mut press, true)?;
+            while let Some(pressed) = press.first(true)? {
+                target.write(output, pressed)?;
+                press.take();
+            }
+        }
+        if target.is_empty() {
+            break;
+        }
+    }
+    target.end(output, &mut press, Some(How::Recovered), &mut room)?;
+    if is_here { output.clock() } else { Ok(()) }
+}

@@ -1,0 +1,354 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What a file says in numbers: how long spans took, how often channels logged, what was lost.
+
+use super::flame;
+use super::nesting::Nesting;
+use crate::arguments;
+use crate::human;
+use crate::reader::leaving::Leaving;
+use crate::reader::log::{Ended, Log, Row, What, names};
+use crate::reader::pairs::{Role, Roles};
+use crate::reader::spans::{Happening, walk};
+use crate::same_file::must_not_be;
+use serde_json::{Value as Json, json};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::convert::Infallible;
+use std::fmt::Write as _;
+use std::fs::File;
+use std::io::{BufWriter, Write};
+use std::process::ExitCode;
+use tare_clock::Source;
+use tare_command::{Failure, ResultExt};
+use tare_log_file::How;
+
+const QUANTILES: [(&str, &str, f64); 4] = [
+    ("p50", "p50_ns", 0.5),
+    ("p90", "p90_ns", 0.9),
+    ("p99", "p99_ns", 0.99),
+    ("p99.9", "p999_ns", 0.999),
+];
+
+/// The times of a span.
+#[derive(Default)]
+struct Times {
+    count: u64,
+    /// Ends or beginnings without their other.
+    unpaired: u64,
+    total: f64,
+    least: u64,
+    greatest: u64,
+    /// In the bins of `tare_hist`, as many as are needed.
+    bins: Vec<u64>,
+}
+
+impl Times {
+    fn add(&mut self, duration: f64) {
+        self.total += duration;
+        let duration = duration.round() as u64;
+        self.least = if self.count == 0 { duration } else { self.least.min(duration) };
+        self.greatest = self.greatest.max(duration);
+        self.count += 1;
+        let bin = tare_hist::index(duration);
+        if bin >= self.bins.len() {
+            self.bins.resize(bin + 1, 0);
+        }
+        self.bins[bin] += 1;
+    }
+
+    /// Within 0.1 %.
+    fn quantile(&self, share: f64) -> Option<u64> {
+        let bin = tare_hist::quantile(&self.bins, share)?;
+        Some(tare_hist::middle(bin).clamp(self.least, self.greatest))
+    }
+
+    fn mean(&self) -> Option<f64> {
+        (self.count > 0).then(|| self.total / self.count as f64)
+    }
+}
+
+struct Stats<'log> {
+    log: &'log Log,
+    roles: &'log Roles,
+    spans: Vec<Times>,
+    nesting: Nesting,
+    /// Events by channel, those of spans included.
+    channels: BTreeMap<String, u64>,
+    threads: HashSet<(usize, u32)>,
+    events: u64,
+    /// Round trips without an answer included.
+    lost: u64,
+}
+
+pub fn stats(arguments: &arguments::Stats) -> Result<ExitCode, Failure> {
+    let flame = arguments.flame.as_ref().map(|out| (out, format!("--flame {}", out.display())));
+    if let Some((out, what)) = &flame {
+        must_not_be(&arguments.files, out, what)?;
+    }
+    let log = Log::open(&arguments.files)?;
+    let roles = Roles::of(&log, &arguments.pairs);
+    let mut stats = Stats {
+        log: &log,
+        roles: &roles,
+        spans: roles.names().iter().map(|_| Times::default()).collect(),
+        nesting: Nesting::new(roles.names()),
+        channels: BTreeMap::new(),
+        threads: HashSet::new(),
+        events: 0,
+        lost: log.leavings().unanswered(),
+    };
+    let walked = walk(&log, &roles, |row, happening| {
+        stats.add(row, happening);
+        Ok::<_, Infallible>(())
+    });
+    if let Err(Ended::Failed(failure)) = walked {
+        return Err(failure);
+    }
+    if let Some((out, what)) = &flame {
+        let mut file = BufWriter::new(File::create(out).or_input(what)?);
+        let title = format!("tare log: {}", names(&arguments.files));
+        flame::write(&stats.nesting, &title, &mut file).or_failed(what)?;
+        file.flush().or_failed(what)?;
+    }
+    if arguments.json {
+        tare_command::print(format_args!("{}\n", stats.json()))?;
+    } else {
+        tare_command::print(stats.text())?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+impl Stats<'_> {
+    fn add(&mut self, row: &Row<'_>, happening: Happening<'_>) {
+        match (happening, row.what) {
+            (Happening::Begin(open), _) => self.nesting.begin(row, open),
+            (Happening::End(open, duration), _) => {
+                let duration = duration.map(|duration| duration.max(0.0));
+                self.nesting.end(open, duration);
+                if let Some(duration) = duration {
+                    self.spans[open.name].add(duration);
+                }
+            }
+            (Happening::Cut(open) | Happening::Left(open), _) => {
+                self.nesting.end(open, None);
+                self.spans[open.name].unpaired += 1;
+            }
+            (Happening::Unbegun, What::Event { id, .. }) => {
+                if let Some(Role::End(name)) = self.roles.get(row.process, id) {
+                    self.spans[name].unpaired += 1;
+                }
+            }
+            _ => {}
+        }
+        // Not of rows of their own.
+        if matches!(happening, Happening::Cut(_) | Happening::Left(_)) {
+            return;
+        }
+        self.threads.insert((row.process, row.tid));
+        match row.what {
+            What::Loss { lost, .. } => self.lost = self.lost.saturating_add(lost),
+            What::Gap { .. } => {}
+            What::Event { channel, .. } => {
+                self.events += 1;
+                match self.channels.get_mut(channel) {
+                    Some(count) => *count += 1,
+                    None => {
+                        self.channels.insert(channel.to_owned(), 1);
+                    }
+                }
+            }
+        }
+    }
+
+    /// What times were read from, each once.
+    fn clocks(&self) -> Vec<&str> {
+        let all: BTreeSet<_> =
+            self.log.processes().iter().map(|info| info.clock.as_str()).collect();
+        all.into_iter().filter(|clock| !clock.is_empty()).collect()
+    }
+
+    fn seconds(&self) -> Option<f64> {
+        self.log.length_ns().map(|length| length as f64 / 1e9)
+    }
+
+    /// A second; `None` where no time passed.
+    fn rate(&self, events: u64) -> Option<f64> {
+        self.seconds().filter(|seconds| *seconds > 0.0).map(|seconds| events as f64 / seconds)
+    }
+
+    /// Spans, those that took most time themselves first.
+    fn by_time(&self) -> Vec<(&str, &Times, f64)> {
+        let names = self.roles.names().iter().map(String::as_str);
+        let mut all: Vec<_> = names
+            .zip(&self.spans)
+            .zip(&self.nesting.own)
+            .map(|((name, times), own)| (name, times, *own))
+            .collect();
+        all.retain(|(_, times, _)| times.count + times.unpaired > 0);
+        all.sort_by(|one, other| other.2.total_cmp(&one.2).then(one.0.cmp(other.0)));
+        all
+    }
+
+    /// The channels, those with a loss included.
+    fn all_channels(&self) -> BTreeMap<&str, (u64, u64)> {
+        let mut all: BTreeMap<&str, (u64, u64)> =
+            self.channels.iter().map(|(name, events)| (name.as_str(), (*events, 0))).collect();
+        for (process, id, lost) in self.log.leavings().lost() {
+            let name = self.log.name(process, id);
+            all.entry(name).or_default().1 += lost;
+        }
+        all
+    }
+
+    /// Each process, and how it left.
+    fn ends(&self) -> Json {
+        let all = self.log.processes().iter().zip(&self.log.leavings().0);
+        all.map(|(info, Leaving { how, unserved, deferred, .. })| {
+            json!({
+                "pid": info.pid, "host": info.host, "command": info.command, "how": how,
+                "unserved": unserved, "deferred": deferred,
+            })
+        })
+        .collect()
+    }
+
+    /// What became of processes and events, in words.
+    fn told(&self) -> String {
+        let mut ways = BTreeMap::new();
+        for leaving in &self.log.leavings().0 {
+            let way = match leaving.how {
+                None => "without an end in the file",
+                Some(How::Finished) => "finished",
+                Some(How::Ended) => "ended without a final record",
+                Some(How::Left) => "released by the collector",
+                Some(How::Recovered) => "recovered",
+            };
+            *ways.entry(way).or_default() += 1;
+        }
+        let ways: Vec<_> =
+            ways.iter().map(|(way, count): (_, &u64)| format!("{count} {way}")).collect();
+        let mut told = String::new();
+        if !ways.is_empty() {
+            let _ = writeln!(told, "processes: {}", ways.join(", "));
+        }
+        let counts = [
+            (
+                self.log.leavings().unserved(),
+                "events unserved: no ring was free for their \
+                                              threads",
+            ),
+            (
+                self.log.leavings().deferred(),
+                "events deferred: the program did not write them itself",
+            ),
+            (
+                self.log.leavings().unanswered(),
+                "of the lost events are round trips without an answer",
+            ),
+        ];
+        for (count, what) in counts.iter().filter(|(count, _)| *count > 0) {
+            let _ = writeln!(told, "{count} {what}");
+        }
+        told
+    }
+
+    fn json(&self) -> Json {
+        let spans: Vec<Json> = self
+            .by_time()
+            .into_iter()
+            .map(|(name, times, own)| {
+                let some = |value: u64| (times.count > 0).then_some(value);
+                let mut span = json!({
+                    "span": name,
+                    "count": times.count,
+                    "unpaired": times.unpaired,
+                    "total_ns": times.total.round() as u64,
+                    "own_ns": own.round() as u64,
+                    "mean_ns": times.mean(),
+                    "min_ns": some(times.least),
+                    "max_ns": some(times.greatest),
+                });
+                for (_, key, share) in QUANTILES {
+                    span[key] = times.quantile(share).into();
+                }
+                span
+            })
+            .collect();
+        let channels: Vec<Json> = self
+            .all_channels()
+            .into_iter()
+            .map(|(name, (events, lost))| {
+                let rate = self.rate(events);
+                json!({"channel": name, "events": events, "events_per_second": rate, "lost": lost})
+            })
+            .collect();
+        json!({
+            "seconds": self.seconds(),
+            "processes": self.log.processes().len(),
+            "ends": self.ends(),
+            "clocks": self.clocks(),
+            "threads": self.threads.len(),
+            "events": self.events,
+            "lost": self.lost,
+            "unanswered": self.log.leavings().unanswered(),
+            "unserved": self.log.leavings().unserved(),
+            "deferred": self.log.leavings().deferred(),
+            "is_cut": self.nesting.is_cut,
+            "spans": spans,
+            "channels": channels,
+        })
+    }
+
+    fn text(&self) -> String {
+        let rate = |events| self.rate(events).map_or_else(|| "-".to_owned(), human::count);
+        let mut text = format!(
+            "{} events in {}, {} per second; {} lost; {}, {}\n",
+            self.events,
+            human::time(self.seconds().map(|seconds| seconds * 1e9)),
+            rate(self.events),
+            self.lost,
+            human::counted(self.log.processes().len(), "process", "processes"),
+            human::counted(self.threads.len(), "thread", "threads"),
+        );
+        text.push_str(&self.told());
+        let clocks = self.clocks();
+        if !clocks.is_empty() {
+            let _ = writeln!(text, "times by {}", human::plain(&clocks.join(", ")));
+        }
+        if clocks.contains(&Source::Fallback.name()) {
+            text.push_str(
+                "fallback: clock_gettime, because a host has no reliable tick \
+                           counter\n",
+            );
+        }
+        let spans = self.by_time();
+        if !spans.is_empty() {
+            let head = ["span", "count", "own", "total", "mean", "min"].into_iter();
+            let quantiles = QUANTILES.iter().map(|(name, ..)| *name);
+            let mut rows =
+                vec![head.chain(quantiles).chain(["max"]).map(str::to_owned).collect::<Vec<_>>()];
+            for (name, times, own) in &spans {
+                let some = |value| human::time((times.count > 0).then_some(value));
+                let mut row = vec![name.to_string(), times.count.to_string()];
+                row.extend([*own, times.total].map(some));
+                row.extend([human::time(times.mean()), some(times.least as f64)]);
+                row.extend(QUANTILES.iter().map(|(.., share)| {
+                    human::time(times.quantile(*share).map(|value| value as f64))
+                }));
+                row.push(some(times.greatest as f64));
+                rows.push(row);
+            }
+            let _ = write!(text, "\n{}", human::align(&rows));
+            for (name, times, _) in spans.iter().filter(|(_, times, _)| times.unpaired > 0) {
+                let name = human::plain(name);
+                let _ = writeln!(text, "{name}: {} without a begin or an end", times.unpaired);
+            }
+        }
+        let mut rows =
+            vec![["channel", "events", "per second", "lost"].map(str::to_owned).to_vec()];
+        for (name, (events, lost)) in self.all_channels() {
+            rows.push(vec![name.to_owned(), events.to_string(), rate(events), lost.to_string()]);
+        }
+        let _ = write!(text, "\n{}", human::align(&rows));
+        text
+    }
+}
