@@ -313,7 +313,7 @@ int main(void) {
     AT(limit), AT(head), AT(words), AT(mask), AT(published);
     struct tare_log_options options = {
         .handler = TARE_LOG_X_OF_Y, .policy = TARE_LOG_OVERWRITE,
-        .codec = TARE_LOG_LZO1X, .a = 7, .b = 1 << 20};
+        .codec = TARE_LOG_LZO1X, .parameters = tare_log_x_of_y(7, 1 << 20)};
     for (size_t at = 0; at < sizeof(options); at++) printf("%d ", ((signed char *)&options)[at]);
 }
 """

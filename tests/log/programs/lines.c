@@ -8,7 +8,8 @@ int main(void) {
     tare_log_channel numbers = tare_log_open("numbers"), all[12] = {0};
     for (uint8_t handler = 1; handler < 12; handler++) {
         char name[16];
-        struct tare_log_options options = {.handler = handler, .policy = 1 + handler % 3, .a = 3};
+        struct tare_log_options options = {
+            .handler = handler, .policy = 1 + handler % 3, .parameters = tare_log_every(3)};
         snprintf(name, sizeof name, "%d", handler);
         all[handler] = tare_log_open_with(name, &options);
     }

@@ -15,8 +15,10 @@ int main(void) {
     char *large = malloc(5000);
     memset(large, 'x', 5000);
     tare_log_bytes(texts, large, 5000);
-    struct tare_log_options each_tenth = {.handler = TARE_LOG_DOWNSAMPLE, .a = 10};
-    struct tare_log_options three_of_eight = {.handler = TARE_LOG_X_OF_Y, .a = 3, .b = 8};
+    struct tare_log_options each_tenth = {
+        .handler = TARE_LOG_DOWNSAMPLE, .parameters = tare_log_every(10)};
+    struct tare_log_options three_of_eight = {
+        .handler = TARE_LOG_X_OF_Y, .parameters = tare_log_x_of_y(3, 8)};
     struct tare_log_options none = {.handler = TARE_LOG_NULL};
     tare_log_channel tenth = tare_log_open_with("tenth", &each_tenth);
     tare_log_channel some = tare_log_open_with("some", &three_of_eight);

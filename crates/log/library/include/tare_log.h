@@ -26,21 +26,21 @@ typedef uint32_t tare_log_channel;
 enum tare_log_handler {
     TARE_LOG_NULL = 1,         /* discards every event */
     TARE_LOG_BUFFERED = 2,     /* keeps every event (default) */
-    TARE_LOG_DOWNSAMPLE = 3,   /* keeps every a-th event (10) */
-    TARE_LOG_X_OF_Y = 4,       /* keeps events whose payload modulo b, a power of two, is below a
-                                * (100 of 16384) */
+    TARE_LOG_DOWNSAMPLE = 3,   /* keeps every n-th event (10): tare_log_every */
+    TARE_LOG_X_OF_Y = 4,       /* keeps events whose payload modulo y, a power of two, is below x
+                                * (100 of 16384): tare_log_x_of_y */
     TARE_LOG_ID = 5,           /* keeps every event, in the file when the call returns */
     TARE_LOG_FIRST_LAST = 6,   /* keeps the first event, and the last when the channel is closed
                                 * or the process ends, however it does */
-    TARE_LOG_MEDIAN = 7,       /* keeps of every a events (1000, 65536 at most) the one in the
-                                * middle by time */
-    TARE_LOG_PERIODIC_COUNTER = 8,      /* counts; the first event after a period of
-                                         * a + 2^32 b ns (10 ms) writes the number so far */
+    TARE_LOG_MEDIAN = 7,       /* keeps of every n events (1000, 65536 at most) the one in the
+                                * middle by time: tare_log_every */
+    TARE_LOG_PERIODIC_COUNTER = 8,      /* counts; the first event after a period (10 ms) writes
+                                         * the number so far: tare_log_period_ns */
     TARE_LOG_FAST_PERIODIC_COUNTER = 9, /* the same, written by the collector */
-    TARE_LOG_FOX_START = 10, /* keeps every event; the collector answers at the IPv4 address a,
-                              * port b */
+    TARE_LOG_FOX_START = 10, /* keeps every event; the collector answers at an address:
+                              * tare_log_address */
     TARE_LOG_FOX_END = 11,   /* keeps every event, and how long that start took to answer it, at
-                              * most b >> 16 ms (1000) */
+                              * most a timeout: tare_log_address */
 };
 
 /* What becomes of an event for which there is no room. */
@@ -58,12 +58,43 @@ enum tare_log_codec {
     TARE_LOG_LZO1X = 4,
 };
 
+/* The parameters of a handler, as the functions below return them; zeros are its defaults. */
+struct tare_log_parameters {
+    uint32_t first, second;
+};
+
 struct tare_log_options {
     uint8_t handler, policy; /* 0: the default */
     uint8_t codec;           /* 0: as the collector was told */
     uint8_t reserved;
-    uint32_t a, b; /* both 0: the default of the handler */
+    struct tare_log_parameters parameters;
 };
+
+/* Of DOWNSAMPLE and MEDIAN: an event of every n. */
+static inline struct tare_log_parameters tare_log_every(uint32_t n) {
+    struct tare_log_parameters parameters = {n, 0};
+    return parameters;
+}
+
+/* Of X_OF_Y: events whose payload modulo y, a power of two, is below x. */
+static inline struct tare_log_parameters tare_log_x_of_y(uint32_t x, uint32_t y) {
+    struct tare_log_parameters parameters = {x, y};
+    return parameters;
+}
+
+/* Of PERIODIC_COUNTER and FAST_PERIODIC_COUNTER. */
+static inline struct tare_log_parameters tare_log_period_ns(uint64_t period_ns) {
+    struct tare_log_parameters parameters = {(uint32_t)period_ns, (uint32_t)(period_ns >> 32)};
+    return parameters;
+}
+
+/* Of FOX_START and FOX_END: `ipv4` in the byte order of the host, 0x7f000001 is 127.0.0.1. Only
+ * FOX_END uses `timeout_ms`; 0 is 1000. */
+static inline struct tare_log_parameters tare_log_address(uint32_t ipv4, uint16_t port,
+                                                          uint16_t timeout_ms) {
+    struct tare_log_parameters parameters = {ipv4, port | (uint32_t)timeout_ms << 16};
+    return parameters;
+}
 
 /* The channel of this name; made if there is none. `options` may be null: the defaults for a new
  * channel, and no change for one that is open. Not for signal handlers. */

@@ -100,24 +100,23 @@ inline tare_log_options options_of(log_format format, handler_type handler) {
         break;
     case MEDIAN:
         options.handler = TARE_LOG_MEDIAN;
-        options.a = 1000;
+        options.parameters = tare_log_every(1000);
         break;
     case PERIODICCOUNTER:
         options.handler = TARE_LOG_PERIODIC_COUNTER;
-        options.a = 10000000;
+        options.parameters = tare_log_period_ns(10000000);
         break;
     case FASTPERIODICCOUNTER:
         options.handler = TARE_LOG_FAST_PERIODIC_COUNTER;
-        options.a = 10000000;
+        options.parameters = tare_log_period_ns(10000000);
         break;
     case DOWNSAMPLE:
         options.handler = TARE_LOG_DOWNSAMPLE;
-        options.a = 10;
+        options.parameters = tare_log_every(10);
         break;
     case XOY:
         options.handler = TARE_LOG_X_OF_Y;
-        options.a = 100;
-        options.b = 16384;
+        options.parameters = tare_log_x_of_y(100, 16384);
         break;
     default:
         break;
@@ -146,16 +145,16 @@ inline bool parameterize(opened &channel, int32_t argument, int64_t value) {
     const uint32_t number = static_cast<uint32_t>(value);
     tare_log_options &options = channel.options;
     if ((channel.handler == PERIODICCOUNTER || channel.handler == FASTPERIODICCOUNTER) && argument == 0 && value >= 1) {
-        options.a = number;
-        options.b = static_cast<uint32_t>(value >> 32);
+        options.parameters = tare_log_period_ns(static_cast<uint64_t>(value));
     } else if (value > UINT32_MAX) {
         return false;
     } else if ((channel.handler == DOWNSAMPLE || channel.handler == MEDIAN) && argument == 0 && number >= 1) {
-        options.a = number;
+        options.parameters = tare_log_every(number);
     } else if (channel.handler == XOY && argument == 0) {
-        options.a = number;
-    } else if (channel.handler == XOY && argument == 1 && is_power_of_two(value) && number >= options.a) {
-        options.b = number;
+        options.parameters.first = number;
+    } else if (channel.handler == XOY && argument == 1 && is_power_of_two(value) &&
+               number >= options.parameters.first) {
+        options.parameters.second = number;
     } else {
         return false;
     }

@@ -44,8 +44,7 @@ pub struct Options {
     policy: u8,
     codec: u8,
     reserved: u8,
-    a: u32,
-    b: u32,
+    parameters: [u32; 2],
 }
 
 /// # Safety
@@ -65,12 +64,13 @@ fn configuration(options: &Options) -> Configuration {
     fn one<T: Copy + Default>(all: &[(&str, T)], number: u8, of: fn(T) -> u8) -> T {
         all.iter().map(|(_, one)| *one).find(|one| of(*one) == number).unwrap_or_default()
     }
+    let [a, b] = options.parameters;
     Configuration {
         handler: one(Handler::ALL, options.handler, |one| one as u8),
         policy: one(Policy::ALL, options.policy, |one| one as u8),
         codec: Codec::numbered(options.codec.into()),
-        a: options.a,
-        b: options.b,
+        a,
+        b,
     }
 }
 
