@@ -125,9 +125,11 @@ def test_a_known_extent_changes_no_description(
     for one, other in zip(here, there, strict=True):
         assert one.groups == other.groups
         assert one.groups[runs[3], "order"].mean is None
-        assert one.distances["order"].runs == other.distances["order"].runs == tuple(runs[:3])
-        for kind, matrix in other.distances["order"].of.items():
-            assert np.array_equal(one.distances["order"].of[kind], matrix)
+    assert [one.distances for one in (*here[1:], *there[1:])] == [{}] * 4
+    one, other = here[0], there[0]
+    assert one.distances["order"].runs == other.distances["order"].runs == tuple(runs[:3])
+    for kind, matrix in other.distances["order"].of.items():
+        assert np.array_equal(one.distances["order"].of[kind], matrix)
 
 
 def test_requests_that_need_more_memory_are_not_held(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -104,10 +104,12 @@ class _Part:
 
     def throughputs(self, spans: Collection[str]) -> dict[Group, float]:
         """Requests per second of the experiment's runs and `spans`."""
+        if len(spans) == 1 and not self.result.left_out.slices:
+            # All rows have it.
+            (span,) = spans
+            runs = self.result.throughputs.items()
+            return {(run + self.offset, span): rate for run, rate in runs}
         samples = self.result.samples()
-        if samples is not None and len(spans) == 1 and not self.result.left_out.slices:
-            # All rows have it, and grouping by a text takes a third of the query's time.
-            samples = samples.mutate(span=functions_of(samples).literal(*spans))
         found = {} if samples is None else throughputs(samples)
         return {(run + self.offset, span): rate for (run, span), rate in found.items()}
 

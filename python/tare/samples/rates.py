@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from tare.samples.column import functions_of
@@ -15,6 +15,57 @@ if TYPE_CHECKING:
 
     from tare.samples.places import Group
     from tare.samples.table import Table
+
+
+@dataclass(frozen=True)
+class Counted:
+    """What is counted of all rows of a run, whatever their span."""
+
+    lost: int
+    """Rows without a usable time."""
+    rate: float | None
+    """Successful requests per second of the others; None without start times."""
+
+
+def counted(rows: Table, good: Any, ok: Any) -> dict[int, Counted]:
+    """What one pass over the rows of a result says of each run.
+
+    `good` tells which rows have a usable time, `ok` which succeeded. Rates are those of
+    `throughputs` where all rows have one span.
+    """
+    sql = functions_of(rows)
+    columns = rows.columns
+    nothing: Any = sql.null("int64")
+    start: Any = rows.start_ns.cast("int64") if "start_ns" in columns else nothing
+    marked = rows.select(
+        "run",
+        "duration_ns",
+        start=start,
+        good=good,
+        ok=ok,
+        part=rows.slice.cast("int64") if "slice" in columns else sql.literal(0),
+    )
+    timed: Any = marked.good & marked.start.notnull() & marked.duration_ns.notnull()
+    # A sum of times that are none may be beyond 64 bits.
+    end: Any = timed.ifelse(marked.start + marked.duration_ns.cast("int64"), nothing)
+    parts = marked.group_by(["run", "part"]).aggregate(
+        lost=(~marked.good).cast("int64").sum(),
+        answered=marked.ok.cast("int64").sum(where=timed),
+        first=marked.start.min(where=timed),
+        last=end.max(),
+    )
+    runs = parts.group_by("run").aggregate(
+        lost=parts.lost.sum(),
+        answered=parts.answered.sum(),
+        time=(parts["last"] - parts["first"]).sum(),
+    )
+    return {
+        int(row["run"]): Counted(
+            int(row["lost"]),
+            1e9 * row["answered"] / row["time"] if row["answered"] and row["time"] else None,
+        )
+        for row in rows_of(runs)
+    }
 
 
 def throughputs(samples: Table) -> dict[Group, float]:

@@ -2,12 +2,15 @@
 """Requests per second and error rates of files and of runs that took turns."""
 
 from pathlib import Path
+from typing import Any
 
 import ibis
+import pyarrow as pa
 import pytest
 
 from tare.samples import Asked, parse_columns, read_files
-from tare.samples.rates import throughputs
+from tare.samples.engine import connect
+from tare.samples.rates import Counted, counted, throughputs
 
 MS = 1_000_000
 
@@ -39,3 +42,26 @@ def test_time_between_slices_belongs_to_other_conditions() -> None:
     ]
     # 50 requests in five slices of 10 ms each, a second apart.
     assert throughputs(ibis.memtable(rows)) == {(1, "request"): pytest.approx(1_000)}
+
+
+def test_one_pass_counts_lost_rows_and_the_rate_of_the_others() -> None:
+    beyond = 2**62 + 1
+    rows: list[dict[str, Any]] = [
+        {"run": run, "slice": n // 10, "ok": n % 5 != 0, "duration_ns": MS}
+        | {"start_ns": (n // 10) * 1_000 * MS + (n % 10) * MS}
+        for run in (1, 2)
+        for n in range(50)
+    ]
+    rows += [
+        {"run": 2, "slice": 0, "ok": True, "duration_ns": beyond, "start_ns": beyond},
+        {"run": 3, "slice": 0, "ok": True, "duration_ns": beyond, "start_ns": beyond},
+        {"run": 4, "slice": 0, "ok": True, "duration_ns": MS, "start_ns": None},
+    ]
+    table = connect().create_table("samples", pa.Table.from_pylist(rows))
+    found = counted(table, table.duration_ns < beyond, table.ok)
+    assert found == {
+        1: Counted(0, 800.0),
+        2: Counted(1, 800.0),
+        3: Counted(1, None),
+        4: Counted(0, None),
+    }

@@ -18,6 +18,7 @@ from tare.samples.engines.database import without_password
 from tare.samples.manifest import Manifest, read_manifest
 from tare.samples.model import REQUEST
 from tare.samples.quiet import LeftOut, find_left_out
+from tare.samples.rates import Counted, counted
 from tare.samples.usable import usable
 
 if TYPE_CHECKING:
@@ -79,14 +80,23 @@ class Result:
         return table
 
     @cached_property
-    def lost(self) -> dict[int, int]:
-        """How many rows of each run have no usable time; runs without such rows are absent."""
+    def _counted(self) -> dict[int, Counted]:
+        """What one pass over all rows counts of each run."""
         table = self._rows
         if table is None:
             return {}
-        bad = table.filter(~usable(table, _unanswered(table))).group_by("run")
-        rows = rows_of(bad.aggregate(lost=lambda one: one.count()))
-        return {int(row["run"]): row["lost"] for row in rows}
+        return counted(table, usable(table, _unanswered(table)), _ok(table))
+
+    @cached_property
+    def lost(self) -> dict[int, int]:
+        """How many rows of each run have no usable time; runs without such rows are absent."""
+        return {run: one.lost for run, one in self._counted.items() if one.lost}
+
+    @cached_property
+    def throughputs(self) -> dict[int, float]:
+        """Successful requests per second of each run, as `rates.throughputs` has them, where all
+        rows have one span."""
+        return {run: one.rate for run, one in self._counted.items() if one.rate is not None}
 
     def samples(self) -> Table | None:
         """All samples of all runs with `latency_ns` and `left_out`; None when there are none.

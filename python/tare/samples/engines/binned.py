@@ -18,7 +18,9 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 
-def describe_histogram(rows: pa.Table, at: Sequence[float]) -> Description:
+def describe_histogram(
+    rows: pa.Table, at: Sequence[float], *, with_distances: bool = True
+) -> Description:
     """Describes the rows of one or of several histograms put together, as `describe` does.
 
     Requests lie evenly between the least and the greatest latency of their bin.
@@ -37,7 +39,7 @@ def describe_histogram(rows: pa.Table, at: Sequence[float]) -> Description:
             of_run = of_span.filter(pc.field("run") == run)
             errors = groups[run, span].errors if (run, span) in groups else 0
             groups[run, span] = _described(of_run, errors, at)
-        if runs.size > 1:
+        if with_distances and runs.size > 1:
             distances[span], errors_of[span] = _distances(of_span, runs)
     return Description(groups, distances, exact=False, ks_error=errors_of)
 

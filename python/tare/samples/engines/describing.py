@@ -63,6 +63,9 @@ def describe_each(
 ) -> list[Description]:
     """Describes every run and span from each of `begins` on, with quantiles at probabilities `at`.
 
+    Distances between runs are those of the first of `begins` alone: they take most of the time,
+    and no verdict on another end of the warm-up needs them.
+
     `samples` has `run` (whole numbers), `span`, `place` (0, 1 ... in time order), `latency_ns`
     (whole numbers, null where a request failed without an answer) and `ok`. Unless `exact` says
     so, the number of samples decides whether every request counts or a histogram is made, from
@@ -75,7 +78,10 @@ def describe_each(
         most = EXACT_ROWS.get(samples.get_backend().name, EXACT_ROWS["duckdb"] // 10)
         exact = (count_rows(samples) if rows is None else rows) <= most
     if not exact:
-        return [describe_histogram(count(samples, begin), at) for begin in begins]
+        return [
+            describe_histogram(count(samples, begin), at, with_distances=which == 0)
+            for which, begin in enumerate(begins)
+        ]
     return _exactly(samples, Begins(begins), at, steps, extent, loaded)
 
 
@@ -170,6 +176,8 @@ def _of_spans(  # noqa: PLR0917 - private, and called once
 
     All spans come from one query: of hundreds, a query each would take minutes.
     """
+    from tare.stats.distances import kinds_from
+
     rows = [row for row in rows if row["answered"]]
     if not rows:
         return
@@ -190,9 +198,12 @@ def _of_spans(  # noqa: PLR0917 - private, and called once
         ordered = iter([(held.extent.span, held.counts(runs))])
     for span, pieces in ordered:
         rounded = {run: steps.get((run, span), 0) for run in runs}
+        kinds = kinds_from(least_of[span])
         spreads = [
-            _Spread(of_span[span], runs, at, least_of[span], rounded) if span in of_span else None
-            for of_span in sizes
+            _Spread(of_span[span], runs, at, rounded, () if which else kinds)
+            if span in of_span
+            else None
+            for which, of_span in enumerate(sizes)
         ]
         for piece in pieces:
             for spread, counts in zip(spreads, piece, strict=True):
@@ -209,10 +220,10 @@ class _Spread:
         sizes: Mapping[int, int],
         runs: Sequence[int],
         at: Sequence[float],
-        least: int,
         steps: Mapping[int, int],
+        kinds: Sequence[str],
     ) -> None:
-        from tare.stats.distances import Pairs, kinds_from
+        from tare.stats.distances import Pairs
         from tare.stats.ordered_quantiles import OrderedQuantiles
 
         self.runs = tuple(run for run in runs if run in sizes)
@@ -220,7 +231,7 @@ class _Spread:
         self._same = self.runs == tuple(runs)
         ordered = [sizes[run] for run in self.runs]
         self._quantiles = OrderedQuantiles(ordered, at, [steps.get(run, 0) for run in self.runs])
-        self._kinds = kinds_from(least) if len(ordered) > 1 else ()
+        self._kinds = kinds if len(ordered) > 1 else ()
         # Anderson and Darling's statistic takes as long as all others together.
         halves = [[kind for kind in self._kinds if (kind == "ad") == ad] for ad in (True, False)]
         self._pairs = [_InThread(Pairs(ordered, half)) for half in halves if half]
