@@ -108,8 +108,7 @@ def _table(judgement: Judgement, paint: _Paint) -> Iterator[str]:
     for compared in places.values():
         first = compared[0]
         name = _name(first, _many(judgement))
-        runs = f"{first.runs_baseline}+{first.runs_condition} runs"
-        yield f"{paint(name, 'bold')} against {printable(first.baseline)}, {runs}"
+        yield paint.paragraph(name, "bold", f" against {first.baseline}, {_runs(compared)}")
         for one in compared:
             word, metric, baseline, condition, effect, interval = (
                 cell.rjust(width) if place > 1 else cell.ljust(width)
@@ -119,6 +118,17 @@ def _table(judgement: Judgement, paint: _Paint) -> Iterator[str]:
             rest = f"{metric}  {baseline} -> {condition}  {effect}  {interval}"
             word = paint(word, COLOURS[one.verdict] if primary else "dim")
             yield f"  {word}  {rest if primary else paint(rest, 'dim')}"
+
+
+def _runs(compared: Sequence[Comparison]) -> str:
+    """The numbers of runs of the first comparison, and the metrics that have others."""
+    numbers: dict[str, list[str]] = {}
+    for one in compared:
+        key = f"{one.runs_baseline}+{one.runs_condition}"
+        numbers.setdefault(key, []).append(one.metric)
+    most, *others = numbers
+    more = "; ".join(f"{', '.join(numbers[key])}: {key}" for key in others)
+    return f"{most} runs ({more})" if more else f"{most} runs"
 
 
 def _many(judgement: Judgement) -> bool:

@@ -45,6 +45,18 @@ def test_a_row_has_both_values_and_fits_80_columns() -> None:
     assert max(map(len, lines)) <= 80
 
 
+def test_metrics_with_fewer_runs_are_named_above_the_table() -> None:
+    tails = [
+        replace(LARGE, role="exploratory", metric=metric, runs_baseline=5, runs_condition=5)
+        for metric in ("p95", "p99")
+    ]
+    cpu = replace(LARGE, role="exploratory", metric="mean", runs_baseline=4)
+    one = replace(LARGE, condition="hook")
+    others = [replace(tail, condition="hook") for tail in (*tails, cpu)]
+    lines = written(Judgement((one, *others))).splitlines()
+    assert lines[0] == "hook against plain, 8+8 runs (p95, p99: 5+5; mean: 4+8)"
+
+
 def test_the_cause_that_other_metrics_share_is_said_once() -> None:
     few = "runs have too few independent requests for {}: record more requests."
     tails = [

@@ -42,12 +42,21 @@ class _Part:
 
     @property
     def entries(self) -> list[RunEntry]:
-        """The manifest's runs as the experiment calls them."""
+        """The manifest's runs as the experiment calls them, by environment and condition in the
+        order of the plan."""
+        manifest = self.result.manifest
+        conditions = [one.name for one in manifest.conditions]
         return [
             one.model_copy(
                 update={"run": one.run + self.offset, "condition": one.condition + self.side}
             )
-            for one in self.result.manifest.runs
+            for one in sorted(
+                manifest.runs,
+                key=lambda run: (
+                    _rank(manifest.environments, run.environment),
+                    _rank(conditions, run.condition),
+                ),
+            )
         ]
 
     def samples(self) -> Table | None:
@@ -136,6 +145,11 @@ class _Part:
     def disturbed(self) -> set[int]:
         """The runs that other tasks disturbed for more than half of their load."""
         return {run + self.offset for run in self.result.left_out.disturbed}
+
+
+def _rank(names: Sequence[str], name: str) -> int:
+    """The place of a name; that of a name that is not there is the last."""
+    return names.index(name) if name in names else len(names)
 
 
 def read_result(folder: Path, engine: str | None = None) -> Experiment:

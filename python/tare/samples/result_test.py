@@ -151,6 +151,15 @@ def test_runs_have_the_summaries_of_their_successful_requests(tmp_path: Path) ->
     assert hook.ended_ns == START + 1 + SLICES * A_SLICE
 
 
+def test_runs_are_in_the_order_of_the_plan(tmp_path: Path) -> None:
+    write_result(tmp_path)
+    manifest = json.loads((tmp_path / "manifest.json").read_text())
+    declared = manifest | {"conditions": [{"name": "hook"}, {"name": "plain"}]}
+    (tmp_path / "manifest.json").write_text(json.dumps(declared))
+    runs = [(run.condition, run.run) for run in read_result(tmp_path).runs]
+    assert runs == [("hook", 2), ("hook", 4), ("plain", 1), ("plain", 3)]
+
+
 def test_latency_counts_from_the_intended_start(tmp_path: Path) -> None:
     experiment = read_result(write_result(tmp_path, intended=True))
     # In every slice, requests 1 to 4 count and start 1 to 4 ns after the slice, 7 ns late.
