@@ -3,6 +3,7 @@
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -101,5 +102,6 @@ def test_nobody_gets_answers_too() -> None:
 def test_people_see_every_probe_on_lines_that_fit() -> None:
     lines = doctor(COLUMNS="100").splitlines()
     assert all(len(line) <= 100 for line in lines)
+    assert re.match(r"(All )?\d+ (of \d+ )?features work\.", lines[0])
     for name in NAMES:
         assert any(line.startswith(f"  {name} ") for line in lines), name

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 import signal
 import sys
-from collections.abc import Iterable
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -24,7 +24,8 @@ def doctor(
 ) -> None:
     """List what this machine supports, and what is missing.
 
-    For each missing thing: what does not work without it, and how to get it.
+    The first line is a summary. For each missing feature: what does not work without it, and how
+    to get it.
     """
     from tare.lab.doctor import PROBES, examine
     from tare.lab.machine import fingerprint
@@ -44,9 +45,11 @@ def doctor(
         _show(findings)
 
 
-def _show(findings: Iterable["Finding"]) -> None:
+def _show(findings: Sequence["Finding"]) -> None:
     from rich.console import Console
     from rich.table import Table
+
+    from tare.lab.doctor import summary
 
     table = Table(box=None, show_header=False, pad_edge=False)
     table.add_column(no_wrap=True)
@@ -61,4 +64,7 @@ def _show(findings: Iterable["Finding"]) -> None:
         if finding.state != "yes":
             switched_off = f"affects: {finding.switches_off}; to get it: {finding.get}"
             table.add_row("", "", f"[dim]{markup(switched_off)}[/]")
-    Console(highlight=False).print(table)
+    console = Console(highlight=False)
+    console.print(markup(summary(findings)), style="bold")
+    console.print()
+    console.print(table)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a probe is, and what it gives."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
@@ -64,3 +64,15 @@ def finding(probe: Probe, found: Found) -> Finding:
         get=found.get or probe.get,
         details=found.details,
     )
+
+
+def summary(findings: Sequence[Finding]) -> str:
+    """One line: whether everything works, and what does not."""
+    working = sum(one.state == "yes" for one in findings)
+    if working == len(findings):
+        return f"All {working} features work."
+    parts = [f"{working} of {len(findings)} features work."]
+    for state, what in (("no", "Missing"), ("partly", "Only in part")):
+        names = [one.name for one in findings if one.state == state]
+        parts += [f"{what}: {', '.join(names)}."] if names else []
+    return " ".join(parts)
