@@ -12,6 +12,7 @@ from tempfile import TemporaryDirectory
 
 import pytest
 from tests.lab.conftest import HELD, HOLD, Experiment, born, family, none_left
+from tests.rights import may_make_namespaces
 from tests.waiting import SECONDS, wait_for
 
 LOAD = 'warmup = "50ms"\nduration = "100ms"\n'
@@ -106,6 +107,25 @@ def test_kill_9_of_tare_leaves_no_process_and_whole_files(experiment: Experiment
     process.communicate()
     assert len(experiment.manifest["runs"]) == 2
     check_resume(experiment, contents(experiment.result))
+
+
+def test_kill_9_of_tare_removes_network_namespaces(experiment: Experiment) -> None:
+    if not may_make_namespaces():
+        pytest.skip("a network namespace needs root")
+    experiment.write_plan(top='environments = ["netns"]', load=LOAD, layers=HOLD)
+    experiment.hold_after(0)
+    process = experiment.start("--out", str(experiment.result), "--blocks", "1")
+    experiment.wait_until_held(process)
+    started = family(process)
+
+    def interfaces() -> list[Path]:
+        return [*Path("/sys/class/net").glob(f"tare{process.pid}-*")]
+
+    assert interfaces()
+    process.kill()
+    wait_for(lambda: none_left(started))
+    wait_for(lambda: not interfaces())
+    process.communicate()
 
 
 def test_when_the_supervisor_is_killed_tare_stops_all_that_it_started(

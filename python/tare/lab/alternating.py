@@ -95,7 +95,7 @@ class AlternatingGroup(Group):
         endless = plan.load.model_copy(update={"duration": LONGEST_S * 10**9, "warmup": 0})
         command = load_command(endless, asked, {TARGET: target.launch}, bench.folder)
         command += ["--seed", str(seed), "--out", str(out), "--machine", str(machine)]
-        before = spent(processes, target.processes)
+        before = spent(target.families())
         if before.pids:  # else it died since it was ready; that is found out after the load
             command += ["--watch", f"{TARGET}={','.join(map(str, before.pids))}"]
         agents = {one.name: self.agents(one, target) for one in conditions}
@@ -124,7 +124,7 @@ class AlternatingGroup(Group):
         samples, readings = read_stream(out), read_stream(machine)
         if samples is None or readings is None or samples.num_rows == 0:
             raise RunError("the load generator recorded no request")
-        after = spent(processes, target.processes)
+        after = spent(target.families())
         share = watched_share(before, after, processes.in_ticks)
         found = {}
         for name, turns in self.turns.items():

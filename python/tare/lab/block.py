@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any
 from tare.files import named
 from tare.lab import commands, environments, layers, rate, strain
 from tare.lab import load as loads
-from tare.lab.launch import Launch, Place, RunError
+from tare.lab.environments.environment import Environment, Program
+from tare.lab.launch import Launch, RunError
 from tare.lab.load import Bench, Measured, Target
 from tare.lab.load_errors import most_frequent
 from tare.lab.placement import Placement
-from tare.lab.ports import why_taken
 from tare.lab.processes import Process, Processes, StartError
 from tare.lab.ready import wait_until_ready
 from tare.lab.store import ResultFolder, RunKey, read_stream
@@ -118,6 +118,8 @@ class Group:
         Everything is stopped when `stack` closes.
         """
         stack.callback(self.lab.processes.sweep)
+        prepared: list[Environment] = []
+        stack.callback(lambda: [environment.stop() for environment in prepared])
         # With the processes of each: the service, then its proxies.
         started: list[tuple[Condition, list[Process]]] = []
         stack.callback(
@@ -127,8 +129,10 @@ class Group:
             try:
                 name = f"{self.block}/{self.environment}/{condition.name}"
                 settings = self.lab.plan.environment(self.environment)
-                place = stack.enter_context(environments.enter(settings, self.lab.processes, name))
-                process = self.start_service(condition, place)
+                environment = environments.of_run(settings, self.lab.processes, name)
+                prepared.append(environment)
+                environment.prepare()
+                process = self.start_service(condition, environment)
             except (RunError, StartError) as error:
                 self.reasons[condition.name] = str(error)
             else:
@@ -150,23 +154,15 @@ class Group:
                 begun = time.monotonic()
         return targets
 
-    def start_service(self, condition: Condition, place: Place) -> Process:
+    def start_service(self, condition: Condition, environment: Environment) -> Process:
         """Writes the service's files and starts it with its layers around it."""
         service = self.lab.plan.service
         log = self.new_log(condition.name)
-        port = service.port or place.free_port()
-        # In a place of its own, a service meets nobody.
-        if service.port and not place.prefix and (why := why_taken(place.address, port)):
-            raise RunError(
-                f"port {port} of {place.address}: {why}; find the program with"
-                f" 'ss -ltnp sport = :{port}'"
-            )
+        port = environment.port(service.port)
         folder = self.lab.folder.fresh_work(f"{self.block}-{self.environment}-{condition.name}")
-        launch = Launch(place, folder, self.lab.plan.folder, [], {}, port, port)
+        launch = Launch(environment, folder, self.lab.plan.folder, [], {}, port, port)
         launch.command = [launch.filled(word) for word in service.command]
-        launch.environment = {
-            name: launch.filled(text) for name, text in service.environment.items()
-        }
+        launch.variables = {name: launch.filled(text) for name, text in service.environment.items()}
         for name, text in service.files.items():
             file = folder / name
             file.parent.mkdir(parents=True, exist_ok=True)
@@ -174,15 +170,18 @@ class Group:
                 file.write_text(launch.filled(text), encoding="utf-8")
         layers.put(condition.layers, launch)
         self.launches[condition.name] = launch
-        return self.lab.processes.start(
-            f"{self.block}/{self.environment}/{condition.name}",
-            [*place.prefix, *launch.command],
-            directory=Path(launch.filled(service.directory)),
-            log=log,
-            cpus=self.lab.placement.service,
-            environment=launch.environment,
-            stop_signal=service.stop_signal,
-            grace_s=service.stop_timeout / 1e9,
+        environment.copy_in([folder])
+        return environment.start(
+            Program(
+                environment.name,
+                launch.command,
+                directory=Path(launch.filled(service.directory)),
+                log=log,
+                cpus=self.lab.placement.service,
+                variables=launch.variables,
+                stop_signal=service.stop_signal,
+                grace_s=service.stop_timeout / 1e9,
+            )
         )
 
     def finish_start(self, condition: Condition, up: list[Process], begun: float) -> None:
@@ -193,7 +192,6 @@ class Group:
         """
         ready = self.lab.plan.service.ready
         launch = self.launches[condition.name]
-        place = launch.place
         service = up[0]
         log = self.logs[condition.name][0]
         try:
@@ -204,12 +202,14 @@ class Group:
             raise
         for proxy in launch.proxies:
             log = self.new_log(condition.name, proxy.name)
-            companion = self.lab.processes.start(
-                f"{service.name}/{proxy.name}",
-                [*place.prefix, *proxy.command],
-                directory=launch.folder,
-                log=log,
-                cpus=self.lab.placement.service,
+            companion = launch.environment.start(
+                Program(
+                    f"{service.name}/{proxy.name}",
+                    proxy.command,
+                    directory=launch.folder,
+                    log=log,
+                    cpus=self.lab.placement.service,
+                )
             )
             up.append(companion)
             through = ready if ready.log is None else Ready(tcp=True, timeout=ready.timeout)
@@ -228,8 +228,8 @@ class Group:
         log: Path,
         since: float | None = None,
     ) -> None:
-        """Waits until a command is ready at one port of its place; see `wait_until_ready`."""
-        processes, address = self.lab.processes, launch.place.address
+        """Waits until a command is ready at one port of its address; see `wait_until_ready`."""
+        processes, address = self.lab.processes, launch.environment.address
         wait_until_ready(
             ready, process, processes, address=address, port=port, log=log, since=since
         )
@@ -238,8 +238,7 @@ class Group:
         """Begins to watch each service with its proxies."""
         found = {}
         for target in targets:
-            families = map(self.lab.processes.family, target.processes)
-            pids = [pid for family in families for pid in family.pids]
+            pids = [pid for family in target.families() for pid in family.pids]
             found[target.condition] = strain.Watch(pids)
         return found
 

@@ -8,7 +8,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from tare.lab.processes import Process, Processes
+from tare.lab.processes import Family
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -33,9 +33,8 @@ class Spent:
     """With that of processes that have ended, as far as the accounting knows of them."""
 
 
-def spent(processes: Processes, members: Sequence[Process]) -> Spent:
+def spent(families: Sequence[Family]) -> Spent:
     """What commands have used so far with all that descends from them."""
-    families = [processes.family(member) for member in members]
     pids = [pid for family in families for pid in family.pids]
     return Spent(pids, sum(map(own_ns, pids)), sum(family.cpu_ns for family in families))
 

@@ -1,25 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
 """What is to be started for one condition of one block."""
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from tare.errors import TareError
 from tare.plan.placeholders import fill
 
+if TYPE_CHECKING:
+    from tare.lab.environments.environment import Environment
+
 
 class RunError(TareError):
     """One run cannot count; the message is the reason, and the experiment goes on."""
-
-
-@dataclass(frozen=True)
-class Place:
-    """Where an environment puts a service: its address, and the words that lead a command in."""
-
-    address: str = "127.0.0.1"
-    prefix: tuple[str, ...] = ()
-    free_port: Callable[[], int] = field(kw_only=True)
 
 
 @dataclass(frozen=True)
@@ -38,12 +32,12 @@ class Launch:
     Layers change it: they put words before the command, add variables, or move the door.
     """
 
-    place: Place
+    environment: "Environment"
     folder: Path
     """The run's own folder, `{dir}` in the plan."""
     plan_folder: Path
     command: list[str]
-    environment: dict[str, str]
+    variables: dict[str, str]
     port: int
     """Where the service itself listens."""
     door: int
@@ -62,7 +56,7 @@ class Launch:
     def placeholders(self) -> dict[str, object]:
         """The names that a plan may use in braces."""
         return {
-            "address": self.place.address,
+            "address": self.environment.address,
             "port": self.port,
             "dir": self.folder,
             "plan": self.plan_folder,

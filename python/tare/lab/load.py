@@ -12,7 +12,7 @@ from tare.errors import InputError, TareError
 from tare.lab.cpu_time import of_all, per_request, spent, watched_share
 from tare.lab.launch import Launch, RunError
 from tare.lab.logs import last_lines
-from tare.lab.processes import Process, Processes, StartError
+from tare.lab.processes import Family, Process, Processes, StartError
 from tare.lab.standstill import Standstill
 from tare.lab.store import of_condition, read_stream
 from tare.lab.tare_load import capacity_command, load_command, url
@@ -68,6 +68,10 @@ class Target:
         """The service and its proxies."""
         return [self.process, *self.companions]
 
+    def families(self) -> list[Family]:
+        """The processes of the service and of each proxy, with their CPU time up to now."""
+        return [self.launch.environment.family(process) for process in self.processes]
+
 
 @dataclass(frozen=True)
 class Bench:
@@ -106,7 +110,7 @@ def measure(
     launches = {target.condition: target.launch for target in targets}
     command = load_command(load, rate, launches, bench.folder)
     command += ["--seed", str(seed), "--out", str(out), "--machine", str(machine)]
-    before = {target.condition: spent(bench.processes, target.processes) for target in targets}
+    before = {target.condition: spent(target.families()) for target in targets}
     for name, found in before.items():
         if found.pids:  # else it died since it was ready; that is found out after the load
             command += ["--watch", f"{name}={','.join(map(str, found.pids))}"]
@@ -120,7 +124,7 @@ def measure(
         name = target.condition
         of_machine = None if readings is None else of_condition(readings, name)
         cpu = {} if of_machine is None else per_request(of_machine)
-        after = spent(bench.processes, target.processes)
+        after = spent(target.families())
         share = watched_share(before[name], after, bench.processes.in_ticks)
         measured[name] = Measured(
             samples=of_condition(samples, name),
@@ -224,10 +228,10 @@ def _measure_with_command(load: CommandLoad, target: Target, bench: Bench) -> di
         **launch.placeholders, "port": launch.door, "url": url(load, launch), "output": output,
         "dir": bench.folder,
     }  # fmt: skip
-    before = spent(bench.processes, target.processes)
+    before = spent(target.families())
     command = [fill(word, values) for word in load.command]
     generator = run_generator(command, [target], bench, load.duration / 1e9)
-    used_ns = spent(bench.processes, target.processes).all_ns - before.all_ns
+    used_ns = spent(target.families()).all_ns - before.all_ns
     if not output.exists():
         raise RunError(f"the load generator wrote no {load.output}: {last_line(bench.log)}")
     try:

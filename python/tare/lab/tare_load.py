@@ -52,7 +52,7 @@ def url(load: OwnLoad | CommandLoad, launch: Launch) -> str:
 
 
 def _address(launch: Launch) -> str:
-    return f"{launch.place.address}:{launch.door}"
+    return f"{launch.environment.address}:{launch.door}"
 
 
 def _protocol(load: OwnLoad) -> str:

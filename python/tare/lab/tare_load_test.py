@@ -10,7 +10,7 @@ from tare.lab.tare_load import capacity_command, load_command, url
 from tare.plan import OwnLoad, TareLoad, TcpLoad
 
 LAUNCH: Any = SimpleNamespace(
-    place=SimpleNamespace(address="127.0.0.1"), door=6379, plan_folder=Path("/plans")
+    environment=SimpleNamespace(address="127.0.0.1"), door=6379, plan_folder=Path("/plans")
 )
 GET = TcpLoad(type="tcp", send=r"GET key\r\n", reply="resp", users=50, pipeline=4)
 

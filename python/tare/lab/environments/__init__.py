@@ -1,41 +1,27 @@
 # SPDX-License-Identifier: Apache-2.0
 """Environments, one file each: where a service runs."""
 
-from collections.abc import Callable
-from contextlib import AbstractContextManager
-from typing import NamedTuple
-
 from pydantic_core import PydanticCustomError
 
-from tare.lab.environments import host, netns
-from tare.lab.launch import Place
+from tare.lab.environments.environment import Environment
+from tare.lab.environments.host import Host
+from tare.lab.environments.netns import Netns
 from tare.lab.processes import Processes
 from tare.plan import Plan, refused
-from tare.plan.environments import Environment
+from tare.plan.environments import EnvironmentBase
 
-
-class _Environment(NamedTuple):
-    check: Callable[[], None]
-    enter: Callable[[Processes, str], AbstractContextManager[Place]]
-
-
-_ENVIRONMENTS = {
-    "host": _Environment(host.check, host.enter),
-    "netns": _Environment(netns.check, netns.enter),
-}
+_TYPES: dict[str, type[Environment]] = {"host": Host, "netns": Netns}
 
 
 def check(plan: Plan) -> None:
-    """Raises InputError where this machine cannot provide an environment of the plan."""
-    for number, environment in enumerate(plan.environments):
+    """Raises InputError if this machine cannot provide an environment of the plan."""
+    for number, settings in enumerate(plan.environments):
         try:
-            _ENVIRONMENTS[environment.type].check()
+            _TYPES[settings.type].check(settings)
         except PydanticCustomError as error:
             raise refused(plan, ("environments", number), error) from error
 
 
-def enter(
-    environment: Environment, processes: Processes, name: str
-) -> AbstractContextManager[Place]:
-    """Prepares a place for one service; leaving the context takes it away."""
-    return _ENVIRONMENTS[environment.type].enter(processes, name)
+def of_run(settings: EnvironmentBase, processes: Processes, name: str) -> Environment:
+    """The environment of one run, not prepared yet; `name` is unique among those of the block."""
+    return _TYPES[settings.type](settings, processes, name)

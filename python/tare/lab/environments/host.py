@@ -1,19 +1,91 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The host itself, addressed over loopback."""
+"""This host itself, addressed over loopback."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+import os
+import subprocess
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
 
-from tare.lab.launch import Place
-from tare.lab.ports import free_port
-from tare.lab.processes import Processes
+from tare.lab.environments.environment import Environment, Program
+from tare.lab.launch import RunError
+from tare.lab.ports import free_port, why_taken
+from tare.lab.processes import Family, Process, search_path
 
 
-def check() -> None:
-    """The host is always there."""
+class Host(Environment):
+    """Programs are processes of this host, and share its files."""
+
+    @staticmethod
+    def check(_settings: Any) -> None:
+        """This host always exists."""
+
+    def prepare(self) -> None:
+        """Nothing to create."""
+
+    @property
+    def address(self) -> str:
+        return "127.0.0.1"
+
+    @property
+    def prefix(self) -> tuple[str, ...]:
+        """The words that lead a command into the environment."""
+        return ()
+
+    def free_port(self) -> int:
+        return free_port(self.address)
+
+    def port(self, fixed: int | None) -> int:
+        if fixed is None:
+            return self.free_port()
+        if why := why_taken(self.address, fixed):
+            raise RunError(
+                f"port {fixed} of {self.address}: {why}; find the program with"
+                f" 'ss -ltnp sport = :{fixed}'"
+            )
+        return fixed
+
+    def copy_in(self, paths: Iterable[Path]) -> None:
+        """Programs see the files of this host."""
+
+    def start(self, program: Program) -> Process:
+        return self.processes.start(
+            program.name,
+            [*self.prefix, *program.command],
+            directory=program.directory,
+            log=program.log,
+            cpus=program.cpus,
+            environment=program.variables,
+            stop_signal=program.stop_signal,
+            grace_s=program.grace_s,
+        )
+
+    def family(self, process: Process) -> Family:
+        return self.processes.family(process)
+
+    def exec(self, words: Sequence[str]) -> str:
+        return output([*self.prefix, *words])
+
+    def copy_out(self, paths: Iterable[Path]) -> None:
+        """This host sees the files of programs."""
+
+    def stop(self) -> None:
+        """Nothing to remove."""
 
 
-@contextmanager
-def enter(_processes: Processes, _name: str) -> Iterator[Place]:
-    """Nothing to prepare."""
-    yield Place("127.0.0.1", free_port=lambda: free_port("127.0.0.1"))
+def output(words: Sequence[str]) -> str:
+    """What a command of this host prints; raises RunError with its complaint."""
+    try:
+        done = subprocess.run(
+            words,
+            env={**os.environ, "PATH": search_path(os.environ)},
+            capture_output=True,
+            encoding="utf-8",
+            errors="replace",
+            check=False,
+        )
+    except OSError as error:
+        raise RunError(f"{words[0]}: {error.strerror}") from error
+    if done.returncode:
+        raise RunError(f"{' '.join(words)}: {done.stderr.strip()}")
+    return done.stdout

@@ -8,71 +8,82 @@ process in it ends. So nothing is left behind, however tare dies.
 import itertools
 import os
 import socket
-import subprocess
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
-from tare.lab.launch import Place, RunError
-from tare.lab.processes import Processes, find, search_path
+from tare.lab.environments.host import Host, output
+from tare.lab.launch import RunError
+from tare.lab.processes import Process, find
 from tare.plan import expected
 
 _numbers = itertools.count(1)
 _NETWORKS = 1 << 14
 """Networks of four addresses in 10.213.0.0/16."""
+_FIRST_PORT = 20000
+"""Every port is free in a namespace of its own."""
 
 
-def check() -> None:
-    """Refuses without root or without the programs of iproute2 and util-linux."""
-    if os.geteuid() != 0:
-        raise expected("root rights for a network namespace; use sudo")
-    for program in ("ip", "unshare", "nsenter"):
-        if find(program) is None:
-            raise expected(f"{program} to be installed: get iproute2 and util-linux")
+class Netns(Host):
+    """Programs of this host in a network of their own."""
 
+    _holder: Process | None = None
+    _address = ""
 
-@contextmanager
-def enter(processes: Processes, name: str) -> Iterator[Place]:
-    """Makes a namespace and a veth pair to it; raises RunError where the kernel refuses."""
-    holder = processes.start(
-        f"{name}/netns",
-        ["unshare", "--net", "sleep", "infinity"],
-        directory=Path("/"),
-        log=Path(os.devnull),
-        cpus=sorted(os.sched_getaffinity(0)),
-        stop_signal="KILL",
-    )
-    try:
-        _wait_for_namespace(holder.pid)
+    @staticmethod
+    def check(_settings: Any) -> None:
+        """Refuses without root or without the programs of iproute2 and util-linux."""
+        if os.geteuid() != 0:
+            raise expected("root rights for a network namespace; use sudo")
+        for program in ("ip", "unshare", "nsenter"):
+            if find(program) is None:
+                raise expected(f"{program} to be installed: get iproute2 and util-linux")
+
+    def prepare(self) -> None:
+        """Makes a namespace and a veth pair to it; raises RunError where the kernel refuses."""
+        self._ports = itertools.count(_FIRST_PORT)
+        self._holder = self.processes.start(
+            f"{self.name}/netns",
+            ["unshare", "--net", "sleep", "infinity"],
+            directory=Path("/"),
+            log=Path(os.devnull),
+            cpus=sorted(os.sched_getaffinity(0)),
+            stop_signal="KILL",
+        )
+        pid = self._holder.pid
+        _wait_for_namespace(pid)
         veth = f"tare{os.getpid()}-{next(_numbers)}"
-        inside = ("nsenter", f"--net=/proc/{holder.pid}/ns/net", "--")
-        ip("link", "add", veth, "type", "veth", "peer", "name", "eth0", "netns", str(holder.pid))
-        near, far = _free_pair(socket.if_nametoindex(veth))
+        ip("link", "add", veth, "type", "veth", "peer", "name", "eth0", "netns", str(pid))
+        near, self._address = _free_pair(socket.if_nametoindex(veth))
         ip("addr", "add", f"{near}/30", "dev", veth)
         ip("link", "set", veth, "up")
-        ip("addr", "add", f"{far}/30", "dev", "eth0", inside=inside)
-        ip("link", "set", "eth0", "up", inside=inside)
-        ip("link", "set", "lo", "up", inside=inside)
-        ports = itertools.count(20000)  # everything is free in a namespace of one's own
-        yield Place(far, inside, free_port=lambda: next(ports))
-    finally:
-        processes.stop([holder])
+        self.exec(["ip", "addr", "add", f"{self._address}/30", "dev", "eth0"])
+        self.exec(["ip", "link", "set", "eth0", "up"])
+        self.exec(["ip", "link", "set", "lo", "up"])
+
+    @property
+    def address(self) -> str:
+        return self._address
+
+    @property
+    def prefix(self) -> tuple[str, ...]:
+        assert self._holder is not None
+        return ("nsenter", f"--net=/proc/{self._holder.pid}/ns/net", "--")
+
+    def free_port(self) -> int:
+        return next(self._ports)
+
+    def port(self, fixed: int | None) -> int:
+        return self.free_port() if fixed is None else fixed
+
+    def stop(self) -> None:
+        if self._holder is not None:
+            self.processes.stop([self._holder])
 
 
-def ip(*words: str, inside: tuple[str, ...] = ()) -> str:
+def ip(*words: str) -> str:
     """What `ip` prints; raises RunError with its complaint."""
-    result = subprocess.run(
-        [*inside, "ip", *words],
-        env={**os.environ, "PATH": search_path(os.environ)},
-        capture_output=True,
-        encoding="utf-8",
-        errors="replace",
-        check=False,
-    )
-    if result.returncode:
-        raise RunError(f"ip {' '.join(words)}: {result.stderr.strip()}")
-    return result.stdout
+    return output(["ip", *words])
 
 
 def _wait_for_namespace(pid: int) -> None:

@@ -7,4 +7,4 @@ from tare.plan.layers import EnvLayer
 
 def put(layer: EnvLayer, launch: Launch) -> None:
     """Sets the variables for the service and for every command around it."""
-    launch.environment |= {name: launch.filled(text) for name, text in layer.variables.items()}
+    launch.variables |= {name: launch.filled(text) for name, text in layer.variables.items()}

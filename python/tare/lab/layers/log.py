@@ -34,8 +34,8 @@ def put(layer: LogLayer, launch: Launch) -> None:
     launch.command = [*words, "--", *launch.command]
     if layer.agent is not None:
         own = f"-javaagent:{AGENT}={launch.filled(layer.agent)}"
-        launch.environment[OPTIONS] = " ".join(
-            part for part in (launch.environment.get(OPTIONS), own) if part
+        launch.variables[OPTIONS] = " ".join(
+            part for part in (launch.variables.get(OPTIONS), own) if part
         )
 
 

@@ -39,7 +39,7 @@ def put(layer: ProxyLayer, launch: Launch) -> None:
     name = f"proxy{len(launch.proxies) + 1}-{layer.program}"
     values = {
         **launch.placeholders,
-        "port": launch.place.free_port(),
+        "port": launch.environment.free_port(),
         "upstream": launch.door,
         "name": name,
     }

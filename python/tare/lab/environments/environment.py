@@ -1,0 +1,109 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What every environment offers to the lab, wherever it runs a service."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from tare.lab.processes import GRACE_S, Family, Process, Processes
+
+
+@dataclass(frozen=True)
+class Program:
+    """A command of a run: the service, or a proxy in front of it."""
+
+    name: str
+    """Unique among the living processes of the experiment."""
+    command: Sequence[str]
+    directory: Path
+    log: Path
+    """A file of this host that gets what the program prints."""
+    cpus: Sequence[int]
+    variables: Mapping[str, str] = field(default_factory=dict)
+    """Variables besides those of tare itself."""
+    stop_signal: str = "TERM"
+    grace_s: float = GRACE_S
+
+
+class Environment(ABC):
+    """Where the service of one run is, with its proxies: one object per condition and block.
+
+    `prepare`, `copy_in`, `start`, `copy_out` and `stop` are called in this order; `stop` also if
+    another call failed. A file has the same path inside as on this host, so nothing else in the
+    lab needs to know where a program runs.
+    """
+
+    def __init__(self, settings: Any, processes: Processes, name: str) -> None:
+        self.settings, self.processes, self.name = settings, processes, name
+
+    @staticmethod
+    @abstractmethod
+    def check(_settings: Any) -> None:
+        """Raises `tare.plan.expected` with what this machine lacks."""
+
+    @abstractmethod
+    def prepare(self) -> None:
+        """Creates the place. Raises RunError or StartError if this fails."""
+
+    @property
+    @abstractmethod
+    def address(self) -> str:
+        """Where the service listens and its users reach it."""
+
+    @abstractmethod
+    def free_port(self) -> int:
+        """A port for another program, which no program uses."""
+
+    @abstractmethod
+    def port(self, fixed: int | None) -> int:
+        """The port of the service: the plan's fixed port, or a free one.
+
+        Raises RunError if another program uses the fixed port.
+        """
+
+    @abstractmethod
+    def copy_in(self, paths: Iterable[Path]) -> None:
+        """Gives files and folders of this host to the programs that start later."""
+
+    @abstractmethod
+    def start(self, program: Program) -> Process:
+        """Starts a program, and returns a process of this host that represents it.
+
+        A signal to the process reaches the program, and the process ends as the program does.
+        Raises StartError if the program or its folder does not exist.
+        """
+
+    @abstractmethod
+    def family(self, process: Process) -> Family:
+        """The processes of a program as this host sees them, and their CPU time."""
+
+    @abstractmethod
+    def exec(self, words: Sequence[str]) -> str:
+        """Runs a short command to its end, and returns what it prints.
+
+        Raises RunError with its complaint if it fails.
+        """
+
+    @abstractmethod
+    def copy_out(self, paths: Iterable[Path]) -> None:
+        """Brings files that programs wrote to this host; a file that does not exist is left out."""
+
+    @abstractmethod
+    def stop(self) -> None:
+        """Removes the place; its programs were stopped before."""
+
+    def fingerprint(self) -> dict[str, str]:
+        """What tells this environment from others, as a program inside of it sees it."""
+        found = self.exec(["sh", "-c", _FINGERPRINT]).splitlines()
+        return dict(zip(("kernel", "cpus", "memory", "network", "root"), found, strict=True))
+
+
+_FINGERPRINT = """\
+uname -sr
+nproc
+sed -n 's/^MemTotal: *//p' /proc/meminfo
+readlink /proc/self/ns/net
+stat -c %d:%i /
+"""

@@ -1,0 +1,172 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Every environment keeps the contract of `Environment`."""
+
+import os
+import sys
+import urllib.request
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from pydantic_core import PydanticCustomError
+from tests.rights import may_make_namespaces
+
+from tare.lab import environments
+from tare.lab.environments.environment import Environment, Program
+from tare.lab.environments.host import output
+from tare.lab.launch import RunError
+from tare.lab.processes import Process, Processes, StartError
+from tare.lab.ready import wait_until_ready
+from tare.lab.supervisor import descendants
+from tare.plan import Ready
+from tare.plan.environments import ENVIRONMENTS
+
+BUSY = "i=0; while [ $i -lt 100000 ]; do i=$((i+1)); done"
+Start = Callable[..., Process]
+
+
+@pytest.fixture
+def processes(tmp_path: Path) -> Iterator[Processes]:
+    with Processes(tmp_path / "supervisor.log") as held:
+        yield held
+
+
+@pytest.fixture(params=ENVIRONMENTS)
+def environment(request: pytest.FixtureRequest, processes: Processes) -> Iterator[Environment]:
+    """A prepared environment of each type."""
+    settings = ENVIRONMENTS[request.param].model_validate({"type": request.param})
+    found = environments.of_run(settings, processes, "1/here/plain")
+    try:
+        found.check(settings)
+    except PydanticCustomError as missing:
+        pytest.skip(f"{request.param}: this test needs {missing.message()}")
+    if settings.own_network and not may_make_namespaces():
+        pytest.skip(f"{request.param}: a network namespace needs root")
+    try:
+        found.prepare()
+        yield found
+    finally:
+        found.stop()
+
+
+@pytest.fixture
+def start(environment: Environment, tmp_path: Path) -> Start:
+    """Starts a command in the environment, in a folder that was copied in."""
+
+    def start(*command: str, name: str = "service", **variables: str) -> Process:
+        environment.copy_in([tmp_path])
+        cpus = sorted(os.sched_getaffinity(0))
+        log = tmp_path / "log"
+        return environment.start(Program(name, command, tmp_path, log, cpus, variables))
+
+    return start
+
+
+def wait_until_printed(processes: Processes, log: Path, text: str) -> None:
+    while text not in log.read_text():
+        processes.wait(0.02)
+
+
+def wait_until_ended(processes: Processes, process: Process) -> None:
+    while process.code is None:
+        processes.wait(0.02)
+
+
+def test_a_service_is_reached_at_its_address(
+    environment: Environment, processes: Processes, start: Start, tmp_path: Path
+) -> None:
+    (tmp_path / "page").write_text("carried in")
+    address, port = environment.address, environment.port(None)
+    service = start(sys.executable, "-m", "http.server", str(port), "--bind", address)
+    log = tmp_path / "log"
+    wait_until_ready(Ready(tcp=True), service, processes, address=address, port=port, log=log)
+    with urllib.request.urlopen(f"http://{address}:{port}/page") as answer:
+        assert answer.read() == b"carried in"
+    processes.stop([service])
+
+
+def test_signals_and_exit_codes_are_those_of_the_program(
+    processes: Processes, start: Start, tmp_path: Path
+) -> None:
+    service = start("sh", "-c", 'trap "exit 7" TERM; echo up; while :; do sleep 0.01; done')
+    wait_until_printed(processes, tmp_path / "log", "up")
+    processes.stop([service])
+    assert service.code == 7
+
+
+def test_a_program_that_does_not_exist_is_an_error(start: Start, processes: Processes) -> None:
+    try:
+        service = start("/nowhere/program")
+    except StartError:
+        return
+    wait_until_ended(processes, service)  # of a command before it that starts it
+    assert service.code != 0
+
+
+def test_what_a_program_writes_is_on_this_host_when_it_has_ended(
+    environment: Environment, processes: Processes, start: Start, tmp_path: Path
+) -> None:
+    written = tmp_path / "written"
+    service = start("sh", "-c", f'echo "$GREETING" >{written}', GREETING="hello")
+    wait_until_ended(processes, service)
+    environment.copy_out([written, tmp_path / "never-written"])
+    assert written.read_text() == "hello\n"
+
+
+def test_a_family_is_all_processes_of_a_program_with_their_cpu_time(
+    environment: Environment, processes: Processes, start: Start, tmp_path: Path
+) -> None:
+    service = start("sh", "-c", f"sleep 60 & {BUSY}; echo done; wait")
+    wait_until_printed(processes, tmp_path / "log", "done")
+    family = environment.family(service)
+    assert len(family.pids) >= 2
+    assert family.cpu_ns > 0
+    processes.stop([service])
+    assert not [pid for pid in family.pids if pid in descendants(os.getpid())]
+
+
+def test_exec_returns_what_a_command_prints_and_raises_its_complaint(
+    environment: Environment,
+) -> None:
+    assert environment.exec(["echo", "one", "two"]) == "one two\n"
+    with pytest.raises(RunError, match="no such luck"):
+        environment.exec(["sh", "-c", "echo no such luck >&2; exit 3"])
+    with pytest.raises(RunError, match="/nowhere/program"):
+        environment.exec(["/nowhere/program"])
+
+
+def test_a_fixed_port_is_refused_only_if_it_is_taken_there(environment: Environment) -> None:
+    import socket
+
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        taken = other.getsockname()[1]
+        if environment.settings.own_network:
+            assert environment.port(taken) == taken
+        else:
+            with pytest.raises(RunError, match=f"port {taken} of 127.0.0.1: Address already in"):
+                environment.port(taken)
+    assert environment.port(taken) == taken
+
+
+def test_free_ports_are_different(environment: Environment) -> None:
+    assert len({environment.free_port() for _ in range(5)}) == 5
+
+
+def test_the_fingerprint_is_of_the_inside(environment: Environment) -> None:
+    found = environment.fingerprint()
+    assert found["kernel"] == f"Linux {os.uname().release}"
+    own = str(Path("/proc/self/ns/net").readlink())
+    assert (found["network"] != own) is environment.settings.own_network
+
+
+def test_nothing_is_left_when_it_has_stopped(
+    environment: Environment, processes: Processes, start: Start
+) -> None:
+    service = start("sleep", "60")
+    processes.stop([service])
+    environment.stop()
+    assert processes.sweep() == 0
+    if environment.settings.own_network:
+        assert f" {environment.address.rpartition('.')[0]}." not in output(
+            ["ip", "-o", "-4", "addr"]
+        )
