@@ -96,14 +96,14 @@ until = time.monotonic() + {SECONDS}
 while not is_small():
     assert time.monotonic() < until, status("RssShmem")
     time.sleep(0.1)
-stream(near, far, 1_000_000)
-stream(far, near, 1_000_000)
-assert not is_small()
+while is_small():
+    assert time.monotonic() < until + {SECONDS}, status("RssShmem")
+    stream(near, far, 1_000_000)
+    stream(far, near, 1_000_000)
 """
     run = linked.run(PYTHON, "-c", script)
     assert (run.code, run.errors) == (0, "")
     assert (run.counts["links"], run.counts["reset"]) == (2, 0)
-    assert run.share > 0.5
 
 
 def test_rings_have_no_more_memory_than_they_may() -> None:
