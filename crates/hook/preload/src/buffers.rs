@@ -46,11 +46,19 @@ fn take() -> Option<usize> {
 }
 
 #[cfg(test)]
-mod tests {
+pub mod tests {
     use super::*;
+    use std::sync::{Mutex, MutexGuard, PoisonError};
+
+    /// The buffers belong to the process: tests that take large ones run one after the other.
+    pub fn alone() -> MutexGuard<'static, ()> {
+        static ALONE: Mutex<()> = Mutex::new(());
+        ALONE.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 
     #[test]
     fn those_who_find_none_have_a_small_one() {
+        let _alone = alone();
         fn nested(depth: usize) -> Vec<usize> {
             with(SMALL + 1, |buffer| {
                 let mut sizes = if depth == 0 { vec![] } else { nested(depth - 1) };

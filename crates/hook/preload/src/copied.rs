@@ -145,6 +145,7 @@ mod tests {
     use core::ptr;
 
     fn joined(bytes: Copied, most: usize) -> (Result<usize, Errno>, Vec<u8>) {
+        let _alone = crate::buffers::tests::alone();
         let mut all = Vec::new();
         let seen = bytes.each(most, |part| {
             all.extend(part);
