@@ -19,12 +19,11 @@ static LOCK: Lock = Lock::new();
 /// There was a hidden descriptor.
 static WERE_ANY: AtomicBool = AtomicBool::new(false);
 
-/// Does something while no other thread hides or closes a descriptor; waits at most some ten
-/// milliseconds for one that does.
+/// Does something while no other thread hides or closes a descriptor; waits for one that does.
 pub fn while_settled<T>(what: impl FnOnce() -> T) -> T {
-    let held = lock::take_soon(&LOCK);
+    let held = lock::take(&LOCK);
     let done = what();
-    held.into_iter().for_each(|held| lock::release(&LOCK, held));
+    lock::release(&LOCK, held);
     done
 }
 
@@ -41,9 +40,10 @@ pub fn hide(fd: c_int) -> Option<c_int> {
     copy
 }
 
-/// A hidden copy of a descriptor, close-on-exec; `None` if there is no room. The first ones get numbers from half of the program's limit on, further ones
-/// numbers above the limit. If the hard limit does not allow that, the third quarter of the numbers
-/// can be the library's: the rest is the program's.
+/// A hidden copy of a descriptor, close-on-exec; `None` if there is no room. The first ones get
+/// numbers from half of the program's limit on, further ones numbers above the limit. If the hard
+/// limit does not allow that, the third quarter of the numbers can be the library's: the rest is the
+/// program's.
 pub fn copy(fd: c_int) -> Option<c_int> {
     let limit = syscall::limit(libc::RLIMIT_NOFILE).unwrap_or(1024);
     while_settled(|| {
