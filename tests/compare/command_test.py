@@ -92,7 +92,7 @@ def test_the_published_test_of_unequal_sizes_is_students(files: dict[str, str]) 
     [
         (("plain=a.csv",), "no --baseline"),
         (("/nowhere",), "/nowhere/manifest.json: no such file"),
-        (("/nowhere", "--paired"), "--warmup and --paired apply to files"),
+        (("/nowhere", "--paired"), "--paired: for files only, and /nowhere is a result folder"),
         (("--baseline", "plain=absent.csv", "hook=absent.csv"), "absent.csv: no such file"),
         (("--baseline", "plain", "hook=a.csv"), "'plain' is not NAME=FILE"),
         (("--baseline", "a=a.csv", "a=b.csv"), "condition 'a' is named twice"),
@@ -106,8 +106,8 @@ def test_the_published_test_of_unequal_sizes_is_students(files: dict[str, str]) 
             "no duration; add duration=",
         ),
         (
-            ("/nowhere", "--unit", "s"),
-            "--columns and --unit apply to files, not to a result folder",
+            ("/nowhere", "--unit", "s", "--max-errors", "1%"),
+            "--unit and --max-errors: for files only, and /nowhere is a result folder",
         ),
         (
             ("--baseline", "a=a", "b=b", "c=c", "--method", "published-t"),

@@ -160,7 +160,7 @@ def test_two_files_have_a_verdict_that_says_what_is_missing(
         (("{old}", "{before}"), "old is; give two result folders"),
         (("{old}", "{empty}/none"), "none: no such folder; give two result"),
         (("{old}", "{new}", "--condition", "no"), "no condition 'no'; it has plain, hook, gone"),
-        (("{old}", "{new}", "--paired"), "--warmup and --paired apply to files"),
+        (("{old}", "{new}", "--paired"), "--paired: for files only, and "),
         (("{old}", "{new}", "--method", "published-t"), "--method: does not apply to two"),
         (("{old}", "--condition", "hook"), "--condition: needs two result folders"),
         (("{before}", "{after}", "--condition", "x"), "--condition: applies to two result folders"),

@@ -82,7 +82,7 @@ def main() -> int:
     except TareError as error:
         return _fail(str(error), error.exit_code)
     except typer.TyperException as error:
-        return _fail(f"{error.format_message()} (see 'tare --help')", error.exit_code)
+        return _fail(_usage(error), error.exit_code)
     except typer.Exit as leave:
         return leave.exit_code
     except (BrokenPipeError, SystemExit) as end:
@@ -97,6 +97,13 @@ def main() -> int:
     if interrupts:
         return _fail("interrupted", 130)
     return code if isinstance(code, int) else 0
+
+
+def _usage(error: typer.TyperException) -> str:
+    """What is wrong with the arguments, and the help of the command that they were for."""
+    context = getattr(error, "ctx", None)
+    command = context.command_path if context else "tare"
+    return f"{error.format_message().removesuffix('.')}; see '{command} --help'"
 
 
 def _nobody_reads(end: BrokenPipeError | SystemExit) -> int:

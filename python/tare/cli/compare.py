@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from tare.cli.options import with_groups
+from tare.cli.options import given_options, with_groups
 from tare.cli.outcome import Outcome, OutcomeOptions
 from tare.cli.share import share
 from tare.errors import InputError
@@ -168,23 +168,20 @@ def compare(
     metric = None if primary is None else primary.value
     folders = [] if baseline is not None else _result_folders(what)
     if folders:
-        if warmup != "auto" or paired:
-            raise InputError(
-                f"{folders[0]}: --warmup and --paired apply to files, not to a result folder;"
-                " remove them"
-            )
+        for_files = given_options(
+            {
+                "--warmup": warmup != "auto",
+                "--paired": paired,
+                "--columns": columns is not None,
+                "--unit": bool(units),
+                "--max-errors": max_errors is not None,
+            }
+        )
+        if for_files:
+            raise InputError(f"{for_files}: for files only, and {folders[0]} is a result folder")
         if method is not Method.TARE and len(folders) == 2:
             raise InputError(
                 "--method: does not apply to two result folders; give files or one result folder"
-            )
-        if columns is not None or units:
-            raise InputError(
-                f"{folders[0]}: --columns and --unit apply to files, not to a result folder;"
-                " remove them"
-            )
-        if max_errors is not None:
-            raise InputError(
-                f"{folders[0]}: --max-errors applies to files; a plan has its own max_errors"
             )
         judgement = _of_results(folders, conditions or (), fraction, metric, engine)
         if method is not Method.TARE:

@@ -23,6 +23,11 @@ def number(flag: str, help_text: str, least: int = 1) -> Any:
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
 
 
+def given_options(options: dict[str, bool]) -> str:
+    """Those of the options that were given, as a message names them."""
+    return " and ".join(name for name, is_given in options.items() if is_given)
+
+
 def flag_of(group: type, name: str) -> str:
     """The option that sets a field of a group."""
     (info,) = get_type_hints(group, include_extras=True)[name].__metadata__

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from tare.cli.experiment import ExperimentOptions, read_plan
-from tare.cli.options import number, option, with_groups
+from tare.cli.options import given_options, number, option, with_groups
 from tare.cli.outcome import Outcome, OutcomeOptions
 from tare.cli.streams import tell
 from tare.errors import InputError, InterruptionError
@@ -107,11 +107,16 @@ def run(
 
         print(json_text(plan_schema()))
         return
-    if resume is not None and (out is not None or seed is not None or smoke or dry_run):
-        others = "--out, --seed, --smoke and --dry-run"
-        raise InputError(
-            f"--resume: uses the settings that the experiment began with; remove {others}"
-        )
+    settings = given_options(
+        {
+            "--out": out is not None,
+            "--seed": seed is not None,
+            "--smoke": smoke,
+            "--dry-run": dry_run,
+        }
+    )
+    if resume is not None and settings:
+        raise InputError(f"--resume: keeps the settings of the experiment; remove {settings}")
     if resume is not None and plan_file is None and not experiment.words() and not print_plan:
         outcome = Outcome.wanted(wanted)
         go_on(None, resume, blocks, outcome)
