@@ -1,22 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
 //! From the options that every protocol has to threads, and to the summary at the end.
 
-use crate::budget::Budget;
-use crate::capacity::{MOST_USERS, Search};
+use crate::arguments::options::Options;
+use crate::arguments::values::CpuList;
 use crate::clock::{Clock, Nanoseconds};
-use crate::crew::Settings;
-use crate::limits;
-use crate::live::Live;
-use crate::options::Options;
-use crate::readings::Process;
-use crate::recorder::Place;
-use crate::report;
-use crate::session::{FILES_OF_A_THREAD, Mode, Session};
-use crate::slices::{Plan, Rounds, Schedule};
+use crate::cpu_affinity;
+use crate::file_limit;
+use crate::measurement::{FILES_OF_A_THREAD, Session};
+use crate::record::live::Live;
+use crate::record::readings::Process;
+use crate::record::recorder::Place;
+use crate::record::report;
+use crate::record::summary::Summary;
+use crate::schedule::arrivals::Mode;
+use crate::schedule::capacity::{MOST_USERS, Search};
+use crate::schedule::request_limit::Budget;
+use crate::schedule::slices::{Plan, Rounds, Schedule};
 use crate::stop;
-use crate::summary::Summary;
 use crate::target::Target;
-use crate::values::CpuList;
+use crate::workers::Settings;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
@@ -45,7 +47,7 @@ pub fn run(
 ) -> Result<ExitCode, Failure> {
     let mode = options.mode()?;
     let Sharing { connections, pipeline } = sharing;
-    let limit = limits::raise_open_files();
+    let limit = file_limit::raise_open_files();
     let targets = targets()?;
     let watched = watched(options, &targets)?;
     let watching: usize = watched.iter().flatten().map(Process::files).sum();
@@ -65,7 +67,7 @@ pub fn run(
     let samples = Place::open("--out", options.out.as_deref())?;
     let machine = Place::open("--machine", options.machine.as_deref())?;
     if let Some(CpuList(cpus)) = &options.cpu {
-        limits::pin(cpus).or_input("--cpu: the generator cannot run on these CPUs")?;
+        cpu_affinity::pin(cpus).or_input("--cpu: the generator cannot run on these CPUs")?;
     }
     stop::catch_signals().or_failed("signals cannot be caught")?;
 

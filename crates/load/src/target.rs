@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-use crate::address::Address;
-use crate::channel::Channel;
-use crate::reply::Protocol;
+use crate::arguments::address::Address;
+use crate::http::response::Expected;
+use crate::net::byte_stream::Channel;
+use crate::net::tls::{self, Tls};
+use crate::protocol::Protocol;
 use crate::requests::Requests;
-use crate::response::Expected;
-use crate::tls::{self, Tls};
 use bytes::Bytes;
 use http::Request;
 use std::io::ErrorKind;
