@@ -20,7 +20,7 @@ mod target;
 mod tcp;
 mod workers;
 
-use arguments::flows::Transport;
+use arguments::flows::FlowProtocol;
 use arguments::{Arguments, Command};
 use record::tables;
 use std::process::ExitCode;
@@ -30,7 +30,7 @@ fn main() -> ExitCode {
     tare_command::run(|arguments: Arguments| match arguments.command {
         Command::Http(http) => http::run(&http),
         Command::Tcp(tcp) => tcp::run(&tcp),
-        Command::Udp(udp) => flows::run(Transport::Udp, &udp.flows),
+        Command::Udp(udp) => flows::run(FlowProtocol::Udp, &udp.flows),
         Command::Connect(connect) => flows::run(connect.transport, &connect.flows),
         Command::Serve(serve) => flows::server::run(&serve),
         Command::Schema { json } => {

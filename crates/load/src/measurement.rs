@@ -6,16 +6,16 @@ use crate::http2::Http2;
 use crate::net::connections::Connections;
 use crate::record::live::Live;
 use crate::record::readings::{Gauges, Process};
-use crate::record::recorder::{Place, Recorder};
-use crate::record::sample_queue::Log;
+use crate::record::recorder::{PlannedTable, Recorder};
+use crate::record::sample_queue::SampleQueue;
 use crate::record::summary::Summary;
 use crate::record::tables;
-use crate::schedule::arrivals::{Mode, Pace, Share};
+use crate::schedule::arrivals::{Arrivals, Mode, Share};
 use crate::schedule::slices::Schedule;
 use crate::stop;
-use crate::workers::single_user::Solo;
-use crate::workers::user_pool::Pool;
-use crate::workers::{Crew, Lead, Sender, Settings};
+use crate::workers::single_user::SingleUser;
+use crate::workers::user_pool::UserPool;
+use crate::workers::{Leader, Sender, Settings, Workers};
 use rtrb::RingBuffer;
 use std::sync::{Arc, mpsc};
 use std::thread::{self, JoinHandle};
@@ -27,7 +27,7 @@ pub const FILES_OF_A_THREAD: usize = 2;
 /// Slices that wait for the recorder: about a second of the shortest ones.
 const SLICES: usize = 1 << 14;
 
-pub struct Session {
+pub struct Measurement {
     pub settings: Settings,
     pub mode: Mode,
     /// The most that a slice has, of all threads together.
@@ -40,23 +40,24 @@ pub struct Session {
     pub schedule: Box<dyn Schedule>,
     /// Processes by target.
     pub watched: Vec<Vec<Process>>,
-    pub samples: Place,
-    pub machine: Place,
+    pub samples: PlannedTable,
+    pub machine: PlannedTable,
     pub live: Live,
 }
 
-impl Session {
+impl Measurement {
     /// Carries the schedule out and returns what came of each target.
     pub fn carry_out(self) -> Result<Vec<Summary>, Failure> {
         let (measured, slices) = RingBuffer::new(SLICES);
-        let (logs, samples): (Vec<_>, Vec<_>) = (0..self.threads).map(|_| Log::new()).unzip();
-        let crew = Arc::new(Crew::new(self.threads, self.settings.clock));
-        let started = logs
+        let (queues, samples): (Vec<_>, Vec<_>) =
+            (0..self.threads).map(|_| SampleQueue::new()).unzip();
+        let workers = Arc::new(Workers::new(self.threads, self.settings.clock));
+        let started = queues
             .into_iter()
             .enumerate()
-            .map(|(thread, log)| {
+            .map(|(thread, queue)| {
                 let share = Share { thread, threads: self.threads, pipeline: self.pipeline };
-                start(self.sender(share)?, log, crew.clone())
+                start(self.sender(share)?, queue, workers.clone())
             })
             .collect::<Result<Vec<_>, Failure>>()?;
         let identifiers: Vec<_> = started.iter().filter_map(|thread| thread.identify()).collect();
@@ -64,17 +65,17 @@ impl Session {
         // From here on nothing is refused any more: what stood in the files may go.
         let samples_file = self.samples.begin(&SAMPLES, &tables::SAMPLES)?;
         let machine_file = self.machine.begin(&MACHINE, &tables::MACHINE)?;
-        let mut lead = Some(Lead { schedule: self.schedule, gauges, measured });
+        let mut leader = Some(Leader { schedule: self.schedule, gauges, measured });
         for thread in &started {
             // A thread that is gone already is seen as finished below.
-            let _ = thread.go.send(lead.take());
+            let _ = thread.go.send(leader.take());
         }
         let handles: Vec<_> = started.into_iter().map(|thread| thread.handle).collect();
         let targets = self.settings.targets.iter();
         let recorder = Recorder {
             samples: samples_file,
             machine: machine_file,
-            logs: samples,
+            queues: samples,
             measured: slices,
             summaries: targets.map(|target| Summary::new(target.name.clone())).collect(),
             live: self.live,
@@ -93,30 +94,30 @@ impl Session {
         let settings = self.settings.clone();
         let one_by_one = self.users == 1 && self.pipeline == 1;
         if self.mode == Mode::Closed && one_by_one && self.connections.is_none() {
-            return Ok(Box::new(Solo::new(settings)));
+            return Ok(Box::new(SingleUser::new(settings)));
         }
-        let pace = || match self.mode {
-            Mode::Closed => Pace::closed(),
-            Mode::Constant { rate } => Pace::constant(rate, self.users, share),
-            Mode::Open { rate } => Pace::open(rate, self.users, share),
+        let arrivals = || match self.mode {
+            Mode::Closed => Arrivals::closed(),
+            Mode::Constant { rate } => Arrivals::constant(rate, self.users, share),
+            Mode::Open { rate } => Arrivals::open(rate, self.users, share),
         };
         let users = share.of(self.users);
         if let Some(connections) = self.connections {
-            let wire = Http2::new(settings.clone(), users, share.of(connections));
-            let wire = wire.or_failed("epoll")?;
-            return Ok(Box::new(Pool::new(settings, self.users, share, wire, pace)));
+            let transport = Http2::new(settings.clone(), users, share.of(connections));
+            let transport = transport.or_failed("epoll")?;
+            return Ok(Box::new(UserPool::new(settings, self.users, share, transport, arrivals)));
         }
         let targets = settings.targets.clone();
-        let wire = Connections::new(targets, users, self.pipeline, settings.per_request);
-        let wire = wire.or_failed("epoll")?;
-        Ok(Box::new(Pool::new(settings, self.users, share, wire, pace)))
+        let transport = Connections::new(targets, users, self.pipeline, settings.per_request);
+        let transport = transport.or_failed("epoll")?;
+        Ok(Box::new(UserPool::new(settings, self.users, share, transport, arrivals)))
     }
 }
 
 struct Started {
     identity: mpsc::Receiver<libc::pid_t>,
     /// The thread waits for this; the leader's is not empty.
-    go: mpsc::Sender<Option<Lead>>,
+    go: mpsc::Sender<Option<Leader>>,
     handle: JoinHandle<()>,
 }
 
@@ -128,16 +129,16 @@ impl Started {
 
 fn start(
     mut sender: Box<dyn Sender + Send>,
-    mut log: Log,
-    crew: Arc<Crew>,
+    mut queue: SampleQueue,
+    workers: Arc<Workers>,
 ) -> Result<Started, Failure> {
     let (announce, identity) = mpsc::channel();
     let (go, gone) = mpsc::channel();
     let handle = thread::Builder::new().spawn(move || {
         be_punctual();
         let _ = announce.send(thread_identifier());
-        if let Ok(lead) = gone.recv() {
-            crew.work(&mut *sender, &mut log, lead);
+        if let Ok(leader) = gone.recv() {
+            workers.work(&mut *sender, &mut queue, leader);
         }
     });
     let handle = handle

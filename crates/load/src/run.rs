@@ -6,15 +6,15 @@ use crate::arguments::values::CpuList;
 use crate::clock::{Clock, Nanoseconds};
 use crate::cpu_affinity;
 use crate::file_limit;
-use crate::measurement::{FILES_OF_A_THREAD, Session};
+use crate::measurement::{FILES_OF_A_THREAD, Measurement};
 use crate::record::live::Live;
 use crate::record::readings::Process;
-use crate::record::recorder::Place;
+use crate::record::recorder::PlannedTable;
 use crate::record::report;
 use crate::record::summary::Summary;
 use crate::schedule::arrivals::Mode;
 use crate::schedule::capacity::{MOST_USERS, Search};
-use crate::schedule::request_limit::Budget;
+use crate::schedule::request_limit::RequestLimit;
 use crate::schedule::slices::{Plan, Rounds, Schedule};
 use crate::stop;
 use crate::target::Target;
@@ -27,7 +27,7 @@ use tare_command::{Failure, ResultExt};
 /// Open files beside those of connections, threads and watched processes: streams, tables,
 /// /proc/stat, and some to spare.
 const OTHER_FILES: usize = 16;
-/// Each place of a user takes about 100 bytes.
+/// Each slot of a user takes about 100 bytes.
 const MOST_UNDER_WAY: usize = 1 << 20;
 
 /// How users share connections.
@@ -64,17 +64,17 @@ pub fn run(
         enough_open_files(users, connections, targets.len(), files, limit)?;
     }
     separate_files(options)?;
-    let samples = Place::open("--out", options.out.as_deref())?;
-    let machine = Place::open("--machine", options.machine.as_deref())?;
+    let samples = PlannedTable::open("--out", options.out.as_deref())?;
+    let machine = PlannedTable::open("--machine", options.machine.as_deref())?;
     if let Some(CpuList(cpus)) = &options.cpu {
         cpu_affinity::pin(cpus).or_input("--cpu: the generator cannot run on these CPUs")?;
     }
     stop::catch_signals().or_failed("signals cannot be caught")?;
 
     let seed = options.seed.unwrap_or_else(|| fastrand::u64(..1 << 53));
-    let budget = Arc::new(match options.requests {
-        Some(requests) => Budget::each(requests, targets.len()),
-        None => Budget::unlimited(),
+    let request_limit = Arc::new(match options.requests {
+        Some(requests) => RequestLimit::each(requests, targets.len()),
+        None => RequestLimit::unlimited(),
     });
     let plan = Plan {
         targets: targets.len(),
@@ -91,16 +91,16 @@ pub fn run(
         let (search, found) = Search::new(seed, users);
         (Box::new(search), Some(found))
     } else {
-        (Box::new(Rounds::new(plan, budget.clone())), None)
+        (Box::new(Rounds::new(plan, request_limit.clone())), None)
     };
     let settings = Settings {
         targets,
         per_request: options.is_per_request(),
         timeout: nanoseconds(options.timeout),
-        budget,
+        request_limit,
         clock: Clock::start(),
     };
-    let session = Session {
+    let measurement = Measurement {
         settings,
         mode,
         users,
@@ -116,7 +116,7 @@ pub fn run(
             if options.capacity { Duration::ZERO } else { options.warmup },
         ),
     };
-    let summaries = session.carry_out()?;
+    let summaries = measurement.carry_out()?;
     let capacity = capacity.map(|found| found.get().copied());
     if capacity == Some(None) && stop::signal().is_none() {
         return Err(Failure::work(format_args!(

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 use crate::arguments::address::Address;
 use crate::http::response::Expected;
-use crate::net::byte_stream::Channel;
+use crate::net::byte_stream::ByteStream;
 use crate::net::tls::{self, Tls};
 use crate::protocol::Protocol;
 use crate::requests::Requests;
@@ -45,7 +45,7 @@ pub fn find(
     let first = addresses[0];
     let mut failure = None;
     for candidate in addresses {
-        match Channel::probe(&candidate, tls, timeout) {
+        match ByteStream::probe(&candidate, tls, timeout) {
             Ok(()) => return Ok((candidate, None)),
             Err(error) => {
                 let what = if error.kind() == ErrorKind::InvalidData {

@@ -36,7 +36,7 @@ Examples:
     tare load serve tcp --listen 127.0.0.1:0 --duration 60s";
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum Transport {
+pub enum FlowProtocol {
     Tcp,
     Udp,
 }
@@ -125,7 +125,7 @@ pub struct Flows {
 pub struct Connect {
     /// The protocol.
     #[arg(value_enum)]
-    pub transport: Transport,
+    pub transport: FlowProtocol,
 
     #[command(flatten)]
     pub flows: Flows,

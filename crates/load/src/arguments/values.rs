@@ -9,9 +9,9 @@ use tare_command::{Failure, ResultExt};
 
 /// A target's name, and where it is.
 #[derive(Debug, Clone)]
-pub struct Named<Place> {
+pub struct Named<Endpoint> {
     pub name: String,
-    pub place: Place,
+    pub endpoint: Endpoint,
 }
 
 /// Bytes, written as text.
@@ -31,7 +31,7 @@ pub struct CpuList(pub Vec<usize>);
 
 pub fn named_url(text: &str) -> Result<Named<Url>, String> {
     let (name, url) = named(text, "NAME=URL")?;
-    Ok(Named { name, place: Url::parse(url)? })
+    Ok(Named { name, endpoint: Url::parse(url)? })
 }
 
 pub fn address(text: &str) -> Result<Address, String> {
@@ -39,24 +39,24 @@ pub fn address(text: &str) -> Result<Address, String> {
 }
 
 pub fn named_address(text: &str) -> Result<Named<Address>, String> {
-    let (name, place) = named(text, "NAME=HOST:PORT")?;
-    Ok(Named { name, place: address(place)? })
+    let (name, endpoint) = named(text, "NAME=HOST:PORT")?;
+    Ok(Named { name, endpoint: address(endpoint)? })
 }
 
 /// The targets and their names, that of a lone one without a name included.
-pub fn targets<'all, Place>(
-    lone: Option<&'all Place>,
-    several: &'all [Named<Place>],
-) -> Result<Vec<(&'all str, &'all Place)>, Failure> {
-    let mut named: Vec<_> = lone.map(|place| ("default", place)).into_iter().collect();
-    for Named { name, place } in several {
+pub fn targets<'all, Endpoint>(
+    lone: Option<&'all Endpoint>,
+    several: &'all [Named<Endpoint>],
+) -> Result<Vec<(&'all str, &'all Endpoint)>, Failure> {
+    let mut named: Vec<_> = lone.map(|endpoint| ("default", endpoint)).into_iter().collect();
+    for Named { name, endpoint } in several {
         if named.iter().any(|(known, _)| known == name) {
             return Err(Failure::input(format_args!(
                 "--target: two targets have the name '{name}'; \
                                                     give each its own name"
             )));
         }
-        named.push((name, place));
+        named.push((name, endpoint));
     }
     Ok(named)
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! One flow: a socket, the message that goes out on it, and what comes back.
 
-use crate::arguments::flows::Transport;
+use crate::arguments::flows::FlowProtocol;
 use crate::clock::Nanoseconds;
 use crate::net::socket::{Socket, Waiting};
 use crate::record::sample::ErrorKind;
@@ -48,26 +48,26 @@ pub struct Flow {
 
 impl Stream {
     /// A socket for one message; that of TCP may still be connecting.
-    pub fn begin(transport: Transport, peer: &SocketAddr) -> io::Result<Self> {
+    pub fn begin(transport: FlowProtocol, peer: &SocketAddr) -> io::Result<Self> {
         match transport {
-            Transport::Tcp => Socket::connect(peer, Waiting::Polled).map(Self::Tcp),
-            Transport::Udp => Self::udp(peer),
+            FlowProtocol::Tcp => Socket::connect(peer, Waiting::Polled).map(Self::Tcp),
+            FlowProtocol::Udp => Self::udp(peer),
         }
     }
 
     /// A socket that is connected.
     pub fn connected(
-        transport: Transport,
+        transport: FlowProtocol,
         peer: &SocketAddr,
         timeout: Duration,
     ) -> io::Result<Self> {
         match transport {
-            Transport::Tcp => {
+            FlowProtocol::Tcp => {
                 let socket = Socket::connect(peer, Waiting::Blocking { connect: timeout })?;
                 socket.never_block()?;
                 Ok(Self::Tcp(socket))
             }
-            Transport::Udp => Self::udp(peer),
+            FlowProtocol::Udp => Self::udp(peer),
         }
     }
 

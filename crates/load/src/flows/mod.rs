@@ -5,13 +5,13 @@ pub mod flow;
 pub mod report;
 pub mod server;
 
-use crate::arguments::flows::{Flavor, Flows, Transport};
+use crate::arguments::flows::{Flavor, FlowProtocol, Flows};
 use crate::arguments::values::{self, CpuList};
 use crate::clock::{Clock, Nanoseconds};
 use crate::cpu_affinity;
 use crate::file_limit;
 use crate::net::epoll::{Epoll, Interest};
-use crate::record::recorder::{Output, Place};
+use crate::record::recorder::{Output, PlannedTable};
 use crate::record::sample::{ErrorKind, Outcome, Sample};
 use crate::record::summary::Summary;
 use crate::record::tables::{self, write_sample};
@@ -28,16 +28,16 @@ use tare_tables::{SAMPLES, Writer};
 
 /// Open files beside those of flows.
 const OTHER_FILES: usize = 16;
-/// How long to wait for a place where as many flows are under way as there can be, ns.
+/// How long to wait for a slot where as many flows are under way as there can be, ns.
 const FULL: Nanoseconds = 1_000_000;
 /// Messages that are sent before replies are read, and a wish to stop is seen, again.
 const BURST: usize = 256;
 
-pub fn run(transport: Transport, arguments: &Flows) -> Result<ExitCode, Failure> {
+pub fn run(transport: FlowProtocol, arguments: &Flows) -> Result<ExitCode, Failure> {
     let peers = peers(arguments)?;
     let flavor = arguments.flavor.unwrap_or(match transport {
-        Transport::Tcp => Flavor::Persistent,
-        Transport::Udp => Flavor::Ephemeral,
+        FlowProtocol::Tcp => Flavor::Persistent,
+        FlowProtocol::Udp => Flavor::Ephemeral,
     });
     let most = file_limit::raise_open_files().saturating_sub(OTHER_FILES);
     let persistent = arguments.connections as usize * peers.len();
@@ -49,7 +49,7 @@ pub fn run(transport: Transport, arguments: &Flows) -> Result<ExitCode, Failure>
             peers.len()
         )));
     }
-    let samples = Place::open("--out", arguments.out.as_deref())?;
+    let samples = PlannedTable::open("--out", arguments.out.as_deref())?;
     if let Some(CpuList(cpus)) = &arguments.cpu {
         cpu_affinity::pin(cpus).or_input("--cpu: the generator cannot run on these CPUs")?;
     }
@@ -80,14 +80,14 @@ fn peers(arguments: &Flows) -> Result<Vec<SocketAddr>, Failure> {
 }
 
 struct Load<'a> {
-    transport: Transport,
+    transport: FlowProtocol,
     flavor: Flavor,
     arguments: &'a Flows,
     peers: Vec<SocketAddr>,
     clock: Clock,
     epoll: Epoll,
     flows: Vec<Flow>,
-    /// How often a place has had another flow: events of the one before are ignored.
+    /// How often a slot has had another flow: events of the one before are ignored.
     generations: Vec<u32>,
     free: Vec<usize>,
     /// Flows that there can be.
@@ -116,7 +116,7 @@ struct Load<'a> {
 
 impl<'a> Load<'a> {
     fn new(
-        transport: Transport,
+        transport: FlowProtocol,
         flavor: Flavor,
         arguments: &'a Flows,
         peers: Vec<SocketAddr>,
@@ -169,14 +169,14 @@ impl<'a> Load<'a> {
                 if stop::asked() {
                     return Ok(());
                 }
-                let at = self.place(Flow::idle(peer, Some(stream)));
+                let at = self.insert(Flow::idle(peer, Some(stream)));
                 self.watch(at)?;
             }
         }
         Ok(())
     }
 
-    fn place(&mut self, flow: Flow) -> usize {
+    fn insert(&mut self, flow: Flow) -> usize {
         if let Some(at) = self.free.pop() {
             self.generations[at] = self.generations[at].wrapping_add(1);
             self.flows[at] = flow;
@@ -265,7 +265,7 @@ impl<'a> Load<'a> {
                 Flavor::Persistent => self.begin(sender, due, start)?,
                 Flavor::Ephemeral => {
                     self.due.push(Reverse((due + self.period, sender)));
-                    let at = self.place(Flow::idle(sender, None));
+                    let at = self.insert(Flow::idle(sender, None));
                     self.begin(at, due, start)?;
                 }
             }
@@ -281,7 +281,7 @@ impl<'a> Load<'a> {
         let timeout = nanoseconds(self.arguments.timeout);
         self.deadlines.push_back((start + timeout, at, self.mark));
         let connects = self.flows[at].stream.is_none();
-        let is_tcp = self.transport == Transport::Tcp;
+        let is_tcp = self.transport == FlowProtocol::Tcp;
         self.flows[at].begin(due, start, self.mark, connects && is_tcp);
         if connects {
             match Stream::begin(self.transport, &self.peers[self.flows[at].peer]) {

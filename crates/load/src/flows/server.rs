@@ -33,7 +33,7 @@ const NO_FILES: Duration = Duration::from_millis(10);
 
 /// What all threads listen on.
 #[derive(Default)]
-struct Doors {
+struct Listeners {
     tcp: Vec<TcpListener>,
     udp: Vec<UdpSocket>,
 }
@@ -43,14 +43,16 @@ pub fn run(arguments: &Serve) -> Result<ExitCode, Failure> {
     if let Some(CpuList(cpus)) = &arguments.cpu {
         cpu_affinity::pin(cpus).or_input("--cpu: the server cannot run on these CPUs")?;
     }
-    let doors = Arc::new(open(arguments.served, &addresses(arguments)?)?);
+    let listeners = Arc::new(open(arguments.served, &addresses(arguments)?)?);
     stop::catch_signals().or_failed("signals cannot be caught")?;
-    tare_command::print(announced(&doors).or_failed("the address of a socket cannot be read")?)?;
+    tare_command::print(
+        announced(&listeners).or_failed("the address of a socket cannot be read")?,
+    )?;
     let end = arguments.duration.map(|time| Instant::now() + time);
     let threads: Vec<_> = (0..arguments.threads)
         .map(|_| {
-            let doors = doors.clone();
-            thread::spawn(move || Server::new(&doors)?.serve(end))
+            let listeners = listeners.clone();
+            thread::spawn(move || Server::new(&listeners)?.serve(end))
         })
         .collect();
     for thread in threads {
@@ -80,25 +82,25 @@ fn addresses(arguments: &Serve) -> Result<Vec<SocketAddr>, Failure> {
         .collect()
 }
 
-fn open(served: Served, addresses: &[SocketAddr]) -> Result<Doors, Failure> {
-    let mut doors = Doors::default();
+fn open(served: Served, addresses: &[SocketAddr]) -> Result<Listeners, Failure> {
+    let mut listeners = Listeners::default();
     for address in addresses {
         let mut address = *address;
         if served != Served::Udp {
             let listener = listen(&address).or_failed(format_args!("tcp {address}"))?;
             // Both protocols have the same free port.
             address = listener.local_addr().or_failed(format_args!("tcp {address}"))?;
-            doors.tcp.push(listener);
+            listeners.tcp.push(listener);
         }
         if served != Served::Tcp {
             let socket = UdpSocket::bind(address)
                 .and_then(|socket| socket.set_nonblocking(true).map(|()| socket))
                 .or_failed(format_args!("udp {address}"))?;
             lengthen_queue(&socket);
-            doors.udp.push(socket);
+            listeners.udp.push(socket);
         }
     }
-    Ok(doors)
+    Ok(listeners)
 }
 
 fn listen(address: &SocketAddr) -> io::Result<TcpListener> {
@@ -129,12 +131,12 @@ fn lengthen_queue(socket: &UdpSocket) {
 }
 
 /// A line for each address, for scripts that wait until it listens.
-fn announced(doors: &Doors) -> io::Result<String> {
+fn announced(listeners: &Listeners) -> io::Result<String> {
     let mut text = String::new();
-    for listener in &doors.tcp {
+    for listener in &listeners.tcp {
         let _ = writeln!(text, "listening on tcp {}", listener.local_addr()?);
     }
-    for socket in &doors.udp {
+    for socket in &listeners.udp {
         let _ = writeln!(text, "listening on udp {}", socket.local_addr()?);
     }
     Ok(text)
@@ -142,7 +144,7 @@ fn announced(doors: &Doors) -> io::Result<String> {
 
 /// How far a connection came in its turn.
 #[derive(Debug, PartialEq, Eq)]
-enum Turn {
+enum Step {
     /// It may have more: it is not reported again.
     Goes,
     /// Its next event is reported.
@@ -160,7 +162,7 @@ struct Connection {
 
 /// One thread.
 struct Server<'a> {
-    doors: &'a Doors,
+    listeners: &'a Listeners,
     epoll: Epoll,
     connections: Vec<Option<Connection>>,
     free: Vec<usize>,
@@ -170,15 +172,15 @@ struct Server<'a> {
 }
 
 impl<'a> Server<'a> {
-    fn new(doors: &'a Doors) -> io::Result<Self> {
+    fn new(listeners: &'a Listeners) -> io::Result<Self> {
         let epoll = Epoll::new()?;
-        let listeners = doors.tcp.iter().map(AsRawFd::as_raw_fd);
-        let sockets = doors.udp.iter().map(AsRawFd::as_raw_fd);
-        for (key, socket) in listeners.chain(sockets).enumerate() {
+        let tcp = listeners.tcp.iter().map(AsRawFd::as_raw_fd);
+        let udp = listeners.udp.iter().map(AsRawFd::as_raw_fd);
+        for (key, socket) in tcp.chain(udp).enumerate() {
             epoll.add(socket, key as u64, Interest::Readable)?;
         }
         Ok(Self {
-            doors,
+            listeners,
             epoll,
             connections: Vec::new(),
             free: Vec::new(),
@@ -188,7 +190,7 @@ impl<'a> Server<'a> {
     }
 
     fn serve(mut self, end: Option<Instant>) -> io::Result<()> {
-        let doors = self.doors.tcp.len() + self.doors.udp.len();
+        let sockets = self.listeners.tcp.len() + self.listeners.udp.len();
         while !stop::asked() {
             let left = end.map(|end| end.saturating_duration_since(Instant::now()));
             if left.is_some_and(|left| left.is_zero()) {
@@ -199,11 +201,11 @@ impl<'a> Server<'a> {
             self.epoll.wait(most.as_nanos() as i64);
             for event in 0..self.epoll.ready() {
                 let at = self.epoll.event(event).0 as usize;
-                match at.checked_sub(doors) {
+                match at.checked_sub(sockets) {
                     Some(at) if self.goes(at) => {}
                     Some(at) => self.answer(at),
-                    None if at < self.doors.tcp.len() => self.accept(at)?,
-                    None => self.send_back(at - self.doors.tcp.len()),
+                    None if at < self.listeners.tcp.len() => self.accept(at)?,
+                    None => self.send_back(at - self.listeners.tcp.len()),
                 }
             }
             for at in std::mem::take(&mut self.going) {
@@ -214,22 +216,22 @@ impl<'a> Server<'a> {
     }
 
     fn accept(&mut self, at: usize) -> io::Result<()> {
-        let doors = self.doors.tcp.len() + self.doors.udp.len();
+        let sockets = self.listeners.tcp.len() + self.listeners.udp.len();
         for _ in 0..CONNECTIONS {
-            match self.doors.tcp[at].accept() {
+            match self.listeners.tcp[at].accept() {
                 Ok((stream, _)) => {
                     stream.set_nonblocking(true)?;
                     let _ = stream.set_nodelay(true);
-                    let place = self.free.pop().unwrap_or_else(|| {
+                    let slot = self.free.pop().unwrap_or_else(|| {
                         self.connections.push(None);
                         self.connections.len() - 1
                     });
                     let socket = stream.as_raw_fd();
-                    self.connections[place] =
+                    self.connections[slot] =
                         Some(Connection { stream, goes: false, left: Vec::new() });
-                    self.epoll.add(socket, (doors + place) as u64, Interest::Edges)?;
+                    self.epoll.add(socket, (sockets + slot) as u64, Interest::Edges)?;
                     // The message may be there already.
-                    self.answer(place);
+                    self.answer(slot);
                 }
                 Err(error) => match error.raw_os_error() {
                     Some(libc::EMFILE | libc::ENFILE | libc::ENOBUFS | libc::ENOMEM) => {
@@ -253,12 +255,12 @@ impl<'a> Server<'a> {
     /// Sends back what a connection has, as far as the client takes it and its turn goes.
     fn answer(&mut self, at: usize) {
         let Some(connection) = &mut self.connections[at] else { return };
-        let turn = connection.echo(&mut self.buffer);
-        connection.goes = turn == Turn::Goes;
-        match turn {
-            Turn::Goes => self.going.push(at),
-            Turn::Waits => {}
-            Turn::Ended => {
+        let step = connection.echo(&mut self.buffer);
+        connection.goes = step == Step::Goes;
+        match step {
+            Step::Goes => self.going.push(at),
+            Step::Waits => {}
+            Step::Ended => {
                 self.connections[at] = None;
                 self.free.push(at);
             }
@@ -266,7 +268,7 @@ impl<'a> Server<'a> {
     }
 
     fn send_back(&mut self, at: usize) {
-        let socket = &self.doors.udp[at];
+        let socket = &self.listeners.udp[at];
         for _ in 0..DATAGRAMS {
             match socket.recv_from(&mut self.buffer) {
                 // A client that has gone, or a full queue: datagrams may be lost.
@@ -280,16 +282,16 @@ impl<'a> Server<'a> {
 
 impl Connection {
     /// Answers some reads, unless it would have to wait or the client has ended.
-    fn echo(&mut self, buffer: &mut [u8]) -> Turn {
+    fn echo(&mut self, buffer: &mut [u8]) -> Step {
         for _ in 0..READS {
             match self.echo_once(buffer) {
-                Ok(0) => return Turn::Ended,
+                Ok(0) => return Step::Ended,
                 Ok(_) => {}
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Turn::Waits,
-                Err(_) => return Turn::Ended,
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Step::Waits,
+                Err(_) => return Step::Ended,
             }
         }
-        Turn::Goes
+        Step::Goes
     }
 
     /// The bytes of one read; 0 at the end.
@@ -325,7 +327,7 @@ mod tests {
         // They have arrived when the last one has.
         while connection.stream.peek(&mut [0; 100]).ok() != Some(100) {}
         for turn in 1..=2 {
-            assert_eq!(connection.echo(&mut buffer), Turn::Goes);
+            assert_eq!(connection.echo(&mut buffer), Step::Goes);
             let mut echoed = vec![0; READS * 10];
             client.read_exact(&mut echoed)?;
             client.set_nonblocking(true)?;
@@ -333,11 +335,11 @@ mod tests {
             assert_eq!(rest, Err(io::ErrorKind::WouldBlock), "turn {turn}");
             client.set_nonblocking(false)?;
         }
-        assert_eq!(connection.echo(&mut buffer), Turn::Waits);
+        assert_eq!(connection.echo(&mut buffer), Step::Waits);
         client.shutdown(std::net::Shutdown::Write)?;
         client.read_exact(&mut [0; 20])?;
-        while connection.echo(&mut buffer) == Turn::Waits {}
-        assert_eq!(connection.echo(&mut buffer), Turn::Ended);
+        while connection.echo(&mut buffer) == Step::Waits {}
+        assert_eq!(connection.echo(&mut buffer), Step::Ended);
         Ok(())
     }
 }

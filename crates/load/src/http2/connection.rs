@@ -2,7 +2,7 @@
 //! One connection of HTTP/2, from its socket to its end.
 
 use super::stream::Stream;
-use crate::net::byte_stream::Channel;
+use crate::net::byte_stream::ByteStream;
 use crate::net::socket::Waiting;
 use crate::record::sample::ErrorKind;
 use crate::target::Target;
@@ -28,7 +28,7 @@ const TURN: u64 = 256 * 1024;
 type Shaking = Pin<Box<dyn Future<Output = Result<Parts, h2::Error>> + Send>>;
 type Parts = (SendRequest<Bytes>, Connection<Carrier, Bytes>);
 
-pub struct Link {
+pub struct Http2Connection {
     state: State,
     socket: RawFd,
     /// Streams that users have, or are about to have.
@@ -39,7 +39,7 @@ pub struct Link {
 }
 
 enum State {
-    Connecting(Channel),
+    Connecting(ByteStream),
     Shaking(Shaking),
     /// The answer to a ping shows that the server's settings are known, the number of streams
     /// that it allows above all.
@@ -48,7 +48,7 @@ enum State {
     Ended,
 }
 
-/// What a channel tells of itself through h2, which has it.
+/// What a byte stream reports through h2, which has it.
 #[derive(Default)]
 struct Traffic {
     blocked: AtomicBool,
@@ -57,12 +57,12 @@ struct Traffic {
     most: AtomicU64,
 }
 
-impl Link {
+impl Http2Connection {
     pub fn open(target: &Target) -> io::Result<Self> {
-        let channel = Channel::open(&target.address, target.tls.as_ref(), Waiting::Polled)?;
+        let byte_stream = ByteStream::open(&target.address, target.tls.as_ref(), Waiting::Polled)?;
         Ok(Self {
-            socket: channel.socket().raw(),
-            state: State::Connecting(channel),
+            socket: byte_stream.socket().raw(),
+            state: State::Connecting(byte_stream),
             streams: 0,
             leaving: false,
             wants_to_write: true,
@@ -116,11 +116,11 @@ impl Link {
         self.traffic.most.store(self.heard() + TURN, Ordering::Relaxed);
         loop {
             match std::mem::replace(&mut self.state, State::Ended) {
-                State::Connecting(mut channel) => match channel.go_on_opening() {
-                    Ok(true) => self.state = State::Shaking(self.shake_hands(channel)),
+                State::Connecting(mut byte_stream) => match byte_stream.go_on_opening() {
+                    Ok(true) => self.state = State::Shaking(self.shake_hands(byte_stream)),
                     Ok(false) => {
-                        self.traffic.blocked.store(!channel.is_flushed(), Ordering::Relaxed);
-                        self.state = State::Connecting(channel);
+                        self.traffic.blocked.store(!byte_stream.is_flushed(), Ordering::Relaxed);
+                        self.state = State::Connecting(byte_stream);
                         return None;
                     }
                     Err(error) => return Some(ErrorKind::of_opening(&error)),
@@ -163,9 +163,9 @@ impl Link {
         }
     }
 
-    fn shake_hands(&self, channel: Channel) -> Shaking {
+    fn shake_hands(&self, byte_stream: ByteStream) -> Shaking {
         self.traffic.blocked.store(false, Ordering::Relaxed);
-        let carrier = Carrier { channel, traffic: self.traffic.clone() };
+        let carrier = Carrier { byte_stream, traffic: self.traffic.clone() };
         Box::pin(async move {
             Builder::new()
                 .enable_push(false)
@@ -176,7 +176,7 @@ impl Link {
         })
     }
 
-    /// Gives h2 one request; [`Link::push_out`] sends it.
+    /// Gives h2 one request; [`Http2Connection::push_out`] sends it.
     pub fn send(&mut self, target: &Target) -> Result<Stream, ErrorKind> {
         let State::Open((sender, _)) = &mut self.state else { return Err(ErrorKind::Closed) };
         let request = &target.stream;
@@ -220,9 +220,9 @@ fn context() -> Context<'static> {
     Context::from_waker(Waker::noop())
 }
 
-/// A channel as h2 wants it.
+/// A byte stream as h2 wants it.
 struct Carrier {
-    channel: Channel,
+    byte_stream: ByteStream,
     traffic: Arc<Traffic>,
 }
 
@@ -251,7 +251,7 @@ impl AsyncRead for Carrier {
         if this.traffic.heard.load(Ordering::Relaxed) >= this.traffic.most.load(Ordering::Relaxed) {
             return Poll::Pending;
         }
-        let received = this.channel.receive(buffer.initialize_unfilled());
+        let received = this.byte_stream.receive(buffer.initialize_unfilled());
         let received = received.map(|count| {
             buffer.advance(count);
             this.traffic.heard.fetch_add(count as u64, Ordering::Relaxed);
@@ -268,7 +268,7 @@ impl AsyncWrite for Carrier {
     ) -> Poll<io::Result<usize>> {
         let this = self.get_mut();
         this.traffic.blocked.store(false, Ordering::Relaxed);
-        let sent = match this.channel.send(bytes) {
+        let sent = match this.byte_stream.send(bytes) {
             // What TLS holds back has to go first.
             Ok(0) if !bytes.is_empty() => Err(io::ErrorKind::WouldBlock.into()),
             sent => sent,
@@ -278,12 +278,12 @@ impl AsyncWrite for Carrier {
 
     fn poll_flush(self: Pin<&mut Self>, _context: &mut Context<'_>) -> Poll<io::Result<()>> {
         let this = self.get_mut();
-        if this.channel.is_flushed() {
+        if this.byte_stream.is_flushed() {
             return Poll::Ready(Ok(()));
         }
         this.traffic.blocked.store(false, Ordering::Relaxed);
-        let flushed = match this.channel.send(&[]) {
-            Ok(_) if !this.channel.is_flushed() => Err(io::ErrorKind::WouldBlock.into()),
+        let flushed = match this.byte_stream.send(&[]) {
+            Ok(_) if !this.byte_stream.is_flushed() => Err(io::ErrorKind::WouldBlock.into()),
             flushed => flushed.map(drop),
         };
         this.outcome(flushed, true)

@@ -9,11 +9,11 @@ pub mod stream;
 use crate::clock::Nanoseconds;
 use crate::http::response::Expected;
 use crate::net::epoll::{Epoll, Interest};
-use crate::net::transport::{News, Place, Wire};
+use crate::net::transport::{Events, RequestSlot, Transport, TransportEvent};
 use crate::record::sample::{ErrorKind, Outcome};
 use crate::stop;
 use crate::workers::Settings;
-use connection::Link;
+use connection::Http2Connection;
 use std::collections::{BTreeMap, VecDeque};
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -26,17 +26,17 @@ pub struct Http2 {
     epoll: Epoll,
     sides: Vec<Side>,
     /// Connections, by target and number, that are to go on without news of their sockets; those
-    /// that [`Wire::wait`] has counted, and those since then.
+    /// that [`Transport::wait`] has counted, and those since then.
     asked: [Vec<(usize, usize)>; 2],
     /// What was found out between events.
-    late: Vec<(Place, News)>,
+    late: Events,
 }
 
 /// One target: its connections, and its users.
 struct Side {
     /// Connections by number, by which the events of their sockets name them. No number is used
     /// again: news of one that is gone are not another's.
-    links: BTreeMap<usize, Link>,
+    connections: BTreeMap<usize, Http2Connection>,
     /// Connections that were ever made.
     made: usize,
     /// The most that take new streams; those that the server told to end come on top.
@@ -57,7 +57,7 @@ enum Stage {
     #[default]
     Idle,
     Waiting,
-    /// The link of this number has a stream for it.
+    /// The connection of this number has a stream for it.
     Open(usize),
     Busy(usize, Stream),
 }
@@ -91,7 +91,7 @@ impl Http2 {
             };
             Side {
                 users: (0..users).map(user).collect(),
-                links: BTreeMap::new(),
+                connections: BTreeMap::new(),
                 made: 0,
                 most: connections,
                 waiting: VecDeque::new(),
@@ -106,9 +106,9 @@ impl Http2 {
     /// Makes one more connection.
     fn connect(&mut self, target: usize) -> io::Result<()> {
         let side = &mut self.sides[target];
-        let link = Link::open(&self.settings.targets[target])?;
-        self.epoll.add(link.socket(), key(target, side.made), Interest::Both)?;
-        side.links.insert(side.made, link);
+        let connection = Http2Connection::open(&self.settings.targets[target])?;
+        self.epoll.add(connection.socket(), key(target, side.made), Interest::Both)?;
+        side.connections.insert(side.made, connection);
         side.made += 1;
         Ok(())
     }
@@ -122,34 +122,34 @@ impl Http2 {
     }
 
     /// Goes on with one connection, and with the streams that this has brought forward.
-    fn go_on(&mut self, target: usize, at: usize, news: &mut Vec<(Place, News)>) {
-        let Some(link) = self.sides[target].links.get_mut(&at) else { return };
-        let was_open = link.is_open();
-        let mut ended = link.go_on();
-        if link.has_more() {
+    fn go_on(&mut self, target: usize, at: usize, events: &mut Events) {
+        let Some(connection) = self.sides[target].connections.get_mut(&at) else { return };
+        let was_open = connection.is_open();
+        let mut ended = connection.go_on();
+        if connection.has_more() {
             self.ask(target, at);
         }
-        while self.follow_up(target, news) > 0
+        while self.follow_up(target, events) > 0
             && ended.is_none()
-            && let Some(link) = self.sides[target].links.get_mut(&at)
+            && let Some(connection) = self.sides[target].connections.get_mut(&at)
         {
             // What the streams had to say to the server.
-            ended = link.push_out();
+            ended = connection.push_out();
         }
         if let Some(error) = ended {
-            self.sides[target].lose(target, at, error, news);
+            self.sides[target].lose(target, at, error, events);
             if was_open {
-                self.connect_for_the_waiting(target, news);
+                self.connect_for_the_waiting(target, events);
             } else if self.sides[target].takers() == 0 {
-                self.sides[target].turn_away(target, error, news);
+                self.sides[target].turn_away(target, error, events);
             }
             return;
         }
         self.await_socket(target, at);
         let side = &mut self.sides[target];
-        side.share_out(target, news);
-        side.links.retain(|_, link| !link.is_through());
-        self.connect_for_the_waiting(target, news);
+        side.share_out(target, events);
+        side.connections.retain(|_, connection| !connection.is_through());
+        self.connect_for_the_waiting(target, events);
     }
 
     /// Has a connection go on at the next turn.
@@ -161,27 +161,28 @@ impl Http2 {
 
     /// Hears what servers have said on connections that nobody uses now, their end above all.
     fn hear(&mut self, target: usize) {
-        let unused =
-            |(at, link): (&usize, &Link)| (link.is_open() && link.streams == 0).then_some(*at);
-        let unused: Vec<_> = self.sides[target].links.iter().filter_map(unused).collect();
-        let mut news = std::mem::take(&mut self.late);
+        let unused = |(at, connection): (&usize, &Http2Connection)| {
+            (connection.is_open() && connection.streams == 0).then_some(*at)
+        };
+        let unused: Vec<_> = self.sides[target].connections.iter().filter_map(unused).collect();
+        let mut events = std::mem::take(&mut self.late);
         for at in unused {
-            self.go_on(target, at, &mut news);
+            self.go_on(target, at, &mut events);
         }
-        self.late = news;
+        self.late = events;
     }
 
     fn await_socket(&mut self, target: usize, at: usize) {
-        let Some(link) = self.sides[target].links.get_mut(&at) else { return };
-        if let Some(unsent) = link.changed_interest() {
+        let Some(connection) = self.sides[target].connections.get_mut(&at) else { return };
+        if let Some(unsent) = connection.changed_interest() {
             let interest = if unsent { Interest::Both } else { Interest::Readable };
             // A socket that epoll does not take is found out by its time-outs.
-            let _ = self.epoll.change(link.socket(), key(target, at), interest);
+            let _ = self.epoll.change(connection.socket(), key(target, at), interest);
         }
     }
 
     /// Polls the streams that have news, and says how many that were.
-    fn follow_up(&mut self, target: usize, news: &mut Vec<(Place, News)>) -> usize {
+    fn follow_up(&mut self, target: usize, events: &mut Events) -> usize {
         let side = &mut self.sides[target];
         let mut polled = 0;
         loop {
@@ -189,17 +190,17 @@ impl Http2 {
             polled += 1;
             if let Some(outcome) = side.poll(user, &self.settings.targets[target].stream.expected) {
                 side.end(user);
-                news.push(((target, user), News::Ended(outcome)));
+                events.push(((target, user), TransportEvent::Ended(outcome)));
             }
         }
     }
 
     /// Those that wait for a stream may need a connection in the place of one that ends.
-    fn connect_for_the_waiting(&mut self, target: usize, news: &mut Vec<(Place, News)>) {
+    fn connect_for_the_waiting(&mut self, target: usize, events: &mut Events) {
         if !self.sides[target].waiting.is_empty()
             && let Err(error) = self.connect_all(target)
         {
-            self.sides[target].turn_away(target, ErrorKind::of_opening(&error), news);
+            self.sides[target].turn_away(target, ErrorKind::of_opening(&error), events);
         }
     }
 }
@@ -207,47 +208,49 @@ impl Http2 {
 impl Side {
     /// Connections that take new streams, or will.
     fn takers(&self) -> usize {
-        self.links.values().filter(|link| !link.is_leaving()).count()
+        self.connections.values().filter(|connection| !connection.is_leaving()).count()
     }
 
     /// The connection that has the fewest streams, if it can have one more.
     fn reserve(&mut self) -> Option<usize> {
-        let able =
-            self.links.iter_mut().filter_map(|(at, link)| link.has_room().then_some((at, link)));
-        let (at, link) = able.min_by_key(|(_, link)| link.streams)?;
-        link.streams += 1;
+        let able = self
+            .connections
+            .iter_mut()
+            .filter_map(|(at, connection)| connection.has_room().then_some((at, connection)));
+        let (at, connection) = able.min_by_key(|(_, connection)| connection.streams)?;
+        connection.streams += 1;
         Some(*at)
     }
 
     /// A connection has ended, and with it the streams on it.
-    fn lose(&mut self, target: usize, at: usize, error: ErrorKind, news: &mut Vec<(Place, News)>) {
-        self.links.remove(&at);
+    fn lose(&mut self, target: usize, at: usize, error: ErrorKind, events: &mut Events) {
+        self.connections.remove(&at);
         for (number, user) in self.users.iter_mut().enumerate() {
             let outcome = match &user.stage {
-                Stage::Open(link) if *link == at => Outcome::failed(error),
-                Stage::Busy(link, stream) if *link == at => stream.failed(error),
+                Stage::Open(connection) if *connection == at => Outcome::failed(error),
+                Stage::Busy(connection, stream) if *connection == at => stream.failed(error),
                 _ => continue,
             };
             user.stage = Stage::Idle;
-            news.push(((target, number), News::Ended(outcome)));
+            events.push(((target, number), TransportEvent::Ended(outcome)));
         }
     }
 
     /// Nobody can serve those that wait.
-    fn turn_away(&mut self, target: usize, error: ErrorKind, news: &mut Vec<(Place, News)>) {
+    fn turn_away(&mut self, target: usize, error: ErrorKind, events: &mut Events) {
         for user in std::mem::take(&mut self.waiting) {
             self.users[user].stage = Stage::Idle;
-            news.push(((target, user), News::Ended(Outcome::failed(error))));
+            events.push(((target, user), TransportEvent::Ended(Outcome::failed(error))));
         }
     }
 
     /// Gives the streams that are to spare to those who wait for one.
-    fn share_out(&mut self, target: usize, news: &mut Vec<(Place, News)>) {
+    fn share_out(&mut self, target: usize, events: &mut Events) {
         while !self.waiting.is_empty() {
             let Some(at) = self.reserve() else { return };
             if let Some(user) = self.waiting.pop_front() {
                 self.users[user].stage = Stage::Open(at);
-                news.push(((target, user), News::Open));
+                events.push(((target, user), TransportEvent::Open));
             }
         }
     }
@@ -267,12 +270,12 @@ impl Side {
         else {
             return None;
         };
-        self.links.get_mut(&at)?.streams -= 1;
+        self.connections.get_mut(&at)?.streams -= 1;
         Some(at)
     }
 }
 
-impl Wire for Http2 {
+impl Transport for Http2 {
     fn prepare(&mut self, target: usize, _users: usize, patience: Duration) {
         let start = Instant::now();
         self.hear(target);
@@ -280,19 +283,19 @@ impl Wire for Http2 {
             return;
         }
         let look_up = stop::LOOK_UP.as_nanos() as Nanoseconds;
-        while self.sides[target].links.values().any(|link| !link.is_open())
+        while self.sides[target].connections.values().any(|connection| !connection.is_open())
             && start.elapsed() < patience
             && !stop::asked()
         {
-            let mut news = Vec::new();
+            let mut events = Vec::new();
             for event in 0..self.wait(look_up) {
-                self.event(event, &mut news);
+                self.event(event, &mut events);
             }
         }
     }
 
-    fn open(&mut self, place: Place, idle: bool) -> io::Result<bool> {
-        let (target, user) = place;
+    fn open(&mut self, slot: RequestSlot, idle: bool) -> io::Result<bool> {
+        let (target, user) = slot;
         if idle {
             self.hear(target);
         }
@@ -310,12 +313,12 @@ impl Wire for Http2 {
         Ok(false)
     }
 
-    fn send(&mut self, place: Place) -> Option<Outcome> {
-        let (target, user) = place;
+    fn send(&mut self, slot: RequestSlot) -> Option<Outcome> {
+        let (target, user) = slot;
         let side = &mut self.sides[target];
         let Stage::Open(at) = side.users[user].stage else { return None };
-        let link = side.links.get_mut(&at)?;
-        match link.send(&self.settings.targets[target]) {
+        let connection = side.connections.get_mut(&at)?;
+        match connection.send(&self.settings.targets[target]) {
             Ok(stream) => side.users[user].stage = Stage::Busy(at, stream),
             Err(error) => {
                 side.end(user);
@@ -328,7 +331,8 @@ impl Wire for Http2 {
             side.end(user);
         }
         // It goes out now. What else that brings is seen at the next event.
-        let ended = side.links.get_mut(&at).is_some_and(|link| link.push_out().is_some());
+        let ended =
+            side.connections.get_mut(&at).is_some_and(|connection| connection.push_out().is_some());
         if ended || !lock(&side.woken).is_empty() {
             self.ask(target, at);
         }
@@ -344,31 +348,31 @@ impl Wire for Http2 {
         self.epoll.ready() + others
     }
 
-    fn event(&mut self, at: usize, news: &mut Vec<(Place, News)>) {
-        news.append(&mut self.late);
+    fn event(&mut self, at: usize, events: &mut Events) {
+        events.append(&mut self.late);
         if let Some(other) = at.checked_sub(self.epoll.ready()) {
-            if let Some((target, link)) = self.asked[0].get(other).copied() {
-                self.go_on(target, link, news);
+            if let Some((target, connection)) = self.asked[0].get(other).copied() {
+                self.go_on(target, connection, events);
             }
         } else {
             let (key, _) = self.epoll.event(at);
-            self.go_on((key >> 32) as usize, (key & 0xffff_ffff) as usize, news);
+            self.go_on((key >> 32) as usize, (key & 0xffff_ffff) as usize, events);
         }
     }
 
-    fn give_up(&mut self, (target, user): Place, error: ErrorKind) -> Outcome {
+    fn give_up(&mut self, (target, user): RequestSlot, error: ErrorKind) -> Outcome {
         let side = &mut self.sides[target];
         let outcome = match &side.users[user].stage {
             Stage::Busy(at, stream) => {
                 // A connection on which nothing came for so long may have no other end any more.
-                if let Some(link) = side.links.get_mut(at)
-                    && link.heard() == stream.heard
+                if let Some(connection) = side.connections.get_mut(at)
+                    && connection.heard() == stream.heard
                 {
-                    link.leave();
+                    connection.leave();
                 }
                 stream.failed(error)
             }
-            _ if side.links.values().any(Link::is_open) => Outcome::failed(error),
+            _ if side.connections.values().any(Http2Connection::is_open) => Outcome::failed(error),
             _ => Outcome::failed(ErrorKind::Connect),
         };
         side.waiting.retain(|waiting| *waiting != user);
@@ -378,7 +382,7 @@ impl Wire for Http2 {
         }
         if outcome.error == Some(ErrorKind::Connect) {
             let side = &mut self.sides[target];
-            side.links.retain(|_, link| link.is_open());
+            side.connections.retain(|_, connection| connection.is_open());
             if !side.waiting.is_empty() {
                 // An error here is one of those that wait, when their time is over.
                 let _ = self.connect_all(target);
@@ -392,8 +396,8 @@ fn lock(woken: &Woken) -> MutexGuard<'_, Vec<usize>> {
     woken.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-fn key(target: usize, link: usize) -> u64 {
-    (target as u64) << 32 | link as u64
+fn key(target: usize, connection: usize) -> u64 {
+    (target as u64) << 32 | connection as u64
 }
 
 #[cfg(test)]

@@ -10,13 +10,13 @@ use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
 #[derive(Debug)]
-pub struct Channel {
+pub struct ByteStream {
     socket: Socket,
     tls: Option<Box<Session>>,
 }
 
-impl Channel {
-    /// Connects, and shakes hands. A polled channel is open once [`Channel::go_on_opening`]
+impl ByteStream {
+    /// Connects, and shakes hands. A polled stream is open once [`ByteStream::go_on_opening`]
     /// says so. That the generator itself lacks something for it is no error of the service: it
     /// ends the work.
     pub fn open(address: &SocketAddr, tls: Option<&Tls>, waiting: Waiting) -> io::Result<Self> {
@@ -36,11 +36,11 @@ impl Channel {
         let start = Instant::now();
         let socket = Socket::connect(address, waiting)?;
         let tls = tls.map(|tls| tls.session().map(Box::new)).transpose()?;
-        let mut channel = Self { socket, tls };
+        let mut byte_stream = Self { socket, tls };
         if let Waiting::Blocking { connect } = waiting {
-            channel.shake_hands_within(connect, start)?;
+            byte_stream.shake_hands_within(connect, start)?;
         }
-        Ok(channel)
+        Ok(byte_stream)
     }
 
     fn shake_hands_within(&mut self, most: Duration, start: Instant) -> io::Result<()> {
@@ -63,7 +63,7 @@ impl Channel {
         }
     }
 
-    /// A polled socket has news: whether the channel is open now. The connect itself is over
+    /// A polled socket has news: whether the stream is open now. The connect itself is over
     /// when this is called.
     pub fn go_on_opening(&mut self) -> io::Result<bool> {
         self.socket.connected()?;
@@ -82,7 +82,7 @@ impl Channel {
         self.socket.wait_at_most(time)
     }
 
-    /// Takes what there is room for; [`Channel::is_flushed`] tells whether that is on its way.
+    /// Takes what there is room for; [`ByteStream::is_flushed`] tells whether that is on its way.
     #[inline]
     pub fn send(&mut self, bytes: &[u8]) -> io::Result<usize> {
         match &mut self.tls {
@@ -117,7 +117,7 @@ impl Channel {
         self.tls.as_ref().is_some_and(|session| session.is_over())
     }
 
-    /// Whether an idle channel is still open and nothing unasked for has come.
+    /// Whether an idle stream is still open and nothing unasked for has come.
     pub fn is_quiet(&mut self) -> bool {
         match &mut self.tls {
             None => self.socket.is_quiet(),
@@ -142,7 +142,7 @@ fn lack(error: &io::Error) -> Option<&'static str> {
 }
 
 impl ErrorKind {
-    /// Of a channel that could not be opened.
+    /// Of a stream that could not be opened.
     pub fn of_opening(error: &io::Error) -> Self {
         match error.kind() {
             io::ErrorKind::InvalidData => Self::Tls,
@@ -150,7 +150,7 @@ impl ErrorKind {
         }
     }
 
-    /// Of a channel that could be sent to or received from no more.
+    /// Of a stream that could be sent to or received from no more.
     pub fn of_use(error: &io::Error) -> Self {
         match error.kind() {
             io::ErrorKind::InvalidData => Self::Tls,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Requests and their replies over one [`Channel`]: one at a time, or several under way.
+//! Requests and their replies over one [`ByteStream`]: one at a time, or several under way.
 
-use super::byte_stream::Channel;
+use super::byte_stream::ByteStream;
 use super::reply::Reply;
 use super::socket::Waiting;
 use crate::record::sample::{ErrorKind, Outcome};
@@ -15,7 +15,7 @@ const BUFFER: usize = 32 * 1024;
 
 #[derive(Debug)]
 pub struct Connection {
-    channel: Channel,
+    byte_stream: ByteStream,
     /// Requests without their reply.
     under_way: usize,
     /// Those of them that have not been sent whole, and the bytes of the first one that have.
@@ -47,7 +47,7 @@ pub enum Progress {
 impl Connection {
     pub fn open(target: &Target, waiting: Waiting) -> io::Result<Self> {
         Ok(Self {
-            channel: Channel::open(&target.address, target.tls.as_ref(), waiting)?,
+            byte_stream: ByteStream::open(&target.address, target.tls.as_ref(), waiting)?,
             under_way: 0,
             unsent: 0,
             sent: 0,
@@ -59,23 +59,23 @@ impl Connection {
         })
     }
 
-    pub fn channel(&self) -> &Channel {
-        &self.channel
+    pub fn byte_stream(&self) -> &ByteStream {
+        &self.byte_stream
     }
 
-    /// As of its channel.
+    /// As of its byte stream.
     pub fn go_on_opening(&mut self) -> io::Result<bool> {
-        self.channel.go_on_opening()
+        self.byte_stream.go_on_opening()
     }
 
-    /// As of its channel.
+    /// As of its byte stream.
     pub fn is_quiet(&mut self) -> bool {
-        self.channel.is_quiet()
+        self.byte_stream.is_quiet()
     }
 
     /// Blocking calls return after so long at most.
     pub fn wait_at_most(&mut self, time: Duration) -> io::Result<()> {
-        self.channel.wait_at_most(time)
+        self.byte_stream.wait_at_most(time)
     }
 
     /// Whether another request may follow when all are done: the server keeps the connection
@@ -84,7 +84,7 @@ impl Connection {
         self.reply.keeps_alive()
             && self.is_sent()
             && self.broken.is_none()
-            && !self.channel.is_over()
+            && !self.byte_stream.is_over()
     }
 
     /// One more request is to be sent.
@@ -97,9 +97,9 @@ impl Connection {
         self.unsent += 1;
     }
 
-    /// Sends what the channel takes; `Partial` once all requests are on their way.
+    /// Sends what the byte stream takes; `Partial` once all requests are on their way.
     pub fn send(&mut self, target: &Target) -> Progress {
-        match self.channel.send(target.requests.next(self.unsent, self.sent)) {
+        match self.byte_stream.send(target.requests.next(self.unsent, self.sent)) {
             Ok(count) => {
                 let (whole, rest) = target.requests.split(self.sent + count);
                 self.unsent -= whole;
@@ -117,7 +117,7 @@ impl Connection {
     }
 
     pub fn is_sent(&self) -> bool {
-        self.unsent == 0 && self.channel.is_flushed()
+        self.unsent == 0 && self.byte_stream.is_flushed()
     }
 
     /// Whether the next call of [`Connection::receive`] needs no news of the socket.
@@ -129,7 +129,7 @@ impl Connection {
     pub fn receive(&mut self) -> Progress {
         loop {
             let progress = if self.is_ahead { self.take() } else { self.receive_once() };
-            let more = self.channel.holds_more() || self.channel.is_over();
+            let more = self.byte_stream.holds_more() || self.byte_stream.is_over();
             match (progress, self.broken) {
                 (Progress::Partial, broken) if more || broken.is_some() => {}
                 (Progress::Waiting | Progress::Failed(_), Some(error)) => {
@@ -145,7 +145,7 @@ impl Connection {
             self.buffer.copy_within(self.left.clone(), 0);
             self.left = 0..self.left.len();
         }
-        match self.channel.receive(&mut self.buffer[self.left.end..]) {
+        match self.byte_stream.receive(&mut self.buffer[self.left.end..]) {
             Ok(0) if self.reply.close() => self.complete(),
             Ok(0) => Progress::Failed(self.reply.failed(ErrorKind::Closed)),
             Ok(count) => {
@@ -176,7 +176,7 @@ impl Connection {
     fn complete(&mut self) -> Progress {
         self.under_way -= 1;
         // Bytes that no request asked for would be taken for the next reply.
-        let unasked = !self.left.is_empty() || self.channel.holds_more();
+        let unasked = !self.left.is_empty() || self.byte_stream.holds_more();
         let too_early = self.unsent > self.under_way;
         if (self.under_way == 0 && unasked) || (self.under_way > 0 && too_early) {
             return Progress::Failed(self.reply.failed(ErrorKind::Protocol));

@@ -15,10 +15,10 @@ const MOST: usize = 1024;
 
 /// Of one server, whatever it is called.
 #[derive(Default)]
-pub struct Tickets(Mutex<Kept>);
+pub struct Tickets(Mutex<Stored>);
 
 #[derive(Default)]
-struct Kept {
+struct Stored {
     group: Option<NamedGroup>,
     /// One session of TLS 1.2 is for any number of connections.
     tls12: Option<Tls12ClientSessionValue>,
@@ -27,34 +27,34 @@ struct Kept {
 }
 
 impl Tickets {
-    fn kept(&self) -> MutexGuard<'_, Kept> {
+    fn stored(&self) -> MutexGuard<'_, Stored> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl ClientSessionStore for Tickets {
     fn set_kx_hint(&self, _: ServerName<'static>, group: NamedGroup) {
-        self.kept().group = Some(group);
+        self.stored().group = Some(group);
     }
 
     fn kx_hint(&self, _: &ServerName<'_>) -> Option<NamedGroup> {
-        self.kept().group
+        self.stored().group
     }
 
     fn set_tls12_session(&self, _: ServerName<'static>, session: Tls12ClientSessionValue) {
-        self.kept().tls12 = Some(session);
+        self.stored().tls12 = Some(session);
     }
 
     fn tls12_session(&self, _: &ServerName<'_>) -> Option<Tls12ClientSessionValue> {
-        self.kept().tls12.clone()
+        self.stored().tls12.clone()
     }
 
     fn remove_tls12_session(&self, _: &ServerName<'static>) {
-        self.kept().tls12 = None;
+        self.stored().tls12 = None;
     }
 
     fn insert_tls13_ticket(&self, _: ServerName<'static>, ticket: Tls13ClientSessionValue) {
-        let tickets = &mut self.kept().tls13;
+        let tickets = &mut self.stored().tls13;
         if tickets.len() == MOST {
             tickets.pop_front();
         }
@@ -62,7 +62,7 @@ impl ClientSessionStore for Tickets {
     }
 
     fn take_tls13_ticket(&self, _: &ServerName<'static>) -> Option<Tls13ClientSessionValue> {
-        self.kept().tls13.pop_back()
+        self.stored().tls13.pop_back()
     }
 }
 

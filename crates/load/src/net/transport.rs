@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! How requests travel. A wire makes connections and carries bytes; when a request is sent, and
-//! every time that is taken of it, is the pool's matter, whatever the protocol.
+//! How requests travel. A transport makes connections and carries bytes; when a request is sent,
+//! and every time that is taken of it, is the sender's matter, whatever the protocol.
 
 use crate::clock::Nanoseconds;
 use crate::record::sample::{ErrorKind, Outcome};
@@ -9,39 +9,42 @@ use std::time::Duration;
 
 /// Whoever has one request under way at a time, by target and number: a user, or with pipelining
 /// one of the requests that it has under way.
-pub type Place = (usize, usize);
+pub type RequestSlot = (usize, usize);
 
-/// What has become of a place's request.
+/// What has become of requests, by their slots.
+pub type Events = Vec<(RequestSlot, TransportEvent)>;
+
 #[derive(Debug)]
-pub enum News {
-    /// The way that [`Wire::open`] did not find at once is there: it can be sent.
+pub enum TransportEvent {
+    /// The way that [`Transport::open`] did not find at once is there: it can be sent.
     Open,
     Ended(Outcome),
 }
 
-/// Each place has one request under way at most: opened, then sent, then ended or given up.
-pub trait Wire {
+/// Each slot has one request under way at most: opened, then sent, then ended or given up.
+pub trait Transport {
     /// Makes connections of so many users, outside of the timed part, for `patience` at most, as
     /// with many users it could take hours. The others are made when a request needs them, and
     /// those that cannot be made are its errors.
     fn prepare(&mut self, target: usize, users: usize, patience: Duration);
 
-    /// Whether the place's request can be sent now; if not, there will be news. `idle` places may
+    /// Whether the slot's request can be sent now; if not, an event will follow. `idle` slots may
     /// have a connection that has ended meanwhile.
-    fn open(&mut self, place: Place, idle: bool) -> io::Result<bool>;
+    fn open(&mut self, slot: RequestSlot, idle: bool) -> io::Result<bool>;
 
     /// Sends a request that can be sent; its outcome if there is one already.
-    fn send(&mut self, place: Place) -> Option<Outcome>;
+    fn send(&mut self, slot: RequestSlot) -> Option<Outcome>;
 
-    /// Sends what [`Wire::send`] may have held back to send it with more: there is no more now.
+    /// Sends what [`Transport::send`] may have held back to send it with more: there is no more
+    /// now.
     fn push_out(&mut self) {}
 
     /// Waits for events, for so many ns at most, and returns their number.
     fn wait(&mut self, most: Nanoseconds) -> usize;
 
     /// What one of these events brought.
-    fn event(&mut self, at: usize, news: &mut Vec<(Place, News)>);
+    fn event(&mut self, at: usize, events: &mut Events);
 
     /// What the request amounts to if it is given up now.
-    fn give_up(&mut self, place: Place, error: ErrorKind) -> Outcome;
+    fn give_up(&mut self, slot: RequestSlot, error: ErrorKind) -> Outcome;
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The thread that does not send: it empties the logs into the files, the summaries
+//! The thread that does not send: it empties the queues into the files, the summaries
 //! and the live line.
 
 use super::live::Live;
@@ -20,7 +20,7 @@ use tare_tables::{Table, Vacant, Writer};
 const PERIOD: Duration = Duration::from_millis(25);
 
 /// One file that will be written, if it was asked for; what stands in it stands there still.
-pub struct Place {
+pub struct PlannedTable {
     /// With the option and its value, for errors.
     vacant: Option<(Vacant, String)>,
 }
@@ -36,13 +36,13 @@ pub struct Output {
 pub struct Recorder {
     pub samples: Output,
     pub machine: Output,
-    pub logs: Vec<Consumer<Sample>>,
+    pub queues: Vec<Consumer<Sample>>,
     pub measured: Consumer<Measured>,
     pub summaries: Vec<Summary>,
     pub live: Live,
 }
 
-impl Place {
+impl PlannedTable {
     /// The file that `option` names, if any.
     pub fn open(option: &str, path: Option<&Path>) -> Result<Self, Failure> {
         let Some(path) = path else { return Ok(Self { vacant: None }) };
@@ -102,12 +102,12 @@ impl Output {
 }
 
 impl Recorder {
-    /// Records until all the threads have ended and their logs are empty; what came of each
+    /// Records until all the threads have ended and their queues are empty; what came of each
     /// target. If one of the files cannot be written the other one still gets all of its rows.
     pub fn record(mut self, threads: &[JoinHandle<()>]) -> Result<Vec<Summary>, Failure> {
         loop {
             let over = threads.iter().all(JoinHandle::is_finished);
-            self.empty_logs();
+            self.empty_queues();
             if over {
                 break;
             }
@@ -121,15 +121,15 @@ impl Recorder {
         samples.and(machine).map(|()| self.summaries)
     }
 
-    fn empty_logs(&mut self) {
+    fn empty_queues(&mut self) {
         while let Ok(measured) = self.measured.pop() {
             let summary = &mut self.summaries[usize::from(measured.target)];
             summary.duration += measured.duration;
             self.machine.write(|writer| write_measured(writer, &summary.name, &measured));
         }
-        for log in &mut self.logs {
-            for _ in 0..log.slots() {
-                let Ok(sample) = log.pop() else { break };
+        for queue in &mut self.queues {
+            for _ in 0..queue.slots() {
+                let Ok(sample) = queue.pop() else { break };
                 let summary = &mut self.summaries[usize::from(sample.target)];
                 let seq = summary.requests.cast_signed();
                 self.samples.write(|writer| write_sample(writer, &summary.name, seq, &sample));

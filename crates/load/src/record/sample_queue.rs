@@ -9,13 +9,13 @@ const CAPACITY: usize = 1 << 17;
 
 /// Where a thread leaves its samples: a ring in memory, emptied by the recorder.
 /// Leaving one neither allocates nor makes a system call.
-pub struct Log {
+pub struct SampleQueue {
     ring: Producer<Sample>,
     completed: u64,
     failed: u64,
 }
 
-impl Log {
+impl SampleQueue {
     pub fn new() -> (Self, Consumer<Sample>) {
         let (ring, recorder) = RingBuffer::new(CAPACITY);
         (Self { ring, completed: 0, failed: 0 }, recorder)

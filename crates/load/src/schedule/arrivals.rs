@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Who sends the next request to a target, and when it should start.
 //!
-//! Pace counts the time that its target has load, which stands still between slices:
+//! [`Arrivals`] counts the time that its target has load, which stands still between slices:
 //! a rate holds within the slices, however many targets take turns. Starts and ends of slices
-//! are the same for all threads, and nothing else moves the pace's time: the threads' shares of
+//! are the same for all threads, and nothing else moves that time: the threads' shares of
 //! a rate stay in step, and a thread that is late at a border is seen to be late.
 
 use crate::clock::Nanoseconds;
@@ -29,7 +29,7 @@ pub struct Turn {
     pub user: usize,
     /// When it should start, since the Unix epoch.
     pub intended: Nanoseconds,
-    /// From when its user's next interval counts, in the pace's own time.
+    /// From when its user's next interval counts, in its target's own time.
     anchor: Nanoseconds,
 }
 
@@ -44,9 +44,9 @@ pub enum Next {
 }
 
 #[derive(Debug)]
-pub struct Pace {
+pub struct Arrivals {
     kind: Kind,
-    /// The time at which the pace's own time was 0.
+    /// The time at which its target's own time was 0.
     origin: Nanoseconds,
     /// When the slice is over.
     until: Nanoseconds,
@@ -59,7 +59,7 @@ enum Kind {
     Open { grid: Grid, free: Vec<usize> },
 }
 
-/// A user's next request: `at` is when the user is free for it, in the pace's own time.
+/// A user's next request: `at` is when the user is free for it, in its target's own time.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Due {
     at: Nanoseconds,
@@ -91,26 +91,26 @@ impl Share {
     }
 
     /// The most requests that this part of the users has under way.
-    pub fn places(self, users: usize) -> usize {
+    pub fn slots(self, users: usize) -> usize {
         self.of(users) * self.pipeline
     }
 }
 
-impl Pace {
-    /// Users, or places of users, back to back; [`Pace::begin`] tells how many.
+impl Arrivals {
+    /// Users, or slots of users, back to back; [`Arrivals::begin`] tells how many.
     pub fn closed() -> Self {
         Self::new(Kind::Closed { due: BinaryHeap::new() })
     }
 
-    /// `users` of all threads together send `rate` requests a second, each of their places in its
-    /// own equal part of the interval between two requests of one place.
+    /// `users` of all threads together send `rate` requests a second, each of their slots in its
+    /// own equal part of the interval between two requests of one slot.
     pub fn constant(rate: f64, users: usize, share: Share) -> Self {
-        let places = users * share.pipeline;
-        let interval = places as f64 / rate * 1e9;
-        let due = (0..share.places(users)).map(|user| {
+        let slots = users * share.pipeline;
+        let interval = slots as f64 / rate * 1e9;
+        let due = (0..share.slots(users)).map(|user| {
             let (number, turn) = (user / share.pipeline, user % share.pipeline);
             let phase = (share.thread + number * share.threads + turn * users) as f64;
-            let phase = phase / places as f64;
+            let phase = phase / slots as f64;
             let at = (phase * interval) as Nanoseconds;
             Reverse(Due { at, user, intended: at })
         });
@@ -121,7 +121,7 @@ impl Pace {
     /// requests that it can have under way before the next one takes any.
     pub fn open(rate: f64, connections: usize, share: Share) -> Self {
         let grid = Grid { rate, next: share.thread as u64, step: share.threads as u64 };
-        Self::new(Kind::Open { grid, free: (0..share.places(connections)).rev().collect() })
+        Self::new(Kind::Open { grid, free: (0..share.slots(connections)).rev().collect() })
     }
 
     fn new(kind: Kind) -> Self {
@@ -230,7 +230,7 @@ impl Pace {
 }
 
 impl Grid {
-    /// The next time, in the pace's own time.
+    /// The next time, in its target's own time.
     fn time(&self) -> Nanoseconds {
         (self.next as f64 * 1e9 / self.rate) as Nanoseconds
     }

@@ -7,7 +7,7 @@ const LONG: Nanoseconds = 1_000_000_000_000;
 /// Intended and actual starts of requests that each take `service` ns, with a send
 /// whenever one is possible, in the slice that has begun at `start`.
 fn simulate(
-    pace: &mut Pace,
+    arrivals: &mut Arrivals,
     start: Nanoseconds,
     service: impl Fn(Nanoseconds) -> Nanoseconds,
 ) -> Vec<(Nanoseconds, Nanoseconds)> {
@@ -15,7 +15,7 @@ fn simulate(
     let mut busy: Vec<(Nanoseconds, Turn)> = Vec::new();
     let mut sent = Vec::new();
     loop {
-        let wake = match pace.next(now) {
+        let wake = match arrivals.next(now) {
             Next::Now(turn) => {
                 sent.push((turn.intended - start, now - start));
                 busy.push((now + service(now - start), turn));
@@ -31,7 +31,7 @@ fn simulate(
         };
         busy.retain(|(end, turn)| {
             if *end == now {
-                pace.finished(turn, now);
+                arrivals.finished(turn, now);
             }
             *end != now
         });
@@ -41,61 +41,61 @@ fn simulate(
 
 #[test]
 fn a_closed_loop_sends_when_it_has_its_answer() {
-    let mut pace = Pace::closed();
-    pace.begin(0, 25, 2);
-    let starts: Vec<_> = simulate(&mut pace, 0, |_| 10).iter().map(|sent| sent.1).collect();
+    let mut arrivals = Arrivals::closed();
+    arrivals.begin(0, 25, 2);
+    let starts: Vec<_> = simulate(&mut arrivals, 0, |_| 10).iter().map(|sent| sent.1).collect();
     assert_eq!(starts, [0, 0, 10, 10, 20, 20]);
 }
 
 #[test]
 fn a_closed_loop_takes_the_users_of_each_slice() {
-    let mut pace = Pace::closed();
-    pace.begin(0, 10, 3);
-    assert_eq!(simulate(&mut pace, 0, |_| 10).len(), 3);
-    pace.begin(50, 60, 1);
-    assert_eq!(simulate(&mut pace, 50, |_| 10).len(), 1);
+    let mut arrivals = Arrivals::closed();
+    arrivals.begin(0, 10, 3);
+    assert_eq!(simulate(&mut arrivals, 0, |_| 10).len(), 3);
+    arrivals.begin(50, 60, 1);
+    assert_eq!(simulate(&mut arrivals, 50, |_| 10).len(), 1);
 }
 
 #[test]
 fn workers_of_a_constant_rate_are_spread_evenly() {
-    let mut pace = Pace::constant(1e9 / 10.0, 2, ALONE);
-    pace.begin(0, 60, 2);
-    let sent = simulate(&mut pace, 0, |_| 3);
+    let mut arrivals = Arrivals::constant(1e9 / 10.0, 2, ALONE);
+    arrivals.begin(0, 60, 2);
+    let sent = simulate(&mut arrivals, 0, |_| 3);
     let expected: Vec<_> = (0..6).map(|at| (at * 10, at * 10)).collect();
     assert_eq!(sent, expected);
 }
 
 #[test]
 fn a_late_worker_does_not_catch_up_but_its_lateness_shows() {
-    let mut pace = Pace::constant(1e9 / 10.0, 1, ALONE);
-    pace.begin(0, 70, 1);
-    let sent = simulate(&mut pace, 0, |at| if at == 10 { 25 } else { 3 });
+    let mut arrivals = Arrivals::constant(1e9 / 10.0, 1, ALONE);
+    arrivals.begin(0, 70, 1);
+    let sent = simulate(&mut arrivals, 0, |at| if at == 10 { 25 } else { 3 });
     assert_eq!(sent, [(0, 0), (10, 10), (20, 35), (45, 45), (55, 55), (65, 65)]);
 }
 
 #[test]
 fn an_open_loop_sends_late_requests_at_once_and_keeps_their_times() {
-    let mut pace = Pace::open(1e9 / 10.0, 2, ALONE);
-    pace.begin(0, 60, 2);
-    let sent = simulate(&mut pace, 0, |at| if at < 20 { 35 } else { 1 });
+    let mut arrivals = Arrivals::open(1e9 / 10.0, 2, ALONE);
+    arrivals.begin(0, 60, 2);
+    let sent = simulate(&mut arrivals, 0, |at| if at < 20 { 35 } else { 1 });
     assert_eq!(sent, [(0, 0), (10, 10), (20, 35), (30, 36), (40, 40), (50, 50)]);
 }
 
 #[test]
 fn an_open_loop_sends_all_that_was_due_in_its_slice() {
-    let mut pace = Pace::open(1e9 / 10.0, 1, ALONE);
-    pace.begin(0, 40, 1);
-    let sent = simulate(&mut pace, 0, |_| 30);
+    let mut arrivals = Arrivals::open(1e9 / 10.0, 1, ALONE);
+    arrivals.begin(0, 40, 1);
+    let sent = simulate(&mut arrivals, 0, |_| 30);
     assert_eq!(sent, [(0, 0), (10, 30), (20, 60), (30, 90)]);
 }
 
 #[test]
 fn a_rate_holds_over_the_slices_of_a_target() {
-    let mut pace = Pace::open(1e9 / 10.0, 4, ALONE);
+    let mut arrivals = Arrivals::open(1e9 / 10.0, 4, ALONE);
     let mut intended = Vec::new();
     for start in [1000, 2000, 3000, 4000] {
-        pace.begin(start, start + 25, 4);
-        intended.extend(simulate(&mut pace, start, |_| 40).iter().map(|sent| sent.0));
+        arrivals.begin(start, start + 25, 4);
+        intended.extend(simulate(&mut arrivals, start, |_| 40).iter().map(|sent| sent.0));
     }
     assert_eq!(intended, [0, 10, 20, 5, 15, 0, 10, 20, 5, 15]);
 }
@@ -106,9 +106,9 @@ fn threads_share_users_and_times() {
     assert_eq!(shares.clone().map(|share| share.of(7)).collect::<Vec<_>>(), [3, 2, 2]);
     let mut all: Vec<_> = shares
         .flat_map(|share| {
-            let mut pace = Pace::open(1e9 / 10.0, 9, share);
-            pace.begin(0, 90, 9);
-            simulate(&mut pace, 0, |_| 1)
+            let mut arrivals = Arrivals::open(1e9 / 10.0, 9, share);
+            arrivals.begin(0, 90, 9);
+            simulate(&mut arrivals, 0, |_| 1)
         })
         .collect();
     all.sort_unstable();
@@ -118,22 +118,24 @@ fn threads_share_users_and_times() {
 #[test]
 fn threads_stay_in_step_where_load_goes_on() {
     let shares = [0, 1].map(|thread| Share { thread, threads: 2, pipeline: 1 });
-    let makers: [fn(Share) -> Pace; 2] =
-        [|share| Pace::open(1e9 / 10.0, 4, share), |share| Pace::constant(1e9 / 10.0, 4, share)];
+    let makers: [fn(Share) -> Arrivals; 2] = [
+        |share| Arrivals::open(1e9 / 10.0, 4, share),
+        |share| Arrivals::constant(1e9 / 10.0, 4, share),
+    ];
     for make in makers {
         let mut intended = Vec::new();
-        for mut pace in shares.map(make) {
+        for mut arrivals in shares.map(make) {
             let mut until = 125;
-            pace.begin(100, until, 2);
+            arrivals.begin(100, until, 2);
             for _ in 0..8 {
                 // The last answer comes after the border, where it is not waited for.
-                while let Next::Now(turn) = pace.next(until - 1) {
+                while let Next::Now(turn) = arrivals.next(until - 1) {
                     intended.push(turn.intended);
-                    pace.finished(&turn, turn.intended + 7);
+                    arrivals.finished(&turn, turn.intended + 7);
                 }
                 // One of the threads was late at the border, and the next slice starts then.
                 until += 7 + 25;
-                pace.go_on(until);
+                arrivals.go_on(until);
             }
         }
         intended.sort_unstable();
@@ -146,10 +148,11 @@ fn threads_stay_in_step_where_targets_take_turns() {
     let mut intended: Vec<_> = [(0, 3), (1, 18)]
         .into_iter()
         .flat_map(|(thread, service)| {
-            let mut pace = Pace::constant(1e9 / 10.0, 4, Share { thread, threads: 2, pipeline: 1 });
+            let mut arrivals =
+                Arrivals::constant(1e9 / 10.0, 4, Share { thread, threads: 2, pipeline: 1 });
             [1000, 2000, 3000].into_iter().enumerate().flat_map(move |(slice, start)| {
-                pace.begin(start, start + 25, 2);
-                let sent = simulate(&mut pace, start, |_| service);
+                arrivals.begin(start, start + 25, 2);
+                let sent = simulate(&mut arrivals, start, |_| service);
                 // In the time that the target has load.
                 sent.into_iter().map(move |(intended, _)| intended + slice as Nanoseconds * 25)
             })
@@ -161,33 +164,33 @@ fn threads_stay_in_step_where_targets_take_turns() {
 
 #[test]
 fn a_worker_that_was_busy_at_the_end_of_a_slice_is_free_in_the_next() {
-    let mut pace = Pace::constant(1e9 / 10.0, 1, ALONE);
-    pace.begin(0, 25, 1);
-    assert_eq!(simulate(&mut pace, 0, |_| 200), [(0, 0)]);
-    pace.begin(1000, 1025, 1);
-    assert_eq!(simulate(&mut pace, 1000, |_| 3), [(-15, 0), (10, 10), (20, 20)]);
+    let mut arrivals = Arrivals::constant(1e9 / 10.0, 1, ALONE);
+    arrivals.begin(0, 25, 1);
+    assert_eq!(simulate(&mut arrivals, 0, |_| 200), [(0, 0)]);
+    arrivals.begin(1000, 1025, 1);
+    assert_eq!(simulate(&mut arrivals, 1000, |_| 3), [(-15, 0), (10, 10), (20, 20)]);
 }
 
 #[test]
 fn a_slice_that_continues_keeps_the_times_of_the_one_before() {
-    let mut pace = Pace::open(1e9 / 10.0, 4, ALONE);
-    pace.begin(100, 125, 4);
-    while let Next::Now(_) = pace.next(125) {}
-    pace.go_on(152);
-    assert!(matches!(pace.next(127), Next::At(130)));
-    assert!(pace.is_behind());
+    let mut arrivals = Arrivals::open(1e9 / 10.0, 4, ALONE);
+    arrivals.begin(100, 125, 4);
+    while let Next::Now(_) = arrivals.next(125) {}
+    arrivals.go_on(152);
+    assert!(matches!(arrivals.next(127), Next::At(130)));
+    assert!(arrivals.is_behind());
 }
 
 #[test]
 fn places_of_users_are_spread_evenly_over_threads() {
     let shares = [0, 1].map(|thread| Share { thread, threads: 2, pipeline: 2 });
-    assert_eq!(shares.map(|share| share.places(3)), [4, 2]);
+    assert_eq!(shares.map(|share| share.slots(3)), [4, 2]);
     let mut all: Vec<_> = shares
         .into_iter()
         .flat_map(|share| {
-            let mut pace = Pace::constant(1e9 / 100.0, 3, share);
-            pace.begin(0, 600, share.places(3));
-            simulate(&mut pace, 0, |_| 1)
+            let mut arrivals = Arrivals::constant(1e9 / 100.0, 3, share);
+            arrivals.begin(0, 600, share.slots(3));
+            simulate(&mut arrivals, 0, |_| 1)
         })
         .collect();
     all.sort_unstable();

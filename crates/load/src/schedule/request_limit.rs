@@ -3,11 +3,11 @@ use std::sync::atomic::{AtomicI64, Ordering};
 
 /// How many requests may still be sent to each target, by all threads together.
 #[derive(Debug)]
-pub struct Budget {
+pub struct RequestLimit {
     left: Option<Vec<AtomicI64>>,
 }
 
-impl Budget {
+impl RequestLimit {
     pub fn unlimited() -> Self {
         Self { left: None }
     }
@@ -17,7 +17,7 @@ impl Budget {
         Self { left: Some((0..targets).map(|_| AtomicI64::new(requests)).collect()) }
     }
 
-    /// Takes one request off a target's budget; false if there is none left.
+    /// Takes one of a target's requests; false if there is none left.
     #[inline]
     pub fn take(&self, target: usize) -> bool {
         match &self.left {
@@ -40,12 +40,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_target_has_its_own_budget() {
-        let budget = Budget::each(2, 2);
-        assert!(budget.take(0) && budget.take(0) && !budget.take(0));
-        assert!(budget.is_spent_for(0) && !budget.is_spent());
-        assert!(budget.take(1) && budget.take(1));
-        assert!(budget.is_spent());
-        assert!(Budget::unlimited().take(0) && !Budget::unlimited().is_spent());
+    fn each_target_has_its_own_limit() {
+        let request_limit = RequestLimit::each(2, 2);
+        assert!(request_limit.take(0) && request_limit.take(0) && !request_limit.take(0));
+        assert!(request_limit.is_spent_for(0) && !request_limit.is_spent());
+        assert!(request_limit.take(1) && request_limit.take(1));
+        assert!(request_limit.is_spent());
+        assert!(RequestLimit::unlimited().take(0) && !RequestLimit::unlimited().is_spent());
     }
 }

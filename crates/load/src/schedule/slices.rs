@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Which target has its turn, when, and for how long.
 
-use super::request_limit::Budget;
+use super::request_limit::RequestLimit;
 use crate::clock::Nanoseconds;
 use std::sync::Arc;
 
@@ -38,9 +38,9 @@ pub trait Schedule: Send {
 /// then the measured window. Both end with a round.
 pub struct Rounds {
     plan: Plan,
-    budget: Arc<Budget>,
+    request_limit: Arc<RequestLimit>,
     order: Vec<usize>,
-    /// Place in the order.
+    /// Index in the order.
     at: usize,
     random: fastrand::Rng,
     /// Start of the warm-up or of the window: of its first slice, before which connections are made.
@@ -62,7 +62,7 @@ pub struct Plan {
 }
 
 impl Rounds {
-    pub fn new(plan: Plan, budget: Arc<Budget>) -> Self {
+    pub fn new(plan: Plan, request_limit: Arc<RequestLimit>) -> Self {
         Self {
             order: (0..plan.targets).collect(),
             at: 0,
@@ -71,7 +71,7 @@ impl Rounds {
             number: None,
             drained: true,
             plan,
-            budget,
+            request_limit,
         }
     }
 
@@ -95,7 +95,7 @@ impl Rounds {
     fn is_over(&self, now: Nanoseconds) -> bool {
         let Some(number) = self.number else { return self.left(now) <= 0 };
         let drained_alone = self.plan.targets == 1 && self.drained;
-        number > 0 && (self.left(now) <= 0 || drained_alone || self.budget.is_spent())
+        number > 0 && (self.left(now) <= 0 || drained_alone || self.request_limit.is_spent())
     }
 
     fn slice(&mut self, target: usize, length: Nanoseconds, drains: bool) -> Slice {
@@ -143,7 +143,7 @@ mod tests {
 
     /// All slices when each lasts so long and completes its requests.
     fn slices(plan: &Plan, lasting: Nanoseconds) -> Vec<Slice> {
-        let mut rounds = Rounds::new(plan.clone(), Arc::new(Budget::unlimited()));
+        let mut rounds = Rounds::new(plan.clone(), Arc::new(RequestLimit::unlimited()));
         let mut now = 1_000;
         let mut last = Done::default();
         std::iter::from_fn(|| {
@@ -202,7 +202,7 @@ mod tests {
     #[test]
     fn what_is_under_way_when_the_time_is_over_is_waited_for() {
         let plan = Plan { targets: 1, warm_up: 0, window: 8, ..PLAN };
-        let mut rounds = Rounds::new(plan, Arc::new(Budget::unlimited()));
+        let mut rounds = Rounds::new(plan, Arc::new(RequestLimit::unlimited()));
         assert!(!rounds.next(0, Done::default()).unwrap().drains);
         let last = rounds.next(9, Done::default()).unwrap();
         assert_eq!((last.length, last.continues, last.drains), (0, true, true));
@@ -212,7 +212,7 @@ mod tests {
     #[test]
     fn a_slice_decided_about_late_is_the_last_all_the_same() {
         let plan = Plan { targets: 1, warm_up: 0, window: 8, ..PLAN };
-        let mut rounds = Rounds::new(plan, Arc::new(Budget::unlimited()));
+        let mut rounds = Rounds::new(plan, Arc::new(RequestLimit::unlimited()));
         assert!(!rounds.next(0, Done::default()).unwrap().drains);
         let last = rounds.next(6, Done::default()).unwrap();
         assert_eq!((last.length, last.drains), (2, true));
@@ -223,7 +223,7 @@ mod tests {
     #[test]
     fn the_window_counts_from_its_first_slice() {
         let plan = Plan { targets: 1, warm_up: 0, window: 8, ..PLAN };
-        let mut rounds = Rounds::new(plan, Arc::new(Budget::unlimited()));
+        let mut rounds = Rounds::new(plan, Arc::new(RequestLimit::unlimited()));
         assert_eq!(rounds.next(0, Done::default()).unwrap().length, 5);
         let connected = Done { start: 100, ..Done::default() };
         let last = rounds.next(105, connected).unwrap();
@@ -231,13 +231,13 @@ mod tests {
     }
 
     #[test]
-    fn a_spent_budget_ends_the_work_after_its_round() {
-        let budget = Arc::new(Budget::each(1, 3));
-        let mut rounds = Rounds::new(Plan { warm_up: 0, ..PLAN }, budget.clone());
+    fn a_spent_limit_ends_the_work_after_its_round() {
+        let request_limit = Arc::new(RequestLimit::each(1, 3));
+        let mut rounds = Rounds::new(Plan { warm_up: 0, ..PLAN }, request_limit.clone());
         let mut slices = 0;
         while let Some(slice) = rounds.next(0, Done::default()) {
             slices += 1;
-            budget.take(slice.target);
+            request_limit.take(slice.target);
         }
         assert_eq!(slices, 3);
     }

@@ -7,8 +7,8 @@ pub mod user_pool;
 
 use crate::clock::{Clock, Nanoseconds};
 use crate::record::readings::{Gauges, Measured, Readings};
-use crate::record::sample_queue::{Log, push_or_wait};
-use crate::schedule::request_limit::Budget;
+use crate::record::sample_queue::{SampleQueue, push_or_wait};
+use crate::schedule::request_limit::RequestLimit;
 use crate::schedule::slices::{Done, Schedule, Slice};
 use crate::stop;
 use crate::target::Target;
@@ -24,7 +24,7 @@ pub trait Sender {
     fn prepare(&mut self, slice: &Slice);
 
     /// Sends until the slice is over and returns its end. `start` is its start.
-    fn run(&mut self, slice: &Slice, start: Nanoseconds, log: &mut Log) -> Nanoseconds;
+    fn run(&mut self, slice: &Slice, start: Nanoseconds, queue: &mut SampleQueue) -> Nanoseconds;
 }
 
 /// What every sender is told once.
@@ -34,20 +34,20 @@ pub struct Settings {
     /// A new connection for each request, whose time includes the connect.
     pub per_request: bool,
     pub timeout: Nanoseconds,
-    pub budget: Arc<Budget>,
+    pub request_limit: Arc<RequestLimit>,
     pub clock: Clock,
 }
 
 /// What the leader has beside what every thread has.
-pub struct Lead {
+pub struct Leader {
     pub schedule: Box<dyn Schedule>,
     pub gauges: Gauges,
     pub measured: Producer<Measured>,
 }
 
 /// What the threads share.
-pub struct Crew {
-    meeting: Barrier,
+pub struct Workers {
+    barrier: Barrier,
     slice: Mutex<Option<Slice>>,
     start: AtomicI64,
     end: AtomicI64,
@@ -58,10 +58,10 @@ pub struct Crew {
     clock: Clock,
 }
 
-impl Crew {
+impl Workers {
     pub fn new(threads: usize, clock: Clock) -> Self {
         Self {
-            meeting: Barrier::new(threads),
+            barrier: Barrier::new(threads),
             slice: Mutex::new(None),
             start: AtomicI64::new(0),
             end: AtomicI64::new(0),
@@ -73,35 +73,40 @@ impl Crew {
     }
 
     /// One thread's work, to the end of the schedule or until a stop.
-    pub fn work(&self, sender: &mut dyn Sender, log: &mut Log, mut lead: Option<Lead>) {
+    pub fn work(
+        &self,
+        sender: &mut dyn Sender,
+        queue: &mut SampleQueue,
+        mut leader: Option<Leader>,
+    ) {
         let mut last: Option<Readings> = None;
         let mut panic = None;
-        // The others wait for this thread at the meetings: it comes to them whatever happens.
+        // The others wait for this thread at the barrier: it reaches it whatever happens.
         let mut attempt = |work: &mut dyn FnMut()| {
             if let Err(cause) = catch_unwind(AssertUnwindSafe(work)) {
                 self.broken.store(true, Ordering::Release);
                 panic = Some(cause);
             }
         };
-        while let Some(slice) = self.next_slice(lead.as_mut()) {
+        while let Some(slice) = self.next_slice(leader.as_mut()) {
             if !slice.continues {
                 attempt(&mut || sender.prepare(&slice));
             }
-            self.meeting.wait();
-            if let Some(lead) = &mut lead {
-                attempt(&mut || last = self.begin(&slice, last, lead));
+            self.barrier.wait();
+            if let Some(leader) = &mut leader {
+                attempt(&mut || last = self.begin(&slice, last, leader));
             }
-            self.meeting.wait();
+            self.barrier.wait();
             attempt(&mut || {
-                let end = sender.run(&slice, self.start.load(Ordering::Acquire), log);
+                let end = sender.run(&slice, self.start.load(Ordering::Acquire), queue);
                 self.end.fetch_max(end, Ordering::AcqRel);
             });
-            let (completed, failed) = log.take_counts();
+            let (completed, failed) = queue.take_counts();
             self.completed.fetch_add(completed, Ordering::AcqRel);
             self.failed.fetch_add(failed, Ordering::AcqRel);
-            self.meeting.wait();
-            if let (Some(lead), Some(first)) = (&mut lead, last) {
-                attempt(&mut || last = Some(self.finish(&slice, &first, lead)));
+            self.barrier.wait();
+            if let (Some(leader), Some(first)) = (&mut leader, last) {
+                attempt(&mut || last = Some(self.finish(&slice, &first, leader)));
             }
         }
         if let Some(cause) = panic {
@@ -116,32 +121,37 @@ impl Crew {
         Done { start, succeeded: all - failed, duration: end - start }
     }
 
-    fn next_slice(&self, lead: Option<&mut Lead>) -> Option<Slice> {
-        if let Some(lead) = lead {
+    fn next_slice(&self, leader: Option<&mut Leader>) -> Option<Slice> {
+        if let Some(leader) = leader {
             let last = self.last();
             let over = stop::asked() || self.broken.load(Ordering::Acquire);
-            let slice = if over { None } else { lead.schedule.next(self.clock.now(), last) };
+            let slice = if over { None } else { leader.schedule.next(self.clock.now(), last) };
             self.completed.store(0, Ordering::Release);
             self.failed.store(0, Ordering::Release);
             *self.slice.lock().unwrap_or_else(PoisonError::into_inner) = slice;
         }
-        self.meeting.wait();
+        self.barrier.wait();
         *self.slice.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The readings at the slice's start, and its start itself. A slice that
     /// continues another begins where that one ended.
-    fn begin(&self, slice: &Slice, last: Option<Readings>, lead: &mut Lead) -> Option<Readings> {
+    fn begin(
+        &self,
+        slice: &Slice,
+        last: Option<Readings>,
+        leader: &mut Leader,
+    ) -> Option<Readings> {
         let readings = last.filter(|_| slice.continues);
-        let readings = readings.or_else(|| Some(lead.gauges.read(slice.target)));
+        let readings = readings.or_else(|| Some(leader.gauges.read(slice.target)));
         let start =
             if slice.continues { self.end.load(Ordering::Acquire) } else { self.clock.now() };
         self.start.store(start, Ordering::Release);
         readings
     }
 
-    fn finish(&self, slice: &Slice, first: &Readings, lead: &mut Lead) -> Readings {
-        let readings = lead.gauges.read(slice.target);
+    fn finish(&self, slice: &Slice, first: &Readings, leader: &mut Leader) -> Readings {
+        let readings = leader.gauges.read(slice.target);
         let start = self.start.load(Ordering::Acquire);
         if let Some(number) = slice.number {
             let measured = Measured {
@@ -152,7 +162,7 @@ impl Crew {
                 requests: self.completed.load(Ordering::Acquire),
                 increase: readings.since(first),
             };
-            push_or_wait(&mut lead.measured, measured);
+            push_or_wait(&mut leader.measured, measured);
         }
         readings
     }

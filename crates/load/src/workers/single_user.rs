@@ -7,7 +7,7 @@ use crate::clock::{Clock, Nanoseconds};
 use crate::net::connection::{Connection, Progress};
 use crate::net::socket::Waiting;
 use crate::record::sample::{ErrorKind, Outcome, Sample};
-use crate::record::sample_queue::Log;
+use crate::record::sample_queue::SampleQueue;
 use crate::schedule::slices::Slice;
 use crate::stop;
 use crate::target::Target;
@@ -16,13 +16,13 @@ use std::time::Duration;
 /// A pause after a connect that failed, so that a service that is down is not stormed.
 const PAUSE: Duration = Duration::from_millis(1);
 
-pub struct Solo {
+pub struct SingleUser {
     settings: Settings,
     connections: Vec<Option<Connection>>,
     waiting: Waiting,
 }
 
-impl Solo {
+impl SingleUser {
     pub fn new(settings: Settings) -> Self {
         let connect = Duration::from_nanos(settings.timeout.unsigned_abs());
         Self {
@@ -106,24 +106,24 @@ fn exchange(
     }
 }
 
-impl Sender for Solo {
+impl Sender for SingleUser {
     fn prepare(&mut self, slice: &Slice) {
-        let place = &mut self.connections[slice.target];
-        if place.as_mut().is_some_and(|connection| !connection.is_quiet()) {
-            *place = None;
+        let connection = &mut self.connections[slice.target];
+        if connection.as_mut().is_some_and(|open| !open.is_quiet()) {
+            *connection = None;
         }
-        if place.is_none() && !self.settings.per_request {
-            *place = Connection::open(&self.settings.targets[slice.target], self.waiting).ok();
+        if connection.is_none() && !self.settings.per_request {
+            *connection = Connection::open(&self.settings.targets[slice.target], self.waiting).ok();
         }
     }
 
-    fn run(&mut self, slice: &Slice, start: Nanoseconds, log: &mut Log) -> Nanoseconds {
+    fn run(&mut self, slice: &Slice, start: Nanoseconds, queue: &mut SampleQueue) -> Nanoseconds {
         let until = start + slice.length;
         let recorded = slice.number.is_some();
         let mut now = start;
         while now < until
             && !stop::asked()
-            && (!recorded || self.settings.budget.take(slice.target))
+            && (!recorded || self.settings.request_limit.take(slice.target))
         {
             let Some((start, outcome, end)) = self.request(slice.target) else { break };
             let sample = Sample {
@@ -134,7 +134,7 @@ impl Sender for Solo {
                 duration: end - start,
                 outcome,
             };
-            log.push(sample, recorded);
+            queue.push(sample, recorded);
             now = end;
         }
         self.settings.clock.now()

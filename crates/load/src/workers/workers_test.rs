@@ -12,7 +12,7 @@ struct Idle {
 impl Sender for Idle {
     fn prepare(&mut self, _slice: &Slice) {}
 
-    fn run(&mut self, slice: &Slice, start: Nanoseconds, _log: &mut Log) -> Nanoseconds {
+    fn run(&mut self, slice: &Slice, start: Nanoseconds, _log: &mut SampleQueue) -> Nanoseconds {
         assert!(!self.panics, "as this test wants it");
         start + slice.length
     }
@@ -31,19 +31,19 @@ impl Schedule for Endless {
 #[test]
 fn a_thread_that_panics_ends_the_work_of_the_others() {
     for who_panics in 0..2 {
-        let crew = Arc::new(Crew::new(2, Clock::start()));
+        let workers = Arc::new(Workers::new(2, Clock::start()));
         let (ended, has_ended) = mpsc::channel();
         for thread in 0..2 {
-            let (crew, ended) = (crew.clone(), ended.clone());
+            let (workers, ended) = (workers.clone(), ended.clone());
             std::thread::spawn(move || {
-                let lead = (thread == 0).then(|| Lead {
+                let leader = (thread == 0).then(|| Leader {
                     schedule: Box::new(Endless),
                     gauges: Gauges::open(&[], vec![vec![]]),
                     measured: RingBuffer::new(1).0,
                 });
                 let mut sender = Idle { panics: thread == who_panics };
-                let mut log = Log::new().0;
-                let work = || crew.work(&mut sender, &mut log, lead);
+                let mut queue = SampleQueue::new().0;
+                let work = || workers.work(&mut sender, &mut queue, leader);
                 let panicked = catch_unwind(AssertUnwindSafe(work)).is_err();
                 ended.send((thread, panicked)).unwrap();
             });
