@@ -202,7 +202,7 @@ def test_resume_refuses_another_plan(experiment: Experiment) -> None:
     process = experiment.start("--resume", str(experiment.result))
     _, errors = process.communicate(timeout=SECONDS)
     assert process.returncode == 2
-    assert "began with another primary" in errors
+    assert "another 'primary'" in errors
 
 
 def test_a_result_is_never_overwritten(experiment: Experiment) -> None:

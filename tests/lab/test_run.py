@@ -14,7 +14,7 @@ from tests.rights import may_make_namespaces
 
 from tare.errors import TareError
 from tare.lab import tare_load
-from tare.lab.experiment import check
+from tare.lab.feasible import check
 from tare.lab.ports import free_port
 from tare.lab.processes import find
 from tare.native import native

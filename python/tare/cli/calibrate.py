@@ -70,7 +70,7 @@ def calibrate(
     """
     from tare.calibration.repetitions import check_blocks
     from tare.lab.calibration import calibrations
-    from tare.lab.experiment import check
+    from tare.lab.feasible import check
     from tare.lab.trust import require_trusted, resolved, trusted
     from tare.plan import load
 
@@ -121,7 +121,7 @@ def measure(parts: Sequence[Calibrated], folder: Path, resume: bool) -> None:
     Raises TareError where a condition of one fails from its start.
     """
     from tare.lab import carry_out
-    from tare.lab.experiment import resumable
+    from tare.lab.resume import resumable
 
     if len(parts) > 1 and not resume:
         tell(f"{len(parts)} requests, about {duration(_seconds(parts))} in all")
@@ -208,7 +208,7 @@ def _delays(text: str) -> list[int]:
 
 
 def _seconds(parts: Sequence[Calibrated]) -> float:
-    from tare.lab.experiment import schedule
+    from tare.lab.new_manifest import schedule
     from tare.lab.progress import plan_seconds
     from tare.lab.schedule import groups
 

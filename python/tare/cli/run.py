@@ -144,7 +144,7 @@ def run(
 
 def go_on(plan: "Plan | None", folder: Path, blocks: int | None, outcome: Outcome) -> None:
     """Finishes a result folder; `plan` is the one that it began with, or None."""
-    from tare.lab.experiment import resumable
+    from tare.lab.resume import resumable
 
     measure(resumable(plan, folder, blocks), folder, resume=True)
     conclude(folder, outcome)
@@ -202,7 +202,9 @@ def print_order(plan: "Plan", as_json: bool) -> None:
     import secrets
     from dataclasses import asdict
 
-    from tare.lab.experiment import blocks_for_verdict, called, check, schedule
+    from tare.lab.experiment import called
+    from tare.lab.feasible import blocks_for_verdict, check
+    from tare.lab.new_manifest import schedule
     from tare.lab.progress import plan_seconds
     from tare.lab.schedule import groups
 

@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from tare.lab.experiment import schedule
+from tare.lab.new_manifest import schedule
 from tare.lab.progress import START_S, group_seconds, plan_seconds
 from tare.lab.schedule import groups
 from tare.plan import Plan, parse

@@ -10,7 +10,7 @@ from unittest.mock import Mock
 import pytest
 
 from tare.errors import InputError
-from tare.lab import carry_out, experiment, trust
+from tare.lab import carry_out, experiment, resume, trust
 from tare.lab.store import ResultFolder
 from tare.lab.trust import require_trusted, resolved, trusted
 from tare.plan import parse
@@ -219,13 +219,14 @@ def test_result_that_is_taken_away_while_it_is_checked_is_not_resumed(
         return is_there
 
     monkeypatch.setattr(experiment, "require_trusted", checks)
+    monkeypatch.setattr(resume, "require_trusted", checks)
     monkeypatch.setattr(ResultFolder, "open", lambda _: pytest.fail("it was opened"))
     plan = parse(SMOKE + PLAN, "plan.toml", tmp_path)
     text = f"{folder}/plan.toml: No such file or directory; there is nothing to resume"
     with pytest.raises(InputError, match=re.escape(text)):
         carry_out(plan, folder, Mock(), resume=True)
     with pytest.raises(InputError, match=re.escape(text)):
-        experiment.resumable(None, folder)
+        resume.resumable(None, folder)
 
 
 @pytest.mark.usefixtures("check")
@@ -235,6 +236,6 @@ def test_plan_of_a_result_is_not_read_before_the_result_is_checked(
     """Another folder could have its name by the time of a later check."""
     folder = result(tmp_path / "result")
     os.chown(folder, STRANGER, -1)
-    monkeypatch.setattr(experiment, "read_bytes", lambda *_: pytest.fail("it was read"))
+    monkeypatch.setattr(resume, "read_bytes", lambda *_: pytest.fail("it was read"))
     with pytest.raises(InputError, match=f"{folder}: belongs to user {STRANGER}"):
-        experiment.resumable(None, folder)
+        resume.resumable(None, folder)

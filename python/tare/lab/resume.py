@@ -1,0 +1,144 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Goes on with an experiment that began before: its plan, its order, and what is missing."""
+
+import os
+from errno import ENOENT
+from pathlib import Path
+
+from tare.errors import InputError
+from tare.lab.continuity import changes
+from tare.lab.new_manifest import order_entry
+from tare.lab.progress import Progress
+from tare.lab.schedule import BlockPart, Together, groups, order_of_runs
+from tare.lab.store import ResultFolder
+from tare.lab.trust import known_users, require_trusted, resolved, trusted
+from tare.plan import Plan, parse
+from tare.samples.manifest import Manifest, read_manifest
+from tare.untrusted import PLAN_BYTES, read_bytes
+
+
+def resumable(plan: Plan | None, folder: Path, blocks: int | None = None) -> Plan:
+    """The plan of a result folder, if it is `plan` but for seed, blocks and smoke.
+
+    `blocks` is the number that the experiment shall have in the end. Relative paths start where
+    they did when the experiment began. Raises InputError where the folder holds no result, or that
+    of another plan, or more blocks, or other users could change it: its plan runs commands.
+    """
+    users = known_users() if plan is None else trusted(plan)
+    # Before anything of it is read: the folder that is read must be the one that was checked.
+    require_result(require_trusted(users, resolved(users, folder)), folder)
+    file = folder / "plan.toml"
+    try:
+        text = read_bytes(file, PLAN_BYTES).decode()
+    except UnicodeDecodeError as error:
+        raise InputError(f"{file}: not UTF-8; there is nothing to resume") from error
+    except (OSError, ValueError) as error:
+        why = error.strerror if isinstance(error, OSError) else error
+        raise InputError(f"{file}: {why}; there is nothing to resume") from error
+    start = _start(folder, plan)
+    stored = parse(text, str(file), start)
+    if plan is not None:
+        mine, its = plan.model_dump(), stored.model_dump()
+        free = ("blocks", "seed", "smoke")
+        if changed := [key for key in mine if key not in free and mine[key] != its[key]]:
+            raise InputError(
+                f"{folder}: the experiment began with another '{changed[0]}' than this plan's;"
+                f" continue with: tare run --resume {folder}"
+            )
+    if blocks is None:
+        return stored
+    if blocks < stored.blocks:
+        raise InputError(
+            f"--blocks {blocks}: {folder} is planned for {stored.blocks}; give a larger number"
+        )
+    return parse(stored.text, str(file), start, {"blocks": blocks})
+
+
+def require_result(is_there: bool, folder: Path) -> None:
+    """Raises InputError if there is no result in a folder that was checked."""
+    if not is_there:
+        why = os.strerror(ENOENT)
+        raise InputError(f"{folder / 'plan.toml'}: {why}; there is nothing to resume")
+
+
+def _start(folder: Path, plan: Plan | None) -> Path:
+    """Where relative paths of a result's plan start. Raises InputError where the result does not
+    say, or names a folder of a user whose commands are not run."""
+    begun_in = read_manifest(folder).plan_folder
+    if not begun_in:
+        if plan is None:
+            raise InputError(
+                f"{folder}: was made by an older Tare, which did not store the plan's folder;"
+                f" continue with: tare run PLAN --resume {folder}"
+            )
+        return plan.folder
+    start = Path(begun_in)
+    try:
+        owner = start.stat().st_uid
+    except (OSError, ValueError):
+        raise InputError(
+            f"{folder}: the folder of its plan ({begun_in!r}) cannot be read; restore it, or"
+            " start a new experiment"
+        ) from None
+    if owner not in (known_users() if plan is None else trusted(plan)):
+        raise InputError(
+            f"{folder}: its plan was in {start}, which belongs to user {owner}; give a plan of your"
+            " own, too"
+        )
+    return start
+
+
+def check_order(plan: Plan, result: ResultFolder) -> None:
+    """Raises InputError where the runs to carry out are not those of the plan."""
+    blocks, order = result.manifest.blocks, result.manifest.order
+    places = {(block, name) for block in range(1, blocks + 1) for name in plan.environment_names}
+    known = plan.measured.keys()
+    if (
+        not 0 < blocks <= plan.blocks
+        or len(order) != len(places)
+        or {(part.block, part.environment) for part in order} != places
+        or any({*part.conditions} != {*order[0].conditions} for part in order)
+        or any(len({*part.conditions}) != len(part.conditions) for part in order)
+        or not order[0].conditions
+        or not known >= {*order[0].conditions}
+    ):
+        raise InputError(
+            f"{result.path}: manifest.json and plan.toml have different orders of runs;"
+            " start a new experiment"
+        )
+
+
+def add_blocks(plan: Plan, result: ResultFolder) -> None:
+    """Continues the order of runs up to the blocks of `plan`; what is there already stays."""
+    manifest = result.manifest
+    begun = manifest.order
+    # A result from before there was a control goes on without one.
+    conditions = [name for name in plan.measured if name in begun[0].conditions]
+    whole = order_of_runs(manifest.seed, plan.blocks, plan.environment_names, conditions)
+    result.replace_plan(plan.text)
+    manifest.order = [*begun, *map(order_entry, whole[len(begun) :])]
+    manifest.blocks = plan.blocks
+    manifest.finished = None
+    result.save()
+
+
+def missing_runs(plan: Plan, manifest: Manifest) -> list[Together]:
+    """What is up together of the runs that are not there or not valid, in order."""
+    order = [
+        BlockPart(part.block, part.environment, tuple(part.conditions)) for part in manifest.order
+    ]
+    # What failed is to be mended, and carried out again.
+    done = {entry.run for entry in manifest.runs if entry.valid}
+    return list(groups(order, plan.has_whole_blocks, done))
+
+
+def warn_of_changes(result: ResultFolder, fresh: Manifest, progress: Progress) -> None:
+    """Notes what is another on this machine than it was. Raises InputError if runs would be of
+    another experiment."""
+    try:
+        found = changes(result.manifest, fresh)
+    except InputError as error:
+        raise InputError(f"{result.path}: {error}") from error
+    for text in found:
+        result.manifest.warnings.append(text)
+        progress.note(text)
