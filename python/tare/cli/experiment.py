@@ -50,6 +50,16 @@ class ExperimentOptions:
         list[str] | None,
         option("--environment", "host|netns", "Where the service runs; repeatable. Default: host."),
     ] = None
+    placement: Annotated[
+        list[str] | None,
+        option(
+            "--placement",
+            "RULE|service=CPUS|generator=CPUS",
+            "CPUs of service and load generator: same-core, different-cores or free. Or their"
+            " numbers, as taskset takes them: --placement service=2-3 --placement generator=1."
+            " Default: by the load.",
+        ),
+    ] = None
     budget: Annotated[
         str | None,
         option(
@@ -115,6 +125,7 @@ class ExperimentOptions:
             service=service,
             conditions=self.conditions or (),
             environments=self.environments or (),
+            placement=self.placement or (),
             budget=self.budget or "3%",
             ready=self.ready,
             load=self.load or (),

@@ -2,7 +2,7 @@
 """What can be known of a plan before anything is started."""
 
 from tare.errors import InputError
-from tare.lab import commands, environments, layers
+from tare.lab import commands, environments, layers, placement
 from tare.lab.tare_load import require_own_generator
 from tare.plan import OwnLoad, Plan, expected, refused
 
@@ -14,6 +14,7 @@ def check(plan: Plan) -> None:
         wanted = f"at least {least}: fewer blocks cannot reach a verdict at alpha {plan.alpha:g}"
         remedy = "add blocks, or set smoke = true (--smoke) to only try the plan out"
         raise refused(plan, ("blocks",), expected(f"{wanted}; {remedy}"))
+    placement.check(plan)
     environments.check(plan)
     layers.check(plan)
     commands.check(plan)

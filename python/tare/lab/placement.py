@@ -7,7 +7,8 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from tare.plan import CommandLoad, OwnLoad, Plan
+from tare.plan import CommandLoad, OwnLoad, Plan, expected, refused
+from tare.plan.placement import LARGEST, cpu_list
 
 
 @dataclass(frozen=True)
@@ -28,6 +29,10 @@ def place(plan: Plan, cpus: Sequence[int]) -> Placement:
     """
     cpus = sorted(cpus)
     asked = plan.placement
+    if isinstance(asked, dict):
+        service, generator = asked["service"], asked["generator"]
+        why = f"service on CPU {cpu_list(service)}, load on CPU {cpu_list(generator)}"
+        return Placement(service, generator, f"{why} (set in the plan)")
     together = _why_together(plan.load)
     if len(cpus) == 1:
         return Placement(cpus, cpus, "this machine has one CPU")
@@ -40,6 +45,28 @@ def place(plan: Plan, cpus: Sequence[int]) -> Placement:
     split = len(cpus) - min(threads, len(cpus) // 2)
     why = "set in the plan" if asked else together
     return Placement(cpus[:split], cpus[split:], f"service and load on different cores ({why})")
+
+
+def check(plan: Plan) -> None:
+    """Raises InputError where the plan names a CPU that this process may not use."""
+    if not isinstance(plan.placement, dict):
+        return
+    usable = _usable()
+    for who, cpus in plan.placement.items():
+        if not usable.issuperset(cpus):
+            wanted = f"CPUs that this process may use ({cpu_list(usable)})"
+            raise refused(plan, ("placement", who), expected(wanted))
+
+
+def _usable() -> set[int]:
+    """All CPUs that the kernel lets this process have, also those that it does not run on now: a
+    CPU that is kept free by `isolcpus` is what a measurement wants."""
+    now = os.sched_getaffinity(0)
+    try:
+        os.sched_setaffinity(0, range(LARGEST + 1))
+        return os.sched_getaffinity(0)
+    finally:
+        os.sched_setaffinity(0, now)
 
 
 def _why_together(load: OwnLoad | CommandLoad) -> str:

@@ -1,15 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
 import os
+import re
 import threading
 from pathlib import Path
 
 import pytest
 
-from tare.lab.placement import Placement, out_of_the_way, place
-from tare.plan import parse
+from tare.errors import InputError
+from tare.lab.placement import Placement, check, out_of_the_way, place
+from tare.plan import Plan, parse
+from tare.plan.placement import cpu_list
 
 
-def placed(cpus: list[int], keys: str, load: str) -> Placement:
+def parsed(keys: str, load: str) -> Plan:
     text = f"""
 name = "x"
 budget = 0.03
@@ -18,7 +21,11 @@ service = {{ command = "x {{port}}" }}
 load = {{ {load} }}
 conditions = [{{ name = "a" }}, {{ name = "b" }}]
 """
-    return place(parse(text, "x.toml", Path()), cpus)
+    return parse(text, "x.toml", Path())
+
+
+def placed(cpus: list[int], keys: str, load: str) -> Placement:
+    return place(parsed(keys, load), cpus)
 
 
 @pytest.mark.parametrize(
@@ -33,6 +40,7 @@ conditions = [{{ name = "a" }}, {{ name = "b" }}]
         ([4, 2, 6, 8], "", "users = 9, threads = 3", ([2, 4], [6, 8])),
         ([4, 2, 6, 8], "", "users = 9", ([2, 4, 6], [8])),
         ([3], 'placement = "different-cores"', "", ([3], [3])),
+        ([0, 1], 'placement = { service = "5,0-2", generator = "7" }', "", ([0, 1, 2, 5], [7])),
     ],
 )
 def test_placement(
@@ -40,6 +48,38 @@ def test_placement(
 ) -> None:
     placement = placed(cpus, keys, load)
     assert (placement.service, placement.generator) == expected
+
+
+def test_a_plan_can_name_the_cpus() -> None:
+    keys = 'placement = { service = "2-3", generator = "1" }'
+    why = "service on CPU 2-3, load on CPU 1 (set in the plan)"
+    assert placed([0, 1], keys, "").why == why
+
+
+def test_a_cpu_that_may_not_be_used_is_refused_before_anything_starts() -> None:
+    allowed = os.sched_getaffinity(0)
+    known = cpu_list([max(allowed)])
+    check(parsed(f'placement = {{ service = "{known}", generator = "{known}" }}', ""))
+    message = r'x.toml:4: placement.generator: found "8000", expected CPUs that this process may'
+    with pytest.raises(InputError, match=message):
+        check(parsed(f'placement = {{ service = "{known}", generator = "8000" }}', ""))
+    assert os.sched_getaffinity(0) == allowed
+
+
+@pytest.mark.parametrize(
+    ("value", "place", "wanted"),
+    [
+        ('"same"', "placement", '"same-core", "different-cores", "free", or the CPUs of both'),
+        ('{ service = "1" }', "placement", '"same-core", "different-cores"'),
+        ('{ service = "1", generator = 2 }', "placement.generator", 'CPU numbers such as "2-3"'),
+        ('{ service = "3-2", generator = "2" }', "placement.service", "CPU numbers such as"),
+        ('{ service = "9999", generator = "2" }', "placement.service", "CPU numbers such as"),
+    ],
+)
+def test_what_is_no_placement_is_refused(value: str, place: str, wanted: str) -> None:
+    with pytest.raises(InputError, match=re.escape(f"x.toml:4: {place}: found ")) as caught:
+        parsed(f"placement = {value}", "")
+    assert f"expected {wanted}" in str(caught.value)
 
 
 TCP = 'type = "tcp", send = "x", reply = "resp"'

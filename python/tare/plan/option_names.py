@@ -17,6 +17,7 @@ OPTION_OF: dict[Path, str] = {
     ("seed",): "--seed",
     ("smoke",): "--smoke",
     ("environments",): "--environment",
+    ("placement",): "--placement",
     ("service",): "--service",
     ("service", "command"): "--service",
     ("service", "files"): "--file",

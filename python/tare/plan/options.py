@@ -28,6 +28,8 @@ class PlanOptions:
     conditions: Sequence[str] = ()
     """`NAME=LAYER`, the same name again for another layer around; or `NAME`, without layers."""
     environments: Sequence[str] = ()
+    placement: Sequence[str] = ()
+    """A rule, or `service=CPUS` and `generator=CPUS`."""
     budget: str = "3%"
     ready: str | None = None
     load: Sequence[str] = ()
@@ -74,6 +76,7 @@ def plan_data(options: PlanOptions) -> dict[str, Any]:
         **dict(map(_top_key, options.keys)),
         **options.settings,
         "environments": [*options.environments],
+        "placement": _placement(options.placement),
         "service": service,
         "load": dict(map(_load_key, options.load)),
         "conditions": [
@@ -117,6 +120,18 @@ def _layer(option: str, shorthand: str) -> dict[str, Any]:
     if "=" in layer.SHORTHAND and "=" not in value:
         raise InputError(f"--condition {option}: found '{value}', expected {layer.SHORTHAND}")
     return {"type": kind, **keys}
+
+
+def _placement(given: Sequence[str]) -> str | dict[str, str]:
+    if len(given) == 1 and "=" not in given[0]:
+        return given[0]
+    for text in given:
+        if "=" not in text:
+            raise InputError(
+                f"--placement: found '{text}' among {len(given)}, expected one rule, or"
+                " service=CPUS and generator=CPUS"
+            )
+    return dict(text.partition("=")[::2] for text in given)
 
 
 def _ready(text: str) -> dict[str, Any]:

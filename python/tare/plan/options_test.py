@@ -88,6 +88,14 @@ def test_a_condition_named_twice_has_both_layers_the_first_nearest_to_the_servic
     assert not plan.has_file
 
 
+def test_a_placement_is_a_rule_or_the_cpus_of_both() -> None:
+    known = {"service": "serve {port}", "conditions": ["a=hook"]}
+    assert plan_of(**known, placement=["free"]).placement == "free"
+    plan = plan_of(**known, placement=["service=2-3", "generator=1"])
+    assert plan.placement == {"service": [2, 3], "generator": [1]}
+    assert parse(plan.text, "x", Path()).placement == plan.placement
+
+
 def test_every_layer_has_a_shorthand_of_its_own_key() -> None:
     for kind, layer in LAYERS.items():
         assert layer.SHORTHAND.startswith(kind)
@@ -119,6 +127,10 @@ def test_a_file_is_written_into_the_plan(tmp_path: Path) -> None:
         ({"budget": "3"}, "--budget: found 3, expected a percentage"),
         ({"budget": "2026-01-01"}, '--budget: found "2026-01-01", expected a percentage'),
         ({"load": ["users=1979-05-27"]}, '--load: users: found "1979-05-27", expected a whole'),
+        ({"placement": ["near"]}, '--placement: found "near", expected "same-core"'),
+        ({"placement": ["service=1"]}, "--placement: found {"),
+        ({"placement": ["service=1", "free"]}, "--placement: found 'free' among 2, expected one"),
+        ({"placement": ["service=x", "generator=1"]}, '--placement: service: found "x", expected'),
         ({"ready": "udp"}, "--ready: found 'udp', expected tcp, http=/PATH or log="),
         ({"load": ["users"]}, "--load: found 'users', expected KEY=VALUE"),
         ({"load": ["user=3"]}, "--load: user: found an unknown key, expected users"),

@@ -14,6 +14,7 @@ from tare.plan.layers import Layer, ProxyLayer
 from tare.plan.loads import CommandLoad, Load, TareLoad, TcpLoad
 from tare.plan.option_names import OPTIONS
 from tare.plan.placeholders import SERVICE_NAMES, misspelt_name
+from tare.plan.placement import Placement
 from tare.plan.values import (
     Command,
     Duration,
@@ -125,7 +126,8 @@ class Plan(Strict):
     """From the moment that a turn's layers are ready until it is measured."""
     control: bool = True
     """Whether every block holds the baseline once more; see docs/internals/run.md."""
-    placement: Literal["same-core", "different-cores", "free"] | None = None
+    placement: Placement = None
+    """A rule, or the CPU numbers of `service` and `generator`."""
     environments: list[Environment] = Field([HostEnvironment(type="host")], min_length=1)
     service: Service
     load: Load = TareLoad()
