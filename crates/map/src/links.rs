@@ -8,11 +8,13 @@ use std::collections::hash_map::Entry;
 use std::collections::{HashMap, HashSet};
 use std::net::IpAddr;
 use std::os::fd::AsRawFd;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 use tare_command::processes;
-use tare_link_segment::{Counter, Handover, Statistics, VARIABLE, VERSION};
+use tare_link_segment::{Counter, Statistics, VERSION};
 use tare_shm::{Access, Segment, syscall};
+
+const NAME: &str = "/memfd:tare-link-statistics (deleted)";
 
 /// Programs are looked up again after this time: a process may have executed another one.
 const FORGOTTEN: Duration = Duration::from_secs(60);
@@ -88,17 +90,16 @@ impl Links {
         found
     }
 
-    /// The run of a process, by its environment and the descriptor that it inherited.
+    /// The run of a process, by the descriptor that it inherited.
     fn find(&mut self, pid: u32) -> Option<u64> {
-        let environment = std::fs::read(format!("/proc/{pid}/environ")).ok()?;
-        let value = environment
-            .split(|byte| *byte == 0)
-            .find_map(|variable| variable.strip_prefix(VARIABLE.as_bytes())?.strip_prefix(b"="))?;
-        let fd = Handover::parse(value)?.statistics;
         let own = syscall::geteuid();
-        let path = format!("/proc/{pid}/fd/{fd}");
         let is_owner = |user: u32| own == 0 || user == own;
-        let file = processes::open_segment(Path::new(&path), Access::ReadOnly, is_owner).ok()?;
+        let open = |path: PathBuf| {
+            let is_it = path.read_link().is_ok_and(|name| name == Path::new(NAME));
+            is_it.then(|| processes::open_segment(&path, Access::ReadOnly, is_owner).ok())?
+        };
+        // Of one `tare link` inside of another, the inner one was started later.
+        let file = processes::descriptors(pid).ok()?.filter_map(open).last()?;
         let inode = syscall::fstat(file.as_raw_fd()).ok()?.st_ino;
         if let Entry::Vacant(place) = self.runs.entry(inode) {
             let (kind, access) = (Statistics::KIND, Access::ReadOnly);

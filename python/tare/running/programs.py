@@ -12,6 +12,7 @@ from pathlib import Path
 from tare.running.segments import KINDS, Kind, Segment, segments
 
 PROC = Path("/proc")
+OVERFLOW = PROC / "sys/kernel/overflowuid"
 
 
 @dataclass(frozen=True)
@@ -20,7 +21,7 @@ class Program:
 
     pid: int
     command: str
-    """Its arguments, joined by blanks."""
+    """Its arguments, joined by blanks; of another user's program only the program."""
     kind: Kind
     since: float
     """Start of the process in seconds since the Unix epoch."""
@@ -55,8 +56,38 @@ def _pids() -> Iterator[int]:
 
 
 def _command(pid: int) -> str:
-    words = (PROC / str(pid) / "cmdline").read_bytes().rstrip(b"\0").split(b"\0")
-    return " ".join(word.decode(errors="replace") for word in words)
+    """Its arguments. Of a process of another user, its program and `...`; if that may not be seen,
+    its name in brackets.
+
+    The user of a process can hold everybody who asks for its arguments: they wait for a lock of its
+    memory, which is kept while a file of FUSE is unmapped whose server does not answer.
+    """
+    # Stays that of this process if the PID is given to another one meanwhile.
+    folder = os.open(PROC / str(pid), os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        words = b""
+        if _is_own(_read(folder, "status")):
+            words = _read(folder, "cmdline").rstrip(b"\0").replace(b"\0", b" ")
+        else:
+            with suppress(OSError):
+                words = os.fsencode(os.readlink("exe", dir_fd=folder)) + b" ..."
+        words = words or b"[" + _read(folder, "comm").rstrip(b"\n") + b"]"
+        return words.decode(errors="replace")
+    finally:
+        os.close(folder)
+
+
+def _read(folder: int, name: str) -> bytes:
+    with os.fdopen(os.open(name, os.O_RDONLY, dir_fd=folder), "rb") as file:
+        return file.read()
+
+
+def _is_own(status: bytes) -> bool:
+    """Whether all users of a process are this one. All users without an ID of their own have the
+    overflow ID, so it is nobody's."""
+    users = next(line.split()[1:] for line in status.splitlines() if line.startswith(b"Uid:"))
+    own = os.geteuid()
+    return {*map(int, users)} == {own} and own != int(OVERFLOW.read_text(encoding="utf-8"))
 
 
 def _start(pid: int) -> float:

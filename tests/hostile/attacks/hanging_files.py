@@ -6,7 +6,9 @@ closes it. Started as root to mount it."""
 
 import ctypes
 import errno
+import mmap
 import os
+import signal
 import socket
 import struct
 import sys
@@ -14,22 +16,26 @@ from collections.abc import Callable
 from pathlib import Path
 
 from tests.hostile.attacks.segment import Segment
+from tests.waiting import SECONDS
 
 NOBODY = 65_534
 HEADER = struct.Struct("<IIQQ")
 ANSWER = struct.Struct("<IiQ")
 ATTRIBUTES = struct.Struct("<6Q10I")
-LOOKUP, FORGET, GETATTR, OPEN, FLUSH, INIT, INTERRUPT, BATCH_FORGET = 1, 2, 3, 14, 25, 26, 36, 42
-NEVER_ANSWERED = (FORGET, FLUSH, INTERRUPT, BATCH_FORGET)
+LOOKUP, FORGET, GETATTR, OPEN, READ, WRITE = 1, 2, 3, 14, 15, 16
+FLUSH, INIT, INTERRUPT, BATCH_FORGET = 25, 26, 36, 42
+NEVER_ANSWERED = (FORGET, WRITE, FLUSH, INTERRUPT, BATCH_FORGET)
 ROOT, FILE = 1, 2
 LINK = "memfd:tare-log (deleted)"
 """As /proc shows the descriptor of a segment, but for the first slash."""
 DETACH = 2
+PDEATHSIG = 1
 
 
 def attributes(inode: int, owner: int = NOBODY) -> bytes:
     mode = 0o40755 if inode == ROOT else 0o100666
-    return ATTRIBUTES.pack(inode, *[0] * 8, mode, 1, owner, owner, 0, 4096, 0)[:88]
+    size = mmap.PAGESIZE
+    return ATTRIBUTES.pack(inode, size, *[0] * 7, mode, 1, owner, owner, 0, size, 0)[:88]
 
 
 def mount(folder: str) -> int:
@@ -42,7 +48,10 @@ def mount(folder: str) -> int:
     return device
 
 
-def serve(device: int, owner: int = NOBODY) -> None:
+def serve(device: int, owner: int = NOBODY, hangs: bool = True) -> None:
+    """Answers until the test ends, however it does: who waits for an answer gets an error then."""
+    ctypes.CDLL(None).prctl(PDEATHSIG, signal.SIGKILL)
+    signal.alarm(2 * SECONDS)
     while True:
         request = os.read(device, 1 << 20)
         _, operation, number, inode = HEADER.unpack_from(request)
@@ -50,10 +59,11 @@ def serve(device: int, owner: int = NOBODY) -> None:
             LOOKUP: struct.pack("<5Q", FILE, 0, 0, 0, 0) + attributes(FILE, owner),
             GETATTR: struct.pack("<2Q", 0, 0) + attributes(inode, owner),
             OPEN: struct.pack("<2Q", 7, 0),
+            READ: bytes(mmap.PAGESIZE),
             INIT: struct.pack("<4I2H3I", 7, 31, 1 << 16, 0, 10, 10, 1 << 16, 1, 0) + bytes(32),
         }
         is_slow = operation == LOOKUP and request[40:].startswith(b"slow")
-        is_slow |= operation == GETATTR and inode == FILE
+        is_slow |= hangs and operation == GETATTR and inode == FILE
         if not is_slow and operation not in NEVER_ANSWERED:
             body = answers.get(operation, b"")
             error = 0 if operation in answers else -errno.ENOSYS

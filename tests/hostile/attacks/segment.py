@@ -30,6 +30,16 @@ def size(type_: str) -> int:
     return int(found[1])
 
 
+def sealed(name: str, content: bytes, length: int | None = None) -> int:
+    """Memory that begins with this content."""
+    fd = os.memfd_create(name, os.MFD_ALLOW_SEALING)
+    os.fchmod(fd, 0o644)
+    os.truncate(fd, length or len(content))
+    os.pwrite(fd, content, 0)
+    fcntl.fcntl(fd, fcntl.F_ADD_SEALS, SEALS)
+    return fd
+
+
 @contextmanager
 def acting_as(user: int) -> Iterator[None]:
     """Memory that is made and sockets that are connected meanwhile are this user's."""
@@ -47,13 +57,9 @@ class Segment:
     def __init__(self, ring_words: int = 1 << 13) -> None:
         self.ring_bytes = size("tare_log_ring") + 8 * ring_words
         length = size("tare_log_process") + RINGS * self.ring_bytes
-        self.fd = os.memfd_create("tare-log", os.MFD_ALLOW_SEALING)
-        os.fchmod(self.fd, 0o644)
-        os.truncate(self.fd, length)
         start = int(Path("/proc/self/stat").read_text().rpartition(")")[2].split()[19])
         header = struct.pack("<8sIIQQII", b"TAREshm1", 4, 3, length, start, os.getpid(), 0)
-        os.pwrite(self.fd, header, 0)
-        fcntl.fcntl(self.fd, fcntl.F_ADD_SEALS, SEALS)
+        self.fd = sealed("tare-log", header, length)
         self.write("ring_words", "Q", ring_words)
         self.write("rings", "I", RINGS)
         self.write("state", "I", 1)

@@ -3,12 +3,13 @@
 
 use crate::followed::Followed;
 use crate::segments::Segments;
+use std::fs::File;
 use std::io::{self, ErrorKind, Read};
 use std::os::fd::{AsRawFd, IntoRawFd, OwnedFd, RawFd};
 use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
-use tare_command::processes::{self, is_readable, open_segment};
+use tare_command::processes::{self, is_readable, memory_at, open_segment};
 use tare_command::{Failure, Obstacle, Signal, said};
 use tare_shm::peer::Peers;
 use tare_shm::{Access, Errno, Refusal};
@@ -46,13 +47,10 @@ pub fn attach(pid: u32) -> Result<(Segments, Programs), Failure> {
         _ => refuse(&error.to_string()),
     };
     let process = processes::pidfd(pid).map_err(fails)?;
-    let maps = maps(pid).map_err(fails)?;
-    let find = |name| Mapping::find(&maps, |mapping| mapping.name.starts_with(name));
-    let (Some(control), Some(shared)) = (find(CONTROL), find(SHARED)) else {
-        return Err(refuse("it has no hook; give a process that tare hook started"));
-    };
-    let open = |mapping: &Mapping<'_>| {
-        let path = mapping.path(pid).map_err(fails)?;
+    let open = |name| {
+        let Some(path) = path(pid, name).map_err(fails)? else {
+            return Err(refuse("it has no hook; give a process that tare hook started"));
+        };
         let peers = Peers::get(None);
         let opened = open_segment(&path, Access::ReadWrite, |user| peers.admit(user));
         opened.map_err(|refusal| match refusal {
@@ -60,8 +58,9 @@ pub fn attach(pid: u32) -> Result<(Segments, Programs), Failure> {
             refusal => refuse(&format!("its hook cannot be used: {}", said(refusal))),
         })
     };
-    let (control_fd, shared_fd) = (open(&control)?, open(&shared)?);
-    let opened = Segments::open(control_fd.into_raw_fd(), shared_fd.into_raw_fd());
+    let (control, shared) = (open(CONTROL)?, File::from(open(SHARED)?));
+    let status = shared.metadata().map_err(fails)?;
+    let opened = Segments::open(control.into_raw_fd(), shared.into_raw_fd());
     let segments = opened.map_err(|obstacle| match obstacle {
         Obstacle::Served(0) => refuse("another tare hook serves it; stop that process first"),
         Obstacle::Served(other) => refuse(&format!(
@@ -79,7 +78,12 @@ pub fn attach(pid: u32) -> Result<(Segments, Programs), Failure> {
     if is_readable(&process) {
         return Err(refuse("it has exited"));
     }
-    let programs = Programs { process, shared: shared.inode, none_since: None, stopped: false };
+    let programs = Programs {
+        process,
+        shared: (status.dev(), status.ino()),
+        none_since: None,
+        stopped: false,
+    };
     Ok((segments, programs))
 }
 
@@ -94,10 +98,18 @@ impl Programs {
         let own = std::process::id();
         processes::all().filter(|pid| *pid != own).find_map(|pid| {
             let process = processes::pidfd(pid).ok()?;
-            let maps = maps(pid).ok()?;
-            Mapping::find(&maps, |mapping| mapping.inode == self.shared)?;
-            Some(process).filter(|process| !is_readable(process))
+            Some(process).filter(|process| self.has_memory(pid) && !is_readable(process))
         })
+    }
+
+    /// Whether a process has it mapped or, if it is another user's, open.
+    fn has_memory(&self, pid: u32) -> bool {
+        if !processes::is_own(pid) {
+            let is_it = |path: PathBuf| memory_at(&path) == Some(self.shared);
+            return open_under(pid, SHARED).is_ok_and(|mut paths| paths.any(is_it));
+        }
+        let is_it = |mapping: &Mapping<'_>| mapping.inode == self.shared;
+        maps(pid).is_ok_and(|maps| Mapping::find(&maps, is_it).is_some())
     }
 }
 
@@ -128,6 +140,26 @@ impl Followed for Programs {
     }
 }
 
+/// A way to the segment that a process has mapped or, if it is another user's, open under a name.
+fn path(pid: u32, name: &str) -> io::Result<Option<PathBuf>> {
+    if !processes::is_own(pid) {
+        let reason = "it has no hook, or has closed the hook's descriptors; give its parent \
+                      process, or attach as its user";
+        let found = open_under(pid, name)?.find(|path| memory_at(path).is_some());
+        return found.map(Some).ok_or_else(|| io::Error::other(reason));
+    }
+    let maps = maps(pid)?;
+    let mapping = Mapping::find(&maps, |mapping| mapping.name.starts_with(name));
+    mapping.map(|mapping| mapping.path(pid)).transpose()
+}
+
+/// The descriptors of a process whose file has this name, and is deleted.
+fn open_under(pid: u32, name: &str) -> io::Result<impl Iterator<Item = PathBuf>> {
+    let link = PathBuf::from(format!("{name} (deleted)"));
+    let is_it = move |path: &PathBuf| path.read_link().is_ok_and(|file| file == link);
+    Ok(processes::descriptors(pid)?.filter(is_it))
+}
+
 /// What a process has mapped.
 fn maps(pid: u32) -> io::Result<String> {
     let mut text = Vec::new();
@@ -135,8 +167,8 @@ fn maps(pid: u32) -> io::Result<String> {
     Ok(String::from_utf8_lossy(&text).into_owned())
 }
 
-/// Device (major, minor) and number.
-type Inode = (u32, u32, u64);
+/// Device and number.
+type Inode = (u64, u64);
 
 struct Mapping<'m> {
     range: &'m str,
@@ -154,19 +186,14 @@ impl<'m> Mapping<'m> {
         let (range, device) = (words.next()?, words.nth(2)?);
         let (major, minor) = device.split_once(':')?;
         let hex = |text| u32::from_str_radix(text, 16).ok();
-        let inode = (hex(major)?, hex(minor)?, words.next()?.parse().ok()?);
+        let inode = (libc::makedev(hex(major)?, hex(minor)?), words.next()?.parse().ok()?);
         Some(Self { range, inode, name: words.next().unwrap_or("") })
     }
 
     /// A way to the file: by a descriptor that the process has, else by the mapping itself,
     /// which takes more rights.
     fn path(&self, pid: u32) -> io::Result<PathBuf> {
-        let is_it = |path: &PathBuf| {
-            path.metadata().is_ok_and(|status| {
-                let device = status.dev();
-                (libc::major(device), libc::minor(device), status.ino()) == self.inode
-            })
-        };
+        let is_it = |path: &PathBuf| memory_at(path) == Some(self.inode);
         if let Some(path) = processes::descriptors(pid)?.find(is_it) {
             return Ok(path);
         }
@@ -195,7 +222,7 @@ mod tests {
                     rubbish\n\
                     7fe0-7ff0 rw-s 00000000 00:1f 77 /memfd:tare-hook-shared (deleted)\n";
         let found = Mapping::find(maps, |mapping| mapping.name.starts_with(SHARED)).unwrap();
-        assert_eq!((found.range, found.inode), ("7fe0-7ff0", (0, 0x1f, 77)));
+        assert_eq!((found.range, found.inode), ("7fe0-7ff0", (libc::makedev(0, 0x1f), 77)));
         assert!(Mapping::find(maps, |mapping| mapping.name.starts_with(CONTROL)).is_none());
     }
 
@@ -205,7 +232,7 @@ mod tests {
         let pid = std::process::id();
         let maps = maps(pid).unwrap();
         let wanted = fs::metadata(format!("/proc/{pid}/fd/{}", handover.shared)).unwrap().ino();
-        let found = Mapping::find(&maps, |mapping| mapping.inode.2 == wanted).unwrap();
+        let found = Mapping::find(&maps, |mapping| mapping.inode.1 == wanted).unwrap();
         assert!(found.name.starts_with(SHARED));
         assert_eq!(found.path(pid).unwrap().metadata().unwrap().ino(), wanted);
     }

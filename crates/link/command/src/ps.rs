@@ -25,7 +25,8 @@ struct Run {
 
 struct Row {
     link: Listed,
-    /// What was sent and received; `None` if this user may not read the program's memory.
+    /// What was sent and received; `None` if the program is another user's, who could hold whoever
+    /// reads its memory, or if this user may not read it.
     totals: Option<[Totals; 2]>,
 }
 
@@ -85,11 +86,12 @@ impl Run {
     }
 }
 
-/// The command that tare-link runs, empty if it has exited.
+/// The command that tare-link runs, empty if it has exited. Of another user's tare-link it is not
+/// known.
 fn command(pid: u32) -> String {
-    let words = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
-    let words: Vec<_> = words.split(|byte| *byte == 0).map(String::from_utf8_lossy).collect();
-    let begin = words.iter().position(|word| word == "--").map_or(words.len(), |dashes| dashes + 1);
+    let words = processes::command(pid).unwrap_or_default();
+    let words: Vec<_> = words.iter().map(|word| String::from_utf8_lossy(word)).collect();
+    let begin = words.iter().position(|word| word == "--").map_or(0, |dashes| dashes + 1);
     words[begin..].join(" ").trim_end().to_owned()
 }
 
@@ -99,6 +101,11 @@ impl Row {
         let mut bytes = [0; COUNTERS];
         let into = libc::iovec { iov_base: bytes.as_mut_ptr().cast(), iov_len: COUNTERS };
         let from = libc::iovec { iov_base: link.place as *mut _, iov_len: COUNTERS };
+        if !processes::is_own(link.process) {
+            return Path::new(&format!("/proc/{}", link.process))
+                .exists()
+                .then_some(Self { link, totals: None });
+        }
         let process = i32::try_from(link.process).ok()?;
         // SAFETY: the kernel writes at most `COUNTERS` bytes, and checks the other place.
         let read = unsafe { libc::process_vm_readv(process, &into, 1, &from, 1, 0) };
@@ -112,7 +119,7 @@ impl Row {
     /// How bytes that are sent now are carried, and why.
     fn state(&self) -> &'static str {
         let Some([sent, received]) = &self.totals else {
-            return "unknown: this user may not read the program's memory (ptrace(2))";
+            return "unknown: another user's program, or one that this user may not trace (ptrace(2))";
         };
         if received.is_left {
             "TCP: this end needs it"

@@ -1,14 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What the kernel says of a program.
 
-use std::fs::File;
-use std::io::{BufRead, Read};
+use std::io::BufRead;
 use tare_command::processes;
 use tare_log_file::Boot;
 use tare_shm::process;
-
-/// Bytes of a program's words that are read: it can make them any length.
-const LONGEST_COMMAND: u64 = 1 << 16;
 
 /// Of USER_HZ, in which proc_pid_stat(5) has times: 100 on all architectures of Linux 6.
 const NS_PER_TICK: i64 = 10_000_000;
@@ -21,26 +17,10 @@ pub fn own_pid(pid: u32) -> Option<u32> {
     numbers.split_whitespace().last()?.parse().ok()
 }
 
-/// The users that it is and acts as, and may become again.
-pub fn users(pid: u32) -> Vec<u32> {
-    let status = std::fs::read(format!("/proc/{pid}/status")).unwrap_or_default();
-    let status = String::from_utf8_lossy(&status);
-    let numbers = status.lines().find_map(|line| line.strip_prefix("Uid:")).unwrap_or_default();
-    numbers.split_whitespace().filter_map(|number| number.parse().ok()).collect()
-}
-
-/// Its words, as it was started.
+/// Its words, as far as they may be seen.
 pub fn command(pid: u32) -> String {
-    String::from_utf8_lossy(&command_line(pid)).replace('\0', " ").trim_end().to_owned()
-}
-
-/// Each word ended with 0.
-fn command_line(pid: u32) -> Vec<u8> {
-    let mut words = Vec::new();
-    if let Ok(file) = File::open(format!("/proc/{pid}/cmdline")) {
-        let _ = file.take(LONGEST_COMMAND).read_to_end(&mut words);
-    }
-    words
+    let words = processes::command(pid).unwrap_or_default();
+    String::from_utf8_lossy(&words.join(&b' ')).trim_end().to_owned()
 }
 
 /// How many mappings a process may have.
@@ -120,13 +100,21 @@ pub fn maps(pid: u32, inode: u64) -> Option<bool> {
 /// What rules can mean a process by: its name, that of its program, and its number, as it is
 /// known here and as it is known to itself.
 pub fn names(pid: u32, own_pid: u32) -> Vec<String> {
-    let read = |file| std::fs::read(format!("/proc/{pid}/{file}")).unwrap_or_default();
-    let name = String::from_utf8_lossy(&read("comm")).trim_end().to_owned();
-    let command = command_line(pid);
-    let program = command.split(|byte| *byte == 0).next().unwrap_or_default();
-    let program = program.rsplit(|byte| *byte == b'/').next().unwrap_or_default();
-    let program = String::from_utf8_lossy(program).into_owned();
-    vec![name, program, pid.to_string(), own_pid.to_string()]
+    let name = std::fs::read(format!("/proc/{pid}/comm")).unwrap_or_default();
+    let words = processes::command(pid).unwrap_or_default();
+    let program = words.first().and_then(|word| word.rsplit(|byte| *byte == b'/').next());
+    let text = |name: &[u8]| String::from_utf8_lossy(name).trim_end().to_owned();
+    vec![text(&name), text(program.unwrap_or_default()), pid.to_string(), own_pid.to_string()]
+}
+
+/// Where the kernel has put the code and the stack of a process: nearly always another place after
+/// it has executed a program. `None` if that may not be seen, and while it executes one.
+pub fn place(pid: u32) -> Option<[u64; 3]> {
+    // Fields 26 to 28; the first behind the name is field 3.
+    let fields = stat(pid)?;
+    let fields = fields.split_whitespace().skip(23).take(3);
+    let place: Vec<u64> = fields.filter_map(|field| field.parse().ok()).collect();
+    place.try_into().ok().filter(|place: &[u64; 3]| !place.contains(&0))
 }
 
 /// The user that this process acts as.
@@ -142,16 +130,22 @@ pub fn descends(pid: u32, ancestor: u32) -> bool {
 }
 
 fn parent(pid: u32) -> Option<u32> {
-    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    // Behind the name, which can have any letters: the state, then this.
-    let (_, behind) = stat.rsplit_once(')')?;
-    behind.split_whitespace().nth(1)?.parse().ok()
+    // Behind the state.
+    stat(pid)?.split_whitespace().nth(1)?.parse().ok()
+}
+
+/// What proc_pid_stat(5) has behind the name, which can have any letters.
+fn stat(pid: u32) -> Option<String> {
+    let stat = std::fs::read(format!("/proc/{pid}/stat")).ok()?;
+    let stat = String::from_utf8_lossy(&stat);
+    stat.rsplit_once(')').map(|(_, behind)| behind.to_owned())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::process::{Command, id};
+    use std::process::{Command, Stdio, id};
+    use std::thread;
 
     #[test]
     fn a_child_descends_and_a_stranger_does_not() {
@@ -168,7 +162,28 @@ mod tests {
     fn a_process_of_this_namespace_has_one_number() {
         assert_eq!(own_pid(id()), Some(id()));
         assert_eq!(own_pid(u32::MAX), None);
-        assert_eq!((users(id()).contains(&user()), users(u32::MAX)), (true, vec![]));
+    }
+
+    #[test]
+    fn process_that_executes_a_program_is_in_another_place() {
+        let mut command = Command::new("sh");
+        command.args(["-c", "read go; exec sleep 30"]);
+        let mut child = command.stdin(Stdio::piped()).spawn().unwrap();
+        let pid = child.id();
+        let before = loop {
+            match place(pid) {
+                Some(before) => break before,
+                None => thread::yield_now(),
+            }
+        };
+        drop(child.stdin.take());
+        while super::command(pid) != "sleep 30" {
+            thread::yield_now();
+        }
+        assert_ne!(place(pid), Some(before));
+        assert_eq!(place(u32::MAX), None);
+        child.kill().unwrap();
+        child.wait().unwrap();
     }
 
     #[test]

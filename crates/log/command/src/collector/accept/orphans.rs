@@ -8,14 +8,13 @@ use std::ffi::OsStr;
 use std::fs;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Instant;
-use tare_command::processes::{self, open_segment};
+use tare_command::processes::{self, memory_at, open_segment};
 use tare_log_segment::layout::{KIND, VERSION};
 use tare_log_segment::{Identity, Process};
-use tare_shm::{Access, Segment, found, service, syscall};
+use tare_shm::{Access, Segment, service, syscall};
 
 /// A program that logs, and that nobody serves.
 pub struct Orphan {
@@ -50,7 +49,9 @@ impl Search {
         until: Instant,
     ) -> (Option<Orphan>, bool) {
         for (pid, path) in &mut self.0 {
-            let is_new = is_link(&path) && identity(&path).is_some_and(|is| !is_served_here(is));
+            let file = if is_link(&path) { memory_at(&path) } else { None };
+            let file = file.map(|(device, inode)| Identity { device, inode });
+            let is_new = file.is_some_and(|is| !is_served_here(is));
             let segment = if is_new { open(pid, &path) } else { None };
             let found = segment.filter(|segment| {
                 let fd = segment.as_raw_fd();
@@ -88,15 +89,9 @@ fn is_link(path: &Path) -> bool {
     fs::read_link(path).is_ok_and(|link| link.as_os_str().as_bytes() == LINK)
 }
 
-/// Which file in memory is behind a descriptor, without opening it.
-fn identity(path: &Path) -> Option<Identity> {
-    let place = fs::OpenOptions::new().read(true).custom_flags(libc::O_PATH).open(path).ok()?;
-    found::is_memory(place.as_raw_fd()).ok()?.then(|| Identity::of(place.as_raw_fd()).ok())?
-}
-
 /// The segment behind a descriptor of a program.
 fn open(pid: u32, path: &Path) -> Option<OwnedFd> {
-    let is_owner = |user| user == 0 || program::users(pid).contains(&user);
+    let is_owner = |user| user == 0 || processes::users(pid).contains(&user);
     open_segment(path, Access::ReadWrite, is_owner).ok()
 }
 
@@ -126,7 +121,7 @@ fn is_told(pid: u32, path: &Path, socket: &Path) -> bool {
     let folder = PathBuf::from(format!("/proc/{pid}/cwd"));
     if path == socket {
         true
-    } else if program::users(pid).iter().all(|user| *user == program::user()) {
+    } else if processes::is_own(pid) {
         is_same(&folder.join(path), socket)
     } else {
         let place = fs::read_link(folder).map(|folder| folder.join(path));

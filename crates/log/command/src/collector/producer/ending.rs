@@ -6,7 +6,7 @@ use crate::program;
 use std::mem;
 use std::os::fd::AsRawFd;
 use std::time::Instant;
-use tare_command::processes::{is_hung_up, is_readable};
+use tare_command::processes::{self, is_hung_up, is_readable};
 use tare_shm::syscall;
 
 impl Target {
@@ -19,6 +19,10 @@ impl Target {
     }
 
     fn has_left_memory(&self) -> bool {
+        if !processes::is_own(self.pid) {
+            let now = program::place(self.pid);
+            return self.place.is_some() && now.is_some() && now != self.place;
+        }
         let inode = syscall::fstat(self.fd.as_raw_fd()).map(|status| status.st_ino);
         inode.is_ok_and(|inode| program::maps(self.pid, inode) == Some(false))
     }

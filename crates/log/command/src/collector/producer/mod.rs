@@ -70,6 +70,8 @@ pub struct Target {
     pidfd: Option<OwnedFd>,
     /// Ends with the process, or when it executes another program.
     connection: Option<UnixStream>,
+    /// Where it is: what it has mapped is not asked of a process of another user.
+    place: Option<[u64; 3]>,
     /// Whether the file knows the process.
     is_named: bool,
     changes: Option<u32>,
@@ -138,6 +140,7 @@ impl Target {
             boot: if is_copy { Boot::default() } else { program::boot() },
             pidfd: pidfd(connection.as_ref(), pid),
             connection,
+            place: program::place(pid),
             is_named: false,
             changes: None,
             known: HashMap::new(),
