@@ -5,7 +5,9 @@ import json
 import re
 import shutil
 import sys
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
@@ -14,6 +16,7 @@ from tests.rights import may_make_namespaces
 
 from tare.errors import TareError
 from tare.lab import tare_load
+from tare.lab.environments.host import Host
 from tare.lab.feasible import check
 from tare.lab.ports import free_port
 from tare.lab.processes import find
@@ -231,6 +234,39 @@ def test_a_proxy_bears_more_users_than_nginx_does_by_itself(experiment: Experime
     )
     assert experiment.measure(blocks=1).returncode == 0
     assert [run["reason"] for run in experiment.manifest["runs"]] == [None] * 3
+
+
+def test_a_run_uses_every_step_of_its_environment_in_order(
+    experiment: Experiment, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    steps: dict[str, list[str]] = {}
+
+    def watched(name: str) -> Callable[..., Any]:
+        step = getattr(Host, name)
+
+        def watch(self: Host, *given: Any) -> Any:
+            of_run = steps.setdefault(self.name, [])
+            if of_run[-1:] != [name]:
+                of_run.append(name)
+            if name == "copy_in":
+                assert all((folder / "nginx.conf").is_file() for folder in given[0])
+            if name == "copy_out":
+                assert all((folder / "costs-hook.arrow").exists() for folder in given[0])
+            return step(self, *given)
+
+        return watch
+
+    for name in ("prepare", "copy_in", "start", "family", "copy_out", "stop"):
+        monkeypatch.setattr(Host, name, watched(name))
+    experiment.write_plan(layers='{ type = "hook" }')
+    text = experiment.plan.read_text()
+    experiment.plan.write_text(text.replace('"one"', '"one"\nlayers = [{ type = "hook" }]'))
+    done = experiment.measure(blocks=1)
+    assert done.returncode == 0, done.stderr
+    assert steps == {
+        f"1/host/{name}": ["prepare", "copy_in", "start", "family", "copy_out", "stop"]
+        for name in ("one", "two", "one~again")
+    }
 
 
 @pytest.mark.parametrize("environment", ["host", "netns"])

@@ -8,18 +8,20 @@ recorded in the turns of a condition is its run of the block.
 import time
 from collections.abc import Sequence
 from contextlib import ExitStack
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from tare.lab import strain
 from tare.lab.agents import Agent, AgentError
-from tare.lab.block import Group
+from tare.lab.block import Group, check_costs, targets_of
 from tare.lab.cpu_time import of_all, per_request, spent, watched_share
 from tare.lab.launch import RunError
 from tare.lab.layers import map as map_layer
-from tare.lab.load import Bench, Measured, Target, around, last_line
+from tare.lab.load import Bench, around, last_line
 from tare.lab.processes import Process, StartError
+from tare.lab.runs import Measured, Run, Target
 from tare.lab.standstill import Standstill
 from tare.lab.store import read_stream
 from tare.lab.tare_load import load_command
@@ -28,6 +30,9 @@ from tare.plan import Condition, OwnLoad
 from tare.plan.alternation import of_service, whole_machine
 from tare.plan.layers import AgentLayer, MapLayer
 from tare.samples.manifest import RunEntry
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 SHARED = ""
 """The service of all conditions; no condition has this name."""
@@ -39,57 +44,64 @@ LOAD_GRACE_S = 30.0
 LOOK_S = 0.1
 
 
+@dataclass
+class InTurns:
+    """A run whose layers are switched on and off, with its turns up to now."""
+
+    run: Run
+    agents: Sequence[Agent]
+    turns: list[Turn] = field(default_factory=list)
+    agents_ns: int | None = None
+    """CPU time of its agents in its turns, as far as it is known."""
+
+    def add_agents_ns(self, before: Sequence[int | None], after: Sequence[int | None]) -> None:
+        """Adds what the agents used in a turn."""
+        for before_ns, after_ns in zip(before, after, strict=True):
+            if before_ns is not None and after_ns is not None:
+                self.agents_ns = (self.agents_ns or 0) + after_ns - before_ns
+
+
 class AlternatingGroup(Group):
     """The conditions of one block and environment, in turns on one service."""
 
     def measure(
-        self, runs: Sequence[tuple[int, Condition]], asked: float | None, seed: int
+        self, conditions: Sequence[tuple[int, Condition]], asked: float | None, seed: int
     ) -> list[tuple[RunEntry, list[str]]]:
         """`Group.measure`, with the turns of each condition as its run."""
-        conditions = [condition for _, condition in runs]
-        self.turns: dict[str, list[Turn]] = {condition.name: [] for condition in conditions}
-        self.agents_ns: dict[str, int] = {}
-        measured: dict[str, Measured] = {}
-        layers = of_service(conditions[0])
-        shared = conditions[0].model_copy(update={"name": SHARED, "layers": layers})
+        runs = [self.run(number, condition) for number, condition in conditions]
+        layers = of_service(runs[0].condition)
+        shared = self.run(
+            0, runs[0].condition.model_copy(update={"name": SHARED, "layers": layers})
+        )
         with ExitStack() as stack:
-            targets = self.start(stack, [shared])
-            if targets:
-                generator, watches = strain.Watch([]), self.watch(targets)
+            up = self.start(stack, [shared])
+            if up:
+                generator, watches = strain.Watch([]), [self.watch(shared)]
                 try:
-                    measured = self.load(targets[0], conditions, asked, seed)
+                    self.load_in_turns(shared, runs, asked, seed)
                 except RunError as error:
-                    self.reasons[SHARED] = str(error)
-                self.look_at_strains(watches, generator)
-            self.look_for_crashes(targets)
-        if targets:
-            costs = self.launches[SHARED].costs
-            self.check_costs(SHARED, {layer: read_stream(path) for layer, path in costs.items()})
-        for name in self.turns:
-            self.share(name)
+                    shared.reason = str(error)
+                self.look_at_strains(up, watches, generator)
+            self.look_for_crashes(up)
+        if shared.target is not None:
+            costs = shared.target.launch.costs
+            check_costs(shared, {layer: read_stream(path) for layer, path in costs.items()})
+        for run in runs:
+            share(shared, run)
         if asked is not None:
-            self.check_rate(asked, measured, None)
-        return self.store_all(runs, measured)
+            self.check_rate(asked, runs, None)
+        return self.store_all(runs)
 
-    def share(self, name: str) -> None:
-        """What befell the service befell each condition."""
-        if SHARED in self.reasons:
-            self.reasons.setdefault(name, self.reasons[SHARED])
-        if SHARED in self.launches:
-            # What the service's own layers cost is of no one condition.
-            self.launches[name] = replace(self.launches[SHARED], costs={})
-        if SHARED in self.strains:
-            self.strains[name] = self.strains[SHARED]
-        self.logs.setdefault(name, []).extend(self.logs.get(SHARED, []))
+    def new_log(self, run: Run | None, part: str = "") -> Path:
+        own = TARGET if run is not None and run.name == SHARED else ""
+        return super().new_log(run, part or own)
 
-    def new_log(self, condition: str, part: str = "") -> Path:
-        return super().new_log(condition, part or (TARGET if condition == SHARED else ""))
-
-    def load(
-        self, target: Target, conditions: Sequence[Condition], asked: float | None, seed: int
-    ) -> dict[str, Measured]:
+    def load_in_turns(
+        self, shared: Run, runs: Sequence[Run], asked: float | None, seed: int
+    ) -> None:
         """Loads the service through all turns. Raises RunError where no condition can count."""
-        plan, processes, bench = self.lab.plan, self.lab.processes, self.bench([target])
+        plan, processes, bench = self.lab.plan, self.lab.processes, self.bench([shared])
+        (target,) = targets_of([shared])
         assert isinstance(plan.load, OwnLoad)
         out, machine = bench.folder / "samples.arrow", bench.folder / "machine.arrow"
         endless = plan.load.model_copy(update={"duration": LONGEST_S * 10**9, "warmup": 0})
@@ -98,8 +110,8 @@ class AlternatingGroup(Group):
         before = spent(target.families())
         if before.pids:  # else it died since it was ready; that is found out after the load
             command += ["--watch", f"{TARGET}={','.join(map(str, before.pids))}"]
-        agents = {one.name: self.agents(one, target) for one in conditions}
-        order = order_of_turns(f"{seed}/{self.environment}", [*self.turns], plan.turns)
+        in_turns = {run.name: InTurns(run, self.agents(run, target)) for run in runs}
+        order = order_of_turns(f"{seed}/{self.environment}", [*in_turns], plan.turns)
         with Standstill() as standstill:
             try:
                 generator = processes.start(
@@ -113,8 +125,8 @@ class AlternatingGroup(Group):
                 going_on = GoingOn(bench, target, generator, standstill)
                 going_on.wait(plan.load.warmup)
                 for name in order:
-                    if name not in self.reasons:
-                        self.take_turn(name, agents[name], going_on)
+                    if in_turns[name].run.reason is None:
+                        self.take_turn(in_turns[name], going_on)
                 going_on.wait(0)
                 if standstill.reason:
                     raise RunError(standstill.reason)
@@ -124,33 +136,20 @@ class AlternatingGroup(Group):
         samples, readings = read_stream(out), read_stream(machine)
         if samples is None or readings is None or samples.num_rows == 0:
             raise RunError("the load generator recorded no request")
-        after = spent(target.families())
-        share = watched_share(before, after, processes.in_ticks)
-        found = {}
-        for name, turns in self.turns.items():
-            mine = numbered(of_turns(samples, readings, turns))
-            errors = errors_by_kind(mine)
-            of_machine = of_turns(readings, readings, turns)
-            cpu = of_all(per_request(of_machine), share)
-            if name in self.agents_ns:
-                seconds = sum(turn.end_ns - turn.start_ns for turn in turns) / 1e9
-                cpu["agents_ns_per_second"] = self.agents_ns[name] / max(seconds, 1e-9)
-            if mine.num_rows == 0:
-                self.reasons.setdefault(name, "no request was answered within its turns")
-                continue
-            found[name] = Measured(
-                mine, of_machine, mine.num_rows, sum(errors.values()), errors, cpu
-            )
-        return found
+        share = watched_share(before, spent(target.families()), processes.in_ticks)
+        for one in in_turns.values():
+            one.run.measured = measured_in(one, samples, readings, share)
+            if one.run.measured is None:
+                one.run.fail("no request was answered within its turns")
 
-    def agents(self, condition: Condition, target: Target) -> list[Agent]:
-        """The agents of a condition, off."""
-        launch, name = target.launch, condition.name
-        place = f"{self.block}-{self.environment}-{name}"
+    def agents(self, run: Run, target: Target) -> list[Agent]:
+        """The agents of a run, off."""
+        launch = target.launch
+        place = f"{self.block}-{self.environment}-{run.name}"
         unique = f"tare-{self.lab.experiment}-{place}".replace("~", "-")
         values = {**launch.placeholders, "port": launch.door, "pid": target.process.pid}
         found = []
-        for layer in whole_machine(condition):
+        for layer in whole_machine(run.condition):
             one = map_layer.agent(layer) if isinstance(layer, MapLayer) else layer
             assert isinstance(one, AgentLayer)
             found.append(
@@ -159,44 +158,65 @@ class AlternatingGroup(Group):
                     name=f"{unique}-{one.name}",
                     processes=self.lab.processes,
                     cpus=self.lab.cpus,
-                    log=self.new_log(name, one.name),
+                    log=self.new_log(run, one.name),
                     fresh_folder=partial(self.lab.folder.fresh_work, f"{place}-{one.name}"),
                     values=values,
                 )
             )
         return found
 
-    def take_turn(self, name: str, agents: Sequence[Agent], going_on: "GoingOn") -> None:
-        """Switches a condition's agents on, lets the load go on, and switches them off.
+    def take_turn(self, one: InTurns, going_on: "GoingOn") -> None:
+        """Switches a run's agents on, lets the load go on, and switches them off.
 
-        A condition whose agent fails has no more turns: the others can count without it. Raises
+        A run whose agent fails has no more turns: the others can count without it. Raises
         RunError where an agent cannot be switched off, or where the load has ended.
         """
         plan = self.lab.plan
-        number = len(self.turns[name]) + 1
         try:
             with ExitStack() as stack:
-                for agent in agents:
+                for agent in one.agents:
                     stack.callback(agent.switch_off)
                     agent.switch_on()
                 going_on.wait(plan.settle)
-                used_ns = [agent.cpu_ns() for agent in agents]
+                used_ns = [agent.cpu_ns() for agent in one.agents]
                 start_ns = going_on.now_ns()
                 going_on.wait(plan.turn)
                 turn = Turn(start_ns, going_on.now_ns())
                 # All at once, before a ready command takes its time.
-                for before_ns, after_ns in zip(
-                    used_ns, [agent.cpu_ns() for agent in agents], strict=True
-                ):
-                    if before_ns is not None and after_ns is not None:
-                        self.agents_ns.setdefault(name, 0)
-                        self.agents_ns[name] += after_ns - before_ns
-                for agent in agents:
+                one.add_agents_ns(used_ns, [agent.cpu_ns() for agent in one.agents])
+                for agent in one.agents:
                     agent.check_ready()
         except AgentError as error:
-            self.reasons[name] = f"turn {number} of {plan.turns}: {error}"
+            one.run.reason = f"turn {len(one.turns) + 1} of {plan.turns}: {error}"
         else:
-            self.turns[name].append(turn)
+            one.turns.append(turn)
+
+
+def share(shared: Run, run: Run) -> None:
+    """What befell the service befell each run."""
+    if shared.reason is not None:
+        run.fail(shared.reason)
+    if shared.launch is not None:
+        # What the service's own layers cost is of no one condition.
+        run.launch = replace(shared.launch, costs={})
+    run.strain = shared.strain
+    run.logs += shared.logs
+
+
+def measured_in(
+    one: InTurns, samples: "pa.Table", readings: "pa.Table", share: float | None
+) -> Measured | None:
+    """What was recorded in the turns of a run; None without any request."""
+    mine = numbered(of_turns(samples, readings, one.turns))
+    if mine.num_rows == 0:
+        return None
+    errors = errors_by_kind(mine)
+    of_machine = of_turns(readings, readings, one.turns)
+    cpu = of_all(per_request(of_machine), share)
+    if one.agents_ns is not None:
+        seconds = sum(turn.end_ns - turn.start_ns for turn in one.turns) / 1e9
+        cpu["agents_ns_per_second"] = one.agents_ns / max(seconds, 1e-9)
+    return Measured(mine, of_machine, mine.num_rows, sum(errors.values()), errors, cpu)
 
 
 class GoingOn:

@@ -3,16 +3,17 @@
 
 import json
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tare.errors import InputError, TareError
 from tare.lab.cpu_time import of_all, per_request, spent, watched_share
-from tare.lab.launch import Launch, RunError
+from tare.lab.launch import RunError
 from tare.lab.logs import last_lines
-from tare.lab.processes import Family, Process, Processes, StartError
+from tare.lab.processes import Processes, StartError
+from tare.lab.runs import Measured, Target
 from tare.lab.standstill import Standstill
 from tare.lab.store import of_condition, read_stream
 from tare.lab.tare_load import capacity_command, load_command, url
@@ -20,57 +21,6 @@ from tare.plan import CommandLoad, OwnLoad
 
 if TYPE_CHECKING:
     import pyarrow as pa
-
-
-@dataclass(frozen=True)
-class Measured:
-    """What the load recorded of one condition."""
-
-    samples: "pa.Table"
-    machine: "pa.Table | None"
-    requests: int
-    errors: int
-    errors_by_kind: Mapping[str, int]
-    cpu: Mapping[str, float]
-    """`service_ns_per_request`, `generator_ns_per_request` as far as known."""
-    oddities: Sequence[str] = ()
-    """What was odd about the output of a foreign generator."""
-    lost: float = 0.0
-    """The share of the rows of that output that are no requests."""
-    stepped: str | None = None
-    """How its clock was set back on the way."""
-
-    def extent(self) -> tuple[int | None, int | None]:
-        """First start and last end in ns; None where nothing has a start, or nothing an end.
-
-        Requests that failed may have neither.
-        """
-        import pyarrow.compute as pc
-
-        if "start_ns" not in self.samples.column_names:
-            return None, None
-        start = self.samples["start_ns"]
-        last = pc.max(pc.add(start, self.samples["duration_ns"]))
-        return pc.min(start).as_py(), last.as_py()
-
-
-@dataclass(frozen=True)
-class Target:
-    """A service that is ready."""
-
-    condition: str
-    launch: Launch
-    process: Process
-    companions: Sequence[Process]
-
-    @property
-    def processes(self) -> list[Process]:
-        """The service and its proxies."""
-        return [self.process, *self.companions]
-
-    def families(self) -> list[Family]:
-        """The processes of the service and of each proxy, with their CPU time up to now."""
-        return [self.launch.environment.family(process) for process in self.processes]
 
 
 @dataclass(frozen=True)
@@ -98,41 +48,42 @@ class Ended:
 def measure(
     load: OwnLoad | CommandLoad, rate: float | None, seed: int, targets: Sequence[Target],
     bench: Bench,
-) -> dict[str, Measured]:  # fmt: skip
-    """Sends the load to all targets and returns what it recorded of each condition.
+) -> list[Measured]:  # fmt: skip
+    """Sends the load to all targets and returns what it recorded of each, in their order.
 
     `rate` is in requests a second a target, None without one. Raises RunError where the
     generator failed or recorded nothing.
     """
     if isinstance(load, CommandLoad):
-        return _measure_with_command(load, targets[0], bench)
+        return [_measure_with_command(load, targets[0], bench)]
     out, machine = bench.folder / "samples.arrow", bench.folder / "machine.arrow"
     launches = {target.condition: target.launch for target in targets}
     command = load_command(load, rate, launches, bench.folder)
     command += ["--seed", str(seed), "--out", str(out), "--machine", str(machine)]
-    before = {target.condition: spent(target.families()) for target in targets}
-    for name, found in before.items():
+    before = [spent(target.families()) for target in targets]
+    for target, found in zip(targets, before, strict=True):
         if found.pids:  # else it died since it was ready; that is found out after the load
-            command += ["--watch", f"{name}={','.join(map(str, found.pids))}"]
+            command += ["--watch", f"{target.condition}={','.join(map(str, found.pids))}"]
     seconds = (load.warmup + load.duration) / 1e9 * len(targets)
     report = _report(run_generator(command, targets, bench, seconds, own=True).printed)
     samples, readings = read_stream(out), read_stream(machine)
     if samples is None or samples.num_rows == 0:
         raise RunError("the load generator recorded no request")
-    measured = {}
-    for target in targets:
+    measured = []
+    for target, used in zip(targets, before, strict=True):
         name = target.condition
         of_machine = None if readings is None else of_condition(readings, name)
         cpu = {} if of_machine is None else per_request(of_machine)
-        after = spent(target.families())
-        share = watched_share(before[name], after, bench.processes.in_ticks)
-        measured[name] = Measured(
-            samples=of_condition(samples, name),
-            machine=of_machine,
-            requests=report[name]["requests"],
-            errors=report[name]["errors"],
-            errors_by_kind=report[name].get("errors_by_kind") or {},
-            cpu=of_all(cpu, share),
+        share = watched_share(used, spent(target.families()), bench.processes.in_ticks)
+        measured.append(
+            Measured(
+                samples=of_condition(samples, name),
+                machine=of_machine,
+                requests=report[name]["requests"],
+                errors=report[name]["errors"],
+                errors_by_kind=report[name].get("errors_by_kind") or {},
+                cpu=of_all(cpu, share),
+            )
         )
     return measured
 
@@ -214,7 +165,7 @@ def _report(printed: str) -> dict[str, Any]:
         raise RunError("the load generator ended without a report") from error
 
 
-def _measure_with_command(load: CommandLoad, target: Target, bench: Bench) -> dict[str, Measured]:
+def _measure_with_command(load: CommandLoad, target: Target, bench: Bench) -> Measured:
     """Runs a foreign generator on one target and imports its output."""
     import pyarrow as pa
     import pyarrow.compute as pc
@@ -247,23 +198,21 @@ def _measure_with_command(load: CommandLoad, target: Target, bench: Bench) -> di
         samples = _without_first(samples, load)
     requests = samples.num_rows
     failed = pc.sum(pc.invert(samples["ok"])).as_py() if "ok" in samples.column_names else 0
-    return {
-        target.condition: Measured(
-            samples=samples,
-            machine=None,
-            requests=requests,
-            errors=failed or 0,
-            errors_by_kind={},
-            cpu={
-                f"{who}_ns_per_request": ns / sent
-                for who, ns in (("service", used_ns), ("generator", generator.cpu_ns))
-                if ns > 0  # Without cgroups, what is less than a tick of the clock is not known.
-            },
-            oddities=told["warnings"].splitlines(),
-            lost=float(told.get("lost", 0)),
-            stepped=told.get("stepped"),
-        )
-    }
+    return Measured(
+        samples=samples,
+        machine=None,
+        requests=requests,
+        errors=failed or 0,
+        errors_by_kind={},
+        cpu={
+            f"{who}_ns_per_request": ns / sent
+            for who, ns in (("service", used_ns), ("generator", generator.cpu_ns))
+            if ns > 0  # Without cgroups, what is less than a tick of the clock is not known.
+        },
+        oddities=told["warnings"].splitlines(),
+        lost=float(told.get("lost", 0)),
+        stepped=told.get("stepped"),
+    )
 
 
 def _without_first(samples: "pa.Table", load: CommandLoad) -> "pa.Table":

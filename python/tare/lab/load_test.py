@@ -7,7 +7,8 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from tare.lab.load import Measured, _without_first
+from tare.lab.load import _without_first
+from tare.lab.runs import Measured
 
 
 def table(start: list[int | None], duration: list[int | None]) -> pa.Table:
