@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from pydantic_core import PydanticCustomError
 from tests.rights import may_make_namespaces
+from tests.waiting import wait_for
 
 from tare.lab import environments
 from tare.lab.environments.environment import Environment, Program
@@ -167,6 +168,6 @@ def test_nothing_is_left_when_it_has_stopped(
     environment.stop()
     assert processes.sweep() == 0
     if environment.settings.own_network:
-        assert f" {environment.address.rpartition('.')[0]}." not in output(
-            ["ip", "-o", "-4", "addr"]
-        )
+        # The kernel removes a namespace some time after its last process has ended.
+        network = f" {environment.address.rpartition('.')[0]}."
+        wait_for(lambda: network not in output(["ip", "-o", "-4", "addr"]))
