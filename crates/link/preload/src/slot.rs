@@ -10,9 +10,9 @@ use crate::{hidden, kernel, sharing, slots, state};
 use core::cell::UnsafeCell;
 use core::ffi::c_int;
 use core::mem::MaybeUninit;
-use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
+use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed};
 use core::sync::atomic::{AtomicI32, AtomicPtr, AtomicU8, AtomicU32, AtomicU64};
-use tare_link_segment::{Endpoint, LARGEST_RING, Listed, SMALLEST_RING, Statistics};
+use tare_link_segment::{Endpoint, LARGEST_RING, Listed, SMALLEST_RING, Statistics, Users};
 use tare_shm::{memory, syscall};
 
 /// In `Slot::ends`: TCP has still to end, has ended; or a process that delivers has the backlog.
@@ -20,18 +20,12 @@ pub const ENDS: u32 = 1;
 pub const ENDED: u32 = 2;
 pub const DELIVERED: u32 = 3;
 
-const FREE: u32 = 0;
-const FILLING: u32 = 1;
-const USED: u32 = 2;
-const CLOSING: u32 = 3;
-
 /// Times that a ring can grow.
 const WINDOWS: usize = (LARGEST_RING - SMALLEST_RING) as usize / 2;
 
 pub struct Slot {
-    stage: AtomicU32,
     /// Calls that use it now.
-    users: AtomicU32,
+    users: Users,
     parts: UnsafeCell<MaybeUninit<Parts>>,
     /// Larger mappings of the rings that have grown, each of four times the bytes of the one before.
     /// All stay until the link ends: a signal handler may have interrupted a copy.
@@ -84,14 +78,13 @@ pub struct Slot {
     guard: Guard,
 }
 
-// SAFETY: `parts` is written by the one thread that has made the slot `FILLING`, before it is used.
+// SAFETY: `parts` is written by the one thread that has taken the slot, before it is used.
 unsafe impl Sync for Slot {}
 
 impl Slot {
     pub const fn new() -> Self {
         Self {
-            stage: AtomicU32::new(FREE),
-            users: AtomicU32::new(0),
+            users: Users::new(),
             parts: UnsafeCell::new(MaybeUninit::uninit()),
             windows: [const { [const { AtomicPtr::new(core::ptr::null_mut()) }; WINDOWS] }; 2],
             own_bell: AtomicI32::new(0),
@@ -124,7 +117,7 @@ impl Slot {
 
     /// Whether it was free, and is the caller's now.
     pub fn take(&self) -> bool {
-        self.stage.compare_exchange(FREE, FILLING, AcqRel, Relaxed).is_ok()
+        self.users.take()
     }
 
     /// Fills a slot that the caller has taken, and uses it.
@@ -158,14 +151,12 @@ impl Slot {
         self.room_spin.begin();
         self.seen_tail.store(0, Relaxed);
         self.error.store(0, Relaxed);
-        self.users.store(1, Relaxed);
-        self.stage.store(USED, Release);
+        self.users.begin();
     }
 
     /// For one more user, who must `leave` it; `None` if it has no link.
     pub fn enter(&self) -> Option<&Self> {
-        self.users.fetch_add(1, AcqRel);
-        if self.is_used() {
+        if self.users.enter() {
             return Some(self);
         }
         self.leave();
@@ -173,12 +164,12 @@ impl Slot {
     }
 
     pub fn is_used(&self) -> bool {
-        self.stage.load(Acquire) == USED
+        self.users.is_used()
     }
 
     /// For a user of the slot.
     pub fn parts(&self) -> &Parts {
-        // SAFETY: written before the slot was `USED`, and not again while it has users.
+        // SAFETY: written before the slot was used, and not again while it has users.
         unsafe { (*self.parts.get()).assume_init_ref() }
     }
 
@@ -252,8 +243,8 @@ impl Slot {
 
     /// The call that used the slot ends.
     pub fn leave(&self) {
-        if self.users.fetch_sub(1, AcqRel) == 1 {
-            self.free_if_closing();
+        if self.users.leave() {
+            self.free();
         }
     }
 
@@ -271,7 +262,7 @@ impl Slot {
 
     /// Threads that were cancelled in a call do not use the slot any more. For a user.
     fn forget_cancelled(&self) {
-        self.users.fetch_sub(self.waiters.take_cancelled(), AcqRel);
+        self.users.forget(self.waiters.take_cancelled());
     }
 
     /// Before a descriptor of the connection is closed: calls that wait go on with a copy, since its
@@ -332,7 +323,7 @@ impl Slot {
     /// Takes the link away when the last call that uses it ends. For a user.
     pub fn close(&self) {
         self.forget_cancelled();
-        let _ = self.stage.compare_exchange(USED, CLOSING, AcqRel, Relaxed);
+        self.users.close();
     }
 
     /// Enters the link in the list that `tare link ps` prints.
@@ -357,10 +348,8 @@ impl Slot {
         }
     }
 
-    fn free_if_closing(&self) {
-        if self.stage.compare_exchange(CLOSING, FILLING, AcqRel, Relaxed).is_err() {
-            return;
-        }
+    /// The last user has ended.
+    fn free(&self) {
         self.unlist();
         self.memory.end();
         for fd in [&self.own_bell, &self.other_bell, &self.kept] {
@@ -378,7 +367,7 @@ impl Slot {
         }
         // SAFETY: the last user has ended, and the connection is closed.
         unsafe { self.parts().link.unmap() };
-        self.stage.store(FREE, Release);
+        self.users.free();
         slots::freed(self);
     }
 }

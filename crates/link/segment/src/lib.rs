@@ -16,6 +16,7 @@ mod listing;
 mod lock;
 #[cfg(not(loom))]
 mod statistics;
+mod users;
 
 pub use bell::Bell;
 pub use choice::{Choice, Endpoint, Pattern};
@@ -28,3 +29,4 @@ pub use listing::{COUNTERS, Listed, Listing, totals};
 pub use lock::{Lock, Taken};
 #[cfg(not(loom))]
 pub use statistics::{Counter, Handover, LOG_VARIABLE, Statistics, VARIABLE};
+pub use users::Users;
