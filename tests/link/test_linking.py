@@ -30,3 +30,10 @@ def test_connection_works_that_something_uses_while_it_is_linked(way: str) -> No
     assert (run.code, run.errors) == (0, "")
     assert run.counts["links"] > ROUNDS
     assert run.counts["reset"] == 0
+
+
+def test_links_of_a_set_still_wake_it_after_another_one_could_not_be_made() -> None:
+    run = linked.run(program("linking"), "stranger", str(ROUNDS))
+    assert (run.code, run.errors) == (0, "")
+    assert run.counts["refused"] > 0
+    assert run.counts["reset"] == 0

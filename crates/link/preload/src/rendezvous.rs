@@ -255,38 +255,47 @@ fn receive_one(socket: c_int, has_begun: bool) -> Result<Option<c_int>, Errno> {
 fn make(fd: c_int, connection: &Connection, socket: c_int) -> Option<u32> {
     let read = kernel::read(fd)?;
     let (memory, link) = refused(Link::make().ok())?;
-    let sent = bells().and_then(|[own, other]| {
-        let parts = Parts::new(link)?;
-        begin_receiving(connection, &parts, read, own);
-        let sent = [memory, other, own].iter().all(|fd| rights::send(socket, *fd).is_ok());
-        let place = if sent { slots::add(parts, fd, own, other) } else { None };
-        if place.is_none() {
-            sets::unregister(connection, own);
-            hidden::close(own);
-            hidden::close(other);
-        }
-        place
-    });
+    let bells = bells();
+    // Before it is sent: the other end takes a link that it has got.
+    let place = add(fd, connection, link, read, bells);
+    let fds = bells.map(|[own, other]| [memory, other, own]).filter(|_| place.is_some());
+    let is_sent = fds.is_some_and(|fds| fds.iter().all(|fd| rights::send(socket, *fd).is_ok()));
     syscall::close(memory);
-    if sent.is_none() {
-        // SAFETY: no slot has it.
-        unsafe { link.unmap() };
+    if is_sent {
+        return place;
     }
-    refused(sent)
+    if let Some(slot) = place.and_then(slots::first) {
+        sets::withdraw(connection, slot.own_bell());
+        slot.close();
+        slot.leave();
+        state::count(Counter::Refused, 1);
+    }
+    None
 }
 
 /// Takes the link that the other end has made.
 fn take(fd: c_int, connection: &Connection, [memory, own, other]: [c_int; 3]) -> Option<u32> {
     let read = kernel::read(fd)?;
     let link = Link::take(memory).ok()?;
-    let [own, other] = [own, other].map(hidden::hide);
-    let place = Parts::new(link).and_then(|parts| {
-        let place = slots::add(parts, fd, own?, other?)?;
-        begin_receiving(connection, &parts, read, own?);
+    add(fd, connection, link, read, both([own, other].map(hidden::hide)))
+}
+
+/// Puts a link into a slot, for its first user, and begins to receive. Without room it is unmapped,
+/// and its eventfds are closed.
+fn add(
+    fd: c_int,
+    connection: &Connection,
+    link: Link,
+    read: u64,
+    bells: Option<[c_int; 2]>,
+) -> Option<u32> {
+    let place = bells.zip(Parts::new(link)).and_then(|([own, other], parts)| {
+        let place = slots::add(parts, fd, own, other)?;
+        begin_receiving(connection, &parts, read, own);
         Some(place)
     });
     if place.is_none() {
-        [own, other].into_iter().flatten().for_each(hidden::close);
+        bells.into_iter().flatten().for_each(hidden::close);
         // SAFETY: no slot has it.
         unsafe { link.unmap() };
     }
@@ -308,11 +317,15 @@ fn begin_receiving(connection: &Connection, parts: &Parts, read: u64, own_bell: 
 }
 
 fn bells() -> Option<[c_int; 2]> {
-    let [own, other] = [(); 2].map(|()| kernel::eventfd().ok().and_then(hidden::hide));
-    if let (Some(own), Some(other)) = (own, other) {
+    both([(); 2].map(|()| kernel::eventfd().ok().and_then(hidden::hide)))
+}
+
+/// Two hidden descriptors; closes one that is alone.
+fn both(fds: [Option<c_int>; 2]) -> Option<[c_int; 2]> {
+    if let [Some(own), Some(other)] = fds {
         return Some([own, other]);
     }
-    [own, other].into_iter().flatten().for_each(hidden::close);
+    fds.into_iter().flatten().for_each(hidden::close);
     None
 }
 

@@ -290,9 +290,14 @@ pub fn report_again(fd: c_int) {
 pub fn unregister(connection: &Connection, bell: c_int) {
     let place = connection.slot.load(Relaxed);
     each(connection, |set, _| {
-        if let Some(number) = number(set) {
-            members::of(number).remove(place);
-        }
+        number(set).into_iter().for_each(|number| members::of(number).remove(place));
+    });
+    withdraw(connection, bell);
+}
+
+/// As `unregister`, of a connection that was not linked after all.
+pub fn withdraw(connection: &Connection, bell: c_int) {
+    each(connection, |set, _| {
         kernel::epoll(set, libc::EPOLL_CTL_DEL, bell, 0, 0);
     });
 }
