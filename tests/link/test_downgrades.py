@@ -14,6 +14,7 @@ PYTHON = "/usr/bin/python3"
 MANY = 3_000_000
 MORE_THAN_A_RING = 10_000_000
 ROUNDS = 150
+TIMES = 10
 
 
 @pytest.fixture(scope="module")
@@ -45,6 +46,16 @@ def test_no_downgrade_of_many_is_reset(downgrades: str, way: str) -> None:
     # A connection whose ends do not meet in time stays TCP.
     assert ROUNDS / 2 < run.counts["left"] <= ROUNDS
     assert run.counts["tcp_bytes_sent"] >= int(run.output.split()[-1])
+
+
+def test_signal_handler_may_send_on_the_connection_that_its_thread_takes_back_to_tcp() -> None:
+    options = ("-O1", "-w", "-pthread", "-o", OUT)
+    handlers = str(compiled("handlers", "cc", *options, HERE / "handlers.c", "-lrt"))
+    for _ in range(TIMES):
+        run = linked.run(handlers, str(MANY))
+        assert (run.code, run.errors, run.output) == (0, "", "0 0\n")
+        assert run.counts["downgrades"] > 0
+        assert run.counts["reset"] == 0
 
 
 def test_bytes_of_a_sender_that_was_killed_are_lost_with_a_reset(downgrades: str) -> None:

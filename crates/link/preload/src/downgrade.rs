@@ -7,7 +7,7 @@ use crate::{kernel, lock, service, state};
 use core::ffi::c_int;
 use core::sync::atomic::Ordering::{Relaxed, Release};
 use tare_link_segment::{Corrupt, Counter, Direction, Mode};
-use tare_shm::syscall::Errno;
+use tare_shm::syscall::{self, Errno};
 
 /// Milliseconds that a program waits at a time for TCP to take what was taken back from the ring.
 const PATIENCE: u64 = 100;
@@ -33,31 +33,47 @@ pub fn sends_tcp(slot: &Slot) -> bool {
 /// From here on bytes go to TCP. Under the sender's lock.
 pub fn to_tcp(fd: c_int, slot: &Slot, unread: Unread) -> Result<(), Corrupt> {
     let outgoing = slot.parts().outgoing;
-    if outgoing.mode() == Mode::Tcp {
+    let is_urgent = unread != Unread::TakenBackOrLater;
+    if outgoing.mode() == Mode::Tcp || !await_reader(fd, outgoing, is_urgent) {
         return Ok(());
     }
+    uninterrupted(|| change_to_tcp(slot, unread))?;
+    if outgoing.backlog().is_some() {
+        push(fd, slot);
+        if outgoing.backlog().is_some() {
+            service::wake_own();
+        }
+    }
+    Ok(())
+}
+
+/// Does something that a signal handler which sends must not find half done.
+pub fn uninterrupted<T>(what: impl Fn() -> T) -> T {
+    syscall::with_signals_blocked(syscall::FROM_OTHERS, &what).unwrap_or_else(|_| what())
+}
+
+fn change_to_tcp(slot: &Slot, unread: Unread) -> Result<(), Corrupt> {
+    let outgoing = slot.parts().outgoing;
     let is_urgent = unread != Unread::TakenBackOrLater;
-    if !await_reader(fd, outgoing, is_urgent) {
+    // By a signal handler, just before.
+    if outgoing.mode() == Mode::Tcp {
         return Ok(());
     }
     // Without its service thread, a program may never send what TCP does not take at once.
     let can_wait = !is_urgent || service::is_running();
     if outgoing.unread() > 0 && unread != Unread::Left && can_wait {
         if let Some(held) = lock::take_soon_to_send(slot) {
+            slot.copying.void(outgoing.head());
             let taken = outgoing.take_back(outgoing.capacity());
             lock::release(outgoing.receiver_lock(), held);
             state::count(Counter::Downgrades, 1);
-            taken?;
-            push(fd, slot);
-            if outgoing.backlog().is_some() {
-                service::wake_own();
-            }
-            return Ok(());
+            return taken;
         }
         if !is_urgent {
             return Ok(());
         }
     }
+    slot.copying.void(outgoing.head());
     outgoing.downgrade();
     state::count(Counter::Downgrades, 1);
     Ok(())
@@ -148,28 +164,18 @@ pub fn push(fd: c_int, slot: &Slot) {
         return;
     }
     while let Some(backlog) = outgoing.backlog() {
-        let (from, length) = backlog;
-        let capacity = outgoing.capacity();
-        let Some(ring) = slot.ring(Way::Outgoing, capacity) else { return };
-        let ring = pieces(ring, capacity, from, length);
-        outgoing.begin_write();
-        let sent = kernel::send(fd, &ring);
-        outgoing.end_write(sent.unwrap_or(0) as u64);
-        match sent {
-            Ok(sent) => {
-                outgoing.accepted(backlog, sent as u64);
-                state::count(Counter::TcpSent, sent as u64);
-            }
+        match uninterrupted(|| push_once(fd, slot)) {
+            Ok(sent) => state::count(Counter::TcpSent, sent as u64),
             Err(Errno(libc::EINTR)) => {}
             Err(Errno(libc::EAGAIN)) => {
                 slot.guard(fd);
                 return;
             }
-            Err(Errno(libc::EBADF)) => return,
+            Err(Errno(libc::EBADF | libc::ENOMEM)) => return,
             // The other end has closed the connection: nothing can reach it. The program is to see
             // the error, which the kernel reports once.
             Err(Errno(error)) => {
-                outgoing.accepted(backlog, length);
+                outgoing.accepted(backlog, backlog.1);
                 if error != libc::EPIPE {
                     slot.error.store(error, Relaxed);
                 }
@@ -177,6 +183,18 @@ pub fn push(fd: c_int, slot: &Slot) {
         }
     }
     slot.unguard(fd);
+}
+
+fn push_once(fd: c_int, slot: &Slot) -> Result<usize, Errno> {
+    let outgoing = slot.parts().outgoing;
+    let Some(backlog) = outgoing.backlog() else { return Ok(0) };
+    let capacity = outgoing.capacity();
+    let ring = slot.ring(Way::Outgoing, capacity).ok_or(Errno(libc::ENOMEM))?;
+    outgoing.begin_write();
+    let sent = kernel::send(fd, &pieces(ring, capacity, backlog.0, backlog.1));
+    outgoing.end_write(sent.unwrap_or(0) as u64);
+    outgoing.accepted(backlog, sent? as u64);
+    sent
 }
 
 /// The program ends what it sends: errors are the kernel's from now on. Waits until TCP has all

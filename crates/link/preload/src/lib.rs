@@ -12,6 +12,7 @@ mod buffers;
 mod calls;
 mod closing;
 mod connection;
+mod copying;
 mod debug;
 mod downgrade;
 mod exit;

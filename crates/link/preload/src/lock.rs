@@ -16,6 +16,13 @@ pub struct Held {
     taken: Taken,
 }
 
+impl Held {
+    /// Whether this is a signal handler, and the call that it has interrupted took the lock.
+    pub fn is_interrupting(&self) -> bool {
+        self.taken == Taken::Before
+    }
+}
+
 /// In the receiver's lock: the number is of a thread of the sender's.
 const SENDER: u32 = 1 << 31;
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Sending on a linked connection.
 
-use crate::downgrade::{self, Unread, sends_tcp, to_tcp, try_serve};
+use crate::downgrade::{self, Unread, sends_tcp, to_tcp, try_serve, uninterrupted};
 use crate::outgoing::Source;
 use crate::slots::{self, Slot, Way, pieces};
 use crate::{budget, kernel, lock, state};
@@ -50,7 +50,9 @@ pub fn send(
     loop {
         let held = lock::take(outgoing.sender_lock());
         fd = slot.any_descriptor().unwrap_or(-1);
-        let next = to_ring(fd, slot, from, done).unwrap_or_else(|Corrupt| failed(fd));
+        let next = choose_way(fd, slot, held.is_interrupting())
+            .and_then(|next| next.map_or_else(|| to_ring(fd, slot, from, done), Ok))
+            .unwrap_or_else(|Corrupt| failed(fd));
         lock::release(outgoing.sender_lock(), held);
         match next {
             Next::Sent(more) => {
@@ -206,56 +208,89 @@ fn failed(fd: c_int) -> Next {
     Next::Failed(Errno(libc::ECONNRESET))
 }
 
-fn to_ring(fd: c_int, slot: &Slot, from: &impl Source, done: usize) -> Result<Next, Corrupt> {
-    let parts = slot.parts();
-    let outgoing = parts.outgoing;
+/// Lets the stream be in the ring or at TCP. Returns what to do in place of `to_ring`. A signal handler
+/// that has interrupted a call which sends takes it back to TCP at most: that call finds it there.
+fn choose_way(fd: c_int, slot: &Slot, is_interrupting: bool) -> Result<Option<Next>, Corrupt> {
+    let outgoing = slot.parts().outgoing;
     if fd < 0 {
-        return Ok(Next::Failed(Errno(libc::EBADF)));
+        return Ok(Some(Next::Failed(Errno(libc::EBADF))));
     }
     if slot.ends.load(Relaxed) != 0 {
-        return Ok(Next::Failed(Errno(libc::EPIPE)));
+        return Ok(Some(Next::Failed(Errno(libc::EPIPE))));
     }
     try_serve(fd, slot)?;
-    let by_ring = !sends_tcp(slot) && slot.memory.is_there(outgoing.capacity());
+    let by_ring = !sends_tcp(slot)
+        && slot.memory.is_there(outgoing.capacity())
+        && !(is_interrupting && slot.copying.is_under_way());
     if !by_ring {
         to_tcp(fd, slot, Unread::TakenBack)?;
     }
-    if outgoing.backlog().is_some() {
-        return Ok(Next::Wait);
+    if is_interrupting {
+        return Ok(None);
     }
-    if by_ring && outgoing.mode() == Mode::Tcp && outgoing.upgrade(|| kernel::written(fd)) {
+    let can_upgrade = by_ring
+        && outgoing.mode() == Mode::Tcp
+        && outgoing.backlog().is_none()
+        && outgoing.can_upgrade();
+    if can_upgrade && uninterrupted(|| outgoing.upgrade(|| kernel::written(fd))) {
         state::count(Counter::Upgrades, 1);
     }
-    if outgoing.mode() == Mode::Tcp {
-        outgoing.begin_write();
-        return Ok(Next::Kernel);
-    }
-    if slot.wants_room.load(Relaxed) != 0 {
+    if outgoing.mode() == Mode::Ring && slot.wants_room.load(Relaxed) != 0 {
         grow(slot);
     }
-    let wanted = (from.length() - done) as u64;
+    Ok(None)
+}
+
+fn to_ring(fd: c_int, slot: &Slot, from: &impl Source, done: usize) -> Result<Next, Corrupt> {
+    let outgoing = slot.parts().outgoing;
     loop {
-        let capacity = outgoing.capacity();
-        let (head, room) = outgoing.room(capacity)?;
-        if room == 0 {
-            slot.wants_room.store(1, Relaxed);
-            return Ok(Next::Full);
+        if outgoing.mode() == Mode::Tcp {
+            let is_ready = outgoing.backlog().is_none() && outgoing.begin_write();
+            return Ok(if is_ready { Next::Kernel } else { Next::Wait });
         }
-        let length = room.min(wanted).min(CHUNK);
-        let ring = slot.ring(Way::Outgoing, capacity).ok_or(Corrupt)?;
-        let ring = pieces(ring, capacity, head, length);
-        let copied = match from.read(done, &ring) {
-            Ok(0) => return Ok(Next::Sent(0)),
-            Ok(copied) => copied,
-            Err(error) => return Ok(Next::Failed(error)),
-        };
-        if outgoing.publish(head, copied as u64) {
-            wake(fd, slot);
-            state::count(Counter::RingSent, copied as u64);
-            state::count(Counter::RingSends, 1);
-            return Ok(Next::Sent(copied));
+        slot.copying.begin();
+        let next = copy(slot, from, done);
+        slot.copying.end();
+        if let Some(next) = next? {
+            if let Next::Sent(copied @ 1..) = next {
+                wake(fd, slot);
+                state::count(Counter::RingSent, copied as u64);
+                state::count(Counter::RingSends, 1);
+            }
+            return Ok(next);
         }
     }
+}
+
+/// Copies to the ring; `None` if a signal handler has sent meanwhile.
+fn copy(slot: &Slot, from: &impl Source, done: usize) -> Result<Option<Next>, Corrupt> {
+    let outgoing = slot.parts().outgoing;
+    if outgoing.mode() == Mode::Tcp {
+        return Ok(None);
+    }
+    let capacity = outgoing.capacity();
+    let (head, room) = outgoing.room(capacity)?;
+    if room == 0 {
+        slot.wants_room.store(1, Relaxed);
+        return Ok(Some(Next::Full));
+    }
+    let length = room.min((from.length() - done) as u64).min(CHUNK);
+    let ring = slot.ring(Way::Outgoing, capacity).ok_or(Corrupt)?;
+    let ring = pieces(ring, capacity, head, length);
+    let copied = match from.read(done, &ring) {
+        Ok(0) => return Ok(Some(Next::Sent(0))),
+        Ok(copied) => copied,
+        Err(error) => return Ok(Some(Next::Failed(error))),
+    };
+    if slot.copying.voided_at().is_some() || !outgoing.publish(head, copied as u64) {
+        return Ok(None);
+    }
+    // In between: the receiver does not read them.
+    if slot.copying.voided_at() == Some(head) {
+        outgoing.unpublish(head, copied as u64);
+        return Ok(None);
+    }
+    Ok(Some(Next::Sent(copied)))
 }
 
 fn wake(fd: c_int, slot: &Slot) {
@@ -284,12 +319,17 @@ fn grow(slot: &Slot) {
     {
         return;
     }
-    if let Some(held) = lock::try_take_to_send(slot) {
-        if outgoing.unread() == 0 && slot.memory.grow(3 * capacity) && outgoing.grow() {
-            slot.wants_room.store(0, Relaxed);
-        }
-        lock::release(outgoing.receiver_lock(), held);
+    if outgoing.unread() == 0 && uninterrupted(|| grow_empty(slot, capacity)) {
+        slot.wants_room.store(0, Relaxed);
     }
+}
+
+fn grow_empty(slot: &Slot, capacity: u64) -> bool {
+    let outgoing = slot.parts().outgoing;
+    let Some(held) = lock::try_take_to_send(slot) else { return false };
+    let has_grown = outgoing.unread() == 0 && slot.memory.grow(3 * capacity) && outgoing.grow();
+    lock::release(outgoing.receiver_lock(), held);
+    has_grown
 }
 
 /// Whether a message goes to the ring, and finds room there.

@@ -2,6 +2,7 @@
 //! A link of this process.
 
 use crate::budget::Memory;
+use crate::copying::Copying;
 use crate::guard::Guard;
 use crate::parts::{Parts, Way};
 use crate::spin::Spin;
@@ -51,6 +52,7 @@ pub struct Slot {
     pub wants_room: AtomicU32,
     /// Of the outgoing ring.
     pub memory: Memory,
+    pub copying: Copying,
     /// Whether epoll sets have this end's eventfd, and how it is kept for them (`members`); the
     /// number of sets that have it, and whether any reports or reported edges.
     pub watch: AtomicU32,
@@ -98,6 +100,7 @@ impl Slot {
             sends_tcp: AtomicU32::new(0),
             wants_room: AtomicU32::new(0),
             memory: Memory::new(),
+            copying: Copying::new(),
             watch: AtomicU32::new(0),
             sets: AtomicU32::new(0),
             has_edges: AtomicU32::new(0),
@@ -147,6 +150,7 @@ impl Slot {
         }
         self.guard.clear();
         self.memory.begin();
+        self.copying.end();
         self.bytes_spin.begin();
         self.room_spin.begin();
         self.seen_tail.store(0, Relaxed);

@@ -267,7 +267,7 @@ impl Direction {
     }
 
     /// The receiver can read this number of further bytes, which were written from `from` on.
-    /// False if a signal handler of the same thread has written there: write them again.
+    /// False if a signal handler of the same thread has changed the ring: write them again.
     pub fn publish(&self, from: u64, length: u64) -> bool {
         let to = from.wrapping_add(length);
         let is_published = self.sent.head.compare_exchange(from, to, Release, Relaxed).is_ok();
@@ -276,6 +276,12 @@ impl Direction {
             self.sender.messages.fetch_add(1, Relaxed);
         }
         is_published
+    }
+
+    /// Takes back what `publish` has published while the stream is TCP's.
+    pub fn unpublish(&self, from: u64, length: u64) {
+        let to = from.wrapping_add(length);
+        let _ = self.sent.head.compare_exchange(to, from, Release, Relaxed);
     }
 
     /// The receiver's bell.
@@ -376,7 +382,9 @@ impl Direction {
                 }
             };
             debug_assert!(reached);
-            self.received.followed.store(followed.wrapping_add(1), Release);
+            // A signal handler of the same thread may have followed it.
+            let next = followed.wrapping_add(1);
+            let _ = self.received.followed.compare_exchange(followed, next, Release, Relaxed);
         }
     }
 
