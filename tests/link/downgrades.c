@@ -3,8 +3,9 @@
  * no call, or ends. The receiver gives the connection to a program without a link. That must get
  * every byte, in order.
  *
- * downgrades WAY END BYTES ROUNDS: WAY is exec or pass, END is rests, closes, execs, exits, _exits or kills,
- * BYTES is the most that the sender writes in a round. TCP buffers take less than 200 KB.
+ * downgrades WAY END BYTES ROUNDS: WAY is exec or pass, END is rests, closes, closes_at_limit, execs,
+ * exits, _exits, quick_exits or kills, BYTES is the most that the sender writes in a round. TCP
+ * buffers take less than 200 KB.
  * downgrades check FIRST BYTES: reads descriptor 0 to its end, or BYTES (0: to the end). */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
@@ -16,6 +17,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -120,7 +122,9 @@ static int sender(const struct sockaddr_in *address, const char *end, long bytes
             sent = send_unread(fd, first, 1 + bytes * (rounds - round) / rounds);
             tell(say, sent);
         }
-        if (!strcmp(end, "closes")) close(fd);
+        if (!strcmp(end, "closes_at_limit"))
+            while (dup(say) >= 0) {}
+        if (!strncmp(end, "closes", 6)) close(fd);
         if (!strcmp(end, "execs")) {
             close(fd);
             tell(say, sent);
@@ -129,9 +133,10 @@ static int sender(const struct sockaddr_in *address, const char *end, long bytes
         tell(say, sent);
         if (!strcmp(end, "exits")) exit(0);
         if (!strcmp(end, "_exits")) _exit(0);
+        if (!strcmp(end, "quick_exits")) quick_exit(0);
         if (!strcmp(end, "kills")) kill(getpid(), SIGKILL);
         hear(go); /* makes no call meanwhile */
-        if (strcmp(end, "closes")) close(fd);
+        if (strncmp(end, "closes", 6)) close(fd);
     }
     return 0;
 }
@@ -172,6 +177,10 @@ int main(int count, char **arguments) {
         return 0;
     }
     if (count != 5) return 2;
+    struct rlimit limit;
+    getrlimit(RLIMIT_NOFILE, &limit);
+    limit.rlim_cur = 256;
+    setrlimit(RLIMIT_NOFILE, &limit);
     const char *way = arguments[1], *end = arguments[2];
     long bytes = atol(arguments[3]), rounds = atol(arguments[4]);
     int listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), size = BUFFER;
@@ -186,7 +195,7 @@ int main(int count, char **arguments) {
     pid_t other = fork();
     close(other ? say[1] : say[0]), close(other ? go[0] : go[1]);
     if (other == 0) return sender(&address, end, bytes, rounds, say[1], go[0]);
-    int is_over = strcmp(end, "rests") != 0, ends = is_over && strcmp(end, "closes");
+    int is_over = strcmp(end, "rests") != 0, ends = is_over && strncmp(end, "closes", 6);
     long all = 0;
     for (long round = 0; round < rounds; round++) {
         int fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC);

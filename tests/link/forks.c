@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* forks TIMES: a thread makes connections that are linked, another one changes an epoll set. Meanwhile
- * the program forks; each child closes what it has inherited, and starts a program. */
+/* forks WAY TIMES: a thread makes connections that are linked, another one changes an epoll set. Meanwhile
+ * the program forks, by `fork` or `_Fork`; each child closes what it has inherited, and starts a program. */
 #include "calls/both_ends.h"
 #include <stdatomic.h>
 
@@ -40,16 +40,17 @@ static void *changes_a_set(void *unused) {
 
 int main(int count, char **words) {
     pthread_t threads[2];
-    if (count != 2) return 2;
+    if (count != 3) return 2;
+    pid_t (*forks)(void) = strcmp(words[1], "fork") ? _Fork : fork;
     begin();
     connect_both(0);
     pthread_create(&threads[0], NULL, makes_links, NULL);
     pthread_create(&threads[1], NULL, changes_a_set, NULL);
-    for (int times = atoi(words[1]); times > 0; times--) {
+    for (int times = atoi(words[2]); times > 0; times--) {
         long before[] = {rounds[0], rounds[1]};
         /* The last child has ended, so the threads use the links as if there were none. */
         while (rounds[0] < before[0] + 3 || rounds[1] < before[1] + 1000) usleep(1000);
-        pid_t child = fork();
+        pid_t child = forks();
         if (child == 0) {
             alarm(SECONDS);
             for (int fd = 3; fd < 64; fd++) close(fd);

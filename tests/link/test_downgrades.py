@@ -24,7 +24,9 @@ def downgrades() -> str:
 
 
 @pytest.mark.parametrize("way", ["exec", "pass"])
-@pytest.mark.parametrize("end", ["rests", "closes", "execs", "exits", "_exits"])
+@pytest.mark.parametrize(
+    "end", ["rests", "closes", "closes_at_limit", "execs", "exits", "_exits", "quick_exits"]
+)
 @pytest.mark.parametrize("most", [MANY, MORE_THAN_A_RING])
 def test_unread_bytes_go_to_tcp_though_the_sender_makes_no_call_or_has_ended(
     downgrades: str, way: str, end: str, most: int

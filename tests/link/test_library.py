@@ -11,7 +11,7 @@ PROGRAMS = "fork daemon forkpty execve execv execvp execvpe execl execlp execle 
 MAPPINGS = "mmap mmap64 munmap mremap mprotect pkey_mprotect shmat shmdt madvise"
 RIGHTS = (
     "setuid setgid seteuid setegid setreuid setregid setresuid setresgid setfsuid setfsgid"
-    " setgroups initgroups capset unshare setns _exit _Exit"
+    " setgroups initgroups capset unshare setns _exit _Exit _Fork"
 )
 OTHERS = f"{PROGRAMS} {MAPPINGS} {RIGHTS} posix_spawn posix_spawnp system popen syscall prctl"
 LINK = rules.Library(

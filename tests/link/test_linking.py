@@ -17,8 +17,9 @@ def program(name: str) -> str:
     return str(compiled(name, "cc", *options, HERE / f"{name}.c"))
 
 
-def test_child_of_a_program_whose_threads_link_can_close_and_start_a_program() -> None:
-    run = linked.run(program("forks"), str(FORKS))
+@pytest.mark.parametrize("way", ["fork", "_Fork"])
+def test_child_of_a_program_whose_threads_link_can_close_and_start_a_program(way: str) -> None:
+    run = linked.run(program("forks"), way, str(FORKS))
     assert (run.code, run.errors) == (0, "")
     assert run.counts["links"] > FORKS
     assert run.counts["reset"] == 0

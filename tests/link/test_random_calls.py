@@ -3,7 +3,7 @@
 
 from tests.link import differential
 
-SEEDS = (3, 6, 11, 14, 22, 23, 33, 67, 127, 357, 406, 672)
+SEEDS = (3, 6, 11, 14, 22, 23, 33, 67, 127, 357, 406, 643, 672, 676)
 OPERATIONS = 1500
 
 

@@ -115,6 +115,29 @@ static void closes_after_a_child(void) {
     SAY(recv(near, text, 8, 0));
 }
 
+/* A child reads what its parent has closed before. */
+/* ring: _Fork fork close */
+static void closes_before_a_child(int way) {
+    char text[8];
+    int wait_for[2];
+    SAY(write(near, "unread", 6));
+    until_bytes(far, 6);
+    SAY(pipe2(wait_for, O_CLOEXEC));
+    fflush(stdout);
+    pid_t child = way ? _Fork() : fork();
+    if (child == 0) {
+        close(wait_for[1]);
+        read(wait_for[0], text, 1);
+        _exit(read(far, text, 8));
+    }
+    SAY(close(far));
+    close(wait_for[0]), close(wait_for[1]);
+    int status = -1;
+    waitpid(child, &status, 0);
+    SAY(WEXITSTATUS(status));
+    SAY(recv(near, text, 8, 0));
+}
+
 /* A child uses a connection that was opened before, and ends; at last nothing is unread. */
 /* ring: fork close */
 static void closes_what_a_child_had(void) {
@@ -207,6 +230,8 @@ int main(void) {
     exits_with_bytes_unread(0);
     exits_with_bytes_unread(1);
     for (int times = 0; times < 8; times++) CASE(closes_after_a_child());
+    CASE(closes_before_a_child(0));
+    CASE(closes_before_a_child(1));
     closes_what_a_child_had();
     buffers = 4096;
     CASE(sends_behind_the_end());

@@ -376,6 +376,30 @@ static void changes_for_others(int way) {
     SAY(close(set));
 }
 
+/* A set whose first descriptor is closed: events come, and go with the connection. */
+/* ring: epoll_ctl epoll_wait dup dup2 F_DUPFD_CLOEXEC */
+static void sets_with_a_copy(int way) {
+    int set = epoll_create1(EPOLL_CLOEXEC), copy;
+    struct epoll_event in = {EPOLLIN, {.u64 = 3}}, got[2];
+    char text[8];
+    if (way == 0) copy = dup(set);
+    else copy = way == 1 ? fcntl(set, F_DUPFD_CLOEXEC, 60) : dup2(set, 61);
+    SAY(epoll_ctl(set, EPOLL_CTL_ADD, far, &in));
+    SAY(close(set));
+    SAY(write(near, "a", 1));
+    SAY(epoll_wait(copy, got, 2, SECONDS * 1000));
+    SAY(recv(far, text, 8, 0));
+    SAY(epoll_ctl(copy, EPOLL_CTL_DEL, far, NULL));
+    SAY(write(near, "b", 1));
+    until_bytes(far, 1);
+    SAY(epoll_wait(copy, got, 2, 0));
+    SAY(epoll_ctl(copy, EPOLL_CTL_ADD, far, &in));
+    SAY(epoll_wait(copy, got, 2, 0));
+    SAY(close(far));
+    SAY(epoll_wait(copy, got, 2, 0));
+    SAY(close(copy));
+}
+
 int main(void) {
     begin();
     CASE(polls());
@@ -393,5 +417,6 @@ int main(void) {
     CASE(sets_with_room_for_few(2));
     CASE(sets_that_change());
     for (int way = 0; way < 6; way++) CASE(changes_for_others(way));
+    for (int way = 0; way < 3; way++) CASE(sets_with_a_copy(way));
     end();
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-use crate::{buffers, debug, sharing, state};
+use crate::{buffers, debug, exit, sharing, state};
 use core::ffi::c_int;
 use core::fmt::Write;
 use tare_interpose::watch_forks;
@@ -24,6 +24,7 @@ pub fn attach() {
         file.into_iter().for_each(debug::start);
         state::start(statistics, handover.eager);
         sharing::watch();
+        exit::watch();
     }
 }
 

@@ -32,7 +32,7 @@ pub struct Connection {
 /// An epoll set that a connection is in.
 #[derive(Debug, Default)]
 pub struct Registration {
-    /// The set as `sets` numbers it, 0 for none.
+    /// The set as `sets` names it, 0 for none.
     pub set: AtomicU64,
     pub fd: AtomicU32,
     pub events: AtomicU32,

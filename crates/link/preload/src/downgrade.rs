@@ -37,7 +37,7 @@ pub fn to_tcp(fd: c_int, slot: &Slot, unread: Unread) -> Result<(), Corrupt> {
     if outgoing.mode() == Mode::Tcp || !await_reader(fd, outgoing, is_urgent) {
         return Ok(());
     }
-    uninterrupted(|| change_to_tcp(slot, unread))?;
+    uninterrupted(|| change_to_tcp(fd, slot, unread))?;
     if outgoing.backlog().is_some() {
         push(fd, slot);
         if outgoing.backlog().is_some() {
@@ -52,7 +52,7 @@ pub fn uninterrupted<T>(what: impl Fn() -> T) -> T {
     syscall::with_signals_blocked(syscall::FROM_OTHERS, &what).unwrap_or_else(|_| what())
 }
 
-fn change_to_tcp(slot: &Slot, unread: Unread) -> Result<(), Corrupt> {
+fn change_to_tcp(fd: c_int, slot: &Slot, unread: Unread) -> Result<(), Corrupt> {
     let outgoing = slot.parts().outgoing;
     let is_urgent = unread != Unread::TakenBackOrLater;
     // By a signal handler, just before.
@@ -60,8 +60,9 @@ fn change_to_tcp(slot: &Slot, unread: Unread) -> Result<(), Corrupt> {
         return Ok(());
     }
     // Without its service thread, a program may never send what TCP does not take at once.
-    let can_wait = !is_urgent || service::is_running();
-    if outgoing.unread() > 0 && unread != Unread::Left && can_wait {
+    let can_wait =
+        || !is_urgent || service::is_running() || kernel::has_room(fd, outgoing.unread());
+    if outgoing.unread() > 0 && unread != Unread::Left && can_wait() {
         if let Some(held) = lock::take_soon_to_send(slot) {
             slot.copying.void(outgoing.head());
             let taken = outgoing.take_back(outgoing.capacity());

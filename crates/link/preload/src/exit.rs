@@ -32,6 +32,22 @@ struct Delivery {
     slot: &'static Slot,
 }
 
+/// Has `end` called by quick_exit, after the program's own functions.
+pub fn watch() {
+    type Register = unsafe extern "C" fn(unsafe extern "C" fn(*mut c_void), *mut c_void) -> c_int;
+    unsafe extern "C" fn at_quick_exit(_: *mut c_void) {
+        end();
+    }
+    let register = real::next(c"__cxa_at_quick_exit");
+    if !register.is_null() {
+        // SAFETY: libc's function of this type; the library is never unloaded.
+        unsafe {
+            let register: Register = core::mem::transmute(register);
+            register(at_quick_exit, core::ptr::null_mut());
+        }
+    }
+}
+
 /// The program ends.
 pub fn end() {
     if forward::is_child() || !slots::any() {

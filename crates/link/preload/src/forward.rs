@@ -276,6 +276,7 @@ pub fn duplicate(old: c_int, call: impl FnOnce() -> c_int) -> c_int {
     let new = call();
     if new >= 0 && !is_child() {
         DESCRIPTORS.duplicated(old, new);
+        sets::duplicated(old, new);
     }
     new
 }
@@ -295,6 +296,7 @@ pub fn duplicate_to(old: c_int, new: c_int, call: impl FnOnce() -> c_int) -> c_i
     let new = call();
     if new >= 0 {
         DESCRIPTORS.duplicated(old, new);
+        sets::duplicated(old, new);
     }
     new
 }

@@ -95,5 +95,6 @@ extern "C" fn constructor() {
     mapped::resolve();
     rights::resolve();
     exit::resolve();
+    sharing::resolve();
     attach::attach();
 }

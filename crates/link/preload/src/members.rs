@@ -105,6 +105,11 @@ impl Members {
         self.waiter.store(0, Release);
     }
 
+    /// Another descriptor of the set is closed.
+    pub fn use_descriptor(&self, set: c_int) {
+        self.set.store(set as u32, Relaxed);
+    }
+
     /// A link is in the set, and the kernel was told this of it.
     pub fn put(&self, place: u32, fd: c_int, event: epoll_event) {
         let known = self.list.iter().position(|member| member.is_of(place));
@@ -350,7 +355,9 @@ impl Members {
         let member = self.used().iter().find(|member| member.is_of(place))?;
         let slot = member.enter()?;
         let held = lock::take(&self.lock);
-        let result = if self.has(slot) && !is_late() {
+        // Another program may have the connection, for which the kernel alone reports.
+        let is_alone = self.has(slot) && !slot.parts().incoming.is_left();
+        let result = if is_alone && !is_late() {
             self.is_changed.store(1, Relaxed);
             member.change(operation, event)
         } else {

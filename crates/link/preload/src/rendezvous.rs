@@ -364,6 +364,7 @@ pub fn give_up(fd: c_int, connection: &Connection) {
             Stage::Linked => {
                 if let Some(slot) = slots::enter(connection.slot.load(Relaxed)) {
                     debug::line(fd, ["goes back to TCP for good", ""]);
+                    sets::tell_all();
                     closing::leave_link(fd, slot);
                     slot.leave();
                 }

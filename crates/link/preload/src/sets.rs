@@ -7,17 +7,46 @@ use crate::member::bell_events;
 use crate::slots::{self, Slot};
 use crate::{bells, forward, kernel, members, rendezvous, state};
 use core::ffi::c_int;
-use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed};
+use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 use core::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize};
 use libc::epoll_event;
 use tare_interpose::real;
 use tare_shm::syscall::Errno;
 
-/// Sets that are known.
+/// Sets that are known, and descriptors of each.
 pub const COUNT: usize = 64;
-/// Each 0, or 1 + its descriptor, and its number above.
-static SETS: [AtomicU64; COUNT] = [const { AtomicU64::new(0) }; COUNT];
-static NUMBERS: AtomicU32 = AtomicU32::new(1);
+const COPIES: usize = 4;
+
+struct Set {
+    /// What no other set has, 0 if there is none.
+    name: AtomicU64,
+    /// 1 + each of its descriptors, or 0.
+    fds: [AtomicU32; COPIES],
+}
+
+impl Set {
+    const fn new() -> Self {
+        Self { name: AtomicU64::new(0), fds: [const { AtomicU32::new(0) }; COPIES] }
+    }
+
+    fn has(&self, fd: c_int) -> bool {
+        self.fds.iter().any(|place| place.load(Acquire) == fd as u32 + 1)
+    }
+
+    fn descriptor(&self) -> Option<c_int> {
+        let mut fds = self.fds.iter().map(|place| place.load(Acquire));
+        fds.find(|fd| *fd != 0).map(|fd| fd as c_int - 1)
+    }
+
+    fn put(&self, fd: c_int) {
+        let put =
+            |place: &&AtomicU32| place.compare_exchange(0, fd as u32 + 1, AcqRel, Relaxed).is_ok();
+        let _ = self.fds.iter().find(put);
+    }
+}
+
+static SETS: [Set; COUNT] = [const { Set::new() }; COUNT];
+static NAMES: AtomicU64 = AtomicU64::new(1);
 /// No set is beyond.
 static HIGHEST: AtomicUsize = AtomicUsize::new(0);
 
@@ -29,13 +58,23 @@ pub fn created(fd: c_int) {
         return;
     }
     closed(fd);
-    let value = u64::from(NUMBERS.fetch_add(1, Relaxed)) << 32 | (fd as u64 + 1);
-    for (number, place) in SETS.iter().enumerate() {
-        if place.compare_exchange(0, value, AcqRel, Relaxed).is_ok() {
-            HIGHEST.fetch_max(number + 1, Relaxed);
+    let name = NAMES.fetch_add(1, Relaxed);
+    for (number, set) in SETS.iter().enumerate() {
+        if set.name.compare_exchange(0, name, AcqRel, Relaxed).is_ok() {
             members::of(number).clear(fd);
+            set.put(fd);
+            HIGHEST.fetch_max(number + 1, Release);
             return;
         }
+    }
+}
+
+/// A descriptor has a copy, which may be a set's.
+pub fn duplicated(fd: c_int, copy: c_int) {
+    if fd != copy
+        && let Some(number) = number(fd)
+    {
+        SETS[number].put(copy);
     }
 }
 
@@ -46,26 +85,33 @@ pub fn closed(fd: c_int) {
 
 /// All descriptors from `first` to `last`, both included, are closed.
 pub fn closed_range(first: u32, last: u32) {
-    for place in &SETS {
-        let value = place.load(Relaxed);
-        let fd = (value as u32).checked_sub(1);
-        if fd.is_some_and(|fd| (first..=last).contains(&fd)) {
-            let _ = place.compare_exchange(value, 0, AcqRel, Relaxed);
+    for (number, set) in all().iter().enumerate() {
+        let mut is_any = false;
+        for place in &set.fds {
+            let fd = place.load(Relaxed);
+            if fd.checked_sub(1).is_some_and(|fd| (first..=last).contains(&fd)) {
+                is_any |= place.compare_exchange(fd, 0, AcqRel, Relaxed).is_ok();
+            }
+        }
+        match set.descriptor() {
+            Some(fd) if is_any => members::of(number).use_descriptor(fd),
+            None if is_any => set.name.store(0, Release),
+            _ => {}
         }
     }
 }
 
-fn all() -> &'static [AtomicU64] {
+fn all() -> &'static [Set] {
     &SETS[..HIGHEST.load(Acquire).min(COUNT)]
 }
 
 fn find(fd: c_int) -> Option<u64> {
-    all().iter().map(|place| place.load(Acquire)).find(|value| *value as u32 == fd as u32 + 1)
+    number(fd).map(|number| SETS[number].name.load(Acquire))
 }
 
 /// The place of a set.
 pub fn number(fd: c_int) -> Option<usize> {
-    all().iter().position(|place| place.load(Acquire) as u32 == fd as u32 + 1)
+    all().iter().position(|set| set.has(fd))
 }
 
 /// Something else than epoll_wait waits for a set, or a thread by another descriptor.
@@ -75,8 +121,9 @@ pub fn is_waited_for(fd: c_int) {
     }
 }
 
-fn is_known(value: u64) -> bool {
-    value != 0 && SETS.iter().any(|place| place.load(Acquire) == value)
+/// A descriptor of the set with this name.
+fn descriptor(name: u64) -> Option<c_int> {
+    all().iter().find(|set| name != 0 && set.name.load(Acquire) == name)?.descriptor()
 }
 
 /// Before the program changes a set: whether the connection may be linked after it.
@@ -200,7 +247,8 @@ fn record(
         .sets
         .iter()
         .any(|place| place.set.load(Relaxed) == value && place.fd.load(Relaxed) != fd as u32);
-    let free = || connection.sets.iter().find(|place| !is_known(place.set.load(Relaxed)));
+    let free =
+        || connection.sets.iter().find(|place| descriptor(place.set.load(Relaxed)).is_none());
     // The eventfd stays as it is if only what the kernel reports changes. An edge is reported anew.
     let is_same = operation == libc::EPOLL_CTL_MOD
         && event.events & libc::EPOLLET as u32 == 0
@@ -304,9 +352,8 @@ pub fn withdraw(connection: &Connection, bell: c_int) {
 
 fn each(connection: &Connection, what: impl Fn(c_int, &Registration)) {
     for place in &connection.sets {
-        let value = place.set.load(Relaxed);
-        if is_known(value) {
-            what(value as u32 as c_int - 1, place);
+        if let Some(set) = descriptor(place.set.load(Relaxed)) {
+            what(set, place);
         }
     }
 }

@@ -6,9 +6,11 @@
 use crate::connection::Connection;
 use crate::spin::{ticks, ticks_per_microsecond};
 use crate::state::DESCRIPTORS;
-use crate::{above, hidden, kernel, members, slots, state};
+use crate::{above, forward, hidden, kernel, members, sets, slots, state};
+use core::ffi::{c_int, c_void};
 use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
-use core::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, AtomicU64};
+use core::sync::atomic::{AtomicBool, AtomicI32, AtomicPtr, AtomicU32, AtomicU64};
+use tare_interpose::real;
 use tare_shm::syscall;
 
 /// Forks whose children are watched at a time.
@@ -46,6 +48,45 @@ pub fn watch() {
 pub fn unwatched() {
     IS_UNKNOWN.store(true, Release);
     state::forked();
+}
+
+static NEXT_FORK: AtomicPtr<c_void> = AtomicPtr::new(core::ptr::null_mut());
+
+pub fn resolve() {
+    NEXT_FORK.store(real::next(c"_Fork"), Relaxed);
+}
+
+/// A fork that calls no functions of `watch`.
+///
+/// # Safety
+/// As libc's.
+#[allow(non_snake_case, reason = "the name is libc's")]
+#[cfg_attr(not(test), unsafe(no_mangle))]
+pub unsafe extern "C" fn _Fork() -> c_int {
+    let fork = || {
+        let next = NEXT_FORK.load(Relaxed);
+        // SAFETY: the program's own call, of libc's function of this type or of the kernel.
+        unsafe {
+            if next.is_null() {
+                let arguments = [libc::SIGCHLD as usize, 0, 0, 0, 0, 0];
+                return real::system_call(libc::SYS_clone, arguments) as c_int;
+            }
+            let next: unsafe extern "C" fn() -> c_int = core::mem::transmute(next);
+            next()
+        }
+    };
+    if forward::is_child() {
+        return fork();
+    }
+    let errno = real::errno();
+    sets::tell_all();
+    // SAFETY: as around libc's other forks.
+    unsafe { before() };
+    real::set_errno(errno);
+    let child = fork();
+    // SAFETY: as above.
+    unsafe { if child == 0 { in_child() } else { in_parent() } };
+    child
 }
 
 unsafe extern "C" fn before() {

@@ -14,7 +14,7 @@ use core::mem::MaybeUninit;
 use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed};
 use core::sync::atomic::{AtomicI32, AtomicPtr, AtomicU8, AtomicU32, AtomicU64};
 use tare_link_segment::{Endpoint, LARGEST_RING, Listed, SMALLEST_RING, Statistics, Users};
-use tare_shm::{memory, syscall};
+use tare_shm::memory;
 
 /// In `Slot::ends`: TCP has still to end, has ended; or a process that delivers has the backlog.
 pub const ENDS: u32 = 1;
@@ -280,8 +280,7 @@ impl Slot {
     /// Whether there is a copy of the descriptor, which is closed with the link.
     pub fn keep_copy(&self, fd: c_int) -> bool {
         if self.kept.load(Acquire) == 0
-            && let Ok(copy) = syscall::fcntl(fd, libc::F_DUPFD_CLOEXEC, 0)
-            && let Some(copy) = hidden::hide(copy as c_int)
+            && let Some(copy) = hidden::copy(fd)
             && self.kept.compare_exchange(0, copy, AcqRel, Relaxed).is_err()
         {
             hidden::close(copy);
