@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-use crate::reader::pairs::Pair;
+use crate::reader::spans::patterns::SpanPattern;
 use crate::values::{Moment, whole_name};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use regex::Regex;
@@ -212,7 +212,7 @@ pub struct Export {
     /// Channels that begin and end spans, in addition to the known pairs (NAME> and NAME<, NAME in
     /// and NAME out ...). * matches any text, the same text in both
     #[arg(long = "pair", value_name = "BEGIN=END")]
-    pub pairs: Vec<Pair>,
+    pub pairs: Vec<SpanPattern>,
     /// Channels with numbers that are a quantity over time; * matches any text
     #[arg(long = "counter", value_name = "CHANNEL")]
     pub counters: Vec<String>,
@@ -229,7 +229,7 @@ pub struct Stats {
     pub files: Vec<PathBuf>,
     /// Channels that begin and end spans, as in `tare log export`
     #[arg(long = "pair", value_name = "BEGIN=END")]
-    pub pairs: Vec<Pair>,
+    pub pairs: Vec<SpanPattern>,
     /// Also write a flame graph of the spans to this SVG file
     #[arg(long, value_name = "OUT")]
     pub flame: Option<PathBuf>,

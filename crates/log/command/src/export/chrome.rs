@@ -3,7 +3,7 @@
 
 use super::{Exporter, Source};
 use crate::reader::log::{Row, What};
-use crate::reader::spans::{Happening, Open};
+use crate::reader::spans::{Open, SpanEvent};
 use serde::{Serialize, Serializer};
 use std::borrow::Cow;
 use std::collections::HashSet;
@@ -154,35 +154,35 @@ impl<'log, Out: Write> Chrome<'log, Out> {
 }
 
 impl<Out: Write> Exporter for Chrome<'_, Out> {
-    fn add(&mut self, row: &Row<'_>, happening: Happening<'_>) -> io::Result<()> {
+    fn add(&mut self, row: &Row<'_>, span_event: SpanEvent<'_>) -> io::Result<()> {
         self.name(row)?;
-        match (happening, row.what) {
-            (Happening::End(open, _), What::Event { payload, .. }) => {
+        match (span_event, row.what) {
+            (SpanEvent::End(open, _), What::Event { payload, .. }) => {
                 self.slice(row, open, ("end payload", payload.into()))
             }
-            (Happening::Cut(open), _) => {
+            (SpanEvent::Cut(open), _) => {
                 self.slice(row, open, ("end", Value::Text("not known".into())))
             }
-            (Happening::Left(open), _) => {
+            (SpanEvent::Left(open), _) => {
                 let args = [("payload", open.value.payload().into())];
                 let event = self.event(row, "B", row.time_ns, self.name_of(open), &args);
                 self.write(&event)
             }
             (
-                Happening::Event(_) | Happening::Unbegun,
+                SpanEvent::Event(_) | SpanEvent::Unbegun,
                 What::Event { id, channel, payload: Payload::Number(number) },
             ) if self.source.is_counter(row.process, id) => {
                 let args = [("value", Value::Number(number))];
                 let event = self.event(row, "C", row.time_ns, channel, &args);
                 self.write(&event)
             }
-            (Happening::Event(_) | Happening::Unbegun, What::Event { channel, payload, .. }) => {
+            (SpanEvent::Event(_) | SpanEvent::Unbegun, What::Event { channel, payload, .. }) => {
                 let args = [("payload", payload.into())];
                 let event = self.event(row, "i", row.time_ns, channel, &args);
                 // Of the thread.
                 self.write(&Event { s: Some("t"), ..event })
             }
-            (Happening::Loss, What::Loss { lost, first, last }) => {
+            (SpanEvent::Loss, What::Loss { lost, first, last }) => {
                 self.loss(row, lost, first, last)
             }
             _ => Ok(()),

@@ -4,7 +4,7 @@
 
 use super::{Exporter, Source};
 use crate::reader::log::{Ended, Row, What};
-use crate::reader::spans::Happening;
+use crate::reader::spans::SpanEvent;
 use std::collections::{HashMap, HashSet};
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write};
@@ -13,7 +13,7 @@ use tare_log_file::{Packer, Payload};
 use tare_log_segment::{ChannelId, Codec};
 
 /// What programs that are compiled with `tare_log_compat.h` say of their channels.
-const TOLD: &str = "cloudprofiler";
+const DECLARATIONS: &str = "cloudprofiler";
 
 /// Records that are compressed as one. Cloudprofiler has a million; its readers go by the size.
 const BLOCK: usize = 1 << 16;
@@ -60,7 +60,7 @@ impl Layout {
 }
 
 /// A channel as its program calls it.
-struct Told {
+struct Declaration {
     number: u32,
     layout: Layout,
     handler: u8,
@@ -69,7 +69,7 @@ struct Told {
     tid: u32,
 }
 
-impl Told {
+impl Declaration {
     /// `ID NUMBER LETTER HANDLER ADDRESS NAME`, as `tare_log_compat.h` logs it.
     fn read(text: &str, tid: u32) -> Option<(ChannelId, Self)> {
         let mut words = text.splitn(6, ' ');
@@ -104,12 +104,12 @@ struct Channel {
 }
 
 impl Channel {
-    fn create(path: PathBuf, told: &Told) -> io::Result<Self> {
+    fn create(path: PathBuf, declaration: &Declaration) -> io::Result<Self> {
         fs::write(&path, "")?;
         Ok(Self {
             path,
-            layout: told.layout,
-            has_aux: !WITHOUT_AUX.contains(&told.handler),
+            layout: declaration.layout,
+            has_aux: !WITHOUT_AUX.contains(&declaration.handler),
             waiting: Vec::new(),
             records: 0,
             has_begun: false,
@@ -179,7 +179,7 @@ pub struct Cloudprofiler<'log> {
 }
 
 impl<'log> Cloudprofiler<'log> {
-    /// Makes a file in the folder for each channel that a program has told of.
+    /// Makes a file in the folder for each channel that a program has declared.
     pub fn new(source: Source<'log>, folder: &Path) -> io::Result<Self> {
         let mut export = Self {
             source,
@@ -189,10 +189,12 @@ impl<'log> Cloudprofiler<'log> {
             packer: Packer::default(),
         };
         let read = source.log.rows(|row| match row.what {
-            What::Event { channel: TOLD, payload: Payload::Bytes(text), .. } => {
+            What::Event { channel: DECLARATIONS, payload: Payload::Bytes(text), .. } => {
                 let text = String::from_utf8_lossy(text);
-                let Some((id, told)) = Told::read(&text, row.tid) else { return Ok(()) };
-                export.create((row.process, id), row.pid, &told)
+                let Some((id, declaration)) = Declaration::read(&text, row.tid) else {
+                    return Ok(());
+                };
+                export.create((row.process, id), row.pid, &declaration)
             }
             _ => Ok(()),
         });
@@ -203,22 +205,32 @@ impl<'log> Cloudprofiler<'log> {
         }
     }
 
-    fn create(&mut self, key: (usize, ChannelId), pid: u32, told: &Told) -> io::Result<()> {
+    fn create(
+        &mut self,
+        key: (usize, ChannelId),
+        pid: u32,
+        declaration: &Declaration,
+    ) -> io::Result<()> {
         // A program that executed another, which opens the same, has the same name for it.
-        let mut name = told.file_name(pid);
+        let mut name = declaration.file_name(pid);
         while !self.names.insert(name.clone()) {
             name.push('_');
         }
-        let channel = Channel::create(self.folder.join(name), told)?;
+        let channel = Channel::create(self.folder.join(name), declaration)?;
         self.channels.insert(key, channel);
         Ok(())
     }
 
     /// A channel of a program that was not written for Cloudprofiler.
-    fn create_untold(&mut self, key: (usize, ChannelId), pid: u32, name: &str) -> io::Result<()> {
+    fn create_undeclared(
+        &mut self,
+        key: (usize, ChannelId),
+        pid: u32,
+        name: &str,
+    ) -> io::Result<()> {
         let host = &self.source.log.processes()[key.0].host;
         let opened = self.source.log.channel(key.0, key.1);
-        let told = Told {
+        let declaration = Declaration {
             number: key.1.into(),
             layout: Layout::ALL[2],
             handler: 1,
@@ -226,14 +238,14 @@ impl<'log> Cloudprofiler<'log> {
             name: name.to_owned(),
             tid: opened.map_or(0, |channel| channel.tid),
         };
-        self.create(key, pid, &told)
+        self.create(key, pid, &declaration)
     }
 }
 
 impl Exporter for Cloudprofiler<'_> {
-    fn add(&mut self, row: &Row<'_>, happening: Happening<'_>) -> io::Result<()> {
-        // What is told of a span besides its own rows.
-        if matches!(happening, Happening::Cut(_) | Happening::Left(_)) {
+    fn add(&mut self, row: &Row<'_>, span_event: SpanEvent<'_>) -> io::Result<()> {
+        // What is said of a span besides its own rows.
+        if matches!(span_event, SpanEvent::Cut(_) | SpanEvent::Left(_)) {
             return Ok(());
         }
         // Tuples are numbers.
@@ -242,7 +254,7 @@ impl Exporter for Cloudprofiler<'_> {
         };
         let key = (row.process, id);
         if !self.channels.contains_key(&key) {
-            self.create_untold(key, row.pid, name)?;
+            self.create_undeclared(key, row.pid, name)?;
         }
         let Some(channel) = self.channels.get_mut(&key) else { return Ok(()) };
         channel.add(tuple, row.time_ns.unwrap_or_default(), row.ticks)?;
@@ -258,17 +270,17 @@ impl Exporter for Cloudprofiler<'_> {
 mod tests {
     use super::*;
 
-    fn told(letter: &str, handler: u8) -> Told {
+    fn declaration(letter: &str, handler: u8) -> Declaration {
         let text = format!("5 2 {letter} {handler} 10.0.0.1 a/b  tin");
-        let (id, told) = Told::read(&text, 42).unwrap();
+        let (id, declaration) = Declaration::read(&text, 42).unwrap();
         assert_eq!(id, 5);
-        told
+        declaration
     }
 
     fn waiting(letter: &str, handler: u8) -> Vec<u8> {
         let folder = std::env::temp_dir().join(format!("tare-compat-{}", std::process::id()));
         let path = folder.with_extension(format!("{letter}{handler}"));
-        let mut channel = Channel::create(path.clone(), &told(letter, handler)).unwrap();
+        let mut channel = Channel::create(path.clone(), &declaration(letter, handler)).unwrap();
         channel.add(7, 1_500_000_002, 99).unwrap();
         channel.add(-2, 2_000_000_000, 100).unwrap();
         fs::remove_file(path).unwrap();
@@ -277,10 +289,10 @@ mod tests {
 
     #[test]
     fn names_have_address_process_thread_number_and_letter() {
-        assert_eq!(told("b", 1).file_name(17), ":10.0.0.1:17:42:ch2:b:a_b  tin.txt");
-        let odd = Told { name: "a\0b".to_owned(), ..told("b", 1) };
+        assert_eq!(declaration("b", 1).file_name(17), ":10.0.0.1:17:42:ch2:b:a_b  tin.txt");
+        let odd = Declaration { name: "a\0b".to_owned(), ..declaration("b", 1) };
         assert_eq!(odd.file_name(17), ":10.0.0.1:17:42:ch2:b:a_b.txt");
-        let long = Told { name: "é".repeat(300), ..told("b", 1) };
+        let long = Declaration { name: "é".repeat(300), ..declaration("b", 1) };
         let name = long.file_name(17);
         assert!((LONGEST_NAME - 1..=LONGEST_NAME).contains(&name.len()));
         assert!(name.ends_with("é.txt"));
@@ -312,7 +324,7 @@ mod tests {
     #[test]
     fn what_tells_nothing_is_left_out() {
         for text in ["", "5", "5 2 q 1 a b", "x 2 b 1 a b", "5 2 b 1 a", "70000 2 b 1 a b"] {
-            assert!(Told::read(text, 1).is_none(), "{text}");
+            assert!(Declaration::read(text, 1).is_none(), "{text}");
         }
     }
 }

@@ -6,7 +6,7 @@
 
 use super::{Exporter, Source};
 use crate::reader::log::{Row, What};
-use crate::reader::spans::Happening;
+use crate::reader::spans::SpanEvent;
 use std::collections::{BTreeMap, HashMap};
 use std::fmt::Write as _;
 use std::fs::{self, OpenOptions};
@@ -161,10 +161,10 @@ impl<'log> Ctf<'log> {
 }
 
 impl Exporter for Ctf<'_> {
-    fn add(&mut self, row: &Row<'_>, happening: Happening<'_>) -> io::Result<()> {
-        match (happening, row.what) {
+    fn add(&mut self, row: &Row<'_>, span_event: SpanEvent<'_>) -> io::Result<()> {
+        match (span_event, row.what) {
             // Not of rows of their own.
-            (Happening::Cut(_) | Happening::Left(_), _) | (_, What::Gap { .. }) => Ok(()),
+            (SpanEvent::Cut(_) | SpanEvent::Left(_), _) | (_, What::Gap { .. }) => Ok(()),
             (_, What::Event { channel, payload, .. }) => self.event(row, channel, payload),
             (_, What::Loss { lost, first, last }) => self.loss(row, lost, first, last),
         }

@@ -4,20 +4,21 @@
 mod chrome;
 mod cloudprofiler;
 mod ctf;
-mod ids;
 mod otlp;
 pub mod parquet;
 mod perfetto;
-mod place;
 mod protobuf;
+mod staged_output;
+mod trace_ids;
 
 use crate::arguments::{self, Format};
 use crate::reader::log::{Ended, Log, Row, What};
-use crate::reader::pairs::{Pattern, Roles};
-use crate::reader::spans::{Happening, walk};
+use crate::reader::spans::patterns::Pattern;
+use crate::reader::spans::roles::Roles;
+use crate::reader::spans::{SpanEvent, for_each_span_event};
 use crate::same_file::{is_same, must_not_be};
-use place::{Place, is_special};
 use serde::Serialize;
+use staged_output::{StagedOutput, is_special};
 use std::collections::HashMap;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -30,9 +31,9 @@ const SIGNALS: &[i32] = &[libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGQU
 /// Events between two looks whether a signal has come.
 const BETWEEN_LOOKS: u64 = 1 << 12;
 
-/// A file that is being written in some format. What it is told comes as [`walk`] has it.
+/// A file that is being written in some format. Events come as [`for_each_span_event`] has them.
 pub trait Exporter {
-    fn add(&mut self, row: &Row<'_>, happening: Happening<'_>) -> io::Result<()>;
+    fn add(&mut self, row: &Row<'_>, span_event: SpanEvent<'_>) -> io::Result<()>;
 
     /// Writes what is left; nothing is added after that.
     fn finish(&mut self) -> io::Result<()>;
@@ -83,13 +84,13 @@ struct Written {
 }
 
 impl Written {
-    fn count(&mut self, row: &Row<'_>, happening: Happening<'_>) {
-        match happening {
-            Happening::Begin(_) => {}
-            Happening::End(..) => self.spans += 1,
-            Happening::Cut(_) | Happening::Left(_) | Happening::Unbegun => self.unpaired += 1,
-            Happening::Event(_) => self.events += 1,
-            Happening::Loss => {
+    fn count(&mut self, row: &Row<'_>, span_event: SpanEvent<'_>) {
+        match span_event {
+            SpanEvent::Begin(_) => {}
+            SpanEvent::End(..) => self.spans += 1,
+            SpanEvent::Cut(_) | SpanEvent::Left(_) | SpanEvent::Unbegun => self.unpaired += 1,
+            SpanEvent::Event(_) => self.events += 1,
+            SpanEvent::Loss => {
                 if let What::Loss { lost, .. } = row.what {
                     self.lost += lost;
                 }
@@ -117,47 +118,47 @@ pub fn export(arguments: &arguments::Export) -> Result<ExitCode, Failure> {
     // What is not whole is taken away when somebody ends this; a pipe ends by its reader.
     let signals = (!is_special(&out)).then(|| Signals::take(SIGNALS));
     let signals = signals.transpose().or_failed("signals")?;
-    let place = match arguments.to {
-        Format::Ctf | Format::Cloudprofiler => Place::of_folder(&out).or_input(&what)?,
-        _ => Place::of_file(&out),
+    let staged = match arguments.to {
+        Format::Ctf | Format::Cloudprofiler => StagedOutput::of_folder(&out).or_input(&what)?,
+        _ => StagedOutput::of_file(&out),
     };
-    let created = || place.create().or_input(&what);
+    let created = || staged.create().or_input(&what);
     let mut exporter: Box<dyn Exporter + '_> = match arguments.to {
         Format::Perfetto => Box::new(perfetto::Perfetto::new(source, created()?)),
         Format::Chrome => Box::new(chrome::Chrome::new(source, created()?)),
         Format::Otlp => Box::new(otlp::Otlp::new(source, created()?)),
         Format::Parquet => Box::new(parquet::Parquet::new(source, created()?).or_failed(&what)?),
-        Format::Ctf => Box::new(ctf::Ctf::new(source, place.path()).or_failed(&what)?),
+        Format::Ctf => Box::new(ctf::Ctf::new(source, staged.path()).or_failed(&what)?),
         Format::Cloudprofiler => {
-            let folder = place.path();
+            let folder = staged.path();
             Box::new(cloudprofiler::Cloudprofiler::new(source, folder).or_failed(&what)?)
         }
     };
     let mut written = Written {
-        unserved: log.leavings().unserved(),
-        deferred: log.leavings().deferred(),
-        unanswered: log.leavings().unanswered(),
+        unserved: log.process_ends().unserved(),
+        deferred: log.process_ends().deferred(),
+        unanswered: log.process_ends().unanswered(),
         ..Written::default()
     };
-    let mut told = 0u64;
-    let walked = walk(&log, &roles, |row, happening| {
-        told += 1;
-        if told.is_multiple_of(BETWEEN_LOOKS)
+    let mut rows = 0u64;
+    let visited = for_each_span_event(&log, &roles, |row, span_event| {
+        rows += 1;
+        if rows.is_multiple_of(BETWEEN_LOOKS)
             && let Some(signal) = signals.as_ref().and_then(Signals::next)
         {
             return Err(Stopped::By(signal.number));
         }
-        written.count(row, happening);
-        exporter.add(row, happening).map_err(Stopped::For)
+        written.count(row, span_event);
+        exporter.add(row, span_event).map_err(Stopped::For)
     });
-    let finished = match walked {
+    let finished = match visited {
         Err(Ended::Failed(failure)) => return Err(failure),
         Err(Ended::Enough(Stopped::By(signal))) => return Ok(ExitCode::from(128 + signal as u8)),
         Err(Ended::Enough(Stopped::For(error))) => Err(error),
         Ok(()) => exporter.finish(),
     };
     drop(exporter);
-    finished.and_then(|()| place.finish()).or_failed(&what)?;
+    finished.and_then(|()| staged.finish()).or_failed(&what)?;
     report(&out, written, arguments.json)?;
     Ok(ExitCode::SUCCESS)
 }
@@ -194,11 +195,11 @@ fn distinct(processes: &[ProcessInfo]) -> Vec<u32> {
     let mut all = Vec::new();
     for info in processes {
         let (same, this) = (known.entry(info.pid).or_default(), (info.host.as_str(), info.start));
-        let place = same.iter().position(|one| *one == this).unwrap_or(same.len());
-        if place == same.len() {
+        let index = same.iter().position(|one| *one == this).unwrap_or(same.len());
+        if index == same.len() {
             same.push(this);
         }
-        all.push(info.pid.wrapping_add(MOST_PIDS.wrapping_mul(place as u32)));
+        all.push(info.pid.wrapping_add(MOST_PIDS.wrapping_mul(index as u32)));
     }
     all
 }

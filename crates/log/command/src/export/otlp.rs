@@ -2,10 +2,10 @@
 //! OpenTelemetry's protocol as JSON lines, as the Collector's file exporter writes them: spans as
 //! traces, the rest as logs, each with the span it was logged in.
 
-use super::ids::Ids;
+use super::trace_ids::TraceIds;
 use super::{Exporter, Source};
 use crate::reader::log::{Row, What};
-use crate::reader::spans::{Happening, Open};
+use crate::reader::spans::{Open, SpanEvent};
 use serde::{Serialize, Serializer};
 use std::borrow::Cow;
 use std::fmt::Display;
@@ -17,7 +17,7 @@ const BATCH: usize = 512;
 
 pub struct Otlp<'log, Out> {
     source: Source<'log>,
-    ids: Ids,
+    ids: TraceIds,
     out: Out,
     /// Of one process, which the lines name.
     process: usize,
@@ -129,7 +129,7 @@ fn attribute<'row>(key: &'static str, value: impl Into<Value<'row>>) -> Attribut
 impl<'log, Out: Write> Otlp<'log, Out> {
     pub fn new(source: Source<'log>, out: Out) -> Self {
         let (spans, records) = (Batch::default(), Batch::default());
-        Self { source, ids: Ids::of(source.log), out, process: 0, spans, records }
+        Self { source, ids: TraceIds::of(source.log), out, process: 0, spans, records }
     }
 
     fn flush_spans(&mut self) -> io::Result<()> {
@@ -220,25 +220,25 @@ impl<'log, Out: Write> Otlp<'log, Out> {
 }
 
 impl<Out: Write> Exporter for Otlp<'_, Out> {
-    fn add(&mut self, row: &Row<'_>, happening: Happening<'_>) -> io::Result<()> {
+    fn add(&mut self, row: &Row<'_>, span_event: SpanEvent<'_>) -> io::Result<()> {
         self.turn_to(row.process)?;
-        match (happening, row.what) {
-            (Happening::End(open, _), What::Event { payload, .. }) => self.span(row, open, payload),
+        match (span_event, row.what) {
+            (SpanEvent::End(open, _), What::Event { payload, .. }) => self.span(row, open, payload),
             // A span without its end is none in this protocol.
-            (Happening::Cut(open) | Happening::Left(open), _) => {
+            (SpanEvent::Cut(open) | SpanEvent::Left(open), _) => {
                 let names = self.source.roles.names();
                 let body = format!("the end of {} is not known", names[open.name]);
                 let begun = attribute("tare.begun_unix_nano", open.time_ns.unwrap_or_default());
                 self.record(row, (WARN, &body), Some(open), begun)
             }
-            (Happening::Event(within), What::Event { channel, payload, .. }) => {
+            (SpanEvent::Event(within), What::Event { channel, payload, .. }) => {
                 self.record(row, (INFO, channel), within, attribute("tare.payload", payload))
             }
-            (Happening::Unbegun, What::Event { channel, payload, .. }) => {
+            (SpanEvent::Unbegun, What::Event { channel, payload, .. }) => {
                 let body = format!("{channel} has no beginning");
                 self.record(row, (WARN, &body), None, attribute("tare.payload", payload))
             }
-            (Happening::Loss, What::Loss { lost, .. }) => {
+            (SpanEvent::Loss, What::Loss { lost, .. }) => {
                 let body = format!("{lost} events lost");
                 self.record(row, (WARN, &body), None, attribute("tare.lost", lost as i64))
             }

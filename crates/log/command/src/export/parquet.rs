@@ -2,10 +2,10 @@
 //! Parquet: a row a span, with columns of the samples table, and a row an event or loss, which
 //! are no samples.
 
-use super::ids::Ids;
+use super::trace_ids::TraceIds;
 use super::{Exporter, Source};
 use crate::reader::log::{Row, What};
-use crate::reader::spans::{Happening, Open};
+use crate::reader::spans::{Open, SpanEvent};
 use parquet::basic::{Compression, ZstdLevel};
 use parquet::column::writer::ColumnWriter;
 use parquet::data_type::ByteArray;
@@ -67,7 +67,7 @@ const MOST_WORDS: usize = 1 << 16;
 
 pub struct Parquet<'log, Out: Write + Send> {
     source: Source<'log>,
-    ids: Ids,
+    ids: TraceIds,
     writer: SerializedFileWriter<Out>,
     columns: Vec<Column>,
     /// Of payloads in them.
@@ -123,7 +123,7 @@ impl<'log, Out: Write + Send> Parquet<'log, Out> {
         let writer = SerializedFileWriter::new(out, Arc::new(schema), Arc::new(properties));
         Ok(Self {
             source,
-            ids: Ids::of(source.log),
+            ids: TraceIds::of(source.log),
             writer: writer.map_err(unpacked)?,
             columns: (0..COLUMNS).map(|_| Column::default()).collect(),
             bytes: 0,
@@ -248,16 +248,16 @@ impl<'log, Out: Write + Send> Parquet<'log, Out> {
 }
 
 impl<Out: Write + Send> Exporter for Parquet<'_, Out> {
-    fn add(&mut self, row: &Row<'_>, happening: Happening<'_>) -> io::Result<()> {
-        match (happening, row.what) {
-            (Happening::Begin(_), _) => Ok(()),
-            (Happening::End(open, duration), What::Event { payload, .. }) => {
+    fn add(&mut self, row: &Row<'_>, span_event: SpanEvent<'_>) -> io::Result<()> {
+        match (span_event, row.what) {
+            (SpanEvent::Begin(_), _) => Ok(()),
+            (SpanEvent::End(open, duration), What::Event { payload, .. }) => {
                 let duration = duration.map(|duration| duration.round() as i64);
                 self.span(row, open, duration, Some(payload))
             }
             // A sample without a duration, which readers count.
-            (Happening::Cut(open) | Happening::Left(open), _) => self.span(row, open, None, None),
-            (Happening::Event(open), _) => self.event(row, open),
+            (SpanEvent::Cut(open) | SpanEvent::Left(open), _) => self.span(row, open, None, None),
+            (SpanEvent::Event(open), _) => self.event(row, open),
             _ => self.event(row, None),
         }
     }

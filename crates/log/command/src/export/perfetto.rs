@@ -5,7 +5,7 @@
 use super::protobuf::Message;
 use super::{Exporter, Source};
 use crate::reader::log::{Row, What};
-use crate::reader::spans::Happening;
+use crate::reader::spans::SpanEvent;
 use std::collections::{HashMap, HashSet};
 use std::io::{self, Write};
 use tare_log_file::Payload;
@@ -137,11 +137,11 @@ impl<'log, Out: Write> Perfetto<'log, Out> {
         Ok(uuid)
     }
 
-    fn process(&mut self, place: usize) -> io::Result<u64> {
+    fn process(&mut self, index: usize) -> io::Result<u64> {
         let Source { log, pids, .. } = self.source;
-        let (info, pid) = (&log.processes()[place], pids[place]);
-        let name = self.source.program(place).to_owned();
-        self.track(numbered(place, 0, 0), |track| {
+        let (info, pid) = (&log.processes()[index], pids[index]);
+        let name = self.source.program(index).to_owned();
+        self.track(numbered(index, 0, 0), |track| {
             track.message(track::PROCESS, |process| {
                 process.number(1, pid.into());
                 for word in info.command.split(' ').filter(|word| !word.is_empty()) {
@@ -230,34 +230,34 @@ impl<'log, Out: Write> Perfetto<'log, Out> {
 }
 
 impl<Out: Write> Exporter for Perfetto<'_, Out> {
-    fn add(&mut self, row: &Row<'_>, happening: Happening<'_>) -> io::Result<()> {
+    fn add(&mut self, row: &Row<'_>, span_event: SpanEvent<'_>) -> io::Result<()> {
         if !self.has_begun {
             self.begin()?;
         }
         let time = row.time_ns.unwrap_or_default();
-        match (happening, row.what) {
-            (Happening::Begin(open), What::Event { payload, .. }) => {
+        match (span_event, row.what) {
+            (SpanEvent::Begin(open), What::Event { payload, .. }) => {
                 let track = self.thread(row)?;
                 let name = &self.source.roles.names()[open.name];
                 self.event(time, (track, event::BEGIN), Some(name), |event| {
                     annotate(event, PAYLOAD, payload);
                 })
             }
-            (Happening::End(..), What::Event { payload, .. }) => {
+            (SpanEvent::End(..), What::Event { payload, .. }) => {
                 let track = self.thread(row)?;
                 self.event(time, (track, event::END), None, |event| {
                     annotate(event, END_PAYLOAD, payload);
                 })
             }
             // The next end on the track would be taken for its.
-            (Happening::Cut(_), _) => {
+            (SpanEvent::Cut(_), _) => {
                 let track = self.thread(row)?;
                 self.event(time, (track, event::END), None, |event| {
                     annotate(event, END_IS, Payload::Bytes(b"not known"));
                 })
             }
             (
-                Happening::Event(_) | Happening::Unbegun,
+                SpanEvent::Event(_) | SpanEvent::Unbegun,
                 What::Event { id, channel, payload: Payload::Number(number) },
             ) if self.source.is_counter(row.process, id) => {
                 let track = self.counter(row.process, id, channel)?;
@@ -265,13 +265,13 @@ impl<Out: Write> Exporter for Perfetto<'_, Out> {
                     event.signed(event::COUNTER_VALUE, number);
                 })
             }
-            (Happening::Event(_) | Happening::Unbegun, What::Event { channel, payload, .. }) => {
+            (SpanEvent::Event(_) | SpanEvent::Unbegun, What::Event { channel, payload, .. }) => {
                 let track = self.thread(row)?;
                 self.event(time, (track, event::INSTANT), Some(channel), |event| {
                     annotate(event, PAYLOAD, payload);
                 })
             }
-            (Happening::Loss, What::Loss { lost, first, last }) => {
+            (SpanEvent::Loss, What::Loss { lost, first, last }) => {
                 self.loss(row, lost, first, last)
             }
             // A slice without an end is shown as one.

@@ -3,10 +3,10 @@ mod rows;
 
 pub use rows::{Ended, Row, What};
 
-use super::leaving::{Leaving, Leavings};
+use super::clock_domains::ClockDomains;
+use super::process_end::{ProcessEnd, ProcessEnds};
 use super::tail::Tail;
-use super::timelines::Timelines;
-use super::times::Times;
+use super::tick_conversion::TickConversion;
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::path::{Path, PathBuf};
 use tare_clock::Snapshot;
@@ -17,19 +17,19 @@ use tare_log_segment::ChannelId;
 /// A file of log events. It is read twice: first for what all events need.
 pub struct Log {
     paths: Vec<PathBuf>,
-    timelines: Timelines,
+    clock_domains: ClockDomains,
     /// Each process once, whichever collectors have served it.
     processes: Vec<ProcessInfo>,
     known: HashMap<Segment, usize>,
-    /// The place of a process by its file and its number there.
-    places: HashMap<(usize, u32), usize>,
+    /// The index of a process by its file and its number there.
+    indices: HashMap<(usize, u32), usize>,
     channels: HashMap<(usize, ChannelId), OpenedChannel>,
     /// All that each channel has had.
     handlers: HashMap<(usize, ChannelId), BTreeSet<String>>,
-    leavings: Leavings,
+    process_ends: ProcessEnds,
     /// Processes with virtual threads.
     carrying: HashSet<usize>,
-    /// Of the first and the last event, by the place of the process.
+    /// Of the first and the last event, by the index of the process.
     ticks: Vec<Option<(u64, u64)>>,
 }
 
@@ -41,7 +41,7 @@ impl Log {
         for (file, path) in paths.iter().enumerate() {
             log.read(file, path)?;
         }
-        log.timelines.relate().iter().for_each(say);
+        log.clock_domains.relate().iter().for_each(say);
         Ok(log)
     }
 
@@ -65,20 +65,19 @@ impl Log {
     pub fn nothing(paths: &[PathBuf]) -> Self {
         Self {
             paths: paths.to_owned(),
-            timelines: Timelines::default(),
+            clock_domains: ClockDomains::default(),
             processes: Vec::new(),
             known: HashMap::new(),
-            places: HashMap::new(),
+            indices: HashMap::new(),
             channels: HashMap::new(),
             handlers: HashMap::new(),
-            leavings: Leavings::default(),
+            process_ends: ProcessEnds::default(),
             carrying: HashSet::new(),
             ticks: Vec::new(),
         }
     }
 
-    /// What the file has, each block of which is shown to `each`, and the place where more will
-    /// come.
+    /// What the file has, each block of which is shown to `each`, and where more will come.
     pub fn open_at_end(
         path: &Path,
         mut each: impl FnMut(&Self, &Block),
@@ -105,67 +104,67 @@ impl Log {
         match block.header.kind {
             Kind::Clock => {
                 if let Ok(clock) = Clock::read(content) {
-                    self.timelines.add(clock);
+                    self.clock_domains.add(clock);
                 }
             }
             Kind::Process => {
                 if let Ok(info) = serde_json::from_slice::<ProcessInfo>(content) {
-                    let place = *self.known.entry(segment(&info)).or_insert(self.processes.len());
-                    if place == self.processes.len() {
+                    let index = *self.known.entry(segment(&info)).or_insert(self.processes.len());
+                    if index == self.processes.len() {
                         self.add(info);
                     }
-                    self.places.insert(process, place);
-                    self.leavings.0[place].how = None;
+                    self.indices.insert(process, index);
+                    self.process_ends.0[index].how = None;
                 }
             }
             Kind::Channels => {
                 let channels: Channels = serde_json::from_slice(content).unwrap_or_default();
-                let place = self.place(process);
+                let index = self.index(process);
                 for channel in channels.channels {
-                    let key = (place, channel.id);
+                    let key = (index, channel.id);
                     self.handlers.entry(key).or_default().insert(channel.handler.clone());
                     self.channels.insert(key, channel);
                 }
             }
             Kind::Events => {
-                let place = self.place(process);
+                let index = self.index(process);
                 let Header { is_carried, events, first_ticks, last_ticks, .. } = block.header;
                 if is_carried {
-                    self.carrying.insert(place);
+                    self.carrying.insert(index);
                 }
                 if events > 0 {
-                    let known = &mut self.ticks[place];
+                    let known = &mut self.ticks[index];
                     let (first, last) = known.unwrap_or((first_ticks, last_ticks));
                     *known = Some((first.min(first_ticks), last.max(last_ticks)));
                 }
             }
             Kind::Relation => {
                 if let Ok(relation) = serde_json::from_slice(content) {
-                    self.timelines.add_relation(relation);
+                    self.clock_domains.add_relation(relation);
                 }
             }
             Kind::End => {
-                let place = self.place(process);
+                let index = self.index(process);
                 if let Ok(end) = serde_json::from_slice(content) {
-                    self.leavings.0[place].learn(end);
+                    self.process_ends.0[index].learn(end);
                 }
             }
         }
     }
 
-    /// Where a process stands; one of which the file no longer tells anything gets a place, too.
-    fn place(&mut self, number: (usize, u32)) -> usize {
-        if let Some(place) = self.places.get(&number) {
-            return *place;
+    /// The index of a process; one that the file no longer describes gets one, too.
+    fn index(&mut self, number: (usize, u32)) -> usize {
+        if let Some(index) = self.indices.get(&number) {
+            return *index;
         }
-        self.places.insert(number, self.processes.len());
+        self.indices.insert(number, self.processes.len());
         self.add(ProcessInfo::default());
         self.processes.len() - 1
     }
 
     fn add(&mut self, info: ProcessInfo) {
-        self.timelines.add_process(&info);
-        self.leavings.0.push(Leaving::default());
+        self.clock_domains.add_process(&info);
+        self.process_ends.0.push(ProcessEnd::default());
         self.ticks.push(None);
         self.processes.push(info);
     }
@@ -176,16 +175,16 @@ impl Log {
 
     /// Processes whose end is not in the file.
     pub fn running(&self) -> impl Iterator<Item = (usize, &ProcessInfo)> {
-        self.processes.iter().enumerate().filter(|(place, _)| !self.has_ended(*place))
+        self.processes.iter().enumerate().filter(|(index, _)| !self.has_ended(*index))
     }
 
-    pub fn has_ended(&self, place: usize) -> bool {
-        self.leavings.0[place].how.is_some()
+    pub fn has_ended(&self, index: usize) -> bool {
+        self.process_ends.0[index].how.is_some()
     }
 
-    /// The channels of all processes, each with the place of its process.
+    /// The channels of all processes, each with the index of its process.
     pub fn channels(&self) -> impl Iterator<Item = (usize, &OpenedChannel)> {
-        self.channels.iter().map(|((place, _), channel)| (*place, channel))
+        self.channels.iter().map(|((index, _), channel)| (*index, channel))
     }
 
     pub fn channel(&self, process: usize, id: ChannelId) -> Option<&OpenedChannel> {
@@ -197,25 +196,25 @@ impl Log {
         self.handlers.get(&(process, id)).into_iter().flatten().map(String::as_str)
     }
 
-    /// Those of the process at this place.
-    pub fn times(&self, process: usize) -> &Times {
-        self.timelines.of(process)
+    /// Those of the process with this index.
+    pub fn times(&self, process: usize) -> &TickConversion {
+        self.clock_domains.of(process)
     }
 
     /// The bound of the error of its times, where they were related to another host's clock.
     pub fn clock_error_ns(&self, process: usize) -> Option<i64> {
-        self.timelines.error_ns(process)
+        self.clock_domains.error_ns(process)
     }
 
     /// The readings of the clocks that the times of the first process come from.
     pub fn readings(&self) -> &[Snapshot] {
-        self.timelines.readings()
+        self.clock_domains.readings()
     }
 
     /// The time of each process's first event, `None` where it is not known.
     fn begins(&self) -> impl Iterator<Item = Option<i64>> {
         let ticks = self.ticks.iter().enumerate();
-        ticks.filter_map(|(place, ticks)| ticks.map(|(first, _)| self.times(place).at(first)))
+        ticks.filter_map(|(index, ticks)| ticks.map(|(first, _)| self.times(index).at(first)))
     }
 
     /// Refuses files in which the time of some event is not known.
@@ -236,17 +235,17 @@ impl Log {
 
     /// From the first to the last event.
     pub fn length_ns(&self) -> Option<i64> {
-        self.timelines.length_ns(&self.ticks)
+        self.clock_domains.length_ns(&self.ticks)
     }
 
     /// How processes left.
-    pub fn leavings(&self) -> &Leavings {
-        &self.leavings
+    pub fn process_ends(&self) -> &ProcessEnds {
+        &self.process_ends
     }
 
-    /// The place of a process, by the number that it has in a block of the one file.
-    pub fn place_of(&self, number: u32) -> Option<usize> {
-        self.places.get(&(0, number)).copied()
+    /// The index of a process, by the number that it has in a block of the one file.
+    pub fn index_of(&self, number: u32) -> Option<usize> {
+        self.indices.get(&(0, number)).copied()
     }
 
     pub fn name(&self, process: usize, id: ChannelId) -> &str {

@@ -1,15 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Event files: their blocks, the order and the times of their events, and spans.
 
-pub mod bridge;
+pub mod clock_domains;
 pub mod clock_drift;
-pub mod leaving;
+pub mod clock_offsets;
 pub mod log;
-pub mod pairs;
-pub mod seen;
+pub mod owned_payload;
+pub mod process_end;
+pub mod reorder;
+pub mod seen_ranges;
 pub mod spans;
 pub mod tail;
-pub mod timelines;
-pub mod times;
-pub mod value;
-pub mod virtual_threads;
+pub mod tick_conversion;

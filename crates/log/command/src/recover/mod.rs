@@ -2,7 +2,7 @@
 //! Makes a whole file of what is left: of a file that was cut off or damaged, or of the segment
 //! of a program whose collector has died.
 
-mod salvage;
+mod segment_copy;
 
 use crate::arguments;
 use crate::collector::press::Press;
@@ -11,7 +11,7 @@ use crate::collector::quotas::naming::Room;
 use crate::output::Output;
 use crate::program;
 use crate::reader::log::{Segment, segment as named};
-use crate::reader::seen::Seen;
+use crate::reader::seen_ranges::SeenRanges;
 use std::collections::{BTreeMap, HashMap};
 use std::fs::File;
 use std::io::{self, Read};
@@ -58,11 +58,11 @@ pub fn recover(arguments: &arguments::Recover) -> Result<ExitCode, Failure> {
         let _ = std::fs::remove_file(&out);
     })?;
     if arguments.json {
-        let told = serde_json::json!({
+        let report = serde_json::json!({
             "out": out, "programs": found.programs, "events": found.events, "lost": found.lost,
             "damaged": found.damaged, "bytes": output.bytes(),
         });
-        tare_command::print(format_args!("{told}\n"))?;
+        tare_command::print(format_args!("{report}\n"))?;
     } else {
         let Found { programs, events, damaged, .. } = found;
         tare_command::print(format_args!(
@@ -103,8 +103,8 @@ struct Process {
 struct Processes {
     all: Vec<Process>,
     known: HashMap<Segment, usize>,
-    /// The place of a process, by the numbers that collectors have given it.
-    places: HashMap<u32, usize>,
+    /// The index of a process, by the numbers that collectors have given it.
+    indices: HashMap<u32, usize>,
 }
 
 impl Processes {
@@ -112,16 +112,16 @@ impl Processes {
     fn of(&mut self, block: &Block) -> usize {
         let (number, end) = (block.header.process, self.all.len());
         let about = (block.header.kind == Kind::Process).then_some(&block.content);
-        let place = match about.and_then(|about| serde_json::from_slice(about).ok()) {
+        let index = match about.and_then(|about| serde_json::from_slice(about).ok()) {
             Some(about) => *self.known.entry(named(&about)).or_insert(end),
-            None => *self.places.entry(number).or_insert(end),
+            None => *self.indices.entry(number).or_insert(end),
         };
-        if place == end {
+        if index == end {
             self.all.push(Process::default());
         }
-        self.places.insert(number, place);
-        self.all[place].number = number;
-        place
+        self.indices.insert(number, index);
+        self.all[index].number = number;
+        index
     }
 }
 
@@ -130,7 +130,7 @@ impl Processes {
 fn blocks(path: &Path, output: &mut Output) -> io::Result<Found> {
     let mut found = Found::default();
     let mut processes = Processes::default();
-    let mut seen = Seen::default();
+    let mut seen = SeenRanges::default();
     let mut reader = Reader::new(ordinary::open(path)?);
     for block in reader.by_ref() {
         let block = block?;
@@ -140,10 +140,10 @@ fn blocks(path: &Path, output: &mut Output) -> io::Result<Found> {
         };
         let header = &block.header;
         if !matches!(header.kind, Kind::Clock | Kind::Relation) {
-            let place = processes.of(&block);
-            let process = &mut processes.all[place];
+            let index = processes.of(&block);
+            let process = &mut processes.all[index];
             process.has_ended = header.kind == Kind::End;
-            if !seen.add((place, header.ring), header.from, header.to) {
+            if !seen.add((index, header.ring), header.from, header.to) {
                 process.events += events;
                 process.lost = process.lost.saturating_add(lost);
             }
@@ -205,7 +205,7 @@ fn checked(block: &Block) -> Option<(u64, u64)> {
 /// Writes what stands in a segment, which stays as it is.
 fn segment(path: &Path, source: &File, output: &mut Output) -> Result<Found, Failure> {
     let refused = |why: &str| Failure::input(format_args!("{}: {why}", path.display()));
-    let (copy, pid) = salvage::copy(path, source).map_err(|why| refused(&why))?;
+    let (copy, pid) = segment_copy::copy(path, source).map_err(|why| refused(&why))?;
     let adopted =
         Target::adopt(copy, pid, program::user(), None, output.next_process(), output.codec);
     let mut target = adopted.map_err(|obstacle| match obstacle {

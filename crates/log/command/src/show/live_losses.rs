@@ -28,18 +28,18 @@ impl LiveLosses {
     /// Events lost since the last call, by the name of the channel.
     pub fn changes(&mut self, log: &Log) -> BTreeMap<String, u64> {
         let mut changes = BTreeMap::new();
-        for (place, info) in log.running() {
+        for (index, info) in log.running() {
             let watched = self
                 .segments
-                .entry(place)
+                .entry(index)
                 .or_insert_with(|| Watched::open(info.pid, info.began_ticks));
             for (id, lost) in watched.iter_mut().flat_map(Watched::changes) {
-                let name = log.channel(place, id).map_or("", |channel| &channel.name);
+                let name = log.channel(index, id).map_or("", |channel| &channel.name);
                 *changes.entry(name.to_owned()).or_default() += lost;
             }
         }
-        let ended = |place: &usize| log.has_ended(*place);
-        self.segments.retain(|place, _| !ended(place));
+        let ended = |index: &usize| log.has_ended(*index);
+        self.segments.retain(|index, _| !ended(index));
         changes
     }
 }

@@ -69,8 +69,8 @@ impl Screen {
         }
         let (columns, rows) = size();
         let mut page = String::from("\x1b[H");
-        for (place, line) in text.lines().take(rows).enumerate() {
-            if place > 0 {
+        for (index, line) in text.lines().take(rows).enumerate() {
+            if index > 0 {
                 page += "\r\n";
             }
             page.extend(printable(line, &[]).chars().take(columns));

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What a file says in numbers: how long spans took, how often channels logged, what was lost.
 
-use super::flame;
-use super::nesting::Nesting;
+use super::call_tree::CallTree;
+use super::flame_graph;
 use crate::arguments;
 use crate::human;
-use crate::reader::leaving::Leaving;
 use crate::reader::log::{Ended, Log, Row, What, names};
-use crate::reader::pairs::{Role, Roles};
-use crate::reader::spans::{Happening, walk};
+use crate::reader::process_end::ProcessEnd;
+use crate::reader::spans::roles::{Role, Roles};
+use crate::reader::spans::{SpanEvent, for_each_span_event};
 use crate::same_file::must_not_be;
 use serde_json::{Value as Json, json};
 use std::collections::{BTreeMap, BTreeSet, HashSet};
@@ -70,7 +70,7 @@ struct Stats<'log> {
     log: &'log Log,
     roles: &'log Roles,
     spans: Vec<Times>,
-    nesting: Nesting,
+    call_tree: CallTree,
     /// Events by channel, those of spans included.
     channels: BTreeMap<String, u64>,
     threads: HashSet<(usize, u32)>,
@@ -90,23 +90,23 @@ pub fn stats(arguments: &arguments::Stats) -> Result<ExitCode, Failure> {
         log: &log,
         roles: &roles,
         spans: roles.names().iter().map(|_| Times::default()).collect(),
-        nesting: Nesting::new(roles.names()),
+        call_tree: CallTree::new(roles.names()),
         channels: BTreeMap::new(),
         threads: HashSet::new(),
         events: 0,
-        lost: log.leavings().unanswered(),
+        lost: log.process_ends().unanswered(),
     };
-    let walked = walk(&log, &roles, |row, happening| {
-        stats.add(row, happening);
+    let visited = for_each_span_event(&log, &roles, |row, span_event| {
+        stats.add(row, span_event);
         Ok::<_, Infallible>(())
     });
-    if let Err(Ended::Failed(failure)) = walked {
+    if let Err(Ended::Failed(failure)) = visited {
         return Err(failure);
     }
     if let Some((out, what)) = &flame {
         let mut file = BufWriter::new(File::create(out).or_input(what)?);
         let title = format!("tare log: {}", names(&arguments.files));
-        flame::write(&stats.nesting, &title, &mut file).or_failed(what)?;
+        flame_graph::write(&stats.call_tree, &title, &mut file).or_failed(what)?;
         file.flush().or_failed(what)?;
     }
     if arguments.json {
@@ -118,21 +118,21 @@ pub fn stats(arguments: &arguments::Stats) -> Result<ExitCode, Failure> {
 }
 
 impl Stats<'_> {
-    fn add(&mut self, row: &Row<'_>, happening: Happening<'_>) {
-        match (happening, row.what) {
-            (Happening::Begin(open), _) => self.nesting.begin(row, open),
-            (Happening::End(open, duration), _) => {
+    fn add(&mut self, row: &Row<'_>, span_event: SpanEvent<'_>) {
+        match (span_event, row.what) {
+            (SpanEvent::Begin(open), _) => self.call_tree.begin(row, open),
+            (SpanEvent::End(open, duration), _) => {
                 let duration = duration.map(|duration| duration.max(0.0));
-                self.nesting.end(open, duration);
+                self.call_tree.end(open, duration);
                 if let Some(duration) = duration {
                     self.spans[open.name].add(duration);
                 }
             }
-            (Happening::Cut(open) | Happening::Left(open), _) => {
-                self.nesting.end(open, None);
+            (SpanEvent::Cut(open) | SpanEvent::Left(open), _) => {
+                self.call_tree.end(open, None);
                 self.spans[open.name].unpaired += 1;
             }
-            (Happening::Unbegun, What::Event { id, .. }) => {
+            (SpanEvent::Unbegun, What::Event { id, .. }) => {
                 if let Some(Role::End(name)) = self.roles.get(row.process, id) {
                     self.spans[name].unpaired += 1;
                 }
@@ -140,7 +140,7 @@ impl Stats<'_> {
             _ => {}
         }
         // Not of rows of their own.
-        if matches!(happening, Happening::Cut(_) | Happening::Left(_)) {
+        if matches!(span_event, SpanEvent::Cut(_) | SpanEvent::Left(_)) {
             return;
         }
         self.threads.insert((row.process, row.tid));
@@ -180,7 +180,7 @@ impl Stats<'_> {
         let names = self.roles.names().iter().map(String::as_str);
         let mut all: Vec<_> = names
             .zip(&self.spans)
-            .zip(&self.nesting.own)
+            .zip(&self.call_tree.own)
             .map(|((name, times), own)| (name, times, *own))
             .collect();
         all.retain(|(_, times, _)| times.count + times.unpaired > 0);
@@ -192,7 +192,7 @@ impl Stats<'_> {
     fn all_channels(&self) -> BTreeMap<&str, (u64, u64)> {
         let mut all: BTreeMap<&str, (u64, u64)> =
             self.channels.iter().map(|(name, events)| (name.as_str(), (*events, 0))).collect();
-        for (process, id, lost) in self.log.leavings().lost() {
+        for (process, id, lost) in self.log.process_ends().lost() {
             let name = self.log.name(process, id);
             all.entry(name).or_default().1 += lost;
         }
@@ -201,8 +201,8 @@ impl Stats<'_> {
 
     /// Each process, and how it left.
     fn ends(&self) -> Json {
-        let all = self.log.processes().iter().zip(&self.log.leavings().0);
-        all.map(|(info, Leaving { how, unserved, deferred, .. })| {
+        let all = self.log.processes().iter().zip(&self.log.process_ends().0);
+        all.map(|(info, ProcessEnd { how, unserved, deferred, .. })| {
             json!({
                 "pid": info.pid, "host": info.host, "command": info.command, "how": how,
                 "unserved": unserved, "deferred": deferred,
@@ -211,11 +211,11 @@ impl Stats<'_> {
         .collect()
     }
 
-    /// What became of processes and events, in words.
-    fn told(&self) -> String {
+    /// What became of processes and events.
+    fn outcome(&self) -> String {
         let mut ways = BTreeMap::new();
-        for leaving in &self.log.leavings().0 {
-            let way = match leaving.how {
+        for end in &self.log.process_ends().0 {
+            let way = match end.how {
                 None => "without an end in the file",
                 Some(How::Finished) => "finished",
                 Some(How::Ended) => "ended without a final record",
@@ -226,29 +226,29 @@ impl Stats<'_> {
         }
         let ways: Vec<_> =
             ways.iter().map(|(way, count): (_, &u64)| format!("{count} {way}")).collect();
-        let mut told = String::new();
+        let mut text = String::new();
         if !ways.is_empty() {
-            let _ = writeln!(told, "processes: {}", ways.join(", "));
+            let _ = writeln!(text, "processes: {}", ways.join(", "));
         }
         let counts = [
             (
-                self.log.leavings().unserved(),
+                self.log.process_ends().unserved(),
                 "events unserved: no ring was free for their \
                                               threads",
             ),
             (
-                self.log.leavings().deferred(),
+                self.log.process_ends().deferred(),
                 "events deferred: the program did not write them itself",
             ),
             (
-                self.log.leavings().unanswered(),
+                self.log.process_ends().unanswered(),
                 "of the lost events are round trips without an answer",
             ),
         ];
         for (count, what) in counts.iter().filter(|(count, _)| *count > 0) {
-            let _ = writeln!(told, "{count} {what}");
+            let _ = writeln!(text, "{count} {what}");
         }
-        told
+        text
     }
 
     fn json(&self) -> Json {
@@ -289,10 +289,10 @@ impl Stats<'_> {
             "threads": self.threads.len(),
             "events": self.events,
             "lost": self.lost,
-            "unanswered": self.log.leavings().unanswered(),
-            "unserved": self.log.leavings().unserved(),
-            "deferred": self.log.leavings().deferred(),
-            "is_cut": self.nesting.is_cut,
+            "unanswered": self.log.process_ends().unanswered(),
+            "unserved": self.log.process_ends().unserved(),
+            "deferred": self.log.process_ends().deferred(),
+            "is_cut": self.call_tree.is_cut,
             "spans": spans,
             "channels": channels,
         })
@@ -309,7 +309,7 @@ impl Stats<'_> {
             human::counted(self.log.processes().len(), "process", "processes"),
             human::counted(self.threads.len(), "thread", "threads"),
         );
-        text.push_str(&self.told());
+        text.push_str(&self.outcome());
         let clocks = self.clocks();
         if !clocks.is_empty() {
             let _ = writeln!(text, "times by {}", human::plain(&clocks.join(", ")));

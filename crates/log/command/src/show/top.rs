@@ -6,7 +6,7 @@ use super::screen::{Key, Screen};
 use crate::arguments;
 use crate::human;
 use crate::reader::log::Log;
-use crate::reader::seen::{Ring, Seen};
+use crate::reader::seen_ranges::{Ring, SeenRanges};
 use crate::reader::tail::Tail;
 use serde_json::{Value as Json, json};
 use std::collections::{BTreeMap, HashMap};
@@ -37,22 +37,26 @@ struct Flow {
 /// What was read of rings.
 #[derive(Default)]
 struct Rings {
-    seen: Seen,
-    /// Of those whose last block was not counted: the losses that blocks before it tell of.
-    told: HashMap<Ring, u64>,
+    seen: SeenRanges,
+    /// Of those whose last block was not counted: the losses that blocks before it report.
+    reported: HashMap<Ring, u64>,
 }
 
 impl Rings {
     /// The ring of a block of events; `None` where the same words came before.
     fn new_of(&mut self, log: &Log, header: &Header) -> Option<Ring> {
-        let ring = (log.place_of(header.process)?, header.ring);
+        let ring = (log.index_of(header.process)?, header.ring);
         (!self.seen.add(ring, header.from, header.to)).then_some(ring)
     }
 
     /// Losses in the block before, if that was not counted.
-    fn lost(&mut self, ring: Ring, told: u64, is_late: bool) -> u64 {
-        let before = if is_late { self.told.insert(ring, told) } else { self.told.remove(&ring) };
-        before.map_or(0, |before| told.saturating_sub(before))
+    fn lost(&mut self, ring: Ring, reported: u64, is_late: bool) -> u64 {
+        let before = if is_late {
+            self.reported.insert(ring, reported)
+        } else {
+            self.reported.remove(&ring)
+        };
+        before.map_or(0, |before| reported.saturating_sub(before))
     }
 }
 

@@ -2,8 +2,8 @@
 //! Events and losses of files, one by one.
 
 use super::Log;
-use crate::reader::seen::{Ring, Seen};
-use crate::reader::virtual_threads::{Next, Outlook, Waiting, has_to_wait};
+use crate::reader::reorder::{CarrierIndex, Next, ReorderBuffer, has_to_wait};
+use crate::reader::seen_ranges::{Ring, SeenRanges};
 use std::path::Path;
 use tare_command::{Failure, ResultExt, ordinary, say};
 use tare_log_file::{Event, Events, Header, Item, Kind, Mark, Payload, Reader};
@@ -15,7 +15,7 @@ pub struct Row<'log> {
     /// Since the Unix epoch; `None` where the file has too few readings of the clocks.
     pub time_ns: Option<i64>,
     pub ticks: u64,
-    /// Its place in [`Log::processes`].
+    /// Its index in [`Log::processes`].
     pub process: usize,
     /// Rows of one ring come in the order in which they were written.
     pub ring: u32,
@@ -59,20 +59,20 @@ impl Log {
     /// Rows of virtual threads wait until all of their process from before have come. Ends early
     /// when `each` says so by an error.
     pub fn rows<E>(&self, mut each: impl FnMut(Row<'_>) -> Result<(), E>) -> Result<(), Ended<E>> {
-        let mut seen = Seen::default();
-        let mut waiting = Waiting::new(self.outlook().map_err(Ended::Failed)?);
+        let mut seen = SeenRanges::default();
+        let mut buffer = ReorderBuffer::new(self.carriers().map_err(Ended::Failed)?);
         for (file, path) in self.paths.iter().enumerate() {
-            self.rows_of((file, path), &mut seen, &mut waiting, &mut each)?;
+            self.rows_of((file, path), &mut seen, &mut buffer, &mut each)?;
         }
-        for process in waiting.end() {
-            self.release(&mut waiting, process, &mut each)?;
+        for process in buffer.end() {
+            self.release(&mut buffer, process, &mut each)?;
         }
         Ok(())
     }
 
     /// Of processes with virtual threads.
-    fn outlook(&self) -> Result<Outlook, Failure> {
-        let mut outlook = Outlook::default();
+    fn carriers(&self) -> Result<CarrierIndex, Failure> {
+        let mut carriers = CarrierIndex::default();
         let files = self.paths.iter().enumerate().filter(|_| !self.carrying.is_empty());
         for (file, path) in files {
             for block in Reader::new(ordinary::open(path).or_failed(path.display())?) {
@@ -81,24 +81,24 @@ impl Log {
                 if let Some(ring) = ring.filter(|ring| self.carrying.contains(&ring.0)) {
                     let events = Events::of(&block);
                     let items = events.as_ref().ok().and_then(|events| events.items().ok());
-                    outlook.add(ring, &block.header, &items.unwrap_or_default());
+                    carriers.add(ring, &block.header, &items.unwrap_or_default());
                 }
             }
         }
-        Ok(outlook)
+        Ok(carriers)
     }
 
     /// Of a block of events.
     fn ring_of(&self, file: usize, header: &Header) -> Option<Ring> {
-        let process = self.places.get(&(file, header.process))?;
+        let process = self.indices.get(&(file, header.process))?;
         (header.kind == Kind::Events).then_some((*process, header.ring))
     }
 
     fn rows_of<E>(
         &self,
         (file, path): (usize, &Path),
-        seen: &mut Seen,
-        waiting: &mut Waiting,
+        seen: &mut SeenRanges,
+        buffer: &mut ReorderBuffer,
         each: &mut impl FnMut(Row<'_>) -> Result<(), E>,
     ) -> Result<(), Ended<E>> {
         let failed = |error| Ended::Failed(Failure::work(format_args!("{error}")));
@@ -108,7 +108,7 @@ impl Log {
             let header = &block.header;
             let Some(ring) = self.ring_of(file, header) else { continue };
             let has_gap = header.events > 0 && seen.lacks(ring, header.from);
-            if !waiting.read(ring) || seen.add(ring, header.from, header.to) {
+            if !buffer.read(ring) || seen.add(ring, header.from, header.to) {
                 continue;
             }
             let events = Events::of(&block);
@@ -126,7 +126,7 @@ impl Log {
             for item in items {
                 let (ticks, what) = match item {
                     Item::Event(Event { ticks, channel, payload }) if has_to_wait(ring, tid) => {
-                        waiting.hold((ring, ticks), (tid, name), (channel, payload.into()));
+                        buffer.hold((ring, ticks), (tid, name), (channel, payload.into()));
                         continue;
                     }
                     Item::Event(Event { ticks, channel: id, payload }) => {
@@ -142,7 +142,7 @@ impl Log {
                 };
                 each(self.row(ring, (tid, &name), ticks, what)).map_err(Ended::Enough)?;
             }
-            self.release(waiting, ring.0, each)?;
+            self.release(buffer, ring.0, each)?;
         }
         if unread > 0 {
             say(format_args!(
@@ -156,12 +156,12 @@ impl Log {
     /// Calls `each` with the rows that have waited long enough.
     fn release<E>(
         &self,
-        waiting: &mut Waiting,
+        buffer: &mut ReorderBuffer,
         process: usize,
         each: &mut impl FnMut(Row<'_>) -> Result<(), E>,
     ) -> Result<(), Ended<E>> {
-        let until = waiting.until(process);
-        while let Some(next) = waiting.next(process, until) {
+        let until = buffer.until(process);
+        while let Some(next) = buffer.next(process, until) {
             let row = match &next {
                 Next::Event(held) => {
                     let (id, channel) = (held.id, self.name(process, held.id));

@@ -70,8 +70,8 @@ fn log_of_blocks(name: &str, blocks: &[(u32, u32, &[u64])]) -> Log {
 
 fn events(channels: &[&str]) -> Vec<u64> {
     let ids = channels.iter().map(|name| NAMES.iter().position(|one| one == name).unwrap() + 1);
-    let events = ids.enumerate().map(|(place, id)| {
-        [10 * (place as u64 + 1), short_tag(id as ChannelId, place as i64).unwrap()]
+    let events = ids.enumerate().map(|(index, id)| {
+        [10 * (index as u64 + 1), short_tag(id as ChannelId, index as i64).unwrap()]
     });
     events.flatten().collect()
 }
@@ -80,22 +80,22 @@ fn events(channels: &[&str]) -> Vec<u64> {
 fn told(log: &Log) -> Vec<String> {
     let roles = Roles::of(log, &[]);
     let mut told = Vec::new();
-    let walked = walk(log, &roles, |row, happening| {
+    let visited = for_each_span_event(log, &roles, |row, span_event| {
         let named = |open: &Open| format!("{}{}", roles.names()[open.name], open.id.ticks);
         let within = |id: Option<Id>| id.map_or(String::new(), |id| format!(" in {}", id.ticks));
-        let what = match happening {
-            Happening::Begin(open) => format!("begin {}{}", named(open), within(open.parent)),
-            Happening::End(open, time) => format!("end {} {}", named(open), time.unwrap()),
-            Happening::Cut(open) => format!("cut {}", named(open)),
-            Happening::Left(open) => format!("left {} of {}", named(open), row.tid),
-            Happening::Event(open) => format!("event{}", within(open.map(|open| open.id))),
-            Happening::Unbegun => "unbegun".to_owned(),
-            Happening::Loss => "loss".to_owned(),
+        let what = match span_event {
+            SpanEvent::Begin(open) => format!("begin {}{}", named(open), within(open.parent)),
+            SpanEvent::End(open, time) => format!("end {} {}", named(open), time.unwrap()),
+            SpanEvent::Cut(open) => format!("cut {}", named(open)),
+            SpanEvent::Left(open) => format!("left {} of {}", named(open), row.tid),
+            SpanEvent::Event(open) => format!("event{}", within(open.map(|open| open.id))),
+            SpanEvent::Unbegun => "unbegun".to_owned(),
+            SpanEvent::Loss => "loss".to_owned(),
         };
         told.push(what);
         Ok::<_, Infallible>(())
     });
-    assert!(walked.is_ok());
+    assert!(visited.is_ok());
     told
 }
 
@@ -271,13 +271,13 @@ fn spans_that_begin_at_one_tick_are_told_apart() {
     words.extend(words.clone());
     let log = log("tick", &words);
     let mut ids = Vec::new();
-    let walked = walk(&log, &Roles::of(&log, &[]), |_, happening| {
-        if let Happening::Begin(open) = happening {
+    let visited = for_each_span_event(&log, &Roles::of(&log, &[]), |_, span_event| {
+        if let SpanEvent::Begin(open) = span_event {
             ids.push((open.id.ticks, open.id.nth));
         }
         Ok::<_, Infallible>(())
     });
-    assert!(walked.is_ok());
+    assert!(visited.is_ok());
     assert_eq!(ids, [(10, 0), (10, 1)]);
 }
 

@@ -3,12 +3,12 @@ use tare_log_file::Payload;
 
 /// A payload that outlives its block.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Value {
+pub enum OwnedPayload {
     Number(i64),
     Bytes(Vec<u8>),
 }
 
-impl From<Payload<'_>> for Value {
+impl From<Payload<'_>> for OwnedPayload {
     fn from(payload: Payload<'_>) -> Self {
         match payload {
             Payload::Number(number) => Self::Number(number),
@@ -17,7 +17,7 @@ impl From<Payload<'_>> for Value {
     }
 }
 
-impl Value {
+impl OwnedPayload {
     pub fn payload(&self) -> Payload<'_> {
         match self {
             Self::Number(number) => Payload::Number(*number),

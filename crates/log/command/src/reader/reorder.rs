@@ -2,8 +2,8 @@
 //! Puts what virtual threads have logged in the order of its times: it stands in the rings of
 //! the threads that have carried them.
 
-use super::seen::Ring;
-use super::value::Value;
+use super::owned_payload::OwnedPayload;
+use super::seen_ranges::Ring;
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use tare_log_file::{Header, Item, Mark};
 use tare_log_segment::ChannelId;
@@ -21,7 +21,7 @@ pub fn has_to_wait((_, ring): Ring, tid: u32) -> bool {
 
 /// What has to be known of processes with virtual threads before their events are read.
 #[derive(Default)]
-pub struct Outlook(HashMap<usize, HashMap<u32, Carrier>>);
+pub struct CarrierIndex(HashMap<usize, HashMap<u32, Carrier>>);
 
 /// A ring.
 #[derive(Default)]
@@ -50,7 +50,7 @@ impl Owner {
     }
 }
 
-impl Outlook {
+impl CarrierIndex {
     /// The next block of the ring.
     pub fn add(&mut self, (process, ring): Ring, header: &Header, items: &[Item<'_>]) {
         if ring as usize >= MOST_RINGS {
@@ -115,26 +115,26 @@ pub struct Held {
     pub tid: u32,
     pub thread: [u8; 16],
     pub id: ChannelId,
-    pub value: Value,
+    pub value: OwnedPayload,
 }
 
-/// What is told next of a process.
+/// What comes next of a process.
 pub enum Next {
     Event(Held),
     /// Events of any virtual thread may be missing here.
     Gap(u64, u64),
 }
 
-/// What has been read and may not be told yet.
-pub struct Waiting {
-    all: HashMap<usize, Line>,
+/// What has been read and may not be passed on yet.
+pub struct ReorderBuffer {
+    all: HashMap<usize, ProcessBuffer>,
     count: u64,
     is_over: bool,
 }
 
 /// Of a process.
 #[derive(Default)]
-struct Line {
+struct ProcessBuffer {
     /// By ticks; of those at one time, the first that came comes first.
     held: BTreeMap<(u64, u64), Held>,
     /// When blocks begin that are still to be read, by ring that carries virtual threads.
@@ -143,16 +143,18 @@ struct Line {
     gaps: VecDeque<Gap>,
 }
 
-impl Waiting {
-    pub fn new(outlook: Outlook) -> Self {
-        let all = outlook.0.into_iter().map(|(process, rings)| (process, Line::of(rings)));
+impl ReorderBuffer {
+    pub fn new(carriers: CarrierIndex) -> Self {
+        let all =
+            carriers.0.into_iter().map(|(process, rings)| (process, ProcessBuffer::of(rings)));
         Self { all: all.collect(), count: 0, is_over: false }
     }
 
     /// The next block of the ring is about to be read; `false` if it has come to the file since.
     pub fn read(&mut self, (process, ring): Ring) -> bool {
-        let line = self.all.get_mut(&process);
-        line.and_then(|line| line.begins.get_mut(&ring))
+        let buffer = self.all.get_mut(&process);
+        buffer
+            .and_then(|buffer| buffer.begins.get_mut(&ring))
             .is_none_or(|begins| begins.pop_front().is_some())
     }
 
@@ -160,7 +162,7 @@ impl Waiting {
         &mut self,
         (ring, ticks): (Ring, u64),
         (tid, thread): (u32, [u8; 16]),
-        (id, value): (ChannelId, Value),
+        (id, value): (ChannelId, OwnedPayload),
     ) {
         let held = Held { ring, ticks, tid, thread, id, value };
         self.all.entry(ring.0).or_default().held.insert((ticks, self.count), held);
@@ -169,22 +171,22 @@ impl Waiting {
 
     /// Before when nothing of the process comes any more.
     pub fn until(&self, process: usize) -> u64 {
-        let line = self.all.get(&process);
-        let begins = line.into_iter().flat_map(|line| line.begins.values());
+        let buffer = self.all.get(&process);
+        let begins = buffer.into_iter().flat_map(|buffer| buffer.begins.values());
         begins.filter_map(VecDeque::front).min().copied().unwrap_or(u64::MAX)
     }
 
     /// What is next of the process before then.
     pub fn next(&mut self, process: usize, until: u64) -> Option<Next> {
-        let line = self.all.get_mut(&process)?;
-        let next = line.held.first_key_value().map(|((ticks, _), _)| *ticks);
+        let buffer = self.all.get_mut(&process)?;
+        let next = buffer.held.first_key_value().map(|((ticks, _), _)| *ticks);
         let next = next.filter(|ticks| self.is_over || *ticks < until);
         let is_gap = |gap: &Gap| next.map_or(self.is_over, |ticks| gap.0 <= ticks);
-        if let Some((first, last)) = line.gaps.pop_front_if(|gap| is_gap(gap)) {
+        if let Some((first, last)) = buffer.gaps.pop_front_if(|gap| is_gap(gap)) {
             return Some(Next::Gap(first, last));
         }
         next?;
-        line.held.pop_first().map(|(_, held)| Next::Event(held))
+        buffer.held.pop_first().map(|(_, held)| Next::Event(held))
     }
 
     /// Nothing comes any more: the processes of which something is left.
@@ -196,7 +198,7 @@ impl Waiting {
     }
 }
 
-impl Line {
+impl ProcessBuffer {
     fn of(rings: HashMap<u32, Carrier>) -> Self {
         let owners = || rings.values().flat_map(|ring| ring.owners.values());
         let lacking = owners().filter(|owner| owner.may_carry());
@@ -209,7 +211,7 @@ impl Line {
         });
         let carries = |ring: &Carrier| ring.owners.values().any(|owner| owner.has_carried);
         let begins = rings.into_iter().filter(|(_, ring)| carries(ring));
-        let begins = begins.map(|(place, ring)| (place, ring.begins)).collect();
+        let begins = begins.map(|(index, ring)| (index, ring.begins)).collect();
         Self { held: BTreeMap::new(), begins, gaps: gaps.into() }
     }
 }

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Which channels begin and end spans (docs/decisions/0103-a-span-is-two-channels.md).
 
-use super::log::Log;
+use super::patterns::SpanPattern;
 use crate::human::plain;
+use crate::reader::log::Log;
 use std::collections::{BTreeSet, HashMap};
-use std::fmt;
-use std::str::FromStr;
 use tare_command::say;
 use tare_log_segment::ChannelId;
 
@@ -24,83 +23,6 @@ const WRITTEN: &str = "id";
 /// Pairs that are named where several are none.
 const NAMED: usize = 5;
 
-/// A name, in which one `*` may stand for any text.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Pattern {
-    before: String,
-    /// `None` without `*`.
-    after: Option<String>,
-}
-
-impl From<&str> for Pattern {
-    fn from(text: &str) -> Self {
-        match text.split_once('*') {
-            Some((before, after)) => {
-                Self { before: before.to_owned(), after: Some(after.to_owned()) }
-            }
-            None => Self { before: text.to_owned(), after: None },
-        }
-    }
-}
-
-impl fmt::Display for Pattern {
-    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let after = self.after.as_ref().map_or(String::new(), |after| format!("*{after}"));
-        write!(to, "{}{after}", self.before)
-    }
-}
-
-impl Pattern {
-    /// What `*` stands for in `name`, empty where there is none; `None` if it is another name.
-    pub fn part<'name>(&self, name: &'name str) -> Option<&'name str> {
-        let rest = name.strip_prefix(self.before.as_str())?;
-        match &self.after {
-            Some(after) => rest.strip_suffix(after.as_str()),
-            None => rest.is_empty().then_some(rest),
-        }
-    }
-}
-
-/// Names of the channels at the beginning and the end of spans.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Pair {
-    begin: Pattern,
-    end: Pattern,
-}
-
-impl FromStr for Pair {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let (begin, end) = text.split_once('=').unwrap_or_default();
-        if begin.is_empty() || end.is_empty() || begin == end {
-            return Err("expected two channel names, BEGIN=END".to_owned());
-        }
-        let pair = Self { begin: begin.into(), end: end.into() };
-        if pair.begin.after.is_some() != pair.end.after.is_some() {
-            return Err("expected a * in both names or in none".to_owned());
-        }
-        Ok(pair)
-    }
-}
-
-impl Pair {
-    /// Whether a process has both.
-    fn is_among(&self, channels: &[(usize, ChannelId, &str)]) -> bool {
-        let parts = |pattern: &Pattern| -> BTreeSet<_> {
-            let parts = channels.iter().map(|(process, _, name)| (*process, pattern.part(name)));
-            parts.filter(|(_, part)| part.is_some()).collect()
-        };
-        !parts(&self.begin).is_disjoint(&parts(&self.end))
-    }
-
-    /// What the span is called: what `*` stands for, else the name of its beginning.
-    fn name(&self, part: &str) -> String {
-        let name = if self.begin.after.is_some() { part.trim() } else { &self.begin.before };
-        if name.is_empty() { "span" } else { name }.to_owned()
-    }
-}
-
 /// Of a channel that is part of a pair: which end of which span.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
@@ -118,12 +40,12 @@ pub struct Roles {
 impl Roles {
     /// By the pairs that are named, then the usual ones. Two channels are a pair only where one
     /// process has both: `check in` alone begins nothing.
-    pub fn of(log: &Log, named: &[Pair]) -> Self {
+    pub fn of(log: &Log, named: &[SpanPattern]) -> Self {
         let channels: Vec<_> = log
             .channels()
             .map(|(process, channel)| (process, channel.id, &*channel.name))
             .collect();
-        for Pair { begin, end } in named.iter().filter(|pair| !pair.is_among(&channels)) {
+        for SpanPattern { begin, end } in named.iter().filter(|pair| !pair.is_among(&channels)) {
             say(format_args!("--pair {begin}={end}: no process has opened two such channels"));
         }
         let (all, unfit) = Self::among(channels, named, |process, ends| unfit(log, process, ends));
@@ -143,13 +65,13 @@ impl Roles {
     /// With the pairs that are none, by what `unfit` says of two channels of a process.
     fn among(
         mut channels: Vec<(usize, ChannelId, &str)>,
-        named: &[Pair],
+        named: &[SpanPattern],
         unfit: impl Fn(usize, [ChannelId; 2]) -> Option<String>,
     ) -> (Self, BTreeSet<String>) {
         channels.sort_unstable();
         let mut all = Self::default();
         let mut none = BTreeSet::new();
-        let mut places: HashMap<String, usize> = HashMap::new();
+        let mut indices: HashMap<String, usize> = HashMap::new();
         let usual = USUAL.iter().filter_map(|pair| pair.parse().ok());
         for pair in named.iter().cloned().chain(usual) {
             let ends: HashMap<(usize, &str), (ChannelId, &str)> = channels
@@ -170,12 +92,12 @@ impl Roles {
                     continue;
                 }
                 let name = pair.name(part);
-                let place = *places.entry(name.clone()).or_insert(all.names.len());
-                if place == all.names.len() {
+                let index = *indices.entry(name.clone()).or_insert(all.names.len());
+                if index == all.names.len() {
                     all.names.push(name);
                 }
-                all.roles.insert(begin, Role::Begin(place));
-                all.roles.insert(end, Role::End(place));
+                all.roles.insert(begin, Role::Begin(index));
+                all.roles.insert(end, Role::End(index));
             }
         }
         (all, none)
@@ -205,7 +127,7 @@ fn unfit(log: &Log, process: usize, ends: [ChannelId; 2]) -> Option<String> {
 mod tests {
     use super::*;
 
-    fn pair(text: &str) -> Pair {
+    fn pair(text: &str) -> SpanPattern {
         text.parse().unwrap()
     }
 
@@ -255,7 +177,7 @@ mod tests {
     #[test]
     fn what_is_no_pair_is_refused() {
         for text in ["", "a", "=a", "a=", "a=a", "*=b", "a=*b"] {
-            assert!(text.parse::<Pair>().is_err(), "{text}");
+            assert!(text.parse::<SpanPattern>().is_err(), "{text}");
         }
     }
 }

@@ -8,14 +8,14 @@ const STEP: i64 = 1_000_000;
 
 /// Turns ticks into nanoseconds since the Unix epoch, by the readings of the clocks in a file.
 #[derive(Default)]
-pub struct Times {
+pub struct TickConversion {
     /// In order of their ticks.
     readings: Vec<Snapshot>,
     /// Over all of them: it is better than over the least time between two.
     rate: Option<Rate>,
 }
 
-impl Times {
+impl TickConversion {
     /// Of a clock whose ticks are nanoseconds: one reading is enough.
     pub fn of_nanoseconds() -> Self {
         Self { readings: Vec::new(), rate: Some(Rate::NANOSECOND) }
@@ -23,8 +23,8 @@ impl Times {
 
     pub fn add(&mut self, clock: Clock) {
         let Clock { ticks, monotonic_ns, realtime_ns, width, .. } = clock;
-        let place = self.readings.partition_point(|known| known.ticks < ticks);
-        self.readings.insert(place, Snapshot { ticks, monotonic_ns, realtime_ns, width });
+        let index = self.readings.partition_point(|known| known.ticks < ticks);
+        self.readings.insert(index, Snapshot { ticks, monotonic_ns, realtime_ns, width });
         let ends = self.readings.first().zip(self.readings.last());
         self.rate = ends.and_then(|(first, last)| Rate::between(first, last)).or(self.rate);
     }
@@ -79,8 +79,8 @@ mod tests {
         Clock { ticks, monotonic_ns, realtime_ns, ..Clock::default() }
     }
 
-    fn times(readings: &[Clock]) -> Times {
-        let mut times = Times::default();
+    fn times(readings: &[Clock]) -> TickConversion {
+        let mut times = TickConversion::default();
         readings.iter().for_each(|reading| times.add(*reading));
         times
     }
@@ -117,7 +117,7 @@ mod tests {
     #[test]
     fn one_reading_gives_times_only_where_a_tick_is_a_nanosecond() {
         assert_eq!(times(&[reading(5, 5)]).at(5), None);
-        let mut nanoseconds = Times::of_nanoseconds();
+        let mut nanoseconds = TickConversion::of_nanoseconds();
         assert_eq!(nanoseconds.at(5), None);
         nanoseconds.add(reading(5, 5));
         assert_eq!(nanoseconds.at(8), Some(8));

@@ -4,26 +4,27 @@ use tare_log_file::{End, How};
 use tare_log_segment::ChannelId;
 use tare_log_segment::probe::ANSWERS;
 
-/// Of all processes, by their place in the log.
+/// Of all processes, by their index in the log.
 #[derive(Default)]
-pub struct Leavings(pub Vec<Leaving>);
+pub struct ProcessEnds(pub Vec<ProcessEnd>);
 
-impl Leavings {
-    /// Events lost, by the place of the process and its number of the channel.
+impl ProcessEnds {
+    /// Events lost, by the index of the process and its number of the channel.
     pub fn lost(&self) -> impl Iterator<Item = (usize, ChannelId, u64)> {
-        self.0.iter().enumerate().flat_map(|(process, leaving)| {
-            leaving.lost.iter().map(move |(id, lost)| (process, *id, *lost))
-        })
+        self.0
+            .iter()
+            .enumerate()
+            .flat_map(|(process, end)| end.lost.iter().map(move |(id, lost)| (process, *id, *lost)))
     }
 
     /// Events of threads that found no ring.
     pub fn unserved(&self) -> u64 {
-        self.0.iter().map(|leaving| leaving.unserved).fold(0, u64::saturating_add)
+        self.0.iter().map(|end| end.unserved).fold(0, u64::saturating_add)
     }
 
     /// Events that programs were to write themselves, and did not.
     pub fn deferred(&self) -> u64 {
-        self.0.iter().map(|leaving| leaving.deferred).fold(0, u64::saturating_add)
+        self.0.iter().map(|end| end.deferred).fold(0, u64::saturating_add)
     }
 
     /// Questions of round trips that got no answer in time.
@@ -35,7 +36,7 @@ impl Leavings {
 
 /// How a process left, and what became of its events besides, as far as the file says so.
 #[derive(Clone, Debug, Default)]
-pub struct Leaving {
+pub struct ProcessEnd {
     /// `None` where its end is not in the file.
     pub how: Option<How>,
     pub unserved: u64,
@@ -44,7 +45,7 @@ pub struct Leaving {
     pub lost: BTreeMap<ChannelId, u64>,
 }
 
-impl Leaving {
+impl ProcessEnd {
     /// Each collector tells of all since the process began.
     pub fn learn(&mut self, end: End) {
         self.how = Some(end.how);

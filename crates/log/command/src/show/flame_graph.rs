@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! A flame graph: how long each span took within each other, as one SVG without a script.
 
-use super::nesting::Nesting;
+use super::call_tree::CallTree;
 use crate::human;
 use std::fmt::Write as _;
 use std::io::{self, Write};
@@ -17,7 +17,7 @@ const LETTER: f64 = 6.7;
 /// Deeper ones are left out: who would scroll so far?
 const DEEPEST: usize = 400;
 
-/// Where there are more ways than `Nesting` tells apart.
+/// Where there are more ways than `CallTree` distinguishes.
 const CUT: &str = "; some spans have no box, because there are more call paths than this graph \
                    distinguishes";
 
@@ -29,10 +29,10 @@ struct Box {
 }
 
 /// The root stands at the foot; siblings are in the order of their names, equal ones of two
-/// pictures at the same place.
-pub fn write(nesting: &Nesting, title: &str, out: &mut impl Write) -> io::Result<()> {
-    let widths = nesting.widths();
-    let boxes = layout(nesting, &widths);
+/// pictures at the same position.
+pub fn write(call_tree: &CallTree, title: &str, out: &mut impl Write) -> io::Result<()> {
+    let widths = call_tree.widths();
+    let boxes = layout(call_tree, &widths);
     let depth = boxes.iter().map(|one| one.depth).max().unwrap_or(0);
     let height = HEAD + (depth + 1) * ROW + MARGIN as usize;
     let whole = widths[0];
@@ -46,17 +46,17 @@ pub fn write(nesting: &Nesting, title: &str, out: &mut impl Write) -> io::Result
 "##,
         escaped(title),
         human::time(Some(whole)),
-        if nesting.is_cut { CUT } else { "" },
+        if call_tree.is_cut { CUT } else { "" },
     )?;
     for one in &boxes {
-        let node = &nesting.nodes[one.node];
-        let label = &nesting.labels[node.label];
+        let node = &call_tree.nodes[one.node];
+        let label = &call_tree.labels[node.label];
         let y = HEAD + (depth - one.depth) * ROW;
-        let told = told(nesting, one.node, widths[one.node], whole);
+        let title = box_title(call_tree, one.node, widths[one.node], whole);
         writeln!(
             out,
             r#"<g><title>{}</title><rect class="box" x="{:.2}" y="{y}" width="{:.2}" height="{}" rx="1" fill="{}"/>{}</g>"#,
-            escaped(&told),
+            escaped(&title),
             one.x,
             one.width,
             ROW - 1,
@@ -67,7 +67,7 @@ pub fn write(nesting: &Nesting, title: &str, out: &mut impl Write) -> io::Result
     writeln!(out, "</svg>")
 }
 
-fn layout(nesting: &Nesting, widths: &[f64]) -> Vec<Box> {
+fn layout(call_tree: &CallTree, widths: &[f64]) -> Vec<Box> {
     let scale = (WIDTH - 2.0 * MARGIN) / widths[0].max(1.0);
     let mut boxes = Vec::new();
     let mut waiting = vec![(0, 0, MARGIN)];
@@ -77,8 +77,8 @@ fn layout(nesting: &Nesting, widths: &[f64]) -> Vec<Box> {
             continue;
         }
         boxes.push(Box { node, depth, x, width });
-        let mut children = nesting.nodes[node].children.clone();
-        children.sort_by_key(|child| &nesting.labels[nesting.nodes[*child].label]);
+        let mut children = call_tree.nodes[node].children.clone();
+        children.sort_by_key(|child| &call_tree.labels[call_tree.nodes[*child].label]);
         let mut at = x;
         for child in children {
             waiting.push((child, depth + 1, at));
@@ -88,17 +88,17 @@ fn layout(nesting: &Nesting, widths: &[f64]) -> Vec<Box> {
     boxes
 }
 
-/// What is told of a box that is pointed at.
-fn told(nesting: &Nesting, place: usize, width: f64, whole: f64) -> String {
-    let node = &nesting.nodes[place];
+/// The tooltip of a box.
+fn box_title(call_tree: &CallTree, index: usize, width: f64, whole: f64) -> String {
+    let node = &call_tree.nodes[index];
     let share = 100.0 * width / whole.max(1.0);
     let time = human::time(Some(width));
-    let mut told = format!("{}: {time}, {share:.1} %", nesting.labels[node.label]);
+    let mut title = format!("{}: {time}, {share:.1} %", call_tree.labels[node.label]);
     if node.count > 0 {
         let mean = human::time(Some(node.total / node.count as f64));
-        let _ = write!(told, ", {} times {mean}", node.count);
+        let _ = write!(title, ", {} times {mean}", node.count);
     }
-    told
+    title
 }
 
 fn text(label: &str, one: &Box, y: usize) -> String {

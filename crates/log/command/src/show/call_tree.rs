@@ -5,13 +5,13 @@ use crate::reader::log::Row;
 use crate::reader::spans::{Id, Open};
 use std::collections::HashMap;
 
-/// Ways to a span that are told apart. What is called on further ones is part of its callers.
+/// Ways to a span that are distinguished. What is called on further ones is part of its callers.
 const MOST: usize = 1 << 16;
 
 /// One way to a span: a name, within a name, within ...
 #[derive(Debug, Default)]
 pub struct Node {
-    /// Its place in [`Nesting::labels`].
+    /// Its index in [`CallTree::labels`].
     pub label: usize,
     /// In the order in which they were first seen.
     pub children: Vec<usize>,
@@ -26,7 +26,7 @@ pub struct Node {
 /// A span that has begun.
 #[derive(Debug)]
 struct Begun {
-    /// `None` where its way is not told apart.
+    /// `None` where its way is not distinguished.
     node: Option<usize>,
     /// Nanoseconds of spans within it.
     within: f64,
@@ -34,19 +34,19 @@ struct Begun {
 
 /// A tree, whose first node is all that was logged and whose second level are threads.
 #[derive(Debug)]
-pub struct Nesting {
+pub struct CallTree {
     pub labels: Vec<String>,
     pub nodes: Vec<Node>,
     /// By span: nanoseconds that no span within it took, of all ways.
     pub own: Vec<f64>,
     threads: HashMap<String, usize>,
-    places: HashMap<(usize, usize), usize>,
+    indices: HashMap<(usize, usize), usize>,
     open: HashMap<Id, Begun>,
-    /// Whether there were more ways than are told apart.
+    /// Whether there were more ways than are distinguished.
     pub is_cut: bool,
 }
 
-impl Nesting {
+impl CallTree {
     /// Of spans with these names.
     pub fn new(names: &[String]) -> Self {
         let mut labels = names.to_vec();
@@ -57,7 +57,7 @@ impl Nesting {
             nodes: vec![root],
             own: vec![0.0; names.len()],
             threads: HashMap::new(),
-            places: HashMap::new(),
+            indices: HashMap::new(),
             open: HashMap::new(),
             is_cut: false,
         }
@@ -84,52 +84,52 @@ impl Nesting {
         }
         let Some(duration) = duration else { return };
         self.own[open.name] += (duration - within).max(0.0);
-        if let Some(place) = node {
-            self.nodes[place].count += 1;
-            self.nodes[place].total += duration;
+        if let Some(index) = node {
+            self.nodes[index].count += 1;
+            self.nodes[index].total += duration;
         }
     }
 
     fn thread(&mut self, name: &str) -> Option<usize> {
-        if let Some(place) = self.threads.get(name) {
-            return Some(*place);
+        if let Some(index) = self.threads.get(name) {
+            return Some(*index);
         }
-        let place = self.add(0, self.labels.len())?;
+        let index = self.add(0, self.labels.len())?;
         self.labels.push(name.to_owned());
-        self.threads.insert(name.to_owned(), place);
-        Some(place)
+        self.threads.insert(name.to_owned(), index);
+        Some(index)
     }
 
     fn child(&mut self, within: usize, label: usize) -> Option<usize> {
-        if let Some(place) = self.places.get(&(within, label)) {
-            return Some(*place);
+        if let Some(index) = self.indices.get(&(within, label)) {
+            return Some(*index);
         }
-        let place = self.add(within, label)?;
-        self.places.insert((within, label), place);
-        Some(place)
+        let index = self.add(within, label)?;
+        self.indices.insert((within, label), index);
+        Some(index)
     }
 
     fn add(&mut self, within: usize, label: usize) -> Option<usize> {
-        let place = self.nodes.len();
-        if place == MOST {
+        let index = self.nodes.len();
+        if index == MOST {
             self.is_cut = true;
             return None;
         }
         self.nodes.push(Node { label, ..Node::default() });
-        self.nodes[within].children.push(place);
-        Some(place)
+        self.nodes[within].children.push(index);
+        Some(index)
     }
 
     /// The time that each node takes in a picture; that of threads is their children's.
     pub fn widths(&self) -> Vec<f64> {
         let mut widths: Vec<f64> = self.nodes.iter().map(|node| node.width).collect();
         // Children stand behind their parents.
-        for place in (0..self.nodes.len()).rev() {
+        for index in (0..self.nodes.len()).rev() {
             let children =
-                self.nodes[place].children.iter().map(|child| widths[*child]).sum::<f64>();
-            widths[place] = match place {
+                self.nodes[index].children.iter().map(|child| widths[*child]).sum::<f64>();
+            widths[index] = match index {
                 0 => widths[0] + children,
-                _ => widths[place].max(children),
+                _ => widths[index].max(children),
             };
         }
         widths
@@ -140,7 +140,7 @@ impl Nesting {
 mod tests {
     use super::*;
     use crate::reader::log::What;
-    use crate::reader::value::Value;
+    use crate::reader::owned_payload::OwnedPayload;
     use tare_log_file::Payload;
 
     fn row(thread: &str) -> Row<'_> {
@@ -160,49 +160,49 @@ mod tests {
 
     fn span(ticks: u64, parent: Option<u64>, name: usize) -> Open {
         let id = |ticks| Id { process: 0, ring: 0, ticks, nth: 0 };
-        let (time_ns, value) = (None, Value::Number(0));
+        let (time_ns, value) = (None, OwnedPayload::Number(0));
         Open { id: id(ticks), parent: parent.map(id), root: id(1), name, time_ns, value }
     }
 
-    fn nesting() -> Nesting {
-        Nesting::new(&["a", "b", "c"].map(str::to_owned))
+    fn call_tree() -> CallTree {
+        CallTree::new(&["a", "b", "c"].map(str::to_owned))
     }
 
     /// Spans one within the other, the innermost with the last name, and how long each took.
-    fn add(nesting: &mut Nesting, thread: &str, spans: &[(usize, Option<u32>)]) {
+    fn add(call_tree: &mut CallTree, thread: &str, spans: &[(usize, Option<u32>)]) {
         let parents = [None].into_iter().chain((1..).map(Some));
         let all: Vec<_> = (1..)
             .zip(parents)
             .zip(spans)
             .map(|((id, parent), (name, duration))| (span(id, parent, *name), *duration))
             .collect();
-        all.iter().for_each(|(open, _)| nesting.begin(&row(thread), open));
-        all.iter().rev().for_each(|(open, duration)| nesting.end(open, duration.map(f64::from)));
+        all.iter().for_each(|(open, _)| call_tree.begin(&row(thread), open));
+        all.iter().rev().for_each(|(open, duration)| call_tree.end(open, duration.map(f64::from)));
     }
 
     #[test]
     fn own_time_is_of_spans_that_ended() {
-        let mut nesting = nesting();
-        add(&mut nesting, "", &[(0, Some(1))]);
-        add(&mut nesting, "", &[(0, None), (1, Some(10))]);
-        add(&mut nesting, "", &[(0, Some(30)), (1, None), (2, Some(20))]);
-        assert_eq!(nesting.own, [11.0, 10.0, 20.0]);
-        assert_eq!(nesting.widths()[0], 41.0);
+        let mut call_tree = call_tree();
+        add(&mut call_tree, "", &[(0, Some(1))]);
+        add(&mut call_tree, "", &[(0, None), (1, Some(10))]);
+        add(&mut call_tree, "", &[(0, Some(30)), (1, None), (2, Some(20))]);
+        assert_eq!(call_tree.own, [11.0, 10.0, 20.0]);
+        assert_eq!(call_tree.widths()[0], 41.0);
     }
 
     #[test]
-    fn ways_that_are_not_told_apart_are_counted_all_the_same() {
-        let mut nesting = nesting();
+    fn ways_that_are_not_distinguished_are_counted_too() {
+        let mut call_tree = call_tree();
         let threads = MOST as u64 / 2;
         for thread in 0..threads {
             // A span within its like is not counted as that.
             let spans = [(0, Some(10)), (0, Some(6)), (1, Some(5))];
-            add(&mut nesting, &thread.to_string(), &spans);
+            add(&mut call_tree, &thread.to_string(), &spans);
         }
-        assert!(nesting.is_cut);
+        assert!(call_tree.is_cut);
         let threads = threads as f64;
-        assert_eq!(nesting.own, [5.0 * threads, 5.0 * threads, 0.0]);
-        assert_eq!(nesting.widths()[0], 10.0 * threads);
-        assert!(nesting.nodes.iter().all(|node| node.count <= 1 && node.total <= 10.0 * threads));
+        assert_eq!(call_tree.own, [5.0 * threads, 5.0 * threads, 0.0]);
+        assert_eq!(call_tree.widths()[0], 10.0 * threads);
+        assert!(call_tree.nodes.iter().all(|node| node.count <= 1 && node.total <= 10.0 * threads));
     }
 }

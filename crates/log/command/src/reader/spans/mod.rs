@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Puts beginnings and ends of spans together, thread by thread.
 
+pub mod patterns;
+pub mod roles;
+
 use super::log::{Ended, Log, Row, What};
-use super::pairs::{Role, Roles};
-use super::value::Value;
+use super::owned_payload::OwnedPayload;
+use roles::{Role, Roles};
 use std::collections::HashMap;
 use tare_log_segment::layout::MOST_RINGS;
 use tare_log_segment::record::is_virtual;
@@ -29,25 +32,25 @@ pub struct Open {
     /// The span it began in, and the outermost of these, which may be itself.
     pub parent: Option<Id>,
     pub root: Id,
-    /// Its place in [`Roles::names`].
+    /// Its index in [`Roles::names`].
     pub name: usize,
     pub time_ns: Option<i64>,
-    pub value: Value,
+    pub value: OwnedPayload,
 }
 
 /// What a row means.
 #[derive(Clone, Copy, Debug)]
-pub enum Happening<'walk> {
-    Begin(&'walk Open),
+pub enum SpanEvent<'open> {
+    Begin(&'open Open),
     /// The span took so many nanoseconds; `None` where the file has no times.
-    End(&'walk Open, Option<f64>),
+    End(&'open Open, Option<f64>),
     /// Its end is not known: that of a span around it came first, or its own may be among
     /// events that were lost here.
-    Cut(&'walk Open),
+    Cut(&'open Open),
     /// It had not ended when the file did. The row is that of its beginning.
-    Left(&'walk Open),
+    Left(&'open Open),
     /// Something else, within this span.
-    Event(Option<&'walk Open>),
+    Event(Option<&'open Open>),
     /// An end without a beginning.
     Unbegun,
     Loss,
@@ -129,18 +132,18 @@ impl Stack {
     }
 
     /// Where the innermost of this name stands.
-    fn place(&self, name: usize) -> Option<usize> {
+    fn index(&self, name: usize) -> Option<usize> {
         self.names.get(&name).filter(|count| **count > 0)?;
         self.open.iter().rposition(|open| open.name == name)
     }
 }
 
-/// Calls `each` with every row of the file and what it means. A row that cuts spans is told once
+/// Calls `each` with every row of the file and what it means. A row that cuts spans is passed once
 /// for each of them, and then for itself.
-pub fn walk<E>(
+pub fn for_each_span_event<E>(
     log: &Log,
     roles: &Roles,
-    mut each: impl FnMut(&Row<'_>, Happening<'_>) -> Result<(), E>,
+    mut each: impl FnMut(&Row<'_>, SpanEvent<'_>) -> Result<(), E>,
 ) -> Result<(), Ended<E>> {
     let mut stacks = Stacks::default();
     let mut last = HashMap::new();
@@ -159,7 +162,7 @@ pub fn walk<E>(
             && stack.open.last().is_some_and(|open| open.id.ticks <= *until)
         {
             for open in stacks.remove(&row).unwrap_or_default().open.iter().rev() {
-                each(&row, Happening::Cut(open))?;
+                each(&row, SpanEvent::Cut(open))?;
             }
         }
         match role {
@@ -168,7 +171,7 @@ pub fn walk<E>(
                 for (tid, stack) in stacks.missing(&row) {
                     let row = Row { tid, thread: &stack.thread, pid: stack.pid, ..row };
                     for open in stack.open.iter().rev() {
-                        each(&row, Happening::Cut(open))?;
+                        each(&row, SpanEvent::Cut(open))?;
                     }
                 }
                 match row.what {
@@ -177,12 +180,12 @@ pub fn walk<E>(
                         Ok(())
                     }
                     What::Gap { .. } => Ok(()),
-                    _ => each(&row, Happening::Loss),
+                    _ => each(&row, SpanEvent::Loss),
                 }
             }
             Some((None, _)) => {
                 let within = stacks.get(&row).and_then(|stack| stack.open.last());
-                each(&row, Happening::Event(within))
+                each(&row, SpanEvent::Event(within))
             }
             Some((Some(Role::Begin(name)), payload)) => {
                 let stack = stacks.get_or_new(&row);
@@ -192,7 +195,7 @@ pub fn walk<E>(
                 }
                 if stack.open.len() == DEEPEST {
                     while let Some(open) = stack.pop() {
-                        each(&row, Happening::Cut(&open))?;
+                        each(&row, SpanEvent::Cut(&open))?;
                     }
                 }
                 let around = stack.open.last();
@@ -205,26 +208,26 @@ pub fn walk<E>(
                     time_ns: row.time_ns,
                     value: payload.into(),
                 };
-                each(&row, Happening::Begin(&open))?;
+                each(&row, SpanEvent::Begin(&open))?;
                 stack.push(open);
                 Ok(())
             }
             Some((Some(Role::End(name)), _)) => {
                 let stack = stacks.get(&row);
-                let Some((stack, place)) = stack.and_then(|stack| {
-                    let place = stack.place(name)?;
-                    Some((stack, place))
+                let Some((stack, index)) = stack.and_then(|stack| {
+                    let index = stack.index(name)?;
+                    Some((stack, index))
                 }) else {
-                    return each(&row, Happening::Unbegun);
+                    return each(&row, SpanEvent::Unbegun);
                 };
-                while stack.open.len() > place + 1
+                while stack.open.len() > index + 1
                     && let Some(cut) = stack.pop()
                 {
-                    each(&row, Happening::Cut(&cut))?;
+                    each(&row, SpanEvent::Cut(&cut))?;
                 }
                 if let Some(open) = stack.pop() {
                     let duration = log.times(row.process).between(open.id.ticks, row.ticks);
-                    each(&row, Happening::End(&open, duration))?;
+                    each(&row, SpanEvent::End(&open, duration))?;
                 }
                 if stack.open.is_empty() {
                     stacks.remove(&row);
@@ -248,7 +251,7 @@ fn next(last: &mut HashMap<(usize, u32), Id>, row: &Row<'_>) -> Id {
 fn left<E>(
     stacks: Stacks,
     roles: &Roles,
-    mut each: impl FnMut(&Row<'_>, Happening<'_>) -> Result<(), E>,
+    mut each: impl FnMut(&Row<'_>, SpanEvent<'_>) -> Result<(), E>,
 ) -> Result<(), E> {
     let own = stacks.own.into_iter().map(|((process, _, tid), stack)| (process, tid, stack));
     let carried = stacks
@@ -278,7 +281,7 @@ fn left<E>(
                 thread: &stack.thread,
                 what,
             };
-            each(&row, Happening::Left(open))?;
+            each(&row, SpanEvent::Left(open))?;
         }
     }
     Ok(())

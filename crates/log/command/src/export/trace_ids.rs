@@ -4,12 +4,12 @@ use crate::reader::spans::Id;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 /// Numbers of traces and spans: the same whenever a span is exported, of whichever file.
-pub struct Ids {
+pub struct TraceIds {
     /// A number for each process.
     processes: Vec<u64>,
 }
 
-impl Ids {
+impl TraceIds {
     pub fn of(log: &Log) -> Self {
         let processes = log.processes().iter();
         let named = processes.map(|info| (&info.host, info.pid, info.start, info.began_ticks));
@@ -39,7 +39,7 @@ mod tests {
 
     #[test]
     fn only_one_and_the_same_span_has_the_same_ids() {
-        let ids = Ids { processes: vec![7, 8] };
+        let ids = TraceIds { processes: vec![7, 8] };
         let root = Id { process: 0, ring: 1, ticks: 10, nth: 0 };
         let others = [
             Id { process: 1, ..root },
@@ -51,7 +51,7 @@ mod tests {
             assert_ne!(ids.span(other), ids.span(root));
             assert_ne!(ids.trace(other), ids.trace(root));
         }
-        let alone = Ids { processes: vec![7] };
+        let alone = TraceIds { processes: vec![7] };
         assert_eq!((alone.span(root), alone.trace(root)), (ids.span(root), ids.trace(root)));
         assert_eq!((ids.span(root).len(), ids.trace(root).len()), (16, 32));
     }

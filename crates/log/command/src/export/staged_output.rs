@@ -4,13 +4,13 @@ use std::io::{self, BufWriter};
 use std::path::{Path, PathBuf};
 
 /// Where an export goes: it has another name until it is whole, and is taken away if it never is.
-pub struct Place {
+pub struct StagedOutput {
     out: PathBuf,
     /// `None` once it is whole, and for a pipe or a device, which is written to itself.
     unfinished: Option<PathBuf>,
 }
 
-impl Place {
+impl StagedOutput {
     /// Of a file. One that is there stays until the new one is whole.
     pub fn of_file(out: &Path) -> Self {
         // Who has named a link means what it leads to.
@@ -56,7 +56,7 @@ impl Place {
     }
 }
 
-impl Drop for Place {
+impl Drop for StagedOutput {
     fn drop(&mut self) {
         let Some(unfinished) = self.unfinished.take() else { return };
         let _ = fs::remove_file(&unfinished);
@@ -83,7 +83,8 @@ mod tests {
     use super::*;
 
     fn folder(name: &str) -> PathBuf {
-        let folder = std::env::temp_dir().join(format!("tare-place-{}-{name}", std::process::id()));
+        let folder =
+            std::env::temp_dir().join(format!("tare-staged-{}-{name}", std::process::id()));
         let _ = fs::remove_dir_all(&folder);
         fs::create_dir(&folder).unwrap();
         folder
@@ -104,14 +105,14 @@ mod tests {
         fs::write(&out, "old").unwrap();
         std::os::unix::fs::symlink(&out, &link).unwrap();
         for (is_whole, expected) in [(false, "old"), (true, "new")] {
-            let place = Place::of_file(&link);
-            place.create().unwrap();
-            fs::write(place.path(), "new").unwrap();
+            let staged = StagedOutput::of_file(&link);
+            staged.create().unwrap();
+            fs::write(staged.path(), "new").unwrap();
             assert_eq!(fs::read_to_string(&out).unwrap(), "old");
             if is_whole {
-                place.finish().unwrap();
+                staged.finish().unwrap();
             } else {
-                drop(place);
+                drop(staged);
             }
             assert_eq!(fs::read_to_string(&out).unwrap(), expected);
             assert_eq!(names(&folder), ["link", "out"]);
@@ -127,17 +128,17 @@ mod tests {
         fs::create_dir(&empty).unwrap();
         for is_whole in [false, true] {
             for out in [&new, &empty] {
-                let place = Place::of_folder(out).unwrap();
-                fs::write(place.path().join("part"), "").unwrap();
+                let staged = StagedOutput::of_folder(out).unwrap();
+                fs::write(staged.path().join("part"), "").unwrap();
                 if is_whole {
-                    place.finish().unwrap();
+                    staged.finish().unwrap();
                 }
             }
             let expected: &[&str] = if is_whole { &["empty", "new"] } else { &["empty"] };
             assert_eq!(names(&folder), expected);
             assert_eq!(names(&empty).len(), usize::from(is_whole));
         }
-        assert!(Place::of_folder(&new).is_err());
+        assert!(StagedOutput::of_folder(&new).is_err());
         fs::remove_dir_all(folder).unwrap();
     }
 }

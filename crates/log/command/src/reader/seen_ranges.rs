@@ -9,9 +9,9 @@ pub type Ring = (usize, u32);
 
 /// By ring, ranges of words that do not touch: from where to where.
 #[derive(Default)]
-pub struct Seen(HashMap<Ring, BTreeMap<u64, u64>>);
+pub struct SeenRanges(HashMap<Ring, BTreeMap<u64, u64>>);
 
-impl Seen {
+impl SeenRanges {
     /// Whether words before this one of a ring, and behind all that have come, have not.
     pub fn lacks(&self, ring: Ring, from: u64) -> bool {
         let last = self.0.get(&ring).and_then(BTreeMap::last_key_value);
@@ -46,7 +46,7 @@ mod tests {
 
     #[test]
     fn words_have_come_where_all_of_them_have() {
-        let mut seen = Seen::default();
+        let mut seen = SeenRanges::default();
         let mut add = |ring, from, to| seen.add((0, ring), from, to);
         let unseen = [(1, 50, 60), (1, 0, 10), (1, 10, 20), (1, 55, 70), (2, 50, 60), (1, 15, 51)];
         assert!(unseen.iter().all(|(ring, from, to)| !add(*ring, *from, *to)));
