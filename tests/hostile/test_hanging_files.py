@@ -7,6 +7,7 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from select import select
 
 import pytest
 from tests.hostile.conftest import NOBODY, ROOT, says
@@ -70,3 +71,32 @@ def test_files_that_never_answer_do_not_stop_a_collector_nor_tare_ps(
         finally:
             attacker.kill()
     assert len(numbers(open_to_all / "events.log", victim.pid)) == EVENTS
+
+
+def test_files_put_in_place_of_those_of_a_collector_do_not_stop_it(
+    compiled: Callable[[str], Path], open_to_all: Path
+) -> None:
+    """It looks now and then whether its output and its socket are where they were."""
+    require_fuse()
+    program = Path(shutil.copy(compiled("awaited"), open_to_all))
+    (open_to_all / "files").mkdir()
+    module = "tests.hostile.attacks.replaced_files"
+    attack = ["unshare", "--mount", sys.executable, "-B", "-m", module, str(open_to_all)]
+    pipe = subprocess.PIPE
+    with subprocess.Popen(attack, stdin=pipe, stdout=pipe, text=True, cwd=ROOT) as attacker:
+        inside = ["nsenter", f"--mount=/proc/{says(attacker)}/ns/mnt"]
+        with (
+            collecting(open_to_all, "events.log", *inside) as collector,
+            awaited(program, "another") as victim,
+            stopped(attacker),
+        ):
+            assert attacker.stdin is not None
+            attacker.stdin.write("\n")
+            attacker.stdin.flush()
+            assert says(attacker) == "replaced"
+            wait_for(lambda: select([collector.stderr], [], [], 0)[0], "a warning")
+            go_on(victim)
+            told = ended(collector)
+    assert "events.log: the file was deleted or renamed" in told
+    assert "the socket was deleted" in told
+    assert len(numbers(open_to_all / "old.events.log", victim.pid)) == EVENTS

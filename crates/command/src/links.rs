@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Symbolic links of other users.
+//! Symbolic links of other users, and where open files are.
 
 use std::io;
+use std::os::fd::AsRawFd;
 use std::os::unix::fs::MetadataExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 const ROOT: u32 = 0;
 
@@ -18,4 +19,35 @@ pub fn check(path: &Path) -> io::Result<()> {
         return Err(io::Error::other(format!("it is a symbolic link of user {user}")));
     }
     Ok(())
+}
+
+/// Where an open file is now, for comparison: another path once it is renamed, and none of a file
+/// that is deleted. The kernel knows this by itself: to look at a path again waits for ever if
+/// another user has put a file of FUSE there whose server does not answer.
+pub fn place(file: &impl AsRawFd) -> Option<PathBuf> {
+    std::fs::read_link(format!("/proc/self/fd/{}", file.as_raw_fd())).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs::{self, File};
+
+    #[test]
+    fn renamed_replaced_and_deleted_files_are_elsewhere() {
+        let [first, second] = ["first", "second"]
+            .map(|name| std::env::temp_dir().join(format!("tare-{name}-{}", std::process::id())));
+        let file = File::create(&first).unwrap();
+        let before = place(&file);
+        assert_eq!(before.as_deref(), Some(&*fs::canonicalize(&first).unwrap()));
+        fs::rename(&first, &second).unwrap();
+        assert_ne!(place(&file), before);
+        fs::rename(&second, &first).unwrap();
+        assert_eq!(place(&file), before);
+        fs::write(&second, "").unwrap();
+        fs::rename(&second, &first).unwrap();
+        assert_ne!(place(&file), before, "replaced");
+        fs::remove_file(&first).unwrap();
+        assert_ne!(place(&file), before);
+    }
 }

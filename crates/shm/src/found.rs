@@ -111,6 +111,13 @@ mod tests {
     }
 
     #[test]
+    fn memfd_of_huge_pages_is_rejected() {
+        let Ok(fd) = syscall::memfd_create(c"test", libc::MFD_HUGETLB) else { return };
+        syscall::fchmod(fd, MODE).unwrap();
+        assert_eq!(refusal(fd), Refusal::NotOurs);
+    }
+
+    #[test]
     fn unnamed_file_of_tmpfs_is_rejected() {
         let flags = libc::O_TMPFILE | libc::O_RDWR;
         let Ok(fd) = syscall::open(c"/dev/shm", flags) else { return };

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 use crate::program;
-use std::fs::{self, File, Metadata, OpenOptions};
+use std::fs::{File, Metadata, OpenOptions};
 use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
@@ -46,8 +46,8 @@ fn open(path: &Path) -> io::Result<File> {
 pub struct Output {
     file: File,
     path: PathBuf,
-    /// It was told that another file, or none, is at the path.
-    is_missed: bool,
+    /// Where it was at first, until it is reported that it is no longer there.
+    place: Option<PathBuf>,
     /// Nothing is written any more, only counted.
     is_given_up: bool,
     /// `None` of a pipe and the like.
@@ -77,11 +77,12 @@ impl Output {
         // Numbers of processes only have to differ within a file, whoever wrote what it has.
         let next_process = Snapshot::take().realtime_ns as u32;
         let identity = status.is_file().then(|| identity(&status));
+        let place = identity.and_then(|_| links::place(&file));
         let boot = program::boot();
         Ok(Self {
             file,
             path: path.to_owned(),
-            is_missed: false,
+            place,
             is_given_up: false,
             identity,
             is_lent: length > 0,
@@ -180,10 +181,8 @@ impl Output {
 
     /// Says once if the file is no longer where it was: it was deleted, renamed or replaced.
     pub fn look(&mut self) {
-        let Some(own) = self.identity.filter(|_| !self.is_missed) else { return };
-        let there = fs::metadata(&self.path).map(|status| identity(&status));
-        if !there.is_ok_and(|there| there == own) {
-            self.is_missed = true;
+        if self.place.is_some() && links::place(&self.file) != self.place {
+            self.place = None;
             say(format_args!(
                 "--out {}: the file was deleted or renamed; events are still written to it. \
                  Restart the collector for a new file",

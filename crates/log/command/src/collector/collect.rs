@@ -358,7 +358,7 @@ impl Collector {
     }
 
     fn look_at_socket(&mut self) {
-        if !self.has_told_of_socket && !self.door.path().exists() {
+        if !self.has_told_of_socket && !self.door.is_there() {
             self.has_told_of_socket = true;
             say(format_args!(
                 "{}: the socket was deleted, so new programs cannot connect. Restart the \

@@ -93,6 +93,10 @@ impl Door {
         &self.socket.path
     }
 
+    pub fn is_there(&self) -> bool {
+        self.socket.is_there()
+    }
+
     /// Becomes readable when somebody comes, or says something.
     pub fn fd(&self) -> RawFd {
         self.epoll.as_raw_fd()

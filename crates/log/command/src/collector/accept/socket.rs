@@ -14,7 +14,7 @@ use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt, PermissionsExt
 use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
-use tare_command::{Failure, runtime};
+use tare_command::{Failure, links, runtime};
 
 /// A collector listens at its socket long before it is so old.
 const SETTLED: Duration = Duration::from_secs(60);
@@ -47,8 +47,9 @@ pub struct Listening {
     /// it, and with them descriptors that other users have sent (see `receiver.rs`).
     pub listener: ManuallyDrop<UnixListener>,
     pub path: PathBuf,
-    /// The device and inode of the socket: later there may be another at `path`.
-    file: (u64, u64),
+    /// The socket's file, and where it was made.
+    file: File,
+    place: Option<PathBuf>,
 }
 
 impl Listening {
@@ -74,19 +75,26 @@ impl Listening {
         // Short, however long the path of the directory is.
         let place = PathBuf::from(format!("/proc/self/fd/{}/{hidden}", parent.as_raw_fd()));
         let listener = UnixListener::bind(&place)?;
-        let status = fs::set_permissions(&place, Permissions::from_mode(mode))
-            .and_then(|()| place.symlink_metadata())
-            .and_then(|status| rename(&parent, hidden.as_bytes(), name.as_bytes()).map(|()| status))
+        let mut options = OpenOptions::new();
+        options.read(true).custom_flags(libc::O_PATH | libc::O_NOFOLLOW);
+        let file = fs::set_permissions(&place, Permissions::from_mode(mode))
+            .and_then(|()| options.open(&place))
+            .and_then(|file| rename(&parent, hidden.as_bytes(), name.as_bytes()).map(|()| file))
             .inspect_err(|_| drop(fs::remove_file(&place)))?;
         let listener = ManuallyDrop::new(listener);
-        Ok(Self { listener, path: path.to_owned(), file: (status.dev(), status.ino()) })
+        let place = links::place(&file);
+        Ok(Self { listener, path: path.to_owned(), file, place })
+    }
+
+    /// Whether the socket is where it was made.
+    pub fn is_there(&self) -> bool {
+        self.place.is_some() && links::place(&self.file) == self.place
     }
 }
 
 impl Drop for Listening {
     fn drop(&mut self) {
-        let is_ours = |status: Metadata| (status.dev(), status.ino()) == self.file;
-        if self.path.symlink_metadata().is_ok_and(is_ours) {
+        if self.is_there() {
             let _ = fs::remove_file(&self.path);
         }
     }
