@@ -207,6 +207,29 @@ def test_silent_connections_of_another_user_take_no_place(open_to_all: Path) -> 
             assert one.recv(1) == b"\1"
 
 
+def test_programs_without_rings_take_little_memory_of_a_collector(open_to_all: Path) -> None:
+    def anonymous() -> int:
+        """Bytes."""
+        status = Path(f"/proc/{collector.pid}/status").read_text()
+        return int(status.partition("RssAnon:")[2].split()[0]) << 10
+
+    kept, count = [], 100
+    with collecting(open_to_all) as collector:
+        before = anonymous()
+        for _ in range(count):
+            with acting_as(NOBODY):
+                segment = Segment()
+                memory = segment.map()
+                connection = segment.hand_over(str(open_to_all / "socket"))
+                kept.append((segment, memory, connection))
+        assert anonymous() - before < count * (100 << 10)
+        ended(collector)
+    for segment, memory, connection in kept:
+        memory.close()
+        connection.close()
+        os.close(segment.fd)
+
+
 def test_reading_allocates_no_memory_that_was_never_written(open_to_all: Path) -> None:
     with (
         collecting(open_to_all) as collector,

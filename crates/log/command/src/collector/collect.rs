@@ -267,20 +267,26 @@ impl Collector {
     fn allow_rings(&mut self, place: usize) {
         let target = &mut self.targets[place];
         let mappings = target.new_rings() as u64;
-        if mappings > 0 && self.take(place, Amount { mappings, ..Amount::default() }) {
+        let is_own = target.user == program::user();
+        let bytes = if is_own { 0 } else { mappings * target.bytes_of_ring() };
+        if mappings > 0 && self.take(place, Amount { mappings, bytes, descriptors: 0 }) {
             self.targets[place].allow_rings(mappings as usize);
         }
     }
 
-    /// Whether the budget has the memory that was allocated while a program was served: by the
-    /// program itself, or because this process has read or written a page first.
-    fn charge_memory(&mut self, place: usize, before: u64) -> bool {
-        let target = &self.targets[place];
+    /// Whether the budget has the memory that was allocated while a program was served: here, and
+    /// in its segment, by the program itself, or because this process has read or written a page
+    /// first.
+    fn charge_memory(&mut self, place: usize, before: (u64, u64)) -> bool {
+        let target = &mut self.targets[place];
         if target.user == program::user() {
             return true;
         }
-        let left = Target::MOST_BYTES.saturating_sub(target.held.bytes);
-        let bytes = target.bytes().saturating_sub(before).min(left);
+        let left = Target::MOST_BYTES.saturating_sub(target.held_of_segment);
+        let (segment, own) = target.bytes();
+        let segment = segment.saturating_sub(before.0).min(left);
+        target.held_of_segment += segment;
+        let bytes = segment + own.saturating_sub(before.1);
         self.take(place, Amount { bytes, ..Amount::default() })
     }
 

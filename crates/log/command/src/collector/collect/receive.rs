@@ -14,15 +14,21 @@ use tare_command::{Obstacle, said, say};
 use tare_log_segment::Identity;
 use tare_shm::{Refusal, syscall};
 
-/// What any program takes: its segment, its connection and its process.
+/// What any program of this user takes: its segment, its connection and its process.
 const PROGRAM: Amount = Amount { descriptors: 3, mappings: 1, bytes: 0 };
+
+/// What any program of a user takes.
+fn needs(user: u32) -> Amount {
+    let bytes = if user == program::user() { 0 } else { Target::LEAST_BYTES };
+    Amount { bytes, ..PROGRAM }
+}
 
 impl Collector {
     /// Receives the programs that have connected, whether or not the file can be written, until the
     /// slices of their users end.
     pub(super) fn open_door(&mut self) {
         for guest in self.door.guests() {
-            match self.budget.take(guest.user, PROGRAM) {
+            match self.budget.take(guest.user, needs(guest.user)) {
                 Ok(()) => self.guests.push_back(guest),
                 Err(what) => {
                     let Guest { pid, user, connection, .. } = guest;
@@ -43,7 +49,7 @@ impl Collector {
                 continue;
             };
             if !self.receive(guest, until) {
-                self.budget.give_back(user, PROGRAM);
+                self.budget.give_back(user, needs(user));
             }
             self.slices.spend(user, begin);
         }
@@ -100,12 +106,12 @@ impl Collector {
             known.join(segment, connection);
             return false;
         }
-        let before = Target::bytes_of(&segment);
+        let before = (Target::bytes_of(&segment), 0);
         let (number, codec) = (self.output.next_process(), self.output.codec);
         let second = connection.as_ref().and_then(|connection| connection.try_clone().ok());
         match Target::adopt(segment, pid, user, connection, number, codec) {
             Ok(mut target) => {
-                target.held = PROGRAM;
+                target.held = needs(user);
                 if target.has_fallen_back() && !self.has_told_of_fallback {
                     self.has_told_of_fallback = true;
                     say(FALLBACK);
@@ -158,9 +164,9 @@ impl Collector {
         }
         let user = syscall::fstat(segment.as_raw_fd()).map_or(0, |status| status.st_uid);
         let user = self.door.payers().of(user);
-        let is_new = self.budget.take(user, PROGRAM).is_ok();
+        let is_new = self.budget.take(user, needs(user)).is_ok();
         if is_new && !self.adopt(segment, pid, user, None, Instant::now()) {
-            self.budget.give_back(user, PROGRAM);
+            self.budget.give_back(user, needs(user));
         }
     }
 }
@@ -182,5 +188,19 @@ fn reason(pid: u32, obstacle: Obstacle) -> String {
         Obstacle::Refused(refusal) => {
             format!("the shared memory of process {pid} is refused: {}", said(refusal))
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn programs_of_other_users_take_memory_of_their_budget() {
+        let own = program::user();
+        assert_eq!(needs(own), PROGRAM);
+        // The page tables of a segment, which is mapped whole.
+        let tables = 8 * (Target::MOST_BYTES >> 12);
+        assert!(needs(own ^ 1).bytes > tables);
     }
 }

@@ -27,6 +27,11 @@ impl Counters {
         }
     }
 
+    /// Bytes of memory that they have.
+    pub fn bytes(&self) -> usize {
+        self.0.capacity() * size_of::<Counter>()
+    }
+
     /// When the next one is to be read.
     pub fn next(&self) -> Option<Instant> {
         self.0.iter().map(|counter| counter.next).min()

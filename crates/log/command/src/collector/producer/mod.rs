@@ -35,6 +35,17 @@ use tare_log_segment::{Channel, ChannelId, Configuration, Identity};
 use tare_shm::{Access, Bell, Refusal, Segment, service, syscall};
 use timer::Timer;
 
+/// Bytes of the kernel's for the file, the connection and the process of a program, and for a
+/// mapping.
+const KERNELS: usize = 16 << 10;
+const KERNELS_MAPPING: usize = 512;
+
+/// Bytes of page tables of a mapping: 8 for each page.
+const fn page_tables(bytes: usize) -> usize {
+    const PAGE: usize = 4096;
+    (bytes / PAGE * 8).next_multiple_of(PAGE) + PAGE
+}
+
 /// A program that logs. Whatever it wrote into its segment is copied once and checked.
 pub struct Target {
     number: u32,
@@ -42,6 +53,8 @@ pub struct Target {
     /// The user whose budget it takes from, and what it has taken.
     pub user: u32,
     pub held: Amount,
+    /// Of that, bytes of its segment.
+    pub held_of_segment: u64,
     /// A warning has said that it gets no more.
     pub is_limited: bool,
     /// A warning has said that names of it are left out.
@@ -101,6 +114,16 @@ impl Target {
     /// Bytes of a segment that are allocated at most because they are read and written here.
     pub const MOST_BYTES: u64 = (size_of::<Process>() + MOST_RINGS * size_of::<RingHead>()) as u64;
 
+    /// Bytes that any program takes besides its segment.
+    pub const LEAST_BYTES: u64 =
+        (size_of::<Self>() + KERNELS + page_tables(size_of::<Process>())) as u64;
+
+    /// Bytes that one of its rings takes besides its segment.
+    pub fn bytes_of_ring(&self) -> u64 {
+        let tables = page_tables(layout::ring_size(self.ring_words));
+        (size_of::<Option<Ring>>() + KERNELS_MAPPING + tables) as u64
+    }
+
     /// Takes the segment behind `fd` of process `pid`.
     pub fn adopt(
         fd: OwnedFd,
@@ -123,13 +146,14 @@ impl Target {
             pid,
             user,
             held: Amount::default(),
+            held_of_segment: 0,
             is_limited: false,
             is_abridged: false,
             fd,
             identity: Identity::of(raw).ok(),
             second: None,
             segment,
-            rings: (0..MOST_RINGS).map(|_| None).collect(),
+            rings: Vec::new(),
             ring_words,
             looked_at: 0,
             served_rings: 0,
@@ -216,11 +240,14 @@ impl Target {
 
     pub fn allow_rings(&mut self, more: usize) {
         self.served_rings += more;
+        self.rings.resize_with(self.served_rings, || None);
     }
 
-    /// Bytes of memory that its segment has.
-    pub fn bytes(&self) -> u64 {
-        Self::bytes_of(&self.fd)
+    /// Bytes of memory that its segment has, and that are kept here for its channels.
+    pub fn bytes(&self) -> (u64, u64) {
+        let known = self.known.capacity() * size_of::<(ChannelId, Configuration)>();
+        let own = known + self.ruling.bytes() + self.counters.bytes();
+        (Self::bytes_of(&self.fd), own as u64)
     }
 
     pub fn bytes_of(segment: &OwnedFd) -> u64 {
@@ -298,7 +325,7 @@ impl Target {
     }
 
     fn ring(&mut self, place: usize) -> Option<&mut Ring> {
-        let slot = &mut self.rings[place];
+        let slot = self.rings.get_mut(place)?;
         if slot.is_none() {
             *slot = Ring::map(self.fd.as_raw_fd(), place, self.ring_words);
         }

@@ -22,6 +22,8 @@ pub struct Ruling {
     places: [Wish; RULINGS],
     /// By channel: rules that speak of it, in their order.
     of_channels: HashMap<ChannelId, Vec<usize>>,
+    /// The number of these rules.
+    matches: usize,
 }
 
 /// A program may have thousands of channels and of threads: they are gone through in pieces.
@@ -42,7 +44,14 @@ impl Ruling {
             know_threads: false,
             places: [Wish::default(); RULINGS],
             of_channels: HashMap::new(),
+            matches: 0,
         }
+    }
+
+    /// Bytes of memory that grow with the program's channels.
+    pub fn bytes(&self) -> usize {
+        self.of_channels.capacity() * size_of::<(ChannelId, Vec<usize>)>()
+            + self.matches * size_of::<usize>()
     }
 
     /// Carries over what is new until then: rules, of which these are the `generation`th, channels
@@ -61,6 +70,7 @@ impl Ruling {
             self.know_threads = rules.know_threads();
             self.lay_down(rules, process);
             self.of_channels.clear();
+            self.matches = 0;
             let any = if rules.rules.is_empty() { 0 } else { rules::ANY };
             let of_threads = if self.know_threads { rules::OF_THREADS } else { 0 };
             process.rules.store(any | of_threads, Release);
@@ -142,12 +152,15 @@ impl Ruling {
     }
 
     fn meet_channel(&mut self, rules: &Rules, process: &Process, id: ChannelId, channel: &Channel) {
-        let names = &self.names;
+        let (names, matches) = (&self.names, &mut self.matches);
         let its = self.of_channels.entry(id).or_insert_with(|| {
             let name: Vec<u8> = process.name(channel).collect();
             let name = String::from_utf8_lossy(&name);
             let all = rules.rules.iter().enumerate();
-            all.filter(|(_, rule)| rule.is_of(&name, names)).map(|(place, _)| place).collect()
+            let its = all.filter(|(_, rule)| rule.is_of(&name, names)).map(|(place, _)| place);
+            let its: Vec<_> = its.collect();
+            *matches += its.capacity();
+            its
         });
         let first = its.iter().find(|place| rules.rules[**place].is_of_thread(None));
         let place = place_of(&self.places, first.map(|place| rules.rules[*place].wish));
