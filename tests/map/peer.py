@@ -133,6 +133,22 @@ def datagrams(how: str, address: str, port: str, count: str, size: str) -> str:
     return "done"
 
 
+def datagrams_elsewhere(address: str, port: str, other: str) -> str:
+    """A connected socket sends to its peer, and to another port by address. Only the peer
+    may answer."""
+    with socket.socket(family_of(address), socket.SOCK_DGRAM) as client:
+        client.connect((address, int(port)))
+        client.send(b"x" * 10)
+        client.sendto(b"x" * 20, (address, int(other)))
+        client.send(b"x" * 10)
+        client.sendto(b"x" * 10, (address, int(port)))
+        client.sendto(b"x" * 20, (address, int(other)))
+        for _ in range(3):
+            client.recvfrom(64, socket.MSG_PEEK)
+            assert len(client.recvfrom(64)[0]) == 10
+    return "done"
+
+
 def lost_datagram(address: str, port: str) -> str:
     """Sends to a port that no socket is bound to; prints the error of the next receive."""
     with socket.socket(family_of(address), socket.SOCK_DGRAM) as client:
@@ -213,6 +229,7 @@ COMMANDS: dict[str, Callable[..., Any]] = {
     "refused": refused,
     "bind": bind,
     "datagrams": datagrams,
+    "datagrams_elsewhere": datagrams_elsewhere,
     "lost_datagram": lost_datagram,
     "returned_datagram": returned_datagram,
     "interrupted_receive": interrupted_receive,

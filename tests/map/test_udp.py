@@ -39,6 +39,28 @@ def test_datagrams_are_one_exact_edge_at_each_end(
     assert (one["pid"], other["pid"]) == (client.pid, server.pid)
 
 
+@pytest.mark.parametrize("version", ["4", "6", "mapped"])
+def test_datagram_of_a_connected_socket_to_another_address_has_that_peer(
+    hosts: Hosts, program: Program, version: str
+) -> None:
+    servers = [hosts[1].start(program(name)) for name in ("resolver", "silent")]
+    client = hosts[0].start(program("browser"))
+    family = "4" if version == "mapped" else version
+    with Tracing() as tracing:
+        port = int(servers[0].ask("bind", SERVER[family], 5358))
+        other = int(servers[1].ask("bind", SERVER[family], 5359, "silent"))
+        address = f"::ffff:{SERVER['4']}" if version == "mapped" else SERVER[family]
+        client.ask("datagrams_elsewhere", address, port, other)
+        found = tracing.stop()
+    sent = {
+        edge["port"]: (edge["packets_sent"], edge["bytes_sent"], edge["packets_received"])
+        for edge in found["edges"]
+        if edge["program"] == "browser" and edge["role"] == "client"
+    }
+    assert sent == {port: (3, 30, 3), other: (2, 40, 0)}
+    assert {edge["peer"] for edge in of_port(found, other, "client")} == {SERVER[family]}
+
+
 def test_server_older_than_the_tracer_is_the_server(hosts: Hosts, program: Program) -> None:
     server = hosts[1].start(program("resolver"))
     client = hosts[0].start(program("browser"))

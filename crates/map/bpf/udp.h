@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* UDP: every message is counted, as the kernel has no counters for a socket. A socket that is
- * connected has its peer; for others the hooks of sendmsg and recvmsg note the peer first. */
+ * connected has its peer; for others, and for messages of a connected socket that have another peer,
+ * the hooks of sendmsg and recvmsg note the peer first. */
 #ifndef TARE_MAP_UDP_H
 #define TARE_MAP_UDP_H
 
@@ -16,7 +17,7 @@
 struct udp_peer {
 	u8 address[16];
 	u16 port;
-	u16 padding;
+	u16 is_for_one_message;	/* the socket is connected to another peer */
 };
 
 struct udp_state {
@@ -47,30 +48,55 @@ struct {
 	__type(value, struct udp_peer);
 } udp_peers SEC(".maps");
 
+/* Whether a message of a connected socket ever had another peer. Few programs do that: until then,
+ * no storage is searched for it. */
+bool has_other_peers;
+
+/* The verifier allows no arithmetic with the address of a socket, which the compiler makes of two
+ * fields that are alternatives: it must read each. */
+#define read_field(field) ({ u32 value = (field); asm volatile("" : "+r"(value)); value; })
+
+static __always_inline bool is_connected_to(struct bpf_sock *sk, u32 words[4], u16 port)
+{
+	u32 ipv4 = read_field(sk->dst_ip4), ipv6 = read_field(sk->dst_ip6[3]);
+
+	if (sk->dst_port != port)
+		return false;
+	if (sk->family == AF_INET)
+		return ipv4 == words[3];
+	return sk->dst_ip6[0] == words[0] && sk->dst_ip6[1] == words[1] &&
+	       sk->dst_ip6[2] == words[2] && ipv6 == words[3];
+}
+
 static __always_inline int note_peer(struct bpf_sock_addr *ctx, bool is_ipv6)
 {
 	struct bpf_sock *sk = ctx->sk;
 	struct udp_peer peer = { .port = __builtin_bswap16(ctx->user_port) };
 	struct task_and_socket key = { .task = bpf_get_current_pid_tgid() };
 	struct udp_state *state;
+	u32 words[4] = { 0, 0, __builtin_bswap32(0xffff), 0 };
 
 	if (!sk || ctx->protocol != IPPROTO_UDP)
 		return 1;
+	if (is_ipv6) {
+		words[0] = ctx->user_ip6[0];
+		words[1] = ctx->user_ip6[1];
+		words[2] = ctx->user_ip6[2];
+		words[3] = ctx->user_ip6[3];
+	} else {
+		words[3] = ctx->user_ip4;
+	}
+	if (sk->dst_port) {
+		if (is_connected_to(sk, words, ctx->user_port))
+			return 1;
+		peer.is_for_one_message = 1;
+		has_other_peers = true;
+	}
+	__builtin_memcpy(peer.address, words, 16);
 	state = bpf_sk_storage_get(&udp_sockets, sk, 0, BPF_SK_STORAGE_GET_F_CREATE);
 	if (!state) {
 		lose(UNTRACKED_SOCKETS);
 		return 1;
-	}
-	if (is_ipv6) {
-		u32 words[4] = { ctx->user_ip6[0], ctx->user_ip6[1], ctx->user_ip6[2],
-				 ctx->user_ip6[3] };
-
-		__builtin_memcpy(peer.address, words, 16);
-	} else {
-		u32 word = ctx->user_ip4;
-
-		peer.address[10] = peer.address[11] = 0xff;
-		__builtin_memcpy(&peer.address[12], &word, 4);
 	}
 	if (!state->task)
 		__sync_val_compare_and_swap(&state->task, 0, key.task);
@@ -84,18 +110,39 @@ static __always_inline int note_peer(struct bpf_sock_addr *ctx, bool is_ipv6)
 	return 1;
 }
 
-/* The peer that the current task noted for a socket last; if it noted none, that of the first task
- * (one task sends, another calls recv). */
-static __always_inline struct udp_peer *noted_peer(struct sock *sk, struct udp_state *state)
+/* The peer that the current task noted for a socket last, or none. */
+static __always_inline struct udp_peer *own_peer(struct sock *sk, struct udp_state *state)
 {
 	struct task_and_socket key = { .task = bpf_get_current_pid_tgid() };
-	struct udp_peer *peer;
 
 	if (state->task == key.task)
 		return &state->peer;
 	key.socket = bpf_get_socket_cookie(sk);
-	peer = bpf_map_lookup_elem(&udp_peers, &key);
+	return bpf_map_lookup_elem(&udp_peers, &key);
+}
+
+/* If the current task noted none, that of the first task (one task sends, another calls recv). */
+static __always_inline struct udp_peer *noted_peer(struct sock *sk, struct udp_state *state)
+{
+	struct udp_peer *peer = own_peer(sk, state);
+
 	return peer ? peer : &state->peer;
+}
+
+/* The peer of this message, if it is not the one that the socket is connected to. */
+static __always_inline struct udp_peer *take_other_peer(struct sock *sk)
+{
+	struct udp_state *state;
+	struct udp_peer *peer;
+
+	if (!has_other_peers || sk->sk_protocol != IPPROTO_UDP)
+		return NULL;
+	state = bpf_sk_storage_get(&udp_sockets, sk, 0, 0);
+	peer = state ? own_peer(sk, state) : NULL;
+	if (!peer || !peer->is_for_one_message)
+		return NULL;
+	peer->is_for_one_message = 0;
+	return peer;
 }
 
 /* Which end a socket is. The first message decides, and whether the program chose its port. */
@@ -127,6 +174,7 @@ static __always_inline int count_message(struct sock *sk, int result, bool sent)
 
 	if (sk->sk_protocol != IPPROTO_UDP || (family != AF_INET && family != AF_INET6))
 		return 0;
+	peer = take_other_peer(sk);
 	if (result == -EAGAIN || result == -ERESTARTSYS)
 		return 0;
 	read_addresses(sk, &key);
@@ -144,11 +192,12 @@ static __always_inline int count_message(struct sock *sk, int result, bool sent)
 			decide_role(state, is_bound, peer_port, sent);
 		key.role = state->role;
 		confidence = state->confidence;
-		if (!peer_port) {
+		if (!peer_port)
 			peer = noted_peer(sk, state);
-			peer_port = peer->port;
-			__builtin_memcpy(key.peer, peer->address, 16);
-		}
+	}
+	if (peer) {
+		peer_port = peer->port;
+		__builtin_memcpy(key.peer, peer->address, 16);
 	}
 	identify_program(task, &key);
 	key.port = key.role == ROLE_CLIENT ? peer_port : sk->__sk_common.skc_num;
