@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from tests.map.hosts import Host
+from tests.map.hosts import Host, executable
 from tests.map.tracing import Tracing, of_port
 from tests.waiting import wait_for
 
@@ -97,11 +97,12 @@ def test_refused_connects_are_counted_by_reason(hosts: Hosts, program: Program) 
     assert (edge["role"], edge["opened"], edge["program"]) == ("client", 0, "browser")
 
 
+@pytest.mark.parametrize("method", ["bundle", "aggregate", "stream"])
 def test_failed_connects_beyond_the_limit_are_in_the_folded_edge(
-    hosts: Hosts, program: Program
+    hosts: Hosts, program: Program, method: str
 ) -> None:
     client = hosts[0].start(program("browser"))
-    with Tracing("--max-edges", "1") as tracing:
+    with Tracing("--max-edges", "1", "--method", method) as tracing:
         for port in (7, 9, 11):
             assert client.ask("refused", SERVER["4"], port) == "ConnectionRefusedError"
         found = tracing.stop()
@@ -126,6 +127,23 @@ def test_two_programs_of_one_host_are_two_edges(hosts: Hosts, program: Program) 
     }
     (edge,) = of_port(found, port, "server")
     assert (edge["opened"], edge["bytes_received"]) == (3, 500)
+
+
+def test_programs_with_one_name_are_one_edge(hosts: Hosts, tmp_path: Path) -> None:
+    copies = [tmp_path / name for name in ("old", "new")]
+    for folder in copies:
+        folder.mkdir()
+    server = hosts[1].start(executable(tmp_path, "shop"))
+    clients = [hosts[0].start(executable(folder, "browser")) for folder in copies]
+    with Tracing() as tracing:
+        port = int(server.ask("listen", SERVER["4"]))
+        for number, client in enumerate(clients, 1):
+            client.ask("short", SERVER["4"], port, number, 100)
+        wait_for(lambda: all_closed(hosts))
+        found = tracing.stop()
+    (edge,) = of_port(found, port, "client")
+    assert (edge["program"], edge["pid"]) == ("browser", clients[1].pid)
+    assert (edge["opened"], edge["closed"], edge["bytes_sent"]) == (3, 3, 300)
 
 
 def test_edges_beyond_the_limit_are_folded_and_reported(hosts: Hosts, program: Program) -> None:

@@ -64,6 +64,53 @@ impl Edge {
     pub fn has_bytes(&self) -> bool {
         self.bytes_known && self.linked == Some(false)
     }
+
+    /// Adds the counts of an edge that differs in nothing else.
+    fn add(&mut self, other: &Self) {
+        for (sum, number) in [
+            (&mut self.found, other.found),
+            (&mut self.opened, other.opened),
+            (&mut self.closed, other.closed),
+            (&mut self.active, other.active),
+            (&mut self.bytes_sent, other.bytes_sent),
+            (&mut self.bytes_received, other.bytes_received),
+            (&mut self.packets_sent, other.packets_sent),
+            (&mut self.packets_received, other.packets_received),
+            (&mut self.retransmits, other.retransmits),
+        ] {
+            *sum = sum.wrapping_add(number);
+        }
+        for (sums, counts) in [
+            (&mut self.failed, &other.failed),
+            (&mut self.broken, &other.broken),
+            (&mut self.send_errors, &other.send_errors),
+            (&mut self.receive_errors, &other.receive_errors),
+        ] {
+            for (reason, count) in counts {
+                *sums.entry(reason.clone()).or_default() += count;
+            }
+        }
+        self.rtt = match (self.rtt, other.rtt) {
+            (Some(one), Some(other)) => Some(Rtt {
+                count: one.count + other.count,
+                sum_us: one.sum_us + other.sum_us,
+                min_us: one.min_us.min(other.min_us),
+                max_us: one.max_us.max(other.max_us),
+            }),
+            (one, other) => one.or(other),
+        };
+        self.linked = match (self.linked, other.linked) {
+            (Some(true), _) | (_, Some(true)) => Some(true),
+            (Some(false), Some(false)) => Some(false),
+            _ => None,
+        };
+        self.direction = self.direction.max(other.direction);
+        self.first_seen_ns = self.first_seen_ns.min(other.first_seen_ns);
+        if other.last_seen_ns > self.last_seen_ns {
+            self.last_seen_ns = other.last_seen_ns;
+            self.pid = other.pid.or(self.pid);
+        }
+    }
 }
 
 /// How edges are found.
@@ -172,15 +219,101 @@ pub struct Reading {
     pub completeness: Completeness,
 }
 
-/// The order of edges in every output.
-pub fn sort(edges: &mut [Edge]) {
-    edges.sort_by(|one, other| {
-        (one.local, one.peer, one.port, one.role as u8, &one.program).cmp(&(
-            other.local,
-            other.peer,
-            other.port,
-            other.role as u8,
-            &other.program,
-        ))
+/// The order of edges in every output; edges that a reader cannot tell apart are added up. Programs
+/// have equal names if an executable was replaced, or if there are copies of it.
+pub fn sort(edges: &mut Vec<Edge>) {
+    edges.sort_by(|one, other| identity(one).cmp(&identity(other)));
+    edges.dedup_by(|next, edge| {
+        let is_same = identity(next) == identity(edge);
+        if is_same {
+            edge.add(next);
+        }
+        is_same
     });
+}
+
+/// What a reader can tell edges apart by.
+fn identity(edge: &Edge) -> (IpAddr, IpAddr, u16, u8, &str, u8, u32, &str) {
+    (
+        edge.local,
+        edge.peer,
+        edge.port,
+        edge.role as u8,
+        &edge.program,
+        edge.protocol as u8,
+        edge.netns,
+        &edge.cgroup,
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn edge(program: &str, pid: u32, last_seen_ns: i64) -> Edge {
+        Edge {
+            role: Role::Client,
+            protocol: Protocol::Tcp,
+            program: program.to_owned(),
+            pid: Some(pid),
+            local: "10.0.0.1".parse().unwrap(),
+            peer: "10.0.0.2".parse().unwrap(),
+            port: 80,
+            service: None,
+            netns: 1,
+            cgroup: "/".to_owned(),
+            direction: Direction::Guessed,
+            found: 0,
+            opened: 2,
+            closed: 1,
+            active: 1,
+            failed: BTreeMap::from([("ECONNREFUSED".to_owned(), 3)]),
+            broken: BTreeMap::new(),
+            bytes_known: true,
+            linked: Some(false),
+            bytes_sent: 100,
+            bytes_received: 10,
+            send_errors: BTreeMap::new(),
+            receive_errors: BTreeMap::new(),
+            packets_sent: 1,
+            packets_received: 1,
+            retransmits: 1,
+            rtt: Some(Rtt { count: 1, sum_us: 5, min_us: 5, max_us: 5 }),
+            first_seen_ns: 1,
+            last_seen_ns,
+        }
+    }
+
+    #[test]
+    fn edges_of_programs_with_one_name_are_added_up() {
+        let mut second = edge("python", 8, 30);
+        second.direction = Direction::Observed;
+        second.failed = BTreeMap::from([("ECONNREFUSED".to_owned(), 1), ("EPERM".to_owned(), 1)]);
+        second.rtt = Some(Rtt { count: 2, sum_us: 20, min_us: 9, max_us: 11 });
+        let mut edges =
+            vec![edge("python", 7, 20), edge("shop", 9, 20), second, edge("python", 6, 10)];
+        edges[3].rtt = None;
+        edges[3].linked = None;
+        sort(&mut edges);
+        assert_eq!(edges.len(), 2);
+        let python = &edges[0];
+        assert_eq!((python.opened, python.closed, python.active), (6, 3, 3));
+        assert_eq!((python.bytes_sent, python.packets_received, python.retransmits), (300, 3, 3));
+        assert_eq!((python.pid, python.last_seen_ns), (Some(8), 30));
+        assert_eq!((python.direction, python.linked), (Direction::Observed, None));
+        let failed: Vec<_> = python.failed.clone().into_iter().collect();
+        assert_eq!(failed, [("ECONNREFUSED".to_owned(), 7), ("EPERM".to_owned(), 1)]);
+        assert_eq!(python.rtt, Some(Rtt { count: 3, sum_us: 25, min_us: 5, max_us: 11 }));
+        assert_eq!(edges[1], edge("shop", 9, 20));
+    }
+
+    #[test]
+    fn edges_that_differ_in_protocol_namespace_or_cgroup_stay() {
+        let mut edges = vec![edge("python", 1, 1); 4];
+        edges[1].protocol = Protocol::Udp;
+        edges[2].netns = 2;
+        edges[3].cgroup = "/other".to_owned();
+        sort(&mut edges);
+        assert_eq!(edges.len(), 4);
+    }
 }

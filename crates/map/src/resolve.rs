@@ -39,8 +39,11 @@ impl Resolver {
         clock: &Clock,
     ) -> Edge {
         let of_kind = |kind: u32| -> BTreeMap<String, u64> {
-            let of_kind = counted.iter().filter(|error| error.0 == kind);
-            of_kind.map(|&(_, number, count)| (errno::name(number), count)).collect()
+            let mut sums = BTreeMap::new();
+            for &(_, number, count) in counted.iter().filter(|error| error.0 == kind) {
+                *sums.entry(errno::name(number)).or_default() += count;
+            }
+            sums
         };
         Edge {
             role: match key.role {

@@ -184,6 +184,10 @@ impl Tracer {
     }
 
     fn collect(&mut self) -> Result<Reading, Error> {
+        // Before the edges: an edge exists before its errors are counted.
+        let empty = ErrorKey { edge: EdgeKey::OTHER, kind: 0, number: 0 };
+        let counted = kernel::elements(map_fd(&self.kernel, "errors")?, (empty, 0_u64))
+            .map_err(|error| Error::new("the map of errors", error))?;
         let edges = match self.method {
             Method::Bundle | Method::Poll => {
                 let empty = (EdgeKey::OTHER, EdgeCounts::EMPTY);
@@ -200,21 +204,27 @@ impl Tracer {
             }
         };
         let mut errors = HashMap::<EdgeKey, Vec<(u32, u32, u64)>>::new();
-        let empty = ErrorKey { edge: EdgeKey::OTHER, kind: 0, number: 0 };
-        let counted = kernel::elements(map_fd(&self.kernel, "errors")?, (empty, 0_u64))
-            .map_err(|error| Error::new("the map of errors", error))?;
         for (key, count) in counted.into_iter().chain(self.totals.errors()) {
             errors.entry(key.edge).or_default().push((key.kind, key.number, count));
         }
         let clock = Clock::now();
         let mut found = Vec::with_capacity(edges.len());
-        for (key, counts) in edges {
-            let errors = errors.remove(&key).unwrap_or_default();
-            if counts.is_empty() && errors.is_empty() {
-                continue;
+        let mut other = EdgeCounts::EMPTY;
+        let mut add = |key: &EdgeKey, counts: &EdgeCounts, errors: &[(u32, u32, u64)]| {
+            if !counts.is_empty() || !errors.is_empty() {
+                found.push(self.resolver.edge(&self.kernel, key, counts, errors, &clock));
             }
-            found.push(self.resolver.edge(&self.kernel, &key, &counts, &errors, &clock));
+        };
+        for (key, counts) in edges {
+            if key == EdgeKey::OTHER {
+                other = counts;
+            } else {
+                add(&key, &counts, &errors.remove(&key).unwrap_or_default());
+            }
         }
+        // With those of edges that there was no room for.
+        let rest: Vec<_> = errors.into_values().flatten().collect();
+        add(&EdgeKey::OTHER, &other, &rest);
         self.links.mark(&mut found);
         confirm(&mut found);
         sort(&mut found);

@@ -8,13 +8,15 @@ pub fn whole(reading: &Reading) -> String {
     let names: Vec<&str> = EDGES.columns.iter().map(|column| column.name.as_str()).collect();
     let mut text = names.join(",") + "\n";
     for edge in &reading.edges {
-        let values = names.iter().map(|name| cell(edge, name));
+        let fields = serde_json::to_value(edge).unwrap_or_default();
+        let values = names.iter().map(|name| cell(edge, &fields, name));
         text += &(values.collect::<Vec<_>>().join(",") + "\n");
     }
     text
 }
 
-fn cell(edge: &Edge, column: &str) -> String {
+/// `fields` is the edge as JSON.
+fn cell(edge: &Edge, fields: &Value, column: &str) -> String {
     let rtt = |value: fn(&tare_map::Rtt) -> u64| edge.rtt.as_ref().map(value);
     let number = match column {
         "failed" => Some(edge.failed.values().sum()),
@@ -33,7 +35,7 @@ fn cell(edge: &Edge, column: &str) -> String {
         }
         // The rest are fields of the same name.
         _ => {
-            return match serde_json::to_value(edge).unwrap_or_default().get(column) {
+            return match fields.get(column) {
                 None | Some(Value::Null) => String::new(),
                 Some(Value::String(text)) => quoted(text),
                 Some(value) => value.to_string(),

@@ -27,8 +27,27 @@ pub struct Arrow {
 pub struct Graph {
     pub nodes: Vec<Node>,
     pub arrows: Vec<Arrow>,
-    numbers: HashMap<Node, usize>,
 }
+
+/// What is drawn as one arrow: the edges between two nodes, with one protocol and port.
+#[derive(Default)]
+struct Sum<'reading> {
+    edges: Vec<&'reading Edge>,
+    /// With several servers at one address, nothing says what went to which.
+    lacks_counts: bool,
+}
+
+#[derive(Default)]
+struct Builder<'reading> {
+    nodes: Vec<Node>,
+    numbers: HashMap<Node, usize>,
+    /// In the order of their first edges.
+    places: Vec<Place>,
+    sums: HashMap<Place, Sum<'reading>>,
+}
+
+/// From and to which node, with which protocol and port.
+type Place = (usize, usize, Protocol, u16);
 
 impl Graph {
     pub fn new(reading: &Reading) -> Self {
@@ -41,32 +60,41 @@ impl Graph {
         for server in &servers {
             by_flow.entry(flow(server)).or_default().push(server);
         }
-        let mut graph = Self::default();
+        let mut builder = Builder::default();
         let mut drawn = HashSet::new();
         for client in clients {
-            let from = graph.number(program(client).unwrap_or(Node::Address(client.local)));
+            let from = builder.number(program(client).unwrap_or(Node::Address(client.local)));
             let found = by_flow.get(&flow(client)).map_or(&[][..], Vec::as_slice);
-            if found.is_empty() {
-                let to = graph.number(Node::Address(client.peer));
-                graph.arrow(from, to, client, true);
-            }
+            let mut ends = Vec::new();
             for server in found {
-                let to = graph.number(program(server).unwrap_or(Node::Address(server.local)));
-                // With several servers at one address, nothing says what went to which.
-                graph.arrow(from, to, client, found.len() == 1);
+                let end = builder.number(program(server).unwrap_or(Node::Address(server.local)));
+                if !ends.contains(&end) {
+                    ends.push(end);
+                }
+            }
+            if ends.is_empty() {
+                ends.push(builder.number(Node::Address(client.peer)));
+            }
+            for to in &ends {
+                builder.add(from, *to, client, ends.len() == 1);
             }
             drawn.insert(flow(client));
         }
         for server in servers {
             if !drawn.contains(&flow(server)) {
-                let from = graph.number(Node::Address(server.peer));
-                let to = graph.number(program(server).unwrap_or(Node::Address(server.local)));
-                graph.arrow(from, to, server, true);
+                let from = builder.number(Node::Address(server.peer));
+                let to = builder.number(program(server).unwrap_or(Node::Address(server.local)));
+                builder.add(from, to, server, true);
             }
         }
-        graph
+        let Builder { nodes, places, sums, .. } = builder;
+        let arrow =
+            |place: Place| Arrow { from: place.0, to: place.1, label: label(&sums[&place]) };
+        Self { nodes, arrows: places.into_iter().map(arrow).collect() }
     }
+}
 
+impl<'reading> Builder<'reading> {
     fn number(&mut self, node: Node) -> usize {
         *self.numbers.entry(node).or_insert_with_key(|node| {
             self.nodes.push(node.clone());
@@ -74,27 +102,38 @@ impl Graph {
         })
     }
 
-    fn arrow(&mut self, from: usize, to: usize, edge: &Edge, has_counts: bool) {
-        let protocol = if edge.protocol == Protocol::Udp { "udp" } else { "tcp" };
-        let mut label = format!("{protocol} {}", edge.port);
-        if let Some(service) = &edge.service {
-            label += &format!(" ({service})");
-        }
-        if has_counts {
-            if edge.has_bytes() || edge.linked == Some(true) {
-                let bytes = super::text::bytes_of(edge, edge.bytes_sent + edge.bytes_received);
-                label += &format!(", {bytes}");
-            }
-            let failed: u64 = edge.failed.values().sum();
-            if failed != 0 {
-                label += &format!(", {failed} failed");
-            }
-        }
-        let arrow = Arrow { from, to, label };
-        if has_counts || !self.arrows.contains(&arrow) {
-            self.arrows.push(arrow);
-        }
+    fn add(&mut self, from: usize, to: usize, edge: &'reading Edge, has_counts: bool) {
+        let place = (from, to, edge.protocol, edge.port);
+        let sum = self.sums.entry(place).or_insert_with(|| {
+            self.places.push(place);
+            Sum::default()
+        });
+        sum.edges.push(edge);
+        sum.lacks_counts |= !has_counts;
     }
+}
+
+fn label(sum: &Sum) -> String {
+    let edge = sum.edges[0];
+    let protocol = if edge.protocol == Protocol::Udp { "udp" } else { "tcp" };
+    let mut label = format!("{protocol} {}", edge.port);
+    if let Some(service) = &edge.service {
+        label += &format!(" ({service})");
+    }
+    if sum.lacks_counts {
+        return label;
+    }
+    if let Some(linked) = sum.edges.iter().find(|edge| edge.linked == Some(true)) {
+        label += &format!(", {}", super::text::bytes_of(linked, 0));
+    } else if sum.edges.iter().all(|edge| edge.has_bytes()) {
+        let bytes = sum.edges.iter().map(|edge| edge.bytes_sent + edge.bytes_received).sum();
+        label += &format!(", {}", super::text::bytes(bytes));
+    }
+    let failed: u64 = sum.edges.iter().flat_map(|edge| edge.failed.values()).sum();
+    if failed != 0 {
+        label += &format!(", {failed} failed");
+    }
+    label
 }
 
 /// What both ends of a flow have in common. Loopback addresses are of one namespace.
@@ -187,6 +226,20 @@ pub mod tests {
         assert_eq!(graph.nodes, [named("curl"), named("one"), named("other")]);
         assert!(graph.arrows.iter().all(|arrow| arrow.label == "tcp 80 (http)"));
         assert_eq!(graph.arrows.len(), 2);
+    }
+
+    #[test]
+    fn edges_of_two_cgroups_between_two_programs_are_one_arrow() {
+        let client = edge(Role::Client, "curl", "10.0.0.1", "10.0.0.2");
+        let mut other = edge(Role::Client, "curl", "10.0.0.1", "10.0.0.2");
+        other.cgroup = "/other".to_owned();
+        let server = edge(Role::Server, "nginx", "10.0.0.2", "10.0.0.1");
+        let mut worker = edge(Role::Server, "nginx", "10.0.0.2", "10.0.0.1");
+        worker.cgroup = "/other".to_owned();
+        let graph = Graph::new(&reading(vec![client, other, server, worker]));
+        assert_eq!(graph.nodes, [named("curl"), named("nginx")]);
+        let label = "tcp 80 (http), 248 B".to_owned();
+        assert_eq!(graph.arrows, [Arrow { from: 0, to: 1, label }]);
     }
 
     #[test]
