@@ -88,6 +88,21 @@ static __always_inline void established(struct sock *sk, bool is_client)
 		release(connection, tp);
 }
 
+/* Counts a connection as opened of which the kernel's state says that it is connected: no program ran
+ * for its event ESTABLISHED. If one did, the connection has opened, and may have closed, since the
+ * state was read. */
+static __always_inline void open_unseen(struct connection *connection, struct sock *sk,
+					struct tcp_sock *tp)
+{
+	u32 state = connection->state;
+
+	if ((state == LISTENING || state == CONNECTING) &&
+	    is_connected(sk->__sk_common.skc_state) && hold(connection, state)) {
+		count_opening(connection, sk, state == CONNECTING);
+		release(connection, tp);
+	}
+}
+
 /* A program closes a connection that another one may have listened for (inetd, systemd). */
 static __always_inline void closing(struct sock *sk)
 {
@@ -98,6 +113,7 @@ static __always_inline void closing(struct sock *sk)
 
 	if (streaming || !connection || !tp)
 		return;
+	open_unseen(connection, sk, tp);
 	/* Or connect() was called before the tracer saw it. */
 	if (!connection->owner_listened && (connection->key.program || !connection->opened))
 		return;

@@ -189,6 +189,9 @@ pub struct Completeness {
     pub lost_errors: u64,
     /// Events for which the kernel did not run a program, because it was running.
     pub missed_events: u64,
+    /// Connections that were counted as closed because their sockets no longer exist: the kernel ran
+    /// no program for their end. Their last bytes are missing.
+    pub unseen_ends: u64,
 }
 
 impl Completeness {

@@ -181,6 +181,11 @@ impl EdgeCounts {
         self.confidence |= other.confidence;
     }
 
+    /// Connections that are open; below zero in an edge that connections left.
+    pub fn active(&self) -> i64 {
+        self.found.wrapping_add(self.opened).wrapping_sub(self.closed) as i64
+    }
+
     /// Whether nothing was counted; errors apart.
     pub fn is_empty(&self) -> bool {
         self.found == 0 && self.opened == 0 && self.packets_sent == 0 && self.packets_received == 0

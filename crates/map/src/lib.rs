@@ -30,6 +30,7 @@ mod programs;
 mod resolve;
 mod sockets;
 mod tracer;
+mod unseen;
 
 pub use edge::{
     Completeness, Cost, Direction, Edge, Events, Method, Protocol, Reading, Role, Rtt, Runs,

@@ -27,8 +27,7 @@ impl Totals {
     }
 
     fn add_error(&mut self, key: &EdgeKey, kind: u32, number: i32) {
-        let edge = if self.edges.contains_key(key) { *key } else { EdgeKey::OTHER };
-        let key = ErrorKey { edge, kind, number: number.unsigned_abs() };
+        let key = ErrorKey { edge: self.place_of(key), kind, number: number.unsigned_abs() };
         *self.errors.entry(key).or_default() += 1;
     }
 
@@ -39,6 +38,11 @@ impl Totals {
         }
         self.folded += 1;
         EdgeKey::OTHER
+    }
+
+    /// The edge that has what was counted for a key.
+    pub fn place_of(&self, key: &EdgeKey) -> EdgeKey {
+        if self.edges.contains_key(key) { *key } else { EdgeKey::OTHER }
     }
 
     pub fn edges(&self) -> Vec<(EdgeKey, EdgeCounts)> {

@@ -39,6 +39,10 @@ pub fn load(options: &Options, btf: &Btf) -> Result<Ebpf, Error> {
             "edges",
             if is_aggregate { flows } else { options.max_edges.saturating_add(1) },
         )
+        .map_max_entries(
+            "open_by_edge",
+            if is_aggregate { flows } else { options.max_edges.saturating_add(1) },
+        )
         .map_max_entries("second_edges", if is_aggregate { flows } else { 1 })
         .map_max_entries("events", if is_stream { options.buffer } else { UNUSED_BYTES })
         .load(OBJECT)

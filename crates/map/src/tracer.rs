@@ -10,16 +10,20 @@ use crate::links::Links;
 use crate::outside::{Stream, Totals};
 use crate::programs::{self, add_other, map_fd, program_fd};
 use crate::resolve::Resolver;
+use crate::unseen::{UnseenEnds, missing};
 use crate::{Error, failed};
 use aya::maps::{Array, PerCpuArray, RingBuf};
 use aya::sys::{Stats, enable_stats};
 use aya::{Btf, Ebpf};
 use std::collections::HashMap;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// Reading the counters of open connections takes at most this part of a core.
 const SHARE_OF_A_CORE: u32 = 200;
+
+/// Ends that no program saw are looked for at most so often.
+const BETWEEN_COUNTS: Duration = Duration::from_secs(10);
 
 /// How to trace.
 #[derive(Clone, Debug)]
@@ -48,6 +52,9 @@ impl Default for Options {
     }
 }
 
+type Edges = Vec<(EdgeKey, EdgeCounts)>;
+type Errors = Vec<(ErrorKey, u64)>;
+
 /// BPF programs that are attached, until it is dropped.
 pub struct Tracer {
     method: Method,
@@ -59,6 +66,10 @@ pub struct Tracer {
     drain: Iterator,
     /// When open connections may be read again.
     next_drain: Instant,
+    /// Counts the records of open connections.
+    count_open: Iterator,
+    next_count: Instant,
+    unseen_ends: UnseenEnds,
     resolver: Resolver,
     links: Links,
     /// Names of the programs that see events.
@@ -88,13 +99,14 @@ impl Tracer {
                 Ok(Stream::new(ring))
             })
             .transpose()?;
-        let drain = {
-            programs::load_iterator(&mut kernel, &btf, "drain", "bpf_sk_storage_map")?;
+        let mut over_connections = |name| {
+            programs::load_iterator(&mut kernel, &btf, name, "bpf_sk_storage_map")?;
             let connections = map_fd(&kernel, "connections")?;
-            let program = program_fd(&kernel, "drain")?;
+            let program = program_fd(&kernel, name)?;
             Iterator::new(program, Some(connections))
-                .map_err(|error| Error::new("the iterator of connections", error))?
+                .map_err(|error| Error::new("the iterator of connections", error))
         };
+        let (drain, count_open) = (over_connections("drain")?, over_connections("count_open")?);
         let resolver = Resolver::new(options.method, options.events);
         for name in ["find_listeners", "find_connections"] {
             programs::load_iterator(&mut kernel, &btf, name, "task_file")?;
@@ -113,6 +125,9 @@ impl Tracer {
             uses_second: false,
             drain,
             next_drain: Instant::now(),
+            count_open,
+            next_count: Instant::now() + BETWEEN_COUNTS,
+            unseen_ends: UnseenEnds::default(),
             resolver,
             links: Links::new(),
             attached,
@@ -141,21 +156,89 @@ impl Tracer {
     /// All edges since the start. Bytes of connections that are open are read at most so often that
     /// it takes 0.5 % of a core; [`Tracer::read_now`] always reads them.
     pub fn read(&mut self) -> Result<Reading, Error> {
-        if Instant::now() >= self.next_drain {
-            return self.read_now();
+        if self.method == Method::Stream || Instant::now() < self.next_drain {
+            return self.read_counts();
         }
-        self.collect()
+        let may_count = Instant::now() >= self.next_count;
+        self.read_connections(may_count)
     }
 
     /// All edges since the start, with everything that was sent until now.
     pub fn read_now(&mut self) -> Result<Reading, Error> {
         if self.method == Method::Stream {
-            return self.collect();
+            return self.read_counts();
         }
+        self.read_connections(true)
+    }
+
+    fn read_counts(&mut self) -> Result<Reading, Error> {
+        let errors = self.errors()?;
+        let edges = self.counts()?;
+        self.collect(errors, edges)
+    }
+
+    /// Brings the edges of open connections up to date, and looks for ends that no program saw if
+    /// fewer connections are open than edges have.
+    fn read_connections(&mut self, may_count: bool) -> Result<Reading, Error> {
         let begin = Instant::now();
+        self.set_open(0)?;
         self.drain.run().map_err(|error| Error::new("open connections were not read", error))?;
         self.next_drain = begin + begin.elapsed() * SHARE_OF_A_CORE;
-        self.collect()
+        let errors = self.errors()?;
+        let mut edges = self.counts()?;
+        let active: i64 = edges.iter().map(|(_, counts)| counts.active()).sum();
+        if may_count && active - self.unseen_ends.total() as i64 > self.open()? as i64 {
+            edges = self.find_unseen_ends(edges)?;
+            self.next_count = Instant::now() + BETWEEN_COUNTS;
+        }
+        self.collect(errors, edges)
+    }
+
+    /// Returns the counts of edges afterwards.
+    fn find_unseen_ends(&mut self, before: Edges) -> Result<Edges, Error> {
+        let between = self.open_by_edge()?;
+        let middle = self.counts()?;
+        let first = missing(&before, &between, &middle);
+        let between = self.open_by_edge()?;
+        let after = self.counts()?;
+        self.unseen_ends.find([&first, &missing(&middle, &between, &after)]);
+        Ok(after)
+    }
+
+    /// Open connections that have a record, after all programs that were running have ended; those
+    /// that begin meanwhile have ended when it returns.
+    fn open_by_edge(&self) -> Result<HashMap<EdgeKey, u64>, Error> {
+        let wait = || kernel::wait_for_programs().map_err(|error| Error::new("membarrier", error));
+        wait()?;
+        self.count_open
+            .run()
+            .map_err(|error| Error::new("open connections were not counted", error))?;
+        wait()?;
+        let counted =
+            kernel::take_elements(map_fd(&self.kernel, "open_by_edge")?, (EdgeKey::OTHER, 0))
+                .map_err(|error| Error::new("the map of open connections", error))?;
+        let mut open = HashMap::new();
+        for (key, count) in counted {
+            // As the totals have it.
+            let key =
+                if self.method == Method::Aggregate { self.totals.place_of(&key) } else { key };
+            *open.entry(key).or_default() += count;
+        }
+        Ok(open)
+    }
+
+    fn open(&self) -> Result<u64, Error> {
+        let map = self.kernel.map("open_connections").and_then(|map| Array::try_from(map).ok());
+        let map: Array<_, u64> =
+            map.ok_or_else(|| Error::new("open_connections", "not in the object"))?;
+        map.get(&0, 0).map_err(|error| failed("open_connections", &error))
+    }
+
+    fn set_open(&mut self, number: u64) -> Result<(), Error> {
+        let map = self.kernel.map_mut("open_connections").and_then(|map| Array::try_from(map).ok());
+        let mut map: Array<_, u64> =
+            map.ok_or_else(|| Error::new("open_connections", "not in the object"))?;
+        map.set(0, number, 0).map_err(|error| failed("open_connections", &error))
     }
 
     /// Adds the flows since the last call to the totals: the kernel counts in the other map
@@ -183,26 +266,33 @@ impl Tracer {
         Ok(())
     }
 
-    fn collect(&mut self) -> Result<Reading, Error> {
-        // Before the edges: an edge exists before its errors are counted.
+    /// To be read before the edges: an edge exists before its errors are counted.
+    fn errors(&self) -> Result<Errors, Error> {
         let empty = ErrorKey { edge: EdgeKey::OTHER, kind: 0, number: 0 };
-        let counted = kernel::elements(map_fd(&self.kernel, "errors")?, (empty, 0_u64))
-            .map_err(|error| Error::new("the map of errors", error))?;
-        let edges = match self.method {
+        kernel::elements(map_fd(&self.kernel, "errors")?, (empty, 0_u64))
+            .map_err(|error| Error::new("the map of errors", error))
+    }
+
+    /// What was counted for each edge since the start.
+    fn counts(&mut self) -> Result<Edges, Error> {
+        match self.method {
             Method::Bundle | Method::Poll => {
                 let empty = (EdgeKey::OTHER, EdgeCounts::EMPTY);
                 kernel::elements(map_fd(&self.kernel, "edges")?, empty)
-                    .map_err(|error| Error::new("the map of edges", error))?
+                    .map_err(|error| Error::new("the map of edges", error))
             }
             Method::Aggregate => {
                 self.take_flows()?;
-                self.totals.edges()
+                Ok(self.totals.edges())
             }
             Method::Stream => {
                 self.take_events();
-                self.totals.edges()
+                Ok(self.totals.edges())
             }
-        };
+        }
+    }
+
+    fn collect(&mut self, counted: Errors, edges: Edges) -> Result<Reading, Error> {
         let mut errors = HashMap::<EdgeKey, Vec<(u32, u32, u64)>>::new();
         for (key, count) in counted.into_iter().chain(self.totals.errors()) {
             errors.entry(key.edge).or_default().push((key.kind, key.number, count));
@@ -215,7 +305,8 @@ impl Tracer {
                 found.push(self.resolver.edge(&self.kernel, key, counts, errors, &clock));
             }
         };
-        for (key, counts) in edges {
+        for (key, mut counts) in edges {
+            counts.closed = counts.closed.wrapping_add(self.unseen_ends.of(&key));
             if key == EdgeKey::OTHER {
                 other = counts;
             } else {
@@ -264,6 +355,56 @@ impl Tracer {
             lost_events,
             lost_errors,
             missed_events,
+            unseen_ends: self.unseen_ends.total(),
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Edge;
+    use aya::programs::BtfTracePoint;
+    use std::net::{TcpListener, TcpStream};
+
+    fn edges(reading: &Reading, port: u16) -> Vec<&Edge> {
+        reading.edges.iter().filter(|edge| edge.port == port).collect()
+    }
+
+    #[test]
+    fn connections_whose_end_no_program_saw_are_counted_as_closed() {
+        if programs::obstacle().is_some() {
+            return;
+        }
+        for method in [Method::Bundle, Method::Aggregate] {
+            let mut tracer = Tracer::start(&Options { method, ..Options::default() }).unwrap();
+            let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+            let address = listener.local_addr().unwrap();
+            let pair = || (TcpStream::connect(address).unwrap(), listener.accept().unwrap());
+            let (ending, staying) = (pair(), pair());
+            let reading = tracer.read_now().unwrap();
+            let found = edges(&reading, address.port());
+            assert_eq!(found.iter().map(|edge| edge.active).collect::<Vec<_>>(), [2, 2]);
+            for name in std::mem::take(&mut tracer.attached) {
+                let program = tracer.kernel.program_mut(name).unwrap();
+                let program: &mut BtfTracePoint = program.try_into().unwrap();
+                program.unload().unwrap();
+            }
+            drop(ending);
+            // The kernel frees the sockets later.
+            let deadline = Instant::now() + Duration::from_secs(60);
+            loop {
+                assert!(Instant::now() < deadline, "the ends were not found");
+                let reading = tracer.read_now().unwrap();
+                let found = edges(&reading, address.port());
+                let ends: Vec<_> = found.iter().map(|edge| (edge.active, edge.closed)).collect();
+                if ends == [(1, 1), (1, 1)] {
+                    assert!(reading.completeness.unseen_ends >= 2);
+                    break;
+                }
+                assert!(found.iter().all(|edge| (1..=2).contains(&edge.active)));
+            }
+            drop(staying);
+        }
     }
 }

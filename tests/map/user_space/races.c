@@ -199,6 +199,7 @@ static void answers_unseen(void)
 }
 
 static void breaks_unseen(void) { sock.__sk_common.skc_state = TCP_CLOSE; }
+static void nothing_happens(void) {}
 static void is_freed(void) { tcp_end(&sock); }
 
 static void breaks_unseen_and_is_freed(void)
@@ -364,6 +365,13 @@ static bool only_ftpd_has_it_open(void)
 	       has(&inodes[1], (struct sums){ .opened = 1 });
 }
 
+static bool ftpd_has_opened_one(void)
+{
+	struct edge_counts *counts = edge_of(&inodes[1]);
+
+	return counts && counts->opened == 1 && !counts->closed;
+}
+
 static bool ftpd_has_found_one(void)
 {
 	return has(NULL, nothing) && has(&inodes[0], nothing) &&
@@ -424,6 +432,9 @@ static const struct race {
 	{ "answered_unseen_is_drained_and_closes", answered_unseen, is_drained, breaks_and_is_freed, NULL, only_ftpd_has_closed },
 	{ "answered_unseen_closes", answered_unseen, breaks, is_drained, is_freed, only_ftpd_has_closed },
 	{ "answered_unseen_is_freed", answered_unseen, breaks_unseen_and_is_freed, is_drained, NULL, only_ftpd_has_closed },
+	{ "answered_unseen_begins_to_close", answered_unseen, is_closed, nothing_happens, NULL, ftpd_has_opened_one },
+	{ "answered_unseen_begins_to_close_when_drained", answered_unseen, is_closed, is_drained, breaks_and_is_freed, only_ftpd_has_closed },
+	{ "accepted_unseen_begins_to_close", accepted_unseen, is_closed, is_drained, breaks, only_ftpd_has_closed },
 	{ "refused_is_freed", connecting_seen, breaks_and_is_freed, is_drained, NULL, ftpd_has_failed_once },
 	{ "refused_unseen_is_freed", connecting_seen, breaks_unseen_and_is_freed, is_drained, NULL, ftpd_has_failed_once },
 };
