@@ -94,7 +94,9 @@ def test_files_put_in_place_of_those_of_a_collector_do_not_stop_it(
             attacker.stdin.write("\n")
             attacker.stdin.flush()
             assert says(attacker) == "replaced"
-            wait_for(lambda: select([collector.stderr], [], [], 0)[0], "a warning")
+            assert collector.stderr is not None
+            warnings = collector.stderr.fileno()
+            wait_for(lambda: select([warnings], [], [], 0)[0], "a warning")
             go_on(victim)
             told = ended(collector)
     assert "events.log: the file was deleted or renamed" in told

@@ -46,7 +46,7 @@ def locked(folder: Path) -> "Iterator[tuple[subprocess.Popen[str], int, int]]":
     require_fuse()
     files = folder / "files"
     files.mkdir()
-    words = [*ATTACK, files, folder / "socket", copied_link(folder)]
+    words = [*ATTACK, *map(str, (files, folder / "socket", copied_link(folder)))]
     pipe = subprocess.PIPE
     with (
         subprocess.Popen(words, stdin=pipe, stdout=pipe, text=True, cwd=ROOT) as attacker,
