@@ -2,6 +2,7 @@
 """A process that holds everybody who reads its memory, or asks the kernel what it has there, stops
 no command of another user."""
 
+import json
 import shutil
 import subprocess
 import sys
@@ -118,7 +119,9 @@ def test_collector_serves_other_programs(
 
 def test_lists_of_programs_are_printed(open_to_all: Path) -> None:
     with locked(open_to_all) as (_, pid, port):
-        assert str(pid) in output(sys.executable, "-m", "tare", "ps")
+        listed = output(sys.executable, "-m", "tare", "ps", "--json")
+        commands = {one["command"] for one in json.loads(listed)["programs"] if one["pid"] == pid}
+        assert commands == {f"{Path(sys.executable).resolve()} ..."}
         assert f"{pid} " in output(LINK, "ps")
         if Path(native("bin", "tare-map")).exists():
             command = [native("bin", "tare-map"), "--duration", "100ms", "--method", "poll"]

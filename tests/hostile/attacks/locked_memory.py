@@ -75,7 +75,8 @@ def use(folder: str, path: str, link: str) -> None:
     far.close()
     await_lock(pid)
     print(pid, listener.getsockname()[1], flush=True)
-    sys.stdin.readline()
+    if not sys.stdin.readline():
+        return
     if has_collector:
         socket.send_fds(one, [b"\1"], [segment.fd])
     print("sent", flush=True)
