@@ -100,12 +100,13 @@ def refused(address: str, port: str) -> str:
     return "connected"
 
 
-def bind(address: str, port: str = "0", how: str = "address") -> int:
+def bind(address: str, port: str = "0", how: str = "address", threads: str = "1") -> int:
     """Echoes datagrams: to the address that recvfrom() returns, or over a connected socket; or
-    keeps them."""
+    keeps them. All threads use one socket."""
     server = socket.socket(family_of(address), socket.SOCK_DGRAM)
     server.bind((address, int(port)))
-    threading.Thread(target=echo_datagrams, args=(server, how), daemon=True).start()
+    for _ in range(int(threads)):
+        threading.Thread(target=echo_datagrams, args=(server, how), daemon=True).start()
     return int(server.getsockname()[1])
 
 

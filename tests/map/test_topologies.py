@@ -2,6 +2,7 @@
 """All edges of hosts whose programs are known: every one is right, and there is no other."""
 
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -176,6 +177,26 @@ def test_name_server_is_the_server_of_clients_that_bind_no_port(
         assert (edge["packets_sent"], edge["packets_received"]) == (count, count)
         assert edge["peer"] == ("10.99.0.1" if name == "resolver" else "10.99.0.2")
         assert edge["direction"] != "guessed"
+
+
+def test_threads_of_a_server_that_share_a_socket_have_exact_edges(
+    bridged: list[Host], program: Program
+) -> None:
+    resolver, *clients = bridged
+    with Tracing() as tracing:
+        resolver.start(program("resolver")).ask("bind", V4.format(1), 5360, "address", 4)
+        programs = [host.start(program("browser")) for host in clients]
+        words = ("datagrams", "connected", V4.format(1), 5360)
+        with ThreadPoolExecutor() as threads:
+            asked = [
+                threads.submit(client.ask, *words, 300 + 100 * number, 40)
+                for number, client in enumerate(programs)
+            ]
+            assert [answer.result() for answer in asked] == ["done"] * 2
+        found = tracing.stop()
+    edges = [edge for edge in edges_of(found, [resolver]) if edge["program"] == "resolver"]
+    counts = {edge["peer"]: (edge["packets_sent"], edge["packets_received"]) for edge in edges}
+    assert counts == {V4.format(2): (300, 300), V4.format(3): (400, 400)}
 
 
 def test_directions_of_older_connections_are_not_guessed(hosts: Hosts, program: Program) -> None:

@@ -32,7 +32,7 @@ int BPF_PROG(udp_received, struct sock *sk, int result, int flags)
 {
 	/* Neither is a message that arrived: it stays, or is one of one's own that comes back. */
 	if (flags & (MSG_PEEK | MSG_ERRQUEUE)) {
-		take_other_peer(sk);
+		forget_peer(sk);
 		return 0;
 	}
 	if (streaming == ALL_EVENTS && sk->sk_protocol == IPPROTO_TCP)

@@ -17,15 +17,16 @@
 struct udp_peer {
 	u8 address[16];
 	u16 port;
-	u16 is_for_one_message;	/* the socket is connected to another peer */
+	u16 padding;
 };
 
 struct udp_state {
-	u64 task;		/* the first task that noted a peer, the only one that changes `peer` */
-	struct udp_peer peer;
+	u64 task;		/* that changes `peer`: from its note to the end of its call */
+	struct udp_peer peer;	/* the last one, also for calls without an address */
 	u8 role;
 	u8 confidence;
-	u16 padding;
+	u8 is_shared;		/* whether several tasks used it at one time */
+	u8 padding;
 };
 
 struct {
@@ -35,7 +36,7 @@ struct {
 	__type(value, struct udp_state);
 } udp_sockets SEC(".maps");
 
-/* Several tasks can use one socket at once: the others have their peers here. */
+/* Several tasks can use one socket at once: the others have their peers here until their calls end. */
 struct task_and_socket {
 	u64 task;
 	u64 socket;
@@ -89,7 +90,6 @@ static __always_inline int note_peer(struct bpf_sock_addr *ctx, bool is_ipv6)
 	if (sk->dst_port) {
 		if (is_connected_to(sk, words, ctx->user_port))
 			return 1;
-		peer.is_for_one_message = 1;
 		has_other_peers = true;
 	}
 	__builtin_memcpy(peer.address, words, 16);
@@ -98,51 +98,52 @@ static __always_inline int note_peer(struct bpf_sock_addr *ctx, bool is_ipv6)
 		lose(UNTRACKED_SOCKETS);
 		return 1;
 	}
-	if (!state->task)
-		__sync_val_compare_and_swap(&state->task, 0, key.task);
-	if (state->task == key.task) {
+	if (state->task == key.task ||
+	    (!state->task && !__sync_val_compare_and_swap(&state->task, 0, key.task))) {
 		state->peer = peer;
 		return 1;
 	}
+	state->is_shared = true;
 	key.socket = bpf_get_socket_cookie(ctx);
 	if (bpf_map_update_elem(&udp_peers, &key, &peer, BPF_ANY))
 		lose(LOST_UPDATES);
 	return 1;
 }
 
-/* The peer that the current task noted for a socket last, or none. */
-static __always_inline struct udp_peer *own_peer(struct sock *sk, struct udp_state *state)
+/* The peer that the current task noted in this call. Returns false if it noted none. */
+static __always_inline bool take_peer(struct sock *sk, struct udp_state *state,
+				      struct udp_peer *peer)
 {
 	struct task_and_socket key = { .task = bpf_get_current_pid_tgid() };
+	struct udp_peer *noted;
 
-	if (state->task == key.task)
-		return &state->peer;
+	if (state->task == key.task) {
+		*peer = state->peer;
+		__sync_lock_test_and_set(&state->task, 0);
+		return true;
+	}
+	if (!state->is_shared)
+		return false;
 	key.socket = bpf_get_socket_cookie(sk);
-	return bpf_map_lookup_elem(&udp_peers, &key);
+	noted = bpf_map_lookup_elem(&udp_peers, &key);
+	if (!noted)
+		return false;
+	*peer = *noted;
+	bpf_map_delete_elem(&udp_peers, &key);
+	return true;
 }
 
-/* If the current task noted none, that of the first task (one task sends, another calls recv). */
-static __always_inline struct udp_peer *noted_peer(struct sock *sk, struct udp_state *state)
-{
-	struct udp_peer *peer = own_peer(sk, state);
-
-	return peer ? peer : &state->peer;
-}
-
-/* The peer of this message, if it is not the one that the socket is connected to. */
-static __always_inline struct udp_peer *take_other_peer(struct sock *sk)
+/* The call ends without a message. */
+static __always_inline void forget_peer(struct sock *sk)
 {
 	struct udp_state *state;
-	struct udp_peer *peer;
+	struct udp_peer peer;
 
-	if (!has_other_peers || sk->sk_protocol != IPPROTO_UDP)
-		return NULL;
+	if (sk->sk_protocol != IPPROTO_UDP || (sk->__sk_common.skc_dport && !has_other_peers))
+		return;
 	state = bpf_sk_storage_get(&udp_sockets, sk, 0, 0);
-	peer = state ? own_peer(sk, state) : NULL;
-	if (!peer || !peer->is_for_one_message)
-		return NULL;
-	peer->is_for_one_message = 0;
-	return peer;
+	if (state)
+		take_peer(sk, state, &peer);
 }
 
 /* Which end a socket is. The first message decides, and whether the program chose its port. */
@@ -167,37 +168,45 @@ static __always_inline int count_message(struct sock *sk, int result, bool sent)
 	u16 family = sk->__sk_common.skc_family, peer_port;
 	struct edge_counts *counts;
 	struct udp_state *state;
-	struct udp_peer *peer;
+	struct udp_peer peer;
 	struct edge_key key = { .protocol = IPPROTO_UDP };
 	u32 confidence = OBSERVED;
-	bool is_bound, folded = false;
+	bool is_bound, has_role, folded = false;
 
 	if (sk->sk_protocol != IPPROTO_UDP || (family != AF_INET && family != AF_INET6))
 		return 0;
-	peer = take_other_peer(sk);
-	if (result == -EAGAIN || result == -ERESTARTSYS)
+	if (result == -EAGAIN || result == -ERESTARTSYS) {
+		/* A receive has noted no peer then. */
+		if (sent)
+			forget_peer(sk);
 		return 0;
+	}
 	read_addresses(sk, &key);
 	peer_port = __builtin_bswap16(sk->__sk_common.skc_dport);
 	is_bound = sk->sk_userlocks & SOCK_BINDPORT_LOCK;
 	key.role = ROLE_CLIENT;
 	/* Most clients need no storage: connected, with a port that the kernel chose. */
-	if (is_bound || !peer_port) {
-		state = bpf_sk_storage_get(&udp_sockets, sk, 0, BPF_SK_STORAGE_GET_F_CREATE);
-		if (!state) {
+	has_role = is_bound || !peer_port;
+	if (has_role || has_other_peers) {
+		state = bpf_sk_storage_get(&udp_sockets, sk, 0,
+					   has_role ? BPF_SK_STORAGE_GET_F_CREATE : 0);
+		if (!state && has_role) {
 			lose(UNTRACKED_SOCKETS);
 			return 0;
 		}
-		if (!state->role)
-			decide_role(state, is_bound, peer_port, sent);
-		key.role = state->role;
-		confidence = state->confidence;
-		if (!peer_port)
-			peer = noted_peer(sk, state);
-	}
-	if (peer) {
-		peer_port = peer->port;
-		__builtin_memcpy(key.peer, peer->address, 16);
+		if (state && has_role) {
+			if (!state->role)
+				decide_role(state, is_bound, peer_port, sent);
+			key.role = state->role;
+			confidence = state->confidence;
+		}
+		if (state && take_peer(sk, state, &peer)) {
+			peer_port = peer.port;
+			__builtin_memcpy(key.peer, peer.address, 16);
+		} else if (state && !peer_port) {
+			peer_port = state->peer.port;
+			__builtin_memcpy(key.peer, state->peer.address, 16);
+		}
 	}
 	identify_program(task, &key);
 	key.port = key.role == ROLE_CLIENT ? peer_port : sk->__sk_common.skc_num;

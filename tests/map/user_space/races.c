@@ -162,6 +162,7 @@ void *bpf_sk_storage_get(void *map, void *sk, void *value, unsigned long long fl
 	return &storage;
 }
 
+long bpf_map_delete_elem(void *map, const void *key) { abort(); }
 void *bpf_ringbuf_reserve(void *map, unsigned long long size, unsigned long long flags) { abort(); }
 void bpf_ringbuf_submit(void *data, unsigned long long flags) { abort(); }
 unsigned long long bpf_ktime_get_ns(void) { return 1; }
