@@ -88,12 +88,14 @@ static void goes_to_stdio(void) {
 }
 
 /* for good: SCM_RIGHTS */
-static void is_passed(void) {
+static void is_passed(int is_deaf) {
     char text[32] = {0};
     int pair[2];
     pthread_t thread;
     SAY(socketpair(AF_UNIX, SOCK_STREAM, 0, pair));
     SAY(write(near, "passed", 6));
+    until_bytes(far, 6);
+    if (is_deaf) SAY(shutdown(far, SHUT_RD));
     thread = answering();
     char control[CMSG_SPACE(sizeof(int))] = {0}, byte = 'b';
     struct iovec part = {&byte, 1};
@@ -108,11 +110,14 @@ static void is_passed(void) {
     SAY(recvmsg(pair[1], &message, 0));
     int passed;
     memcpy(&passed, CMSG_DATA(CMSG_FIRSTHDR(&message)), sizeof passed);
+    SAY(close(far));
     SAY(read(passed, text, sizeof text));
     printf("%s %s\n", __func__, text);
     SAY(write(passed, "x", 1));
     pthread_join(thread, NULL);
-    close(passed), close(pair[0]), close(pair[1]);
+    SAY(close(passed));
+    SAY(recv(near, text, 1, 0));
+    close(pair[0]), close(pair[1]);
 }
 
 /* What arrives then is an edge each time, as the kernel reports it. */
@@ -224,7 +229,8 @@ int main(void) {
     CASE(goes_to_a_child());
     CASE(is_written_by_a_program());
     CASE(goes_to_stdio());
-    CASE(is_passed());
+    CASE(is_passed(0));
+    CASE(is_passed(1));
     CASE(reads_no_more());
     CASE(sendfile_to_pipe());
     CASE(peek_waits_for_all());

@@ -102,7 +102,8 @@ fn resets(fd: c_int, slot: &Slot) -> bool {
     let source = incoming.source(incoming.capacity());
     lock::release(incoming.receiver_lock(), held);
     // Who has taken it back to TCP may have passed it to another program.
-    let was_left = !incoming.leave() && slot.is_deaf.load(Relaxed) == 0;
+    let is_own = slot.is_deaf.load(Relaxed) != 0 && slot.is_given_up.load(Relaxed) == 0;
+    let was_left = !incoming.leave() && !is_own;
     let has_unread = !was_left && kernel::waiting(fd).is_ok_and(|waiting| waiting > 0);
     let resets = has_unread || matches!(source, Ok(Source::Ring { .. }));
     if resets {
@@ -161,6 +162,7 @@ fn await_other(slot: &Slot, is_done: impl Fn() -> bool) -> bool {
 /// The program wants the kernel's connection for good. Waits for the other end if bytes may be in
 /// its ring; if that does not answer, the connection is reset.
 pub fn leave_link(fd: c_int, slot: &Slot) {
+    slot.is_given_up.store(1, Relaxed);
     downgrade::finish(slot);
     leave_incoming(slot);
     let incoming = slot.parts().incoming;

@@ -74,6 +74,8 @@ pub struct Slot {
     pub ends: AtomicU32,
     /// Not 0: the program reads no more, so the end of the stream is not the other end's.
     pub is_deaf: AtomicU32,
+    /// Not 0: another program may have the connection.
+    pub is_given_up: AtomicU32,
     /// Not 0: the program has closed the connection; the service thread has it until TCP has the
     /// backlog.
     pub is_closed: AtomicU32,
@@ -113,6 +115,7 @@ impl Slot {
             error: AtomicI32::new(0),
             ends: AtomicU32::new(0),
             is_deaf: AtomicU32::new(0),
+            is_given_up: AtomicU32::new(0),
             is_closed: AtomicU32::new(0),
             guard: Guard::new(),
         }
@@ -144,6 +147,7 @@ impl Slot {
             &self.unread_sends,
             &self.ends,
             &self.is_deaf,
+            &self.is_given_up,
             &self.is_closed,
         ] {
             word.store(0, Relaxed);
