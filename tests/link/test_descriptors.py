@@ -4,15 +4,18 @@
 import json
 import resource
 import subprocess
+from pathlib import Path
 
 import pytest
 from tests.link import linked
+from tests.once import OUT, compiled
 from tests.waiting import SECONDS
 
 PYTHON = "/usr/bin/python3"
 LINKS, LIMIT, MORE = 10_000, 20_000, 9_000
 # With the descriptors of the library, which are above the limit.
 NEEDED = 2 * LIMIT
+CHILDREN = 1000
 
 MANY = """
 import os, resource, socket, sys
@@ -87,3 +90,12 @@ assert left() == before, (before, left())
     run = linked.run(PYTHON, "-c", script)
     assert (run.code, run.errors) == (0, "")
     assert (run.counts["links"], run.counts["refused"]) == (2 * 40 * 101, 0)
+
+
+@pytest.mark.parametrize("way", ["fork", "vfork", "posix_spawn"])
+def test_no_child_has_the_limit_that_is_raised_for_a_link(way: str) -> None:
+    source = Path(__file__).parent / "limits.c"
+    program = str(compiled("limits", "cc", "-O1", "-w", "-pthread", "-o", OUT, source))
+    run = linked.run(program, way, str(CHILDREN))
+    assert (run.code, run.errors) == (0, "")
+    assert run.counts["links"] > 0

@@ -6,7 +6,7 @@
 use crate::kernel;
 use core::ffi::c_int;
 use core::sync::atomic::AtomicBool;
-use core::sync::atomic::Ordering::{AcqRel, Acquire, Release};
+use core::sync::atomic::Ordering::{AcqRel, Release};
 use libc::rlimit64;
 use tare_shm::syscall::{self, Errno, call};
 
@@ -30,11 +30,25 @@ pub fn let_go() {
     IS_HELD.store(false, Release);
 }
 
-/// Before another program is started.
-pub fn settle() {
-    if IS_HELD.load(Acquire) && hold() {
+/// Has the limit kept as it is around each vfork, whose child has the limit of that moment.
+pub fn watch() {
+    extern "C" fn before() {
+        hold();
+    }
+    extern "C" fn after() {
         let_go();
     }
+    tare_interpose::naked::around_vfork(before, after);
+}
+
+/// Does something while the limit stays as it is.
+pub fn while_settled<T>(what: impl FnOnce() -> T) -> T {
+    let is_ours = hold();
+    let done = what();
+    if is_ours {
+        let_go();
+    }
+    done
 }
 
 /// A copy of a descriptor, close-on-exec, with the first free number that is not below the program's

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-use crate::{buffers, debug, exit, sharing, state};
+use crate::{above, buffers, debug, exit, sharing, state};
 use core::ffi::c_int;
 use core::fmt::Write;
 use tare_interpose::watch_forks;
@@ -25,6 +25,7 @@ pub fn attach() {
         state::start(statistics, handover.eager);
         sharing::watch();
         exit::watch();
+        above::watch();
     }
 }
 

@@ -2,6 +2,7 @@
 //! Forks and other programs that this one starts.
 
 use crate::{above, closing, exit, kernel, sets, state};
+use core::ffi::c_int;
 use tare_interpose::Starter;
 
 pub struct Programs;
@@ -22,9 +23,9 @@ impl Starter for Programs {
         closing::leave_all(|fd| !kernel::is_close_on_exec(fd));
     }
 
-    fn before_spawn() {
+    fn spawn(call: impl FnOnce() -> c_int) -> c_int {
         state::forked();
         closing::leave_all(|_| true);
-        above::settle();
+        above::while_settled(call)
     }
 }

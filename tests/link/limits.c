@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* limits WAY TIMES: a thread makes links, for whose descriptors the library raises the limit of this
+ * process for a moment. Meanwhile the program starts others, by fork, vfork or posix_spawn: each has
+ * the limit that this program has set. */
+#include "calls/both_ends.h"
+#include <spawn.h>
+#include <stdatomic.h>
+#include <sys/resource.h>
+
+enum { LIMIT = 128 };
+extern char **environ;
+static atomic_int is_over;
+static atomic_long rounds;
+
+static void *makes_links(void *unused) {
+    struct sockaddr_in address;
+    int listener = listen_at(&address);
+    char byte = 'f';
+    while (!is_over) {
+        int one = connect_to(&address), other = accept4(listener, NULL, NULL, SOCK_CLOEXEC);
+        for (int round = 0; round < 4; round++)
+            if (write(one, &byte, 1) != 1 || read(other, &byte, 1) != 1 ||
+                write(other, &byte, 1) != 1 || read(one, &byte, 1) != 1)
+                exit(2);
+        close(one), close(other);
+        rounds++;
+    }
+    return unused;
+}
+
+static int check(void) {
+    struct rlimit limit;
+    return getrlimit(RLIMIT_NOFILE, &limit) || limit.rlim_cur != LIMIT ? 4 : 0;
+}
+
+int main(int count, char **words) {
+    struct rlimit limit;
+    pthread_t thread;
+    if (count == 2) return check();
+    if (count != 3) return 2;
+    begin();
+    getrlimit(RLIMIT_NOFILE, &limit);
+    limit.rlim_cur = LIMIT;
+    setrlimit(RLIMIT_NOFILE, &limit);
+    connect_both(0); /* has the descriptors below the limit */
+    pthread_create(&thread, NULL, makes_links, NULL);
+    while (rounds == 0) usleep(1000);
+    for (int times = atoi(words[2]); times > 0; times--) {
+        char *arguments[] = {words[0], "check", NULL};
+        pid_t child;
+        int status = -1;
+        if (!strcmp(words[1], "posix_spawn")) {
+            if (posix_spawn(&child, words[0], NULL, NULL, arguments, environ)) exit(2);
+        } else {
+            child = strcmp(words[1], "fork") ? vfork() : fork();
+            if (child == 0) _exit(check());
+        }
+        waitpid(child, &status, 0);
+        if (status) return 3;
+    }
+    is_over = 1;
+    pthread_join(thread, NULL);
+    close_both();
+}
