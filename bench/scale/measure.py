@@ -15,9 +15,9 @@ from bench.cases import FOLDER, Case, publish
 from bench.scale.data import AT, RUNS, as_result, experiment_of, write
 from scipy import stats
 
-from tare.samples.engine import connect
 from tare.samples.engines import describe
 from tare.samples.model import REQUEST
+from tare.samples.sql.engine import connect
 from tare.stats.distances import between
 from tare.verdict import judge
 

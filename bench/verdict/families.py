@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.random import Generator
 
-from tare.samples.looks import METRICS, SHAPE
+from tare.samples.describe.warm_up_cuts import METRICS, SHAPE
 from tare.samples.model import REQUEST, Experiment, Run
 from tare.stats.arrays import Array
 

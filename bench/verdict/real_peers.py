@@ -7,7 +7,7 @@ import numpy as np
 from bench.verdict import peers
 
 from tare.samples.model import REQUEST
-from tare.samples.result import open_result
+from tare.samples.read.result import open_result
 from tare.stats.arrays import Array
 from tare.stats.distances import between
 

@@ -8,9 +8,9 @@ import numpy as np
 import numpy.typing as npt
 from bench.verdict.scenarios import Design
 
-from tare.samples.looks import HALF, METRICS, SHAPE, TWICE
+from tare.samples.describe.steadiness import BATCHES, FEWEST
+from tare.samples.describe.warm_up_cuts import HALF, METRICS, SHAPE, TWICE
 from tare.samples.model import REQUEST, Beginning, Distances, Experiment, Run
-from tare.samples.steadiness import BATCHES, FEWEST
 from tare.stats.arrays import Array
 from tare.stats.distances import between
 from tare.stats.ordered_quantiles import OrderedQuantiles
@@ -79,7 +79,7 @@ def experiment(
 
 
 def _run(latencies: Array, step: int) -> _Run:
-    """The batches are those of `tare.samples.steadiness.batch_means`."""
+    """The batches are those of `tare.samples.describe.steadiness.batch_means`."""
     count = min(BATCHES, max(latencies.size // FEWEST, 1))
     batch = np.arange(latencies.size) * count // latencies.size
     levels = np.log(np.maximum(latencies, 1))

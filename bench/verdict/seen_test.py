@@ -8,7 +8,7 @@ import pytest
 from bench.verdict import seen
 from bench.verdict.scenarios import REQUESTS, Scenario, draw
 
-from tare.samples.looks import look
+from tare.samples.describe.warm_up_cuts import look
 from tare.stats.arrays import Array
 
 CASES = {

@@ -22,7 +22,7 @@ from bench.results import ROOT, machine, renew
 from tare.report.figures.canvas import LAYOUTS, Figure, Panel, svg
 from tare.report.figures.marks import SERIES, Band, Line
 from tare.report.figures.scales import Scale, Tick, log_scale
-from tare.samples.result import open_result
+from tare.samples.read.result import open_result
 from tare.stats.arrays import Array
 from tare.stats.power import Design
 

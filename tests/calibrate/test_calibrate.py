@@ -18,7 +18,7 @@ from tests.waiting import SECONDS, wait_for
 from tare.lab.calibration import service_text
 from tare.native import native
 from tare.plan import load
-from tare.samples.limits import detection_limits
+from tare.samples.describe.limits import detection_limits
 
 ROOT = Path(__file__).parents[2]
 DELAY_NS = 20_000_000

@@ -12,8 +12,8 @@ from tare.calibration.detection import NAMES, Calibration, Detection, Range, Ste
 from tare.report import write
 from tare.report.calibration import write as write_calibration
 from tare.samples import read_result
-from tare.samples.latencies import latencies
-from tare.samples.limits import Limit
+from tare.samples.describe.limits import Limit
+from tare.samples.read.latencies import latencies
 from tare.verdict import judge
 
 LIMIT = Limit(

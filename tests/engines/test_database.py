@@ -10,8 +10,9 @@ import pytest
 from tests.report.synthetic import Synthetic
 
 from tare.errors import InputError
-from tare.samples import measured, read_result
+from tare.samples import read_result
 from tare.samples.engines import Engine
+from tare.samples.read import measured
 from tare.verdict import judge
 
 URL = "clickhouse://u:secret@host/d"

@@ -10,9 +10,9 @@ import pyarrow.compute as pc
 import pytest
 
 from tare.errors import InputError
-from tare.samples.engine import connect
 from tare.samples.engines import Extent, describe, describe_each, exact
 from tare.samples.engines.begins import Begins
+from tare.samples.sql.engine import connect
 from tare.stats.distances import between, kinds_from
 
 AT = (0.1, 0.5, 0.9, 0.99)

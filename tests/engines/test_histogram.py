@@ -8,9 +8,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from tare.samples.engine import connect
 from tare.samples.engines import Description, describe, describe_histogram, histogram
 from tare.samples.engines.histogram import bin_of, bounds, merged
+from tare.samples.sql.engine import connect
 
 AT = (0.0, 0.1, 0.5, 0.9, 0.99, 1.0)
 

@@ -9,7 +9,7 @@ import pytest
 from tests.report.synthetic import Synthetic
 
 from tare.samples.engines import histogram, kept
-from tare.samples.measured import read_result
+from tare.samples.read.measured import read_result
 
 
 def test_a_histogram_is_counted_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

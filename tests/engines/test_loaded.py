@@ -10,13 +10,13 @@ import numpy.typing as npt
 import pyarrow as pa
 import pytest
 
-from tare.samples.engine import connect
+from tare.samples.describe.steadiness import read_courses
+from tare.samples.describe.warm_up_cuts import Look, Looks, look
 from tare.samples.engines import exact
 from tare.samples.engines.loaded import load
-from tare.samples.looks import Look, Looks, look
 from tare.samples.model import Place
-from tare.samples.steadiness import read_courses
-from tare.samples.table import Table
+from tare.samples.sql.engine import connect
+from tare.samples.sql.table import Table
 
 RUNS, PLACES = 4, 6_000
 CONDITIONS = {run: ("host", "ab"[run % 2]) for run in range(1, RUNS + 1)}
@@ -106,7 +106,7 @@ def test_memory_says_what_the_engine_says(
     monkeypatch.setattr(exact, "FEW", 1_000)
     monkeypatch.setattr(exact, "ROWS", 4_096)
     asked = Mock(wraps=load)
-    monkeypatch.setattr("tare.samples.looks.load", asked)
+    monkeypatch.setattr("tare.samples.describe.warm_up_cuts.load", asked)
     here = look(samples, conditions)
     asked.assert_called_once()
     assert load(samples) is not None
@@ -141,7 +141,7 @@ def same_look(here: Look, there: Look) -> None:
 def test_batches_in_memory_are_those_of_the_engine(
     kind: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from tare.samples.steadiness import courses_in_memory
+    from tare.samples.describe.steadiness import courses_in_memory
 
     samples = stored(rearranged(kind))
     monkeypatch.setattr(exact, "FEW", 0)

@@ -11,8 +11,7 @@ from tests.report.synthetic import Synthetic
 
 from tare.errors import InputError
 from tare.lab.ports import free_port
-from tare.samples import measured, read_result
-from tare.samples.engine import connect
+from tare.samples import read_result
 from tare.samples.engines import (
     Description,
     Engine,
@@ -23,6 +22,8 @@ from tare.samples.engines import (
     open_engine,
 )
 from tare.samples.engines.histogram import merged
+from tare.samples.read import measured
+from tare.samples.sql.engine import connect
 from tare.verdict import judge
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(900)]

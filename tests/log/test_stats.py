@@ -18,8 +18,8 @@ from tests.log.conftest import TARE_LOG, dump, ran
 from tests.log.test_id import Steps, collector, ended
 from tests.waiting import wait_for
 
-from tare.samples.engine import connect
 from tare.samples.formats import tare_log
+from tare.samples.sql.engine import connect
 
 ENDS = {"request<": "request", "parse  out": "parse", "work tout": "work", "gone": "go"}
 BEGINS = {"request>": "request", "parse  in": "parse", "work tin": "work", "go": "go"}

@@ -16,7 +16,7 @@ from tare.report.distances import TOLD
 from tare.report.markdown import cell
 from tare.report.result import read
 from tare.report.words import interval, metric, p_value, percent, typeset
-from tare.samples import controls
+from tare.samples.describe import controls
 from tare.stats.power import Design
 from tare.verdict.judgement import Control
 

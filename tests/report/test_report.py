@@ -14,12 +14,12 @@ from tests.report.synthetic import Synthetic
 
 from tare.report import MARKDOWN, distributions, write
 from tare.report.words import typeset
-from tare.samples.measured import read_with_looks
-from tare.samples.places import settled
-from tare.samples.result import open_result
+from tare.samples.read.measured import read_with_looks
+from tare.samples.read.result import open_result
+from tare.samples.sql.group_numbers import settled
 
 if TYPE_CHECKING:
-    from tare.samples.table import Table
+    from tare.samples.sql.table import Table
 
 
 @pytest.fixture(scope="module")

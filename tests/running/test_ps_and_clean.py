@@ -20,7 +20,7 @@ from tests.waiting import wait_for
 
 from tare.native import native
 from tare.running import leftovers, remove_leftovers
-from tare.samples.spill import PREFIX
+from tare.samples.sql.spill import PREFIX
 
 LOGS = "import sys; from tare.log import Channel; Channel('x').log(1); sys.stdin.readline()"
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from statistics import fmean
 from typing import Any
 
-from tare.samples.limits import Limit
+from tare.samples.describe.limits import Limit
 from tare.stats.proportion import clopper_pearson
 from tare.verdict.words import duration
 

@@ -36,7 +36,7 @@ from tare.verdict.judgement import LEVEL
 from tare.verdict.words import count, duration
 
 if TYPE_CHECKING:
-    from tare.samples.latencies import Runs
+    from tare.samples.read.latencies import Runs
     from tare.stats.arrays import Array
 
 _SURE = 0.99

@@ -5,8 +5,8 @@ import pytest
 from tare.calibration.detection import Detection
 from tare.calibration.repetitions import check_blocks, detect
 from tare.errors import InputError, TareError
-from tare.samples.latencies import Runs
 from tare.samples.model import Place
+from tare.samples.read.latencies import Runs
 
 US = 1000
 STEPS = {0: "again", 20 * US: "20us", 400 * US: "400us"}

@@ -149,8 +149,8 @@ def judged(plan: Plan, parts: Sequence[Calibrated], folder: Path, blocks: int) -
     from tare import __version__
     from tare.calibration.detection import Calibration
     from tare.calibration.repetitions import detect
-    from tare.samples.latencies import latencies
     from tare.samples.manifest import read_manifest
+    from tare.samples.read.latencies import latencies
 
     manifests = {part.name: read_manifest(folder / part.name) for part in parts}
     first = manifests[parts[0].name]
@@ -178,7 +178,7 @@ def judged(plan: Plan, parts: Sequence[Calibrated], folder: Path, blocks: int) -
 def conclude(found: Calibration, folder: Path, as_json: bool) -> None:
     """Writes report and numbers, prints them, remembers the limits."""
     from tare.report.calibration import write
-    from tare.samples.limits import remember
+    from tare.samples.describe.limits import remember
 
     text = json_text(found.to_json())
     replace(folder / "calibration.json", text + "\n")

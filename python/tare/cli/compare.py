@@ -185,7 +185,7 @@ def compare(
             )
         judgement = _of_results(folders, conditions or (), fraction, metric, engine)
         if method is not Method.TARE:
-            from tare.samples.latencies import durations_by_run
+            from tare.samples.read.latencies import durations_by_run
 
             judgement = _published(judgement, method, durations_by_run(folders[0]))
     else:
@@ -319,9 +319,9 @@ def _of_files(
     primary: str,
     max_errors: str,
 ) -> Judgement:
-    from tare.samples.file_runs import experiment_of
-    from tare.samples.files import open_files
     from tare.samples.model import REQUEST
+    from tare.samples.read.file_runs import experiment_of
+    from tare.samples.read.files import open_files
     from tare.verdict import judge, without_failing
 
     limit = share("--max-errors", max_errors)

@@ -176,9 +176,9 @@ def conclude(folder: Path, outcome: Outcome) -> None:
     from tare.report import write
     from tare.report.controls import told
     from tare.report.verdicts import write_verdicts
-    from tare.samples import controls
+    from tare.samples.describe import controls
     from tare.samples.manifest import read_manifest
-    from tare.samples.measured import read_with_looks
+    from tare.samples.read.measured import read_with_looks
     from tare.verdict import judge
 
     # Before anything is computed: an interrupted look is one look too many, not one too few.

@@ -22,8 +22,8 @@ from tare.lab.start import finish_start, start_service
 from tare.lab.store import ResultFolder, RunKey, read_stream
 from tare.lab.tare_load import url
 from tare.plan import Condition, OwnLoad, Plan
+from tare.samples.describe.usable import too_many_lost
 from tare.samples.manifest import RunEntry
-from tare.samples.usable import too_many_lost
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -31,7 +31,7 @@ def schedule(plan: Plan, seed: int) -> list[BlockPart]:
 def new_manifest(plan: Plan, placement: Placement) -> Manifest:
     """The manifest of an experiment of which nothing is measured yet."""
     from tare.lab.machine import fingerprint
-    from tare.samples.limits import detection_limits
+    from tare.samples.describe.limits import detection_limits
 
     machine = fingerprint()
     limits, damage = detection_limits(str(machine.get("machine", "")), service_text(plan))

@@ -11,7 +11,7 @@ from tare.report.sections import Figures, Section, Table
 from tare.report.words import plural
 
 if TYPE_CHECKING:
-    from tare.samples.table import Table as Samples
+    from tare.samples.sql.table import Table as Samples
 
 
 def requests(pictures: Mapping[str, Sequence[Picture]]) -> list[Section]:

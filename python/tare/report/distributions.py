@@ -5,14 +5,14 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from tare.samples.column import functions_of, literal
+from tare.samples.sql.column import functions_of, literal
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from tare.samples.result import Result
-    from tare.samples.table import Table
+    from tare.samples.read.result import Result
+    from tare.samples.sql.table import Table
 
 OF_FUNCTIONS = {"function": "string", "low_ns": "int64", "high_ns": "int64"}
 """Columns of `costs` that a layer without functions does not write."""
@@ -104,7 +104,7 @@ def kept(result: "Result", runs: Iterable[int], span: str) -> "Table | None":
     Those are of one span, successful, in slices that were not left out. `places.settled` leaves
     out the warm-up as the verdict does.
     """
-    from tare.samples.steadiness import with_place
+    from tare.samples.describe.steadiness import with_place
 
     samples = result.samples()
     if samples is None:

@@ -118,7 +118,7 @@ def _numbers(result: Result) -> Iterator[Sequence[str]]:
 
 def control(result: Result) -> Section:
     """What the hidden second baselines came to, here and on this machine so far."""
-    from tare.samples.controls import standing
+    from tare.samples.describe.controls import standing
 
     return Section(
         anchor="control",

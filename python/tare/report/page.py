@@ -32,10 +32,10 @@ from tare.untrusted import PLAN_BYTES, read_bytes
 if TYPE_CHECKING:
     import jinja2
 
-    import tare.samples.result as samples
-    from tare.samples.looks import Looks
+    import tare.samples.read.result as samples
+    from tare.samples.describe.warm_up_cuts import Looks
     from tare.samples.model import Experiment
-    from tare.samples.table import Table
+    from tare.samples.sql.table import Table
 
 HTML = "report.html"
 MARKDOWN = "report.md"
@@ -47,7 +47,7 @@ def write(folder: Path, known: "tuple[Experiment, Looks] | None" = None) -> Path
     `known` is what `read_with_looks` returned for it, if it has been read already. Judges the
     result first where this Tare has not. Raises InputError where the folder is no result.
     """
-    from tare.samples.result import readable
+    from tare.samples.read.result import readable
 
     folder = Path(folder)
     with ExitStack() as stack:
@@ -85,7 +85,8 @@ def templates(escape: bool) -> "jinja2.Environment":
 
 def _content(result: Result) -> dict[str, Any]:
     """Everything that the templates name."""
-    from tare.samples.result import open_result, read_hive
+    from tare.samples.engines.hive import read_hive
+    from tare.samples.read.result import open_result
 
     opened = open_result(result.folder)
     costs = read_hive(opened.backend, result.folder, "costs")
@@ -145,7 +146,7 @@ def _content(result: Result) -> dict[str, Any]:
 
 def _pictures(result: Result, opened: "samples.Result", costs: "Table | None") -> dict[str, Any]:
     """The figures of requests and runs: `pairs` by place, all others as lists."""
-    from tare.samples.places import settled
+    from tare.samples.sql.group_numbers import settled
 
     names = ("percentiles", "boxes", "lag", "over_time", "own_time")
     drawn: dict[str, Any] = dict.fromkeys(names, ()) | {

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from tare.samples.table import Table
+    from tare.samples.sql.table import Table
 
 LAG_PANELS = 8
 FUNCTIONS = 6

@@ -14,7 +14,7 @@ from tare.samples.model import REQUEST
 from tare.samples.notes import of_lab
 
 if TYPE_CHECKING:
-    from tare.samples.looks import Looks
+    from tare.samples.describe.warm_up_cuts import Looks
     from tare.samples.model import Experiment, Run
     from tare.verdict.judgement import Control
 
@@ -140,7 +140,7 @@ def read(folder: Path, known: "tuple[Experiment, Looks] | None" = None) -> Resul
     A run is valid where its samples and the judge say so too. Raises InputError where the folder is
     no result.
     """
-    from tare.samples.measured import read_with_looks
+    from tare.samples.read.measured import read_with_looks
     from tare.verdict import without_bad_runs
 
     manifest = read_manifest(folder)

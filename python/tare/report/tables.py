@@ -25,7 +25,7 @@ from tare.report.words import (
 from tare.samples.manifest import RunEntry
 
 if TYPE_CHECKING:
-    from tare.samples.table import Table
+    from tare.samples.sql.table import Table
 
     pass
 

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
-from tare.samples.spill import PREFIX, remove_abandoned
+from tare.samples.sql.spill import PREFIX, remove_abandoned
 
 
 def remove_leftovers() -> list[Path]:

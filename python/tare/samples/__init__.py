@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING, Any
 from tare.lazy import lazy
 
 if TYPE_CHECKING:
-    from tare.samples.file_runs import read_files
     from tare.samples.formats import NAMES as FORMATS
     from tare.samples.formats.asked import ROLES, Asked, parse_columns, parse_units
-    from tare.samples.load_output import read_load_output
-    from tare.samples.measured import read_both, read_result
     from tare.samples.model import Experiment, Run
+    from tare.samples.read.file_runs import read_files
+    from tare.samples.read.load_output import read_load_output
+    from tare.samples.read.measured import read_both, read_result
+    from tare.samples.read.result import open_result
 
 __all__ = [
     "FORMATS",
@@ -22,6 +23,7 @@ __all__ = [
     "Asked",
     "Experiment",
     "Run",
+    "open_result",
     "parse_columns",
     "parse_units",
     "read_both",
@@ -41,10 +43,11 @@ _WHERE = {
     "Asked": "formats.asked",
     "Experiment": "model",
     "Run": "model",
+    "open_result": "read.result",
     "parse_columns": "formats.asked",
     "parse_units": "formats.asked",
-    "read_both": "measured",
-    "read_files": "file_runs",
-    "read_load_output": "load_output",
-    "read_result": "measured",
+    "read_both": "read.measured",
+    "read_files": "read.file_runs",
+    "read_load_output": "read.load_output",
+    "read_result": "read.measured",
 }

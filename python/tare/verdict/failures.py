@@ -7,8 +7,8 @@ from collections.abc import Callable
 from dataclasses import replace
 from statistics import median
 
+from tare.samples.describe.usable import too_many_lost
 from tare.samples.model import OTHER_LOAD, REQUEST, Experiment, Run
-from tare.samples.usable import too_many_lost
 
 USUAL = 10
 """Requests of a span: of as many, none is there by chance in one run of 20,000."""

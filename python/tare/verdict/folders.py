@@ -10,7 +10,7 @@ from pathlib import Path
 from tare.errors import InputError
 from tare.samples import Experiment, read_both
 from tare.samples.manifest import Manifest, read_manifest
-from tare.samples.measured import NEW, OLD
+from tare.samples.read.measured import NEW, OLD
 from tare.verdict.checks import unguarded
 from tare.verdict.control import controls
 from tare.verdict.differences import differences, service

@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from tare.samples.looks import SHAPE
+from tare.samples.describe.warm_up_cuts import SHAPE
 from tare.samples.model import Distances, Experiment, Run
 from tare.stats.arrays import Array
 from tare.stats.distances import between

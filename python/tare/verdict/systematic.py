@@ -16,7 +16,7 @@ from typing import Literal
 
 import numpy as np
 
-from tare.samples.looks import FEW
+from tare.samples.describe.warm_up_cuts import FEW
 from tare.samples.model import Run
 from tare.stats.arrays import Array
 from tare.stats.interval import welch_difference

@@ -6,11 +6,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from tare.samples.column import functions_of
-from tare.samples.places import Group, of_group, settled
+from tare.samples.sql.column import functions_of
+from tare.samples.sql.group_numbers import Group, of_group, settled
 
 if TYPE_CHECKING:
-    from tare.samples.table import Table
+    from tare.samples.sql.table import Table
 
 Begin = Mapping[Group, int]
 """The first place of each run and span that counts; 0 where none is given."""

@@ -11,7 +11,7 @@ import numpy as np
 from tare.samples.engines.description import Described, Description
 from tare.samples.engines.histogram import bounds, merged
 from tare.samples.model import Distances
-from tare.samples.places import Group
+from tare.samples.sql.group_numbers import Group
 
 if TYPE_CHECKING:
     import numpy.typing as npt

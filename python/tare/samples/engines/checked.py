@@ -9,8 +9,8 @@ from tare.errors import InputError
 from tare.tables import table as declared
 
 if TYPE_CHECKING:
-    from tare.samples.column import Kind
-    from tare.samples.table import Table
+    from tare.samples.sql.column import Kind
+    from tare.samples.sql.table import Table
 
 NEEDED = {
     "samples": ("duration_ns",),

@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 from tare.errors import InputError
 
 if TYPE_CHECKING:
-    from tare.samples.table import Table
+    from tare.samples.sql.table import Table
 
 CLIENTS = {"clickhouse": "clickhouse_connect", "trino": "trino"}
 NEEDED = ("condition", "block", "run", "start_ns", "duration_ns")

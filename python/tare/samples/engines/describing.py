@@ -12,20 +12,20 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tare.samples.engine import count_rows, rows_of
 from tare.samples.engines.begins import Begin, Begins
 from tare.samples.engines.binned import describe_histogram
 from tare.samples.engines.description import Described, Description
 from tare.samples.engines.exact import Counts, Extent, Held, counts_in_order, hold
 from tare.samples.engines.histogram import histogram
 from tare.samples.model import Distances
-from tare.samples.places import Group, settled
+from tare.samples.sql.engine import count_rows, rows_of
+from tare.samples.sql.group_numbers import Group, settled
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
     from tare.samples.engines.loaded import Loaded
-    from tare.samples.table import Table
+    from tare.samples.sql.table import Table
     from tare.stats.arrays import Array
     from tare.stats.distances import Pairs
 

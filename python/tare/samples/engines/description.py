@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from tare.samples.model import Distances
-from tare.samples.places import Group
+from tare.samples.sql.group_numbers import Group
 
 
 @dataclass(frozen=True)

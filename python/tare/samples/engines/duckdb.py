@@ -7,14 +7,14 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tare.samples import engine
+from tare.samples.sql import engine
 
 if TYPE_CHECKING:
-    from tare.samples.table import Database, Table
+    from tare.samples.sql.table import Database, Table
 
 
 def connect(_url: str) -> Database:
-    """A fresh engine in memory: `tare.samples.engine`."""
+    """A fresh engine in memory: `tare.samples.sql.engine`."""
     return engine.connect()
 
 

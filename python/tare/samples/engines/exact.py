@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from tare.errors import InputError
 from tare.samples.engines.begins import Begins
-from tare.samples.table import Table
+from tare.samples.sql.table import Table
 from tare.stats.kernel import sort
 
 if TYPE_CHECKING:

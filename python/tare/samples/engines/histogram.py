@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from tare.samples.column import functions_of
+from tare.samples.sql.column import functions_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from tare.samples.column import Column
-    from tare.samples.table import Table
+    from tare.samples.sql.column import Column
+    from tare.samples.sql.table import Table
 
 OCTAVE = 9
 """2^9 bins an octave, as in crates/hist: half a bin is less than 0.1 % of its values."""

@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING
 
 from tare.files import new_file
 from tare.samples.engines.histogram import OCTAVE, histogram
-from tare.samples.places import settled
+from tare.samples.sql.group_numbers import settled
 from tare.untrusted import regular_files
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
     from tare.samples.engines.begins import Begin
-    from tare.samples.table import Table
+    from tare.samples.sql.table import Table
 
 HISTOGRAMS = "histograms"
 FORMAT = 1

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from tare.samples.column import functions_of
-from tare.samples.engine import count_rows, rows_of
 from tare.samples.engines import exact
-from tare.samples.table import Table
+from tare.samples.sql.column import functions_of
+from tare.samples.sql.engine import count_rows, rows_of
+from tare.samples.sql.table import Table
 
 if TYPE_CHECKING:
     from numpy import dtype

@@ -13,7 +13,7 @@ from tare.samples.engines.checked import checked
 from tare.untrusted import regular_files
 
 if TYPE_CHECKING:
-    from tare.samples.table import Table
+    from tare.samples.sql.table import Table
 
 FILES = {"duckdb": duckdb, "spark": spark}
 NAMES = (*FILES, *database.CLIENTS)

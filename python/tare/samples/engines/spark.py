@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from tare.errors import InputError
 
 if TYPE_CHECKING:
-    from tare.samples.table import Table
+    from tare.samples.sql.table import Table
 
 
 def connect(url: str) -> Any:

@@ -16,7 +16,7 @@ from tare.samples.formats.source import Source
 
 if TYPE_CHECKING:
     from tare.samples.counted import Counted
-    from tare.samples.table import Database
+    from tare.samples.sql.table import Database
 
 NAMES = (
     "locust", "jmeter", "jmeter-xml", "k6", "k6-json", "oha", "oha-json", "hey", "fortio",

@@ -7,16 +7,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tare.errors import InputError
-from tare.samples.engine import first_line
 from tare.samples.formats.asked import Asked
 from tare.samples.formats.columns import from_columns
 from tare.samples.formats.source import Source
-from tare.samples.table import fresh_name
+from tare.samples.sql.engine import first_line
+from tare.samples.sql.table import fresh_name
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from tare.samples.table import Database
+    from tare.samples.sql.table import Database
 
 
 def read(backend: Database, path: Path, asked: Asked) -> Source:

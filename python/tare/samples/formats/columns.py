@@ -7,15 +7,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tare.errors import InputError
-from tare.samples import column as sql
-from tare.samples.engine import count_rows
 from tare.samples.formats.asked import Asked
 from tare.samples.formats.named_columns import from_names, outcome
 from tare.samples.formats.source import Source
+from tare.samples.sql import column as sql
+from tare.samples.sql.engine import count_rows
 from tare.tables import table as declared
 
 if TYPE_CHECKING:
-    from tare.samples.table import Table
+    from tare.samples.sql.table import Table
 
 _TYPES = {"category": "string"}
 

@@ -15,13 +15,13 @@ from tempfile import NamedTemporaryFile
 from typing import IO, TYPE_CHECKING, Any, cast
 
 from tare.errors import InputError, NoRequestsError
-from tare.samples import column as sql
-from tare.samples.engine import count_rows, exactly, first_line, store
 from tare.samples.formats.lines import lines, plain_lines
-from tare.samples.table import fresh_name
+from tare.samples.sql import column as sql
+from tare.samples.sql.engine import count_rows, exactly, first_line, store
+from tare.samples.sql.table import fresh_name
 
 if TYPE_CHECKING:
-    from tare.samples.table import Database, Table
+    from tare.samples.sql.table import Database, Table
 
 UNREADABLE = (OSError, EOFError, zlib.error)
 ROWS = 10_000

@@ -8,7 +8,7 @@ import pytest
 
 from tare.errors import InputError
 from tare.samples import Asked, read_load_output
-from tare.samples.formats_test import JTL, T, read
+from tare.samples.formats.formats_test import JTL, T, read
 
 SLOW = f"timeStamp,elapsed,label,success\n{T}000,10,Start,true\n{T}020,100,Größe,true\n"
 

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from tare.errors import InputError
-from tare.samples.engine import first_line, of_engine
+from tare.samples.sql.engine import first_line, of_engine
 
 SHOWN = 200
 _ENGINES = ("duckdb", "_duckdb", "pyarrow")

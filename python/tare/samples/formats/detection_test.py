@@ -9,9 +9,9 @@ import pytest
 from tare.errors import InputError
 from tare.samples import read_load_output
 from tare.samples.formats import detect
+from tare.samples.formats.formats_test import WRK2, T
+from tare.samples.formats.formats_test import read as read_text
 from tare.samples.formats.tool_formats_test import GATLING, K6
-from tare.samples.formats_test import WRK2, T
-from tare.samples.formats_test import read as read_text
 
 
 def found(tmp_path: Path, text: str) -> str:

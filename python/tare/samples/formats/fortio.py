@@ -14,7 +14,7 @@ from tare.samples.counted import Counted, Histogram
 from tare.samples.formats.json_file import summary
 
 if TYPE_CHECKING:
-    from tare.samples.table import Database
+    from tare.samples.sql.table import Database
 
 
 def read(backend: Database, path: Path) -> Counted:  # noqa: ARG001

@@ -7,15 +7,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tare.errors import InputError, NoRequestsError
-from tare.samples import column as sql
-from tare.samples.engine import count_rows
 from tare.samples.formats.csv_file import opened, read_lines
 from tare.samples.formats.labels import mixed
 from tare.samples.formats.source import Source
 from tare.samples.formats.times import nanoseconds
+from tare.samples.sql import column as sql
+from tare.samples.sql.engine import count_rows
 
 if TYPE_CHECKING:
-    from tare.samples.table import Database
+    from tare.samples.sql.table import Database
 
 # Until 3.3 a field of the user's number stood behind the word REQUEST.
 STATUS, STATUS_UNTIL_3_3 = 5, 6

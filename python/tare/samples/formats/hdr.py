@@ -28,7 +28,7 @@ from tare.samples.formats.times import NANOSECONDS
 from tare.samples.model import MOST_SPANS, REQUEST
 
 if TYPE_CHECKING:
-    from tare.samples.table import Database
+    from tare.samples.sql.table import Database
 
 COMPRESSED, PLAIN = 0x1C849304, 0x1C849303
 KIND = 0xFFFFFF0F

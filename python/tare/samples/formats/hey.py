@@ -7,13 +7,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tare.errors import InputError
-from tare.samples.engine import count_rows
 from tare.samples.formats.csv_file import ROW, read_text
 from tare.samples.formats.source import Source
 from tare.samples.formats.times import nanoseconds
+from tare.samples.sql.engine import count_rows
 
 if TYPE_CHECKING:
-    from tare.samples.table import Database
+    from tare.samples.sql.table import Database
 
 MOST = 1_000_000
 

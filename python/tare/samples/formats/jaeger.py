@@ -12,7 +12,7 @@ from tare.samples.formats.span_names import attribute, full_name
 from tare.samples.formats.times import NANOSECONDS
 
 if TYPE_CHECKING:
-    from tare.samples.table import Database
+    from tare.samples.sql.table import Database
 
 TRUE = ("true", '"true"')
 

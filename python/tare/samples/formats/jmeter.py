@@ -8,16 +8,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tare.errors import InputError
-from tare.samples import column as sql
-from tare.samples.engine import count_rows
 from tare.samples.formats.csv_file import ROW, equal_rows, read_text
 from tare.samples.formats.labels import mixed
 from tare.samples.formats.source import Source
 from tare.samples.formats.times import nanoseconds
-from tare.samples.table import fresh_name
+from tare.samples.sql import column as sql
+from tare.samples.sql.engine import count_rows
+from tare.samples.sql.table import fresh_name
 
 if TYPE_CHECKING:
-    from tare.samples.table import Database, Table
+    from tare.samples.sql.table import Database, Table
 
 
 # JMeter's TransactionController.NUMBER_OF_SAMPLES_IN_TRANSACTION_PREFIX.

@@ -11,12 +11,12 @@ from xml.parsers import expat
 from tare.samples.formats.csv_file import ROW, UNREADABLE, opened
 from tare.samples.formats.jmeter import APART, from_fields
 from tare.samples.formats.source import Source
-from tare.samples.table import fresh_name
+from tare.samples.sql.table import fresh_name
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from tare.samples.table import Database
+    from tare.samples.sql.table import Database
 
 ELEMENTS = ("sample", "httpSample")
 ATTRIBUTES = {

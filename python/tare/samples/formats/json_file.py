@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tare.errors import InputError
-from tare.samples.engine import exactly, first_line, quoted, store
 from tare.samples.formats.csv_file import UNREADABLE, is_gzipped, opened
+from tare.samples.sql.engine import exactly, first_line, quoted, store
 
 if TYPE_CHECKING:
-    from tare.samples.table import Database, Table
+    from tare.samples.sql.table import Database, Table
 
 SMALLEST = 1 << 20
 LARGEST_LINE = 64 << 20

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from tare.samples.engine import connect, count_rows
 from tare.samples.formats.json_file import SMALLEST, lines, stored, whole
+from tare.samples.sql.engine import connect, count_rows
 
 
 @pytest.mark.parametrize("packed", [False, True])

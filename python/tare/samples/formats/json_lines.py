@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tare.errors import NoRequestsError
-from tare.samples.engine import count_rows
+from tare.samples.sql.engine import count_rows
 
 if TYPE_CHECKING:
-    from tare.samples.table import Table
+    from tare.samples.sql.table import Table
 
 
 def require(found: Table, broken: int, path: Path, what: str) -> None:

@@ -7,17 +7,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tare.errors import InputError, NoRequestsError
-from tare.samples import column as sql
-from tare.samples.engine import count_rows
 from tare.samples.formats.asked import Asked
 from tare.samples.formats.csv_file import ROW, read_text
 from tare.samples.formats.labels import mixed
 from tare.samples.formats.named_columns import from_names
 from tare.samples.formats.source import Source
 from tare.samples.formats.times import moment, nanoseconds
+from tare.samples.sql import column as sql
+from tare.samples.sql.engine import count_rows
 
 if TYPE_CHECKING:
-    from tare.samples.table import Database
+    from tare.samples.sql.table import Database
 
 METRIC = "http_req_duration"
 LABELS = ("name", "scenario")

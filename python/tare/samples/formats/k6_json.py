@@ -6,16 +6,16 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tare.samples.engine import count_rows
 from tare.samples.formats.json_file import lines, stored
 from tare.samples.formats.json_lines import require
 from tare.samples.formats.k6 import APART, LABELS, METRIC, outcome
 from tare.samples.formats.labels import mixed
 from tare.samples.formats.source import Source
 from tare.samples.formats.times import iso_8601, nanoseconds
+from tare.samples.sql.engine import count_rows
 
 if TYPE_CHECKING:
-    from tare.samples.table import Database
+    from tare.samples.sql.table import Database
 
 
 def read(backend: Database, path: Path) -> Source:

@@ -14,15 +14,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tare.errors import InputError
-from tare.samples import column as sql
 from tare.samples.formats.asked import Asked
 from tare.samples.formats.csv_file import ROW, equal_rows, read_text
 from tare.samples.formats.named_columns import from_names
 from tare.samples.formats.source import Source
 from tare.samples.formats.times import moment_of_text, of_text
+from tare.samples.sql import column as sql
 
 if TYPE_CHECKING:
-    from tare.samples.table import Database
+    from tare.samples.sql.table import Database
 
 STARTS = ("start_time", "start", "timestamp", "time", "request_start_time")
 ASSUMED = "ms"

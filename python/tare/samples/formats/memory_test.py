@@ -13,12 +13,12 @@ import pytest
 
 from tare.errors import InputError
 from tare.samples import Asked, read_files, read_load_output
-from tare.samples.engine import connect
 from tare.samples.formats import bins, read
 from tare.samples.formats.damaged_test import hdr as log
 from tare.samples.formats.damaged_test import interval
+from tare.samples.formats.formats_test import T
 from tare.samples.formats.lines import lines
-from tare.samples.formats_test import T
+from tare.samples.sql.engine import connect
 
 MEBIBYTE = 1 << 20
 MILLISECONDS = Asked(unit="ms")

@@ -7,10 +7,10 @@ import pytest
 
 from tare.errors import InputError
 from tare.samples import Asked, parse_columns, read_files, read_load_output
+from tare.samples.formats.formats_test import T, read
 from tare.samples.formats.jmeter import APART
 from tare.samples.formats.k6 import APART as K6_APART
 from tare.samples.formats.tool_formats_test import GATLING, POINT
-from tare.samples.formats_test import T, read
 
 HEADER = "timeStamp,elapsed,label,responseMessage,threadName,success\n"
 SUM = '"Number of samples in transaction : %s, number of failing samples : 0"'

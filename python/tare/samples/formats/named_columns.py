@@ -7,15 +7,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tare.errors import InputError
-from tare.samples import column as sql
-from tare.samples.engine import count_rows
 from tare.samples.formats.asked import Asked
 from tare.samples.formats.csv_file import ROW
 from tare.samples.formats.source import Source
 from tare.samples.formats.times import epoch_ns, moment, nanoseconds, unit_in
+from tare.samples.sql import column as sql
+from tare.samples.sql.engine import count_rows
 
 if TYPE_CHECKING:
-    from tare.samples.table import Table
+    from tare.samples.sql.table import Table
 
 _YES = ("true", "t", "yes", "y", "1", "ok", "success", "succeeded", "pass", "passed")
 _NO = ("false", "f", "no", "n", "0", "ko", "failure", "failed", "fail", "error")

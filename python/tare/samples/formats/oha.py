@@ -12,7 +12,7 @@ from tare.samples.formats.source import Source
 from tare.samples.formats.times import nanoseconds
 
 if TYPE_CHECKING:
-    from tare.samples.table import Database
+    from tare.samples.sql.table import Database
 
 
 def read(backend: Database, path: Path) -> Source:

@@ -6,14 +6,14 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tare.samples.engine import count_rows
 from tare.samples.formats.json_file import lines, number, stored
 from tare.samples.formats.json_lines import require
 from tare.samples.formats.source import Source
 from tare.samples.formats.span_names import attribute, full_name
+from tare.samples.sql.engine import count_rows
 
 if TYPE_CHECKING:
-    from tare.samples.table import Database
+    from tare.samples.sql.table import Database
 
 # The protocol's JSON has the numbers of enumerations; some writers have their names.
 ERROR = ("2", '"STATUS_CODE_ERROR"')

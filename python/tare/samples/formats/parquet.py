@@ -7,13 +7,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tare.errors import InputError
-from tare.samples.engine import exactly, first_line, store
 from tare.samples.formats.asked import Asked
 from tare.samples.formats.columns import from_columns
 from tare.samples.formats.source import Source
+from tare.samples.sql.engine import exactly, first_line, store
 
 if TYPE_CHECKING:
-    from tare.samples.table import Database
+    from tare.samples.sql.table import Database
 
 
 def read(backend: Database, path: Path, asked: Asked) -> Source:

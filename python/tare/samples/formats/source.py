@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from tare.samples.table import Table
+    from tare.samples.sql.table import Table
 
 
 @dataclass(frozen=True)

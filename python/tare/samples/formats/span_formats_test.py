@@ -9,7 +9,7 @@ import pytest
 
 from tare.errors import InputError
 from tare.samples import read_files
-from tare.samples.formats_test import T, read
+from tare.samples.formats.formats_test import T, read
 
 
 def otlp(spans: list[dict[str, Any]], service: str = "shop") -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tare.samples import column as sql
+from tare.samples.sql import column as sql
 
 KINDS = ("server", "client", "producer", "consumer")
 

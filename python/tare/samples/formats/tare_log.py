@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any
 
 from tare.errors import InputError, NoRequestsError, TareError
 from tare.native import native
-from tare.samples import column as sql
-from tare.samples.engine import exactly, store
 from tare.samples.formats.source import Source
+from tare.samples.sql import column as sql
+from tare.samples.sql.engine import exactly, store
 
 if TYPE_CHECKING:
-    from tare.samples.table import Database
+    from tare.samples.sql.table import Database
 
 
 def read(backend: Database, path: Path) -> Source:

@@ -6,7 +6,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from tare.samples import column as sql
+from tare.samples.sql import column as sql
 
 NANOSECONDS = {"s": 1_000_000_000, "ms": 1_000_000, "us": 1_000, "ns": 1}
 # As decimals of these digits every number stays exact, and times its unit within the engine's 38:

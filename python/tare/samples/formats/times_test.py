@@ -10,10 +10,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from tare.samples import Asked, read_load_output
-from tare.samples.engine import connect
+from tare.samples.formats.formats_test import T, read
 from tare.samples.formats.times import NANOSECONDS, moment, moment_of_text, nanoseconds, of_text
-from tare.samples.formats_test import T, read
-from tare.samples.table import Database, Table, fresh_name
+from tare.samples.sql.engine import connect
+from tare.samples.sql.table import Database, Table, fresh_name
 
 NOON = int(datetime(2026, 1, 31, 12, tzinfo=UTC).timestamp()) * 10**9
 MINUTE = 60 * 10**9

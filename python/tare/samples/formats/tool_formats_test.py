@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tare.errors import InputError
-from tare.samples.formats_test import T, read
+from tare.samples.formats.formats_test import T, read
 
 POINT = (
     '{"metric":"%s","type":"Point","data":{"time":"%s","value":%s,'

@@ -21,7 +21,7 @@ from tare.samples.counted import Counted, Histogram, points
 from tare.samples.formats.csv_file import UNREADABLE, opened
 
 if TYPE_CHECKING:
-    from tare.samples.table import Database
+    from tare.samples.sql.table import Database
 
 LARGEST = 4 << 20
 _LINE = re.compile(r"^\s*(\d+\.\d+)\s+([01]\.\d+)\s+(\d+)\s+(\d+\.\d+|inf)\s*$")

@@ -1,0 +1,71 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Spans that have lost the one around them, or begin before it, by the ids of traces."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from tare.samples.model import REQUEST
+from tare.samples.sql.engine import rows_of
+
+if TYPE_CHECKING:
+    from tare.samples.sql.table import Table
+
+IDS = {"span", "trace_id", "span_id", "parent_id"}
+MICROSECOND = 1_000
+"""In which many tracers record times."""
+SOME = 0.01
+"""Share of spans that may be odd."""
+
+
+def orphans(samples: Table) -> dict[int, float]:
+    """The share of each run's spans that lack the one around them; runs without any are absent.
+
+    A trace is whole where all of it lies in one span, or has one caller that nobody recorded. Of
+    kinds of spans that mostly have such a caller none is missing: the traces begin with them.
+    """
+    ids = samples.select("run", "span", "trace_id", "span_id", "parent_id")
+    known = ids.select("run", "trace_id", parent_id="span_id").distinct().mutate(there=True)
+    joined = ids.left_join(known, ["run", "trace_id", "parent_id"])
+    lacks: Any = joined.parent_id.notnull() & joined.there.isnull()
+    marked = joined.select("run", "span", "trace_id", "parent_id", lost=lacks)
+    kinds = marked.filter(marked.parent_id.notnull()).group_by("span")
+    inner = kinds.aggregate(share=lambda one: one.lost.cast("int64").mean())
+    tops = marked.filter(marked.lost | marked.parent_id.isnull()).group_by(["run", "trace_id"])
+    broken = tops.aggregate(tops=lambda one: one.parent_id.fill_null("").nunique())
+    lost = (
+        marked.filter(marked.lost)
+        .semi_join(inner.filter(inner.share < 0.5), "span")
+        .semi_join(broken.filter(broken.tops > 1), ["run", "trace_id"])
+    )
+    spans = _by_run(ids)
+    return {run: count / spans[run] for run, count in _by_run(lost).items()}
+
+
+def ahead(table: Table) -> Iterator[str]:
+    """Kinds of spans that begin before the span around them: the clocks of two hosts differ."""
+    if not set(table.columns) >= {*IDS, "start_ns"}:
+        return
+    named = table.mutate(span=table.span.fill_null(REQUEST), at=table.start_ns.cast("int64"))
+    others = named.filter((named.parent_id != named.span_id).fill_null(True))
+    inner = others.select("trace_id", "parent_id", "span", "at")
+    # One row for each id: a file may have one any number of times, and pairs grow as its square.
+    outer = named.group_by("trace_id", parent_id="span_id").aggregate(begun=named["at"].min())
+    pairs = inner.join(outer, ["trace_id", "parent_id"])
+    early: Any = pairs.begun - pairs.at
+    rows = pairs.group_by("span").aggregate(
+        early=(early > MICROSECOND).sum(), spans=pairs.count(), most=early.max()
+    )
+    for row in rows_of(rows.order_by("span")):
+        if row["early"] > SOME * row["spans"]:
+            yield (
+                f"{row['early']:,} of {row['spans']:,} '{row['span']}' begin before their parent"
+                f" span, by up to {row['most'] / 1e6:,.3g} ms: the clocks of two hosts differ; no"
+                " duration is taken from both"
+            )
+
+
+def _by_run(rows: Table) -> dict[int, int]:
+    counted = rows.group_by("run").aggregate(rows=rows.count())
+    return {row["run"]: row["rows"] for row in rows_of(counted)}

@@ -1,0 +1,234 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Files that were opened as runs of an experiment, ready to be judged."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from tare.samples.counted import Counted, Histogram, distances
+from tare.samples.describe.load_stats import conduct
+from tare.samples.describe.rates import with_rates
+from tare.samples.describe.warm_up_cuts import SHAPE, Look
+from tare.samples.formats.asked import NOTHING, Asked
+from tare.samples.model import Conduct, Experiment, Run
+from tare.samples.read.files import Files, RunFile, WarmUp, open_files, span_of
+from tare.samples.read.sort_by_time import Requests
+from tare.samples.sql import column as sql
+from tare.samples.sql.group_numbers import Group
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+UNTIMED = None, None
+
+
+def experiment_of(
+    files: Files, baseline: str, paired: bool, budget: float, primary: str
+) -> Experiment:
+    """Summaries of every file, ready to be judged; `budget` is a fraction."""
+    extents = _extents(files.runs)
+    counted = [
+        (number, one, histogram)
+        for number, one in enumerate(files.runs, start=1)
+        if isinstance(one.requests, Counted)
+        for histogram in one.requests.histograms
+    ]
+    steps: dict[tuple[str, str, str], float] = {}
+    for _, _, one in counted:
+        for metric, width in one.steps().items():
+            key = "", one.span, metric
+            steps[key] = max(steps.get(key, 0.0), width)
+    conducts = _conducts(files)
+    rates = _throughputs(extents, counted)
+    histograms = [
+        with_rates(_run_of_histogram(file, number, one), rates) for number, file, one in counted
+    ]
+    between = distances([(number, one) for number, _, one in counted])
+
+    def times(group: Group) -> tuple[int | None, int | None]:
+        return extents[group].times if group in extents else UNTIMED
+
+    def at(one: Look) -> Experiment:
+        runs = [
+            replace(
+                with_rates(_run(files.runs[group[0] - 1], group, one, times(group)), rates),
+                steadiness=files.seen.kind(group),
+                step_ns=files.seen.steps.get(group, 0),
+                drift=one.drifts.get(group),
+                worth=files.seen.worth(group),
+                beginning=files.seen.beginning(group),
+                zeros=files.seen.zeros.get(group, 0),
+                conduct=conducts.get(group, Conduct()),
+            )
+            for group in files.seen.at_cut.groups
+        ]
+        every = [*runs, *histograms]
+        every = sorted([*every, *_empty(files, every)], key=lambda run: (run.run, run.span))
+        return Experiment(
+            tuple(every),
+            baseline,
+            paired,
+            budget,
+            primary,
+            distances=between | dict(one.distances),
+            widths=steps,
+        )
+
+    return replace(
+        at(files.seen.at_cut),
+        warnings=files.warnings,
+        cuts={name: at(other) for name, other in files.seen.others.items()},
+    )
+
+
+def _conducts(files: Files) -> dict[Group, Conduct]:
+
+    found: dict[Group, Conduct] = {}
+    for number, one in enumerate(files.runs, start=1):
+        if isinstance(one.requests, Requests):
+            table = one.requests.table.mutate(
+                run=sql.literal(number), span=span_of(one.requests.table)
+            )
+            found |= conduct(table, [group for group in files.seen.sizes if group[0] == number])
+    return found
+
+
+@dataclass(frozen=True)
+class _Extent:
+    """The first start and the last end of a run and span, and the successful requests between."""
+
+    first: int
+    last: int
+    answered: int
+    dated: bool
+    """Whether both times count from 1970."""
+
+    @property
+    def times(self) -> tuple[int | None, int | None]:
+        return (self.first, self.last) if self.dated else UNTIMED
+
+
+def _extents(runs: Sequence[RunFile]) -> dict[Group, _Extent]:
+    """Of every run and span with start times."""
+    found: dict[Group, _Extent] = {}
+    for number, one in enumerate(runs, start=1):
+        if not isinstance(one.requests, Requests) or not one.requests.timed:
+            continue
+        table = one.requests.table
+        start: Any = table.start_ns
+        end: Any = table.start_ns + table.duration_ns
+        rows = table.group_by(span=span_of(table)).aggregate(
+            first=start.min(), last=end.max(), answered=table.ok.cast("int64").sum()
+        )
+        for row in rows.rows():
+            dated = not one.requests.since_start
+            extent = _Extent(row["first"], row["last"], row["answered"], dated)
+            found[number, row["span"]] = extent
+    return found
+
+
+def _throughputs(
+    extents: Mapping[Group, _Extent], counted: Sequence[tuple[int, RunFile, Histogram]]
+) -> dict[Group, float]:
+    """Successful requests per second of each run and span whose times are known."""
+    known = [(group, one.first, one.last, one.answered) for group, one in extents.items()]
+    known += [
+        ((number, one.span), one.started_ns, one.ended_ns, one.answered)
+        for number, _, one in counted
+        if one.started_ns is not None and one.ended_ns is not None
+    ]
+    return {
+        group: 1e9 * answered / (last - first)
+        for group, first, last, answered in known
+        if answered > 0 and last > first
+    }
+
+
+def read_files(
+    conditions: Mapping[str, Sequence[Path]],
+    baseline: str,
+    *,
+    paired: bool = False,
+    warm_up: WarmUp = 0,
+    budget: float = 0.03,
+    primary: str = "p50",
+    asked: Asked = NOTHING,
+) -> Experiment:
+    """Reads files, one a run, and summarises them; see `open_files` and `experiment_of`."""
+    return experiment_of(open_files(conditions, warm_up, asked), baseline, paired, budget, primary)
+
+
+def _run(file: RunFile, group: Group, one: Look, times: tuple[int | None, int | None]) -> Run:
+    found = one.groups.get(group)
+    requests, errors = (found.requests, found.errors) if found else (0, 0)
+    assert isinstance(file.requests, Requests)
+    reason = file.requests.stepped
+    if requests == errors:
+        reason = "no successful request after the warm-up"
+    return Run(
+        environment="",
+        condition=file.condition,
+        block=file.block,
+        run=group[0],
+        span=group[1],
+        requests=requests,
+        errors=errors,
+        answered=requests - errors,
+        started_ns=times[0],
+        ended_ns=times[1],
+        endpoint=file.path,
+        summaries=one.summaries(group),
+        quantiles=one.shape(group),
+        lost=file.requests.lost,
+        assumed_unit=file.requests.assumed_unit,
+        valid=reason is None,
+        reason=None if reason is None else f"{file.path}: {reason}",
+    )
+
+
+def _run_of_histogram(file: RunFile, number: int, histogram: Histogram) -> Run:
+    return Run(
+        environment="",
+        condition=file.condition,
+        block=file.block,
+        run=number,
+        span=histogram.span,
+        requests=histogram.answered + histogram.errors,
+        errors=histogram.errors,
+        answered=histogram.answered,
+        started_ns=histogram.started_ns,
+        ended_ns=histogram.ended_ns,
+        endpoint=file.path,
+        summaries=histogram.summaries(),
+        quantiles=histogram.quantiles(SHAPE) if histogram.answered else {},
+        zeros=int(histogram.requests[histogram.high <= 0].sum()),
+        valid=histogram.answered > 0,
+        reason=None if histogram.answered else f"{file.path}: no successful request",
+    )
+
+
+def _empty(files: Files, others: Sequence[Run]) -> Iterator[Run]:
+    """Invalid runs of files without requests, of each span that their conditions' `others` have."""
+    spans: dict[str, set[str]] = {}
+    for run in others:
+        spans.setdefault(run.condition, set()).add(run.span)
+    for number, one in enumerate(files.runs, start=1):
+        for span in spans[one.condition] if one.requests is None else ():
+            yield Run(
+                environment="",
+                condition=one.condition,
+                block=one.block,
+                run=number,
+                span=span,
+                requests=0,
+                errors=0,
+                answered=0,
+                started_ns=None,
+                endpoint=one.path,
+                summaries={},
+                valid=False,
+                reason=one.reason,
+            )

@@ -1,0 +1,163 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Opens a result folder that the lab wrote."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tare.errors import InputError
+from tare.samples.describe.disturbance import LeftOut, find_left_out
+from tare.samples.describe.rates import Counted, counted
+from tare.samples.describe.usable import usable
+from tare.samples.engines import Engine
+from tare.samples.engines.database import without_password
+from tare.samples.manifest import Manifest, read_manifest
+from tare.samples.model import REQUEST
+from tare.samples.sql.column import functions_of
+from tare.samples.sql.engine import connect, first_line, latency, of_engine, rows_of
+
+if TYPE_CHECKING:
+    from tare.samples.sql.table import Database, Table
+
+_SLICES = 2**32
+_ENGINES = (
+    "duckdb",
+    "_duckdb",
+    "ibis",
+    "pyarrow",
+    "pyspark",
+    "py4j",
+    "clickhouse_connect",
+    "trino",
+)
+"""Whose errors are about what they were asked to read: where their classes are defined."""
+
+
+@dataclass(frozen=True)
+class Result:
+    """An opened result folder."""
+
+    folder: Path
+    backend: Database
+    manifest: Manifest
+    left_out: LeftOut
+    engine: Engine | None = None
+    """Where its samples are counted, if not in `backend`."""
+
+    @cached_property
+    def _rows(self) -> Table | None:
+        engine = self.engine or Engine("duckdb", self.backend)
+        table = engine.table(self.folder, "samples")
+        if table is None or engine.reads_files:
+            return table
+        experiment = self.manifest.experiment
+        if experiment and "experiment" in table.columns:
+            table = table.filter(table.experiment.cast("string") == experiment)
+        return self._checked(table)
+
+    def _checked(self, table: Table) -> Table:
+        """A database's table, which anything may have been loaded into.
+
+        Raises InputError where a valid run has another number of requests than were measured.
+        """
+        counted = table.group_by("run").aggregate(
+            rows=lambda one: one.count(), whole=lambda one: (_span(one) == REQUEST).sum()
+        )
+        found = {row["run"]: row for row in rows_of(counted)}
+        for entry in self.manifest.runs:
+            row, requests = found.get(entry.run), entry.requests
+            if row and requests and entry.valid and requests not in (row["rows"], row["whole"]):
+                raise InputError(
+                    f"{self.folder}: run {entry.run} has {requests:,} requests, and"
+                    f" {row['whole']:,} in the table; load all of this experiment, once, and with"
+                    " the column experiment where there are others"
+                )
+        return table
+
+    @cached_property
+    def _counted(self) -> dict[int, Counted]:
+        """What one pass over all rows counts of each run."""
+        table = self._rows
+        if table is None:
+            return {}
+        return counted(table, usable(table, _unanswered(table)), _ok(table))
+
+    @cached_property
+    def lost(self) -> dict[int, int]:
+        """How many rows of each run have no usable time; runs without such rows are absent."""
+        return {run: one.lost for run, one in self._counted.items() if one.lost}
+
+    @cached_property
+    def throughputs(self) -> dict[int, float]:
+        """Successful requests per second of each run, as `rates.throughputs` has them, where all
+        rows have one span."""
+        return {run: one.rate for run, one in self._counted.items() if one.rate is not None}
+
+    def samples(self) -> Table | None:
+        """All samples of all runs with `latency_ns` and `left_out`; None when there are none.
+
+        Rows that are no requests are not among them.
+        """
+        table = self._rows
+        if table is None:
+            return None
+        if self.lost:
+            table = table.filter(usable(table, _unanswered(table)))
+        table = table.mutate(latency_ns=latency(table), ok=_ok(table), span=_span(table))
+        if not self.left_out.slices or "slice" not in table.columns:
+            return table.mutate(left_out=functions_of(table).literal(False))
+        # A set that every engine looks up at once; not all take a table from memory to join with.
+        place: Any = table.run.cast("int64") * _SLICES + table.slice.cast("int64")
+        hit = [run * _SLICES + one for run, one in sorted(self.left_out.slices)]
+        return table.mutate(left_out=place.isin(hit).fill_null(False))
+
+
+def _ok(rows: Table) -> Any:
+    sql = functions_of(rows)
+    return rows.ok.fill_null(False) if "ok" in rows.columns else sql.literal(True)
+
+
+def _span(rows: Table) -> Any:
+    sql = functions_of(rows)
+    return (
+        rows.span.cast("string").fill_null(REQUEST)
+        if "span" in rows.columns
+        else sql.literal(REQUEST)
+    )
+
+
+def _unanswered(rows: Table) -> Any:
+    return ~_ok(rows) & rows.duration_ns.isnull()
+
+
+def open_result(
+    folder: Path, backend: Database | None = None, engine: Engine | None = None
+) -> Result:
+    """Opens a result folder. Raises InputError when it is none."""
+    manifest = read_manifest(folder)
+    own = connect() if backend is None else backend
+    return Result(folder, own, manifest, find_left_out(own, folder, manifest), engine)
+
+
+@contextmanager
+def readable(folder: Path, engine: str | None = None) -> Iterator[None]:
+    """Turns an engine's errors about tables of a result into one InputError.
+
+    `engine` is the one that a person named.
+    """
+    try:
+        yield
+    except Exception as error:
+        if of_engine(error) not in _ENGINES:
+            raise
+        why = f"a table of the result cannot be read: {first_line(error)}"
+        if engine is not None:
+            raise InputError(f"--engine {without_password(engine)}: {folder}: {why}") from error
+        raise InputError(
+            f"{folder}: {why}; remove a damaged file to continue without its run"
+        ) from error

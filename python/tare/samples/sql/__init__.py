@@ -1,0 +1,2 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tables of samples in DuckDB: columns, queries, and numbers of groups."""
