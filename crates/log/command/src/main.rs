@@ -5,7 +5,7 @@ mod arguments;
 mod collector;
 mod epoll;
 mod export;
-mod human;
+mod format;
 mod output;
 mod program;
 mod reader;

@@ -4,7 +4,7 @@
 
 use super::clock_offsets::ClockOffsets;
 use super::tick_conversion::TickConversion;
-use crate::human;
+use crate::format;
 use std::collections::{BTreeMap, HashMap};
 use tare_clock::{Snapshot, Source};
 use tare_log_file::{Boot, Clock, ProcessInfo, Relation};
@@ -92,11 +92,11 @@ impl ClockDomains {
         let Some(first) = self.readings.first().map(|clock| clock.boot) else { return Vec::new() };
         let domain = ClockDomain { boot: first, ahead_ns: Some(0) };
         let times = domain.times(&self.readings);
-        let here = self.hosts.get(&first).map(|host| human::plain(host));
+        let here = self.hosts.get(&first).map(|host| format::plain(host));
         let here = here.unwrap_or_else(|| "the first file's host".to_owned());
         let mut messages = Vec::new();
         for (boot, there) in self.hosts.iter().filter(|(boot, _)| **boot != first) {
-            let there = human::plain(there);
+            let there = format::plain(there);
             let Some(offsets) = ClockOffsets::of(*boot, first, &self.relations) else {
                 // Another start of the same machine has the same system clock; two that run at
                 // once are two machines.
@@ -117,7 +117,7 @@ impl ClockDomains {
                 error = error.max(error_ns);
             }
             self.errors.insert(*boot, error);
-            let error = human::time(Some(error as f64));
+            let error = format::time(Some(error as f64));
             messages.push(format!(
                 "times of {there} are converted to the clock of {here}, to within \
                                {error}"

@@ -2,7 +2,7 @@
 //! A flame graph: how long each span took within each other, as one SVG without a script.
 
 use super::call_tree::CallTree;
-use crate::human;
+use crate::format;
 use std::fmt::Write as _;
 use std::io::{self, Write};
 
@@ -45,7 +45,7 @@ pub fn write(call_tree: &CallTree, title: &str, out: &mut impl Write) -> io::Res
 <text x="{MARGIN}" y="34">width: time in spans, {} in all threads; point at a box for its numbers{}</text>
 "##,
         escaped(title),
-        human::time(Some(whole)),
+        format::time(Some(whole)),
         if call_tree.is_cut { CUT } else { "" },
     )?;
     for one in &boxes {
@@ -92,10 +92,10 @@ fn layout(call_tree: &CallTree, widths: &[f64]) -> Vec<Box> {
 fn box_title(call_tree: &CallTree, index: usize, width: f64, whole: f64) -> String {
     let node = &call_tree.nodes[index];
     let share = 100.0 * width / whole.max(1.0);
-    let time = human::time(Some(width));
+    let time = format::time(Some(width));
     let mut title = format!("{}: {time}, {share:.1} %", call_tree.labels[node.label]);
     if node.count > 0 {
-        let mean = human::time(Some(node.total / node.count as f64));
+        let mean = format::time(Some(node.total / node.count as f64));
         let _ = write!(title, ", {} times {mean}", node.count);
     }
     title

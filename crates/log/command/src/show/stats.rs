@@ -4,7 +4,7 @@
 use super::call_tree::CallTree;
 use super::flame_graph;
 use crate::arguments;
-use crate::human;
+use crate::format;
 use crate::reader::log::{Ended, Log, Row, What, names};
 use crate::reader::process_end::ProcessEnd;
 use crate::reader::spans::roles::{Role, Roles};
@@ -299,20 +299,20 @@ impl Stats<'_> {
     }
 
     fn text(&self) -> String {
-        let rate = |events| self.rate(events).map_or_else(|| "-".to_owned(), human::count);
+        let rate = |events| self.rate(events).map_or_else(|| "-".to_owned(), format::count);
         let mut text = format!(
             "{} events in {}, {} per second; {} lost; {}, {}\n",
             self.events,
-            human::time(self.seconds().map(|seconds| seconds * 1e9)),
+            format::time(self.seconds().map(|seconds| seconds * 1e9)),
             rate(self.events),
             self.lost,
-            human::counted(self.log.processes().len(), "process", "processes"),
-            human::counted(self.threads.len(), "thread", "threads"),
+            format::counted(self.log.processes().len(), "process", "processes"),
+            format::counted(self.threads.len(), "thread", "threads"),
         );
         text.push_str(&self.outcome());
         let clocks = self.clocks();
         if !clocks.is_empty() {
-            let _ = writeln!(text, "times by {}", human::plain(&clocks.join(", ")));
+            let _ = writeln!(text, "times by {}", format::plain(&clocks.join(", ")));
         }
         if clocks.contains(&Source::Fallback.name()) {
             text.push_str(
@@ -327,19 +327,19 @@ impl Stats<'_> {
             let mut rows =
                 vec![head.chain(quantiles).chain(["max"]).map(str::to_owned).collect::<Vec<_>>()];
             for (name, times, own) in &spans {
-                let some = |value| human::time((times.count > 0).then_some(value));
+                let some = |value| format::time((times.count > 0).then_some(value));
                 let mut row = vec![name.to_string(), times.count.to_string()];
                 row.extend([*own, times.total].map(some));
-                row.extend([human::time(times.mean()), some(times.least as f64)]);
+                row.extend([format::time(times.mean()), some(times.least as f64)]);
                 row.extend(QUANTILES.iter().map(|(.., share)| {
-                    human::time(times.quantile(*share).map(|value| value as f64))
+                    format::time(times.quantile(*share).map(|value| value as f64))
                 }));
                 row.push(some(times.greatest as f64));
                 rows.push(row);
             }
-            let _ = write!(text, "\n{}", human::align(&rows));
+            let _ = write!(text, "\n{}", format::align(&rows));
             for (name, times, _) in spans.iter().filter(|(_, times, _)| times.unpaired > 0) {
-                let name = human::plain(name);
+                let name = format::plain(name);
                 let _ = writeln!(text, "{name}: {} without a begin or an end", times.unpaired);
             }
         }
@@ -348,7 +348,7 @@ impl Stats<'_> {
         for (name, (events, lost)) in self.all_channels() {
             rows.push(vec![name.to_owned(), events.to_string(), rate(events), lost.to_string()]);
         }
-        let _ = write!(text, "\n{}", human::align(&rows));
+        let _ = write!(text, "\n{}", format::align(&rows));
         text
     }
 }

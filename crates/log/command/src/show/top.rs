@@ -4,7 +4,7 @@
 use super::live_losses::LiveLosses;
 use super::screen::{Key, Screen};
 use crate::arguments;
-use crate::human;
+use crate::format;
 use crate::reader::log::Log;
 use crate::reader::seen_ranges::{Ring, SeenRanges};
 use crate::reader::tail::Tail;
@@ -214,10 +214,10 @@ impl Interval {
     }
 
     fn text(&self, log: &Log, file: &str, note: Option<&str>) -> String {
-        let rate = |number: f64| human::count(self.rate(number));
+        let rate = |number: f64| format::count(self.rate(number));
         let mut head = format!(
             "{}  {} events/s  {} lost/s  {} B/s",
-            human::counted(log.running().count(), "program", "programs"),
+            format::counted(log.running().count(), "program", "programs"),
             rate(self.all.events as f64),
             rate(self.all.lost as f64),
             rate(self.all.bytes),
@@ -235,7 +235,7 @@ impl Interval {
             let numbers = [flow.events as f64, flow.lost as f64, flow.bytes].map(rate);
             rows.push([name.to_owned()].into_iter().chain(numbers).collect());
         }
-        format!("{head}\n\n{}", human::align(&rows))
+        format!("{head}\n\n{}", format::align(&rows))
     }
 }
 

@@ -7,7 +7,7 @@ mod packet;
 mod serve;
 
 use crate::arguments;
-use crate::human;
+use crate::format;
 use crate::output::Output;
 use crate::program;
 use exchange::Exchange;
@@ -94,10 +94,10 @@ fn ask(arguments: &arguments::Sync, host: &str) -> Result<ExitCode, Failure> {
         let ahead = if system_ns < 0 { "behind" } else { "ahead" };
         tare_command::print(format_args!(
             "{}: system clock {} {ahead}, known to within {} (least round trip {} of {answers})\n",
-            human::plain(&relation.there.host),
-            human::time(Some(system_ns.unsigned_abs() as f64)),
-            human::time(Some(error_ns as f64)),
-            human::time(Some(best.round_trip as f64)),
+            format::plain(&relation.there.host),
+            format::time(Some(system_ns.unsigned_abs() as f64)),
+            format::time(Some(error_ns as f64)),
+            format::time(Some(best.round_trip as f64)),
         ))?;
     }
     Ok(ExitCode::SUCCESS)

@@ -2,7 +2,7 @@
 //! Which channels begin and end spans (docs/decisions/0103-a-span-is-two-channels.md).
 
 use super::patterns::SpanPattern;
-use crate::human::plain;
+use crate::format::plain;
 use crate::reader::log::Log;
 use std::collections::{BTreeSet, HashMap};
 use tare_command::say;
