@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+//! What the receiver of a direction does, under its lock.
+
+use super::*;
+
+impl Direction {
+    pub fn receiver_lock(&self) -> &Lock {
+        &self.receiver.lock
+    }
+
+    /// From now on the receiver follows upgrades. It has read this many bytes from TCP.
+    pub fn ready(&self, read: u64) {
+        self.receiver.read.store(read, Relaxed);
+        let _ = self.received.wish.compare_exchange(0, READY, Release, Relaxed);
+    }
+
+    pub fn is_ready(&self) -> bool {
+        self.received.wish.load(Acquire) == READY
+    }
+
+    /// The receiver wants TCP for good; whether it is the first to say so.
+    pub fn leave(&self) -> bool {
+        self.received.wish.swap(LEAVES, AcqRel) != LEAVES
+    }
+
+    /// Whether the sender uses TCP, and all that it wrote to the ring has been read.
+    pub fn is_back(&self) -> bool {
+        let changes = self.sent.changes.load(Acquire);
+        let at = self.sent.places[(changes.wrapping_sub(1) % 2) as usize].load(Relaxed);
+        changes.is_multiple_of(2) && (changes == 0 || at == self.received.tail.load(Acquire))
+    }
+
+    /// Where the next bytes are. Follows the changes whose place is reached.
+    pub fn source(&self, capacity: u64) -> Result<Source, Corrupt> {
+        loop {
+            let followed = self.received.followed.load(Relaxed);
+            let ahead = self.sent.changes.load(Acquire).wrapping_sub(followed);
+            if ahead > 2 {
+                return Err(Corrupt);
+            }
+            let place = self.sent.places[(followed % 2) as usize].load(Relaxed);
+            let change = (ahead > 0).then_some(place);
+            let is_tcp = followed.is_multiple_of(2);
+            let reached = if is_tcp {
+                let left = change.map(|at| at.wrapping_sub(self.receiver.read.load(Relaxed)));
+                match left {
+                    None => return Ok(Source::Tcp(u64::MAX)),
+                    Some(0) => true,
+                    Some(left) if left <= u64::MAX / 2 => return Ok(Source::Tcp(left)),
+                    Some(_) => return Err(Corrupt),
+                }
+            } else {
+                let tail = self.received.tail.load(Relaxed);
+                let end = change.unwrap_or_else(|| self.sent.head.load(Acquire));
+                match end.wrapping_sub(tail) {
+                    0 if change.is_none() => return Ok(Source::Empty),
+                    0 => true,
+                    length if length <= capacity => {
+                        return Ok(Source::Ring { from: tail, length });
+                    }
+                    _ => return Err(Corrupt),
+                }
+            };
+            debug_assert!(reached);
+            // A signal handler of the same thread may have followed it.
+            let next = followed.wrapping_add(1);
+            let _ = self.received.followed.compare_exchange(followed, next, Release, Relaxed);
+        }
+    }
+
+    /// At the end of the stream: whether the sender was killed with bytes that it took back.
+    pub fn is_cut(&self) -> bool {
+        self.sender.backlog.load(Acquire) > 0
+    }
+
+    /// Whether the sender has sent or changed something that was not read or followed. Asks for no
+    /// lock: another thread may read it first.
+    pub fn has_news(&self) -> bool {
+        self.sent.head.load(Acquire) != self.received.tail.load(Relaxed)
+            || self.changes_since(self.followed()) > 0
+    }
+
+    /// Changes that the receiver has followed: an even number while it reads from TCP.
+    pub fn followed(&self) -> u64 {
+        self.received.followed.load(Relaxed)
+    }
+
+    /// Changes behind this number of them.
+    pub fn changes_since(&self, followed: u64) -> u64 {
+        self.sent.changes.load(Acquire).wrapping_sub(followed)
+    }
+
+    /// Bytes written to the ring, as the sender says: only to be compared with an earlier one.
+    pub fn head(&self) -> u64 {
+        self.sent.head.load(Acquire)
+    }
+
+    /// A number that changes with each byte and each change, for edges: `head` alone returns to an
+    /// earlier value when bytes are taken back.
+    pub fn mark(&self) -> u64 {
+        self.head() ^ self.sent.changes.load(Acquire).rotate_right(16)
+    }
+
+    /// Bytes that wait in the ring, as both ends say.
+    pub fn unread(&self) -> u64 {
+        self.sent.head.load(Relaxed).wrapping_sub(self.received.tail.load(Relaxed))
+    }
+
+    /// Threads that sleep until the bell is rung: before it is armed for them, and after.
+    pub fn sleepers(&self) -> &AtomicU32 {
+        &self.receiver.sleepers
+    }
+
+    /// Before the receiver reads from TCP. `source` is to be asked, or asked again, after it.
+    pub fn begin_read(&self) {
+        self.receiver.reading.store(1, Relaxed);
+        fence(SeqCst);
+    }
+
+    /// This number of bytes was read from TCP.
+    pub fn end_read(&self, bytes: u64) {
+        self.receiver.read.fetch_add(bytes, Relaxed);
+        self.receiver.reading.store(0, Release);
+    }
+
+    /// This number of bytes of the ring was read from `from` on. False if a signal handler of the
+    /// same thread has read them: read the next bytes instead.
+    pub fn consume(&self, from: u64, length: u64) -> bool {
+        let to = from.wrapping_add(length);
+        self.received.tail.compare_exchange(from, to, Release, Relaxed).is_ok()
+    }
+}
