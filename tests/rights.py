@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a test may do here."""
 
+import os
 import subprocess
 from functools import cache
 
@@ -10,3 +11,10 @@ def may_make_namespaces() -> bool:
     """Root may, but not in every container."""
     done = subprocess.run(["unshare", "--mount", "--net", "true"], check=False, capture_output=True)
     return done.returncode == 0
+
+
+def may_run_containers() -> bool:
+    """Root with runc may."""
+    from tare.lab.processes import find
+
+    return os.geteuid() == 0 and find("runc") is not None and may_make_namespaces()

@@ -6,6 +6,7 @@ import sys
 import urllib.request
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pydantic_core import PydanticCustomError
@@ -32,17 +33,29 @@ def processes(tmp_path: Path) -> Iterator[Processes]:
         yield held
 
 
-@pytest.fixture(params=ENVIRONMENTS)
+TABLES: list[dict[str, Any]] = [{"type": kind} for kind in ENVIRONMENTS]
+TABLES += [
+    {"type": "container", "network": "bridge"},
+    {"type": "container", "files": "layered"},
+    {"type": "container", "cpus": 1.5, "memory": "1 GiB"},
+]
+
+
+def names(table: dict[str, Any]) -> str:
+    return "-".join(map(str, table.values()))
+
+
+@pytest.fixture(params=TABLES, ids=names)
 def environment(request: pytest.FixtureRequest, processes: Processes) -> Iterator[Environment]:
-    """A prepared environment of each type."""
-    settings = ENVIRONMENTS[request.param].model_validate({"type": request.param})
+    """A prepared environment of each type, and with settings of each kind."""
+    settings = ENVIRONMENTS[request.param["type"]].model_validate(request.param)
     found = environments.of_run(settings, processes, "1/here/plain")
     try:
         found.check(settings)
     except PydanticCustomError as missing:
-        pytest.skip(f"{request.param}: this test needs {missing.message()}")
+        pytest.skip(f"{settings.name}: this test needs {missing.message()}")
     if settings.own_network and not may_make_namespaces():
-        pytest.skip(f"{request.param}: a network namespace needs root")
+        pytest.skip(f"{settings.name}: a network namespace needs root")
     try:
         found.prepare()
         yield found

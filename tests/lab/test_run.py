@@ -244,7 +244,7 @@ def test_a_run_uses_every_step_of_its_environment_in_order(
     def watched(name: str) -> Callable[..., Any]:
         step = getattr(Host, name)
 
-        def watch(self: Host, *given: Any) -> Any:
+        def watch(self: Host, *given: Any, **named: Any) -> Any:
             of_run = steps.setdefault(self.name, [])
             if of_run[-1:] != [name]:
                 of_run.append(name)
@@ -252,7 +252,7 @@ def test_a_run_uses_every_step_of_its_environment_in_order(
                 assert all((folder / "nginx.conf").is_file() for folder in given[0])
             if name == "copy_out":
                 assert all((folder / "costs-hook.arrow").exists() for folder in given[0])
-            return step(self, *given)
+            return step(self, *given, **named)
 
         return watch
 
@@ -387,12 +387,12 @@ def test_a_service_in_its_own_network_namespace(experiment: Experiment) -> None:
 def test_an_environment_that_does_not_exist_is_refused(
     experiment: Experiment, words: tuple[str, ...]
 ) -> None:
-    experiment.write_plan(top='environments = ["container"]')
+    experiment.write_plan(top='environments = ["moon"]')
     done = experiment.run(*words)
     assert done.returncode == 2
     assert done.stderr.strip() == (
-        f'tare: {experiment.plan}:6: environments[1]: found "container",'
-        " expected 'host' or 'netns'"
+        f'tare: {experiment.plan}:6: environments[1]: found "moon",'
+        " expected 'host', 'netns' or 'container'"
     )
     assert not experiment.result.exists()
 

@@ -19,7 +19,7 @@ from tests.in_process import tare
 from tests.waiting import wait_for
 
 from tare.native import native
-from tare.running import leftovers, remove_leftovers
+from tare.running import environments, leftovers, remove_leftovers
 from tare.samples.sql.spill import PREFIX
 
 LOGS = "import sys; from tare.log import Channel; Channel('x').log(1); sys.stdin.readline()"
@@ -84,7 +84,8 @@ def test_child_that_inherited_a_segment_is_not_listed(tmp_path: Path) -> None:
 def test_sockets_of_killed_collectors_are_removed_and_printed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(leftovers, "runtime_directory", lambda: tmp_path)
+    for module in (environments, leftovers):
+        monkeypatch.setattr(module, "runtime_directory", lambda: tmp_path)
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     (tmp_path / f"{PREFIX}link").symlink_to("/nonexistent")
     with socket.socket(socket.AF_UNIX) as dead, socket.socket(socket.AF_UNIX) as alive:
@@ -101,3 +102,64 @@ def test_sockets_of_killed_collectors_are_removed_and_printed(
         "log-4.sock",
         f"{PREFIX}link",
     }
+
+
+def abandon(path: Path) -> None:
+    """Makes a record that of a process which does not exist any more."""
+    written = json.loads(path.read_text())
+    path.write_text(json.dumps(written | {"owner_start": written["owner_start"] - 1}))
+
+
+@pytest.fixture
+def directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A runtime directory of the test's own."""
+    for name in ("make_runtime_directory", "runtime_directory"):
+        monkeypatch.setattr(environments, name, lambda: tmp_path)
+    return tmp_path
+
+
+def test_what_a_dead_process_made_is_removed_and_what_a_living_one_made_is_listed(
+    directory: Path,
+) -> None:
+    things = [directory / name for name in ("dead", "living", "stubborn")]
+    records = []
+    for thing in things:
+        thing.mkdir()
+        records.append(environments.record("container", thing.name, [("rmdir", str(thing))]))
+    dead, living, stubborn = (one.path for one in records)
+    abandon(dead)
+    abandon(stubborn)
+    (things[2] / "file").touch()
+    assert {one.name: one.in_use for one in environments.made_things()} == {
+        "dead": False,
+        "living": True,
+        "stubborn": False,
+    }
+    table = tare("ps").stdout
+    assert re.search(rf"^{os.getpid()} +container +living +in use$", table, re.MULTILINE)
+    assert re.search(r" dead +left behind; remove it with tare clean$", table, re.MULTILINE)
+    assert [*environments.remove_abandoned()] == [dead]
+    assert [thing.exists() for thing in things] == [False, True, True]
+    assert [path.exists() for path in (dead, living, stubborn)] == [False, True, True]
+    (things[2] / "file").unlink()
+    assert [*environments.remove_abandoned()] == [stubborn]
+
+
+def test_one_command_removes_a_thing_and_its_record(directory: Path) -> None:
+    thing = directory / "a thing"
+    thing.mkdir()
+    one = environments.record("bridge", "thing", [("rmdir", str(thing))])
+    subprocess.run(one.removal, check=True)
+    assert not thing.exists()
+    assert not one.path.exists()
+
+
+def test_records_that_others_can_write_are_not_carried_out(directory: Path) -> None:
+    one = environments.record("container", "thing", [("touch", str(directory / "done"))])
+    abandon(one.path)
+    one.path.parent.chmod(0o777)
+    assert [*environments.remove_abandoned()] == []
+    one.path.parent.chmod(0o700)
+    (one.path.parent / "broken.json").write_text('{"type": 7}')
+    assert [*environments.remove_abandoned()] == [one.path]
+    assert (directory / "done").exists()

@@ -48,7 +48,11 @@ class ExperimentOptions:
     ] = None
     environments: Annotated[
         list[str] | None,
-        option("--environment", "host|netns", "Where the service runs; repeatable. Default: host."),
+        option(
+            "--environment",
+            "host|netns|container",
+            "Where the service runs; repeatable. Default: host.",
+        ),
     ] = None
     placement: Annotated[
         list[str] | None,

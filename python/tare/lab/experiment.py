@@ -28,6 +28,7 @@ from tare.lab.store import ResultFolder
 from tare.lab.trust import require_trusted, resolved, trusted
 from tare.plan import OwnLoad, Plan
 from tare.plan.alternation import of_service
+from tare.running import remove_abandoned
 
 CAPACITY_BLOCK = 0
 
@@ -83,6 +84,8 @@ def _carry_out(
     manifest = result.manifest
     result.clear_work()
     result.work.mkdir()
+    for path in remove_abandoned():
+        progress.note(f"removed {path.stem}, which a killed tare run left behind")
     log = result.path / "supervisor.log"
     with announced(), Processes(log) as processes:
         manifest.cpu_from = _cpu_from(plan, processes)

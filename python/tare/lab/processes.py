@@ -124,11 +124,13 @@ class Processes:
         stop_signal: str = "TERM",
         grace_s: float = GRACE_S,
         undo: Sequence[str] | None = None,
+        container: tuple[Path, int] | None = None,
     ) -> Process:
         """Starts a command on some CPUs; its output goes to `log`, or stdout to `output`.
 
-        The supervisor runs the command `undo` if tare ends before this command was stopped. Raises
-        StartError where there is no such program or folder.
+        The supervisor runs the command `undo` if tare ends before this command was stopped. All
+        processes in the control group `container` belong to this command, except for the given
+        PID. Raises StartError where there is no such program or folder.
         """
         variables = {**os.environ, **(environment or {})}
         variables["PATH"] = search_path(variables)
@@ -144,6 +146,7 @@ class Processes:
             stop_signal=stop_signal,
             grace_s=grace_s,
             undo=None if undo is None else list(undo),
+            container=None if container is None else [str(container[0]), container[1]],
         )
         answer = self._answer("started", "failed", name=name)
         if answer["event"] == "failed":

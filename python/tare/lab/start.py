@@ -36,7 +36,7 @@ def start_service(lab: "Laboratory", run: Run, folder: Path, log: Path) -> None:
             file.write_text(launch.filled(text), encoding="utf-8")
     layers.put(run.condition.layers, launch)
     run.launch = launch
-    environment.copy_in([folder])
+    environment.copy_in([folder], read_only=[lab.plan.folder])
     started = environment.start(
         Program(
             environment.name,

@@ -38,7 +38,7 @@ class Groups:
     @classmethod
     def of(cls, pids: Iterable[int], proc: Path = PROC) -> Groups:
         """Those that this process can see."""
-        mounts = _mounts(proc)
+        mounted = mounts(proc)
         found: dict[str, set[Path]] = {"cpu": set(), "memory": set(), "": set()}
         for pid in pids:
             lines: list[str] = []
@@ -47,8 +47,8 @@ class Groups:
             for line in lines:
                 _, names, path = line.split(":", 2)
                 for name in names.split(","):
-                    if name in mounts and name in found:
-                        found[name].update(_folders(*mounts[name], path))
+                    if name in mounted and name in found:
+                        found[name].update(folders(*mounted[name], path))
         around = {one for name in ("cpu", "") for one in found[name]}
         memory, pressure = (_innermost(found[name]) for name in ("memory", ""))
         return cls(frozenset(around), memory | pressure, pressure)
@@ -180,7 +180,7 @@ def _stalled_ns(path: Path) -> int | None:
     return None
 
 
-def _mounts(proc: Path) -> dict[str, tuple[Path, Path]]:
+def mounts(proc: Path = PROC) -> dict[str, tuple[Path, Path]]:
     """Of each controller of version 1, and of version 2 as "": what is mounted, and where."""
     found = {}
     with suppress(OSError):
@@ -193,7 +193,7 @@ def _mounts(proc: Path) -> dict[str, tuple[Path, Path]]:
     return found
 
 
-def _folders(root: Path, place: Path, path: str) -> list[Path]:
+def folders(root: Path, place: Path, path: str) -> list[Path]:
     """A group's folder and those around it, as far as they are mounted."""
     with suppress(ValueError):
         inner = Path(path).relative_to(root)

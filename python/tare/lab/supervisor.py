@@ -39,6 +39,8 @@ class Started:
     stop_signal: int
     grace_s: float
     cgroup: Path | None
+    container: tuple[Path, int] | None = None
+    """The control group where its processes are, and the one process there that is not its own."""
     undo: Callable[[], "subprocess.Popen[bytes]"] | None = None
     """Starts what undoes it elsewhere."""
     used_ns: int = 0
@@ -123,6 +125,7 @@ class Supervisor:
         stop_signal: str,
         grace_s: float,
         undo: list[str] | None = None,
+        container: list[Any] | None = None,
     ) -> None:
         """Starts a command; its descendants inherit the CPUs and the cgroup set for the fork."""
         everywhere = os.sched_getaffinity(0)
@@ -150,6 +153,9 @@ class Supervisor:
                 self.cgroups.leave()
         number = int(signal.Signals[f"SIG{stop_signal}"])
         self.started[name] = Started(process, number, grace_s, group)
+        if container:
+            folder, first = container
+            self.started[name].container = Path(folder), int(first)
         if undo:
             self.started[name].undo = partial(
                 run_undo, undo, directory=directory, environment=environment, log=log
@@ -203,13 +209,16 @@ class Supervisor:
         )
 
     def family(self, started: Started) -> list[int]:
-        """Living processes of a command: its group, its descendants, its cgroup."""
+        """Living processes of a command: its group, its descendants, its cgroup, its container."""
         everyone = living()
         here = descendants(os.getpid(), everyone)
         family = {pid for pid, parent_group in here.items() if parent_group[1] == started.pid}
         family.update(pid for pid in descendants(started.pid, everyone) if pid in here)
         if started.cgroup:
             family.update(pid for pid in processes_in(started.cgroup) if pid in here)
+        if started.container:
+            folder, first = started.container
+            family.update(pid for pid in processes_in(folder) if pid in here and pid != first)
         return sorted(family)
 
     def reap(self) -> None:

@@ -21,7 +21,7 @@ _TOP = {
     "baseline": "The condition that the others are compared with.",
     "blocks": "Number of runs of each condition. A verdict takes at least 6.",
     "primary": "The metric that decides the verdict: p50, p95, p99 or mean.",
-    "environments": "Where the service runs: host, or netns for its own network namespace (root).",
+    "environments": "Where the service runs: host; or as root: netns (its own network), container.",
     "placement": "CPUs of service and load generator: same-core, different-cores, free, or\n"
     'CPU numbers: { service = "2-3", generator = "1" }.',
     "seed": "Decides the order of runs and of slices. Default: random.",

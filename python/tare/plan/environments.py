@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """The typed environments of a plan; `tare.lab.environments` runs services in them."""
 
-from typing import Annotated, Any, ClassVar, Literal, get_args
+from typing import Annotated, Any, Literal, get_args
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
-from tare.plan.values import Name, expected
+from tare.plan.values import Name, Size, expected
 
 
 class EnvironmentBase(BaseModel):
@@ -13,12 +13,14 @@ class EnvironmentBase(BaseModel):
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
 
-    own_network: ClassVar[bool] = False
-    """Whether every service has a network of its own, so that several can use the same port."""
-
     type: str
     name: Name
     """What results call it; its type unless given."""
+
+    @property
+    def own_network(self) -> bool:
+        """Whether every service has a network of its own, so that several can use the same port."""
+        return False
 
 
 class HostEnvironment(EnvironmentBase):
@@ -31,13 +33,36 @@ class HostEnvironment(EnvironmentBase):
 class NetnsEnvironment(EnvironmentBase):
     """A network namespace for each service, joined to this machine by a veth pair."""
 
-    own_network: ClassVar[bool] = True
-
     type: Literal["netns"]
     name: Name = "netns"
 
+    @property
+    def own_network(self) -> bool:
+        return True
 
-_Table = Annotated[HostEnvironment | NetnsEnvironment, Field(discriminator="type")]
+
+class ContainerEnvironment(EnvironmentBase):
+    """A container for each service and each proxy, with the files of this machine."""
+
+    type: Literal["container"]
+    name: Name = "container"
+    network: Literal["host", "bridge"] = "host"
+    """This machine's, or one of its own for a service and its proxies, behind a bridge."""
+    files: Literal["volume", "layered"] = "volume"
+    """What programs write to in the run's folder: the folder itself, or a layer of OverlayFS."""
+    cpus: Annotated[float, Field(gt=0)] | None = None
+    """CPU time per second that each container may use."""
+    memory: Size | None = None
+    """Bytes that each container may use."""
+
+    @property
+    def own_network(self) -> bool:
+        return self.network == "bridge"
+
+
+_Table = Annotated[
+    HostEnvironment | NetnsEnvironment | ContainerEnvironment, Field(discriminator="type")
+]
 
 ENVIRONMENTS: dict[str, type[EnvironmentBase]] = {
     get_args(table.model_fields["type"].annotation)[0]: table
@@ -58,6 +83,6 @@ def _table(written: Any) -> Any:
 
 Environment = Annotated[
     _Table,
-    BeforeValidator(_table, json_schema_input_type=_Table | Literal["host", "netns"]),
+    BeforeValidator(_table, json_schema_input_type=_Table | Literal["host", "netns", "container"]),
 ]
 """A table, or a text that is its type."""

@@ -53,6 +53,9 @@ def test_ready_made_plans_are_accepted(plan: Path) -> None:
         ('{ type = "hook" }', '{ type = "env", variables = { A = "1" } }'),
         ('name = "try"', 'name = "try"\nenvironments = ["netns", { type = "host", name = "a" }]'),
         ("[load]", '[[environments]]\ntype = "netns"\n[load]'),
+        ('name = "try"', 'name = "try"\nenvironments = ["container"]'),
+        ("[load]", '[[environments]]\ntype = "container"\nnetwork = "bridge"\ncpus = 1\n[load]'),
+        ("[load]", '[[environments]]\ntype = "container"\nmemory = "1.5 GiB"\n[load]'),
     ],
 )
 def test_what_the_reader_takes_is_accepted(old: str, new: str) -> None:
@@ -74,6 +77,9 @@ def test_what_the_reader_takes_is_accepted(old: str, new: str) -> None:
         ('name = "try"', 'name = "try"\nenvironments = [{ type = "moon" }]'),
         ('name = "try"', 'name = "try"\nenvironments = [{ type = "host", nam = "a" }]'),
         ('name = "try"', 'name = "try"\nenvironments = [{ name = "host" }]'),
+        ("[load]", '[[environments]]\ntype = "container"\ncpus = 0\n[load]'),
+        ("[load]", '[[environments]]\ntype = "container"\nmemory = 512\n[load]'),
+        ("[load]", '[[environments]]\ntype = "container"\nnetwork = "none"\n[load]'),
         ('"3%"', '"3%"\nplacement = "same"'),
         ('"3%"', '"3%"\nplacement = { service = "2-3" }'),
         ('"3%"', '"3%"\nplacement = { service = "2-3", generator = "" }'),

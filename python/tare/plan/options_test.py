@@ -135,7 +135,10 @@ def test_a_file_is_written_into_the_plan(tmp_path: Path) -> None:
         ({"load": ["users"]}, "--load: found 'users', expected KEY=VALUE"),
         ({"load": ["user=3"]}, "--load: user: found an unknown key, expected users"),
         ({"load": ["users=many"]}, '--load: users: found "many", expected a whole number'),
-        ({"environments": ["moon"]}, "--environment: found \"moon\", expected 'host' or 'netns'"),
+        (
+            {"environments": ["moon"]},
+            "--environment: found \"moon\", expected 'host', 'netns' or 'container'",
+        ),
         ({"files": ["a=/nowhere"]}, "--file a=/nowhere: /nowhere: No such file or directory;"),
         ({"port": 0}, "--port: found 0, expected greater than"),
         ({"service": "serve 'a"}, '--service: found "serve \'a", expected a command'),

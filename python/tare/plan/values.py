@@ -69,6 +69,20 @@ def some_fraction(value: Any) -> float:
     return share
 
 
+SIZES = {"B": 1, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30}
+LARGEST_SIZE = 2**50
+
+
+def size(value: Any) -> int:
+    """Bytes of a text such as `512 MiB`; a bare number has no unit and is refused."""
+    if isinstance(value, str):
+        for unit, factor in SIZES.items():
+            number = _number(value, unit)
+            if number is not None and 1 <= number * factor <= LARGEST_SIZE:
+                return round(number * factor)
+    raise expected('a size such as "512 MiB" or "2 GiB", of 1 PiB at most')
+
+
 FASTEST = 1e9
 
 
@@ -188,6 +202,9 @@ _DurationText = Annotated[
         json_schema_extra={"x-tare": DURATION},
     ),
 ]
+_SizeText = Annotated[
+    str, Field(pattern=r"^\s*\d+(\.\d+)?\s*(B|KiB|MiB|GiB)\s*$", examples=["512 MiB"])
+]
 _Percentage = Annotated[str, Field(pattern=r"^\s*\d+(\.\d+)?\s*%\s*$", examples=["3%"])]
 _Share = _Percentage | Annotated[float, Field(ge=0, le=1)]
 _SomeShare = _Percentage | Annotated[float, Field(gt=0, lt=1)]
@@ -205,6 +222,7 @@ def _written_as(check: Callable[[Any], Any], written: Any) -> BeforeValidator:
 
 Duration = Annotated[int, _written_as(duration_ns, _DurationText)]
 SomeDuration = Annotated[int, _written_as(some_duration_ns, _DurationText)]
+Size = Annotated[int, _written_as(size, _SizeText)]
 Fraction = Annotated[float, _written_as(fraction, _Share)]
 SomeFraction = Annotated[float, _written_as(some_fraction, _SomeShare)]
 Positive = Annotated[int, Field(ge=1, le=1_000_000)]

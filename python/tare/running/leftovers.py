@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Sockets and folders of spilled data that killed processes of Tare left behind."""
+"""What killed processes of Tare left behind: sockets, folders of spilled data, environments."""
 
 from __future__ import annotations
 
@@ -12,25 +12,14 @@ from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
+from tare.running.directory import runtime_directory
+from tare.running.environments import remove_abandoned as remove_abandoned_environments
 from tare.samples.sql.spill import PREFIX, remove_abandoned
 
 
 def remove_leftovers() -> list[Path]:
     """Removes them and returns their paths. Only what this user's own processes made is removed."""
-    return [*_sockets(), *_spilled()]
-
-
-def runtime_directory() -> Path:
-    """The directory of sockets, as `tare_command::runtime` has it. It need not exist."""
-    user = os.geteuid()
-    if user == 0:
-        return Path("/run/tare")
-    session = Path(os.environ.get("XDG_RUNTIME_DIR") or ".")
-    with suppress(OSError):
-        status = session.lstat()
-        if session.is_absolute() and stat.S_ISDIR(status.st_mode) and status.st_uid == user:
-            return session / "tare"
-    return Path(f"/tmp/tare-{user}")
+    return [*_sockets(), *_spilled(), *remove_abandoned_environments()]
 
 
 def _sockets() -> Iterator[Path]:

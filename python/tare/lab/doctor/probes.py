@@ -16,7 +16,7 @@ from tare.lab.doctor.parts import native_parts
 from tare.lab.doctor.programs import build_tools, envoy, haproxy, nginx
 from tare.lab.doctor.rights import capabilities, root
 
-_CONTAINER = "nothing yet: no plan can run a service in a container"
+_CONTAINER = "nothing yet: plans run containers with runc"
 
 PROBES = (
     Probe(
@@ -63,7 +63,7 @@ PROBES = (
         "apt-get install podman runc",
     ),
     Probe(
-        "environments", "runc", runc, _CONTAINER,
+        "environments", "runc", runc, "environment container",
         "apt-get install runc; run as root",
     ),
     Probe(

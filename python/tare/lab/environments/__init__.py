@@ -3,6 +3,7 @@
 
 from pydantic_core import PydanticCustomError
 
+from tare.lab.environments.container import Container
 from tare.lab.environments.environment import Environment
 from tare.lab.environments.host import Host
 from tare.lab.environments.netns import Netns
@@ -10,7 +11,7 @@ from tare.lab.processes import Processes
 from tare.plan import Plan, refused
 from tare.plan.environments import EnvironmentBase
 
-_TYPES: dict[str, type[Environment]] = {"host": Host, "netns": Netns}
+_TYPES: dict[str, type[Environment]] = {"host": Host, "netns": Netns, "container": Container}
 
 
 def check(plan: Plan) -> None:

@@ -64,8 +64,11 @@ class Environment(ABC):
         """
 
     @abstractmethod
-    def copy_in(self, paths: Iterable[Path]) -> None:
-        """Gives files and folders of this host to the programs that start later."""
+    def copy_in(self, paths: Iterable[Path], read_only: Iterable[Path] = ()) -> None:
+        """Gives files and folders of this host to the programs that start later.
+
+        What they write to `paths` is brought back by `copy_out`.
+        """
 
     @abstractmethod
     def start(self, program: Program) -> Process:

@@ -45,7 +45,7 @@ class Host(Environment):
             )
         return fixed
 
-    def copy_in(self, paths: Iterable[Path]) -> None:
+    def copy_in(self, paths: Iterable[Path], read_only: Iterable[Path] = ()) -> None:
         """Programs see the files of this host."""
 
     def start(self, program: Program) -> Process:
@@ -73,8 +73,9 @@ class Host(Environment):
         """Nothing to remove."""
 
 
-def output(words: Sequence[str]) -> str:
-    """What a command of this host prints; raises RunError with its complaint."""
+def output(words: Sequence[str], named: Sequence[str] | None = None) -> str:
+    """What a command of this host prints; raises RunError with its complaint, and with other words
+    for the command if they are given."""
     try:
         done = subprocess.run(
             words,
@@ -87,5 +88,5 @@ def output(words: Sequence[str]) -> str:
     except OSError as error:
         raise RunError(f"{words[0]}: {error.strerror}") from error
     if done.returncode:
-        raise RunError(f"{' '.join(words)}: {done.stderr.strip()}")
+        raise RunError(f"{' '.join(named or words)}: {done.stderr.strip()}")
     return done.stdout

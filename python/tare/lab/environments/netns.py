@@ -35,31 +35,49 @@ class Netns(Host):
         """Refuses without root or without the programs of iproute2 and util-linux."""
         if os.geteuid() != 0:
             raise expected("root rights for a network namespace; use sudo")
-        for program in ("ip", "unshare", "nsenter"):
+        for program in ("ip", "unshare", "nsenter", "setpriv"):
             if find(program) is None:
                 raise expected(f"{program} to be installed: get iproute2 and util-linux")
 
     def prepare(self) -> None:
         """Makes a namespace and a veth pair to it; raises RunError where the kernel refuses."""
         self._ports = itertools.count(_FIRST_PORT)
+        veth = f"tare{os.getpid()}-{next(_numbers)}"
         self._holder = self.processes.start(
             f"{self.name}/netns",
-            ["unshare", "--net", "sleep", "infinity"],
+            # It ends with the supervisor, also if no process is left that could stop it.
+            ["setpriv", "--pdeathsig", "KILL", "unshare", "--net", "sleep", "infinity"],
             directory=Path("/"),
             log=Path(os.devnull),
             cpus=sorted(os.sched_getaffinity(0)),
             stop_signal="KILL",
+            undo=self._record_of(veth),
         )
         pid = self._holder.pid
         _wait_for_namespace(pid)
-        veth = f"tare{os.getpid()}-{next(_numbers)}"
         ip("link", "add", veth, "type", "veth", "peer", "name", "eth0", "netns", str(pid))
         near, self._address = _free_pair(socket.if_nametoindex(veth))
-        ip("addr", "add", f"{near}/30", "dev", veth)
         ip("link", "set", veth, "up")
+        link = self._joined(veth)
+        ip("addr", "add", f"{near}/30", "dev", link)
+        ip("link", "set", link, "up")
         self.exec(["ip", "addr", "add", f"{self._address}/30", "dev", "eth0"])
         self.exec(["ip", "link", "set", "eth0", "up"])
         self.exec(["ip", "link", "set", "lo", "up"])
+
+    def _record_of(self, _veth: str) -> list[str] | None:
+        """The command that removes what the kernel does not remove with the namespace."""
+        return None
+
+    def _joined(self, veth: str) -> str:
+        """The interface of this host that gets an address: one end of the veth pair."""
+        return veth
+
+    @property
+    def namespace(self) -> str:
+        """The file of the namespace."""
+        assert self._holder is not None
+        return f"/proc/{self._holder.pid}/ns/net"
 
     @property
     def address(self) -> str:
@@ -67,8 +85,7 @@ class Netns(Host):
 
     @property
     def prefix(self) -> tuple[str, ...]:
-        assert self._holder is not None
-        return ("nsenter", f"--net=/proc/{self._holder.pid}/ns/net", "--")
+        return ("nsenter", f"--net={self.namespace}", "--")
 
     def free_port(self) -> int:
         return next(self._ports)

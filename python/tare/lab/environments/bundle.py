@@ -1,0 +1,144 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The OCI bundle of a container that has the files of this host (runtime-spec, config.md)."""
+
+import json
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+OWN = ("dev", "lost+found", "proc", "run", "sys", "tmp")
+"""Folders of the root that a container does not share with this host."""
+LAYERED = ("var",)
+"""Folders of the root where a container has a layer of its own over the files of this host: servers
+write to /var what has no place in their configuration."""
+CAPABILITIES = [
+    f"CAP_{name}"
+    for name in (
+        "AUDIT_WRITE", "CHOWN", "DAC_OVERRIDE", "FOWNER", "FSETID", "KILL", "MKNOD",
+        "NET_BIND_SERVICE", "NET_RAW", "SETFCAP", "SETGID", "SETPCAP", "SETUID", "SYS_CHROOT",
+    )
+]  # fmt: skip
+"""The capabilities that docker grants."""
+PERIOD_US = 100_000
+
+
+@dataclass(frozen=True)
+class Contents:
+    """What a container has besides the files of this host."""
+
+    volumes: Sequence[Path]
+    """Files and folders of this host where programs may write."""
+    layered: Sequence[tuple[Path, Path]]
+    """Folders of this host, each with the folder where OverlayFS stores what programs write."""
+    visible: Sequence[Path]
+    """Folders to show read-only that are below one of `OWN`."""
+    network: str | None
+    """A network namespace to join; None for this host's."""
+    cpus: float | None
+    memory: int | None
+
+
+def write(bundle: Path, name: str, contents: Contents, keeper: Sequence[str]) -> None:
+    """Writes a bundle whose first process is `keeper`; `name` is its control group, too."""
+    root = bundle / "rootfs"
+    root.mkdir(parents=True)
+    bundle.chmod(0o700)
+    for entry in Path("/").iterdir():
+        if entry.is_symlink():
+            (root / entry.name).symlink_to(entry.readlink())
+    kinds = ["mount", "pid", "ipc", "uts"]
+    namespaces: list[dict[str, str]] = [{"type": kind} for kind in kinds]
+    if contents.network is not None:
+        namespaces.append({"type": "network", "path": contents.network})
+    config = {
+        "ociVersion": "1.0.2",
+        "process": process(keeper, Path("/"), {"PATH": os.environ.get("PATH", os.defpath)}),
+        "root": {"path": "rootfs"},
+        "hostname": name,
+        "mounts": [*_kernel(), *_host(bundle / "layers"), *_given(contents)],
+        "linux": {
+            "namespaces": namespaces,
+            "cgroupsPath": f"/{name}",
+            "resources": _resources(contents),
+        },
+    }
+    (bundle / "config.json").write_text(json.dumps(config), encoding="utf-8")
+
+
+def process(words: Sequence[str], directory: Path, variables: Mapping[str, str]) -> dict[str, Any]:
+    """A program in a container."""
+    return {
+        "terminal": False,
+        "user": {"uid": os.geteuid(), "gid": os.getegid()},
+        "args": [*words],
+        "env": [f"{name}={value}" for name, value in variables.items()],
+        "cwd": str(directory),
+        "capabilities": dict.fromkeys(("bounding", "effective", "permitted"), CAPABILITIES),
+    }
+
+
+def is_hidden(path: Path) -> bool:
+    """Whether a container has no such file of this host, unless it is mounted."""
+    return any(path.is_relative_to(f"/{name}") for name in OWN)
+
+
+def _kernel() -> Iterable[dict[str, Any]]:
+    yield {"destination": "/proc", "type": "proc", "source": "proc"}
+    for path, mode in (("/dev", "755"), ("/dev/shm", "1777"), ("/tmp", "1777"), ("/run", "755")):
+        yield _mount("tmpfs", Path(path), "tmpfs", "nosuid", f"mode={mode}")
+    yield _mount("sysfs", Path("/sys"), "sysfs", "nosuid", "noexec", "nodev", "ro")
+    yield _mount("cgroup", Path("/sys/fs/cgroup"), "cgroup", "nosuid", "noexec", "nodev", "ro")
+
+
+def _host(layers: Path) -> Iterable[dict[str, Any]]:
+    for entry in sorted(Path("/").iterdir()):
+        if entry.name in LAYERED and not entry.is_symlink():
+            yield _overlay(entry, layers / entry.name)
+        elif entry.name not in OWN and not entry.is_symlink():
+            yield _bind(entry, "ro")
+
+
+def _given(contents: Contents) -> Iterable[dict[str, Any]]:
+    """The folders of a run: those that contain others come first."""
+    given = {
+        # A whole folder such as /tmp is one where programs may write.
+        path: _bind(path, "rw" if path.parent == Path("/") else "ro")
+        for path in contents.visible
+        if is_hidden(path)
+    }
+    given |= {path: _bind(path, "rw") for path in contents.volumes}
+    given |= {path: _overlay(path, layer) for path, layer in contents.layered}
+    return [given[path] for path in sorted(given)]
+
+
+def _overlay(path: Path, layer: Path) -> dict[str, Any]:
+    folders = {"lowerdir": path, "upperdir": layer / "upper", "workdir": layer / "work"}
+    for folder in folders.values():
+        folder.mkdir(parents=True, exist_ok=True)
+    return _mount(
+        "overlay", path, "overlay", *(f"{key}={_escaped(one)}" for key, one in folders.items())
+    )
+
+
+def _escaped(path: Path) -> str:
+    """OverlayFS separates folders by colons, and options by commas."""
+    return "".join(f"\\{sign}" if sign in "\\:," else sign for sign in str(path))
+
+
+def _bind(path: Path, mode: str) -> dict[str, Any]:
+    return _mount("bind", path, str(path), "rbind", mode)
+
+
+def _mount(kind: str, path: Path, source: str, *options: str) -> dict[str, Any]:
+    return {"destination": str(path), "type": kind, "source": source, "options": [*options]}
+
+
+def _resources(contents: Contents) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    if contents.cpus is not None:
+        found["cpu"] = {"quota": round(contents.cpus * PERIOD_US), "period": PERIOD_US}
+    if contents.memory is not None:
+        found["memory"] = {"limit": contents.memory}
+    return found

@@ -1,0 +1,234 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A container for each program of a run, made by runc, with the files of this host read-only.
+
+A first process keeps each container, and runc starts the program beside it. So the program is not
+process 1, which ignores signals that it does not handle, and it ends as it does on the host.
+"""
+
+import itertools
+import json
+import os
+import shutil
+import stat
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from tare.lab import strain
+from tare.lab.environments import bundle
+from tare.lab.environments.bridge import Bridge
+from tare.lab.environments.environment import Environment, Program
+from tare.lab.environments.host import Host, output
+from tare.lab.environments.netns import Netns
+from tare.lab.launch import RunError
+from tare.lab.logs import last_lines
+from tare.lab.processes import Family, Process, Processes, find, search_path
+from tare.lab.supervisor import Cgroups, processes_in
+from tare.native import native
+from tare.plan import expected
+from tare.running.directory import runtime_directory
+from tare.running.environments import Record, record
+
+_numbers = itertools.count(1)
+_KEEPER = ("sh", "-c", "echo up; exec sleep infinity")
+
+
+class Container(Environment):
+    """Programs in containers of their own, which share a network."""
+
+    def __init__(self, settings: Any, processes: Processes, name: str) -> None:
+        super().__init__(settings, processes, name)
+        network = Bridge if settings.own_network else Host
+        self._network: Host = network(settings, processes, name)
+        self._boxes: dict[str, Box] = {}
+        """By the name of the program."""
+        self._written: list[Path] = []
+        self._visible = [Path(native("", "")).parent, Path(sys.prefix), Path(sys.base_prefix)]
+
+    @staticmethod
+    def check(settings: Any) -> None:
+        """Refuses without root, runc, or the programs for a network."""
+        if os.geteuid() != 0:
+            raise expected("root rights for a container; use sudo")
+        if find("runc") is None:
+            raise expected("runc to be installed: get the package runc")
+        if settings.own_network:
+            Netns.check(settings)
+
+    def prepare(self) -> None:
+        self._network.prepare()
+
+    @property
+    def address(self) -> str:
+        return self._network.address
+
+    def free_port(self) -> int:
+        return self._network.free_port()
+
+    def port(self, fixed: int | None) -> int:
+        return self._network.port(fixed)
+
+    def copy_in(self, paths: Iterable[Path], read_only: Iterable[Path] = ()) -> None:
+        """Mounts folders into the containers of programs that start later."""
+        self._written += [path.absolute() for path in paths]
+        self._visible += [path.absolute() for path in read_only]
+
+    def start(self, program: Program) -> Process:
+        box = self._box(program.name, program.cpus, program.log)
+        # What it prints goes to the log itself: through runc, it would cost CPU time.
+        words = ["sh", "-c", 'exec >>"$0" 2>&1; exec "$@"', str(program.log), *program.command]
+        return self.processes.start(
+            program.name,
+            box.words(words, program.directory, program.variables),
+            directory=program.directory,
+            log=program.log,
+            cpus=program.cpus,
+            stop_signal=program.stop_signal,
+            grace_s=program.grace_s,
+            container=box.group,
+        )
+
+    def family(self, process: Process) -> Family:
+        return self._boxes[process.name].family()
+
+    def exec(self, words: Sequence[str]) -> str:
+        box = self._box(f"{self.name}/exec", sorted(os.sched_getaffinity(0)))
+        return output(box.words(words, Path("/"), {}), named=words)
+
+    def copy_out(self, paths: Iterable[Path]) -> None:
+        """Copies what programs wrote into layers; volumes are folders of this host."""
+        for box in self._boxes.values():
+            box.copy_out([path.absolute() for path in paths])
+
+    def stop(self) -> None:
+        try:
+            while self._boxes:
+                self._boxes.popitem()[1].remove()
+        finally:
+            self._network.stop()
+
+    def _box(self, program: str, cpus: Sequence[int], log: Path | None = None) -> "Box":
+        """The container of a program, running."""
+        if program not in self._boxes:
+            volumes = [] if log is None else [log.absolute()]
+            for file in volumes:
+                file.touch()
+            box = Box(self.processes, program, cpus)
+            layered = self.settings.files == "layered"
+            contents = bundle.Contents(
+                volumes=[*volumes, *([] if layered else self._written)],
+                layered=[(path, box.layer(path)) for path in self._written] if layered else [],
+                visible=self._visible,
+                network=self._network.namespace if isinstance(self._network, Netns) else None,
+                cpus=self.settings.cpus,
+                memory=self.settings.memory,
+            )
+            # Before it starts: what fails on the way is removed, too.
+            self._boxes[program] = box
+            box.start(contents)
+        return self._boxes[program]
+
+
+class Box:
+    """One container."""
+
+    def __init__(self, processes: Processes, program: str, cpus: Sequence[int]) -> None:
+        self.processes, self.program, self.cpus = processes, program, cpus
+        self.name = f"tare-{os.getpid()}-{next(_numbers)}"
+        self.layers: dict[Path, Path] = {}
+        self._runc = [find("runc") or "runc", "--root", str(runtime_directory() / "runc")]
+        self._bundle = runtime_directory() / "containers" / self.name
+        self._keeper: Process | None = None
+        self._record: Record | None = None
+
+    def layer(self, path: Path) -> Path:
+        """Where OverlayFS stores what is written to a folder: on its file system, beside it."""
+        self.layers[path] = path.parent / f"{path.name}~{self.name}"
+        return self.layers[path]
+
+    def start(self, contents: bundle.Contents) -> None:
+        """Starts the container. Raises RunError with runc's complaint."""
+        undo = [
+            (*self._runc, "delete", "--force", self.name),
+            ("rm", "-rf", str(self._bundle), *map(str, self.layers.values())),
+        ]
+        self._record = record("container", self.name, undo)
+        bundle.write(self._bundle, self.name, contents, _KEEPER)
+        log, out = self._bundle / "log", self._bundle / "out"
+        self._keeper = self.processes.start(
+            f"{self.program}/container",
+            [*self._runc, "run", "--bundle", str(self._bundle), self.name],
+            directory=self._bundle,
+            log=log,
+            output=out,
+            cpus=self.cpus,
+            stop_signal="KILL",
+            undo=self._record.removal,
+        )
+        while out.read_bytes() != b"up\n":
+            self.processes.wait(0.02)
+            if self._keeper.code is not None:
+                why = next(iter(last_lines(log, 1)), self._keeper.ending)
+                raise RunError(f"the container did not start: {why}")
+        state = json.loads(output([*self._runc, "state", self.name]))
+        self._cgroups = _cgroups_of(int(state["pid"]))
+        self.group = self._cgroups.home, int(state["pid"])
+        """Its control group, and its first process."""
+
+    def words(
+        self, words: Sequence[str], directory: Path, variables: Mapping[str, str]
+    ) -> list[str]:
+        """The command of this host that runs a command in the container."""
+        everything = {**os.environ, **variables}
+        everything["PATH"] = search_path(everything)
+        file = self._bundle / f"process{next(_numbers)}.json"
+        file.write_text(json.dumps(bundle.process(words, directory, everything)), encoding="utf-8")
+        return [*self._runc, "exec", "--process", str(file), self.name]
+
+    def family(self) -> Family:
+        """All processes in the container but the first, and their CPU time."""
+        folder, first = self.group
+        pids = [pid for pid in processes_in(folder) if pid != first]
+        return Family(sorted(pids), self._cgroups.cpu_ns(folder) or 0)
+
+    def copy_out(self, paths: Sequence[Path]) -> None:
+        """Moves what was written into layers of folders to the folders themselves."""
+        for path, layer in self.layers.items():
+            if any(path == one or path in one.parents for one in paths):
+                _apply(layer / "upper", path)
+
+    def remove(self) -> None:
+        """Ends the container with all that is in it, and removes it."""
+        if self._keeper is not None:
+            self.processes.stop([self._keeper])
+        if self._record is not None:
+            output(self._record.removal, named=["remove", self.name])
+
+
+def _cgroups_of(pid: int) -> Cgroups:
+    """The control group that accounts for the CPU time of a process."""
+    mounts = strain.mounts()
+    folders = {}
+    for line in Path(f"/proc/{pid}/cgroup").read_text(encoding="utf-8").splitlines():
+        _, names, path = line.split(":", 2)
+        for name in names.split(","):
+            if name in mounts:
+                folders[name] = strain.folders(*mounts[name], path)[0]
+    for name, kind in (("cpuacct", "cgroup1 cpuacct"), ("", "cgroup2")):
+        if name in folders:
+            return Cgroups(kind, folders[name])
+    raise RunError(f"no control group accounts for the CPU time of process {pid}")
+
+
+def _apply(upper: Path, path: Path) -> None:
+    """Moves the files of an upper folder of OverlayFS over those of the lower folder."""
+    for source in sorted(upper.rglob("*")):
+        target = path / source.relative_to(upper)
+        status = source.lstat()
+        if stat.S_ISDIR(status.st_mode):
+            target.mkdir(exist_ok=True)
+        elif stat.S_ISCHR(status.st_mode) and status.st_rdev == 0:  # the program deleted it
+            shutil.rmtree(target) if target.is_dir() else target.unlink(missing_ok=True)
+        else:
+            source.replace(target)

@@ -1,0 +1,230 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Containers of `tare run`: what they share with the host, their limits, and their removal."""
+
+import json
+import os
+import signal
+import subprocess
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from tests.in_process import tare
+from tests.lab.conftest import OWN_LOAD, Experiment, family, none_left
+from tests.lab.test_environments import wait_until_ended
+from tests.rights import may_run_containers
+from tests.waiting import wait_for
+
+from tare.lab import environments
+from tare.lab.environments.container import Container
+from tare.lab.environments.environment import Program
+from tare.lab.processes import Processes
+from tare.plan.environments import ContainerEnvironment
+from tare.running.directory import runtime_directory
+
+pytestmark = pytest.mark.skipif(
+    not may_run_containers(), reason="containers need root and the package runc"
+)
+Make = Callable[..., Container]
+
+
+@pytest.fixture
+def processes(tmp_path: Path) -> Iterator[Processes]:
+    with Processes(tmp_path / "supervisor.log") as held:
+        yield held
+
+
+@pytest.fixture
+def make(processes: Processes, tmp_path: Path) -> Iterator[Make]:
+    """Makes a container environment with some settings, and a folder copied in."""
+    made: list[Container] = []
+
+    def make(**settings: object) -> Container:
+        table = ContainerEnvironment.model_validate({"type": "container", **settings})
+        one = environments.of_run(table, processes, f"1/container/{len(made)}")
+        assert isinstance(one, Container)
+        made.append(one)
+        one.prepare()
+        one.copy_in([inside(tmp_path)])
+        return one
+
+    yield make
+    for one in made:
+        one.stop()
+
+
+def inside(tmp_path: Path) -> Path:
+    folder = tmp_path / "inside"
+    folder.mkdir(exist_ok=True)
+    return folder
+
+
+def run(container: Container, script: str, tmp_path: Path) -> str:
+    """What a shell in the container prints until it ends."""
+    log = tmp_path / "log"
+    cpus = [max(os.sched_getaffinity(0))]
+    words = ["sh", "-c", script]
+    process = container.start(Program("service", words, inside(tmp_path), log, cpus))
+    wait_until_ended(container.processes, process)
+    return log.read_text()
+
+
+def test_files_of_the_host_are_read_only_but_var_has_a_layer(make: Make, tmp_path: Path) -> None:
+    printed = run(
+        make(), "touch /usr/tare-try; echo new >/var/tare-try && cat /var/tare-try", tmp_path
+    )
+    assert "Read-only file system" in printed
+    assert printed.endswith("new\n")
+    assert not Path("/var/tare-try").exists()
+
+
+def test_a_container_has_its_own_processes_folders_and_name(make: Make, tmp_path: Path) -> None:
+    hidden = tmp_path / "hidden"
+    hidden.touch()
+    container = make()
+    printed = run(container, f"ls {hidden}; ls /proc | grep -c '^[0-9]'; hostname", tmp_path)
+    assert "No such file" in printed
+    count, name = printed.splitlines()[-2:]
+    assert int(count) < 10
+    assert name.startswith(f"tare-{os.getpid()}-")
+
+
+def test_a_program_has_the_cpus_of_the_placement(make: Make, tmp_path: Path) -> None:
+    printed = run(make(), "sed -n 's/^Cpus_allowed_list:\\s*//p' /proc/self/status", tmp_path)
+    assert printed == f"{max(os.sched_getaffinity(0))}\n"
+
+
+def test_what_is_written_to_a_layer_reaches_the_host_at_the_end(make: Make, tmp_path: Path) -> None:
+    folder = inside(tmp_path)
+    for name in ("kept", "changed", "deleted"):
+        (folder / name).write_text("old")
+    container = make(files="layered")
+    run(
+        container,
+        "printf new >changed; rm deleted; mkdir more; printf new >more/added; stat -f -c %T .",
+        tmp_path,
+    )
+    assert (tmp_path / "log").read_text() == "overlayfs\n"
+    assert sorted(path.name for path in folder.iterdir()) == ["changed", "deleted", "kept"]
+    container.copy_out([folder])
+    texts = {
+        str(one.relative_to(folder)): one.read_text() for one in folder.rglob("*") if one.is_file()
+    }
+    assert texts == {"kept": "old", "changed": "new", "more/added": "new"}
+    container.stop()
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["inside", "log", "supervisor.log"]
+
+
+def test_two_programs_have_containers_of_their_own_in_one_network(
+    make: Make, tmp_path: Path
+) -> None:
+    container = make(network="bridge")
+    seen = set()
+    for name in ("service", "service/proxy"):
+        log = tmp_path / name.replace("/", "-")
+        words = ["sh", "-c", "readlink /proc/self/ns/net /proc/self/ns/pid /proc/self/ns/mnt"]
+        process = container.start(Program(name, words, Path("/"), log, [0]))
+        wait_until_ended(container.processes, process)
+        seen.add(tuple(log.read_text().splitlines()))
+    (net, *others), (same_net, *more) = seen
+    assert net == same_net != str(Path("/proc/self/ns/net").readlink())
+    assert not {*others} & {*more}
+
+
+def test_hook_proxy_and_link_work_in_containers(experiment: Experiment) -> None:
+    tables = [
+        '{ type = "hook" }',
+        '{ type = "link" }',
+        '{ type = "proxy", program = "nginx" }',
+    ]
+    experiment.write_plan(top='environments = ["container"]', layers=tables[0])
+    more = "".join(
+        f'\n[[conditions]]\nname = "more{number}"\nlayers = [{table}]\n'
+        for number, table in enumerate(tables[1:])
+    )
+    experiment.plan.write_text(experiment.plan.read_text() + more)
+    done = experiment.measure(blocks=1)
+    assert done.returncode == 0, done.stderr
+    assert [run["reason"] for run in experiment.manifest["runs"]] == [None] * 5
+    for run in experiment.manifest["runs"]:
+        assert run["cpu"]["service_ns_per_request"] > 0
+    assert not traces(os.getpid())
+
+
+BUSY = '{ type = "wrap", command = ["sh", "-c", "while :; do :; done & exec \\"$@\\"", "sh"] }'
+
+
+def test_a_service_that_reaches_its_cpu_limit_is_invalid(experiment: Experiment) -> None:
+    table = '[[environments]]\ntype = "container"\ncpus = 0.2\n'
+    experiment.write_plan(layers=BUSY, top=table)
+    done = experiment.measure(blocks=1)
+    assert done.returncode == 0, done.stderr
+    (run,) = experiment.runs("two")
+    assert "throttled" in run["reason"]
+
+
+def test_memory_beyond_the_limit_ends_the_program(make: Make, tmp_path: Path) -> None:
+    fill = "python3 -c 'bytearray(1 << 29)' || echo failed"
+    assert run(make(memory="64 MiB"), fill, tmp_path).endswith("failed\n")
+
+
+def owned(process: "subprocess.Popen[str]") -> list[str]:
+    """The names of what `tare ps` lists of a process."""
+    listed = json.loads(tare("ps", "--json").stdout)["environments"]
+    return [one["name"] for one in listed if one["owner"] == process.pid and one["in_use"]]
+
+
+def held(experiment: Experiment) -> "subprocess.Popen[str]":
+    """A `tare run` with a container and a bridge, while a service waits in it."""
+    table = '[[environments]]\ntype = "container"\nnetwork = "bridge"\nfiles = "layered"\n'
+    hold = '{ type = "wrap", command = ["sh", "-c", "echo held; sleep 600"] }'
+    experiment.write_plan(top=table, load=OWN_LOAD, layers=hold, patience="600s")
+    process = experiment.start("--out", str(experiment.result), "--blocks", "1")
+    logs = experiment.result / "logs"
+    wait_for(lambda: any(log.read_text() == "held\n" for log in logs.rglob("two*.log")))
+    return process
+
+
+def traces(pid: int) -> list[Path]:
+    """What a process has in the file systems of the kernel and in the runtime directory."""
+    cgroups, interfaces = Path("/sys/fs/cgroup"), Path("/sys/class/net")
+    return [
+        *cgroups.glob(f"**/tare-{pid}-*"),
+        *interfaces.glob(f"tare{pid}-*"),
+        *interfaces.glob(f"tbr{pid}-*"),
+        *runtime_directory().glob(f"*/*{pid}-*"),
+    ]
+
+
+def test_kill_9_of_tare_removes_containers_and_bridges(experiment: Experiment) -> None:
+    process = held(experiment)
+    started = family(process)
+    names = owned(process)
+    assert {name.partition(str(process.pid))[0] for name in names} == {"tare-", "tbr"}
+    process.kill()
+    wait_for(lambda: none_left(started))
+    wait_for(lambda: not traces(process.pid))
+    process.communicate()
+
+
+def test_clean_removes_containers_after_kill_9_of_everything(experiment: Experiment) -> None:
+    process = held(experiment)
+    names = owned(process)
+    everything = family(process)
+    supervisors = [
+        pid for pid in everything if b"supervisor" in words(pid) or b"guard" in words(pid)
+    ]
+    for pid in (*supervisors, process.pid):
+        os.kill(pid, signal.SIGSTOP)
+    for pid in (*supervisors, process.pid):
+        os.kill(pid, signal.SIGKILL)
+    process.communicate()
+    assert traces(process.pid)
+    removed = json.loads(tare("clean", "--json").stdout)["removed"]
+    assert {*names} <= {Path(one).stem for one in removed}
+    wait_for(lambda: none_left(everything))
+    wait_for(lambda: not traces(process.pid))
+
+
+def words(pid: int) -> bytes:
+    return Path(f"/proc/{pid}/cmdline").read_bytes()
