@@ -79,14 +79,28 @@ def test_files_of_the_host_are_read_only_but_var_has_a_layer(make: Make, tmp_pat
 
 
 def test_a_container_has_its_own_processes_folders_and_name(make: Make, tmp_path: Path) -> None:
-    hidden = tmp_path / "hidden"
-    hidden.touch()
-    container = make()
-    printed = run(container, f"ls {hidden}; ls /proc | grep -c '^[0-9]'; hostname", tmp_path)
-    assert "No such file" in printed
-    count, name = printed.splitlines()[-2:]
+    (tmp_path / "hidden").touch()
+    printed = run(make(), "ls ..; ls /proc | grep -c '^[0-9]'; hostname", tmp_path)
+    *seen, count, name = printed.splitlines()
+    assert seen == ["inside", "log"]
     assert int(count) < 10
     assert name.startswith(f"tare-{os.getpid()}-")
+
+
+def test_files_that_words_or_variables_name_are_there_read_only(make: Make, tmp_path: Path) -> None:
+    library, data = tmp_path / "agent.so", tmp_path / "data"
+    library.write_text("a library")
+    data.mkdir()
+    (data / "file").write_text("data")
+    script = f'cat "${{AGENT#x=}}" {data}/file; echo more >>{data}/file'
+    log = tmp_path / "log"
+    variables = {"AGENT": f"x={library}", "OTHER": "/tmp:/tmp/nowhere"}
+    program = Program("service", ["sh", "-c", script], inside(tmp_path), log, [0], variables)
+    container = make()
+    wait_until_ended(container.processes, container.start(program))
+    printed = log.read_text()
+    assert printed.startswith("a librarydata")
+    assert "Read-only file system" in printed
 
 
 def test_a_program_has_the_cpus_of_the_placement(make: Make, tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 
 import json
 import os
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -82,6 +83,14 @@ def process(words: Sequence[str], directory: Path, variables: Mapping[str, str])
 def is_hidden(path: Path) -> bool:
     """Whether a container has no such file of this host, unless it is mounted."""
     return any(path.is_relative_to(f"/{name}") for name in OWN)
+
+
+def named(texts: Iterable[str]) -> list[Path]:
+    """The files and folders of this host that words or variables name, and that are below /tmp or
+    /run: without them, a program would start without its library, or not at all."""
+    parts = {part for text in texts for part in re.split(r"[\s:;,='\"]+", text)}
+    paths = [Path(os.path.normpath(part)) for part in parts if part.startswith(("/tmp/", "/run/"))]
+    return [path for path in paths if path.parent != Path("/") and path.exists()]
 
 
 def _kernel() -> Iterable[dict[str, Any]]:

@@ -75,7 +75,9 @@ class Container(Environment):
         self._visible += [path.absolute() for path in read_only]
 
     def start(self, program: Program) -> Process:
-        box = self._box(program.name, program.cpus, program.log)
+        texts = [*program.command, *program.variables.values()]
+        visible = [path for path in bundle.named(texts) if not self._is_written(path)]
+        box = self._box(program.name, program.cpus, program.log, visible)
         # What it prints goes to the log itself: through runc, it would cost CPU time.
         words = ["sh", "-c", 'exec >>"$0" 2>&1; exec "$@"', str(program.log), *program.command]
         return self.processes.start(
@@ -108,7 +110,16 @@ class Container(Environment):
         finally:
             self._network.stop()
 
-    def _box(self, program: str, cpus: Sequence[int], log: Path | None = None) -> "Box":
+    def _is_written(self, path: Path) -> bool:
+        return any(path.is_relative_to(one) or one.is_relative_to(path) for one in self._written)
+
+    def _box(
+        self,
+        program: str,
+        cpus: Sequence[int],
+        log: Path | None = None,
+        visible: Sequence[Path] = (),
+    ) -> "Box":
         """The container of a program, running."""
         if program not in self._boxes:
             volumes = [] if log is None else [log.absolute()]
@@ -119,7 +130,7 @@ class Container(Environment):
             contents = bundle.Contents(
                 volumes=[*volumes, *([] if layered else self._written)],
                 layered=[(path, box.layer(path)) for path in self._written] if layered else [],
-                visible=self._visible,
+                visible=[*self._visible, *visible],
                 network=self._network.namespace if isinstance(self._network, Netns) else None,
                 cpus=self.settings.cpus,
                 memory=self.settings.memory,
