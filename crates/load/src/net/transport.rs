@@ -23,8 +23,8 @@ pub enum TransportEvent {
 
 /// Each slot has one request under way at most: opened, then sent, then ended or given up.
 pub trait Transport {
-    /// Makes connections of so many users, outside of the timed part, for `patience` at most, as
-    /// with many users it could take hours. The others are made when a request needs them, and
+    /// Connects `users` users outside of the timed part, until `patience` is over: with many users it
+    /// could take hours. The other connections are made when a request needs them, and
     /// those that cannot be made are its errors.
     fn prepare(&mut self, target: usize, users: usize, patience: Duration);
 
@@ -39,7 +39,7 @@ pub trait Transport {
     /// now.
     fn push_out(&mut self) {}
 
-    /// Waits for events, for so many ns at most, and returns their number.
+    /// Waits for events until `most` is over, and returns their number.
     fn wait(&mut self, most: Nanoseconds) -> usize;
 
     /// What one of these events brought.
