@@ -28,7 +28,7 @@ def doctor(
     to get it.
     """
     from tare.lab.doctor import PROBES, examine
-    from tare.lab.machine import fingerprint
+    from tare.lab.machine.fingerprint import fingerprint
 
     # Ended like this, it still ends its probes and removes their folders.
     for number in (signal.SIGTERM, signal.SIGHUP):

@@ -30,7 +30,7 @@ def schedule(plan: Plan, seed: int) -> list[BlockPart]:
 
 def new_manifest(plan: Plan, placement: Placement) -> Manifest:
     """The manifest of an experiment of which nothing is measured yet."""
-    from tare.lab.machine import fingerprint
+    from tare.lab.machine.fingerprint import fingerprint
     from tare.samples.describe.limits import detection_limits
 
     machine = fingerprint()

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from tare.lab.doctor.finding import Found
-from tare.lab.machine import cgroup_version
+from tare.lab.machine.fingerprint import cgroup_version
 
 
 def cgroups() -> Found:

@@ -5,8 +5,8 @@ import platform
 from pathlib import Path
 
 from tare.lab.doctor.finding import Found
-from tare.lab.machine import clock_source as kernel_clock_source
-from tare.lab.machine import steal_share
+from tare.lab.machine.fingerprint import clock_source as kernel_clock_source
+from tare.lab.machine.fingerprint import steal_share
 
 # Read by programs themselves, through the vDSO.
 _FAST = {"tsc", "arch_sys_counter", "kvm-clock", "hyperv_clocksource_tsc_page"}

@@ -5,7 +5,7 @@ import os
 from pathlib import Path
 
 from tare.lab.doctor.finding import Found
-from tare.lab.machine import frequency_boost, frequency_governor
+from tare.lab.machine.fingerprint import frequency_boost, frequency_governor
 
 _CPU = Path("/sys/devices/system/cpu")
 

@@ -4,8 +4,8 @@ import socket
 
 import pytest
 
-from tare.lab import machine
-from tare.lab.machine import fingerprint
+from tare.lab.machine import fingerprint as machine
+from tare.lab.machine.fingerprint import fingerprint
 
 
 def test_a_fingerprint_is_flat_sorted_and_tells_what_every_linux_tells() -> None:
