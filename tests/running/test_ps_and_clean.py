@@ -20,6 +20,7 @@ from tests.waiting import wait_for
 
 from tare.native import native
 from tare.running import environments, leftovers, remove_leftovers
+from tare.running.cgroups import remove_abandoned_cgroups
 from tare.samples.sql.spill import PREFIX
 
 LOGS = "import sys; from tare.log import Channel; Channel('x').log(1); sys.stdin.readline()"
@@ -163,3 +164,68 @@ def test_records_that_others_can_write_are_not_carried_out(directory: Path) -> N
     (one.path.parent / "broken.json").write_text('{"type": 7}')
     assert [*environments.remove_abandoned()] == [one.path]
     assert (directory / "done").exists()
+
+
+# Enters a control group of its own, as each command of a run does, and waits.
+ENTERS = """
+from tare.lab.supervisor import Cgroups
+groups = Cgroups.usable()
+print(groups.enter() if groups else "", flush=True)
+input()
+"""
+
+
+def test_control_groups_of_a_killed_supervisor_are_removed_where_nothing_runs() -> None:
+    with (
+        subprocess.Popen(
+            [sys.executable, "-c", ENTERS], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        ) as supervisor,
+        started("cat") as other,
+    ):
+        assert supervisor.stdout is not None
+        empty = Path(supervisor.stdout.readline().strip())
+        try:
+            if empty == Path():
+                pytest.skip("no control group can be made here")
+            used = empty.with_name(f"tare-{supervisor.pid}-0")
+            mine = empty.with_name(f"tare-{os.getpid()}-0")
+            named = empty.with_name(f"tare-{supervisor.pid}-x")
+            for group in (used, mine, named):
+                group.mkdir()
+            (used / "cgroup.procs").write_text(str(other.pid))
+            assert empty not in remove_leftovers()
+        finally:
+            supervisor.kill()
+        supervisor.wait()
+        removed = remove_leftovers()
+        assert empty in removed
+        assert not {used, mine, named} & {*removed}
+        assert [group.exists() for group in (empty, used, mine, named)] == [False, True, True, True]
+        mine.rmdir()
+        named.rmdir()
+    wait_for(lambda: used in remove_leftovers())
+
+
+def test_control_groups_of_others_and_deeply_nested_ones_are_no_obstacle(tmp_path: Path) -> None:
+    dead = subprocess.Popen(["true"])
+    dead.wait()
+    mounts = tmp_path / "mounts"
+    mounts.write_text(f"x {tmp_path} cgroup2 rw 0 0\nx {tmp_path}/none cgroup rw 0 0\n")
+    (tmp_path / "link").symlink_to(tmp_path / "away")
+    (tmp_path / "away").mkdir()
+    name = f"tare-{dead.pid}-1"
+    (tmp_path / f"tare-{dead.pid}-2").symlink_to(tmp_path / "away")
+    strangers = tmp_path / "stranger" / name
+    strangers.mkdir(parents=True)
+    deep = tmp_path / ("d/" * 1500)
+    # Python's own ways to make and remove folders call themselves for each one.
+    subprocess.run(["mkdir", "-p", deep / name], check=True)
+    removes = [deep / name]
+    if os.geteuid() == 0:
+        os.chown(strangers, 65534, 65534)
+    else:
+        removes.append(strangers)
+    assert sorted(remove_abandoned_cgroups(mounts)) == sorted(removes)
+    assert strangers.exists() == (os.geteuid() == 0)
+    assert (tmp_path / f"tare-{dead.pid}-2").is_symlink()
+    subprocess.run(["rm", "-r", tmp_path / "d"], check=True)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What killed processes of Tare left behind: sockets, folders of spilled data, environments."""
+"""What killed processes of Tare left behind: sockets, data, control groups, environments."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
+from tare.running.cgroups import remove_abandoned_cgroups
 from tare.running.directory import runtime_directory
 from tare.running.environments import remove_abandoned as remove_abandoned_environments
 from tare.samples.sql.spill import PREFIX, remove_abandoned
@@ -19,7 +20,8 @@ from tare.samples.sql.spill import PREFIX, remove_abandoned
 
 def remove_leftovers() -> list[Path]:
     """Removes them and returns their paths. Only what this user's own processes made is removed."""
-    return [*_sockets(), *_spilled(), *remove_abandoned_environments()]
+    environments = [*remove_abandoned_environments()]
+    return [*_sockets(), *_spilled(), *environments, *remove_abandoned_cgroups()]
 
 
 def _sockets() -> Iterator[Path]:
