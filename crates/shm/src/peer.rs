@@ -123,7 +123,14 @@ mod tests {
         extern crate std;
         use super::super::*;
         use std::os::fd::AsRawFd;
-        use std::os::unix::net::UnixStream;
+        use std::os::linux::net::SocketAddrExt;
+        use std::os::unix::net::{SocketAddr, UnixListener, UnixStream};
+
+        fn has_ended(process: c_int) -> bool {
+            let mut poll = libc::pollfd { fd: process, events: libc::POLLIN, revents: 0 };
+            // SAFETY: one entry.
+            unsafe { libc::poll(&raw mut poll, 1, 0) == 1 }
+        }
 
         #[test]
         fn peer_of_a_socketpair_is_this_process() {
@@ -131,11 +138,70 @@ mod tests {
             let peer = credentials(near.as_raw_fd()).unwrap();
             assert_eq!((peer.pid as u32, peer.uid), (syscall::getpid(), syscall::geteuid()));
             let own = process(near.as_raw_fd()).unwrap();
-            let mut poll = libc::pollfd { fd: own, events: libc::POLLIN, revents: 0 };
-            // SAFETY: one entry.
-            assert_eq!(unsafe { libc::poll(&raw mut poll, 1, 0) }, 0);
+            assert!(!has_ended(own));
             syscall::close(own);
             assert_eq!(credentials(-1).unwrap_err(), Errno(libc::EBADF));
+        }
+
+        /// A process that starts with this ID, or none without the right to choose one.
+        fn born_as(pid: libc::pid_t) -> Option<libc::pid_t> {
+            // SAFETY: zeros are valid; the kernel reads one ID. The child only waits for its end.
+            unsafe {
+                let mut arguments: libc::clone_args = core::mem::zeroed();
+                arguments.exit_signal = libc::SIGCHLD as u64;
+                arguments.set_tid = (&raw const pid).addr() as u64;
+                arguments.set_tid_size = 1;
+                let size = size_of::<libc::clone_args>();
+                match libc::syscall(libc::SYS_clone3, &raw mut arguments, size) {
+                    0 => loop {
+                        libc::pause();
+                    },
+                    -1 => None,
+                    child => Some(child as libc::pid_t),
+                }
+            }
+        }
+
+        #[test]
+        fn process_with_the_id_of_an_ended_peer_is_not_the_peer() {
+            let listener = UnixListener::bind_addr(&SocketAddr::from_abstract_name("").unwrap());
+            let listener = listener.unwrap();
+            let address = listener.local_addr().unwrap();
+            let name = address.as_abstract_name().unwrap();
+            // SAFETY: zeros are valid, the name fits, and the child makes system calls only.
+            let (peer, later) = unsafe {
+                let mut own: libc::sockaddr_un = core::mem::zeroed();
+                own.sun_family = libc::AF_UNIX as u16;
+                for (to, from) in own.sun_path[1..].iter_mut().zip(name) {
+                    *to = *from as libc::c_char;
+                }
+                let length = core::mem::offset_of!(libc::sockaddr_un, sun_path) + 1 + name.len();
+                let peer = libc::fork();
+                if peer == 0 {
+                    let socket = libc::socket(libc::AF_UNIX, libc::SOCK_STREAM, 0);
+                    libc::_exit(libc::connect(socket, (&raw const own).cast(), length as u32));
+                }
+                let mut status = 0;
+                assert_eq!(libc::waitpid(peer, &raw mut status, 0), peer);
+                assert_eq!(status, 0);
+                (peer, born_as(peer))
+            };
+            let (accepted, _) = listener.accept().unwrap();
+            assert_eq!(credentials(accepted.as_raw_fd()).unwrap().pid, peer);
+            let Some(later) = later else {
+                std::eprintln!("no process can be given an ID here");
+                return;
+            };
+            let found = process(accepted.as_raw_fd());
+            // Before Linux 6.16 nothing is known of a peer that has ended.
+            let ended = found.map_or(true, has_ended);
+            let _ = found.map(syscall::close);
+            // SAFETY: the child of this test.
+            unsafe {
+                libc::kill(later, libc::SIGKILL);
+                libc::waitpid(later, core::ptr::null_mut(), 0);
+            }
+            assert!(ended);
         }
 
         #[test]
