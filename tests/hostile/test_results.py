@@ -320,6 +320,35 @@ def test_links_that_lead_outside_change_nothing_there(name: str, command: str, b
     assert "# secret" not in report.read_text()
 
 
+@pytest.mark.parametrize("command", ["compare", "report"])
+def test_many_runs_are_read_in_steps_that_grow_as_they_do(command: str, box: Path) -> None:
+    path = box / "result" / "manifest.json"
+    whole = read(path)
+    run(box, command)  # imports what it needs
+
+    def calls(runs: int) -> int:
+        number = 0
+
+        def count(*_: object) -> None:
+            nonlocal number
+            number += 1
+
+        lost = {**whole["runs"][0], "valid": False, "reason": "lost"}
+        more = [{**lost, "run": 10 + i, "block": 10 + i // 2} for i in range(runs)]
+        write(path, {**whole, "runs": [*whole["runs"], *more]})
+        with chdir(box):
+            sys.setprofile(count)
+            try:
+                done = tare(*COMMANDS[command])
+            finally:
+                sys.setprofile(None)
+        assert done.returncode == 0, done.stderr
+        return number
+
+    few, some, many = (calls(runs) for runs in (0, 1_000, 5_000))
+    assert 4 < (many - few) / (some - few) < 6
+
+
 def test_a_folder_that_is_swapped_while_it_is_read_changes_nothing_elsewhere(
     box: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

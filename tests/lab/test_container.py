@@ -223,7 +223,6 @@ def test_kill_9_of_tare_removes_containers_and_bridges(experiment: Experiment) -
 
 def test_clean_removes_containers_after_kill_9_of_everything(experiment: Experiment) -> None:
     process = held(experiment)
-    names = owned(process)
     everything = family(process)
     supervisors = [
         pid for pid in everything if b"supervisor" in words(pid) or b"guard" in words(pid)
@@ -233,9 +232,8 @@ def test_clean_removes_containers_after_kill_9_of_everything(experiment: Experim
     for pid in (*supervisors, process.pid):
         os.kill(pid, signal.SIGKILL)
     process.communicate()
-    assert traces(process.pid)
-    removed = json.loads(tare("clean", "--json").stdout)["removed"]
-    assert {*names} <= {Path(one).stem for one in removed}
+    # Another `tare run` that starts now does the same, and then this one has nothing to print.
+    tare("clean")
     wait_for(lambda: none_left(everything))
     wait_for(lambda: not traces(process.pid))
 
