@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Programs that forbid themselves system calls or the tick counter run as without Tare."""
 
+import platform
 import time
 from pathlib import Path
 
@@ -79,6 +80,23 @@ def test_logging_program_is_not_killed_and_every_event_is_counted(
     assert (np.diff(times) >= 0).all()
     assert begin <= times[0]
     assert times[-1] <= time.time_ns()
+
+
+@pytest.mark.skipif(platform.machine() != "x86_64", reason="others have no such prctl")
+def test_program_that_starts_without_the_tick_counter_logs_with_times_of_the_kernel(
+    restricted: Compile, tmp_path: Path
+) -> None:
+    """The dynamic linker reads the counter, so only a program without one starts at all."""
+    library = Path(native("lib", "libtare_log.a"))
+    include = f"-I{Path(native('include', 'tare_log.h')).parent}"
+    program = restricted("logging", "-static", include, library)
+    file, count = tmp_path / "events.log", 10_000
+    begin = time.time_ns()
+    totals = ran(file, restricted("untimed"), program, "none", "prctl", count, 0)
+    assert (totals["events"] + totals["unserved"], totals["lost"]) == (count, 0)
+    times = [row.time_ns for row in dump(file)]
+    assert times == sorted(times)
+    assert begin <= times[0] < times[-1] <= time.time_ns()
 
 
 def test_child_of_vfork_takes_no_ring_of_its_parent(restricted: Compile, tmp_path: Path) -> None:
