@@ -21,7 +21,8 @@ from numpy.random import Generator
 from scipy.signal import lfilter
 
 from tare.samples.model import Conduct, Experiment, Run
-from tare.verdict import judge, rules
+from tare.verdict import judge
+from tare.verdict.rules import rules
 
 SEED = 20261125
 FAILING = 24

@@ -4,7 +4,7 @@
 import pytest
 from bench.verdict import rule_proof
 
-from tare.verdict import rules
+from tare.verdict.rules import rules
 
 VERDICTS = {"changed", "unchanged", "shape_changed", "undecided"}
 

@@ -9,9 +9,9 @@ from tare.lazy import lazy
 from tare.verdict.judge import judge
 
 if TYPE_CHECKING:
-    from tare.verdict.failures import without_bad_runs, without_failing
     from tare.verdict.folders import judge_folders
     from tare.verdict.judgement import Comparison, Judgement, Published, PublishedBestFit
+    from tare.verdict.rules.failures import without_bad_runs, without_failing
 
 __all__ = [
     "Comparison",
@@ -35,6 +35,6 @@ _WHERE = {
     "Published": "judgement",
     "PublishedBestFit": "judgement",
     "judge_folders": "folders",
-    "without_bad_runs": "failures",
-    "without_failing": "failures",
+    "without_bad_runs": "rules.failures",
+    "without_failing": "rules.failures",
 }

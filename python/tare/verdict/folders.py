@@ -11,12 +11,12 @@ from tare.errors import InputError
 from tare.samples import Experiment, read_both
 from tare.samples.manifest import Manifest, read_manifest
 from tare.samples.read.measured import NEW, OLD
-from tare.verdict.checks import unguarded
-from tare.verdict.control import controls
-from tare.verdict.differences import differences, service
-from tare.verdict.failures import without_bad_runs
+from tare.verdict.evidence.differences import differences, service
 from tare.verdict.judge import judge_together
 from tare.verdict.judgement import Control, Judgement
+from tare.verdict.rules.checks import unguarded
+from tare.verdict.rules.control import controls
+from tare.verdict.rules.failures import without_bad_runs
 from tare.verdict.words import percent
 
 

@@ -10,17 +10,17 @@ from tare.errors import InputError
 from tare.samples.model import Experiment, Run
 from tare.samples.notes import Note
 from tare.stats.multiplicity import benjamini_hochberg
-from tare.verdict import checks, rules
-from tare.verdict.adjusted import adjusted, family_factors
-from tare.verdict.beginnings import beginnings
-from tare.verdict.control import controls, without_control
-from tare.verdict.cuts import with_cuts
-from tare.verdict.evidence import CPU, EXPLORED, LATENCIES, Evidence
-from tare.verdict.failures import without_bad_runs
+from tare.verdict.evidence.adjusted import adjusted, family_factors
+from tare.verdict.evidence.evidence import CPU, EXPLORED, LATENCIES, Evidence
+from tare.verdict.evidence.shape import with_shapes
+from tare.verdict.evidence.warm_up_difference import warm_up_difference
+from tare.verdict.evidence.weigh import weigh, with_outlook
 from tare.verdict.judgement import Comparison, Control, Cut, Judgement, Measured
-from tare.verdict.repeated_looks import repeated_looks
-from tare.verdict.shape import with_shapes
-from tare.verdict.weigh import weigh, with_outlook
+from tare.verdict.rules import checks, rules
+from tare.verdict.rules.control import controls, without_control
+from tare.verdict.rules.cuts import with_cuts
+from tare.verdict.rules.failures import without_bad_runs
+from tare.verdict.rules.interim_analyses import interim_analyses
 
 Place = tuple[str, str, str]
 
@@ -74,7 +74,7 @@ def judge_together(
             for name, experiment in known.items()
             for line in (
                 *checks.unguarded(experiments[name]),
-                *repeated_looks(experiment, len(primary)),
+                *interim_analyses(experiment, len(primary)),
                 *_warnings(experiment, every),
                 *experiment.warnings,
             )
@@ -127,7 +127,7 @@ def _cuts(experiments: Mapping[str, Experiment]) -> dict[tuple[Place, str], list
             found.setdefault((_place(evidence), evidence.metric), []).append(cut)
     for experiment in experiments.values():
         for condition, runs in _places(experiment):
-            apart = beginnings(experiment, runs, condition)
+            apart = warm_up_difference(experiment, runs, condition)
             alone = [] if apart is None else apart.cuts()
             place = runs[0].environment, condition, runs[0].span
             for metric in LATENCIES:

@@ -6,9 +6,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from tare.verdict import reasons
-from tare.verdict.evidence import Evidence
+from tare.verdict.evidence.evidence import Evidence
 from tare.verdict.judgement import Word
+from tare.verdict.rules import reasons
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from tare.samples.manifest import Manifest
-from tare.verdict.differences import differences, service
+from tare.verdict.evidence.differences import differences, service
 
 MANIFEST: dict[str, Any] = {
     "baseline": "plain",

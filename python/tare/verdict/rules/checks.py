@@ -9,9 +9,9 @@ from statistics import median
 
 from tare.samples.model import REQUEST, Experiment, Run
 from tare.samples.notes import Note, grouped
-from tare.verdict.beginnings import beginnings
-from tare.verdict.evidence import Evidence
-from tare.verdict.units import units
+from tare.verdict.evidence.evidence import Evidence
+from tare.verdict.evidence.warm_up_difference import warm_up_difference
+from tare.verdict.rules.units import units
 from tare.verdict.words import count, duration, listed, percent
 
 LAG = 0.1
@@ -180,7 +180,7 @@ def warm_ups(runs: Sequence[Run], experiment: Experiment) -> Iterator[str]:
         for name in dict.fromkeys(run.condition for run in mine):
             if name == experiment.baseline:
                 continue
-            found = beginnings(experiment, mine, name)
+            found = warm_up_difference(experiment, mine, name)
             if found is not None:
                 of = "" if span == REQUEST else f" of '{span}'"
                 share = percent(found.share, signed=False)

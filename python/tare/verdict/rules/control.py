@@ -7,9 +7,9 @@ from dataclasses import replace
 
 from tare.samples.model import Experiment, Run
 from tare.stats.multiplicity import holm
-from tare.verdict.evidence import CPU, LATENCIES
+from tare.verdict.evidence.evidence import CPU, LATENCIES
+from tare.verdict.evidence.weigh import weigh
 from tare.verdict.judgement import Control
-from tare.verdict.weigh import weigh
 
 ALPHA = 0.01
 

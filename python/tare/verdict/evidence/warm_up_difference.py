@@ -12,8 +12,8 @@ import numpy as np
 
 from tare.samples.model import Experiment, Run
 from tare.stats.interval import paired_difference, welch_difference
+from tare.verdict.evidence.weigh import by_block
 from tare.verdict.judgement import LEVEL, Cut, Word
-from tare.verdict.weigh import by_block
 from tare.verdict.words import percent
 
 MUCH = 0.25
@@ -21,7 +21,7 @@ MUCH = 0.25
 
 
 @dataclass(frozen=True)
-class Beginnings:
+class WarmUpDifference:
     """By how much the warm-up of a condition surely differs from the baseline's."""
 
     share: float
@@ -39,7 +39,9 @@ class Beginnings:
         return [Cut(f"all but the first {part}", word, self.relative, self.low, self.high)]
 
 
-def beginnings(experiment: Experiment, runs: Sequence[Run], condition: str) -> Beginnings | None:
+def warm_up_difference(
+    experiment: Experiment, runs: Sequence[Run], condition: str
+) -> WarmUpDifference | None:
     """Of `runs` (one environment, one span); None where they may be alike to within the budget."""
     first, second = (
         {
@@ -60,4 +62,4 @@ def beginnings(experiment: Experiment, runs: Sequence[Run], condition: str) -> B
     if low <= log1p(experiment.budget) and high >= log1p(-experiment.budget):
         return None
     share = fmean(part.share for part in (*first.values(), *second.values()))
-    return Beginnings(share, expm1(difference.estimate), expm1(low), expm1(high))
+    return WarmUpDifference(share, expm1(difference.estimate), expm1(low), expm1(high))

@@ -16,10 +16,10 @@ from tare.stats.fan_out import meets_slowest, slower_than
 from tare.stats.ordered_quantiles import has
 from tare.stats.run_distance import comparable, run_distance_p
 from tare.stats.shift import Pair, Shift, shift_functions
-from tare.verdict.evidence import LATENCIES, TAILS, Evidence
+from tare.verdict.evidence.evidence import LATENCIES, TAILS, Evidence
+from tare.verdict.evidence.systematic import Systematic, rounding, warm_up
+from tare.verdict.evidence.weigh import by_block, threshold
 from tare.verdict.judgement import LEVEL, Apart, Page, Quantile, Shape
-from tare.verdict.systematic import Systematic, rounding, warm_up
-from tare.verdict.weigh import by_block, threshold
 
 LOWEST, HIGHEST = 0.1, 0.99
 PAGES = (10, 36, 100)

@@ -4,7 +4,7 @@ from dataclasses import replace
 import pytest
 
 from tare.samples.model import Experiment
-from tare.verdict.repeated_looks import repeated_looks
+from tare.verdict.rules.interim_analyses import interim_analyses
 
 EXPERIMENT = Experiment((), "plain", paired=True, budget=0.03)
 REST = " of experiments without an effect would raise a false alarm"
@@ -23,11 +23,11 @@ REST = " of experiments without an effect would raise a false alarm"
 def test_further_looks_state_their_rate(
     looks: tuple[int, ...], comparisons: int, note: str
 ) -> None:
-    (found,) = repeated_looks(replace(EXPERIMENT, looks=looks), comparisons)
+    (found,) = interim_analyses(replace(EXPERIMENT, looks=looks), comparisons)
     assert found.startswith(note)
     assert found.endswith(REST)
 
 
 @pytest.mark.parametrize(("looks", "comparisons"), [((), 1), ((8,), 1), ((8, 16), 0)])
 def test_one_look_needs_no_note(looks: tuple[int, ...], comparisons: int) -> None:
-    assert list(repeated_looks(replace(EXPERIMENT, looks=looks), comparisons)) == []
+    assert list(interim_analyses(replace(EXPERIMENT, looks=looks), comparisons)) == []

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from math import log1p
 
 from tare.samples.model import ERROR_RATE, THROUGHPUT
+from tare.verdict.evidence.mismatch import LoadMismatch
+from tare.verdict.evidence.systematic import NOTHING, Cause, Systematic
 from tare.verdict.judgement import Control, Cut, Measured, Quantile
-from tare.verdict.mismatch import LoadMismatch
-from tare.verdict.systematic import NOTHING, Cause, Systematic
 
 LATENCIES = ("p50", "p95", "p99", "mean")
 CPU = "cpu_service"

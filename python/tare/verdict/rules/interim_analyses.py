@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from tare.stats.looks import false_alarm_rate
+from tare.stats.interim_analysis import false_alarm_rate
 from tare.verdict.words import percent
 
 if TYPE_CHECKING:
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 _ORDINALS = {2: "second", 3: "third"}
 
 
-def repeated_looks(experiment: Experiment, comparisons: int) -> Iterator[str]:
+def interim_analyses(experiment: Experiment, comparisons: int) -> Iterator[str]:
     """The false-alarm rate of all looks together; `comparisons` share that of one."""
     looks = experiment.looks
     if len(looks) < 2 or not comparisons:

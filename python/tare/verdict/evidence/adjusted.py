@@ -12,7 +12,7 @@ from tare.stats.arrays import Array
 from tare.stats.power import family_factor
 from tare.stats.special import student_quantile
 from tare.stats.step_down import over_families, paired, unpaired
-from tare.verdict.evidence import Evidence, Values
+from tare.verdict.evidence.evidence import Evidence, Values
 
 
 def adjusted(evidence: Sequence[Evidence]) -> list[Evidence]:

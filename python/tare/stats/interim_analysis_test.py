@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 
-from tare.stats.looks import false_alarm_rate
+from tare.stats.interim_analysis import false_alarm_rate
 from tare.stats.permutation import sign_flip
 
 

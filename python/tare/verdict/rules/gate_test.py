@@ -4,8 +4,8 @@ from typing import Any
 import pytest
 
 from tare.verdict import Comparison, Judgement
-from tare.verdict.gate import hits
 from tare.verdict.judgement import Quantile, Shape
+from tare.verdict.rules.gate import hits
 
 
 def comparison(verdict: Any, metric: str = "p50", **more: Any) -> Comparison:

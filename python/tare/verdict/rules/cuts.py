@@ -6,9 +6,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from tare.verdict import rules
-from tare.verdict.evidence import Evidence
+from tare.verdict.evidence.evidence import Evidence
 from tare.verdict.judgement import Cut
+from tare.verdict.rules import rules
 
 OPPOSED = {
     "slower": ("faster", "unchanged"),
