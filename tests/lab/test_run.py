@@ -99,7 +99,16 @@ def test_samples_are_complete_and_slices_of_both_conditions_alternate(
         slices[run["run"]] = set(table["slice"].to_pylist())
         machine = pq.read_table(experiment.result / "machine" / key / "machine.parquet",
                                 partitioning=None)  # fmt: skip
-        assert {"steal", "run_delay", "cpu_time"} <= set(machine["metric"].to_pylist())
+        rows = machine.to_pylist()
+        of_slices = {row["metric"] for row in rows if row["slice"] is not None}
+        assert {"steal", "run_delay", "cpu_time"} <= of_slices
+        end = run["started_ns"] + run["duration_ns"]
+        for subject, metric in (("machine", "context_switches"), ("service", "memory")):
+            times = [(row["start_ns"], row["start_ns"] + row["duration_ns"]) for row in rows
+                     if row["slice"] is None
+                     if (row["subject"], row["metric"]) == (subject, metric)]  # fmt: skip
+            assert min(times)[0] <= run["started_ns"]
+            assert max(times)[1] >= end
     first_block = slices[1] | slices[2] | slices[3]
     assert len(first_block) == len(slices[1]) + len(slices[2]) + len(slices[3])
     assert all(slices.values())

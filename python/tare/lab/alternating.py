@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from tare.lab import strain
 from tare.lab.agents import Agent, AgentError
-from tare.lab.block import Group, check_costs, targets_of
+from tare.lab.block import Group, check_costs, metrics_of, targets_of
 from tare.lab.cpu_time import of_all, per_request, spent, watched_share
 from tare.lab.launch import RunError
 from tare.lab.layers import map as map_layer
@@ -25,7 +25,14 @@ from tare.lab.runs import Measured, Run, Target
 from tare.lab.standstill import Standstill
 from tare.lab.store import read_stream
 from tare.lab.tare_load import load_command
-from tare.lab.turns import Turn, errors_by_kind, numbered, of_turns, order_of_turns
+from tare.lab.turns import (
+    Turn,
+    errors_by_kind,
+    metrics_of_turns,
+    numbered,
+    of_turns,
+    order_of_turns,
+)
 from tare.plan import Condition, OwnLoad
 from tare.plan.alternation import of_service, whole_machine
 from tare.plan.layers import AgentLayer, MapLayer
@@ -77,6 +84,7 @@ class AlternatingGroup(Group):
             up = self.start(stack, [shared])
             if up:
                 generator, watches = strain.Watch([]), [self.watch(shared)]
+                self.sampler = self.new_sampler(up)
                 try:
                     self.load_in_turns(shared, runs, asked, seed)
                 except RunError as error:
@@ -137,8 +145,11 @@ class AlternatingGroup(Group):
         if samples is None or readings is None or samples.num_rows == 0:
             raise RunError("the load generator recorded no request")
         share = watched_share(before, spent(target.families()), processes.in_ticks)
+        assert self.sampler is not None
+        metrics = metrics_of(self.sampler, shared)
         for one in in_turns.values():
             one.run.measured = measured_in(one, samples, readings, share)
+            one.run.metrics = metrics_of_turns(metrics, one.turns)
             if one.run.measured is None:
                 one.run.fail("no request was answered within its turns")
 
@@ -178,12 +189,14 @@ class AlternatingGroup(Group):
                     stack.callback(agent.switch_off)
                     agent.switch_on()
                 going_on.wait(plan.settle)
+                self.sample()
                 used_ns = [agent.cpu_ns() for agent in one.agents]
                 start_ns = going_on.now_ns()
                 going_on.wait(plan.turn)
                 turn = Turn(start_ns, going_on.now_ns())
                 # All at once, before a ready command takes its time.
                 one.add_agents_ns(used_ns, [agent.cpu_ns() for agent in one.agents])
+                self.sample()
                 for agent in one.agents:
                     agent.check_ready()
         except AgentError as error:

@@ -15,6 +15,9 @@ from tare.lab import load as loads
 from tare.lab.launch import Launch, RunError
 from tare.lab.load import Bench
 from tare.lab.load_errors import most_frequent
+from tare.lab.machine.host import Host
+from tare.lab.machine.sampler import Sampler, Source
+from tare.lab.machine.service import Service
 from tare.lab.placement import Placement
 from tare.lab.processes import Processes, StartError
 from tare.lab.runs import Measured, Run, Target
@@ -29,6 +32,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 LOG_TAIL_LINES = 20
+MACHINE = "/"
+"""The machine among the sources of metrics; no condition has this name."""
 
 
 @dataclass(frozen=True)
@@ -52,6 +57,8 @@ class Group:
 
     def __init__(self, lab: Laboratory, block: int, environment: str) -> None:
         self.lab, self.block, self.environment = lab, block, environment
+        self.sampler: Sampler | None = None
+        """Reads machine and services while they have load."""
 
     def measure(
         self, conditions: Sequence[tuple[int, Condition]], asked: float | None, seed: int
@@ -67,12 +74,16 @@ class Group:
             up = self.start(stack, runs)
             if up:
                 generator, watches = strain.Watch([os.getpid()]), [self.watch(run) for run in up]
+                self.sampler = self.new_sampler(up)
                 try:
                     self.load(up, asked, seed)
                 except RunError as error:
                     for run in up:
                         run.reason = str(error)
+                self.sample()
                 self.look_at_strains(up, watches, generator)
+                for run in up:
+                    run.metrics = metrics_of(self.sampler, run)
             self.look_for_crashes(up)
         if asked is not None:
             load = self.lab.plan.load
@@ -153,8 +164,23 @@ class Group:
 
     def watch(self, run: Run) -> strain.Watch:
         """Begins to watch a service with its proxies."""
-        families = map(run.environment.family, run.programs)
-        return strain.Watch([pid for family in families for pid in family.pids])
+        return strain.Watch(pids_of(run))
+
+    def new_sampler(self, up: Sequence[Run]) -> Sampler:
+        """Begins to read the metrics of this machine and of each service with its proxies."""
+        services: dict[str, Source] = {run.name: Service(pids_of(run)).read for run in up}
+        return Sampler({MACHINE: Host(self.lab.cpus).read, **services})
+
+    def tick(self, seconds: float) -> None:
+        """Is called about ten times per second while services have load."""
+        self.lab.tick(seconds)
+        if self.sampler is not None:
+            self.sampler.look()
+
+    def sample(self) -> None:
+        """Ends a reading of the metrics, and begins the next one."""
+        if self.sampler is not None:
+            self.sampler.sample()
 
     def look_at_strains(
         self, up: Sequence[Run], watches: Sequence[strain.Watch], load: strain.Watch
@@ -208,12 +234,12 @@ class Group:
         )
 
     def store_machine(self, run: Run, found: Measured, key: RunKey) -> None:
-        """Writes what the machine did meanwhile, slice by slice and over the whole load."""
+        """Writes what the machine did meanwhile, per slice and per second."""
         import pyarrow as pa
 
         readings = [] if found.machine is None else [found.machine]
-        if run.strain is not None:
-            readings.append(strain.rows(run.strain))
+        if run.metrics is not None:
+            readings.append(run.metrics)
         if readings:
             together = pa.concat_tables(readings, promote_options="permissive")
             self.lab.folder.write("machine", together, key)
@@ -259,7 +285,7 @@ class Group:
         log = self.new_log(up[0] if len(up) == 1 else None, "load")
         folder = self.lab.folder.fresh_work("load")
         cpus = self.lab.placement.generator
-        return Bench(self.lab.processes, cpus, folder, log, self.lab.tick)
+        return Bench(self.lab.processes, cpus, folder, log, self.tick)
 
     def new_log(self, run: Run | None, part: str = "") -> Path:
         """An empty log of a run's service, or of something else that belongs to it or to all."""
@@ -277,6 +303,17 @@ class Group:
 def targets_of(up: Sequence[Run]) -> list[Target]:
     """Where the load of runs goes that are ready."""
     return [run.target for run in up if run.target]
+
+
+def pids_of(run: Run) -> list[int]:
+    """The processes of a service and of its proxies."""
+    families = map(run.environment.family, run.programs)
+    return [pid for family in families for pid in family.pids]
+
+
+def metrics_of(sampler: Sampler, run: Run) -> "pa.Table":
+    """What was read of the machine and of one service."""
+    return sampler.table({MACHINE: "machine", run.name: "service"})
 
 
 def copy_out(run: Run) -> None:

@@ -85,6 +85,8 @@ class Run:
     strain: Strain | None = None
     """What the kernel held the service back by while it had load."""
     measured: Measured | None = None
+    metrics: "pa.Table | None" = None
+    """What machine and service did while it had load; rows of the table `machine`."""
 
     @property
     def name(self) -> str:

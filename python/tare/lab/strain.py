@@ -13,10 +13,6 @@ from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 LIMIT = 0.01
 """Share of the load, as of failed requests: what hits more of them is in the p99."""
@@ -134,26 +130,6 @@ def told(strain: Strain) -> list[str]:
     if strain.share("pressure_io") > DISK:
         found.append(f"the service waited for a disk for {_time(strain, 'pressure_io')}")
     return found
-
-
-def rows(strain: Strain) -> pa.Table:
-    """As rows of the table `machine`, of the service over the whole load, its warm-up included."""
-    import pyarrow as pa
-
-    from tare.tables import arrow_schema
-
-    names = [*strain.counters]
-    columns: dict[str, list[Any]] = {
-        "slice": [None] * len(names),
-        "start_ns": [strain.began_ns] * len(names),
-        "duration_ns": [strain.duration_ns] * len(names),
-        "subject": ["service"] * len(names),
-        "metric": names,
-        "value": [float(value) for value in strain.counters.values()],
-        "unit": [None if name == "oom_kills" else "ns" for name in names],
-    }
-    declared = arrow_schema("machine")
-    return pa.table(columns, schema=pa.schema([declared.field(name) for name in columns]))
 
 
 def _time(strain: Strain, name: str) -> str:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tare.lab.strain import Groups, Strain, read, rows, throttled, told, why_not
+from tare.lab.strain import Groups, Strain, read, throttled, told, why_not
 
 SECOND = 1_000_000_000
 
@@ -106,12 +106,3 @@ def test_a_quota_of_the_generator_has_its_name() -> None:
     assert throttled(Strain(0, SECOND, {"throttled_time": SECOND}), "the load generator") == (
         "the load generator was throttled for 1 s of 1 s: raise its CPU quota"
     )
-
-
-def test_readings_of_the_whole_load_have_no_slice() -> None:
-    table = rows(Strain(5, 20, {"oom_kills": 1, "pressure_io": 7}))
-    assert table.to_pylist() == [
-        {"slice": None, "start_ns": 5, "duration_ns": 20, "subject": "service", "metric": metric,
-         "value": value, "unit": unit}
-        for metric, value, unit in (("oom_kills", 1.0, None), ("pressure_io", 7.0, "ns"))
-    ]  # fmt: skip

@@ -43,6 +43,17 @@ def of_turns(table: pa.Table, machine: pa.Table, turns: Sequence[Turn]) -> pa.Ta
     return table.filter(pa.array(np.isin(slices, inside)))
 
 
+def metrics_of_turns(table: pa.Table, turns: Sequence[Turn]) -> pa.Table:
+    """The rows of readings whose middle lies within turns: a reading ends where a turn does."""
+    import pyarrow as pa
+
+    middle = table["start_ns"].to_numpy() + table["duration_ns"].to_numpy() // 2
+    within = np.zeros(middle.size, dtype=np.bool_)
+    for turn in turns:
+        within |= (middle >= turn.start_ns) & (middle <= turn.end_ns)
+    return table.filter(pa.array(within))
+
+
 def numbered(samples: pa.Table) -> pa.Table:
     """The samples of one run with `seq` from 0."""
     import pyarrow as pa

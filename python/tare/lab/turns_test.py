@@ -1,7 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 import pyarrow as pa
 
-from tare.lab.turns import Turn, errors_by_kind, numbered, of_turns, order_of_turns
+from tare.lab.turns import (
+    Turn,
+    errors_by_kind,
+    metrics_of_turns,
+    numbered,
+    of_turns,
+    order_of_turns,
+)
 
 MACHINE = pa.table(
     {
@@ -42,3 +49,11 @@ def test_requests_of_a_run_are_numbered_in_their_order() -> None:
     assert numbered(run)["seq"].to_pylist() == [1, 0, 2, 3]
     assert errors_by_kind(run) == {"timeout": 2}
     assert errors_by_kind(SAMPLES.slice(0, 1)) == {}
+
+
+def test_a_reading_belongs_to_the_turn_of_its_middle() -> None:
+    # The last sample of a turn is taken after its end, and the first one before its start.
+    starts, lengths = [90, 195, 301, 400], [106, 106, 99, 50]
+    table = pa.table({"start_ns": starts, "duration_ns": lengths})
+    kept = metrics_of_turns(table, [Turn(100, 200), Turn(300, 400)])
+    assert kept["start_ns"].to_pylist() == [90, 301]
