@@ -12,7 +12,7 @@ from typing import Annotated
 import typer
 
 from tare.cli import calibrate, clean, compare, doctor, init, native, ps, report, run
-from tare.cli.streams import silence, tell
+from tare.cli.shared.streams import silence, tell
 from tare.errors import TareError
 
 HELP = """Measure what hooks, agents, proxies and tracers cost a service. Begin with

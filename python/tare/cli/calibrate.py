@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from tare.cli.options import AsJson, number, option
-from tare.cli.run import Bar, Lines, duration
-from tare.cli.streams import tell
+from tare.cli.shared.options import AsJson, number, option
+from tare.cli.shared.progress import Bar, Lines, duration
+from tare.cli.shared.streams import tell
 from tare.errors import InputError, InterruptionError
 from tare.extras import require_extra
 from tare.files import replace

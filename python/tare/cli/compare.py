@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from tare.cli.options import given_options, with_groups
-from tare.cli.outcome import Outcome, OutcomeOptions
-from tare.cli.share import share
+from tare.cli.shared.options import given_options, with_groups
+from tare.cli.shared.outcome import Outcome, OutcomeOptions
+from tare.cli.shared.share import share
 from tare.errors import InputError
 from tare.extras import extra
 

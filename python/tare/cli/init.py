@@ -11,8 +11,8 @@ from typing import Annotated
 
 import typer
 
-from tare.cli.experiment import EXAMPLE, ExperimentOptions
-from tare.cli.options import with_groups
+from tare.cli.shared.experiment import EXAMPLE, ExperimentOptions
+from tare.cli.shared.options import with_groups
 from tare.errors import InputError
 from tare.files import named
 from tare.terminal import printable

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from tare.cli.streams import tell
+from tare.cli.shared.streams import tell
 from tare.terminal import json_text, printable
 
 

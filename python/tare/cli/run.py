@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from tare.cli.experiment import ExperimentOptions, read_plan
-from tare.cli.options import given_options, number, option, with_groups
-from tare.cli.outcome import Outcome, OutcomeOptions
-from tare.cli.streams import tell
+from tare.cli.shared.experiment import ExperimentOptions, read_plan
+from tare.cli.shared.options import given_options, number, option, with_groups
+from tare.cli.shared.outcome import Outcome, OutcomeOptions
+from tare.cli.shared.progress import Bar, Lines, duration
 from tare.errors import InputError, InterruptionError
 from tare.terminal import json_text, printable
 
@@ -242,73 +242,3 @@ def print_order(plan: "Plan", as_json: bool) -> None:
     verdicts = "; a smoke run: its verdicts are not evidence" if plan.smoke else ""
     print(f"{least}; this plan has {plan.blocks}{verdicts}")
     print(f"about {duration(seconds)}")
-
-
-def duration(seconds: float) -> str:
-    """Minutes and seconds for a person."""
-    minutes, rest = divmod(round(seconds), 60)
-    return f"{minutes} min {rest} s" if minutes else f"{rest} s"
-
-
-class Lines:
-    """Progress for a file or a pipe: one plain line a step."""
-
-    def begin(self, total_s: float) -> None:
-        self.note(f"about {duration(total_s)}")
-
-    def group(self, text: str) -> None:
-        self.note(text)
-
-    def within(self, elapsed_s: float) -> None:
-        """A line a step is enough."""
-
-    def group_done(self, estimated_s: float) -> None:
-        """The next step says so."""
-
-    def note(self, text: str) -> None:
-        tell(text)
-
-    def end(self) -> None:
-        """Nothing to close."""
-
-
-class Bar:
-    """Progress for a terminal."""
-
-    def __enter__(self) -> "Bar":
-        from rich.console import Console
-        from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
-
-        self.bar = Progress(
-            TextColumn("{task.description}"),
-            BarColumn(),
-            TimeRemainingColumn(),
-            console=Console(stderr=True),
-            transient=True,
-        )
-        self.bar.start()
-        self.task = self.bar.add_task("starting", total=None)
-        self.done_s = 0.0
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.bar.stop()
-
-    def begin(self, total_s: float) -> None:
-        self.bar.update(self.task, total=total_s)
-
-    def group(self, text: str) -> None:
-        self.bar.update(self.task, description=text)
-
-    def within(self, elapsed_s: float) -> None:
-        self.bar.update(self.task, completed=self.done_s + elapsed_s)
-
-    def group_done(self, estimated_s: float) -> None:
-        self.done_s += estimated_s
-        self.bar.update(self.task, completed=self.done_s)
-
-    def note(self, text: str) -> None:
-        self.bar.console.print(printable(text, "\n"), markup=False, highlight=False)
-
-    def end(self) -> None:
-        self.bar.update(self.task, description="done")

@@ -6,7 +6,7 @@ from dataclasses import astuple, dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-from tare.cli.options import flag_of, option
+from tare.cli.shared.options import flag_of, option
 from tare.errors import InputError
 
 if TYPE_CHECKING:

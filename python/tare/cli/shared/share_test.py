@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from tare.cli.share import share
+from tare.cli.shared.share import share
 from tare.errors import InputError
 from tare.plan import PlanOptions, from_options
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from tare.cli.table import WARNINGS, written
+from tare.cli.shared.table import WARNINGS, written
 from tare.verdict import Comparison, Judgement
 
 LARGE = Comparison(

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from tare.cli.options import AsJson, option
-from tare.cli.streams import silence, tell
+from tare.cli.shared.options import AsJson, option
+from tare.cli.shared.streams import silence, tell
 from tare.errors import GateError, InputError
 from tare.terminal import json_text
 
@@ -118,7 +118,7 @@ class Outcome:
             from tare.report.markdown import comment
 
             return comment(judgement, standing)
-        from tare.cli.table import written
+        from tare.cli.shared.table import written
 
         table = written(judgement, () if standing is None else standing.lines())
         return f"{table}{after}" if after else table.removesuffix("\n")
