@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* limits WAY TIMES: a thread makes links, for whose descriptors the library raises the limit of this
- * process for a moment. Meanwhile the program starts others, by fork, vfork or posix_spawn: each has
- * the limit that this program has set. */
+/* limits WAY TIMES: a thread makes links, whose descriptors have numbers above the limit. Meanwhile the
+ * program starts others, by fork, vfork, posix_spawn, system or popen: each has the limit that this
+ * program has set. */
 #include "calls/both_ends.h"
 #include <spawn.h>
 #include <stdatomic.h>
@@ -36,6 +36,8 @@ static int check(void) {
 int main(int count, char **words) {
     struct rlimit limit;
     pthread_t thread;
+    char command[4096];
+    snprintf(command, sizeof command, "'%s' check", words[0]);
     if (count == 2) return check();
     if (count != 3) return 2;
     begin();
@@ -49,13 +51,19 @@ int main(int count, char **words) {
         char *arguments[] = {words[0], "check", NULL};
         pid_t child;
         int status = -1;
-        if (!strcmp(words[1], "posix_spawn")) {
-            if (posix_spawn(&child, words[0], NULL, NULL, arguments, environ)) exit(2);
+        if (!strcmp(words[1], "system")) {
+            status = system(command);
+        } else if (!strcmp(words[1], "popen")) {
+            status = pclose(popen(command, "r"));
         } else {
-            child = strcmp(words[1], "fork") ? vfork() : fork();
-            if (child == 0) _exit(check());
+            if (!strcmp(words[1], "posix_spawn")) {
+                if (posix_spawn(&child, words[0], NULL, NULL, arguments, environ)) exit(2);
+            } else {
+                child = strcmp(words[1], "fork") ? vfork() : fork();
+                if (child == 0) _exit(check());
+            }
+            waitpid(child, &status, 0);
         }
-        waitpid(child, &status, 0);
         if (status) return 3;
     }
     is_over = 1;

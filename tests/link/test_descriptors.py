@@ -92,8 +92,8 @@ assert left() == before, (before, left())
     assert (run.counts["links"], run.counts["refused"]) == (2 * 40 * 101, 0)
 
 
-@pytest.mark.parametrize("way", ["fork", "vfork", "posix_spawn"])
-def test_no_child_has_the_limit_that_is_raised_for_a_link(way: str) -> None:
+@pytest.mark.parametrize("way", ["fork", "vfork", "posix_spawn", "system", "popen"])
+def test_no_child_has_a_raised_limit(way: str) -> None:
     source = Path(__file__).parent / "limits.c"
     program = str(compiled("limits", "cc", "-O1", "-w", "-pthread", "-o", OUT, source))
     run = linked.run(program, way, str(CHILDREN))

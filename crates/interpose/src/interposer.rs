@@ -36,8 +36,8 @@ pub trait Starter {
     fn before_fork();
     /// Another program starts, in this process or in one that has the same descriptors.
     fn before_exec();
-    /// The same, and any descriptor may become the other program's. Makes the call.
-    fn spawn(call: impl FnOnce() -> c_int) -> c_int;
+    /// The same, and any descriptor may become the other program's.
+    fn before_spawn();
 }
 
 /// Answers system calls that the program makes by `syscall`, in place of the kernel.

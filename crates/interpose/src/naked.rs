@@ -7,8 +7,8 @@
 //! a jump.
 
 use crate::real::{next, set_errno};
-use crate::thread::{ThreadBlock, note_process};
-use crate::types::{c_int, c_long, c_void};
+use crate::thread::note_process;
+use crate::types::{c_long, c_void};
 use core::sync::atomic::{AtomicPtr, Ordering::Relaxed};
 use tare_shm::syscall::{self, Errno};
 
@@ -26,46 +26,10 @@ fn once(pointer: &AtomicPtr<c_void>, name: &core::ffi::CStr) -> *mut c_void {
 static VFORK: AtomicPtr<c_void> = AtomicPtr::new(core::ptr::null_mut());
 static SYSCALL: AtomicPtr<c_void> = AtomicPtr::new(core::ptr::null_mut());
 
-/// What a library does before a `vfork`, and behind it where it returns first.
-static AROUND_VFORK: [AtomicPtr<c_void>; 2] = [const { AtomicPtr::new(core::ptr::null_mut()) }; 2];
-
-/// Has these functions called before each `vfork`, and in its child; in the parent if there is none.
-pub fn around_vfork(before: extern "C" fn(), after: extern "C" fn()) {
-    AROUND_VFORK[0].store(before as *mut c_void, Relaxed);
-    AROUND_VFORK[1].store(after as *mut c_void, Relaxed);
-}
-
-fn call(function: &AtomicPtr<c_void>) {
-    let function = function.load(Relaxed);
-    if !function.is_null() {
-        // SAFETY: of this type, as `around_vfork` has got it.
-        unsafe {
-            let function: extern "C" fn() = core::mem::transmute(function);
-            function();
-        }
-    }
-}
-
-/// The next `vfork`.
-pub fn resolve_vfork() -> *mut c_void {
-    once(&VFORK, c"vfork")
-}
-
-/// The same for a call at once: who the parent is must be known before it has a child.
+/// The next `vfork`, for a call at once: who the parent is must be known before it has a child.
 pub extern "C" fn next_vfork() -> *mut c_void {
     note_process();
-    // `vfork` of its child, or of a signal handler while it has one, is not followed by `after_vfork`.
-    if ThreadBlock::of_any().borrowed.load(Relaxed) == 0 {
-        call(&AROUND_VFORK[0]);
-    }
-    resolve_vfork()
-}
-
-/// `vfork` has returned.
-pub extern "C" fn after_vfork(child: c_int) {
-    if child <= 0 {
-        call(&AROUND_VFORK[1]);
-    }
+    once(&VFORK, c"vfork")
 }
 
 /// The next `syscall`.
@@ -148,40 +112,14 @@ macro_rules! export_programs {
             <$library as $crate::Starter>::before_exec();
         }
 
+        extern "C" fn before_spawn() {
+            <$library as $crate::Starter>::before_spawn();
+        }
+
         $crate::export_program! { before_fork: fork daemon forkpty }
         $crate::export_program! { before_exec: execve execv execvp execvpe execl execlp execle }
         $crate::export_program! { before_exec: fexecve execveat system popen }
-        $crate::export_spawn! { $library posix_spawn posix_spawnp }
-    };
-}
-
-#[doc(hidden)]
-#[macro_export]
-macro_rules! export_spawn {
-    ($library:ident $($name:ident)*) => {
-        $(
-            /// # Safety
-            /// As libc's.
-            #[unsafe(no_mangle)]
-            pub unsafe extern "C" fn $name(
-                a: usize, b: usize, c: usize, d: usize, e: usize, f: usize,
-            ) -> core::ffi::c_int {
-                type Spawn = unsafe extern "C" fn(
-                    usize, usize, usize, usize, usize, usize,
-                ) -> core::ffi::c_int;
-                let next = $crate::naked::programs::$name();
-                if next.is_null() {
-                    return libc::ENOSYS;
-                }
-                <$library as $crate::Starter>::spawn(|| {
-                    // SAFETY: the program's own call of libc's function, which has six arguments.
-                    unsafe {
-                        let next: Spawn = core::mem::transmute(next);
-                        next(a, b, c, d, e, f)
-                    }
-                })
-            }
-        )*
+        $crate::export_program! { before_spawn: posix_spawn posix_spawnp }
     };
 }
 
@@ -364,15 +302,10 @@ macro_rules! export_vfork {
                 "jz 3f",
                 "mov dword ptr [rdx + 8], 0",
                 "3:",
-                "push rax",
-                "mov edi, eax",
-                "call {after}",
-                "pop rax",
                 "ret",
                 "2:",
                 "jmp rax",
                 next = sym $crate::naked::next_vfork,
-                after = sym $crate::naked::after_vfork,
             )
         }
 
@@ -463,14 +396,10 @@ macro_rules! export_vfork {
                 "cbz w0, 3f",
                 "str wzr, [x9, #8]",
                 "3:",
-                "stp x0, x30, [sp, #-16]!",
-                "bl {after}",
-                "ldp x0, x30, [sp], #16",
                 "ret",
                 "2:",
                 "br x16",
                 next = sym $crate::naked::next_vfork,
-                after = sym $crate::naked::after_vfork,
             )
         }
 

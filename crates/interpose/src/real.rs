@@ -240,6 +240,6 @@ pub mod programs {
 pub mod vfork {
     /// Looks up the next `vfork`.
     pub fn resolve() {
-        crate::naked::resolve_vfork();
+        crate::naked::next_vfork();
     }
 }

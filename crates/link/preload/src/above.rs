@@ -1,55 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Descriptors whose numbers are above the program's limit (RLIMIT_NOFILE): they take none of those that
-//! the program may use. The kernel checks the limit only when it gives a number. So the limit is raised
-//! for the one call that makes the copy: other threads may see that, but no program that is started.
+//! the program may use. The kernel checks the limit only when it gives a number. So the copy is made by a
+//! process that has the memory and the descriptors of this one, but its own limit: no other thread, and
+//! no program that is started meanwhile, sees a raised one.
 
-use crate::kernel;
-use core::ffi::c_int;
-use core::sync::atomic::AtomicBool;
-use core::sync::atomic::Ordering::{AcqRel, Release};
+use core::ffi::{c_int, c_void};
+use core::mem::MaybeUninit;
 use libc::rlimit64;
+use tare_interpose::real;
 use tare_shm::syscall::{self, Errno, call};
 
-/// A thread has raised the limit, or forks.
-static IS_HELD: AtomicBool = AtomicBool::new(false);
-
-/// Before a fork: keeps the limit as it is. Gives up after some time: in a child of the system call,
-/// a thread that it does not have may have raised the limit.
-pub fn hold() -> bool {
-    const TIMES: u32 = 10_000;
-    (0..TIMES).any(|_| {
-        let is_ours = !IS_HELD.swap(true, AcqRel);
-        if !is_ours {
-            kernel::yield_now();
-        }
-        is_ours
-    })
+/// What the copying process does, and its answer.
+struct Task {
+    fd: c_int,
+    lowest: u64,
+    raised: rlimit64,
+    made: Option<c_int>,
 }
 
-pub fn let_go() {
-    IS_HELD.store(false, Release);
-}
-
-/// Has the limit kept as it is around each vfork, whose child has the limit of that moment.
-pub fn watch() {
-    extern "C" fn before() {
-        hold();
-    }
-    extern "C" fn after() {
-        let_go();
-    }
-    tare_interpose::naked::around_vfork(before, after);
-}
-
-/// Does something while the limit stays as it is.
-pub fn while_settled<T>(what: impl FnOnce() -> T) -> T {
-    let is_ours = hold();
-    let done = what();
-    if is_ours {
-        let_go();
-    }
-    done
-}
+/// The stack of that process, which makes two system calls.
+#[repr(align(16))]
+struct Stack(MaybeUninit<[u8; 4096]>);
 
 /// A copy of a descriptor, close-on-exec, with the first free number that is not below the program's
 /// limit, but below `end`. `None` if the hard limit does not allow it.
@@ -59,25 +30,40 @@ pub fn copy(fd: c_int, end: u64) -> Option<c_int> {
     if raised.rlim_cur <= own.rlim_cur {
         return None;
     }
-    let made = syscall::with_signals_blocked(syscall::FROM_OTHERS, || {
-        if !hold() {
-            return None;
-        }
-        let made = limits(Some(&raised)).and_then(|before| {
-            let made = syscall::fcntl(fd, libc::F_DUPFD_CLOEXEC, before.rlim_cur as usize);
-            // What another thread of the program has set meanwhile stays.
-            match limits(Some(&before)) {
-                Ok(found) if found.rlim_cur != raised.rlim_cur => {
-                    let _ = limits(Some(&found));
-                }
-                _ => {}
-            }
-            made
-        });
-        let_go();
-        made.ok()
-    });
-    made.ok().flatten().map(|fd| fd as c_int)
+    let mut task = Task { fd, lowest: own.rlim_cur, raised, made: None };
+    // The process would handle signals with the program's handlers, in the program's memory.
+    syscall::with_signals_blocked(syscall::FROM_OTHERS, || carry_out(&mut task)).ok()?;
+    task.made
+}
+
+fn carry_out(task: &mut Task) {
+    let mut stack = Stack(MaybeUninit::uninit());
+    // No signal tells of its end, and only `__WCLONE` waits for it: it is no child of the program's.
+    let flags = libc::CLONE_VM | libc::CLONE_FILES | libc::CLONE_VFORK | libc::CLONE_UNTRACED;
+    let errno = real::errno();
+    // SAFETY: this thread stands still until the process has ended (CLONE_VFORK), so stack and task live;
+    // the process has this thread's storage and touches none of it.
+    let pid = unsafe {
+        let end = stack.0.as_mut_ptr().add(1).cast();
+        libc::clone(make, end, flags, core::ptr::from_mut(task).cast())
+    };
+    real::set_errno(errno);
+    if pid > 0 {
+        let arguments = [pid as usize, 0, libc::__WCLONE as usize, 0, 0, 0];
+        // SAFETY: the kernel writes nothing.
+        let _ = unsafe { call(libc::SYS_wait4, arguments) };
+    }
+}
+
+/// In the copying process.
+extern "C" fn make(task: *mut c_void) -> c_int {
+    // SAFETY: the task of the thread that waits.
+    let task = unsafe { &mut *task.cast::<Task>() };
+    if limits(Some(&task.raised)).is_ok() {
+        let made = syscall::fcntl(task.fd, libc::F_DUPFD_CLOEXEC, task.lowest as usize);
+        task.made = made.ok().map(|fd| fd as c_int);
+    }
+    0
 }
 
 /// The limits of the process, which are changed to these.
@@ -106,5 +92,8 @@ mod tests {
         assert_eq!(copy(null, low.rlim_cur), None);
         limits(Some(&own)).unwrap();
         [made, null].into_iter().for_each(syscall::close);
+        // SAFETY: the kernel writes nothing.
+        let waited = unsafe { libc::waitpid(-1, core::ptr::null_mut(), libc::__WALL) };
+        assert_eq!(waited, -1, "a process is left");
     }
 }

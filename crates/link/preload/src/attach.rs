@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-use crate::{above, buffers, debug, exit, sharing, state};
+use crate::{buffers, debug, exit, sharing, state};
 use core::ffi::c_int;
 use core::fmt::Write;
 use tare_interpose::watch_forks;
@@ -25,7 +25,6 @@ pub fn attach() {
         state::start(statistics, handover.eager);
         sharing::watch();
         exit::watch();
-        above::watch();
     }
 }
 

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Forks and other programs that this one starts.
 
-use crate::{above, closing, exit, kernel, sets, state};
-use core::ffi::c_int;
+use crate::{closing, exit, kernel, sets, state};
 use tare_interpose::Starter;
 
 pub struct Programs;
@@ -23,9 +22,8 @@ impl Starter for Programs {
         closing::leave_all(|fd| !kernel::is_close_on_exec(fd));
     }
 
-    fn spawn(call: impl FnOnce() -> c_int) -> c_int {
+    fn before_spawn() {
         state::forked();
         closing::leave_all(|_| true);
-        above::while_settled(call)
     }
 }

@@ -6,7 +6,7 @@
 use crate::connection::Connection;
 use crate::spin::{ticks, ticks_per_microsecond};
 use crate::state::DESCRIPTORS;
-use crate::{above, forward, hidden, kernel, members, sets, slots, state};
+use crate::{forward, hidden, kernel, members, sets, slots, state};
 use core::ffi::{c_int, c_void};
 use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 use core::sync::atomic::{AtomicBool, AtomicI32, AtomicPtr, AtomicU32, AtomicU64};
@@ -95,7 +95,6 @@ unsafe extern "C" fn before() {
     } else {
         state::forked();
     }
-    above::hold();
 }
 
 fn begin() -> bool {
@@ -116,7 +115,6 @@ fn begin() -> bool {
 }
 
 unsafe extern "C" fn in_parent() {
-    above::let_go();
     let thread = state::thread_number();
     for child in CHILDREN.iter().filter(|child| child.parent.load(Relaxed) == thread) {
         hidden::close(child.writer.load(Relaxed));
@@ -126,7 +124,6 @@ unsafe extern "C" fn in_parent() {
 
 /// The child keeps the writing ends: as long as it lives, all before it know of it.
 unsafe extern "C" fn in_child() {
-    above::let_go();
     // What other threads of the parent were about to do, none does here.
     hidden::forked();
     members::forked();
