@@ -39,6 +39,9 @@ class Synthetic:
     """Whether every block runs the baseline once more."""
     warm_up: float = 0.0
     """Share of each run whose requests take twice as long."""
+    design: str = "interleaved"
+    readings: int = 0
+    """Readings per second of machine and service in each run."""
     spans: Mapping[str, float] = field(default_factory=dict)
     """Parts of each request, as shares of it."""
     invalid: Sequence[int] = (5,)
@@ -147,7 +150,38 @@ class Synthetic:
             "value": steal,
             "unit": np.full(len(times), "ns"),
         }
+        if self.readings:
+            per_second = self._per_second(run, random)
+            machine = {name: [*machine[name], *per_second[name]] for name in machine}
         _write(folder, "machine", run, machine)
+
+    def _per_second(self, run: dict[str, Any], random: np.random.Generator) -> dict[str, list[Any]]:
+        """Readings of some metrics; the service of a hooked condition has 10 MB more memory."""
+        hooked = run["condition"] in self.hooked
+        levels = {
+            ("machine", "memory_applications"): 8e8, ("machine", "memory_used"): 1e9,
+            ("machine", "memory_total"): 4e9, ("machine", "frequency"): 2.4e9,
+            ("machine", "clock_offset"): -12_000.0, ("machine", "clock_error"): 80_000.0,
+            ("service", "memory"): 5e7 + 1e7 * hooked,
+        }  # fmt: skip
+        times = {"cpu_user": 4e8, "cpu_system": 2e8, "cpu_irq": 1e7, "cpu_iowait": 0.0,
+                 "steal": 1e7, "cpu_idle": 1.38e9}  # fmt: skip
+        levels |= {("machine", metric): ns for metric, ns in times.items()}
+        levels |= {
+            ("machine", "network_received"): 0.0, ("machine", "network_transmitted"): 0.0,
+            ("machine", "context_switches"): 20_000.0, ("machine", "interrupts"): 3_000.0,
+            ("machine", "pressure_cpu"): 2e8, ("service", "cpu_user"): 2e8 + 5e7 * hooked,
+            ("service", "cpu_system"): 1e8, ("service", "throttled_time"): 0.0,
+        }  # fmt: skip
+        rows = [
+            (run["environment"], None, run["started_ns"] + second * 1_000_000_000, 1_000_000_000,
+             subject, metric, value * random.uniform(0.98, 1.02), None)
+            for second in range(self.readings)
+            for (subject, metric), value in levels.items()
+        ]  # fmt: skip
+        names = ("environment", "slice", "start_ns", "duration_ns", "subject", "metric", "value",
+                 "unit")  # fmt: skip
+        return {name: [row[at] for row in rows] for at, name in enumerate(names)}
 
     def _costs(self, folder: Path, run: dict[str, Any], random: np.random.Generator) -> None:
         rows: list[tuple[str, str, int | None, int | None, int]] = []
@@ -184,7 +218,7 @@ class Synthetic:
             "experiment": f"{self.name}-20261121T204500-ab12",
             "name": self.name,
             "kind": self.kind,
-            "design": "interleaved",
+            "design": self.design,
             "slice_ns": SLICE_NS,
             "primary": "p50",
             "budget": 0.03,

@@ -17,6 +17,8 @@ NEEDED = {
     "machine": ("slice", "duration_ns", "subject", "metric", "value"),
     "costs": ("layer", "metric", "count"),
 }
+SIGNED = ("clock_offset",)
+"""Metrics of `machine` that can be negative."""
 MOST = 2**62
 MOST_SLICES = 10_000_000
 """More than a day of load; memory is taken for each."""
@@ -36,7 +38,9 @@ def checked(table: Table, name: str, where: str) -> Table:
         if kind is not None and not _fits(kind, column.type):
             raise InputError(f"{where}: column {column.name} is {kind}, expected {column.type}")
     if name == "machine":
-        sound: Any = table.value.between(0, MOST) & table.duration_ns.between(0, MOST)
+        is_signed: Any = table.metric.cast("string").isin(SIGNED)
+        value: Any = table.value.between(0, MOST) | (table.value.between(-MOST, 0) & is_signed)
+        sound: Any = value & table.duration_ns.between(0, MOST)
         return table.filter(
             sound & (table.slice.isnull() | table.slice.between(0, MOST_SLICES - 1))
         )

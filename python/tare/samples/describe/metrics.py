@@ -1,0 +1,160 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What machine and service did in the measured window of each run, from readings per second.
+
+A reading that is only partly within the window counts by that part, so a window shorter than a
+second has values too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from tare.samples.sql.column import functions_of
+
+if TYPE_CHECKING:
+    from tare.samples.manifest import RunEntry
+    from tare.samples.sql.table import Database, Table
+
+LEVELS = (
+    "clock_error",
+    "clock_error_limit",
+    "clock_offset",
+    "frequency",
+    "memory",
+    "memory_applications",
+    "memory_total",
+    "memory_used",
+)
+"""Metrics whose readings are levels; readings of all others are increases."""
+CPU_TIMES = ("cpu_user", "cpu_system", "cpu_irq", "cpu_iowait", "steal", "cpu_idle")
+"""The times of the subject machine whose sum is the time of all CPUs."""
+ALWAYS = 2**62
+Key = tuple[str, str]
+"""Subject and metric."""
+
+
+@dataclass(frozen=True)
+class Moment:
+    """One part of a run, and its value as `averages` has it."""
+
+    at_ns: float
+    """Its middle, since the Unix epoch."""
+    value: float
+
+
+def readings(table: Table) -> Table | None:
+    """The rows of the table `machine` that were read once per second; None if it has no times."""
+    if "start_ns" not in table.columns:
+        return None
+    typed = table.select(
+        "run",
+        subject=table.subject.cast("string"),
+        metric=table.metric.cast("string"),
+        start=table.start_ns.cast("int64"),
+        length=table.duration_ns.cast("int64"),
+        value=table.value.cast("float64"),
+        slice=table.slice,
+    )
+    return typed.filter(typed.slice.isnull(), typed.length > 0, typed.start.between(0, ALWAYS - 1))
+
+
+def averages(table: Table, runs: Iterable[RunEntry]) -> dict[int, dict[Key, float]]:
+    """The mean level, or the increase per second, of each metric in the window of each run.
+
+    CPU times of the machine are shares of the time of all CPUs. `table` is `readings`.
+    """
+    backend: Database = table.get_backend()
+    sql = functions_of(table)
+    joined = table.inner_join(_windows(backend, runs), "run")
+    start, end = joined.start, joined.start + joined.length
+    overlap: Any = sql.least(end, joined.until) - sql.greatest(start, joined.since)
+    parts = joined.select("run", "subject", "metric", "value", "length", overlap=overlap)
+    parts = parts.filter(parts.overlap > 0)
+    part: Any = parts.overlap / parts.length
+    summed = parts.group_by(["run", "subject", "metric"]).aggregate(
+        increase=(parts.value * part).sum(),
+        level=(parts.value * parts.overlap).sum(),
+        time=parts.overlap.sum(),
+    )
+    found: dict[int, dict[Key, float]] = {}
+    for row in summed.rows():
+        is_level = row["metric"] in LEVELS
+        value = row["level"] / row["time"] if is_level else 1e9 * row["increase"] / row["time"]
+        found.setdefault(int(row["run"]), {})[row["subject"], row["metric"]] = value
+    for of_run in found.values():
+        _as_shares(of_run)
+    return found
+
+
+def courses(
+    table: Table, runs: Sequence[int], keys: Sequence[Key], points: int
+) -> dict[Key, dict[int, list[Moment]]]:
+    """The course of some metrics in each run, in at most about `points` equal parts of its time.
+
+    Values are as those of `averages`, but CPU times are per second. `table` is `readings`.
+    """
+    metrics = {metric for _, metric in keys}
+    chosen = table.filter(table.run.isin(list(runs)), table.metric.isin(sorted(metrics)))
+    ends = chosen.group_by("run").aggregate(
+        first=chosen.start.min(), last=(chosen.start + chosen.length).max()
+    )
+    joined = chosen.inner_join(ends.cache(), "run")
+    width: Any = (joined["last"] - joined["first"]) / points
+    middle: Any = joined.start + joined.length / 2
+    binned = joined.select(
+        "run",
+        "subject",
+        "metric",
+        "value",
+        "length",
+        middle=middle,
+        bin=((middle - joined["first"]) / width).floor(),
+    )
+    parts = (
+        binned.group_by(["run", "subject", "metric", "bin"])
+        .aggregate(
+            at=(binned.middle * binned.length).sum() / binned.length.sum(),
+            increase=1e9 * binned.value.sum() / binned.length.sum(),
+            level=binned.value.mean(),
+        )
+        .order_by(["run", "bin"])
+    )
+    found: dict[Key, dict[int, list[Moment]]] = {key: {} for key in keys}
+    for row in parts.rows():
+        key = row["subject"], row["metric"]
+        if key in found:
+            value = row["level" if key[1] in LEVELS else "increase"]
+            found[key].setdefault(int(row["run"]), []).append(Moment(float(row["at"]), value))
+    return {key: of_runs for key, of_runs in found.items() if of_runs}
+
+
+def _windows(backend: Database, runs: Iterable[RunEntry]) -> Table:
+    """The measured window of each run; that of a run without times is all that was read."""
+    import pyarrow as pa
+
+    from tare.samples.sql.table import fresh_name
+
+    rows = []
+    for one in runs:
+        since, until = 0, ALWAYS
+        if one.started_ns is not None and one.duration_ns is not None:
+            since = min(one.started_ns, ALWAYS - 1)
+            until = min(since + max(one.duration_ns, 1), ALWAYS)
+        rows.append((one.run, since, until))
+    columns = {
+        name: pa.array([row[at] for row in rows], pa.int64())
+        for at, name in enumerate(("run", "since", "until"))
+    }
+    return backend.create_table(fresh_name("windows"), pa.table(columns))
+
+
+def _as_shares(of_run: dict[Key, float]) -> None:
+    times = {("machine", metric) for metric in CPU_TIMES} & of_run.keys()
+    whole = sum(of_run[key] for key in times)
+    for key in times:
+        if len(times) == len(CPU_TIMES) and whole > 0:
+            of_run[key] /= whole
+        else:
+            del of_run[key]
