@@ -13,6 +13,8 @@ import pytest
 from tests.once import OUT, compiled
 from tests.rights import may_make_namespaces
 
+from tare.native import native
+
 ROOT = Path(__file__).parents[2]
 PROGRAMS = Path(__file__).parent / "programs"
 Compile = Callable[..., Path]
@@ -67,3 +69,17 @@ def restricted() -> Compile:
         return compiled(name, *command, *flags, "-o", OUT)
 
     return compile_program
+
+
+@pytest.fixture(scope="session")
+def logging_program(restricted: Compile) -> Compile:
+    """Compiles programs/NAME.c with these flags, for the library of events."""
+    library = Path(native("lib", "libtare_log.so"))
+    include = Path(native("include", "tare_log.h")).parent
+    flags = [f"-I{include}", library, f"-Wl,-rpath,{library.parent}"]
+    return lambda name, *more: restricted(name, *more, *flags)
+
+
+def logged_to(folder: Path) -> list[str | Path]:
+    """Runs a program whose events go to `events.log` there."""
+    return [native("bin", "tare-log"), "run", "--out", folder / "events.log", "--"]

@@ -5,9 +5,7 @@ import subprocess
 from pathlib import Path
 
 from tests.hook.hooked import hooked, rules
-from tests.hostile.conftest import Compile
-
-from tare.native import native
+from tests.hostile.conftest import Compile, logged_to
 
 
 def test_core_of_a_hooked_program_has_no_shared_memory(restricted: Compile, tmp_path: Path) -> None:
@@ -16,18 +14,9 @@ def test_core_of_a_hooked_program_has_no_shared_memory(restricted: Compile, tmp_
 
 
 def test_core_of_a_logging_program_has_no_shared_memory(
-    restricted: Compile, tmp_path: Path
+    logging_program: Compile, tmp_path: Path
 ) -> None:
-    library = Path(native("lib", "libtare_log.so"))
-    include = Path(native("include", "tare_log.h")).parent
-    flags = ["-DLOGGING", f"-I{include}", library, f"-Wl,-rpath,{library.parent}"]
-    command: list[str | Path] = [
-        native("bin", "tare-log"),
-        "run",
-        "--out",
-        tmp_path / "events.log",
-        "--",
-    ]
-    out = subprocess.check_output([*command, restricted("mapped", *flags)], text=True)
+    command = logged_to(tmp_path)
+    out = subprocess.check_output([*command, logging_program("mapped", "-DLOGGING")], text=True)
     mappings, dumped = map(int, out.split())
     assert (mappings > 1, dumped) == (True, 0)

@@ -13,13 +13,9 @@ from tests.log.conftest import dump, served
 from tests.log.test_failures import collecting, ended
 from tests.waiting import SECONDS, wait_for
 
-from tare.native import native
 
-
-def test_such_a_program_is_taken_over(restricted: Compile, tmp_path: Path) -> None:
-    library = Path(native("lib", "libtare_log.so"))
-    include = Path(native("include", "tare_log.h")).parent
-    program = restricted("orphaned", f"-I{include}", library, f"-Wl,-rpath,{library.parent}")
+def test_such_a_program_is_taken_over(logging_program: Compile, tmp_path: Path) -> None:
+    program = logging_program("orphaned")
     variables = os.environ | {"TARE_LOG": str(tmp_path / "socket")}
     pipe = subprocess.PIPE
     with collecting(tmp_path, "before.log") as collector:

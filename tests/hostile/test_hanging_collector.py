@@ -30,10 +30,8 @@ def collecting(socket: Path) -> Iterator["subprocess.Popen[str]"]:
 
 
 @pytest.mark.parametrize("what", ["jump", "priorities"])
-def test_first_calls_do_not_hang(what: str, restricted: Compile, tmp_path: Path) -> None:
-    library = Path(native("lib", "libtare_log.so"))
-    include = Path(native("include", "tare_log.h")).parent
-    program = restricted("hanging", f"-I{include}", library, f"-Wl,-rpath,{library.parent}")
+def test_first_calls_do_not_hang(what: str, logging_program: Compile, tmp_path: Path) -> None:
+    program = logging_program("hanging")
     socket = tmp_path / "socket"
     with collecting(socket) as collector:
         collector.send_signal(signal.SIGSTOP)

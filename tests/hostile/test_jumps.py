@@ -5,22 +5,12 @@ import os
 import subprocess
 from pathlib import Path
 
-from tests.hostile.conftest import Compile
-
-from tare.native import native
+from tests.hostile.conftest import Compile, logged_to
 
 
-def test_jumps_out_of_calls_leave_no_rings_behind(restricted: Compile, tmp_path: Path) -> None:
-    library = Path(native("lib", "libtare_log.so"))
-    include = Path(native("include", "tare_log.h")).parent
-    program = restricted("jumping", f"-I{include}", library, f"-Wl,-rpath,{library.parent}")
-    command: list[str | Path] = [
-        native("bin", "tare-log"),
-        "run",
-        "--out",
-        tmp_path / "events.log",
-        "--",
-    ]
+def test_jumps_out_of_calls_leave_no_rings_behind(logging_program: Compile, tmp_path: Path) -> None:
+    program = logging_program("jumping")
+    command = logged_to(tmp_path)
     small = os.environ | {"TARE_LOG_RING": "64K"}
     mappings = int(subprocess.check_output([*command, program, "1000"], text=True, env=small))
     assert 1 < mappings < 20

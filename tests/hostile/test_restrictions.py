@@ -99,10 +99,10 @@ def test_program_that_starts_without_the_tick_counter_logs_with_times_of_the_ker
     assert begin <= times[0] < times[-1] <= time.time_ns()
 
 
-def test_child_of_vfork_takes_no_ring_of_its_parent(restricted: Compile, tmp_path: Path) -> None:
-    library = Path(native("lib", "libtare_log.so"))
-    include = Path(native("include", "tare_log.h")).parent
-    program = restricted("vforked", f"-I{include}", library, f"-Wl,-rpath,{library.parent}")
+def test_child_of_vfork_takes_no_ring_of_its_parent(
+    logging_program: Compile, tmp_path: Path
+) -> None:
+    program = logging_program("vforked")
     file, count = tmp_path / "events.log", 40_000
     totals = ran(file, program, count)
     assert (totals["lost"], totals["events"] + totals["unserved"]) == (0, 2 * count + 1)
