@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What machine and services did, in the report: Table 5.7 of Vinken's thesis."""
 
+import re
 from pathlib import Path
 from statistics import fmean, stdev
 
@@ -9,8 +10,9 @@ import pytest
 from tests.report.page import written
 from tests.report.synthetic import Synthetic
 
-from tare.report import MARKDOWN
+from tare.report import MARKDOWN, write
 from tare.report.machine import MACHINE, SERVICE
+from tare.report.words import NO_BREAK
 
 
 def table(folder: Path, heading: str) -> list[list[str]]:
@@ -64,6 +66,31 @@ def test_the_machine_has_shares_of_all_cpus(in_blocks: Path) -> None:
     assert cells["clock offset"].startswith("−12.")
     assert "some task waits for I/O" not in cells, "what was not read has no row"
     assert set(cells) <= {metric.label for metric in MACHINE}
+
+
+def figures(folder: Path, subject: str) -> list[str]:
+    """The labels of the wide figures of machine or service."""
+    found = re.findall(r'aria-label="([^"]*)"', (folder / "report.html").read_text())
+    return [one for one in found if one.startswith(f"{subject}: ")][::2]
+
+
+def test_metrics_are_drawn_over_time(in_blocks: Path) -> None:
+    (machine,) = figures(in_blocks, "Machine")
+    assert re.search(r"CPU user (19|20)\.\d.% to (20|21)\.\d.%", machine)
+    assert "clock offset −12" in machine
+    assert "network" not in machine, "what is always 0 has no panel"
+    (services,) = figures(in_blocks, "Service")
+    assert services.count(" to ") == 3
+    html = (in_blocks / "report.html").read_text()
+    assert html.count("evenly selected") == 0
+
+
+def test_of_many_runs_an_even_selection_is_drawn(
+    in_blocks: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tare.report.machine_plots.RUNS", 6)
+    html = write(in_blocks).read_text()
+    assert html.count(f"6{NO_BREAK}runs of 23, evenly selected.") == 2
 
 
 def test_interleaved_conditions_share_the_machine(tmp_path: Path) -> None:

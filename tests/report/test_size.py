@@ -22,6 +22,8 @@ def test_small_with_many_conditions(tmp_path: Path) -> None:
         environments=("host", "vm"),
         requests=10_000,
         blocks=2,
+        design="blocks",
+        readings=60,
         hooked=("c1", "c2"),
     )
     html, _ = written(made_up, tmp_path / "result")

@@ -9,8 +9,9 @@ from dataclasses import dataclass
 from statistics import fmean, stdev
 from typing import TYPE_CHECKING
 
+from tare.report.pictures import Picture
 from tare.report.result import Result
-from tare.report.sections import Section, Table
+from tare.report.sections import Figures, Section, Table
 from tare.report.tables import where
 from tare.report.words import MINUS, NO_BREAK, both_ends, change, percent
 
@@ -117,9 +118,11 @@ SERVICE = (
 )
 
 
-def sections(result: Result, table: "sql.Table | None") -> list[Section]:
-    """The machine, and the services; `table` has the readings of all runs."""
-    averages = {} if table is None else _averages(result, table)
+def sections(
+    result: Result, readings: "sql.Table | None", pictures: Mapping[str, Sequence[Picture]]
+) -> list[Section]:
+    """The machine, and the services; `pictures` by subject."""
+    averages = {} if readings is None else _averages(result, readings)
     how = (
         "Mean ± standard deviation over runs, of the averages of their measured windows; in"
         " parentheses the change from the baseline. No verdict uses these values."
@@ -128,12 +131,14 @@ def sections(result: Result, table: "sql.Table | None") -> list[Section]:
         " The services of a block are up together, so all conditions have the same machine:"
         ' design = "blocks" measures one after the other.'
     )
+    caption = "Each line is a run. A metric that is always 0 is not drawn."
     return [
         Section(
             anchor="machine",
             name="Machine",
             gist="CPU, memory, network, pressure and clock of the machine",
             how=f"{how} CPU times are shares of all CPUs.{of_all * is_shared(result)}",
+            figures=[Figures(pictures["machine"], caption)],
             tables=list(tables(result, averages, "machine")),
             absent="nothing was read of the machine per second",
         ),
@@ -142,6 +147,7 @@ def sections(result: Result, table: "sql.Table | None") -> list[Section]:
             name="Services",
             gist="CPU time and memory of the service of each condition",
             how=f"{how} Proxies are part of their service. CPU times are shares of one CPU.",
+            figures=[Figures(pictures["service"], caption)],
             tables=list(tables(result, averages, "service")),
             absent="nothing was read of the services per second",
         ),
@@ -216,9 +222,7 @@ def _values(result: Result, averages: Averages, subject: str, place: Place) -> V
     return found
 
 
-def _averages(result: Result, table: "sql.Table") -> Averages:
-    from tare.samples.describe.metrics import averages, readings
+def _averages(result: Result, readings: "sql.Table") -> Averages:
+    from tare.samples.describe.metrics import averages
 
-    per_second = readings(table)
-    valid = [run for run in result.runs if run.valid]
-    return {} if per_second is None else averages(per_second, valid)
+    return averages(readings, [run for run in result.runs if run.valid])

@@ -15,6 +15,7 @@ from tare.report import (
     evidence,
     glossary,
     machine,
+    machine_plots,
     markdown,
     overview,
     pictures,
@@ -86,6 +87,7 @@ def templates(escape: bool) -> "jinja2.Environment":
 
 def _content(result: Result) -> dict[str, Any]:
     """Everything that the templates name."""
+    from tare.samples.describe.metrics import metrics_per_second
     from tare.samples.engines.hive import read_hive
     from tare.samples.read.result import open_result
 
@@ -95,6 +97,10 @@ def _content(result: Result) -> dict[str, Any]:
         costs = distributions.costs_of(costs, result.places)
     run_rows, more_runs = run_table.rows(result)
     drawn = _pictures(result, opened, costs)
+    per_second = metrics_per_second(opened.backend, result.folder)
+    drawn |= {
+        one: list(machine_plots.pictures(result, per_second, one)) for one in ("machine", "service")
+    }
     metrics = list(tables.metrics(result))
     sections: list[Section] = [
         overview.warnings(result),
@@ -106,7 +112,7 @@ def _content(result: Result) -> dict[str, Any]:
         *details.requests(drawn),
         evidence.spans(result),
         details.processor(result),
-        *machine.sections(result, read_hive(opened.backend, result.folder, "machine")),
+        *machine.sections(result, per_second, drawn),
         *details.layers(result, costs, drawn["own_time"]),
         evidence.numbers(result),
         shift.section(result),

@@ -40,7 +40,7 @@ def draw(layout: Layout, conditions: Sequence[Condition], width_ns: float) -> Fi
     """A panel each for throughput, latency and, if any request failed, failed requests."""
     every = [one for of in conditions for run in of.runs for one in run.moments]
     start, end = min(one.at_ns for one in every), max(one.at_ns for one in every)
-    axis = _clock(start - width_ns / 2, end + width_ns / 2, 4 if layout.narrow else 8)
+    axis = clock(start - width_ns / 2, end + width_ns / 2, 4 if layout.narrow else 8)
     rates = [one.rate for one in every if one.rate is not None]
     medians = [one.median_ns for one in every if one.median_ns is not None]
     slow = [one.slow_ns for one in every if one.slow_ns is not None]
@@ -61,7 +61,7 @@ def draw(layout: Layout, conditions: Sequence[Condition], width_ns: float) -> Fi
             places = [one.at_ns for one in shown]
             panels[-1].add(Dots(places, [one.failed for one in shown], of.colour, 3))
             for one in shown[:SHOWN]:
-                text = f"{both_ends(of.name, 20)}, {_time_of_day(one.at_ns)}: {count(one.failed)}"
+                text = f"{both_ends(of.name, 20)}, {time_of_day(one.at_ns)}: {count(one.failed)}"
                 panels[-1].add(Value(one.at_ns, one.failed, f"{text} failed"))
     if panels:
         panels[-1].x_title = "time of day (UTC)"
@@ -88,11 +88,11 @@ def _draw_lines(
                 amount = (
                     f"{unit} {duration(value)}" if name.endswith("ns") else f"{count(value)} {unit}"
                 )
-                text = f"{both_ends(of.name, 20)}, {_time_of_day(one.at_ns)}: {amount}"
+                text = f"{both_ends(of.name, 20)}, {time_of_day(one.at_ns)}: {amount}"
                 panel.add(Value(one.at_ns, value, text))
 
 
-def _clock(low: float, high: float, most: int) -> Scale:
+def clock(low: float, high: float, most: int) -> Scale:
     """An axis of nanoseconds since the Unix epoch, with the time of day at round steps."""
     seconds = (high - low) / 1e9
     days = _DAY_S * max(-(-seconds // (_DAY_S * most)), 1)
@@ -101,12 +101,12 @@ def _clock(low: float, high: float, most: int) -> Scale:
     ticks = []
     number = 0
     while (at := (first + number) * step) * 1e9 <= high:
-        ticks.append(Tick(at * 1e9, _time_of_day(at * 1e9, step)))
+        ticks.append(Tick(at * 1e9, time_of_day(at * 1e9, step)))
         number += 1
     return Scale(low, high, ticks)
 
 
-def _time_of_day(ns: float, step_s: float = 1.0) -> str:
+def time_of_day(ns: float, step_s: float = 1.0) -> str:
     """In UTC, as precisely as a step of an axis needs it."""
     moment = datetime.fromtimestamp(ns / 1e9, UTC)
     if step_s >= _DAY_S:

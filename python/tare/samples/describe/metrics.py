@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, Any
 from tare.samples.sql.column import functions_of
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from tare.samples.manifest import RunEntry
     from tare.samples.sql.table import Database, Table
 
@@ -42,6 +44,14 @@ class Moment:
     at_ns: float
     """Its middle, since the Unix epoch."""
     value: float
+
+
+def metrics_per_second(backend: Database, folder: Path) -> Table | None:
+    """The readings of a result folder; None if it has none."""
+    from tare.samples.engines.hive import read_hive
+
+    table = read_hive(backend, folder, "machine")
+    return None if table is None else readings(table)
 
 
 def readings(table: Table) -> Table | None:

@@ -1,0 +1,71 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Metrics of machine and services over the time of day, a panel each."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from tare.report.figures.canvas import Figure, Layout, Panel
+from tare.report.figures.marks import Dots, Line, Value
+from tare.report.figures.over_time import clock, time_of_day
+from tare.report.figures.scales import Scale
+from tare.report.words import both_ends
+
+SHOWN = 18
+"""Moments of a panel whose values show."""
+
+
+@dataclass(frozen=True)
+class Course:
+    """The moments of one run: places in ns since the Unix epoch, and values."""
+
+    name: str
+    colour: str
+    places: Sequence[float]
+    values: Sequence[float]
+
+
+@dataclass(frozen=True)
+class Metric:
+    """One panel."""
+
+    title: str
+    scale: Callable[[float, float], Scale]
+    """The axis from a least to a greatest value."""
+    write: Callable[[float], str]
+    courses: Sequence[Course]
+
+
+def draw(layout: Layout, metrics: Sequence[Metric]) -> Figure:
+    """A panel for each metric, all with the same time."""
+    places = [at for metric in metrics for one in metric.courses for at in one.places]
+    columns = 1 if layout.narrow else 2
+    axis = clock(min(places), max(places), 4)
+    panels = [_panel(axis, metric) for metric in metrics]
+    for panel in panels[-columns:]:
+        panel.x_title = "time of day (UTC)"
+    return Figure(panels, 130 if layout.narrow else 150, columns)
+
+
+def _panel(axis: Scale, metric: Metric) -> Panel:
+    values = [value for one in metric.courses for value in one.values]
+    low, high = min(values), max(values)
+    room = 0.08 * (high - min(low, 0))
+    panel = Panel(axis, metric.scale(min(low - room, 0) if low < 0 else 0, high + room),
+                  metric.title)  # fmt: skip
+    for one in metric.courses:
+        # A run of one moment has no line.
+        panel.add(
+            Line(one.places, one.values, one.colour, 1.2)
+            if len(one.places) > 1
+            else Dots(one.places, one.values, one.colour, 2)
+        )
+    moments = [
+        (one.name, at, value)
+        for one in metric.courses
+        for at, value in zip(one.places, one.values, strict=True)
+    ]
+    step = -(-len(moments) // SHOWN)
+    for name, at, value in moments[step // 2 :: step]:
+        text = f"{both_ends(name, 20)}, {time_of_day(at)}: {metric.write(value)}"
+        panel.add(Value(at, value, text))
+    return panel
