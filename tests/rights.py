@@ -18,3 +18,10 @@ def may_run_containers() -> bool:
     from tare.lab.processes import find
 
     return os.geteuid() == 0 and find("runc") is not None and may_make_namespaces()
+
+
+def may_run_pods() -> bool:
+    """Root with podman and runc may."""
+    from tare.lab.processes import find
+
+    return may_run_containers() and find("podman") is not None

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """One group of a block: conditions that are up together, from fresh start to stored runs."""
 
-import os
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
@@ -73,7 +72,8 @@ class Group:
         with ExitStack() as stack:
             up = self.start(stack, runs)
             if up:
-                generator, watches = strain.Watch([os.getpid()]), [self.watch(run) for run in up]
+                generator = strain.Watch(generator_pids(up))
+                watches = [self.watch(run) for run in up]
                 self.sampler = self.new_sampler(up)
                 try:
                     self.load(up, asked, seed)
@@ -285,7 +285,8 @@ class Group:
         log = self.new_log(up[0] if len(up) == 1 else None, "load")
         folder = self.lab.folder.fresh_work("load")
         cpus = self.lab.placement.generator
-        return Bench(self.lab.processes, cpus, folder, log, self.tick)
+        inside = up[0].environment if up[0].environment.settings.has_generator else None
+        return Bench(self.lab.processes, cpus, folder, log, self.tick, inside)
 
     def new_log(self, run: Run | None, part: str = "") -> Path:
         """An empty log of a run's service, or of something else that belongs to it or to all."""
@@ -314,6 +315,11 @@ def pids_of(run: Run) -> list[int]:
 def metrics_of(sampler: Sampler, run: Run) -> "pa.Table":
     """What was read of the machine and of one service."""
     return sampler.table({MACHINE: "machine", run.name: "service"})
+
+
+def generator_pids(up: Sequence[Run]) -> list[int]:
+    """Processes of this host whose control groups limit the load generator."""
+    return sorted({pid for run in up for pid in run.environment.generator_pids()})
 
 
 def copy_out(run: Run) -> None:

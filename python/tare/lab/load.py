@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 from tare.errors import InputError, TareError
 from tare.lab.cpu_time import of_all, per_request, spent, watched_share
+from tare.lab.environments.environment import LOAD, Environment, Program
 from tare.lab.launch import RunError
 from tare.lab.logs import last_lines
-from tare.lab.processes import Processes, StartError
+from tare.lab.processes import Family, Process, Processes, StartError
 from tare.lab.runs import Measured, Target
 from tare.lab.standstill import Standstill
 from tare.lab.store import of_condition, read_stream
@@ -33,6 +34,27 @@ class Bench:
     log: Path
     tick: Callable[[float], None]
     """Is told the seconds since the load began."""
+    environment: Environment | None = None
+    """Where the generator runs; None for this host."""
+
+    def start(self, command: Sequence[str], output: Path | None) -> Process:
+        """Starts the generator. Raises StartError if there is no such program."""
+        if self.environment is None:
+            return self.processes.start(
+                LOAD, command, directory=self.folder, log=self.log, cpus=self.cpus, output=output
+            )
+        program = Program(LOAD, command, self.folder, self.log, self.cpus, output=output)
+        return self.environment.start(program)
+
+    def family(self, generator: Process) -> Family:
+        """The processes of the generator, and their CPU time."""
+        where = self.environment or self.processes
+        return where.family(generator)
+
+    def watched(self, pids: Sequence[int]) -> str:
+        """The numbers that the generator knows processes by, as one word."""
+        inside = pids if self.environment is None else self.environment.pids_inside(pids)
+        return ",".join(map(str, inside))
 
 
 @dataclass(frozen=True)
@@ -63,7 +85,7 @@ def measure(
     before = [spent(target.families()) for target in targets]
     for target, found in zip(targets, before, strict=True):
         if found.pids:  # else it died since it was ready; that is found out after the load
-            command += ["--watch", f"{target.condition}={','.join(map(str, found.pids))}"]
+            command += ["--watch", f"{target.condition}={bench.watched(found.pids)}"]
     seconds = (load.warmup + load.duration) / 1e9 * len(targets)
     report = _report(run_generator(command, targets, bench, seconds, own=True).printed)
     samples, readings = read_stream(out), read_stream(machine)
@@ -122,10 +144,7 @@ def run_generator(
     # Before the generator starts: a SIGCONT that comes at once must not be missed.
     with Standstill() as standstill:
         try:
-            generator = bench.processes.start(
-                "load", command, directory=bench.folder, log=bench.log, cpus=bench.cpus,
-                output=printed,
-            )  # fmt: skip
+            generator = bench.start(command, printed)
         except StartError as error:
             raise TareError(f"the load generator does not start: {error}") from error
         begun = time.monotonic()
@@ -138,12 +157,12 @@ def run_generator(
                 age = time.monotonic() - begun
                 bench.tick(age)
                 if all(target.process.code is not None for target in targets):
-                    return Ended("", bench.processes.family(generator).cpu_ns)
+                    return Ended("", bench.family(generator).cpu_ns)
                 if age > limit:
                     raise RunError(f"the load generator did not end within {limit:.0f} s")
             if standstill.reason:
                 raise RunError(standstill.reason)
-            spent = bench.processes.family(generator).cpu_ns
+            spent = bench.family(generator).cpu_ns
         finally:
             bench.processes.stop([generator])
     report = printed is not None and printed.exists() and printed.stat().st_size > 0

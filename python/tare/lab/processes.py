@@ -177,6 +177,11 @@ class Processes:
             if not keep:
                 del self._living[process.name]
 
+    def spare(self, process: Process, pids: Sequence[int]) -> None:
+        """Has the supervisor leave other processes, with their descendants, to the command that
+        undoes this one."""
+        self._tell(do="spare", name=process.name, pids=list(pids))
+
     def sweep(self) -> int:
         """Kills what broke away from the commands that started it; returns how many there were."""
         self._tell(do="sweep")

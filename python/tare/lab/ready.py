@@ -5,8 +5,10 @@ import http.client
 import re
 import socket
 import time
+from functools import partial
 from pathlib import Path
 
+from tare.lab.environments.environment import Environment
 from tare.lab.launch import RunError
 from tare.lab.logs import last_lines
 from tare.lab.processes import Process, Processes
@@ -25,14 +27,17 @@ def wait_until_ready(
     port: int,
     log: Path,
     since: float | None = None,
+    environment: Environment | None = None,
 ) -> None:
     """Returns when the check passes; raises RunError when the service ends or time is over.
 
-    Time counts from `since` (of `time.monotonic`), or from now.
+    Time counts from `since` (of `time.monotonic`), or from now. `environment` is where the address
+    is; None for the network of this process.
     """
+    look = partial(_why_not, ready, address, port, log)
     until = (time.monotonic() if since is None else since) + ready.timeout / 1e9
     while True:
-        why_not = _why_not(ready, address, port, log)
+        why_not = look() if environment is None else environment.in_network(look)
         if process.code is not None:
             said = "".join(f": {line}" for line in last_lines(log, 1))
             stay = "" if process.code else "; start the service in the foreground"

@@ -36,7 +36,9 @@ def start_service(lab: "Laboratory", run: Run, folder: Path, log: Path) -> None:
             file.write_text(launch.filled(text), encoding="utf-8")
     layers.put(run.condition.layers, launch)
     run.launch = launch
-    environment.copy_in([folder], read_only=[lab.plan.folder])
+    # The folder of the load is made later, below that of all.
+    written = lab.folder.work if environment.settings.has_generator else folder
+    environment.copy_in([written], read_only=[lab.plan.folder])
     started = environment.start(
         Program(
             environment.name,
@@ -47,6 +49,7 @@ def start_service(lab: "Laboratory", run: Run, folder: Path, log: Path) -> None:
             variables=launch.variables,
             stop_signal=service.stop_signal,
             grace_s=service.stop_timeout / 1e9,
+            proxies=launch.proxies,
         )
     )
     run.programs.append(started)
@@ -62,12 +65,13 @@ def finish_start(
     """
     ready, launch = lab.plan.service.ready, run.launch
     assert launch is not None
-    address = launch.environment.address
+    environment = launch.environment
 
     def wait(ready: Ready, process: Process, port: int, log: Path, since: float | None) -> None:
         wait_until_ready(
-            ready, process, lab.processes, address=address, port=port, log=log, since=since
-        )
+            ready, process, lab.processes, address=environment.address, port=port, log=log,
+            since=since, environment=environment,
+        )  # fmt: skip
 
     service = run.programs[0]
     try:
@@ -78,7 +82,7 @@ def finish_start(
         raise
     for proxy in launch.proxies:
         log = new_log(proxy.name)
-        companion = launch.environment.start(
+        companion = environment.start(
             Program(
                 f"{service.name}/{proxy.name}",
                 proxy.command,

@@ -43,6 +43,8 @@ class Started:
     """The control group where its processes are, and the one process there that is not its own."""
     undo: Callable[[], "subprocess.Popen[bytes]"] | None = None
     """Starts what undoes it elsewhere."""
+    spared: list[int] = field(default_factory=list)
+    """Processes that this will end, with their descendants."""
     used_ns: int = 0
     """CPU time of the command itself and of the children it waited for, once it has ended."""
 
@@ -162,6 +164,9 @@ class Supervisor:
             )
         self.tell(event="started", name=name, pid=process.pid)
 
+    def do_spare(self, name: str, pids: list[int]) -> None:
+        self.started[name].spared = pids
+
     def do_stop(self, name: str, keep: bool = False) -> None:
         self.endings[name] = Ending(keep)
         started = self.started[name]
@@ -257,7 +262,9 @@ class Supervisor:
             if age > UNDO_FROM_S:
                 send(signal.SIGKILL, [started.pid for started, _ in to_undo])
             if age < UNDO_LIMIT_S:
-                spared = {pid for one in undoing for pid in (one.pid, *descendants(one.pid))}
+                heads = [one.pid for one in undoing]
+                heads += [pid for started in self.started.values() for pid in started.spared]
+                spared = {pid for one in heads for pid in (one, *descendants(one))}
                 left = [pid for pid in left if pid not in spared]
             if age > 2:
                 send(signal.SIGKILL, left)

@@ -22,6 +22,11 @@ class EnvironmentBase(BaseModel):
         """Whether every service has a network of its own, so that several can use the same port."""
         return False
 
+    @property
+    def has_generator(self) -> bool:
+        """Whether the load generator runs in the environment, and not on this machine."""
+        return False
+
 
 class HostEnvironment(EnvironmentBase):
     """This machine; services listen on 127.0.0.1."""
@@ -60,8 +65,32 @@ class ContainerEnvironment(EnvironmentBase):
         return self.network == "bridge"
 
 
+class PodEnvironment(EnvironmentBase):
+    """A Kubernetes Pod by podman: containers for load generator, service and each proxy."""
+
+    type: Literal["pod"]
+    name: Name = "pod"
+    image: Annotated[str, Field(min_length=1)] | None = None
+    """An image in podman's storage for the service; None for the files of this machine."""
+    cpus: Annotated[float, Field(ge=0.01)] | None = None
+    """CPU time per second that the service and each proxy may use."""
+    memory: Size | None = None
+    """Bytes that the service and each proxy may use."""
+    load_cpus: Annotated[float, Field(ge=0.01)] | None = None
+    """CPU time per second that the load generator may use."""
+
+    @property
+    def own_network(self) -> bool:
+        return True
+
+    @property
+    def has_generator(self) -> bool:
+        return True
+
+
 _Table = Annotated[
-    HostEnvironment | NetnsEnvironment | ContainerEnvironment, Field(discriminator="type")
+    HostEnvironment | NetnsEnvironment | ContainerEnvironment | PodEnvironment,
+    Field(discriminator="type"),
 ]
 
 ENVIRONMENTS: dict[str, type[EnvironmentBase]] = {
@@ -83,6 +112,8 @@ def _table(written: Any) -> Any:
 
 Environment = Annotated[
     _Table,
-    BeforeValidator(_table, json_schema_input_type=_Table | Literal["host", "netns", "container"]),
+    BeforeValidator(
+        _table, json_schema_input_type=_Table | Literal["host", "netns", "container", "pod"]
+    ),
 ]
 """A table, or a text that is its type."""

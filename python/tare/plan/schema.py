@@ -238,6 +238,8 @@ class Plan(Strict):
             return "another load generator cannot switch between conditions"
         if self.service.port is not None and not all(one.own_network for one in self.environments):
             return "the service has a fixed port, so only one can run at a time"
+        if any(one.has_generator for one in self.environments):
+            return "each pod has a load generator of its own"
         return ""
 
     @property

@@ -3,13 +3,12 @@
 
 import json
 import os
-import platform
-import struct
 from pathlib import Path
 
 from tare.lab.doctor.commands import ask
 from tare.lab.doctor.finding import Found
 from tare.lab.processes import find
+from tare.lab.static_program import exit_program
 
 
 def docker() -> Found:
@@ -89,7 +88,7 @@ def _write_bundle(bundle: Path) -> None:
     for folder in ("dev", "proc"):
         (root / folder).mkdir(parents=True)
     program = root / "exit"
-    program.write_bytes(_elf())
+    program.write_bytes(exit_program())
     program.chmod(0o755)
     namespaces = ["mount", "pid", "ipc", "uts", "network"]
     user: dict[str, object] = {}
@@ -107,21 +106,3 @@ def _write_bundle(bundle: Path) -> None:
         "linux": {"namespaces": [{"type": kind} for kind in namespaces], **user},
     }
     (bundle / "config.json").write_text(json.dumps(config), encoding="utf-8")
-
-
-def _elf() -> bytes:
-    """A static program, exit(0), for this machine (ELF-64: header, one segment, code)."""
-    number, code = {
-        # mov eax, 60; xor edi, edi; syscall
-        "x86_64": (62, bytes.fromhex("b83c000000 31ff 0f05")),
-        # mov x0, 0; mov x8, 93; svc 0
-        "aarch64": (183, bytes.fromhex("000080d2 a80b80d2 010000d4")),
-    }[platform.machine()]
-    base, headers = 0x400000, 64 + 56
-    size = headers + len(code)
-    header = struct.pack(
-        "<16sHHIQQQIHHHHHH", b"\x7fELF\x02\x01\x01", 2, number, 1,
-        base + headers, 64, 0, 0, 64, 56, 1, 64, 0, 0,
-    )  # fmt: skip
-    segment = struct.pack("<IIQQQQQQ", 1, 5, 0, base, base, size, size, 0x1000)
-    return header + segment + code

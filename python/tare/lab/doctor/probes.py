@@ -59,11 +59,11 @@ PROBES = (
         "apt-get install docker.io, and start dockerd",
     ),
     Probe(
-        "environments", "podman", podman, _CONTAINER,
-        "apt-get install podman runc",
+        "environments", "podman", podman, "environment pod",
+        "apt-get install podman runc; run as root",
     ),
     Probe(
-        "environments", "runc", runc, "environment container",
+        "environments", "runc", runc, "environments container, pod",
         "apt-get install runc; run as root",
     ),
     Probe(

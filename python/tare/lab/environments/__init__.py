@@ -7,11 +7,17 @@ from tare.lab.environments.container import Container
 from tare.lab.environments.environment import Environment
 from tare.lab.environments.host import Host
 from tare.lab.environments.netns import Netns
+from tare.lab.environments.pod import Pod
 from tare.lab.processes import Processes
 from tare.plan import Plan, refused
 from tare.plan.environments import EnvironmentBase
 
-_TYPES: dict[str, type[Environment]] = {"host": Host, "netns": Netns, "container": Container}
+_TYPES: dict[str, type[Environment]] = {
+    "host": Host,
+    "netns": Netns,
+    "container": Container,
+    "pod": Pod,
+}
 
 
 def check(plan: Plan) -> None:

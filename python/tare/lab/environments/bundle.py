@@ -85,12 +85,23 @@ def is_hidden(path: Path) -> bool:
     return any(path.is_relative_to(f"/{name}") for name in OWN)
 
 
-def named(texts: Iterable[str]) -> list[Path]:
+def named(texts: Iterable[str], written: Sequence[Path]) -> list[Path]:
     """The files and folders of this host that words or variables name, and that are below /tmp or
-    /run: without them, a program would start without its library, or not at all."""
+    /run: without them, a program would start without its library, or not at all.
+
+    Those in or around `written`, where programs may write, are left out.
+    """
     parts = {part for text in texts for part in re.split(r"[\s:;,='\"]+", text)}
     paths = [Path(os.path.normpath(part)) for part in parts if part.startswith(("/tmp/", "/run/"))]
-    return [path for path in paths if path.parent != Path("/") and path.exists()]
+    return [
+        path
+        for path in paths
+        if path.parent != Path("/") and path.exists() and not _is_in_or_around(path, written)
+    ]
+
+
+def _is_in_or_around(path: Path, others: Sequence[Path]) -> bool:
+    return any(path.is_relative_to(one) or one.is_relative_to(path) for one in others)
 
 
 def _kernel() -> Iterable[dict[str, Any]]:

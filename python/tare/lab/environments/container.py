@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A container for each program of a run, made by runc, with the files of this host read-only.
 
-A first process keeps each container, and runc starts the program beside it. So the program is not
-process 1, which ignores signals that it does not handle, and it ends as it does on the host.
+A first process keeps each container, and runc starts the program beside it.
 """
 
 import itertools
@@ -15,16 +14,15 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from tare.lab import strain
 from tare.lab.environments import bundle
 from tare.lab.environments.bridge import Bridge
 from tare.lab.environments.environment import Environment, Program
 from tare.lab.environments.host import Host, output
 from tare.lab.environments.netns import Netns
+from tare.lab.environments.running import RunningContainer, printing_to_files, runc
 from tare.lab.launch import RunError
 from tare.lab.logs import last_lines
 from tare.lab.processes import Family, Process, Processes, find, search_path
-from tare.lab.supervisor import Cgroups, processes_in
 from tare.native import native
 from tare.plan import expected
 from tare.running.directory import runtime_directory
@@ -76,10 +74,9 @@ class Container(Environment):
 
     def start(self, program: Program) -> Process:
         texts = [*program.command, *program.variables.values()]
-        visible = [path for path in bundle.named(texts) if not self._is_written(path)]
+        visible = bundle.named(texts, self._written)
         box = self._box(program.name, program.cpus, program.log, visible)
-        # What it prints goes to the log itself: through runc, it would cost CPU time.
-        words = ["sh", "-c", 'exec >>"$0" 2>&1; exec "$@"', str(program.log), *program.command]
+        words = printing_to_files(program)
         return self.processes.start(
             program.name,
             box.words(words, program.directory, program.variables),
@@ -88,11 +85,11 @@ class Container(Environment):
             cpus=program.cpus,
             stop_signal=program.stop_signal,
             grace_s=program.grace_s,
-            container=box.group,
+            container=box.running.group,
         )
 
     def family(self, process: Process) -> Family:
-        return self._boxes[process.name].family()
+        return self._boxes[process.name].running.family()
 
     def exec(self, words: Sequence[str]) -> str:
         box = self._box(f"{self.name}/exec", sorted(os.sched_getaffinity(0)))
@@ -109,9 +106,6 @@ class Container(Environment):
                 self._boxes.popitem()[1].remove()
         finally:
             self._network.stop()
-
-    def _is_written(self, path: Path) -> bool:
-        return any(path.is_relative_to(one) or one.is_relative_to(path) for one in self._written)
 
     def _box(
         self,
@@ -148,7 +142,8 @@ class Box:
         self.processes, self.program, self.cpus = processes, program, cpus
         self.name = f"tare-{os.getpid()}-{next(_numbers)}"
         self.layers: dict[Path, Path] = {}
-        self._runc = [find("runc") or "runc", "--root", str(runtime_directory() / "runc")]
+        self._root = runtime_directory() / "runc"
+        self._runc = runc(self._root)
         self._bundle = runtime_directory() / "containers" / self.name
         self._keeper: Process | None = None
         self._record: Record | None = None
@@ -183,9 +178,8 @@ class Box:
                 why = next(iter(last_lines(log, 1)), self._keeper.ending)
                 raise RunError(f"the container did not start: {why}")
         state = json.loads(output([*self._runc, "state", self.name]))
-        self._cgroups = _cgroups_of(int(state["pid"]))
-        self.group = self._cgroups.home, int(state["pid"])
-        """Its control group, and its first process."""
+        pid = int(state["pid"])
+        self.running = RunningContainer(self._root, self.name, pid, self._bundle)
 
     def words(
         self, words: Sequence[str], directory: Path, variables: Mapping[str, str]
@@ -193,15 +187,7 @@ class Box:
         """The command of this host that runs a command in the container."""
         everything = {**os.environ, **variables}
         everything["PATH"] = search_path(everything)
-        file = self._bundle / f"process{next(_numbers)}.json"
-        file.write_text(json.dumps(bundle.process(words, directory, everything)), encoding="utf-8")
-        return [*self._runc, "exec", "--process", str(file), self.name]
-
-    def family(self) -> Family:
-        """All processes in the container but the first, and their CPU time."""
-        folder, first = self.group
-        pids = [pid for pid in processes_in(folder) if pid != first]
-        return Family(sorted(pids), self._cgroups.cpu_ns(folder) or 0)
+        return self.running.words(bundle.process(words, directory, everything))
 
     def copy_out(self, paths: Sequence[Path]) -> None:
         """Moves what was written into layers of folders to the folders themselves."""
@@ -215,21 +201,6 @@ class Box:
             self.processes.stop([self._keeper])
         if self._record is not None:
             output(self._record.removal, named=["remove", self.name])
-
-
-def _cgroups_of(pid: int) -> Cgroups:
-    """The control group that accounts for the CPU time of a process."""
-    mounts = strain.mounts()
-    folders = {}
-    for line in Path(f"/proc/{pid}/cgroup").read_text(encoding="utf-8").splitlines():
-        _, names, path = line.split(":", 2)
-        for name in names.split(","):
-            if name in mounts:
-                folders[name] = strain.folders(*mounts[name], path)[0]
-    for name, kind in (("cpuacct", "cgroup1 cpuacct"), ("", "cgroup2")):
-        if name in folders:
-            return Cgroups(kind, folders[name])
-    raise RunError(f"no control group accounts for the CPU time of process {pid}")
 
 
 def _apply(upper: Path, path: Path) -> None:

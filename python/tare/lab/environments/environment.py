@@ -1,18 +1,22 @@
 # SPDX-License-Identifier: Apache-2.0
 """What every environment offers to the lab, wherever it runs a service."""
 
+import os
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
+from tare.lab.launch import Proxy
 from tare.lab.processes import GRACE_S, Family, Process, Processes
+
+Answer = TypeVar("Answer")
 
 
 @dataclass(frozen=True)
 class Program:
-    """A command of a run: the service, or a proxy in front of it."""
+    """A command of a run: the service, a proxy in front of it, or the load generator."""
 
     name: str
     """Unique among the living processes of the experiment."""
@@ -25,6 +29,14 @@ class Program:
     """Variables besides those of tare itself."""
     stop_signal: str = "TERM"
     grace_s: float = GRACE_S
+    output: Path | None = None
+    """A file of this host that gets standard output; None if the log gets it."""
+    proxies: Sequence[Proxy] = ()
+    """What will be started in front of a service."""
+
+
+LOAD = "load"
+"""The name of the program that is the load generator."""
 
 
 class Environment(ABC):
@@ -81,6 +93,18 @@ class Environment(ABC):
     @abstractmethod
     def family(self, process: Process) -> Family:
         """The processes of a program as this host sees them, and their CPU time."""
+
+    def in_network(self, ask: Callable[[], Answer]) -> Answer:
+        """Calls a function of this process in the network of the load generator."""
+        return ask()
+
+    def pids_inside(self, pids: Sequence[int]) -> list[int]:
+        """The numbers that the load generator knows processes of this host by."""
+        return [*pids]
+
+    def generator_pids(self) -> list[int]:
+        """Processes of this host whose control groups limit the load generator."""
+        return [os.getpid()]
 
     @abstractmethod
     def exec(self, words: Sequence[str]) -> str:

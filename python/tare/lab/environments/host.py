@@ -58,6 +58,7 @@ class Host(Environment):
             environment=program.variables,
             stop_signal=program.stop_signal,
             grace_s=program.grace_s,
+            output=program.output,
         )
 
     def family(self, process: Process) -> Family:

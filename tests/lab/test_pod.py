@@ -1,0 +1,317 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Pods of `tare run`: their own loopback, limits, images, and that nothing of them is left."""
+
+import os
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import tarfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from pydantic_core import PydanticCustomError
+from tests.in_process import tare
+from tests.lab.conftest import OWN_LOAD, Experiment, family, none_left
+from tests.lab.test_container import owned, words
+from tests.lab.test_environments import wait_until_ended
+from tests.rights import may_run_pods
+from tests.waiting import wait_for
+
+from tare.errors import InputError
+from tare.lab import environments
+from tare.lab.environments import pod as pods
+from tare.lab.environments.environment import Program
+from tare.lab.environments.pod import Pod
+from tare.lab.launch import RunError
+from tare.lab.processes import Processes
+from tare.plan import parse
+from tare.plan.environments import PodEnvironment
+from tare.running.directory import runtime_directory
+
+pytestmark = pytest.mark.skipif(
+    not may_run_pods(), reason="pods need root and the packages podman and runc"
+)
+Make = Callable[..., Pod]
+PODMAN = ["podman", "--runtime", "runc", "--cgroup-manager", "cgroupfs"]
+
+
+@pytest.fixture
+def processes(tmp_path: Path) -> Iterator[Processes]:
+    with Processes(tmp_path / "supervisor.log") as held:
+        yield held
+
+
+@pytest.fixture
+def make(processes: Processes) -> Iterator[Make]:
+    """Makes a pod environment with some settings."""
+    made: list[Pod] = []
+
+    def make(**settings: object) -> Pod:
+        table = PodEnvironment.model_validate({"type": "pod", **settings})
+        one = environments.of_run(table, processes, f"1/pod/{len(made)}")
+        assert isinstance(one, Pod)
+        made.append(one)
+        one.check(table)
+        one.prepare()
+        return one
+
+    yield make
+    for one in made:
+        one.stop()
+
+
+def run(pod: Pod, script: str, folder: Path, **variables: str) -> str:
+    """What a shell in the service's container prints until it ends."""
+    folder.mkdir(exist_ok=True)
+    log = folder / "log"
+    pod.copy_in([folder])
+    program = Program("service", ["sh", "-c", script], folder, log, [0], variables)
+    wait_until_ended(pod.processes, pod.start(program))
+    return log.read_text()
+
+
+def test_the_loopback_of_a_pod_is_its_own(make: Make) -> None:
+    connect = "import socket; socket.create_connection(('127.0.0.1', {}), 5)"
+    pod = make()
+    with socket.create_server(("127.0.0.1", 0)) as here:
+        port = here.getsockname()[1]
+        with pytest.raises(RunError, match="Connection refused"):
+            pod.exec(["python3", "-c", connect.format(port)])
+        assert pod.exec(["python3", "-c", "print(*__import__('os').listdir('/sys/class/net'))"])
+
+        def listens() -> bool:
+            with socket.socket() as one:
+                return one.connect_ex(("127.0.0.1", port)) == 0
+
+        assert listens()
+        assert not pod.in_network(listens)
+
+
+def test_service_and_load_have_containers_of_their_own_in_one_network(
+    make: Make, tmp_path: Path
+) -> None:
+    pod = make()
+    links = "readlink /proc/self/ns/net /proc/self/ns/mnt; cat /proc/self/cgroup"
+    seen = run(pod, links, tmp_path / "run").splitlines()
+    log = tmp_path / "run" / "log-of-load"
+    load = Program("load", ["sh", "-c", links], tmp_path / "run", log, [0])
+    wait_until_ended(pod.processes, pod.start(load))
+    net, mount, *groups = log.read_text().splitlines()
+    assert net == seen[0] != str(Path("/proc/self/ns/net").readlink())
+    assert mount != seen[1]
+    assert groups != seen[2:]
+
+
+@pytest.mark.parametrize("name", ["a b", "a,b=c", 'it\'s "quoted"', "\N{SNOWMAN}", "$HOME;x"])
+def test_folders_may_have_any_name(make: Make, tmp_path: Path, name: str) -> None:
+    assert run(make(), "echo yes >written; pwd", tmp_path / name) == f"{tmp_path / name}\n"
+    assert (tmp_path / name / "written").read_text() == "yes\n"
+
+
+def test_a_folder_with_a_colon_is_refused_with_its_path(make: Make, tmp_path: Path) -> None:
+    with pytest.raises(RunError, match=r"a pod cannot show .*a:b: Kubernetes allows no colon"):
+        run(make(), "pwd", tmp_path / "a:b")
+
+
+def test_what_is_written_to_var_stays_in_the_pod(make: Make, tmp_path: Path) -> None:
+    script = "touch /usr/tare-try; echo new >/var/tare-try && cat /var/tare-try"
+    printed = run(make(), script, tmp_path / "run")
+    assert "Read-only file system" in printed
+    assert printed.endswith("new\n")
+    assert not Path("/var/tare-try").exists()
+
+
+@pytest.fixture(scope="module")
+def image(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """An image with a shell, its libraries, a variable and a user."""
+    folder = tmp_path_factory.mktemp("image")
+    programs = [shutil.which(name) for name in ("sh", "sleep", "cat", "id")]
+    linked = subprocess.run(
+        ["ldd", *map(str, programs)], capture_output=True, text=True, check=True
+    )
+    lines = [line.split() for line in linked.stdout.splitlines() if "/lib" in line and "(" in line]
+    libraries = {line[-2] for line in lines}
+    with tarfile.open(folder / "root.tar", "w") as archive:
+        for file in sorted({*map(str, programs), *libraries}):
+            archive.add(Path(file).resolve(), arcname=file)
+        (folder / "only").write_text("in the image\n")
+        archive.add(folder / "only", arcname="/etc/only")
+    name = f"localhost/tare-test-{os.getpid()}:one"
+    change = ["--change", "ENV ONLY=there", "--change", "USER 1234:1234"]
+    subprocess.run([*PODMAN, "import", "-q", *change, folder / "root.tar", name], check=True)
+    yield name
+    subprocess.run([*PODMAN, "image", "rm", "--force", name], check=True)
+
+
+def test_a_service_has_files_variables_and_user_of_its_image(
+    make: Make, image: str, tmp_path: Path
+) -> None:
+    folder = tmp_path / "run"
+    pod = make(image=image)
+    printed = run(pod, "cat /etc/only; echo $ONLY $MORE; id -u; : >written", folder, MORE="more")
+    assert printed == "in the image\nthere more\n1234\n"
+    assert (folder / "written").stat().st_uid == 1234
+    assert "/etc/only" not in pod.exec(["sh", "-c", "echo /*"])
+
+
+def test_an_image_that_does_not_exist_is_refused_in_the_plan() -> None:
+    text = """\
+name = "try"
+budget = "3%"
+service = { command = "sleep {port}" }
+environments = [{ type = "pod", image = "--help" }]
+[[conditions]]
+name = "plain"
+[[conditions]]
+name = "again"
+"""
+    plan = parse(text, "try.toml", Path("/plans"))
+    with pytest.raises(InputError, match=r"^try\.toml:4: .*image.*podman's storage") as raised:
+        environments.check(plan)
+    assert "\n" not in str(raised.value)
+
+
+def test_what_is_missing_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    settings = PodEnvironment(type="pod")
+    monkeypatch.setattr(pods, "find", lambda _: None)
+    with pytest.raises(PydanticCustomError, match="podman to be installed"):
+        Pod.check(settings)
+    monkeypatch.setattr(os, "geteuid", lambda: 1000)
+    with pytest.raises(PydanticCustomError, match="root rights for a pod"):
+        Pod.check(settings)
+
+
+def test_what_podman_complains_of_is_one_line(make: Make, tmp_path: Path) -> None:
+    pod = make()
+    pod.copy_in([tmp_path / "nowhere" / "file"], read_only=[tmp_path / "nowhere" / "file"])
+    with pytest.raises(RunError, match=r"podman could not make the pod: .*nowhere") as raised:
+        pod.exec(["true"])
+    assert "\n" not in str(raised.value)
+    pod.stop()
+    assert not left(os.getpid())
+
+
+def test_hook_proxy_and_link_work_in_pods(experiment: Experiment) -> None:
+    tables = [
+        '{ type = "hook" }',
+        '{ type = "link" }',
+        '{ type = "proxy", program = "nginx" }',
+    ]
+    experiment.write_plan(top='environments = ["pod"]', layers=tables[0])
+    more = "".join(
+        f'\n[[conditions]]\nname = "more{number}"\nlayers = [{table}]\n'
+        for number, table in enumerate(tables[1:])
+    )
+    experiment.plan.write_text(experiment.plan.read_text() + more)
+    done = experiment.measure(blocks=1)
+    assert done.returncode == 0, done.stderr
+    assert [run["reason"] for run in experiment.manifest["runs"]] == [None] * 5
+    for run in experiment.manifest["runs"]:
+        assert run["cpu"]["service_ns_per_request"] > 0
+        assert run["cpu"]["generator_ns_per_request"] > 0
+        assert run["endpoint"].startswith("http://127.0.0.1:")
+    assert not left(os.getpid())
+
+
+BUSY = '{ type = "wrap", command = ["sh", "-c", "while :; do :; done & exec \\"$@\\"", "sh"] }'
+
+
+def test_a_service_that_reaches_its_cpu_limit_is_invalid(experiment: Experiment) -> None:
+    experiment.write_plan(layers=BUSY, top='[[environments]]\ntype = "pod"\ncpus = 0.2\n')
+    done = experiment.measure(blocks=1)
+    assert done.returncode == 0, done.stderr
+    (run,) = experiment.runs("two")
+    assert "the service was throttled" in run["reason"]
+
+
+def test_a_generator_that_reaches_its_cpu_limit_is_invalid(experiment: Experiment) -> None:
+    experiment.write_plan(top='[[environments]]\ntype = "pod"\nload_cpus = 0.02\n')
+    done = experiment.measure(blocks=1)
+    assert "the load generator was throttled" in done.stderr
+
+
+def test_kill_9_of_the_service_is_the_reason_of_its_run(experiment: Experiment) -> None:
+    killed = (
+        '{ type = "wrap", command = ["sh", "-c", "(sleep 0.3; kill -9 $$) & exec \\"$@\\"", "sh"] }'
+    )
+    experiment.write_plan(top='environments = ["pod"]', layers=killed)
+    done = experiment.measure(blocks=1)
+    assert done.returncode == 0, done.stderr
+    (run,) = experiment.runs("two")
+    assert re.search("exited with code 137", run["reason"])
+    assert not left(os.getpid())
+
+
+def held(experiment: Experiment) -> "subprocess.Popen[str]":
+    """A `tare run` with a pod, while a service waits in it."""
+    hold = '{ type = "wrap", command = ["sh", "-c", "echo held; sleep 600"] }'
+    experiment.write_plan(top='environments = ["pod"]', load=OWN_LOAD, layers=hold, patience="600s")
+    process = experiment.start("--out", str(experiment.result), "--blocks", "1")
+    logs = experiment.result / "logs"
+    wait_for(lambda: any(log.read_text() == "held\n" for log in logs.rglob("two*.log")))
+    return process
+
+
+def left(pid: int) -> list[str]:
+    """What is left of the pods of a process: in podman, mounts, and the runtime directory."""
+    filters = ["--filter", f"name=tare-pod-{pid}-"]
+    others = subprocess.check_output(
+        [*PODMAN, "pod", "ps", "--no-trunc", "--format", "{{.ID}}"], text=True
+    ).split()
+    found = [
+        subprocess.run([*PODMAN, *words], capture_output=True, text=True, check=True).stdout
+        for words in (
+            ["ps", "-a", "--format", "{{.Names}}", *filters],
+            ["pod", "ps", "--format", "{{.Name}}", *filters],
+            ["images", "--format", "{{.Repository}}", "--filter", f"reference=*tare-pod-{pid}-*"],
+        )
+    ]
+    mounts = Path("/proc/self/mounts").read_text().splitlines()
+    groups = Path("/sys/fs/cgroup").glob("**/libpod_parent/*/")
+    return [
+        *(str(one) for one in groups if one.name not in others),
+        *(line for text in found for line in text.splitlines()),
+        *(line for line in mounts if f"tare-pod-{pid}-" in line),
+        *map(str, runtime_directory().glob(f"*/*pod-{pid}-*")),
+    ]
+
+
+def test_kill_9_of_tare_removes_the_pod(experiment: Experiment) -> None:
+    process = held(experiment)
+    started = family(process)
+    assert [name.rpartition("-")[0] for name in owned(process)] == [f"tare-pod-{process.pid}"]
+    assert left(process.pid)
+    process.kill()
+    wait_for(lambda: none_left(started))
+    process.communicate()
+    if left(process.pid):  # the supervisor has 4 s, too little for podman on a busy machine
+        assert tare("clean").returncode == 0
+    wait_for(lambda: not left(process.pid))
+
+
+def test_clean_removes_the_pod_after_kill_9_of_everything(experiment: Experiment) -> None:
+    process = held(experiment)
+    everything = family(process)
+    supervisors = [
+        pid for pid in everything if b"supervisor" in words(pid) or b"guard" in words(pid)
+    ]
+    for pid in (*supervisors, process.pid):
+        os.kill(pid, signal.SIGSTOP)
+    for pid in (*supervisors, process.pid):
+        os.kill(pid, signal.SIGKILL)
+    process.communicate()
+    assert left(process.pid)
+    assert tare("clean").returncode == 0  # or another `tare run` does it at the same time
+    wait_for(lambda: none_left(everything))
+    wait_for(lambda: not left(process.pid))
+
+
+def test_two_experiments_have_pods_of_their_own(make: Make) -> None:
+    one, two = make(), make()
+    networks = {each.exec(["readlink", "/proc/self/ns/net"]) for each in (one, two)}
+    assert len(networks) == 2
+    one.stop()
+    assert two.exec(["echo", "still there"]) == "still there\n"
