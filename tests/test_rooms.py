@@ -22,11 +22,13 @@ ROOMS: dict[str, dict[Module, list[str]]] = {
     "load": {
         (): ["flows", "http2", "workers", "http", "tcp", "arguments", "net", "record", "schedule"],
     },
+    "map": {(): ["show", "bpf", "sock_diag", "edges"]},
 }
 # Files of a crate's root that bring its rooms together.
 ENTRIES = {
     "log/command": {("main",), ("arguments",)},
     "load": {("main",), ("run",), ("measurement",), ("target",), ("protocol",)},
+    "map": {("main",), ("lib",)},
 }
 
 

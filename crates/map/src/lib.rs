@@ -16,28 +16,20 @@
 //! # Ok::<(), tare_map::Error>(())
 //! ```
 
+mod bpf;
 mod clock;
-mod direction;
-mod edge;
+mod edges;
 mod errno;
-mod kernel;
 mod layout;
-mod links;
-mod names;
-mod outside;
-mod poll;
-mod programs;
-mod resolve;
-mod sockets;
-mod tracer;
-mod unseen;
+mod sock_diag;
 
-pub use edge::{
+pub use bpf::options::Options;
+pub use bpf::programs::obstacle;
+pub use bpf::tracer::Tracer;
+pub use edges::edge::{
     Completeness, Cost, Direction, Edge, Events, Method, Protocol, Reading, Role, Rtt, Runs,
 };
-pub use poll::Poller;
-pub use programs::obstacle;
-pub use tracer::{Options, Tracer};
+pub use sock_diag::poll::Poller;
 
 use std::fmt;
 

@@ -2,10 +2,8 @@
 //! tare-map: who talks to whom on this host.
 
 mod arguments;
-mod output;
+mod show;
 mod source;
-mod view;
-mod watch;
 
 use arguments::{Arguments, Command};
 use std::process::ExitCode;
@@ -15,7 +13,7 @@ use tare_tables::{EDGES, describe};
 fn main() -> ExitCode {
     tare_command::run(|arguments: Arguments| match arguments.command {
         Some(Command::Schema { json }) => schema(json),
-        None => watch::run(&arguments),
+        None => show::watch::run(&arguments),
     })
 }
 

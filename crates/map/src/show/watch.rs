@@ -2,9 +2,9 @@
 //! Traces until it should stop, and prints what was found.
 
 use crate::arguments::Arguments;
-use crate::output;
+use crate::show::output;
+use crate::show::view;
 use crate::source::{self, Source, needs_intervals};
-use crate::view;
 use std::io::{self, IsTerminal, Write};
 use std::os::fd::{AsFd, AsRawFd};
 use std::process::ExitCode;

@@ -7,7 +7,7 @@ use std::collections::HashMap;
 use std::os::fd::{AsFd, BorrowedFd};
 
 /// Counts since the start, of as many edges as there is room for.
-pub struct Totals {
+pub struct EdgeTotals {
     max_edges: usize,
     edges: HashMap<EdgeKey, EdgeCounts>,
     errors: HashMap<ErrorKey, u64>,
@@ -15,7 +15,7 @@ pub struct Totals {
     pub folded: u64,
 }
 
-impl Totals {
+impl EdgeTotals {
     pub fn new(max_edges: u32) -> Self {
         let edges = HashMap::from([(EdgeKey::OTHER, EdgeCounts::EMPTY)]);
         Self { max_edges: max_edges as usize, edges, errors: HashMap::new(), folded: 0 }
@@ -98,7 +98,7 @@ impl Stream {
         self.0.as_fd()
     }
 
-    pub fn take(&mut self, totals: &mut Totals) {
+    pub fn take(&mut self, totals: &mut EdgeTotals) {
         while let Some(item) = self.0.next() {
             if item.len() >= size_of::<Event>() {
                 // SAFETY: it is long enough, and plain data that may be at any address.
@@ -120,7 +120,7 @@ mod tests {
 
     #[test]
     fn events_add_up() {
-        let mut totals = Totals::new(1);
+        let mut totals = EdgeTotals::new(1);
         for (kind, value) in [
             (events::OPENED, 0),
             (events::SENT, 100),

@@ -3,12 +3,12 @@
 
 use crate::Error;
 use crate::clock::process_seconds;
-use crate::direction::confirm;
-use crate::edge::{Completeness, Cost, Direction, Edge, Protocol, Reading, Role, Rtt, sort};
+use crate::edges::direction::confirm;
+use crate::edges::edge::{Completeness, Cost, Direction, Edge, Protocol, Reading, Role, Rtt, sort};
+use crate::edges::links::Links;
+use crate::edges::names::{Cgroups, Services};
 use crate::layout::{TCP, UDP};
-use crate::links::Links;
-use crate::names::{Cgroups, Services};
-use crate::sockets::{LISTEN, Lister, Socket, TcpCounts};
+use crate::sock_diag::sockets::{LISTEN, Lister, Socket, TcpCounts};
 
 use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, HashMap, HashSet};

@@ -211,7 +211,7 @@ fn contains(edge: &Edge, search: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::output::graph::tests::{edge, reading};
+    use crate::show::output::graph::tests::{edge, reading};
 
     fn programs(table: &Table, now: Instant) -> Vec<(String, State)> {
         let rows = table.rows(now);

@@ -2,10 +2,10 @@
 //! Edges for people from the numbers that the kernel counts.
 
 use crate::clock::Clock;
-use crate::edge::{Direction, Edge, Events, Method, Protocol, Role, Rtt};
+use crate::edges::edge::{Direction, Edge, Events, Method, Protocol, Role, Rtt};
+use crate::edges::names::{Cgroups, Services};
 use crate::errno;
 use crate::layout::{self, EdgeCounts, EdgeKey, ProgramKey, ProgramName, TCP, UDP, errors};
-use crate::names::{Cgroups, Services};
 use aya::Ebpf;
 use aya::maps::HashMap as BpfHashMap;
 use std::collections::{BTreeMap, HashMap};

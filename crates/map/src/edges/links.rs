@@ -2,7 +2,7 @@
 //! Connections whose bytes `tare link` carries over shared memory: the kernel's sockets do not count
 //! those.
 
-use crate::edge::{Edge, Protocol, Role};
+use crate::edges::edge::{Edge, Protocol, Role};
 use crate::layout::address;
 use std::collections::hash_map::Entry;
 use std::collections::{HashMap, HashSet};

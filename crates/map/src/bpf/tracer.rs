@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Starts tracing, finds what is there already, and reads edges.
 
+use crate::bpf::calls::{self, Iterator};
+use crate::bpf::options::Options;
+use crate::bpf::programs::{self, add_other, map_fd, program_fd};
+use crate::bpf::unseen::{UnseenEnds, missing};
+use crate::bpf::user_space_counts::{EdgeTotals, Stream};
 use crate::clock::{Clock, process_seconds};
-use crate::direction::confirm;
-use crate::edge::{Completeness, Cost, Events, Method, Reading, Runs, sort};
-use crate::kernel::{self, Iterator};
+use crate::edges::direction::confirm;
+use crate::edges::edge::{Completeness, Cost, Method, Reading, Runs, sort};
+use crate::edges::links::Links;
+use crate::edges::resolve::Resolver;
 use crate::layout::{EdgeCounts, EdgeKey, ErrorKey, LOSSES};
-use crate::links::Links;
-use crate::outside::{Stream, Totals};
-use crate::programs::{self, add_other, map_fd, program_fd};
-use crate::resolve::Resolver;
-use crate::unseen::{UnseenEnds, missing};
 use crate::{Error, failed};
 use aya::maps::{Array, PerCpuArray, RingBuf};
 use aya::sys::{Stats, enable_stats};
@@ -25,33 +26,6 @@ const SHARE_OF_A_CORE: u32 = 200;
 /// Ends that no program saw are looked for at most so often.
 const BETWEEN_COUNTS: Duration = Duration::from_secs(10);
 
-/// How to trace.
-#[derive(Clone, Debug)]
-pub struct Options {
-    /// Not [`Method::Poll`], which [`crate::Poller`] has.
-    pub method: Method,
-    /// Only for [`Method::Stream`].
-    pub events: Events,
-    /// Bytes for events on their way to [`Method::Stream`]: a power of two.
-    pub buffer: u32,
-    /// Edges that there is room for; the rest is folded into one edge `other`.
-    pub max_edges: u32,
-    /// Count run time and number of runs of the BPF programs: all of the machine, while it lasts.
-    pub statistics: bool,
-}
-
-impl Default for Options {
-    fn default() -> Self {
-        Self {
-            method: Method::Bundle,
-            events: Events::Setup,
-            buffer: 16 << 20,
-            max_edges: 32_768,
-            statistics: false,
-        }
-    }
-}
-
 type Edges = Vec<(EdgeKey, EdgeCounts)>;
 type Errors = Vec<(ErrorKey, u64)>;
 
@@ -60,7 +34,7 @@ pub struct Tracer {
     method: Method,
     kernel: Ebpf,
     /// What was counted outside of the kernel.
-    totals: Totals,
+    totals: EdgeTotals,
     stream: Option<Stream>,
     uses_second: bool,
     drain: Iterator,
@@ -120,7 +94,7 @@ impl Tracer {
         }
         Ok(Self {
             method: options.method,
-            totals: Totals::new(options.max_edges),
+            totals: EdgeTotals::new(options.max_edges),
             stream,
             uses_second: false,
             drain,
@@ -208,14 +182,14 @@ impl Tracer {
     /// Open connections that have a record, after all programs that were running have ended; those
     /// that begin meanwhile have ended when it returns.
     fn open_by_edge(&self) -> Result<HashMap<EdgeKey, u64>, Error> {
-        let wait = || kernel::wait_for_programs().map_err(|error| Error::new("membarrier", error));
+        let wait = || calls::wait_for_programs().map_err(|error| Error::new("membarrier", error));
         wait()?;
         self.count_open
             .run()
             .map_err(|error| Error::new("open connections were not counted", error))?;
         wait()?;
         let counted =
-            kernel::take_elements(map_fd(&self.kernel, "open_by_edge")?, (EdgeKey::OTHER, 0))
+            calls::take_elements(map_fd(&self.kernel, "open_by_edge")?, (EdgeKey::OTHER, 0))
                 .map_err(|error| Error::new("the map of open connections", error))?;
         let mut open = HashMap::new();
         for (key, count) in counted {
@@ -253,9 +227,9 @@ impl Tracer {
         switch
             .set(0, u32::from(self.uses_second), 0)
             .map_err(|error| failed("uses_second", &error))?;
-        kernel::wait_for_programs().map_err(|error| Error::new("membarrier", error))?;
+        calls::wait_for_programs().map_err(|error| Error::new("membarrier", error))?;
         let empty = (EdgeKey::OTHER, EdgeCounts::EMPTY);
-        let flows = kernel::take_elements(map_fd(&self.kernel, full)?, empty)
+        let flows = calls::take_elements(map_fd(&self.kernel, full)?, empty)
             .map_err(|error| Error::new("the map of flows", error))?;
         add_other(&mut self.kernel, full)?;
         for (key, counts) in flows {
@@ -269,7 +243,7 @@ impl Tracer {
     /// To be read before the edges: an edge exists before its errors are counted.
     fn errors(&self) -> Result<Errors, Error> {
         let empty = ErrorKey { edge: EdgeKey::OTHER, kind: 0, number: 0 };
-        kernel::elements(map_fd(&self.kernel, "errors")?, (empty, 0_u64))
+        calls::elements(map_fd(&self.kernel, "errors")?, (empty, 0_u64))
             .map_err(|error| Error::new("the map of errors", error))
     }
 
@@ -278,7 +252,7 @@ impl Tracer {
         match self.method {
             Method::Bundle | Method::Poll => {
                 let empty = (EdgeKey::OTHER, EdgeCounts::EMPTY);
-                kernel::elements(map_fd(&self.kernel, "edges")?, empty)
+                calls::elements(map_fd(&self.kernel, "edges")?, empty)
                     .map_err(|error| Error::new("the map of edges", error))
             }
             Method::Aggregate => {
@@ -325,7 +299,7 @@ impl Tracer {
     /// What tracing cost; run times only with [`Options::statistics`].
     pub fn cost(&self) -> Cost {
         let runs = self.kernel.programs().filter_map(|(name, program)| {
-            let runs = kernel::program_runs(program.fd().ok()?.as_fd()).ok()?;
+            let runs = calls::program_runs(program.fd().ok()?.as_fd()).ok()?;
             Some((name.to_owned(), Runs { runs: runs.count, nanoseconds: runs.nanoseconds }))
         });
         Cost { cpu_seconds: process_seconds(), programs: runs.collect() }
@@ -343,7 +317,7 @@ impl Tracer {
         }
         let mut missed_events = 0;
         for &name in self.attached {
-            let runs = kernel::program_runs(program_fd(&self.kernel, name)?);
+            let runs = calls::program_runs(program_fd(&self.kernel, name)?);
             missed_events += runs.map_err(|error| Error::new(name, error))?.missed;
         }
         let [mut folded, lost_updates, untracked_sockets, lost_events, lost_errors] = losses;

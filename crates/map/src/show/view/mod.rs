@@ -3,7 +3,7 @@
 
 mod table;
 
-use crate::output::text::bytes_of;
+use crate::show::output::text::bytes_of;
 use crate::source::Source;
 use ratatui::Frame;
 use ratatui::crossterm::event::{self, Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
@@ -236,7 +236,7 @@ fn row(row: &Row) -> TableRow<'static> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::output::graph::tests::{edge, reading};
+    use crate::show::output::graph::tests::{edge, reading};
     use ratatui::Terminal;
     use ratatui::backend::TestBackend;
 

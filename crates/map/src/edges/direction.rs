@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Directions that were guessed and that another edge confirms.
 
-use crate::edge::{Direction, Edge, Protocol, Role};
+use crate::edges::edge::{Direction, Edge, Protocol, Role};
 use std::collections::{HashMap, HashSet};
 use std::net::IpAddr;
 

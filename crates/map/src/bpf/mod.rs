@@ -1,0 +1,9 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Edges that programs in the kernel count.
+
+pub mod calls;
+pub mod options;
+pub mod programs;
+pub mod tracer;
+pub mod unseen;
+pub mod user_space_counts;

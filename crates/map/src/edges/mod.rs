@@ -1,0 +1,8 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Edges, and what people read of them: names, directions, links.
+
+pub mod direction;
+pub mod edge;
+pub mod links;
+pub mod names;
+pub mod resolve;

@@ -1,0 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Edges from lists of sockets (sock_diag(7)), without BPF.
+
+pub mod poll;
+pub mod sockets;
