@@ -11,7 +11,7 @@ import pytest
 
 from tare.errors import InputError
 from tare.samples.engines import Extent, describe, describe_each, exact
-from tare.samples.engines.begins import Begins
+from tare.samples.engines.warm_up_ends import WarmUpEnds
 from tare.samples.sql.engine import connect
 from tare.stats.distances import between, kinds_from
 
@@ -134,12 +134,12 @@ def test_a_known_extent_changes_no_description(
 
 def test_requests_that_need_more_memory_are_not_held(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(exact, "FEW", 0)
-    marked = Begins([{}]).marked(connect().create_table("samples", samples(8, 100)))
+    marked = WarmUpEnds([{}]).marked(connect().create_table("samples", samples(8, 100)))
     extent = Extent("order", [3, 90], 100, 1, 10**6)
-    assert exact.hold(marked, extent, Begins([{}])) is not None
-    assert exact.hold(marked, replace(extent, rows=exact.HELD // 4 + 1), Begins([{}])) is None
-    assert exact.hold(marked, replace(extent, most=10**11), Begins([{}])) is None
-    assert exact.hold(marked, replace(extent, runs=[3, 10**6]), Begins([{}])) is None
+    assert exact.hold(marked, extent, WarmUpEnds([{}])) is not None
+    assert exact.hold(marked, replace(extent, rows=exact.HELD // 4 + 1), WarmUpEnds([{}])) is None
+    assert exact.hold(marked, replace(extent, most=10**11), WarmUpEnds([{}])) is None
+    assert exact.hold(marked, replace(extent, runs=[3, 10**6]), WarmUpEnds([{}])) is None
 
 
 def test_many_spans_are_sorted_at_once(monkeypatch: pytest.MonkeyPatch) -> None:

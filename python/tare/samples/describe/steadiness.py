@@ -21,7 +21,7 @@ from tare.stats.steady_shared import cells, course, of_machine
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-    from tare.samples.engines.loaded import Loaded
+    from tare.samples.engines.in_memory import RequestsInMemory
     from tare.samples.manifest import Manifest
     from tare.samples.sql.table import Table
     from tare.stats.arrays import Array
@@ -49,7 +49,7 @@ def courses_of(
     samples: Table,
     sizes: Mapping[Group, int],
     taking_turns: Mapping[str, Sequence[Sequence[int]]] = NOBODY,
-    loaded: Loaded | None = None,
+    loaded: RequestsInMemory | None = None,
 ) -> dict[Group, Course]:
     """The course of each run and span, without what the machine did to all of a block alike.
 
@@ -96,7 +96,7 @@ def read_courses(samples: Table, sizes: Mapping[Group, int]) -> dict[Group, Cour
     return found
 
 
-def courses_in_memory(loaded: Loaded, sizes: Mapping[Group, int]) -> dict[Group, Course]:
+def courses_in_memory(loaded: RequestsInMemory, sizes: Mapping[Group, int]) -> dict[Group, Course]:
     """The same of samples in memory, in two threads."""
     with ThreadPoolExecutor(2) as threads:
         ordered = sorted(sizes)
@@ -104,7 +104,7 @@ def courses_in_memory(loaded: Loaded, sizes: Mapping[Group, int]) -> dict[Group,
         return {group: one for group, one in zip(ordered, found, strict=True) if one is not None}
 
 
-def _course(loaded: Loaded, run: int, places: int) -> Course | None:
+def _course(loaded: RequestsInMemory, run: int, places: int) -> Course | None:
     batches = int(np.clip(places // FEWEST, 1, BATCHES))
     levels, squares = np.zeros(batches), np.zeros(batches)
     there = np.zeros(batches, np.int64)

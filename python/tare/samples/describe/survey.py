@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tare.samples.engines import Extent
-from tare.samples.engines.loaded import STEPS, Loaded
+from tare.samples.engines.in_memory import STEPS, RequestsInMemory
 from tare.samples.sql.engine import rows_of
 from tare.samples.sql.group_numbers import Group, of_runs
 from tare.stats.kernel import sort
@@ -58,7 +58,7 @@ class Survey:
         )
 
 
-def surveyed(samples: Table, loaded: Loaded | None = None) -> Survey:
+def surveyed(samples: Table, loaded: RequestsInMemory | None = None) -> Survey:
     """Of `samples`, which `loaded` has if it is there."""
     if loaded is not None:
         return _in_memory(loaded)
@@ -95,7 +95,9 @@ def surveyed(samples: Table, loaded: Loaded | None = None) -> Survey:
     )
 
 
-def steps_of(samples: Table, survey: Survey, loaded: Loaded | None = None) -> dict[Group, int]:
+def steps_of(
+    samples: Table, survey: Survey, loaded: RequestsInMemory | None = None
+) -> dict[Group, int]:
     """The step in ns of the latencies of a run and span, where it is not 1: to which they were
     rounded, or the tick of their clock."""
     if loaded is None:
@@ -145,7 +147,7 @@ def _ticks(samples: Table, tied: Collection[Group]) -> dict[Group, int]:
     return {group: round(step) for group, step in found.items() if step is not None}
 
 
-def _in_memory(loaded: Loaded) -> Survey:
+def _in_memory(loaded: RequestsInMemory) -> Survey:
     found = {(run, loaded.span): loaded.runs[run] for run in sorted(loaded.runs)}
     tied = {
         group
@@ -175,7 +177,7 @@ def _most_tied(successful: int) -> float:
     return min(successful / 2, MOST_TIED)
 
 
-def _distinct(loaded: Loaded, run: int) -> int:
+def _distinct(loaded: RequestsInMemory, run: int) -> int:
     """How many latencies of a run differ; of more than can be tied, a lower bound."""
     parts: list[Any] = []
     for part in loaded.latencies(run):
@@ -189,7 +191,7 @@ def _distinct(loaded: Loaded, run: int) -> int:
     return int(_counted(loaded, run)[0].size)
 
 
-def _counted(loaded: Loaded, run: int) -> tuple[Any, Any]:
+def _counted(loaded: RequestsInMemory, run: int) -> tuple[Any, Any]:
     """The distinct latencies of a run, ascending, and how often each is there: arrays (n,)."""
     values = np.concatenate([*loaded.latencies(run)])
     sort(values)
@@ -197,7 +199,7 @@ def _counted(loaded: Loaded, run: int) -> tuple[Any, Any]:
     return values[first], np.diff(np.append(first, values.size))
 
 
-def _steps_in_memory(loaded: Loaded, coarse: Collection[Group]) -> dict[Group, int]:
+def _steps_in_memory(loaded: RequestsInMemory, coarse: Collection[Group]) -> dict[Group, int]:
     runs = {group: loaded.runs[group[0]] for group in coarse}
     return {
         group: one.step
@@ -206,6 +208,6 @@ def _steps_in_memory(loaded: Loaded, coarse: Collection[Group]) -> dict[Group, i
     }
 
 
-def _ticks_in_memory(loaded: Loaded, survey: Survey) -> dict[Group, int]:
+def _ticks_in_memory(loaded: RequestsInMemory, survey: Survey) -> dict[Group, int]:
     found = {group: tick(*_counted(loaded, group[0])) for group in sorted(survey.tied)}
     return {group: round(step) for group, step in found.items() if step is not None}

@@ -12,8 +12,8 @@ from tare.errors import InputError
 from tare.samples.describe.steadiness import NOBODY, Course, classified, courses_of
 from tare.samples.describe.survey import Survey, steps_of, surveyed
 from tare.samples.describe.usable import zeros
-from tare.samples.engines import Described, Kept, describe_each, histogram_of
-from tare.samples.engines.loaded import Loaded, load
+from tare.samples.engines import Described, StoredHistograms, describe_each, histogram_of
+from tare.samples.engines.in_memory import RequestsInMemory, load
 from tare.samples.model import MOST_SPANS, REQUEST, Beginning
 from tare.samples.notes import Note
 from tare.samples.sql.group_numbers import Group, of_runs, settled
@@ -156,7 +156,7 @@ def look(
     conditions: Mapping[int, Place],
     warm_up: int | None = None,
     turns: Mapping[str, Sequence[Sequence[int]]] = NOBODY,
-    kept: Kept | None = None,
+    kept: StoredHistograms | None = None,
 ) -> Looks:
     """Looks at samples with `run`, `span`, `place` (0, 1 ... in time order), `latency_ns`, `ok`.
 
@@ -239,11 +239,11 @@ def _look(  # noqa: PLR0917 - private, and called once
     samples: Table,
     environments: Mapping[int, str],
     begins: Sequence[Mapping[Group, int]],
-    kept: Kept | None,
+    kept: StoredHistograms | None,
     steps: Mapping[Group, int],
     courses: Mapping[Group, Course],
     survey: Survey,
-    loaded: Loaded | None,
+    loaded: RequestsInMemory | None,
 ) -> list[Look]:
     """From each of the ends of the warm-up on, of which the first is the earliest."""
     groups: list[dict[Group, Described]] = [{} for _ in begins]

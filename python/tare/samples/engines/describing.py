@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tare.samples.engines.begins import Begin, Begins
-from tare.samples.engines.binned import describe_histogram
 from tare.samples.engines.description import Described, Description
 from tare.samples.engines.exact import Counts, Extent, Held, counts_in_order, hold
+from tare.samples.engines.from_histogram import describe_histogram
 from tare.samples.engines.histogram import histogram
+from tare.samples.engines.warm_up_ends import WarmUpEnd, WarmUpEnds
 from tare.samples.model import Distances
 from tare.samples.sql.engine import count_rows, rows_of
 from tare.samples.sql.group_numbers import Group, settled
@@ -24,7 +24,7 @@ from tare.samples.sql.group_numbers import Group, settled
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from tare.samples.engines.loaded import Loaded
+    from tare.samples.engines.in_memory import RequestsInMemory
     from tare.samples.sql.table import Table
     from tare.stats.arrays import Array
     from tare.stats.distances import Pairs
@@ -35,10 +35,10 @@ two cores; an engine that counts each latency, and hands the counts over, has a 
 
 NO_STEPS: Mapping[Group, int] = MappingProxyType({})
 
-Count = Callable[["Table", Begin], "pa.Table"]
+Count = Callable[["Table", WarmUpEnd], "pa.Table"]
 
 
-def histogram_of(samples: Table, begin: Begin) -> pa.Table:
+def histogram_of(samples: Table, begin: WarmUpEnd) -> pa.Table:
     """The histogram of the requests from `begin` on."""
     return histogram(settled(samples, begin)).to_pyarrow()
 
@@ -51,7 +51,7 @@ def describe(samples: Table, at: Sequence[float], *, exact: bool | None = None) 
 
 def describe_each(
     samples: Table,
-    begins: Sequence[Begin],
+    begins: Sequence[WarmUpEnd],
     at: Sequence[float],
     *,
     exact: bool | None = None,
@@ -59,7 +59,7 @@ def describe_each(
     steps: Mapping[Group, int] = NO_STEPS,
     rows: int | None = None,
     extent: Extent | None = None,
-    loaded: Loaded | None = None,
+    loaded: RequestsInMemory | None = None,
 ) -> list[Description]:
     """Describes every run and span from each of `begins` on, with quantiles at probabilities `at`.
 
@@ -82,16 +82,16 @@ def describe_each(
             describe_histogram(count(samples, begin), at, with_distances=which == 0)
             for which, begin in enumerate(begins)
         ]
-    return _exactly(samples, Begins(begins), at, steps, extent, loaded)
+    return _exactly(samples, WarmUpEnds(begins), at, steps, extent, loaded)
 
 
 def _exactly(  # noqa: PLR0917 - private, and called once
     samples: Table,
-    begins: Begins,
+    begins: WarmUpEnds,
     at: Sequence[float],
     steps: Mapping[Group, int],
     extent: Extent | None,
-    loaded: Loaded | None,
+    loaded: RequestsInMemory | None,
 ) -> list[Description]:
     marked = begins.marked(samples)
     held = None if extent is None else hold(marked, extent, begins, loaded)
@@ -168,7 +168,7 @@ def _of_spans(  # noqa: PLR0917 - private, and called once
     rows: Sequence[Mapping[str, Any]],
     totals: Sequence[Mapping[Group, _Total]],
     at: Sequence[float],
-    begins: Begins,
+    begins: WarmUpEnds,
     steps: Mapping[Group, int],
     held: Held | None,
 ) -> Iterator[tuple[str, list[_Spread | None]]]:

@@ -13,14 +13,14 @@ import numpy as np
 import numpy.typing as npt
 
 from tare.errors import InputError
-from tare.samples.engines.begins import Begins
+from tare.samples.engines.warm_up_ends import WarmUpEnds
 from tare.samples.sql.table import Table
 from tare.stats.kernel import sort
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from tare.samples.engines.loaded import Loaded
+    from tare.samples.engines.in_memory import RequestsInMemory
 
 Integers = npt.NDArray[np.int64]
 Counts = tuple[Integers, npt.NDArray[np.uint16], Integers]
@@ -63,7 +63,7 @@ class Held:
     extent: Extent
     bits: int
     """Of a run."""
-    begins: Begins
+    begins: WarmUpEnds
 
     def totals(self) -> list[dict[str, Any]]:
         """Of each run and `reached` the numbers of requests; `least` and `most` are of the span."""
@@ -102,7 +102,7 @@ class Held:
 
 
 def hold(
-    marked: Table, extent: Extent, begins: Begins, loaded: Loaded | None = None
+    marked: Table, extent: Extent, begins: WarmUpEnds, loaded: RequestsInMemory | None = None
 ) -> Held | None:
     """The requests of a span if they are many, and fit into memory.
 
@@ -125,7 +125,7 @@ def hold(
     return Held(keys[:end], unanswered, extent, bits, begins)
 
 
-def _packed(marked: Table, extent: Extent, bits: int, begins: Begins) -> Table:
+def _packed(marked: Table, extent: Extent, bits: int, begins: WarmUpEnds) -> Table:
     ok: Any = marked.ok
     latency: Any = marked.latency_ns.cast("int64")
     beyond = extent.most - extent.least + 1
@@ -141,7 +141,7 @@ def counts_in_order(  # noqa: PLR0917 - called once
     spans: Collection[str],
     runs: Sequence[int],
     latencies: tuple[int, int],
-    begins: Begins,
+    begins: WarmUpEnds,
     requests: int,
 ) -> Iterator[tuple[str, Iterator[list[Counts]]]]:
     """Of each span the latencies of its successful requests, each value whole in one piece.
@@ -178,7 +178,12 @@ def counts_in_order(  # noqa: PLR0917 - called once
 
 
 def _unpacked(  # noqa: PLR0917 - what keys are packed of
-    pieces: Iterator[_Keys], least: int, first: int, runs: Sequence[int], bits: int, begins: Begins
+    pieces: Iterator[_Keys],
+    least: int,
+    first: int,
+    runs: Sequence[int],
+    bits: int,
+    begins: WarmUpEnds,
 ) -> Iterator[list[Counts]]:
     """Of packed keys the latencies, and the index of their runs among `runs`."""
     numbers = np.array(runs) - first
@@ -193,7 +198,7 @@ def _unpacked(  # noqa: PLR0917 - what keys are packed of
         yield [_of(which, begins, found, whole) for which in range(begins.count)]
 
 
-def _of(which: int, begins: Begins, keys: Integers, counts: Counts) -> Counts:
+def _of(which: int, begins: WarmUpEnds, keys: Integers, counts: Counts) -> Counts:
     """The counts that one of `begins` has."""
     if begins.has_all(which):
         return counts

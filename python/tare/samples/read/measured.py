@@ -15,7 +15,7 @@ from tare.samples.describe.span_tree import ahead
 from tare.samples.describe.steadiness import taking_turns, with_place
 from tare.samples.describe.usable import lost_share
 from tare.samples.describe.warm_up_cuts import Look, Looks, look, nothing
-from tare.samples.engines import Kept, open_engine
+from tare.samples.engines import StoredHistograms, open_engine
 from tare.samples.manifest import Manifest, RunEntry
 from tare.samples.model import REQUEST, Conduct, Experiment, Run
 from tare.samples.notes import of_lab
@@ -96,12 +96,12 @@ class _Part:
         return sum(entry.requests or 0 for entry in self.result.manifest.runs)
 
     @property
-    def kept(self) -> Kept | None:
+    def kept(self) -> StoredHistograms | None:
         """Its histograms; None where its samples are not in its folder."""
         engine = self.result.engine
         if engine is not None and not engine.reads_files:
             return None
-        return Kept(self.result.folder, frozenset(self.result.left_out.slices))
+        return StoredHistograms(self.result.folder, frozenset(self.result.left_out.slices))
 
     def conducts(self, groups: Collection[Group]) -> dict[Group, Conduct]:
         """How the load and the recording went of these runs and spans of the experiment."""

@@ -13,7 +13,7 @@ import pytest
 from tare.samples.describe.steadiness import read_courses
 from tare.samples.describe.warm_up_cuts import Look, Looks, look
 from tare.samples.engines import exact
-from tare.samples.engines.loaded import load
+from tare.samples.engines.in_memory import load
 from tare.samples.model import Place
 from tare.samples.sql.engine import connect
 from tare.samples.sql.table import Table

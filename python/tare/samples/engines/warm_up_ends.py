@@ -12,14 +12,14 @@ from tare.samples.sql.group_numbers import Group, of_group, settled
 if TYPE_CHECKING:
     from tare.samples.sql.table import Table
 
-Begin = Mapping[Group, int]
+WarmUpEnd = Mapping[Group, int]
 """The first place of each run and span that counts; 0 where none is given."""
 
 
-class Begins:
+class WarmUpEnds:
     """Where each of several descriptions of the same requests begins."""
 
-    def __init__(self, begins: Sequence[Begin]) -> None:
+    def __init__(self, begins: Sequence[WarmUpEnd]) -> None:
         groups = {group for begin in begins for group in begin}
         whole = [{group: begin.get(group, 0) for group in groups} for begin in begins]
         self._earliest = {group: min(begin[group] for begin in whole) for group in groups}

@@ -18,7 +18,7 @@ from tare.untrusted import regular_files
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from tare.samples.engines.begins import Begin
+    from tare.samples.engines.warm_up_ends import WarmUpEnd
     from tare.samples.sql.table import Table
 
 HISTOGRAMS = "histograms"
@@ -28,7 +28,7 @@ before are not those of the same samples any more."""
 
 
 @dataclass(frozen=True)
-class Kept:
+class StoredHistograms:
     """The histograms of a result folder, each of some of its requests, while these are the same.
 
     `left_out` are the (run, slice) that do not count.
@@ -37,7 +37,7 @@ class Kept:
     folder: Path
     left_out: frozenset[tuple[int, int]]
 
-    def histogram(self, environment: str, samples: Table, begin: Begin) -> pa.Table:
+    def histogram(self, environment: str, samples: Table, begin: WarmUpEnd) -> pa.Table:
         """The histogram of the requests from `begin` on, read where it is there; `samples` are
         those of an environment.
 

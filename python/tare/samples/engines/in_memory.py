@@ -20,7 +20,7 @@ from tare.samples.sql.table import Table
 if TYPE_CHECKING:
     from numpy import dtype
 
-    from tare.samples.engines.begins import Begins
+    from tare.samples.engines.warm_up_ends import WarmUpEnds
 
 Integers = npt.NDArray[np.int64]
 
@@ -91,7 +91,7 @@ class OfRun:
 
 
 @dataclass
-class Loaded:
+class RequestsInMemory:
     """All requests of one span."""
 
     span: str
@@ -110,7 +110,7 @@ class Loaded:
             values = self.values[one.start : one.end]
             yield values[values < self.no_latency]
 
-    def keys(self, extent: exact.Extent, bits: int, begins: Begins, kind: dtype[Any]) -> Any:
+    def keys(self, extent: exact.Extent, bits: int, begins: WarmUpEnds, kind: dtype[Any]) -> Any:
         """What `exact.hold` packs of the requests of some runs: an array (n,), in any order.
 
         The keys of all runs take the place of the latencies, which are gone then.
@@ -141,7 +141,7 @@ class Loaded:
         return keys[:end]
 
 
-def load(samples: Any) -> Loaded | None:
+def load(samples: Any) -> RequestsInMemory | None:
     """Reads samples, as `describe_each` has them, if they are many.
 
     None if they are few, do not fit into memory or have several spans, runs that alternate from
@@ -153,7 +153,7 @@ def load(samples: Any) -> Loaded | None:
     if not exact.FEW < rows <= exact.HELD // np.dtype(np.uint32).itemsize:
         return None
     span = rows_of(samples.select("span").limit(1))[0]["span"]
-    found = Loaded(span, np.empty(rows, np.uint32))
+    found = RequestsInMemory(span, np.empty(rows, np.uint32))
     end, stretches = 0, 0
     for batch in _coded(samples, span).stream(exact.ROWS):
         if any(column.null_count for column in batch.columns):
@@ -189,7 +189,7 @@ def _coded(samples: Table, span: str) -> Table:
     )
 
 
-def _widened(found: Loaded, values: Integers, rows: int) -> bool:
+def _widened(found: RequestsInMemory, values: Integers, rows: int) -> bool:
     """Whether the array has numbers that are long enough for the next values, now."""
     if found.values.dtype == np.uint64 or int(values.max()) < found.no_latency:
         return True

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from tests.report.synthetic import Synthetic
 
-from tare.samples.engines import histogram, kept
+from tare.samples.engines import histogram, stored_histograms
 from tare.samples.read.measured import read_result
 
 
@@ -20,7 +20,7 @@ def test_a_histogram_is_counted_once(tmp_path: Path, monkeypatch: pytest.MonkeyP
         return histogram(samples)
 
     monkeypatch.setattr("tare.samples.engines.describing.EXACT_ROWS", {"duckdb": 99})
-    monkeypatch.setattr(kept, "histogram", noted)
+    monkeypatch.setattr(stored_histograms, "histogram", noted)
     folder = Synthetic(requests=300, blocks=2, invalid=()).write(tmp_path / "result")
     first = read_result(folder)
     looks = len(counted)
@@ -28,11 +28,11 @@ def test_a_histogram_is_counted_once(tmp_path: Path, monkeypatch: pytest.MonkeyP
     again = read_result(folder)
     assert len(counted) == looks
     assert again.runs == first.runs
-    (one, *_) = (folder / kept.HISTOGRAMS).iterdir()
+    (one, *_) = (folder / stored_histograms.HISTOGRAMS).iterdir()
     one.write_bytes(b"cut off")
     assert read_result(folder).runs == first.runs
     assert len(counted) == looks + 1
-    monkeypatch.setattr(kept, "FORMAT", kept.FORMAT + 1)
+    monkeypatch.setattr(stored_histograms, "FORMAT", stored_histograms.FORMAT + 1)
     read_result(folder)
     assert len(counted) == 2 * looks + 1
     manifest = json.loads((folder / "manifest.json").read_text())
