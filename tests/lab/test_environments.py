@@ -17,6 +17,8 @@ from tare.lab import environments
 from tare.lab.environments.environment import Environment, Program
 from tare.lab.environments.host import output
 from tare.lab.launch import RunError
+from tare.lab.machine.service import Service
+from tare.lab.machine.snapshot import Snapshot
 from tare.lab.processes import Process, Processes, StartError
 from tare.lab.ready import wait_until_ready
 from tare.lab.supervisor import descendants
@@ -144,6 +146,24 @@ def test_a_family_is_all_processes_of_a_program_with_their_cpu_time(
     assert family.cpu_ns > 0
     processes.stop([service])
     assert not [pid for pid in family.pids if pid in descendants(os.getpid())]
+
+
+def test_metrics_of_a_service_are_those_of_its_family(
+    environment: Environment, processes: Processes, start: Start, tmp_path: Path
+) -> None:
+    service = start("sh", "-c", f"sleep 60 & {BUSY}; echo done; wait")
+    wait_until_printed(processes, tmp_path / "log", "done")
+    family = environment.family(service)
+    snapshot = Snapshot()
+    Service(family.pids).read(snapshot)
+    found: dict[str, float] = dict(snapshot.levels)
+    for (metric, _), value in snapshot.counters.items():
+        found[metric] = found.get(metric, 0) + value
+    used = found["cpu_user"] + found["cpu_system"]
+    assert abs(used - family.cpu_ns) <= 50_000_000  # processes have ticks
+    assert 0 < found["memory"] < 100 << 20
+    assert ("network_loopback" in found) == environment.settings.own_network
+    processes.stop([service])
 
 
 def test_exec_returns_what_a_command_prints_and_raises_its_complaint(
