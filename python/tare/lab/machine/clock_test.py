@@ -5,6 +5,7 @@ import time
 
 import pytest
 
+from tare.lab.machine.chrony import Chrony, Tracking
 from tare.lab.machine.clock import Clock, _Timex
 from tare.lab.machine.snapshot import Snapshot
 
@@ -12,6 +13,7 @@ from tare.lab.machine.snapshot import Snapshot
 def answering(monkeypatch: pytest.MonkeyPatch, result: int, **fields: int) -> Clock:
     """A clock whose kernel gives this state."""
     one = Clock()
+    monkeypatch.setattr(one, "_chrony", None)
 
     def call(state: ctypes.c_void_p) -> int:
         for name, value in fields.items():
@@ -53,7 +55,18 @@ def test_a_call_that_is_not_permitted_is_an_error(monkeypatch: pytest.MonkeyPatc
 
 def test_a_libc_without_the_call_has_no_metric(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ctypes, "CDLL", lambda *_, **__: object())
-    assert levels(Clock()) == {}
+    one = Clock()
+    monkeypatch.setattr(one, "_chrony", None)
+    assert levels(one) == {}
+
+
+def test_chronyd_knows_more_than_the_kernel(monkeypatch: pytest.MonkeyPatch) -> None:
+    one = answering(monkeypatch, 0, offset=7, status=0x2001)
+    monkeypatch.setattr(one, "_chrony", Chrony())
+    monkeypatch.setattr(Chrony, "tracking", lambda _: Tracking(-3.0, 2.0, 9.0))
+    assert levels(one) == {"clock_offset": -3.0, "clock_error": 2.0, "clock_error_limit": 9.0}
+    monkeypatch.setattr(Chrony, "tracking", lambda _: None)
+    assert levels(one)["clock_offset"] == 7
 
 
 def test_this_kernels_answer_has_the_form_that_is_read() -> None:
