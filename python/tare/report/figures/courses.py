@@ -38,7 +38,7 @@ class Metric:
 def draw(layout: Layout, metrics: Sequence[Metric]) -> Figure:
     """A panel for each metric, all with the same time."""
     places = [at for metric in metrics for one in metric.courses for at in one.places]
-    columns = 1 if layout.narrow else 2
+    columns = 1 if layout.narrow else min(2, len(metrics))
     axis = clock(min(places), max(places), 4)
     panels = [_panel(axis, metric) for metric in metrics]
     for panel in panels[-columns:]:
