@@ -9,6 +9,7 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from tempfile import TemporaryFile
 
 import pytest
 from tests.hook_command.service import HOOK, child_of, rules
@@ -84,12 +85,12 @@ def goes_on(attacker: "subprocess.Popen[str]") -> None:
 
 
 def output(*command: str) -> str:
-    """What a command prints that ends."""
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+    """What a command prints that ends: into a file, for a pipe has room for 64 KiB."""
+    with TemporaryFile("w+") as printed, subprocess.Popen(command, stdout=printed) as process:
         wait_for(lambda: process.poll() is not None, f"the end of {command[0]}")
         assert process.returncode == 0
-        assert process.stdout is not None
-        return process.stdout.read()
+        printed.seek(0)
+        return printed.read()
 
 
 @pytest.mark.parametrize("comes", ["before", "after"])
