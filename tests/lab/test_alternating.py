@@ -37,6 +37,14 @@ def starts(experiment: Experiment, condition: str) -> list[int]:
     return [start for file in files for start in pq.read_table(file)["start_ns"].to_pylist()]
 
 
+def readings(experiment: Experiment, condition: str) -> list[int]:
+    """The middles of the readings of machine and service."""
+    files = (experiment.result / f"machine/condition={condition}").rglob("*.parquet")
+    rows = [row for file in files for row in pq.ParquetFile(file).read().to_pylist()]
+    assert {row["subject"] for row in rows} == {"machine", "service", "generator"}
+    return [row["start_ns"] + row["duration_ns"] // 2 for row in rows if row["slice"] is None]
+
+
 def test_samples_belong_to_the_turns_of_their_condition(experiment: Experiment) -> None:
     ready = ["grep", "-q", "on", "{log}"]
     experiment.write_plan(top=TURNS, load=LOAD, layers=agent(NOTES, ready=ready))
@@ -54,8 +62,11 @@ def test_samples_belong_to_the_turns_of_their_condition(experiment: Experiment) 
         return any(one <= start <= other for one, other in times)
 
     assert all(map(is_on, starts(experiment, "two")))
+    assert all(map(is_on, readings(experiment, "two")))
     for name in ("one", "one~again"):
         assert not any(map(is_on, starts(experiment, name)))
+        assert not any(map(is_on, readings(experiment, name)))
+        assert readings(experiment, name)
     for run in manifest["runs"]:
         assert run["requests"] == len(starts(experiment, run["condition"])) > 0
         assert run["cpu"]["service_ns_per_request"] > 0

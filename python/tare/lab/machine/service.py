@@ -32,14 +32,19 @@ class Service:
         self._proc = str(proc)
         self._pids = {*pids}
         groups, unified = (self._own_groups(controller, proc) for controller in ("cpuacct", ""))
-        self._groups = [str(group) for group in unified or groups]
+        inner = unified or groups
+        self._inner = [str(group) for group in inner]
+        """The groups in which the processes are."""
+        self._groups = [str(group) for group in inner if not {*inner}.intersection(group.parents)]
+        """Those that are in no other: they count what is used in the groups below them."""
         around = strain.Groups.of(self._pids, proc)
         # Quotas of outer groups hold the service back; pressure there can be that of others.
         files = [
             *(group / "cpu.stat" for group in around.cpu),
             *(group / name for group in around.memory for name in _MEMORY_EVENTS),
-            *(group / f"{name}.pressure" for group in unified for name in ("cpu", "io", "memory")),
-        ]
+            *(Path(group, f"{name}.pressure")
+              for group in self._groups if unified for name in ("cpu", "io", "memory")),
+        ]  # fmt: skip
         self._strains = [str(file) for file in files if file.exists()]
         own = self._network_of(_SELF)
         networks = {self._network_of(pid) for pid in self._pids} - {own, None}
@@ -53,13 +58,11 @@ class Service:
                 part(snapshot, pids)
 
     def _own_groups(self, controller: str, proc: Path) -> list[Path]:
-        """The outermost groups of the service in which tare is not; none if it shares one."""
+        """The groups of the service; none if tare is in one of them, or below."""
         shared = set(self._folders(_SELF, controller, proc))
         inner = {folders[0] for pid in self._pids
                  if (folders := self._folders(pid, controller, proc))}  # fmt: skip
-        if inner & shared:
-            return []
-        return sorted(one for one in inner if inner.isdisjoint(one.parents))
+        return [] if inner & shared else sorted(inner)
 
     def _folders(self, pid: int | str, controller: str, proc: Path) -> list[Path]:
         """The group of a process and those around it, the innermost first."""
@@ -75,7 +78,7 @@ class Service:
         """The processes, without those that are known to have ended."""
         if self._groups:
             found: set[int] = set()
-            for group in self._groups:
+            for group in self._inner:
                 with suppress(OSError, ValueError):
                     found.update(map(int, read(f"{group}/cgroup.procs").split()))
             return found

@@ -111,6 +111,17 @@ def test_a_group_that_holds_tare_too_is_not_the_services(proc: Path) -> None:
     }  # fmt: skip
 
 
+def test_a_group_within_another_one_counts_once(proc: Path) -> None:
+    tree = mounted(proc, "cgroup2", "")
+    process(proc, 8)
+    put(proc, {"self/cgroup": "0::/\n", "7/cgroup": "0::/a\n", "8/cgroup": "0::/a/b\n"})
+    put(tree, {"a/cgroup.procs": "7\n", "a/cpu.stat": "user_usec 9\nsystem_usec 5\n"})
+    put(tree, {"a/b/cgroup.procs": "8\n", "a/b/cpu.stat": "user_usec 4\nsystem_usec 5\n"})
+    assert values(Service([7, 8], proc)) == {
+        "cpu_user": 9000, "cpu_system": 5000, "memory": 2 * 20 * PAGE,
+    }  # fmt: skip
+
+
 def test_version_1_has_nanoseconds(proc: Path) -> None:
     tree = mounted(proc, "cgroup", "cpuacct")
     mounted(proc, "cgroup2", "")
