@@ -14,7 +14,7 @@ from tare.samples.describe.steadiness import read_courses
 from tare.samples.describe.warm_up_cuts import Look, Looks, look
 from tare.samples.engines import exact
 from tare.samples.engines.in_memory import load
-from tare.samples.model import Place
+from tare.samples.model import SpanKey
 from tare.samples.sql.engine import connect
 from tare.samples.sql.table import Table
 
@@ -98,7 +98,7 @@ KINDS = (
 @pytest.mark.parametrize("conditions", [CONDITIONS, TWO_HOSTS])
 @pytest.mark.parametrize("kind", KINDS)
 def test_memory_says_what_the_engine_says(
-    kind: str, conditions: Mapping[int, Place], monkeypatch: pytest.MonkeyPatch
+    kind: str, conditions: Mapping[int, SpanKey], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     samples = stored(rearranged(kind))
     assert load(samples) is None

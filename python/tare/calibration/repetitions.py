@@ -25,7 +25,7 @@ from tare.calibration.detection import (
     Step,
 )
 from tare.errors import InputError, TareError
-from tare.samples.model import REQUEST, Place
+from tare.samples.model import REQUEST, SpanKey
 from tare.stats.distances import between
 from tare.stats.fewest_runs import fewest_runs
 from tare.stats.interval import paired_difference
@@ -74,7 +74,7 @@ def check_blocks(blocks: int, alpha: float) -> None:
 
 
 def detect(
-    places: Mapping[Place, Runs],
+    places: Mapping[SpanKey, Runs],
     steps: Mapping[int, str],
     baseline: str,
     blocks: int,

@@ -5,7 +5,7 @@ import pytest
 from tare.calibration.detection import Detection
 from tare.calibration.repetitions import check_blocks, detect
 from tare.errors import InputError, TareError
-from tare.samples.model import Place
+from tare.samples.model import SpanKey
 from tare.samples.read.latencies import Runs
 
 US = 1000
@@ -25,7 +25,7 @@ def simulated(blocks: int, follows: float = 1.0, seed: int = 1) -> Runs:
     return runs
 
 
-def detected(runs: Runs, place: Place = PLACE, blocks: int = 6) -> dict[str, Detection]:
+def detected(runs: Runs, place: SpanKey = PLACE, blocks: int = 6) -> dict[str, Detection]:
     found = detect({place: runs}, STEPS, "plain", blocks, 0.05)
     return {one.statistic: one for one in found}
 

@@ -3,6 +3,6 @@
 
 from tare.published.best_fit import published_best_fit
 from tare.published.pooled import published_test
-from tare.published.told import told
+from tare.published.text import paragraphs
 
-__all__ = ["published_best_fit", "published_test", "told"]
+__all__ = ["paragraphs", "published_best_fit", "published_test"]

@@ -17,7 +17,7 @@ from tare.report.tables import whose
 from tare.report.words import count, plural, safe
 
 if TYPE_CHECKING:
-    from tare.samples.model import Place
+    from tare.samples.model import SpanKey
     from tare.stats.arrays import Array
 
 PLACES = 6
@@ -109,7 +109,7 @@ def _size(distance: float) -> str:
     return count(distance) if distance >= 999.5 else f"{distance:#.3g}".removesuffix(".")
 
 
-def _runs(result: Result, place: "Place") -> Runs:
+def _runs(result: Result, place: "SpanKey") -> Runs:
     import numpy as np
 
     known = result.experiment.distances[place]

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from itertools import accumulate
 from typing import TYPE_CHECKING
 
-from tare.published import told
+from tare.published import paragraphs
 from tare.report import words
 from tare.samples.model import REQUEST
 
@@ -33,8 +33,8 @@ def comment(judgement: Judgement, standing: Standing | None = None) -> str:
     parts = [f"### Tare: {_counted(primary)}", _table(primary, DECIDING)]
     if standing is not None:
         parts.append(_items(standing.lines()))
-    if paragraphs := told(judgement):
-        parts.append(_folded("Published analysis", _items(paragraphs)))
+    if published := paragraphs(judgement):
+        parts.append(_folded("Published analysis", _items(published)))
     if others:
         parts.append(_folded("Other metrics", _table(others, OTHERS)))
     if judgement.warnings:

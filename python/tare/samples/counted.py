@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tare.errors import InputError, NoRequestsError
-from tare.samples.model import REQUEST, Distances, Place
+from tare.samples.model import REQUEST, Distances, SpanKey
 from tare.stats.distances import Pairs, kinds_from
 
 if TYPE_CHECKING:
@@ -170,7 +170,7 @@ class Counted:
         return pa.concat_tables(tables)
 
 
-def distances(histograms: Sequence[tuple[int, Histogram]]) -> dict[Place, Distances]:
+def distances(histograms: Sequence[tuple[int, Histogram]]) -> dict[SpanKey, Distances]:
     """Between runs by number, of each span; a bin counts as its middle."""
     found = {}
     for span in dict.fromkeys(one.span for _, one in histograms):

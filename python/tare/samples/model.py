@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from tare.stats.arrays import Array
 
-Place = tuple[str, str]
+SpanKey = tuple[str, str]
 """An environment and a span."""
 
 REQUEST = "request"
@@ -135,7 +135,7 @@ class Experiment:
     """The numbers of blocks at which `tare run` judged it, if it did: more were added between."""
     control: str | None = None
     """The condition that is the baseline once more, unknown to its author; None without one."""
-    distances: Mapping[Place, Distances] = field(default_factory=dict)
+    distances: Mapping[SpanKey, Distances] = field(default_factory=dict)
     """Between all runs of an environment and span that answered."""
     limits: Mapping[tuple[str, str, str], float] = field(default_factory=dict)
     """Differences in ns that calibration could not detect, by environment, span and metric."""

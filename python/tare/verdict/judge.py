@@ -22,7 +22,7 @@ from tare.verdict.rules.cuts import with_cuts
 from tare.verdict.rules.failures import without_bad_runs
 from tare.verdict.rules.interim_analyses import interim_analyses
 
-Place = tuple[str, str, str]
+ComparisonKey = tuple[str, str, str]
 
 
 def judge(experiment: Experiment) -> Judgement:
@@ -51,8 +51,8 @@ def judge_together(
     for one in known.values():
         _check(one)
     exploratory = _exploratory(known)
-    cpu = {_place(one): one for one in exploratory if one.metric == CPU}
-    primary = [replace(one, cpu=cpu.get(_place(one))) for one in _primary(known)]
+    cpu = {_key_of(one): one for one in exploratory if one.metric == CPU}
+    primary = [replace(one, cpu=cpu.get(_key_of(one))) for one in _primary(known)]
     every = [
         with_outlook(one, family)
         for one, family in zip(primary, family_factors(primary), strict=True)
@@ -66,7 +66,7 @@ def judge_together(
             for one in every
         ]
     cuts = _cuts(known)
-    every = [with_cuts(one, cuts.get((_place(one), one.metric), ())) for one in every]
+    every = [with_cuts(one, cuts.get((_key_of(one), one.metric), ())) for one in every]
     return Judgement(
         tuple(_compared(one) for one in every),
         tuple(
@@ -115,16 +115,16 @@ def _exploratory(experiments: Mapping[str, Experiment]) -> list[Evidence]:
     return _by_false_discoveries(found)
 
 
-def _cuts(experiments: Mapping[str, Experiment]) -> dict[tuple[Place, str], list[Cut]]:
+def _cuts(experiments: Mapping[str, Experiment]) -> dict[tuple[ComparisonKey, str], list[Cut]]:
     """What each comparison says with other ends of the warm-up, by its metric."""
-    found: dict[tuple[Place, str], list[Cut]] = {}
+    found: dict[tuple[ComparisonKey, str], list[Cut]] = {}
     names = dict.fromkeys(name for one in experiments.values() for name in one.cuts)
     for name in names:
         having = {key: one.cuts[name] for key, one in experiments.items() if name in one.cuts}
         for evidence in (*_primary(having), *_exploratory(having)):
             word, _ = rules.apply(evidence)
             cut = Cut(name, word, evidence.relative, evidence.low, evidence.high)
-            found.setdefault((_place(evidence), evidence.metric), []).append(cut)
+            found.setdefault((_key_of(evidence), evidence.metric), []).append(cut)
     for experiment in experiments.values():
         for condition, runs in _places(experiment):
             apart = warm_up_difference(experiment, runs, condition)
@@ -181,7 +181,7 @@ def _by_false_discoveries(evidence: Sequence[Evidence]) -> list[Evidence]:
     return [one if one.p is None else replace(one, p_adjusted=next(p)) for one in evidence]
 
 
-def _place(evidence: Evidence) -> Place:
+def _key_of(evidence: Evidence) -> ComparisonKey:
     return evidence.environment, evidence.condition, evidence.span
 
 

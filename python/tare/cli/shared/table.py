@@ -60,7 +60,7 @@ class _Paint:
 
 
 def _lines(judgement: Judgement, history: Sequence[str], paint: _Paint) -> Iterator[str]:
-    from tare.published import told
+    from tare.published import paragraphs
 
     yield from _table(judgement, paint)
     yield ""
@@ -69,7 +69,7 @@ def _lines(judgement: Judgement, history: Sequence[str], paint: _Paint) -> Itera
             yield paint.paragraph(_name(one, _many(judgement)), "bold", f": {one.reason}")
             for cause in _causes(one, judgement):
                 yield paint.paragraph("", "", cause)
-    for paragraph in told(judgement):
+    for paragraph in paragraphs(judgement):
         name, rest = paragraph.split(" (", 1)
         yield ""
         yield paint.paragraph(name, "bold", f" ({rest}")

@@ -20,7 +20,7 @@ from tare.samples.sql.group_numbers import Group, of_runs, settled
 from tare.stats.steady import Steadiness, common_share, drift
 
 if TYPE_CHECKING:
-    from tare.samples.model import Distances, Place
+    from tare.samples.model import Distances, SpanKey
     from tare.samples.sql.table import Table
 
 DECILES = tuple(tenth / 10 for tenth in range(1, 10))
@@ -44,8 +44,8 @@ class Look:
     """Every run and span from one end of the warm-up on."""
 
     groups: Mapping[Group, Described]
-    distances: Mapping[Place, Distances]
-    ks_error: Mapping[Place, float] = field(default_factory=dict)
+    distances: Mapping[SpanKey, Distances]
+    ks_error: Mapping[SpanKey, float] = field(default_factory=dict)
     """How far KS distances may be from the exact ones; empty where every request counts."""
     drifts: Mapping[Group, float] = field(default_factory=dict)
     """How much the level still falls, in logarithms: `tare.stats.steady.drift`."""
@@ -70,7 +70,7 @@ class Looks:
     sizes: Mapping[Group, int]
     """Places of each run and span, the warm-up's too."""
     steadiness: Mapping[Group, Steadiness]
-    cuts: Mapping[Place, int]
+    cuts: Mapping[SpanKey, int]
     """The most requests that are left out of a run of an environment and span."""
     first: Mapping[Group, int]
     """The cut of each run and span, for `settled`."""
@@ -132,7 +132,7 @@ class Looks:
                 found.append(line(f" in {len(runs)} of {len(kinds)} runs (run {shown}{more})"))
         return tuple(found)
 
-    def _of(self, place: Place, cut: int) -> str:
+    def _of(self, place: SpanKey, cut: int) -> str:
         """Which runs lose `cut` requests, and what the others lose."""
         sizes = {self.sizes[g] for g, first in self.first.items() if g[1] == place[1] and first}
         if len(sizes) < 2:
@@ -141,7 +141,7 @@ class Looks:
         return f"of the longest run, {share:.0%} of every run, are left out"
 
 
-def _named(place: Place) -> str:
+def _named(place: SpanKey) -> str:
     words = " ".join(one for one in place if one not in ("", REQUEST))
     return words and f" ({words})"
 
@@ -153,7 +153,7 @@ def nothing() -> Looks:
 
 def look(
     samples: Table,
-    conditions: Mapping[int, Place],
+    conditions: Mapping[int, SpanKey],
     warm_up: int | None = None,
     turns: Mapping[str, Sequence[Sequence[int]]] = NOBODY,
     kept: StoredHistograms | None = None,
@@ -179,7 +179,7 @@ def look(
     environments = {run: environment for run, (environment, _) in conditions.items()}
     first = dict.fromkeys(sizes, warm_up) if warm_up is not None else None
     first = first or _first(sizes, steady, conditions)
-    cuts: dict[Place, int] = {}
+    cuts: dict[SpanKey, int] = {}
     for (run, span), cut in first.items():
         place = environments[run], span
         cuts[place] = max(cuts.get(place, 0), cut)
@@ -205,7 +205,7 @@ def look(
 
 def first_settled(
     samples: Table,
-    conditions: Mapping[int, Place],
+    conditions: Mapping[int, SpanKey],
     turns: Mapping[str, Sequence[Sequence[int]]] = NOBODY,
 ) -> dict[Group, int]:
     """The first request of each run and span that `look` counts, for `settled`."""
@@ -217,16 +217,16 @@ def first_settled(
 def _first(
     sizes: Mapping[Group, int],
     steady: Mapping[Group, Steadiness],
-    conditions: Mapping[int, Place],
+    conditions: Mapping[int, SpanKey],
 ) -> dict[Group, int]:
     """How many first requests of each run and span are left out: a share that all runs of its
     environment and span have in common."""
-    places: dict[Place, list[Group]] = {}
+    places: dict[SpanKey, list[Group]] = {}
     for group in sizes:
         places.setdefault((conditions[group[0]][0], group[1]), []).append(group)
     found: dict[Group, int] = {}
     for groups in places.values():
-        by_condition: dict[Place, list[Steadiness]] = {}
+        by_condition: dict[SpanKey, list[Steadiness]] = {}
         for group in groups:
             if group in steady:
                 by_condition.setdefault(conditions[group[0]], []).append(steady[group])
@@ -247,8 +247,8 @@ def _look(  # noqa: PLR0917 - private, and called once
 ) -> list[Look]:
     """From each of the ends of the warm-up on, of which the first is the earliest."""
     groups: list[dict[Group, Described]] = [{} for _ in begins]
-    distances: list[dict[Place, Distances]] = [{} for _ in begins]
-    errors: list[dict[Place, float]] = [{} for _ in begins]
+    distances: list[dict[SpanKey, Distances]] = [{} for _ in begins]
+    errors: list[dict[SpanKey, float]] = [{} for _ in begins]
     for environment in dict.fromkeys(environments.values()):
         here = [run for run, its in environments.items() if its == environment]
         mine = samples

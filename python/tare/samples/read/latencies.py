@@ -12,7 +12,7 @@ import numpy as np
 from tare.errors import InputError
 from tare.samples.describe.steadiness import taking_turns, with_place
 from tare.samples.describe.warm_up_cuts import first_settled
-from tare.samples.model import Place
+from tare.samples.model import SpanKey
 from tare.samples.read.result import open_result, readable
 from tare.samples.sql.group_numbers import of_runs, settled
 
@@ -25,7 +25,7 @@ Runs = dict[tuple[str, int], "Array"]
 """Of each run, by condition and block, its latencies in ns, (n,) with n at least 1."""
 
 
-def latencies(folder: Path) -> dict[Place, Runs]:
+def latencies(folder: Path) -> dict[SpanKey, Runs]:
     """Of every valid run, without failed requests and slices that are left out, by place.
 
     The warm-up ends where a verdict on the result takes it to end, for all runs of a place alike.
@@ -43,7 +43,7 @@ def latencies(folder: Path) -> dict[Place, Runs]:
         first = first_settled(there, conditions, taking_turns(result.manifest))
         kept = settled(there, first).filter(lambda one: one.ok & one.latency_ns.notnull())
         table = kept.select("run", "span", "latency_ns").order_by("run", "span").to_pyarrow()
-    found: dict[Place, Runs] = {}
+    found: dict[SpanKey, Runs] = {}
     for run, span, part in _parts(table):
         entry = entries[run]
         if entry.valid:

@@ -8,7 +8,7 @@ from tare.verdict.judgement import Judgement, Published, PublishedBestFit
 from tare.verdict.words import duration
 
 
-def told(judgement: Judgement) -> list[str]:
+def paragraphs(judgement: Judgement) -> list[str]:
     """A paragraph for each published result; none where none was asked for, or there is none."""
     published = judgement.published
     if isinstance(published, tuple):
