@@ -20,10 +20,13 @@ ROOMS: dict[str, dict[Module, list[str]]] = {
         ("collector",): ["accept", "producer", "rules", "quotas"],
     },
     "load": {
-        (): ["flows", "http2", "workers", "http", "tcp", "arguments", "net", "record", "schedule"],
+        (): [
+            "fingerprint", "flows", "http2", "workers", "http", "tcp", "arguments", "net", "record",
+            "schedule",
+        ],
     },
     "map": {(): ["show", "bpf", "sock_diag", "edges"]},
-}
+}  # fmt: skip
 # Files of a crate's root that bring its rooms together.
 ENTRIES = {
     "log/command": {("main",), ("arguments",)},

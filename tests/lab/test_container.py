@@ -7,6 +7,7 @@ import signal
 import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.in_process import tare
@@ -18,6 +19,8 @@ from tests.waiting import wait_for
 from tare.lab import environments
 from tare.lab.environments.container import Container
 from tare.lab.environments.environment import Program
+from tare.lab.environments.fingerprint import fingerprint
+from tare.lab.launch import RunError
 from tare.lab.processes import Processes
 from tare.plan.environments import ContainerEnvironment
 from tare.running.directory import runtime_directory
@@ -163,6 +166,28 @@ def test_hook_proxy_and_link_work_in_containers(experiment: Experiment) -> None:
     for run in experiment.manifest["runs"]:
         assert run["cpu"]["service_ns_per_request"] > 0
     assert not traces(os.getpid())
+
+
+def test_environments_are_measured_once_in_an_experiment(
+    experiment: Experiment, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def only_of_host(settings: Any, *rest: Any) -> dict[str, float]:
+        if settings.name == "container":
+            raise RunError("no such luck")
+        return fingerprint(settings, *rest)
+
+    experiment.write_plan(top='environments = ["host", "container"]')
+    monkeypatch.setattr("tare.lab.experiment.fingerprint", only_of_host)
+    assert experiment.measure(blocks=1).returncode == 0
+    (first,) = experiment.manifest["fingerprints"].items()
+    assert first[0] == "host"
+    why = "container: its fingerprint could not be taken: no such luck"
+    assert why in experiment.manifest["warnings"]
+    monkeypatch.setattr("tare.lab.experiment.fingerprint", fingerprint)
+    assert experiment.resume("--blocks", "2").returncode == 0
+    taken = experiment.manifest["fingerprints"]
+    assert taken["host"] == first[1]
+    assert taken["container"]["system_call_ns"] > 0
 
 
 BUSY = '{ type = "wrap", command = ["sh", "-c", "while :; do :; done & exec \\"$@\\"", "sh"] }'

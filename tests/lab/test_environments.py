@@ -10,11 +10,12 @@ from typing import Any
 
 import pytest
 from pydantic_core import PydanticCustomError
-from tests.rights import may_make_namespaces
+from tests.rights import may_make_namespaces, may_run_containers, may_run_pods
 from tests.waiting import wait_for
 
 from tare.lab import environments
 from tare.lab.environments.environment import Environment, Program
+from tare.lab.environments.fingerprint import fingerprint
 from tare.lab.environments.host import output
 from tare.lab.launch import RunError
 from tare.lab.machine.service import Service
@@ -198,6 +199,25 @@ def test_the_fingerprint_is_of_the_inside(environment: Environment) -> None:
     assert found["kernel"] == f"Linux {os.uname().release}"
     own = str(Path("/proc/self/ns/net").readlink())
     assert (found["network"] != own) is environment.settings.own_network
+
+
+def test_what_a_program_pays_is_measured_inside(
+    environment: Environment, processes: Processes, tmp_path: Path
+) -> None:
+    found = fingerprint(environment.settings, processes, tmp_path)
+    assert len(found) == 8
+    assert all(value > 0 for value in found.values()), found
+    assert not [*(tmp_path / "fingerprint").iterdir()]
+
+
+@pytest.mark.parametrize("kind", ["container", "pod"])
+def test_a_cpu_limit_holds_the_measurement_back(
+    kind: str, processes: Processes, tmp_path: Path
+) -> None:
+    if not (may_run_pods() if kind == "pod" else may_run_containers()):
+        pytest.skip(f"a {kind} needs root, runc, and for a pod podman")
+    settings = ENVIRONMENTS[kind].model_validate({"type": kind, "cpus": 0.2})
+    assert fingerprint(settings, processes, tmp_path)["cpu_share"] < 0.4
 
 
 def test_nothing_is_left_when_it_has_stopped(

@@ -5,6 +5,7 @@ mod arguments;
 mod clock;
 mod cpu_affinity;
 mod file_limit;
+mod fingerprint;
 mod flows;
 mod http;
 mod http2;
@@ -33,6 +34,7 @@ fn main() -> ExitCode {
         Command::Udp(udp) => flows::run(FlowProtocol::Udp, &udp.flows),
         Command::Connect(connect) => flows::run(connect.transport, &connect.flows),
         Command::Serve(serve) => flows::server::run(&serve),
+        Command::Fingerprint(wanted) => fingerprint::run(&wanted),
         Command::Schema { json } => {
             let tables = [(&*SAMPLES, &tables::SAMPLES[..]), (&*MACHINE, &tables::MACHINE[..])];
             let text = if json {

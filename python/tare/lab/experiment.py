@@ -10,11 +10,13 @@ from tare.errors import TareError
 from tare.lab.alternating import AlternatingGroup
 from tare.lab.block import Group, Laboratory
 from tare.lab.early_stop import stop_if_failed_early
+from tare.lab.environments.fingerprint import fingerprint
 from tare.lab.feasible import check
+from tare.lab.launch import RunError
 from tare.lab.neighbours import announced, others
 from tare.lab.new_manifest import new_manifest, now
 from tare.lab.placement import Placement, out_of_the_way, place
-from tare.lab.processes import Processes
+from tare.lab.processes import Processes, StartError
 from tare.lab.progress import Progress, group_seconds, plan_seconds
 from tare.lab.resume import (
     add_blocks,
@@ -99,6 +101,7 @@ def _carry_out(
             host=str(manifest.machine.get("machine", "")),
             tick=progress.within,
         )
+        _take_fingerprints(lab, progress)
         missing = missing_runs(plan, manifest)
         progress.begin(plan_seconds(plan, missing))
         rate = _rate(lab, progress)
@@ -112,6 +115,26 @@ def _carry_out(
     progress.end()
     if log.stat().st_size == 0:
         log.unlink()
+
+
+def _take_fingerprints(lab: Laboratory, progress: Progress) -> None:
+    """Measures each environment of an experiment once, if there is another one than this host."""
+    manifest = lab.folder.manifest
+    if all(one.type == "host" for one in lab.plan.environments):
+        return
+    for settings in lab.plan.environments:
+        if settings.name in manifest.fingerprints:
+            continue
+        progress.note(f"measuring what {settings.name} costs a program")
+        try:
+            found = fingerprint(settings, lab.processes, lab.folder.work)
+        except (RunError, StartError) as error:
+            warning = f"{settings.name}: its fingerprint could not be taken: {error}"
+            if warning not in manifest.warnings:
+                manifest.warnings.append(warning)
+        else:
+            manifest.fingerprints[settings.name] = found
+            lab.folder.save()
 
 
 def called(name: str, control: str | None) -> str:

@@ -10,7 +10,7 @@ from tare.report.pictures import Picture
 GROUPS: Mapping[str, Sequence[str]] = {
     "Result": ("warnings", "failed", "effects", "over-time", "runs-by-block", "metrics"),
     "Requests": ("percentiles", "boxes", "lag", "spans", "processor", "own-time", "micro-macro"),
-    "Machine": ("machine", "services"),
+    "Machine": ("environments", "machine", "services"),
     "Statistics": (
         "numbers",
         "shift",

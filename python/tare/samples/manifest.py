@@ -188,6 +188,8 @@ class Manifest(Table):
     placement: Facts = {}
     load: Annotated[Facts, BeforeValidator(_with_checked_load)] = {}
     machine: Facts = {}
+    fingerprints: dict[Label, dict[Label, Amount]] = {}
+    """By environment: what a program pays for kernel, memory and arithmetic, measured inside."""
     limits: Annotated[list[DetectionLimit], Field(max_length=MOST_PLACES)] = []
     files: dict[str, str] = {}
     warnings: list[str] = []

@@ -62,12 +62,26 @@ pub enum Command {
     Connect(Box<Connect>),
     /// Run a server that sends every message back, for `udp` and `connect`.
     Serve(Box<Serve>),
+    /// Measure what the kernel, memory and arithmetic cost here, and print JSON.
+    #[command(hide = true)]
+    Fingerprint(Fingerprint),
     /// Print the tables and columns that --out and --machine write.
     Schema {
         /// Print JSON.
         #[arg(long)]
         json: bool,
     },
+}
+
+#[derive(Debug, Args)]
+pub struct Fingerprint {
+    /// Where to write files.
+    #[arg(long, value_name = "DIR", default_value = ".")]
+    pub folder: PathBuf,
+
+    /// Memory that the measurement of memory may use.
+    #[arg(long, value_name = "BYTES", default_value_t = 192 << 20)]
+    pub memory: u64,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
