@@ -12,16 +12,19 @@ from typing import Any
 import pytest
 from tests.in_process import tare
 from tests.lab.conftest import OWN_LOAD, Experiment, family, none_left
+from tests.lab.root_files import make_root
 from tests.lab.test_environments import wait_until_ended
 from tests.rights import may_run_containers
 from tests.waiting import wait_for
 
-from tare.lab import environments
+from tare.errors import InputError
+from tare.lab import commands, environments
 from tare.lab.environments.container import Container
 from tare.lab.environments.environment import Program
 from tare.lab.environments.fingerprint import fingerprint
 from tare.lab.launch import RunError
 from tare.lab.processes import Processes
+from tare.plan import parse
 from tare.plan.environments import ContainerEnvironment
 from tare.running.directory import runtime_directory
 
@@ -146,6 +149,45 @@ def test_two_programs_have_containers_of_their_own_in_one_network(
     (net, *others), (same_net, *more) = seen
     assert net == same_net != str(Path("/proc/self/ns/net").readlink())
     assert not {*others} & {*more}
+
+
+@pytest.mark.parametrize("name", ["root", "a b:c,d\\e"])
+def test_a_service_has_the_files_of_its_root(
+    make: Make, tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OF_HOST", "yes")
+    root = tmp_path / name
+    make_root(root)
+    before = sorted(root.rglob("*"))
+    container = make(root=str(root))
+    script = "cat /etc/only; echo ${OF_HOST-none}; : >/new && echo written; : >kept; echo $PATH"
+    only, variable, written, path = run(container, script, tmp_path).splitlines()
+    assert (only, variable, written) == ("in the image", "none", "written")
+    assert path.startswith("/usr/local/sbin:")
+    assert (inside(tmp_path) / "kept").exists()
+    assert sorted(root.rglob("*")) == before
+    container.stop()
+    assert not traces(os.getpid())
+    assert f"tare-{os.getpid()}-" not in Path("/proc/self/mounts").read_text()
+
+
+def test_a_root_starts_at_the_folder_of_the_plan_and_must_exist(tmp_path: Path) -> None:
+    text = """\
+name = "try"
+budget = "3%"
+service = { command = "only-there {port}", directory = "/only/there" }
+environments = [{ type = "container", root = "files" }]
+[[conditions]]
+name = "plain"
+[[conditions]]
+name = "again"
+"""
+    plan = parse(text, "try.toml", tmp_path)
+    with pytest.raises(InputError, match=rf"^try\.toml:4: .*root.*{tmp_path}/files does not exist"):
+        environments.check(plan)
+    (tmp_path / "files").mkdir()
+    environments.check(plan)
+    commands.check(plan)  # it cannot know the programs there
 
 
 def test_hook_proxy_and_link_work_in_containers(experiment: Experiment) -> None:

@@ -3,7 +3,6 @@
 
 import os
 import re
-import shutil
 import signal
 import socket
 import subprocess
@@ -15,6 +14,7 @@ import pytest
 from pydantic_core import PydanticCustomError
 from tests.in_process import tare
 from tests.lab.conftest import OWN_LOAD, Experiment, family, none_left
+from tests.lab.root_files import make_root
 from tests.lab.test_container import owned, words
 from tests.lab.test_environments import wait_until_ended
 from tests.rights import may_run_pods
@@ -128,17 +128,9 @@ def test_what_is_written_to_var_stays_in_the_pod(make: Make, tmp_path: Path) -> 
 def image(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """An image with a shell, its libraries, a variable and a user."""
     folder = tmp_path_factory.mktemp("image")
-    programs = [shutil.which(name) for name in ("sh", "sleep", "cat", "id")]
-    linked = subprocess.run(
-        ["ldd", *map(str, programs)], capture_output=True, text=True, check=True
-    )
-    lines = [line.split() for line in linked.stdout.splitlines() if "/lib" in line and "(" in line]
-    libraries = {line[-2] for line in lines}
+    make_root(folder / "root")
     with tarfile.open(folder / "root.tar", "w") as archive:
-        for file in sorted({*map(str, programs), *libraries}):
-            archive.add(Path(file).resolve(), arcname=file)
-        (folder / "only").write_text("in the image\n")
-        archive.add(folder / "only", arcname="/etc/only")
+        archive.add(folder / "root", arcname="/")
     name = f"localhost/tare-test-{os.getpid()}:one"
     change = ["--change", "ENV ONLY=there", "--change", "USER 1234:1234"]
     subprocess.run([*PODMAN, "import", "-q", *change, folder / "root.tar", name], check=True)
@@ -155,6 +147,18 @@ def test_a_service_has_files_variables_and_user_of_its_image(
     assert printed == "in the image\nthere more\n1234\n"
     assert (folder / "written").stat().st_uid == 1234
     assert "/etc/only" not in pod.exec(["sh", "-c", "echo /*"])
+
+
+def test_a_program_of_the_image_need_not_be_on_this_machine(
+    experiment: Experiment, image: str
+) -> None:
+    table = f'[[environments]]\ntype = "pod"\nimage = "{image}"\n'
+    experiment.write_plan(top=table)
+    experiment.folder.chmod(0o755)  # for the user of the image
+    plan = experiment.plan.read_text().replace('"nginx -p {dir}', '"only-there {dir}')
+    experiment.plan.write_text(plan)
+    done = experiment.measure(blocks=1)
+    assert "only-there: not found" in done.stderr, done.stderr
 
 
 def test_an_image_that_does_not_exist_is_refused_in_the_plan() -> None:

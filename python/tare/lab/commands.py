@@ -18,11 +18,13 @@ def check(plan: Plan) -> None:
 
     Only the word that the lab itself starts can be known to be a program of this machine: what
     stands behind a wrapper may be one of a container. What only a run knows, such as {dir}, is
-    left to the run.
+    left to the run. So are the service's program and folder if no environment has the files of
+    this machine.
     """
     service = plan.service
     folder = fill(service.directory, {"plan": plan.folder})
-    if "{dir}" not in folder and not Path(folder).is_dir():
+    elsewhere = all(one.has_own_files for one in plan.environments)
+    if "{dir}" not in folder and not elsewhere and not Path(folder).is_dir():
         error = expected(f"an existing folder ({folder} does not exist)")
         raise refused(plan, ("service", "directory"), error)
     for number, condition in enumerate(plan.conditions):
@@ -40,7 +42,8 @@ def check(plan: Plan) -> None:
                     if (agent := getattr(layer, key)) is not None:
                         where = ("conditions", number, "layers", position, key)
                         _check_program(plan, where, agent, Path("{dir}"), os.environ)
-        _check_program(plan, place, words, Path(folder), variables)
+        if not elsewhere:
+            _check_program(plan, place, words, Path(folder), variables)
     if isinstance(plan.load, CommandLoad):
         place = ("load", plan.load.type, "command")
         _check_program(plan, place, plan.load.command, Path("{dir}"), os.environ)

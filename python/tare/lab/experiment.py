@@ -122,7 +122,7 @@ def _take_fingerprints(lab: Laboratory, progress: Progress) -> None:
     manifest = lab.folder.manifest
     if all(one.type == "host" for one in lab.plan.environments):
         return
-    for settings in lab.plan.environments:
+    for settings in map(lab.plan.environment, lab.plan.environment_names):
         if settings.name in manifest.fingerprints:
             continue
         progress.note(f"measuring what {settings.name} costs a program")

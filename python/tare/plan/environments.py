@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The typed environments of a plan; `tare.lab.environments` runs services in them."""
 
-from typing import Annotated, Any, Literal, get_args
+from pathlib import Path
+from typing import Annotated, Any, Literal, Self, get_args
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
@@ -27,6 +28,15 @@ class EnvironmentBase(BaseModel):
         """Whether the load generator runs in the environment, and not on this machine."""
         return False
 
+    @property
+    def has_own_files(self) -> bool:
+        """Whether the service has other files than this machine's."""
+        return False
+
+    def in_folder(self, _folder: Path) -> Self:
+        """The same with absolute paths; those in a plan start at its folder."""
+        return self
+
 
 class HostEnvironment(EnvironmentBase):
     """This machine; services listen on 127.0.0.1."""
@@ -51,6 +61,8 @@ class ContainerEnvironment(EnvironmentBase):
 
     type: Literal["container"]
     name: Name = "container"
+    root: Annotated[str, Field(min_length=1)] | None = None
+    """A folder with all files of the service; None for those of this machine."""
     network: Literal["host", "bridge"] = "host"
     """This machine's, or one of its own for a service and its proxies, behind a bridge."""
     files: Literal["volume", "layered"] = "volume"
@@ -63,6 +75,15 @@ class ContainerEnvironment(EnvironmentBase):
     @property
     def own_network(self) -> bool:
         return self.network == "bridge"
+
+    @property
+    def has_own_files(self) -> bool:
+        return self.root is not None
+
+    def in_folder(self, folder: Path) -> Self:
+        if self.root is None:
+            return self
+        return self.model_copy(update={"root": str((folder / self.root).absolute())})
 
 
 class PodEnvironment(EnvironmentBase):
@@ -86,6 +107,10 @@ class PodEnvironment(EnvironmentBase):
     @property
     def has_generator(self) -> bool:
         return True
+
+    @property
+    def has_own_files(self) -> bool:
+        return self.image is not None
 
 
 _Table = Annotated[

@@ -219,8 +219,8 @@ class Plan(Strict):
         return [environment.name for environment in self.environments]
 
     def environment(self, name: str) -> Environment:
-        """The environment of this name."""
-        return next(one for one in self.environments if one.name == name)
+        """The environment of this name, with absolute paths."""
+        return next(one for one in self.environments if one.name == name).in_folder(self.folder)
 
     @property
     def measured(self) -> dict[str, Condition]:

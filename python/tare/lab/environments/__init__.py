@@ -24,7 +24,7 @@ def check(plan: Plan) -> None:
     """Raises InputError if this machine cannot provide an environment of the plan."""
     for number, settings in enumerate(plan.environments):
         try:
-            _TYPES[settings.type].check(settings)
+            _TYPES[settings.type].check(settings.in_folder(plan.folder))
         except PydanticCustomError as error:
             raise refused(plan, ("environments", number), error) from error
 

@@ -9,6 +9,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from tare.lab.environments.layer import overlay_options
+from tare.lab.static_program import wait_program
+
 OWN = ("dev", "lost+found", "proc", "run", "sys", "tmp")
 """Folders of the root that a container does not share with this host."""
 LAYERED = ("var",)
@@ -23,6 +26,10 @@ CAPABILITIES = [
 ]  # fmt: skip
 """The capabilities that docker grants."""
 PERIOD_US = 100_000
+PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+"""Of a container with files of its own, as docker has it."""
+WAIT = Path("/.tare-wait")
+"""The first process of every container."""
 
 
 @dataclass(frozen=True)
@@ -39,26 +46,35 @@ class Contents:
     """A network namespace to join; None for this host's."""
     cpus: float | None
     memory: int | None
+    root: Path | None = None
+    """The folder with all other files; None for those of this host."""
 
 
-def write(bundle: Path, name: str, contents: Contents, keeper: Sequence[str]) -> None:
-    """Writes a bundle whose first process is `keeper`; `name` is its control group, too."""
-    root = bundle / "rootfs"
-    root.mkdir(parents=True)
-    bundle.chmod(0o700)
-    for entry in Path("/").iterdir():
-        if entry.is_symlink():
-            (root / entry.name).symlink_to(entry.readlink())
+def write(bundle: Path, name: str, contents: Contents) -> None:
+    """Writes a bundle whose first process waits; `name` is its control group, too."""
+    wait = bundle / "wait"
+    wait.write_bytes(wait_program())
+    wait.chmod(0o755)
+    mounts = [*_kernel(), _bind(WAIT, "ro", wait)]
+    if contents.root is None:
+        root = bundle / "rootfs"
+        root.mkdir()
+        for entry in Path("/").iterdir():
+            if entry.is_symlink():
+                (root / entry.name).symlink_to(entry.readlink())
+        mounts += [*_folders_of_its_own(), *_host(bundle / "layers")]
+    else:
+        root = contents.root
     kinds = ["mount", "pid", "ipc", "uts"]
     namespaces: list[dict[str, str]] = [{"type": kind} for kind in kinds]
     if contents.network is not None:
         namespaces.append({"type": "network", "path": contents.network})
     config = {
         "ociVersion": "1.0.2",
-        "process": process(keeper, Path("/"), {"PATH": os.environ.get("PATH", os.defpath)}),
-        "root": {"path": "rootfs"},
+        "process": process([str(WAIT)], Path("/"), {}),
+        "root": {"path": str(root)},
         "hostname": name,
-        "mounts": [*_kernel(), *_host(bundle / "layers"), *_given(contents)],
+        "mounts": [*mounts, *_given(contents)],
         "linux": {
             "namespaces": namespaces,
             "cgroupsPath": f"/{name}",
@@ -106,10 +122,15 @@ def _is_in_or_around(path: Path, others: Sequence[Path]) -> bool:
 
 def _kernel() -> Iterable[dict[str, Any]]:
     yield {"destination": "/proc", "type": "proc", "source": "proc"}
-    for path, mode in (("/dev", "755"), ("/dev/shm", "1777"), ("/tmp", "1777"), ("/run", "755")):
+    for path, mode in (("/dev", "755"), ("/dev/shm", "1777")):
         yield _mount("tmpfs", Path(path), "tmpfs", "nosuid", f"mode={mode}")
     yield _mount("sysfs", Path("/sys"), "sysfs", "nosuid", "noexec", "nodev", "ro")
     yield _mount("cgroup", Path("/sys/fs/cgroup"), "cgroup", "nosuid", "noexec", "nodev", "ro")
+
+
+def _folders_of_its_own() -> Iterable[dict[str, Any]]:
+    for path, mode in (("/tmp", "1777"), ("/run", "755")):
+        yield _mount("tmpfs", Path(path), "tmpfs", "nosuid", f"mode={mode}")
 
 
 def _host(layers: Path) -> Iterable[dict[str, Any]]:
@@ -126,7 +147,7 @@ def _given(contents: Contents) -> Iterable[dict[str, Any]]:
         # A whole folder such as /tmp is one where programs may write.
         path: _bind(path, "rw" if path.parent == Path("/") else "ro")
         for path in contents.visible
-        if is_hidden(path)
+        if contents.root is not None or is_hidden(path)
     }
     given |= {path: _bind(path, "rw") for path in contents.volumes}
     given |= {path: _overlay(path, layer) for path, layer in contents.layered}
@@ -134,21 +155,14 @@ def _given(contents: Contents) -> Iterable[dict[str, Any]]:
 
 
 def _overlay(path: Path, layer: Path) -> dict[str, Any]:
-    folders = {"lowerdir": path, "upperdir": layer / "upper", "workdir": layer / "work"}
-    for folder in folders.values():
+    upper, work = layer / "upper", layer / "work"
+    for folder in (upper, work):
         folder.mkdir(parents=True, exist_ok=True)
-    return _mount(
-        "overlay", path, "overlay", *(f"{key}={_escaped(one)}" for key, one in folders.items())
-    )
+    return _mount("overlay", path, "overlay", *overlay_options(path, upper, work))
 
 
-def _escaped(path: Path) -> str:
-    """OverlayFS separates folders by colons, and options by commas."""
-    return "".join(f"\\{sign}" if sign in "\\:," else sign for sign in str(path))
-
-
-def _bind(path: Path, mode: str) -> dict[str, Any]:
-    return _mount("bind", path, str(path), "rbind", mode)
+def _bind(path: Path, mode: str, source: Path | None = None) -> dict[str, Any]:
+    return _mount("bind", path, str(source or path), "rbind", mode)
 
 
 def _mount(kind: str, path: Path, source: str, *options: str) -> dict[str, Any]:

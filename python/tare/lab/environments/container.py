@@ -5,12 +5,12 @@ A first process keeps each container, and runc starts the program beside it.
 """
 
 import itertools
-import json
 import os
 import shutil
 import stat
 import sys
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +18,7 @@ from tare.lab.environments import bundle
 from tare.lab.environments.bridge import Bridge
 from tare.lab.environments.environment import Environment, Program
 from tare.lab.environments.host import Host, output
+from tare.lab.environments.layer import mount_layer, unmount_layer
 from tare.lab.environments.netns import Netns
 from tare.lab.environments.running import RunningContainer, printing_to_files, runc
 from tare.lab.launch import RunError
@@ -29,7 +30,6 @@ from tare.running.directory import runtime_directory
 from tare.running.environments import Record, record
 
 _numbers = itertools.count(1)
-_KEEPER = ("sh", "-c", "echo up; exec sleep infinity")
 
 
 class Container(Environment):
@@ -42,7 +42,10 @@ class Container(Environment):
         self._boxes: dict[str, Box] = {}
         """By the name of the program."""
         self._written: list[Path] = []
-        self._visible = [Path(native("", "")).parent, Path(sys.prefix), Path(sys.base_prefix)]
+        self._root = None if settings.root is None else Path(settings.root)
+        self._visible = [Path(native("", "")).parent]
+        if self._root is None:
+            self._visible += [Path(sys.prefix), Path(sys.base_prefix)]
 
     @staticmethod
     def check(settings: Any) -> None:
@@ -53,6 +56,8 @@ class Container(Environment):
             raise expected("runc to be installed: get the package runc")
         if settings.own_network:
             Netns.check(settings)
+        if settings.root is not None and not Path(settings.root).is_dir():
+            raise expected(f"a folder with files: {settings.root} does not exist", "root")
 
     def prepare(self) -> None:
         self._network.prepare()
@@ -74,7 +79,7 @@ class Container(Environment):
 
     def start(self, program: Program) -> Process:
         texts = [*program.command, *program.variables.values()]
-        visible = bundle.named(texts, self._written)
+        visible = bundle.named(texts, self._written) if self._root is None else []
         box = self._box(program.name, program.cpus, program.log, visible)
         words = printing_to_files(program)
         return self.processes.start(
@@ -128,6 +133,7 @@ class Container(Environment):
                 network=self._network.namespace if isinstance(self._network, Netns) else None,
                 cpus=self.settings.cpus,
                 memory=self.settings.memory,
+                root=self._root,
             )
             # Before it starts: what fails on the way is removed, too.
             self._boxes[program] = box
@@ -155,38 +161,46 @@ class Box:
 
     def start(self, contents: bundle.Contents) -> None:
         """Starts the container. Raises RunError with runc's complaint."""
+        layer = self._bundle / "root"
         undo = [
             (*self._runc, "delete", "--force", self.name),
-            ("rm", "-rf", str(self._bundle), *map(str, self.layers.values())),
+            unmount_layer(layer),
+            ("rm", "-rf", "--one-file-system", str(self._bundle), *map(str, self.layers.values())),
         ]
         self._record = record("container", self.name, undo)
-        bundle.write(self._bundle, self.name, contents, _KEEPER)
-        log, out = self._bundle / "log", self._bundle / "out"
+        self._bundle.mkdir(parents=True)
+        self._bundle.chmod(0o700)
+        self._has_own_files = contents.root is not None
+        if contents.root is not None:
+            contents = replace(contents, root=mount_layer(contents.root, layer))
+        bundle.write(self._bundle, self.name, contents)
+        log, up = self._bundle / "log", self._bundle / "pid"
         self._keeper = self.processes.start(
             f"{self.program}/container",
-            [*self._runc, "run", "--bundle", str(self._bundle), self.name],
+            [*self._runc, "run", "--bundle", str(self._bundle), "--pid-file", str(up), self.name],
             directory=self._bundle,
             log=log,
-            output=out,
             cpus=self.cpus,
             stop_signal="KILL",
             undo=self._record.removal,
         )
-        while out.read_bytes() != b"up\n":
+        while not up.exists():
             self.processes.wait(0.02)
             if self._keeper.code is not None:
                 why = next(iter(last_lines(log, 1)), self._keeper.ending)
                 raise RunError(f"the container did not start: {why}")
-        state = json.loads(output([*self._runc, "state", self.name]))
-        pid = int(state["pid"])
+        pid = int(up.read_text(encoding="utf-8"))
         self.running = RunningContainer(self._root, self.name, pid, self._bundle)
 
     def words(
         self, words: Sequence[str], directory: Path, variables: Mapping[str, str]
     ) -> list[str]:
         """The command of this host that runs a command in the container."""
-        everything = {**os.environ, **variables}
-        everything["PATH"] = search_path(everything)
+        if self._has_own_files:
+            everything = {"PATH": bundle.PATH, **variables}
+        else:
+            everything = {**os.environ, **variables}
+            everything["PATH"] = search_path(everything)
         return self.running.words(bundle.process(words, directory, everything))
 
     def copy_out(self, paths: Sequence[Path]) -> None:

@@ -20,6 +20,7 @@ from typing import Any
 from tare.lab.environments import bundle, pod_files
 from tare.lab.environments.environment import LOAD, Answer, Environment, Program
 from tare.lab.environments.host import output
+from tare.lab.environments.layer import mount_layer
 from tare.lab.environments.pod_files import PodContainer, Volume
 from tare.lab.environments.pod_removal import IDS, RUNC, undo
 from tare.lab.environments.running import RunningContainer, printing_to_files
@@ -35,8 +36,6 @@ from tare.running.environments import Record, record
 _numbers = itertools.count(1)
 _FIRST_PORT = 20000
 """Every port is free in a network of its own."""
-_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
-"""Of an image that sets none, as docker has it."""
 _FLAGS = ("--runtime", "runc", "--cgroup-manager", "cgroupfs", "--events-backend", "none")
 
 
@@ -169,7 +168,7 @@ class Pod(Environment):
         variables = dict(each.split("=", 1) for each in process["env"] if "=" in each)
         if self._is_of_host(name):
             variables |= os.environ
-        variables.setdefault("PATH", _PATH)
+        variables.setdefault("PATH", bundle.PATH)
         variables |= program.variables
         if self._is_of_host(name):
             variables["PATH"] = search_path(variables)
@@ -198,11 +197,13 @@ class Pod(Environment):
         """Makes the pod for a service and its proxies. Raises RunError with podman's complaint."""
         self._service = service.name
         podman, layer = _podman(), self._folder / "var"
-        removal = undo(podman, self.pod, self._image, self._folder, layer / "merged")
+        removal = undo(podman, self.pod, self._image, layer)
         self._record = record("pod", self.pod, removal)
         self._folder.mkdir(parents=True)
         self._folder.chmod(0o700)
-        _show_var(layer)
+        # A server may write what its configuration has no place for, and the mounts of other pods
+        # below /var are not kept busy.
+        mount_layer(Path("/var"), layer)
         programs = {service.name: "service", LOAD: "load"}
         for proxy in service.proxies:
             programs[f"{service.name}/{proxy.name}"] = proxy.name
@@ -216,7 +217,7 @@ class Pod(Environment):
         self._write_files(pod_files.manifest(self.pod, containers))
         self._run(
             "image", *podman, "import", "--quiet", "--change",
-            f"ENTRYPOINT {json.dumps([str(pod_files.WAIT)])}",
+            f"ENTRYPOINT {json.dumps([str(bundle.WAIT)])}",
             str(self._folder / "root.tar"), self._image,
         )  # fmt: skip
         self._play = self._run(
@@ -277,7 +278,7 @@ class Pod(Environment):
             visible = [*self._visible, *python, *bundle.named(texts, self._written)]
             visible = [path for path in visible if bundle.is_hidden(path)]
         else:
-            volumes, image = [Volume(self._folder / "wait", pod_files.WAIT)], settings.image
+            volumes, image = [Volume(self._folder / "wait", bundle.WAIT)], settings.image
             visible = self._visible
         given = {path: Volume(path, path) for path in visible}
         logs = [] if service.log == Path(os.devnull) else [service.log.absolute().parent]
@@ -315,15 +316,6 @@ def _complaint(log: Path, process: Process) -> str:
     if first is not None:
         return first.partition(": ")[2].rstrip("]")
     return lines[-1].removeprefix("Error: ") if lines else process.ending
-
-
-def _show_var(layer: Path) -> None:
-    """Mounts a layer of OverlayFS over /var: a server may write what its configuration has no
-    place for, and other pods' mounts below /var are not kept busy."""
-    for name in ("upper", "work", "merged"):
-        (layer / name).mkdir(parents=True)
-    options = f"lowerdir=/var,upperdir={layer / 'upper'},workdir={layer / 'work'}"
-    output(["mount", "-t", "overlay", "overlay", "-o", options, str(layer / "merged")])
 
 
 def _enter_network(namespace: Path) -> None:

@@ -12,10 +12,9 @@ from pathlib import Path
 from typing import Any
 
 from tare.lab.environments import bundle
+from tare.lab.environments.bundle import WAIT
 from tare.lab.static_program import wait_program
 
-WAIT = Path("/.tare-wait")
-"""The first process of every container."""
 DOMAIN = "localhost"
 
 

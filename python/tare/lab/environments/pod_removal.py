@@ -4,6 +4,7 @@
 from collections.abc import Sequence
 from pathlib import Path
 
+from tare.lab.environments.layer import unmount_layer
 from tare.lab.processes import find
 
 IDS = "ids"
@@ -43,19 +44,17 @@ for try in 1 2 3 4 5 6 7 8 9 10; do
 done
 echo "control groups of pod $id are busy" >&2
 exit 1"""
-_UNMOUNT = '! mountpoint -q "$0" || umount --lazy "$0"'
 
 
-def undo(
-    podman: Sequence[str], pod: str, image: str, folder: Path, mount: Path
-) -> list[tuple[str, ...]]:
-    """Removes a pod, its image, its control groups, a mount, and its folder with its IDs."""
+def undo(podman: Sequence[str], pod: str, image: str, layer: Path) -> list[tuple[str, ...]]:
+    """Removes a pod, its image, its control groups, and its folder with a layer and its IDs."""
+    folder = layer.parent
     shell = ("env", f"RUNC={find('runc') or 'runc'}", "sh", "-c")
     return [
         (*shell, _KILL, str(folder)),
         (*shell, _REMOVE, str(folder), pod, *podman),
         ("sh", "-c", _REMOVE_IMAGE, image, *podman),
         ("sh", "-c", _REMOVE_CGROUPS, str(folder)),
-        ("sh", "-c", _UNMOUNT, str(mount)),
+        unmount_layer(layer),
         ("rm", "-rf", "--one-file-system", str(folder)),
     ]
