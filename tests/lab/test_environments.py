@@ -2,6 +2,7 @@
 """Every environment keeps the contract of `Environment`."""
 
 import os
+import signal
 import sys
 import urllib.request
 from collections.abc import Callable, Iterator
@@ -116,6 +117,17 @@ def test_signals_and_exit_codes_are_those_of_the_program(
     wait_until_printed(processes, tmp_path / "log", "up")
     processes.stop([service])
     assert service.code == 7
+
+
+def test_kill_9_of_the_service_is_its_end(
+    environment: Environment, processes: Processes, start: Start, tmp_path: Path
+) -> None:
+    service = start("sh", "-c", "echo up; exec sleep 60")
+    wait_until_printed(processes, tmp_path / "log", "up")
+    for pid in environment.family(service).pids:
+        os.kill(pid, signal.SIGKILL)
+    wait_until_ended(processes, service)
+    assert service.code in (-signal.SIGKILL, 128 + signal.SIGKILL)
 
 
 def test_a_program_that_does_not_exist_is_an_error(start: Start, processes: Processes) -> None:

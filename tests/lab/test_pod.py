@@ -313,6 +313,24 @@ def test_clean_removes_the_pod_after_kill_9_of_everything(experiment: Experiment
     wait_for(lambda: not left(process.pid))
 
 
+def test_a_pod_is_removed_although_podman_lost_its_monitors(make: Make) -> None:
+    pod = make()
+    pod.exec(["true"])
+    folder = runtime_directory() / "containers" / pod.pod
+    ids = (folder / "ids").read_text().split()[1:]
+    states = [Path("/run/runc", one) for one in ids]
+    assert len(states) == 3
+    assert all(one.exists() for one in states)
+    format_ = "{{.State.ConmonPid}} {{.State.Pid}}"
+    pids = subprocess.check_output([*PODMAN, "inspect", "--format", format_, *ids], text=True)
+    for pid in pids.split():
+        os.kill(int(pid), signal.SIGKILL)
+    (folder / "ids").unlink()  # as if it was killed before it knew them
+    pod.stop()
+    assert not [one for one in states if one.exists()]
+    assert not left(os.getpid())
+
+
 def test_two_experiments_have_pods_of_their_own(make: Make) -> None:
     one, two = make(), make()
     networks = {each.exec(["readlink", "/proc/self/ns/net"]) for each in (one, two)}

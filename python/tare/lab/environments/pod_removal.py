@@ -23,9 +23,10 @@ for try in 1 2 3 4 5 6 7 8 9 10; do
 done
 exit 0"""
 # The first one fails if conmon was killed.
-_REMOVE = """\
+_REMOVE = r"""\
 folder=$0; pod=$1; shift
-[ -s "$folder/ids" ] || "$@" pod inspect --format '{{.Id}}' "$pod" >"$folder/ids" 2>/dev/null
+[ -s "$folder/ids" ] || "$@" pod inspect --format \
+    '{{.Id}}{{range .Containers}} {{.Id}}{{end}}' "$pod" 2>/dev/null | tr ' ' '\n' >"$folder/ids"
 set -- "$@" pod rm --force --time 0 --ignore "$pod"
 "$@" 2>/dev/null || "$@" || exit
 for id in $(sed 1d "$folder/ids" 2>/dev/null); do
