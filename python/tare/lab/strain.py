@@ -11,7 +11,7 @@ import os
 import time
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 LIMIT = 0.01
@@ -20,6 +20,9 @@ DISK = 0.1
 """Share of the load: a service may well use its disk."""
 PROC = Path("/proc")
 _PRESSURES = ("cpu", "io", "memory")
+_QUOTA = frozenset(("throttled_time",))
+_OF_GROUP = frozenset(("throttled_time", "oom_kills"))
+"""Counters that are never those of the whole machine."""
 
 
 @dataclass(frozen=True)
@@ -92,27 +95,83 @@ def read(groups: Groups, proc: Path = PROC) -> Strain:
 
 
 class Watch:
-    """Begins now to watch the control groups of processes, and of those that they will start."""
+    """Begins now to watch the control groups of processes, and of those that they will start.
 
-    def __init__(self, pids: Iterable[int]) -> None:
-        self._groups = Groups.of(pids)
-        self._before = read(self._groups)
+    With `quota_only`, other limits count only in groups that `look` finds: memory of the first
+    groups may be used by other programs, too.
+    """
+
+    def __init__(self, pids: Iterable[int], *, quota_only: bool = False, proc: Path = PROC) -> None:
+        self._proc, self._groups = proc, Groups.of(pids, proc)
+        self._names = _QUOTA if quota_only else None
+        self._before = self._read()
+        self._inner: list[_Inner] = []
+
+    def look(self, pids: Iterable[int]) -> None:
+        """Watches groups, too, that processes have entered since; reads those found before.
+
+        A group can be removed with its last process, so what was read last counts.
+        """
+        for one in self._inner:
+            one.look()
+        found, known = (
+            Groups.of(pids, self._proc),
+            [self._groups, *(one.groups for one in self._inner)],
+        )
+        groups = Groups(
+            found.cpu.difference(*(one.cpu for one in known)),
+            found.memory.difference(*(one.memory for one in known)),
+            frozenset(),
+        )
+        if groups.cpu or groups.memory:
+            self._inner.append(_Inner(groups))
 
     def strain(self) -> Strain:
         """What happened to them up to now."""
-        return read(self._groups) - self._before
+        strain = self._read() - self._before
+        counters = {**strain.counters}
+        for one in self._inner:
+            one.look()
+            for name, value in one.grown.items():
+                _add(counters, name, value)
+        return replace(strain, counters=counters)
+
+    def _read(self) -> Strain:
+        return _only(read(self._groups, self._proc), self._names)
 
 
-def why_not(strain: Strain) -> str | None:
-    """Why the run of a service under this strain is no measurement, or None."""
+class _Inner:
+    """Control groups that were found while something was watched."""
+
+    def __init__(self, groups: Groups) -> None:
+        self.groups, self.grown = groups, dict[str, int]()
+        self._before = _only(read(groups), _OF_GROUP)
+
+    def look(self) -> None:
+        """Reads them again, as far as they exist."""
+        now = _only(read(self.groups), _OF_GROUP) - self._before
+        for name, value in now.counters.items():
+            self.grown[name] = max(value, self.grown.get(name, 0))
+
+
+def _only(strain: Strain, names: frozenset[str] | None) -> Strain:
+    """The counters of these names."""
+    if names is None:
+        return strain
+    counters = {name: value for name, value in strain.counters.items() if name in names}
+    return replace(strain, counters=counters)
+
+
+def why_not(strain: Strain, who: str = "the service") -> str | None:
+    """Why a run is no measurement in which the service, or another, was under this strain."""
     killed = strain.counters.get("oom_kills", 0)
     if killed:
         what = "a process" if killed == 1 else f"{killed} processes"
-        return f"the kernel killed {what} of the service because memory ran out; raise its limit"
+        return f"the kernel killed {what} of {who} because memory ran out; raise its limit"
     if strain.share("pressure_memory") > LIMIT:
         waited = _time(strain, "pressure_memory")
-        return f"the service waited for memory for {waited}: raise its memory limit"
-    return throttled(strain, "the service")
+        return f"{who} waited for memory for {waited}: raise its memory limit"
+    return throttled(strain, who)
 
 
 def throttled(strain: Strain, who: str) -> str | None:

@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Control groups and pressure as kernels of both versions show them, in folders of their form."""
 
+import shutil
 from pathlib import Path
 
 import pytest
 
-from tare.lab.strain import Groups, Strain, read, throttled, told, why_not
+from tare.lab.strain import Groups, Strain, Watch, read, throttled, told, why_not
 
 SECOND = 1_000_000_000
 
@@ -106,3 +107,36 @@ def test_a_quota_of_the_generator_has_its_name() -> None:
     assert throttled(Strain(0, SECOND, {"throttled_time": SECOND}), "the load generator") == (
         "the load generator was throttled for 1 s of 1 s: raise its CPU quota"
     )
+
+
+def test_a_group_that_a_process_enters_counts_from_then_on(tmp_path: Path) -> None:
+    tree = tmp_path / "tree"
+    put(
+        tmp_path,
+        {
+            "self/mountinfo": f"31 23 0:38 / {tree} rw - cgroup2 cgroup2 rw\n",
+            "7/cgroup": "0::/tare\n",
+            "8/cgroup": "0::/tare/load\n",
+            "tree/tare/cpu.stat": "throttled_usec 5\n",
+            "tree/tare/memory.events": "oom_kill 1\n",
+            "tree/tare/load/cpu.stat": "throttled_usec 100\n",
+            "tree/tare/load/memory.events": "oom_kill 0\n",
+        },
+    )
+    watch = Watch([7], quota_only=True, proc=tmp_path)
+    watch.look([7])
+    watch.look([8])
+    put(
+        tmp_path,
+        {
+            "tree/tare/cpu.stat": "throttled_usec 7\n",
+            "tree/tare/memory.events": "oom_kill 2\n",  # may be the service's
+            "tree/tare/load/cpu.stat": "throttled_usec 400\n",
+            "tree/tare/load/memory.events": "oom_kill 1\n",
+        },
+    )
+    watch.look([8])
+    # With its last process, the group can be removed.
+    shutil.rmtree(tree / "tare/load")
+    watch.look([])
+    assert watch.strain().counters == {"throttled_time": 302_000, "oom_kills": 1}
