@@ -2,6 +2,7 @@
 """Short experiments on a real nginx."""
 
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -189,3 +190,24 @@ def experiment(tmp_path: Path) -> Iterator[Experiment]:
         if process.poll() is None:
             process.kill()
         process.communicate()
+
+
+@pytest.fixture
+def quota() -> Iterator[Path]:
+    """A control group that may use a hundredth of one CPU."""
+    version_1 = Path("/sys/fs/cgroup/cpu")
+    group = (version_1 if version_1.is_dir() else Path("/sys/fs/cgroup")) / f"quota-{os.getpid()}"
+    try:
+        group.mkdir()
+    except OSError as error:
+        pytest.skip(f"no control group can be made: {error}")
+    try:
+        if version_1.is_dir():
+            (group / "cpu.cfs_quota_us").write_text("1000")
+        else:
+            (group / "cpu.max").write_text("1000 100000")
+        yield group
+    except OSError as error:
+        pytest.skip(f"no CPU quota can be set: {error}")
+    finally:
+        group.rmdir()

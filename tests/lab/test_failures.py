@@ -2,11 +2,9 @@
 """A run that goes wrong is invalid with its reason; the experiment goes on."""
 
 import json
-import os
 import re
 import socket
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pyarrow.parquet as pq
@@ -206,27 +204,6 @@ def test_a_load_that_is_not_what_the_plan_says(experiment: Experiment) -> None:
         assert rest.startswith("requests/s were sent instead of 500,000")
 
 
-@pytest.fixture
-def quota() -> Iterator[Path]:
-    """A control group that may use a hundredth of one CPU."""
-    version_1 = Path("/sys/fs/cgroup/cpu")
-    group = (version_1 if version_1.is_dir() else Path("/sys/fs/cgroup")) / f"quota-{os.getpid()}"
-    try:
-        group.mkdir()
-    except OSError as error:
-        pytest.skip(f"no control group can be made: {error}")
-    try:
-        if version_1.is_dir():
-            (group / "cpu.cfs_quota_us").write_text("1000")
-        else:
-            (group / "cpu.max").write_text("1000 100000")
-        yield group
-    except OSError as error:
-        pytest.skip(f"no CPU quota can be set: {error}")
-    finally:
-        group.rmdir()
-
-
 def test_a_service_that_is_throttled(experiment: Experiment, quota: Path) -> None:
     held = ["sh", "-c", 'echo 0 > "$0/cgroup.procs" && exec "$@"', str(quota)]
     experiment.write_plan(layers=f'{{ type = "wrap", command = {json.dumps(held)} }}')
@@ -240,3 +217,6 @@ def test_a_service_that_is_throttled(experiment: Experiment, quota: Path) -> Non
     of_quota = [row for row in rows if row["metric"] == "throttled_time"]
     throttled, time = (sum(row[name] for row in of_quota) for name in ("value", "duration_ns"))
     assert throttled > 0.01 * time
+    (run,) = experiment.runs("two")
+    (limits,) = (one for one in run["recommendations"] if one["number"] == 8)
+    assert (limits["answer"], limits["evidence"]) == ("broken", [reason])

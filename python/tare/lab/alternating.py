@@ -13,7 +13,6 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tare.lab import strain
 from tare.lab.agents import Agent, AgentError
 from tare.lab.block import Group, check_costs, metrics_of, targets_of
 from tare.lab.cpu_time import of_all, per_request, spent, watched_share
@@ -83,13 +82,8 @@ class AlternatingGroup(Group):
         with ExitStack() as stack:
             up = self.start(stack, [shared])
             if up:
-                generator, watches = strain.Watch([]), [self.watch(shared)]
-                self.sampler = self.new_sampler(up)
-                try:
+                with self.observed(up):
                     self.load_in_turns(shared, runs, asked, seed)
-                except RunError as error:
-                    shared.reason = str(error)
-                self.look_at_strains(up, watches, generator)
             self.look_for_crashes(up)
         if shared.target is not None:
             costs = shared.target.launch.costs
@@ -213,6 +207,7 @@ def share(shared: Run, run: Run) -> None:
         # What the service's own layers cost is of no one condition.
         run.launch = replace(shared.launch, costs={})
     run.strain = shared.strain
+    run.seen = shared.seen and replace(shared.seen, condition=run.condition)
     run.logs += shared.logs
 
 
@@ -256,6 +251,7 @@ class GoingOn:
             left = until - time.monotonic()
             self.bench.processes.wait(min(LOOK_S, max(left, 0)))
             self.standstill.look()
+            self.bench.look(partial(self.bench.family, self.generator))
             self.bench.tick(time.monotonic() - self.begun)
             if self.target.process.code is not None:
                 raise RunError(f"the service {self.target.process.ending} during the load")

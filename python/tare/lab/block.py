@@ -2,14 +2,14 @@
 """One group of a block: conditions that are up together, from fresh start to stored runs."""
 
 import time
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tare.lab import environments, layers, rate, strain
+from tare.lab import environments, layers, rate, recommendations, strain
 from tare.lab import load as loads
 from tare.lab.launch import Launch, RunError
 from tare.lab.load import Bench
@@ -18,7 +18,10 @@ from tare.lab.machine.host import Host
 from tare.lab.machine.sampler import Sampler, Source
 from tare.lab.machine.service import Service
 from tare.lab.placement import Placement
-from tare.lab.processes import Processes, StartError
+from tare.lab.processes import Family, Processes, StartError
+from tare.lab.recommendations import resource_limits
+from tare.lab.recommendations.pods import Pod
+from tare.lab.recommendations.seen import Observer
 from tare.lab.runs import Measured, Run, Target
 from tare.lab.start import finish_start, start_service
 from tare.lab.store import ResultFolder, RunKey, read_stream
@@ -49,6 +52,8 @@ class Laboratory:
     host: str
     tick: Callable[[float], None]
     """Is told the seconds since a group's load began."""
+    pods: Sequence[Pod] = ()
+    """Of the manifests that the plan names."""
 
 
 class Group:
@@ -58,6 +63,8 @@ class Group:
         self.lab, self.block, self.environment = lab, block, environment
         self.sampler: Sampler | None = None
         """Reads machine and services while they have load."""
+        self.look: Callable[[Callable[[], Family]], None] = lambda _: None
+        """Is given the processes of the load generator while it runs."""
 
     def measure(
         self, conditions: Sequence[tuple[int, Condition]], asked: float | None, seed: int
@@ -72,16 +79,9 @@ class Group:
         with ExitStack() as stack:
             up = self.start(stack, runs)
             if up:
-                generator = strain.Watch(generator_pids(up))
-                watches = [self.watch(run) for run in up]
-                self.sampler = self.new_sampler(up)
-                try:
+                with self.observed(up):
                     self.load(up, asked, seed)
-                except RunError as error:
-                    for run in up:
-                        run.reason = str(error)
-                self.sample()
-                self.look_at_strains(up, watches, generator)
+                assert self.sampler is not None
                 for run in up:
                     run.metrics = metrics_of(self.sampler, run)
             self.look_for_crashes(up)
@@ -162,13 +162,9 @@ class Group:
                 begun = time.monotonic()
         return [run for run in runs if run.target]
 
-    def watch(self, run: Run) -> strain.Watch:
-        """Begins to watch a service with its proxies."""
-        return strain.Watch(pids_of(run))
-
     def new_sampler(self, up: Sequence[Run]) -> Sampler:
         """Begins to read the metrics of this machine and of each service with its proxies."""
-        services: dict[str, Source] = {run.name: Service(pids_of(run)).read for run in up}
+        services: dict[str, Source] = {run.name: Service(run.pids).read for run in up}
         return Sampler({MACHINE: Host(self.lab.cpus).read, **services})
 
     def tick(self, seconds: float) -> None:
@@ -182,15 +178,26 @@ class Group:
         if self.sampler is not None:
             self.sampler.sample()
 
-    def look_at_strains(
-        self, up: Sequence[Run], watches: Sequence[strain.Watch], load: strain.Watch
-    ) -> None:
-        """Marks the runs that were held back while they had load."""
-        strains = [watch.strain() for watch in watches]
-        generator = strain.throttled(load.strain(), "the load generator")
-        for run, mine in zip(up, strains, strict=True):
-            run.strain = mine
-            if why := strain.why_not(mine) or generator:
+    @contextmanager
+    def observed(self, up: Sequence[Run]) -> Iterator[None]:
+        """Reads the machine around a load, and marks the runs that reached a limit.
+
+        If the load raises RunError, it is the reason of all runs.
+        """
+        observer = Observer(self.lab.processes, up)
+        self.look = observer.look
+        self.sampler = self.new_sampler(up)
+        try:
+            yield
+        except RunError as error:
+            for run in up:
+                run.reason = str(error)
+        self.sample()
+        found = observer.end(self.lab.plan, self.lab.pods, self.lab.folder.manifest.machine)
+        for run in up:
+            run.seen = found[run.number]
+            run.strain = run.seen.strain
+            for why in resource_limits.reasons(run.seen):
                 run.fail(why)
 
     def look_for_crashes(self, up: Sequence[Run]) -> None:
@@ -206,8 +213,8 @@ class Group:
         """Writes the files of one run and returns its entry in the manifest."""
         lab, name, found = self.lab, run.name, run.measured
         key = RunKey(lab.experiment, self.environment, name, self.block, run.number, lab.host)
-        if run.launch is not None:
-            self.store_costs(run, run.launch, key)
+        if run.launch is not None and (costs := self.store_costs(run, run.launch, key)):
+            run.seen = run.seen and replace(run.seen, costs=costs)
         started = duration = None
         if found is not None:
             lab.folder.write("samples", found.samples, key)
@@ -231,6 +238,7 @@ class Group:
             errors=found.errors if found else 0,
             endpoint=url(lab.plan.load, run.launch) if run.launch else None,
             cpu={**found.cpu} if found else {},
+            recommendations=recommendations.of_run(run.seen) if run.seen else [],
         )
 
     def store_machine(self, run: Run, found: Measured, key: RunKey) -> None:
@@ -244,8 +252,8 @@ class Group:
             together = pa.concat_tables(readings, promote_options="permissive")
             self.lab.folder.write("machine", together, key)
 
-    def store_costs(self, run: Run, launch: Launch, key: RunKey) -> None:
-        """Writes what the layers of a run cost, and checks that they were there."""
+    def store_costs(self, run: Run, launch: Launch, key: RunKey) -> "Mapping[str, pa.Table | None]":
+        """Writes what the layers of a run cost, checks that they were there, and returns it."""
         import pyarrow as pa
 
         found = {layer: read_stream(path) for layer, path in launch.costs.items()}
@@ -254,6 +262,7 @@ class Group:
             together = pa.concat_tables(tables, promote_options="permissive")
             self.lab.folder.write("costs", together, key)
         check_costs(run, found)
+        return found
 
     def check_errors(self, run: Run, found: Measured) -> None:
         """Marks a run with more errors than the plan bears, or whose times say nothing."""
@@ -286,7 +295,7 @@ class Group:
         folder = self.lab.folder.fresh_work("load")
         cpus = self.lab.placement.generator
         inside = up[0].environment if up[0].environment.settings.has_generator else None
-        return Bench(self.lab.processes, cpus, folder, log, self.tick, inside)
+        return Bench(self.lab.processes, cpus, folder, log, self.tick, self.look, inside)
 
     def new_log(self, run: Run | None, part: str = "") -> Path:
         """An empty log of a run's service, or of something else that belongs to it or to all."""
@@ -306,20 +315,9 @@ def targets_of(up: Sequence[Run]) -> list[Target]:
     return [run.target for run in up if run.target]
 
 
-def pids_of(run: Run) -> list[int]:
-    """The processes of a service and of its proxies."""
-    families = map(run.environment.family, run.programs)
-    return [pid for family in families for pid in family.pids]
-
-
 def metrics_of(sampler: Sampler, run: Run) -> "pa.Table":
     """What was read of the machine and of one service."""
     return sampler.table({MACHINE: "machine", run.name: "service"})
-
-
-def generator_pids(up: Sequence[Run]) -> list[int]:
-    """Processes of this host whose control groups limit the load generator."""
-    return sorted({pid for run in up for pid in run.environment.generator_pids()})
 
 
 def copy_out(run: Run) -> None:

@@ -18,6 +18,7 @@ from tare.lab.new_manifest import new_manifest, now
 from tare.lab.placement import Placement, out_of_the_way, place
 from tare.lab.processes import Processes, StartError
 from tare.lab.progress import Progress, group_seconds, plan_seconds
+from tare.lab.recommendations.pods import pods
 from tare.lab.resume import (
     add_blocks,
     check_order,
@@ -100,6 +101,7 @@ def _carry_out(
             experiment=manifest.experiment,
             host=str(manifest.machine.get("machine", "")),
             tick=progress.within,
+            pods=pods(plan),
         )
         _take_fingerprints(lab, progress)
         missing = missing_runs(plan, manifest)

@@ -3,6 +3,7 @@
 
 from tare.errors import InputError
 from tare.lab import commands, environments, layers, placement
+from tare.lab.recommendations.pods import pods
 from tare.lab.tare_load import require_own_generator
 from tare.plan import OwnLoad, Plan, expected, refused
 
@@ -17,6 +18,7 @@ def check(plan: Plan) -> None:
     placement.check(plan)
     environments.check(plan)
     layers.check(plan)
+    pods(plan)
     commands.check(plan)
     if isinstance(plan.load, OwnLoad):
         require_own_generator()

@@ -5,6 +5,7 @@ import json
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -34,6 +35,8 @@ class Bench:
     log: Path
     tick: Callable[[float], None]
     """Is told the seconds since the load began."""
+    look: Callable[[Callable[[], Family]], None] = lambda _: None
+    """Is given, all the time, what returns the processes of the generator."""
     environment: Environment | None = None
     """Where the generator runs; None for this host."""
 
@@ -154,6 +157,7 @@ def run_generator(
             while generator.code is None:
                 bench.processes.wait(0.1)
                 standstill.look()
+                bench.look(partial(bench.family, generator))
                 age = time.monotonic() - begun
                 bench.tick(age)
                 if all(target.process.code is not None for target in targets):

@@ -6,6 +6,7 @@ from dataclasses import asdict
 from datetime import UTC, datetime
 from importlib.metadata import version
 
+from tare.lab import recommendations
 from tare.lab.calibration import service_text
 from tare.lab.continuity import file_hashes
 from tare.lab.placement import Placement
@@ -65,6 +66,7 @@ def new_manifest(plan: Plan, placement: Placement) -> Manifest:
         placement=asdict(placement),
         load={**load, "capacity": None},
         machine={**machine},
+        recommendations=recommendations.of_plan(plan),
         limits=[DetectionLimit(**asdict(limit)) for limit in limits],
         files=file_hashes(plan),
         warnings=[

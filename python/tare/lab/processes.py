@@ -107,6 +107,11 @@ class Processes:
         self._kill_orphans()
 
     @property
+    def pid(self) -> int:
+        """Of the guard, from which all commands descend."""
+        return self._supervisor.pid
+
+    @property
     def in_ticks(self) -> bool:
         """Whether CPU time comes in clock ticks."""
         return self.accounting == _TREE

@@ -15,6 +15,8 @@ from tare.plan import Condition
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from tare.lab.recommendations.seen import Seen
+
 
 @dataclass(frozen=True)
 class Measured:
@@ -87,11 +89,19 @@ class Run:
     measured: Measured | None = None
     metrics: "pa.Table | None" = None
     """What machine and service did while it had load; rows of the table `machine`."""
+    seen: "Seen | None" = None
+    """What was read around its load, for the recommendations."""
 
     @property
     def name(self) -> str:
         """The name of its condition."""
         return self.condition.name
+
+    @property
+    def pids(self) -> list[int]:
+        """The processes of its service and of the proxies."""
+        families = map(self.environment.family, self.programs)
+        return [pid for family in families for pid in family.pids]
 
     def fail(self, why: str) -> None:
         """Marks it as one that cannot count; the first reason stays."""

@@ -15,6 +15,7 @@ from tare.plan.loads import CommandLoad, Load, TareLoad, TcpLoad
 from tare.plan.option_names import OPTIONS
 from tare.plan.placeholders import SERVICE_NAMES, misspelt_name
 from tare.plan.placement import Placement
+from tare.plan.recommendations import Recommendations
 from tare.plan.values import (
     Command,
     Duration,
@@ -133,6 +134,7 @@ class Plan(Strict):
     load: Load = TareLoad()
     conditions: list[Condition] = Field(min_length=2, max_length=1_000)
     calibration: Calibration | None = None
+    recommendations: Recommendations = Recommendations()
 
     _file: str = PrivateAttr(default="")
     _written: str = PrivateAttr(default="")

@@ -50,6 +50,8 @@ Number = Annotated[int, Field(ge=0, le=2**31 - 1)]
 Nanoseconds = Annotated[int, Field(ge=0, le=2**63)]
 Amount = Annotated[float, Field(ge=0, le=2.0**63)]
 Share = Annotated[float, Field(ge=0, le=1)]
+Answer = Literal["kept", "broken", "cannot tell"]
+LONGEST_LINE = 1_000
 BetweenZeroAndOne = Annotated[float, Field(gt=0, lt=1)]
 Fact = str | int | float | bool | None
 Facts = dict[str, Fact | list[Fact] | dict[str, Fact]]
@@ -67,6 +69,17 @@ class Table(BaseModel):
         if isinstance(found, dict) and None in found.values():
             return {key: value for key, value in found.items() if value is not None}
         return found
+
+
+class Recommendation(Table):
+    """What one of the ten recommendations of Kahlhofer et al. was found to be, and by what."""
+
+    number: Annotated[int, Field(ge=1, le=10)]
+    answer: Answer
+    evidence: Annotated[list[Annotated[str, Field(max_length=LONGEST_LINE)]], Field(max_length=20)]
+
+
+Recommended = Annotated[list[Recommendation], Field(max_length=10)]
 
 
 class RunEntry(Table):
@@ -88,6 +101,8 @@ class RunEntry(Table):
     cpu: dict[str, Amount | None] = {}
     """`service_ns_per_request`, `generator_ns_per_request`, and `agents_ns_per_second` of layers
     that cover the machine, as far as known."""
+    recommendations: Recommended = []
+    """Those that are read around the load of a run."""
 
 
 class Part(Table):
@@ -190,6 +205,8 @@ class Manifest(Table):
     machine: Facts = {}
     fingerprints: dict[Label, dict[Label, Amount]] = {}
     """By environment: what a program pays for kernel, memory and arithmetic, measured inside."""
+    recommendations: Recommended = []
+    """Those that the plan alone decides."""
     limits: Annotated[list[DetectionLimit], Field(max_length=MOST_PLACES)] = []
     files: dict[str, str] = {}
     warnings: list[str] = []

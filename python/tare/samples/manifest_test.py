@@ -16,3 +16,34 @@ def test_looks_are_growing_numbers_of_blocks(looks: list[object], tmp_path: Path
         read_manifest(tmp_path)
     (tmp_path / "manifest.json").write_text(json.dumps(manifest | {"looks": [8, 16]}))
     assert read_manifest(tmp_path).looks == [8, 16]
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"number": 0},
+        {"number": 11},
+        {"number": True},
+        {"answer": "fine"},
+        {"evidence": "text"},
+        {"evidence": ["x" * 1_001]},
+        {"evidence": [""] * 21},
+    ],
+)
+def test_a_recommendation_of_another_form_is_refused_in_one_line(
+    wrong: dict[str, object], tmp_path: Path
+) -> None:
+    right = {"number": 8, "answer": "kept", "evidence": ["read"]}
+    run = {"run": 1, "block": 1, "environment": "host", "condition": "a", "valid": True}
+
+    def put(one: dict[str, object]) -> None:
+        runs = [{**run, "recommendations": [one]}]
+        manifest = {"runs": runs, "baseline": "a", "budget": 0.03}
+        (tmp_path / "manifest.json").write_text(json.dumps(manifest))
+
+    put(right | wrong)
+    with pytest.raises(InputError, match=r"runs.*recommendations.*: found .*, expected") as error:
+        read_manifest(tmp_path)
+    assert "\n" not in str(error.value)
+    put(right)
+    assert read_manifest(tmp_path).runs[0].recommendations[0].answer == "kept"

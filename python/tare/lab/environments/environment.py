@@ -106,6 +106,10 @@ class Environment(ABC):
         """Processes of this host whose control groups limit the load generator."""
         return [os.getpid()]
 
+    def manifest(self) -> Path | None:
+        """The Kubernetes manifest that it was made of."""
+        return None
+
     @abstractmethod
     def exec(self, words: Sequence[str]) -> str:
         """Runs a short command to its end, and returns what it prints.

@@ -150,6 +150,9 @@ class Pod(Environment):
     def generator_pids(self) -> list[int]:
         return [os.getpid(), self._containers[LOAD].first]
 
+    def manifest(self) -> Path:
+        return self._folder / "pod.json"
+
     def copy_out(self, paths: Iterable[Path]) -> None:
         """Containers write to folders of this host."""
 

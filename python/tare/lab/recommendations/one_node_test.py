@@ -1,0 +1,50 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Load generator and service on one node."""
+
+from collections.abc import Callable
+
+import pytest
+
+from tare.lab.recommendations.one_node import judge
+from tare.lab.recommendations.pods import Container, Pod
+from tare.lab.recommendations.seen import Place, Seen
+
+Make = Callable[..., Seen]
+ONE, TWO = frozenset({"node-1"}), frozenset({"node-2"})
+
+
+@pytest.mark.parametrize(
+    ("pods", "word"),
+    [
+        ([Pod("a")], "kept"),
+        ([Pod("a", nodes=ONE), Pod("b", nodes=ONE)], "kept"),
+        ([Pod("a"), Pod("b", with_others=True)], "kept"),
+        ([Pod("a", nodes=ONE), Pod("b", nodes=TWO)], "broken"),
+        ([Pod("a", nodes=ONE), Pod("b", nodes=ONE | TWO)], "broken"),
+        ([Pod("a", nodes=ONE), Pod("b")], "broken"),  # it is there only by luck
+        ([Pod("a"), Pod("b", without_others=True)], "broken"),
+        ([Pod("a"), Pod("b"), Pod("c", with_others=True)], "broken"),
+    ],
+)
+def test_manifests_bind_all_pods_to_one_node(pods: list[Pod], word: str, seen: Make) -> None:
+    answer = judge(seen(pods=pods))
+    assert answer is not None
+    assert answer.word == word
+
+
+def test_only_the_pods_of_named_containers_count(seen: Make) -> None:
+    pods = [
+        Pod("a", [Container("app", "")], nodes=ONE),
+        Pod("b", [Container("load", "")], nodes=ONE),
+        Pod("c", [Container("db", "")], nodes=TWO),
+    ]
+    named = 'manifests = ["a.yaml"]\nservice = "app"\ngenerator = "load"'
+    answer = judge(seen(stated=named, pods=pods))
+    assert answer is not None
+    assert answer.word == "kept"
+
+
+def test_processes_of_this_machine_are_on_one_node(seen: Make) -> None:
+    here = Place(1, "net:[1]", "mnt:[1]")
+    answers = [judge(seen(service=here, generator=here)), judge(seen(generator=here))]
+    assert [answer and answer.word for answer in answers] == ["kept", "cannot tell"]

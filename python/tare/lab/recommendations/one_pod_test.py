@@ -1,0 +1,102 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Load generator and service in one pod, by manifests and by the namespaces of real processes."""
+
+import os
+import subprocess
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from tare.lab.recommendations.one_pod import judge
+from tare.lab.recommendations.pods import Container, Pod
+from tare.lab.recommendations.seen import Place, Seen
+
+Make = Callable[..., Seen]
+SERVICE, LOAD, PROXY = (
+    Container("app", "shop:1"),
+    Container("load", "locust"),
+    Container("istio-proxy", "istio/proxyv2"),
+)
+
+
+@contextmanager
+def unshared(*options: str) -> Iterator[Place]:
+    """A process in namespaces of its own."""
+    words = ["unshare", *options, "sh", "-c", "echo up; exec sleep infinity"]
+    with subprocess.Popen(words, stdout=subprocess.PIPE) as process:
+        try:
+            assert process.stdout is not None
+            if process.stdout.readline() != b"up\n":
+                pytest.skip("namespaces need root")
+            place = Place.of([process.pid])
+            assert place is not None
+            yield place
+        finally:
+            process.kill()
+
+
+def test_separate_files_and_the_same_loopback_are_a_pod(seen: Make) -> None:
+    with unshared("--mount") as service:
+        answer = judge(seen(service=service, generator=Place.of([os.getpid()])))
+    assert answer is not None
+    assert answer.word == "kept"
+
+
+@pytest.mark.parametrize(
+    ("options", "why"),
+    [
+        (["--mount", "--net"], "they have different network namespaces"),
+        (["--uts"], "have the same file systems"),
+    ],
+)
+def test_another_network_or_the_same_files_are_no_pod(
+    options: list[str], why: str, seen: Make
+) -> None:
+    with unshared(*options) as service:
+        answer = judge(seen(service=service, generator=Place.of([os.getpid()])))
+    assert answer is not None
+    assert answer.word == "broken"
+    assert why in answer.evidence[0]
+
+
+def test_an_address_that_is_no_loopback_is_no_pod(seen: Make) -> None:
+    service, generator = Place(1, "net:[1]", "mnt:[1]"), Place(2, "net:[1]", "mnt:[2]")
+    answer = judge(seen(address="10.0.0.7", service=service, generator=generator))
+    assert answer is not None
+    assert answer.word == "broken"
+
+
+@pytest.mark.parametrize(
+    ("pods", "word"),
+    [
+        ([Pod("one", [SERVICE, LOAD])], "kept"),
+        ([Pod("one", [SERVICE, LOAD, PROXY])], "kept"),
+        ([Pod("one", [SERVICE, PROXY])], "broken"),
+        ([Pod("one", [SERVICE]), Pod("two", [LOAD])], "broken"),
+        ([Pod("one", [SERVICE, LOAD]), Pod("two", [SERVICE])], "broken"),
+    ],
+)
+def test_manifests_have_one_pod_with_both(pods: list[Pod], word: str, seen: Make) -> None:
+    answer = judge(seen(pods=pods))
+    assert answer is not None
+    assert answer.word == word
+
+
+def test_named_containers_may_have_other_pods_beside_theirs(seen: Make) -> None:
+    named = 'manifests = ["a.yaml"]\nservice = "app"\ngenerator = "load"'
+    other = Pod("base", [Container("db", "postgres")])
+    together = judge(seen(stated=named, pods=[Pod("one", [SERVICE, LOAD]), other]))
+    apart = judge(seen(stated=named, pods=[Pod("one", [SERVICE]), Pod("two", [LOAD]), other]))
+    assert together is not None
+    assert apart is not None
+    assert (together.word, apart.word) == ("kept", "broken")
+    assert apart.evidence == (
+        "manifest: load generator (container load) is in pod two, service (container app) is in"
+        " pod one",
+    )
+
+
+def test_a_process_that_has_ended_has_no_place(tmp_path: Path) -> None:
+    assert Place.of([7], tmp_path) is None

@@ -1,0 +1,44 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Recommendation 8: neither the service nor the load generator reaches a limit of a resource.
+
+A run that breaks it measures the limit, so it is invalid.
+"""
+
+from tare.lab import strain
+from tare.lab.recommendations.answers import Answer, broken, kept
+from tare.lab.recommendations.seen import GENERATOR, Seen
+
+
+def judge(seen: Seen) -> Answer | None:
+    """None for a run without load."""
+    if seen.strain is None:
+        return None
+    if found := reasons(seen):
+        return broken(*found)
+    evidence = [
+        f"{who} was throttled for {mine.counters.get('throttled_time', 0) / 1e9:.3g} s of"
+        f" {mine.duration_ns / 1e9:.3g} s"
+        for who, mine in (("the service", seen.strain), (GENERATOR, seen.generator_strain))
+        if mine is not None
+    ]
+    evidence.append("the kernel killed no process for lack of memory")
+    if seen.descriptors is not None:
+        evidence.append(
+            f"the service has {seen.descriptors.open:,} of {seen.descriptors.limit:,} descriptors"
+        )
+    return kept(*evidence)
+
+
+def reasons(seen: Seen) -> list[str]:
+    """Which limits were reached, each as the reason why the run is invalid."""
+    found = []
+    if seen.strain is not None:
+        found.append(strain.why_not(seen.strain))
+    if seen.generator_strain is not None:
+        found.append(strain.why_not(seen.generator_strain, GENERATOR))
+    if (most := seen.descriptors) is not None and most.open >= most.limit:
+        found.append(
+            f"the service has {most.open:,} descriptors (PID {most.pid}), as many as it may have:"
+            " raise its limit (ulimit -n)"
+        )
+    return [why for why in found if why is not None]

@@ -1,0 +1,73 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Limits of resources; a real CPU quota is in tests/lab/test_recommendations.py."""
+
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tare.lab.recommendations.descriptors import Descriptors, most_used
+from tare.lab.recommendations.resource_limits import judge, reasons
+from tare.lab.recommendations.seen import Seen
+from tare.lab.strain import Strain
+
+Make = Callable[..., Seen]
+SECOND = 1_000_000_000
+FREE = Strain(0, 2 * SECOND, {"throttled_time": 0, "oom_kills": 0})
+OPENS_ALL = """
+import os, resource, sys, time
+resource.setrlimit(resource.RLIMIT_NOFILE, (int(sys.argv[1]), 4096))
+try:
+    while True: os.dup(0)
+except OSError:
+    os.write(1, b"up\\n")
+time.sleep(3600)
+"""
+
+
+def test_what_reaches_no_limit(seen: Make) -> None:
+    some = Descriptors(7, 10, 1024)
+    answer = judge(seen(strain=FREE, generator_strain=FREE, descriptors=some))
+    assert answer is not None
+    assert answer.word == "kept"
+    assert answer.evidence[-1] == "the service has 10 of 1,024 descriptors"
+
+
+@pytest.mark.parametrize(
+    ("counters", "why"),
+    [
+        ({"throttled_time": SECOND}, "the load generator was throttled for 1 s of 2 s"),
+        ({"oom_kills": 1}, "the kernel killed a process of the load generator"),
+    ],
+)
+def test_limits_of_the_generator_count_too(counters: dict[str, int], why: str, seen: Make) -> None:
+    run = seen(strain=FREE, generator_strain=Strain(0, 2 * SECOND, counters))
+    (reason,) = reasons(run)
+    assert reason.startswith(why)
+    answer = judge(run)
+    assert answer is not None
+    assert (answer.word, answer.evidence) == ("broken", (reason,))
+
+
+def test_a_process_that_has_opened_all_it_may(seen: Make) -> None:
+    words = [sys.executable, "-c", OPENS_ALL, "32"]
+    with subprocess.Popen(words, stdout=subprocess.PIPE) as process:
+        try:
+            assert process.stdout is not None
+            assert process.stdout.readline() == b"up\n"
+            found = most_used([process.pid])
+        finally:
+            process.kill()
+    assert found == Descriptors(process.pid, 32, 32)
+    answer = judge(seen(strain=FREE, descriptors=found))
+    assert answer is not None
+    assert answer.word == "broken"
+    assert "32 descriptors" in answer.evidence[0]
+
+
+def test_descriptors_of_processes_that_cannot_be_read(tmp_path: Path) -> None:
+    (tmp_path / "7").mkdir()
+    (tmp_path / "7/limits").write_text("Max open files            unlimited   unlimited   files\n")
+    assert most_used([7, 8], tmp_path) is None

@@ -1,0 +1,14 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Recommendation 10: the experiment has several environments of different configuration."""
+
+from tare.lab.recommendations.answers import Answer, broken, kept
+from tare.plan import Plan
+
+
+def judge(plan: Plan) -> Answer:
+    """Environments that differ by their names only count once."""
+    different = {one.model_copy(update={"name": ""}).model_dump_json() for one in plan.environments}
+    names = ", ".join(plan.environment_names)
+    if len(different) > 1:
+        return kept(f"the plan has {len(different)} different environments: {names}")
+    return broken(f"the plan has one environment: {names}")
