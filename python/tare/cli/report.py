@@ -25,7 +25,7 @@ def report(
     ] = False,
 ) -> None:
     """Write report.html and report.md into a result folder."""
-    from tare.report import MARKDOWN, VERDICTS, write
+    from tare.report import MARKDOWN, VERDICTS, recommendations, write
     from tare.report.verdicts import read_verdicts, stored_verdicts
 
     before = read_verdicts(folder)
@@ -37,8 +37,11 @@ def report(
     if as_json:
         paths = {"html": page, "markdown": folder / MARKDOWN, "json": folder / VERDICTS}
         named = {name: str(path) for name, path in paths.items()}
-        typer.echo(json_text({**named, **stored_verdicts(folder)}))
+        more = {"recommendations": [row.to_json() for row in recommendations.stored(folder)]}
+        typer.echo(json_text({**named, **stored_verdicts(folder), **more}))
     else:
+        for line in recommendations.short(recommendations.stored(folder)):
+            tell(line)
         typer.echo(printable(str(page)))
     if show:
         typer.launch(page.resolve().as_uri())

@@ -173,7 +173,7 @@ def conclude(folder: Path, outcome: Outcome) -> None:
     Raises GateError, after all that, where a verdict is one that was asked to fail.
     """
     from tare.lab.store import count_look
-    from tare.report import write
+    from tare.report import recommendations, write
     from tare.report.controls import told
     from tare.report.verdicts import write_verdicts
     from tare.samples.describe import controls
@@ -189,7 +189,10 @@ def conclude(folder: Path, outcome: Outcome) -> None:
         judgement = judgement.warned(unwritten)
     write_verdicts(folder, judgement)
     report = write(folder, measured)
-    lines = told(judgement.controls, *controls.standing())
+    lines = [
+        *told(judgement.controls, *controls.standing()),
+        *recommendations.short(recommendations.stored(folder)),
+    ]
     outcome.tell(judgement, after="\n".join(map(printable, [*lines, f"report: {report}"])))
     outcome.gate(judgement)
 

@@ -8,7 +8,15 @@ from dataclasses import dataclass, replace
 from tare.report.pictures import Picture
 
 GROUPS: Mapping[str, Sequence[str]] = {
-    "Result": ("warnings", "failed", "effects", "over-time", "runs-by-block", "metrics"),
+    "Result": (
+        "warnings",
+        "failed",
+        "effects",
+        "over-time",
+        "runs-by-block",
+        "metrics",
+        "recommendations",
+    ),
     "Requests": ("percentiles", "boxes", "lag", "spans", "processor", "own-time", "micro-macro"),
     "Machine": ("environments", "machine", "services"),
     "Statistics": (
