@@ -401,7 +401,7 @@ def test_an_environment_that_does_not_exist_is_refused(
     assert done.returncode == 2
     assert done.stderr.strip() == (
         f'tare: {experiment.plan}:6: environments[1]: found "moon",'
-        " expected 'host', 'netns' or 'container'"
+        " expected 'host', 'netns', 'container' or 'pod'"
     )
     assert not experiment.result.exists()
 
