@@ -220,15 +220,10 @@ def test_hook_proxy_and_link_work_in_pods(experiment: Experiment) -> None:
     assert not left(os.getpid())
 
 
-BUSY = '{ type = "wrap", command = ["sh", "-c", "while :; do :; done & exec \\"$@\\"", "sh"] }'
-
-
 def test_a_service_that_reaches_its_cpu_limit_is_invalid(experiment: Experiment) -> None:
-    experiment.write_plan(layers=BUSY, top='[[environments]]\ntype = "pod"\ncpus = 0.2\n')
+    experiment.write_plan(top='[[environments]]\ntype = "pod"\ncpus = 0.05\n')
     done = experiment.measure(blocks=1)
-    assert done.returncode == 0, done.stderr
-    (run,) = experiment.runs("two")
-    assert "the service was throttled" in run["reason"]
+    assert "the service was throttled" in done.stderr
 
 
 def test_a_generator_that_reaches_its_cpu_limit_is_invalid(experiment: Experiment) -> None:

@@ -21,7 +21,7 @@ def told(controls: Sequence[Control], alarms: int, of: int) -> list[str]:
     lines = []
     for one in controls:
         where = f", {one.environment}" if len(controls) > 1 else ""
-        if not one.alarm and one.runs < LEAST_PAIRED:
+        if one.runs < LEAST_PAIRED:
             lines.append(
                 f"control{where}: {count(one.runs, 'block')} are too few to check whether the"
                 f" baseline differs from itself; {LEAST_PAIRED} are needed"

@@ -156,10 +156,10 @@ def test_cuts_that_are_only_less_sure_change_nothing() -> None:
     assert found.verdict == "slower"
 
 
-def controlled(factor: float) -> Experiment:
+def controlled(factor: float, spread: float = 0.001) -> Experiment:
     by_run = requests(level=1.1)
     again = {("plain~again", b): by_run["plain", b] * factor for b in range(1, BLOCKS + 1)}
-    noise = np.random.default_rng(3).normal(1, 0.001, BLOCKS)
+    noise = np.random.default_rng(3).normal(1, spread, BLOCKS)
     again = {key: values * noise[key[1] - 1] for key, values in again.items()}
     return experiment(by_run | again, control="plain~again")
 
@@ -177,6 +177,14 @@ def test_a_quiet_control_is_not_seen() -> None:
     assert judged.comparisons[0].verdict == "slower"
     assert [(one.alarm, one.runs) for one in judged.controls] == [(False, BLOCKS)]
     assert {one.condition for one in judged.comparisons} == {"hook"}
+
+
+def test_a_control_of_two_blocks_raises_no_alarm() -> None:
+    of = controlled(1.05, spread=1e-6)
+    few = replace(of, runs=tuple(run for run in of.runs if run.block <= 2))
+    judged = judge(few)
+    assert judged.comparisons[0].verdict == "inconclusive"
+    assert [(one.alarm, one.runs) for one in judged.controls] == [(False, 2)]
 
 
 @pytest.mark.parametrize("key", ["limits", "widths"])

@@ -99,7 +99,7 @@ def write_image(file: Path) -> None:
     The folders are empty: the containers have those of this host as volumes.
     """
     entries = {one.name: one for one in Path("/").iterdir()}
-    with tarfile.open(file, "w") as archive:
+    with tarfile.open(file, "w:") as archive:
         for name in sorted({*entries, "run", "tmp", "var"}):
             member = tarfile.TarInfo(name)
             if name in entries and entries[name].is_symlink():
