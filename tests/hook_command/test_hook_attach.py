@@ -251,7 +251,9 @@ def test_a_file_that_can_only_be_written_is_refused(start: Start) -> None:
     if os.geteuid() != 0:
         pytest.skip("only root can run a program as another user")
     other = ["setpriv", f"--reuid={USER}", "--clear-groups", HOOK]
-    hook = start(*other, "--", "sleep", "60")
+    hook = start(*other, "--", "sh", "-c", "echo ready; sleep 60; :")
+    assert hook.stdout is not None
+    assert hook.stdout.readline() == "ready\n"
     pid = child_of(hook)
     hook.kill()
     hook.wait(SECONDS)

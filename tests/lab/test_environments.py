@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from pydantic_core import PydanticCustomError
 from tests.rights import may_make_namespaces, may_run_containers, may_run_pods
-from tests.waiting import wait_for
+from tests.waiting import SECONDS, wait_for
 
 from tare.lab import environments
 from tare.lab.environments.environment import Environment, Program
@@ -75,7 +75,8 @@ def start(environment: Environment, tmp_path: Path) -> Start:
         environment.copy_in([tmp_path])
         cpus = sorted(os.sched_getaffinity(0))
         log = tmp_path / "log"
-        return environment.start(Program(name, command, tmp_path, log, cpus, variables))
+        program = Program(name, command, tmp_path, log, cpus, variables, grace_s=SECONDS)
+        return environment.start(program)
 
     return start
 
