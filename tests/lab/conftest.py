@@ -78,6 +78,20 @@ class Experiment:
     def result(self) -> Path:
         return self.folder / "result"
 
+    def write_plan_of_layers(self, environment: str) -> None:
+        """With a condition for each of hook, link and proxy."""
+        layers = [
+            '{ type = "hook" }',
+            '{ type = "link" }',
+            '{ type = "proxy", program = "nginx" }',
+        ]
+        self.write_plan(top=f'environments = ["{environment}"]', layers=layers[0])
+        conditions = "".join(
+            f'\n[[conditions]]\nname = "more{number}"\nlayers = [{layer}]\n'
+            for number, layer in enumerate(layers[1:])
+        )
+        self.plan.write_text(self.plan.read_text() + conditions)
+
     def write_plan(
         self,
         *,

@@ -191,17 +191,7 @@ name = "again"
 
 
 def test_hook_proxy_and_link_work_in_containers(experiment: Experiment) -> None:
-    tables = [
-        '{ type = "hook" }',
-        '{ type = "link" }',
-        '{ type = "proxy", program = "nginx" }',
-    ]
-    experiment.write_plan(top='environments = ["container"]', layers=tables[0])
-    more = "".join(
-        f'\n[[conditions]]\nname = "more{number}"\nlayers = [{table}]\n'
-        for number, table in enumerate(tables[1:])
-    )
-    experiment.plan.write_text(experiment.plan.read_text() + more)
+    experiment.write_plan_of_layers("container")
     done = experiment.measure(blocks=1)
     assert done.returncode == 0, done.stderr
     assert [run["reason"] for run in experiment.manifest["runs"]] == [None] * 5

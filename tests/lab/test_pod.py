@@ -199,17 +199,7 @@ def test_what_podman_complains_of_is_one_line(make: Make, tmp_path: Path) -> Non
 
 
 def test_hook_proxy_and_link_work_in_pods(experiment: Experiment) -> None:
-    tables = [
-        '{ type = "hook" }',
-        '{ type = "link" }',
-        '{ type = "proxy", program = "nginx" }',
-    ]
-    experiment.write_plan(top='environments = ["pod"]', layers=tables[0])
-    more = "".join(
-        f'\n[[conditions]]\nname = "more{number}"\nlayers = [{table}]\n'
-        for number, table in enumerate(tables[1:])
-    )
-    experiment.plan.write_text(experiment.plan.read_text() + more)
+    experiment.write_plan_of_layers("pod")
     done = experiment.measure(blocks=1)
     assert done.returncode == 0, done.stderr
     assert [run["reason"] for run in experiment.manifest["runs"]] == [None] * 5
