@@ -30,7 +30,7 @@ def test_blocks_are_added_in_the_order_of_the_seed_and_looks_are_counted(
     assert kept.items() <= contents(experiment.result).items()
     stored = load(experiment.result / "plan.toml")
     assert stored.blocks == 4
-    order = [(part.block, list(part.conditions)) for part in schedule(stored, begun["seed"])]
+    order = [(part.block, list(part.compared)) for part in schedule(stored, begun["seed"])]
     assert [(part["block"], part["conditions"]) for part in manifest["order"]] == order
     judged = json.loads(done.stdout)
     assert judged["comparisons"][0]["runs"] == {"baseline": 4, "condition": 4}

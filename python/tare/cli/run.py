@@ -203,11 +203,10 @@ def print_order(plan: "Plan", as_json: bool) -> None:
     Raises TareError for a plan that cannot be carried out here.
     """
     import secrets
-    from dataclasses import asdict
 
     from tare.lab.experiment import called
     from tare.lab.feasible import blocks_for_verdict, check
-    from tare.lab.new_manifest import schedule
+    from tare.lab.new_manifest import order_entry, schedule
     from tare.lab.progress import plan_seconds
     from tare.lab.schedule import groups
 
@@ -220,7 +219,7 @@ def print_order(plan: "Plan", as_json: bool) -> None:
             "design": plan.design_used,
             "seed": seed,
             "control": plan.control_name,
-            "order": [asdict(part) for part in order],
+            "order": [order_entry(plan, part).model_dump() for part in order],
             "seconds": seconds,
             "blocks": plan.blocks,
             "blocks_for_verdict": blocks_for_verdict(plan),
@@ -231,11 +230,10 @@ def print_order(plan: "Plan", as_json: bool) -> None:
     together = _TOGETHER[plan.design_used]
     drawn = "" if plan.seed is not None else " (random: another order next time)"
     name = printable(plan.name)
-    print(f"{name}: {plan.design_used}, conditions {together}, seed {seed}{drawn}")
+    print(f"{name}: {plan.design_used}, {plan.compare} {together}, seed {seed}{drawn}")
     for part in order:
-        where = f" in {part.environment}" if len(plan.environments) > 1 else ""
-        names = ", ".join(called(name, plan.control_name) for name in part.conditions)
-        print(printable(f"block {part.block}{where}: {names}"))
+        names = ", ".join(called(name, plan.control_name) for name in part.compared)
+        print(printable(f"block {part.block}{plan.where(part.group)}: {names}"))
     if plan.control:
         baseline = printable(plan.baseline_name)
         print(

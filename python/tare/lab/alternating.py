@@ -13,6 +13,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from tare.lab import environments
 from tare.lab.agents import Agent, AgentError
 from tare.lab.block import Group, check_costs, metrics_of, targets_of
 from tare.lab.cpu_time import of_all, per_request, spent, watched_share
@@ -32,7 +33,7 @@ from tare.lab.turns import (
     of_turns,
     order_of_turns,
 )
-from tare.plan import Condition, OwnLoad
+from tare.plan import OwnLoad
 from tare.plan.alternation import of_service, whole_machine
 from tare.plan.layers import AgentLayer, MapLayer
 from tare.samples.manifest import RunEntry
@@ -71,14 +72,11 @@ class AlternatingGroup(Group):
     """The conditions of one block and environment, in turns on one service."""
 
     def measure(
-        self, conditions: Sequence[tuple[int, Condition]], asked: float | None, seed: int
+        self, compared: Sequence[tuple[int, str]], asked: float | None, seed: int
     ) -> list[tuple[RunEntry, list[str]]]:
         """`Group.measure`, with the turns of each condition as its run."""
-        runs = [self.run(number, condition) for number, condition in conditions]
-        layers = of_service(runs[0].condition)
-        shared = self.run(
-            0, runs[0].condition.model_copy(update={"name": SHARED, "layers": layers})
-        )
+        runs = [self.run(number, name) for number, name in compared]
+        shared = self.shared(runs[0])
         with ExitStack() as stack:
             up = self.start(stack, [shared])
             if up:
@@ -93,6 +91,15 @@ class AlternatingGroup(Group):
         if asked is not None:
             self.check_rate(asked, runs, None)
         return self.store_all(runs)
+
+    def shared(self, first: Run) -> Run:
+        """The run of the service that all conditions share."""
+        layers = of_service(first.condition)
+        condition = first.condition.model_copy(update={"name": SHARED, "layers": layers})
+        environment = environments.of_run(
+            first.environment.settings, self.lab.processes, f"{self.block}/{self.group}/{SHARED}"
+        )
+        return Run(0, SHARED, condition, environment)
 
     def new_log(self, run: Run | None, part: str = "") -> Path:
         own = TARGET if run is not None and run.name == SHARED else ""
@@ -113,7 +120,7 @@ class AlternatingGroup(Group):
         if before.pids:  # else it died since it was ready; that is found out after the load
             command += ["--watch", f"{TARGET}={','.join(map(str, before.pids))}"]
         in_turns = {run.name: InTurns(run, self.agents(run, target)) for run in runs}
-        order = order_of_turns(f"{seed}/{self.environment}", [*in_turns], plan.turns)
+        order = order_of_turns(f"{seed}/{self.group}", [*in_turns], plan.turns)
         with Standstill() as standstill:
             try:
                 generator = processes.start(
@@ -150,7 +157,7 @@ class AlternatingGroup(Group):
     def agents(self, run: Run, target: Target) -> list[Agent]:
         """The agents of a run, off."""
         launch = target.launch
-        place = f"{self.block}-{self.environment}-{run.name}"
+        place = f"{self.block}-{self.group}-{run.name}"
         unique = f"tare-{self.lab.experiment}-{place}".replace("~", "-")
         values = {**launch.placeholders, "port": launch.door, "pid": target.process.pid}
         found = []

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One group of a block: conditions that are up together, from fresh start to stored runs."""
+"""One group of a block: what is up together, from fresh start to stored runs."""
 
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -26,7 +26,8 @@ from tare.lab.runs import Measured, Run, Target
 from tare.lab.start import finish_start, start_service
 from tare.lab.store import ResultFolder, RunKey, read_stream
 from tare.lab.tare_load import url
-from tare.plan import Condition, OwnLoad, Plan
+from tare.plan import OwnLoad, Plan
+from tare.plan.alternation import of_service
 from tare.samples.describe.usable import too_many_lost
 from tare.samples.manifest import RunEntry
 
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
 
 LOG_TAIL_LINES = 20
 MACHINE = "/"
-"""The machine among the sources of metrics; no condition has this name."""
+"""The machine among the sources of metrics; no run has this name."""
 
 
 @dataclass(frozen=True)
@@ -57,25 +58,25 @@ class Laboratory:
 
 
 class Group:
-    """The conditions of one block and environment that are up at the same time."""
+    """What is compared in one block and group of the plan, and up at the same time."""
 
-    def __init__(self, lab: Laboratory, block: int, environment: str) -> None:
-        self.lab, self.block, self.environment = lab, block, environment
+    def __init__(self, lab: Laboratory, block: int, group: str) -> None:
+        self.lab, self.block, self.group = lab, block, group
         self.sampler: Sampler | None = None
         """Reads machine and services while they have load."""
         self.look: Callable[[Callable[[], Family]], None] = lambda _: None
         """Is given the processes of the load generator while it runs."""
 
     def measure(
-        self, conditions: Sequence[tuple[int, Condition]], asked: float | None, seed: int
+        self, compared: Sequence[tuple[int, str]], asked: float | None, seed: int
     ) -> list[tuple[RunEntry, list[str]]]:
-        """Starts every condition, loads those that are ready, stops all, stores what was measured.
+        """Starts every service, loads those that are ready, stops all, stores what was measured.
 
-        `conditions` have the number of their run, in the order of their start; `asked` is the
+        `compared` are runs by number and name, in the order of their start; `asked` is the
         rate. Returns the manifest's entries, one a run, valid or not, with files already in their
         place; and what was odd about each.
         """
-        runs = [self.run(number, condition) for number, condition in conditions]
+        runs = [self.run(number, name) for number, name in compared]
         with ExitStack() as stack:
             up = self.start(stack, runs)
             if up:
@@ -109,21 +110,24 @@ class Group:
         self.lab.folder.clear_work()
         return [(entry, oddities(run)) for entry, run in zip(entries, runs, strict=True)]
 
-    def capacity(self, condition: Condition) -> dict[str, Any]:
-        """The most that a condition bears. Raises RunError where it cannot be measured."""
-        run = self.run(0, condition)
+    def capacity(self, name: str) -> dict[str, Any]:
+        """The most that a service bears without layers that take turns. Raises RunError where it
+        cannot be measured."""
+        run = self.run(0, name)
+        run.condition = run.condition.model_copy(update={"layers": of_service(run.condition)})
         with ExitStack() as stack:
             up = self.start(stack, [run])
             if not up:
-                raise RunError(f"capacity of {condition.name}: {run.reason}")
+                raise RunError(f"capacity of {name}: {run.reason}")
             assert isinstance(self.lab.plan.load, OwnLoad)
             return loads.capacity(self.lab.plan.load, targets_of(up)[0], self.bench(up))
 
-    def run(self, number: int, condition: Condition) -> Run:
+    def run(self, number: int, name: str) -> Run:
         """A run of this group that was not started yet."""
-        settings = self.lab.plan.environment(self.environment)
-        name = f"{self.block}/{self.environment}/{condition.name}"
-        return Run(number, condition, environments.of_run(settings, self.lab.processes, name))
+        settings, condition = self.lab.plan.place(self.group, name)
+        unique = f"{self.block}/{self.group}/{name}"
+        environment = environments.of_run(settings, self.lab.processes, unique)
+        return Run(number, name, condition, environment)
 
     def start(self, stack: ExitStack, runs: Sequence[Run]) -> list[Run]:
         """Starts the services of runs in this order; returns the runs that became ready.
@@ -142,7 +146,7 @@ class Group:
             try:
                 run.environment.prepare()
                 log = self.new_log(run)
-                folder = f"{self.block}-{self.environment}-{run.name}"
+                folder = f"{self.block}-{self.group}-{run.name}"
                 start_service(self.lab, run, self.lab.folder.fresh_work(folder), log)
             except (RunError, StartError) as error:
                 run.reason = str(error)
@@ -211,8 +215,9 @@ class Group:
 
     def store(self, run: Run) -> RunEntry:
         """Writes the files of one run and returns its entry in the manifest."""
-        lab, name, found = self.lab, run.name, run.measured
-        key = RunKey(lab.experiment, self.environment, name, self.block, run.number, lab.host)
+        lab, found = self.lab, run.measured
+        environment, condition = run.environment.settings.name, run.condition.name
+        key = RunKey(lab.experiment, environment, condition, self.block, run.number, lab.host)
         if run.launch is not None and (costs := self.store_costs(run, run.launch, key)):
             run.seen = run.seen and replace(run.seen, costs=costs)
         started = duration = None
@@ -226,8 +231,8 @@ class Group:
         return RunEntry(
             run=run.number,
             block=self.block,
-            environment=self.environment,
-            condition=name,
+            environment=environment,
+            condition=condition,
             valid=run.reason is None,
             reason=run.reason,
             log_tail=log_tail(run) if run.reason else [],
@@ -300,10 +305,10 @@ class Group:
     def new_log(self, run: Run | None, part: str = "") -> Path:
         """An empty log of a run's service, or of something else that belongs to it or to all."""
         name = "" if run is None else run.name
-        # No name of a condition has a plus or an at sign.
+        # No name has a plus or an at sign.
         name = f"{name}+{part}" if part else name
-        if len(self.lab.plan.environments) > 1:
-            name = f"{name}@{self.environment}"
+        if len(self.lab.plan.groups) > 1:
+            name = f"{name}@{self.group}"
         log = self.lab.folder.log(self.block, name)
         if run is not None:
             run.logs.append(log)

@@ -119,8 +119,9 @@ def service_text(plan: Plan, variables: Mapping[str, str] = MappingProxyType({})
     environment = {**plan.service.environment, **variables}
     words = [*(f"{key}={environment[key]}" for key in sorted(environment)), *plan.service.command]
     text = " ".join(words).replace("{plan}", str(plan.folder))
-    baseline = next(one for one in plan.conditions if one.name == plan.baseline_name)
-    layers = [layer.model_dump(mode="json", exclude_none=True) for layer in baseline.layers]
+    layers = [
+        layer.model_dump(mode="json", exclude_none=True) for layer in plan.baseline_condition.layers
+    ]
     return " + ".join([text, *(json.dumps(layer, sort_keys=True) for layer in layers)])
 
 
@@ -133,7 +134,8 @@ def _data(
     """
     data = tomllib.loads(plan.text)
     del data["calibration"]
-    written = next(one for one in data["conditions"] if one["name"] == plan.baseline_name)
+    baseline = plan.baseline_condition.name
+    written = next(one for one in data["conditions"] if one["name"] == baseline)
     conditions = [
         {
             **written,
@@ -148,6 +150,7 @@ def _data(
     changed = {
         "name": f"{plan.name[: 63 - len(request)]}-{request}",
         "kind": "macro",
+        "compare": "conditions",
         "baseline": condition_name(0),
         "blocks": blocks,
         "control": True,

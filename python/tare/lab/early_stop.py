@@ -41,6 +41,7 @@ def stop_if_failed_early(
 
     Its message has the reason, the end of the condition's logs, and their paths.
     """
+    manifest = manifest.as_compared()
     for failed in failed_early(manifest.runs, manifest.baseline, first):
         if any(run.run in just_done for run in failed):
             last = failed[-1]
@@ -58,7 +59,8 @@ def stop_if_failed_early(
 
 def _name(run: RunEntry, manifest: Manifest) -> str:
     condition = run.condition
-    where = f" in {run.environment}" if len(manifest.environments) > 1 else ""
+    joined = "in" if manifest.compare == "conditions" else "with"
+    where = f" {joined} {run.environment}" if len(manifest.environments) > 1 else ""
     if condition == manifest.control:
         return f"the control{where}"
     role = "the baseline " if condition == manifest.baseline else ""

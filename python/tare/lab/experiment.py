@@ -30,7 +30,6 @@ from tare.lab.schedule import Together, load_seed
 from tare.lab.store import ResultFolder
 from tare.lab.trust import require_trusted, resolved, trusted
 from tare.plan import OwnLoad, Plan
-from tare.plan.alternation import of_service
 from tare.running import remove_abandoned
 
 CAPACITY_BLOCK = 0
@@ -140,7 +139,7 @@ def _take_fingerprints(lab: Laboratory, progress: Progress) -> None:
 
 
 def called(name: str, control: str | None) -> str:
-    """What a person is told of a condition: the control is none that anybody declared."""
+    """What a person is told of what is compared: the control is none that anybody declared."""
     return "the control" if name == control else name
 
 
@@ -151,21 +150,19 @@ def _carry_out_group(
     that is carried out now."""
     manifest = lab.folder.manifest
     control = manifest.control
-    where = f" in {together.environment}" if len(lab.plan.environments) > 1 else ""
+    where = lab.plan.where(together.group)
     names = ", ".join(called(name, control) for _, name in together.runs)
     progress.group(f"block {together.block} of {lab.plan.blocks}{where}: {names}")
     kind = AlternatingGroup if lab.plan.design_used == "alternating" else Group
-    measured = kind(lab, together.block, together.environment).measure(
-        [(number, lab.plan.measured[name]) for number, name in together.runs],
-        rate,
-        load_seed(manifest.seed, together.block),
+    measured = kind(lab, together.block, together.group).measure(
+        together.runs, rate, load_seed(manifest.seed, together.block)
     )
     entries = [entry for entry, _ in measured]
     again = {entry.run for entry in entries}
     kept = [entry for entry in manifest.runs if entry.run not in again]
     manifest.runs = sorted(kept + entries, key=lambda entry: entry.run)
     for entry, oddities in measured:
-        name = called(entry.condition, control)
+        name = called(manifest.compared(entry), control)
         manifest.warnings += [f"run {entry.run} ({name}): {oddity}" for oddity in oddities]
     # A verdict on the runs so far, as `tare report` writes one, is none on these.
     (lab.folder.path / "verdicts.json").unlink(missing_ok=True)
@@ -173,7 +170,8 @@ def _carry_out_group(
     stop_if_failed_early(manifest, again, lab.folder.path, first)
     for entry in entries:
         if not entry.valid:
-            progress.note(f"invalid: {called(entry.condition, control)}: {entry.reason}")
+            name = called(manifest.compared(entry), control)
+            progress.note(f"invalid: {name}: {entry.reason}")
     progress.group_done(group_seconds(lab.plan, len(entries)))
 
 
@@ -188,10 +186,8 @@ def _rate(lab: Laboratory, progress: Progress) -> float | None:
     rate = stored.get("rate")
     if stored.get("capacity") is None or not isinstance(rate, int | float):
         progress.note("measuring the capacity of the baseline")
-        baseline = lab.plan.measured[lab.plan.baseline_name]
-        group = Group(lab, CAPACITY_BLOCK, lab.plan.environments[0].name)
-        without = baseline.model_copy(update={"layers": of_service(baseline)})
-        capacity = group.capacity(without)
+        group = Group(lab, CAPACITY_BLOCK, lab.plan.groups[0])
+        capacity = group.capacity(lab.plan.baseline_name)
         rate = float(load.rate * capacity["rate"])
         stored |= {"capacity": capacity, "rate": rate}
         lab.folder.save()

@@ -82,13 +82,13 @@ def measure(
     if isinstance(load, CommandLoad):
         return [_measure_with_command(load, targets[0], bench)]
     out, machine = bench.folder / "samples.arrow", bench.folder / "machine.arrow"
-    launches = {target.condition: target.launch for target in targets}
+    launches = {target.name: target.launch for target in targets}
     command = load_command(load, rate, launches, bench.folder)
     command += ["--seed", str(seed), "--out", str(out), "--machine", str(machine)]
     before = [spent(target.families()) for target in targets]
     for target, found in zip(targets, before, strict=True):
         if found.pids:  # else it died since it was ready; that is found out after the load
-            command += ["--watch", f"{target.condition}={bench.watched(found.pids)}"]
+            command += ["--watch", f"{target.name}={bench.watched(found.pids)}"]
     seconds = (load.warmup + load.duration) / 1e9 * len(targets)
     report = _report(run_generator(command, targets, bench, seconds, own=True).printed)
     samples, readings = read_stream(out), read_stream(machine)
@@ -96,7 +96,7 @@ def measure(
         raise RunError("the load generator recorded no request")
     measured = []
     for target, used in zip(targets, before, strict=True):
-        name = target.condition
+        name = target.name
         of_machine = None if readings is None else of_condition(readings, name)
         cpu = {} if of_machine is None else per_request(of_machine)
         share = watched_share(used, spent(target.families()), bench.processes.in_ticks)

@@ -26,7 +26,7 @@ NO_CONTROL = (
 
 def schedule(plan: Plan, seed: int) -> list[BlockPart]:
     """The order of all runs of a plan."""
-    return order_of_runs(seed, plan.blocks, plan.environment_names, list(plan.measured))
+    return order_of_runs(seed, plan.blocks, plan.groups, plan.compared)
 
 
 def new_manifest(plan: Plan, placement: Placement) -> Manifest:
@@ -52,6 +52,7 @@ def new_manifest(plan: Plan, placement: Placement) -> Manifest:
         primary=plan.primary,
         budget=plan.budget,
         alpha=plan.alpha,
+        compare=plan.compare,
         baseline=plan.baseline_name,
         control=plan.control_name,
         conditions=[Condition(**one.model_dump(mode="json")) for one in plan.conditions],
@@ -62,7 +63,7 @@ def new_manifest(plan: Plan, placement: Placement) -> Manifest:
         smoke=plan.smoke,
         started=now(),
         tare=version("tare"),
-        order=[order_entry(one) for one in schedule(plan, seed)],
+        order=[order_entry(plan, one) for one in schedule(plan, seed)],
         placement=asdict(placement),
         load={**load, "capacity": None},
         machine={**machine},
@@ -84,9 +85,12 @@ def _turns(plan: Plan) -> Facts:
     return {"of_condition": plan.turns, "turn_ns": plan.turn, "settle_ns": plan.settle}
 
 
-def order_entry(one: BlockPart) -> Part:
+def order_entry(plan: Plan, one: BlockPart) -> Part:
     """The order of a block as a manifest has it."""
-    return Part(block=one.block, environment=one.environment, conditions=[*one.conditions])
+    names = [*one.compared]
+    if plan.compare == "environments":
+        return Part(block=one.block, condition=one.group, environments=names)
+    return Part(block=one.block, environment=one.group, conditions=names)
 
 
 def now() -> str:

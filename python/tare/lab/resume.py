@@ -90,17 +90,17 @@ def _start(folder: Path, plan: Plan | None) -> Path:
 
 def check_order(plan: Plan, result: ResultFolder) -> None:
     """Raises InputError where the runs to carry out are not those of the plan."""
-    blocks, order = result.manifest.blocks, result.manifest.order
-    places = {(block, name) for block in range(1, blocks + 1) for name in plan.environment_names}
-    known = plan.measured.keys()
+    blocks, order = result.manifest.blocks, order_of(result.manifest)
+    places = {(block, name) for block in range(1, blocks + 1) for name in plan.groups}
     if (
         not 0 < blocks <= plan.blocks
+        or result.manifest.compare != plan.compare
         or len(order) != len(places)
-        or {(part.block, part.environment) for part in order} != places
-        or any({*part.conditions} != {*order[0].conditions} for part in order)
-        or any(len({*part.conditions}) != len(part.conditions) for part in order)
-        or not order[0].conditions
-        or not known >= {*order[0].conditions}
+        or {(part.block, part.group) for part in order} != places
+        or any({*part.compared} != {*order[0].compared} for part in order)
+        or any(len({*part.compared}) != len(part.compared) for part in order)
+        or not order[0].compared
+        or not {*plan.compared} >= {*order[0].compared}
     ):
         raise InputError(
             f"{result.path}: manifest.json and plan.toml have different orders of runs;"
@@ -111,12 +111,12 @@ def check_order(plan: Plan, result: ResultFolder) -> None:
 def add_blocks(plan: Plan, result: ResultFolder) -> None:
     """Continues the order of runs up to the blocks of `plan`; what is there already stays."""
     manifest = result.manifest
-    begun = manifest.order
+    begun = order_of(manifest)
     # A result from before there was a control goes on without one.
-    conditions = [name for name in plan.measured if name in begun[0].conditions]
-    whole = order_of_runs(manifest.seed, plan.blocks, plan.environment_names, conditions)
+    compared = [name for name in plan.compared if name in begun[0].compared]
+    whole = order_of_runs(manifest.seed, plan.blocks, plan.groups, compared)
     result.replace_plan(plan.text)
-    manifest.order = [*begun, *map(order_entry, whole[len(begun) :])]
+    manifest.order += [order_entry(plan, one) for one in whole[len(begun) :]]
     manifest.blocks = plan.blocks
     manifest.finished = None
     result.save()
@@ -124,12 +124,16 @@ def add_blocks(plan: Plan, result: ResultFolder) -> None:
 
 def missing_runs(plan: Plan, manifest: Manifest) -> list[Together]:
     """What is up together of the runs that are not there or not valid, in order."""
-    order = [
-        BlockPart(part.block, part.environment, tuple(part.conditions)) for part in manifest.order
-    ]
     # What failed is to be mended, and carried out again.
     done = {entry.run for entry in manifest.runs if entry.valid}
-    return list(groups(order, plan.has_whole_blocks, done))
+    return list(groups(order_of(manifest), plan.has_whole_blocks, done))
+
+
+def order_of(manifest: Manifest) -> list[BlockPart]:
+    """The order of runs as it was written down."""
+    if manifest.compare == "environments":
+        return [BlockPart(one.block, one.condition, (*one.environments,)) for one in manifest.order]
+    return [BlockPart(one.block, one.environment, (*one.conditions,)) for one in manifest.order]
 
 
 def warn_of_changes(result: ResultFolder, fresh: Manifest, progress: Progress) -> None:

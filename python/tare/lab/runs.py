@@ -54,7 +54,8 @@ class Measured:
 class Target:
     """A service that is ready."""
 
-    condition: str
+    name: str
+    """Of its run."""
     launch: Launch
     process: Process
     companions: Sequence[Process]
@@ -74,6 +75,8 @@ class Run:
     """One condition in one block: what was started, what was measured, why it cannot count."""
 
     number: int
+    name: str
+    """Of its condition, or where environments are compared, of its environment."""
     condition: Condition
     environment: Environment
     launch: Launch | None = None
@@ -91,11 +94,6 @@ class Run:
     """What machine and service did while it had load; rows of the table `machine`."""
     seen: "Seen | None" = None
     """What was read around its load, for the recommendations."""
-
-    @property
-    def name(self) -> str:
-        """The name of its condition."""
-        return self.condition.name
 
     @property
     def pids(self) -> list[int]:

@@ -8,37 +8,40 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class BlockPart:
-    """All conditions of one block in one environment, in the order in which they start."""
+    """What is compared in one group of one block, in the order in which it starts."""
 
     block: int
     """From 1."""
-    environment: str
-    conditions: tuple[str, ...]
+    group: str
+    """The environment, or where environments are compared, the condition."""
+    compared: tuple[str, ...]
+    """Conditions, or environments."""
 
 
 @dataclass(frozen=True)
 class Together:
-    """Runs that are up at the same time: (number, condition) in the order of their start."""
+    """Runs that are up at the same time, in the order of their start."""
 
     block: int
-    environment: str
+    group: str
     runs: tuple[tuple[int, str], ...]
+    """Each by its number, and the name of what is compared."""
 
 
 def order_of_runs(
-    seed: int, blocks: int, environments: Sequence[str], conditions: Sequence[str]
+    seed: int, blocks: int, groups: Sequence[str], compared: Sequence[str]
 ) -> list[BlockPart]:
-    """Every block holds every condition in each environment once, in random order.
+    """Every block holds all that is compared once in each group, in random order.
 
-    Environments take turns within a block, so that slow drift of the machine hits all alike.
+    Groups take turns within a block, so that slow drift of the machine hits all alike.
     A block's order depends on the seed and its number alone: more blocks change no earlier one.
     """
     order = []
     for block in range(1, blocks + 1):
         chance = random.Random(f"{seed}/{block}")
-        for environment in chance.sample(list(environments), len(environments)):
-            mixed = tuple(chance.sample(list(conditions), len(conditions)))
-            order.append(BlockPart(block, environment, mixed))
+        for group in chance.sample(list(groups), len(groups)):
+            mixed = tuple(chance.sample(list(compared), len(compared)))
+            order.append(BlockPart(block, group, mixed))
     return order
 
 
@@ -52,15 +55,15 @@ def groups(
     """
     number = 0
     for part in order:
-        runs = tuple(enumerate(part.conditions, number + 1))
+        runs = tuple(enumerate(part.compared, number + 1))
         number += len(runs)
         if interleaved:
             if any(run not in done for run, _ in runs):
-                yield Together(part.block, part.environment, runs)
+                yield Together(part.block, part.group, runs)
         else:
             for run in runs:
                 if run[0] not in done:
-                    yield Together(part.block, part.environment, (run,))
+                    yield Together(part.block, part.group, (run,))
 
 
 def load_seed(seed: int, block: int) -> int:

@@ -55,9 +55,9 @@ def test_an_interleaved_block_is_repeated_as_a_whole() -> None:
 
 def test_every_block_holds_every_condition_in_every_environment_once() -> None:
     order = order_of_runs(1, 20, ["host", "netns"], ["a", "b", "c"])
-    seen = Counter((part.block, part.environment) for part in order)
+    seen = Counter((part.block, part.group) for part in order)
     assert seen == Counter((b, e) for b in range(1, 21) for e in ("host", "netns"))
-    assert all(sorted(part.conditions) == ["a", "b", "c"] for part in order)
+    assert all(sorted(part.compared) == ["a", "b", "c"] for part in order)
 
 
 def test_the_order_is_random_and_the_seed_decides_it() -> None:
@@ -67,7 +67,7 @@ def test_the_order_is_random_and_the_seed_decides_it() -> None:
     assert of(1) == of(1)
     assert of(1) != of(2)
     assert of(1, 5) == of(1)[:5]
-    counts = Counter(part.conditions for part in of(1))
+    counts = Counter(part.compared for part in of(1))
     assert len(counts) == 6
     # 300 blocks over 6 orders: 50 each; 25 is 4 standard deviations away.
     assert min(counts.values()) > 25

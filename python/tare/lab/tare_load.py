@@ -22,10 +22,10 @@ def require_own_generator() -> None:
 def load_command(
     load: OwnLoad, rate: float | None, launches: Mapping[str, Launch], folder: Path
 ) -> list[str]:
-    """The words that start it on services by their conditions; what it sends is in `folder`."""
+    """The words that start it on services by name; what it sends is in `folder`."""
     command = [PROGRAM, _protocol(load), "--json"]
-    for condition, launch in launches.items():
-        command += ["--target", f"{condition}={_place(load, launch)}"]
+    for name, launch in launches.items():
+        command += ["--target", f"{name}={_place(load, launch)}"]
     command += ["--mode", load.mode, "--users", str(load.most_users)]
     command += ["--duration", f"{load.duration * len(launches)}ns"]
     command += ["--warmup", f"{load.warmup * len(launches)}ns"]

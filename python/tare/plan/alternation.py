@@ -36,6 +36,8 @@ def check(plan: "Plan") -> None:
         if key := next((key for key in KEYS if key in plan.model_fields_set), None):
             raise expected(f'design = "alternating" with {key}', key)
         return
+    if plan.compare == "environments":
+        raise expected('compare = "conditions" with design = "alternating"', "compare")
     if not covers:
         raise expected(
             "a layer that covers the machine (agent, map) in some condition", "conditions"

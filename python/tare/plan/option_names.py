@@ -12,6 +12,7 @@ SET = "--set"
 OPTION_OF: dict[Path, str] = {
     ("name",): "--name",
     ("budget",): "--budget",
+    ("compare",): "--compare",
     ("baseline",): "--baseline",
     ("blocks",): "--blocks",
     ("seed",): "--seed",

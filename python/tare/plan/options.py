@@ -41,6 +41,7 @@ class PlanOptions:
     name: str | None = None
     keys: Sequence[str] = ()
     """`KEY=VALUE` of the plan's top level, of keys without an option of their own."""
+    compare: str = "conditions"
     settings: dict[str, int | bool] = field(default_factory=dict)
     """Keys of the plan's top level that other options set."""
 
@@ -68,11 +69,14 @@ def plan_data(options: PlanOptions) -> dict[str, Any]:
     if options.files:
         service["files"] = dict(map(_file, options.files))
     conditions = _conditions(options.conditions)
-    baseline = options.baseline or next(name for name, layers in conditions.items() if not layers)
+    baseline = options.baseline
+    if baseline is None and options.compare == "conditions":
+        baseline = next(name for name, layers in conditions.items() if not layers)
     data = {
         "name": options.name or _name_of(options.service),
         "budget": _number_or_text(options.budget),
-        "baseline": baseline,
+        **({} if options.compare == "conditions" else {"compare": options.compare}),
+        **({} if baseline is None else {"baseline": baseline}),
         **dict(map(_top_key, options.keys)),
         **options.settings,
         "environments": [*options.environments],

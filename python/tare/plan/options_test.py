@@ -52,7 +52,7 @@ def test_the_printed_plan_is_the_same_plan(
     )
     again = parse(plan.text, "printed.toml", Path("/here"))
     assert again.model_dump() == plan.model_dump()
-    assert list(again.measured) == ["plain", *conditions, "plain~again"]
+    assert again.compared == ["plain", *conditions, "plain~again"]
     assert isinstance(plan.load, TcpLoad)
     assert plan.load.send == send
     assert plan.service.command == ["serve", "{port}", argument]

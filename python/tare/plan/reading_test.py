@@ -69,8 +69,9 @@ def test_a_plan_with_its_defaults() -> None:
 
 def test_every_block_holds_the_baseline_once_more() -> None:
     plan = read(PLAN.replace("seed = 7", 'baseline = "hook"'))
-    assert list(plan.measured) == ["plain", "hook", "hook~again"]
-    again = plan.measured["hook~again"]
+    assert (plan.groups, plan.compared) == (["host"], ["plain", "hook", "hook~again"])
+    environment, again = plan.place("host", "hook~again")
+    assert environment.name == "host"
     assert again.name == "hook~again"
     assert again.layers == plan.conditions[1].layers
     assert [condition.name for condition in plan.conditions] == ["plain", "hook"]
@@ -79,7 +80,19 @@ def test_every_block_holds_the_baseline_once_more() -> None:
 def test_a_plan_may_do_without_the_control() -> None:
     plan = read(PLAN.replace("seed = 7", "control = false"))
     assert plan.control_name is None
-    assert list(plan.measured) == ["plain", "hook"]
+    assert plan.compared == ["plain", "hook"]
+
+
+def test_environments_are_compared_with_each_other() -> None:
+    plan = read(
+        PLAN.replace("seed = 7", 'compare = "environments"\nenvironments = ["host", "netns"]')
+    )
+    assert plan.baseline_name == "host"
+    assert (plan.groups, plan.compared) == (["plain", "hook"], ["host", "netns", "host~again"])
+    environment, condition = plan.place("hook", "host~again")
+    assert (environment.type, environment.name) == ("host", "host~again")
+    assert condition == plan.conditions[1]
+    assert plan.baseline_condition.name == "plain"
 
 
 def test_no_condition_is_called_as_the_control_is() -> None:
@@ -342,7 +355,8 @@ def test_a_proxy_before_a_load_over_tcp_needs_a_configuration() -> None:
         (
             PLAN[PLAN.rindex("\n[[conditions]]") :],
             "",
-            'plans/try.toml:14: conditions: found [{"name": "plain"}], expected at least 2',
+            'plans/try.toml:14: conditions: found [{"name": "plain"}], expected at least 2'
+            " conditions to compare",
         ),
         (
             'type = "env", variables = { A = "1" }',

@@ -31,7 +31,12 @@ from tare.plan.values import (
     expected,
 )
 
+Compare = Literal["conditions", "environments"]
 Design = Literal["interleaved", "blocks", "alternating"]
+
+
+AGAIN = "~again"
+"""Ends the name of a control."""
 
 
 class Strict(BaseModel):
@@ -112,8 +117,11 @@ class Plan(Strict):
     primary: Literal["p50", "p95", "p99", "mean"] = "p50"
     budget: SomeFraction
     alpha: SomeFraction = 0.05
+    compare: Compare = "conditions"
+    """What is compared with a baseline: conditions in each environment, or environments with each
+    condition."""
     baseline: Name | None = None
-    """Name of a condition; the first one unless said."""
+    """Name of what the others are compared with; the first one unless said."""
     blocks: Positive = 8
     smoke: bool = False
     """Whether the plan is only tried out: its verdicts are no evidence and fail no gate."""
@@ -132,7 +140,7 @@ class Plan(Strict):
     environments: list[Environment] = Field([HostEnvironment(type="host")], min_length=1)
     service: Service
     load: Load = TareLoad()
-    conditions: list[Condition] = Field(min_length=2, max_length=1_000)
+    conditions: list[Condition] = Field(min_length=1, max_length=1_000)
     calibration: Calibration | None = None
     recommendations: Recommendations = Recommendations()
 
@@ -143,18 +151,15 @@ class Plan(Strict):
 
     @model_validator(mode="after")
     def _fits_together(self) -> Self:
-        names = [condition.name for condition in self.conditions]
-        twice = next((name for name in names if names.count(name) > 1), None)
-        if twice:
-            raise expected(f'different names of conditions (found "{twice}" twice)', "conditions")
-        if self.baseline is not None and self.baseline not in names:
+        for kind, names in self._names.items():
+            if twice := next((name for name in names if names.count(name) > 1), None):
+                raise expected(f'different names of {kind} (found "{twice}" twice)', kind)
+        compared = self._names[self.compare]
+        if len(compared) < 2:
+            raise expected(f"at least 2 {self.compare} to compare", self.compare)
+        if self.baseline is not None and self.baseline not in compared:
             raise expected(
-                f"a baseline that is one of the conditions: {', '.join(names)}", "baseline"
-            )
-        where = self.environment_names
-        if twice := next((name for name in where if where.count(name) > 1), None):
-            raise expected(
-                f'different names of environments (found "{twice}" twice)', "environments"
+                f"a baseline that is one of the {self.compare}: {', '.join(compared)}", "baseline"
             )
         for condition in self.conditions:
             if self.service.port is None and not self._is_told_its_port(condition):
@@ -206,14 +211,20 @@ class Plan(Strict):
 
     @property
     def baseline_name(self) -> str:
-        """The condition that the others are compared with."""
-        return self.baseline or self.conditions[0].name
+        """The condition or environment that the others are compared with."""
+        return self.baseline or self._names[self.compare][0]
+
+    @property
+    def baseline_condition(self) -> Condition:
+        """The condition of the runs that others are compared with; of several, the first."""
+        names = [self.baseline_name] if self.compare == "conditions" else self.groups
+        return self._condition(names[0])
 
     @property
     def control_name(self) -> str | None:
         """What the runs of the control are stored as; None where the plan does without it."""
-        # No name of a condition has a tilde.
-        return f"{self.baseline_name}~again" if self.control else None
+        # No name has a tilde.
+        return f"{self.baseline_name}{AGAIN}" if self.control else None
 
     @property
     def environment_names(self) -> list[str]:
@@ -225,13 +236,43 @@ class Plan(Strict):
         return next(one for one in self.environments if one.name == name).in_folder(self.folder)
 
     @property
-    def measured(self) -> dict[str, Condition]:
-        """What every block runs, by name: the conditions and the control, a second baseline."""
-        conditions = {condition.name: condition for condition in self.conditions}
-        if self.control_name is not None:
-            again = conditions[self.baseline_name].model_copy(update={"name": self.control_name})
-            conditions[self.control_name] = again
-        return conditions
+    def compared(self) -> list[str]:
+        """What every block runs in each group, by name: all conditions or environments, and the
+        control, a second baseline."""
+        names = self._names[self.compare]
+        return [*names, self.control_name] if self.control_name else names
+
+    @property
+    def groups(self) -> list[str]:
+        """Within what they are compared: the names of environments, or of conditions."""
+        return self._names["environments" if self.compare == "conditions" else "conditions"]
+
+    def where(self, group: str) -> str:
+        """` in host` or ` with hook`, for a person; empty if there is one group."""
+        if len(self.groups) == 1:
+            return ""
+        return f" {'in' if self.compare == 'conditions' else 'with'} {group}"
+
+    def place(self, group: str, compared: str) -> tuple[Environment, Condition]:
+        """Where and how one of `compared` runs in one of `groups`; the control has its own name."""
+        known = compared.removesuffix(AGAIN)
+        by_condition = self.compare == "conditions"
+        environment = self.environment(group if by_condition else known)
+        condition = self._condition(known if by_condition else group)
+        if known == compared:
+            return environment, condition
+        named = {"name": compared}
+        if by_condition:
+            return environment, condition.model_copy(update=named)
+        return environment.model_copy(update=named), condition
+
+    @property
+    def _names(self) -> dict[Compare, list[str]]:
+        conditions = [condition.name for condition in self.conditions]
+        return {"conditions": conditions, "environments": self.environment_names}
+
+    def _condition(self, name: str) -> Condition:
+        return next(one for one in self.conditions if one.name == name)
 
     @property
     def why_not_interleaved(self) -> str:

@@ -70,7 +70,9 @@ class Row:
 def rows(manifest: Manifest, verdicts: Verdicts) -> list[Row]:
     """In their order; none for a result of a Tare that did not read them."""
     compared = [one for one in verdicts.comparisons if one.metric == manifest.primary]
-    read = [*_of_runs(manifest), *(_of_plan(one, compared) for one in manifest.recommendations)]
+    by_environment = compared if manifest.compare == "conditions" else ()
+    planned = (_of_plan(one, by_environment) for one in manifest.recommendations)
+    read = [*_of_runs(manifest), *planned]
     if not read:
         return []
     return sorted([*read, _more_runs(compared)], key=lambda row: row.number)
@@ -146,7 +148,9 @@ def _of_runs(manifest: Manifest) -> Iterator[Row]:
     for run in manifest.runs:
         for one in run.recommendations:
             places = where.setdefault(one.number, {})
-            places.setdefault(run.environment, []).append((run, one))
+            is_control = run.environment == manifest.control
+            place = manifest.baseline if is_control else run.environment
+            places.setdefault(place, []).append((run, one))
     for number, places in where.items():
         worst = {
             place: min((one.answer for _, one in answers), key=_WORST.index)

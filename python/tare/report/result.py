@@ -48,12 +48,13 @@ class Result:
 
     @cached_property
     def environments(self) -> list[str]:
-        return self.manifest.environments or _unique(run.environment for run in self.runs)
+        declared = self._as_compared.environments
+        return declared or _unique(run.environment for run in self.runs)
 
     @cached_property
     def conditions(self) -> list[str]:
         """Names of the conditions, the baseline first."""
-        declared = [condition.name for condition in self.manifest.conditions]
+        declared = [condition.name for condition in self._as_compared.conditions]
         names = declared or _unique(run.condition for run in self.runs)
         names = [name for name in names if name != self.experiment.control]
         return sorted(names, key=lambda name: name != self.baseline)
@@ -61,7 +62,11 @@ class Result:
     @property
     def runs(self) -> list[RunEntry]:
         """All that the manifest names, the control's too."""
-        return self.manifest.runs
+        return self._as_compared.runs
+
+    @cached_property
+    def _as_compared(self) -> Manifest:
+        return self.manifest.as_compared()
 
     @cached_property
     def span(self) -> str:

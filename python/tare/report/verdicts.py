@@ -5,15 +5,15 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 
 from tare import __version__
 from tare.errors import InputError
 from tare.files import replace
 from tare.native import commit
-from tare.samples.model import REQUEST
+from tare.samples.model import REQUEST, Compare
 from tare.untrusted import MEBIBYTE, explained, read_json
-from tare.verdict.judgement import LEVEL, Control, Cut, EffectSizes, Shape, Unit, Word
+from tare.verdict.judgement import LEVEL, Control, Cut, EffectSizes, Shape, Unit, Word, renamed
 
 if TYPE_CHECKING:
     from tare.verdict import Judgement
@@ -97,11 +97,25 @@ class Verdicts(Part):
 
     judged_by: str = ""
     """Version and commit of Tare; empty in results of versions that did not write it."""
+    compare: Compare = "conditions"
+    """What the conditions of `comparisons` are: see `samples.model.Experiment.compare`."""
     comparisons: tuple[Compared, ...]
     controls: tuple[Control, ...] = ()
     smoke: bool = False
     warnings: tuple[str, ...]
     notes: tuple[str, ...] = ()
+
+    @model_validator(mode="before")
+    @classmethod
+    def _as_compared(cls, found: Any) -> Any:
+        if not isinstance(found, dict) or found.get("compare") != "environments":
+            return found
+        kinds = {key: found.get(key) for key in ("comparisons", "controls")}
+        return found | {
+            key: [renamed(one, "environments") if isinstance(one, dict) else one for one in written]
+            for key, written in kinds.items()
+            if isinstance(written, list)
+        }
 
 
 def read_verdicts(folder: Path) -> Verdicts | None:

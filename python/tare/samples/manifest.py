@@ -13,12 +13,15 @@ from pydantic import (
     BeforeValidator,
     ConfigDict,
     Field,
+    SerializerFunctionWrapHandler,
     ValidationError,
+    model_serializer,
     model_validator,
 )
 
 from tare.errors import InputError
 from tare.files import replace
+from tare.samples.model import Compare
 from tare.untrusted import MEBIBYTE, explained, is_relative, read_json
 
 NAME = "manifest.json"
@@ -45,7 +48,7 @@ def _unlike_a_path(name: str) -> str:
 
 Label = Annotated[str, Field(max_length=200)]
 Name = Annotated[Label, AfterValidator(_unlike_a_path)]
-"""Of a condition: the name of a folder of samples has it."""
+"""Of a condition or environment: the name of a folder of samples has it."""
 Number = Annotated[int, Field(ge=0, le=2**31 - 1)]
 Nanoseconds = Annotated[int, Field(ge=0, le=2**63)]
 Amount = Annotated[float, Field(ge=0, le=2.0**63)]
@@ -87,7 +90,7 @@ class RunEntry(Table):
 
     run: Number
     block: Number
-    environment: Label
+    environment: Name
     condition: Name
     valid: bool
     reason: str | None = None
@@ -106,11 +109,18 @@ class RunEntry(Table):
 
 
 class Part(Table):
-    """All conditions of one block in one environment, in the order of their start."""
+    """All conditions of one block in one environment, in the order of their start; or where
+    environments are compared, all environments with one condition."""
 
     block: Number
-    environment: Label
-    conditions: list[Name]
+    environment: Label = ""
+    conditions: list[Name] = []
+    condition: Label = ""
+    environments: list[Name] = []
+
+    @model_serializer(mode="wrap")
+    def _as_compared(self, write: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        return {key: value for key, value in write(self).items() if value not in ("", [])}
 
 
 class Condition(Table):
@@ -186,12 +196,14 @@ class Manifest(Table):
     primary: Label = "p50"
     budget: BetweenZeroAndOne
     alpha: BetweenZeroAndOne = 0.05
+    compare: Compare = "conditions"
+    """What is compared with `baseline`: conditions, or environments."""
     plan_folder: str = ""
     """Where relative paths of the plan start, and what {plan} means; empty if it is not known."""
     baseline: Name
     control: Name | None = None
     conditions: Annotated[list[Condition], Field(max_length=MOST_PLACES)] = []
-    environments: Annotated[list[Label], Field(max_length=MOST_PLACES)] = []
+    environments: Annotated[list[Name], Field(max_length=MOST_PLACES)] = []
     seed: Nanoseconds = 0
     blocks: Number = 0
     smoke: bool = False
@@ -212,6 +224,27 @@ class Manifest(Table):
     warnings: list[str] = []
     runs: Annotated[list[RunEntry], AfterValidator(_each_once)]
     cpu_from: str | None = None
+
+    def compared(self, run: RunEntry) -> str:
+        """What a run stands for in comparisons: its condition, or its environment."""
+        return run.condition if self.compare == "conditions" else run.environment
+
+    def as_compared(self) -> Manifest:
+        """The manifest for those who compare conditions: where environments were compared, their
+        names stand for those of conditions, and the other way round."""
+        if self.compare == "conditions":
+            return self
+        conditions = [one.name for one in self.conditions]
+        changed = {
+            "conditions": [Condition(name=name) for name in self.environments],
+            "environments": conditions,
+            "limits": [],
+            "runs": [
+                one.model_copy(update={"environment": one.condition, "condition": one.environment})
+                for one in self.runs
+            ],
+        }
+        return self.model_copy(update=changed)
 
     @property
     def max_errors(self) -> float:

@@ -5,11 +5,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 if TYPE_CHECKING:
     from tare.stats.arrays import Array
 
+Compare = Literal["conditions", "environments"]
 SpanKey = tuple[str, str]
 """An environment and a span."""
 
@@ -143,6 +144,9 @@ class Experiment:
     """Of the same, the widest bin in ns that a run's metric was counted in."""
     max_errors: float = 0.01
     """A run with a larger share of rows that are no requests, or took no time, does not count."""
+    compare: Compare = "conditions"
+    """What the conditions of `runs` are called outside: where environments were compared, a run's
+    `condition` is its environment, and its `environment` the condition."""
     cuts: Mapping[str, Experiment] = field(default_factory=dict)
     """The same experiment with other ends of the warm-up, by what a person calls them."""
 

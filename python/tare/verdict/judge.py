@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import fields, replace
 
 from tare.errors import InputError
-from tare.samples.model import Experiment, Run
+from tare.samples.model import Compare, Experiment, Run
 from tare.samples.notes import Note
 from tare.stats.multiplicity import benjamini_hochberg
 from tare.verdict.evidence.adjusted import adjusted, family_factors
@@ -65,10 +65,11 @@ def judge_together(
             else one
             for one in every
         ]
+    compare = next(iter(experiments.values())).compare
     cuts = _cuts(known)
     every = [with_cuts(one, cuts.get((_key_of(one), one.metric), ())) for one in every]
     return Judgement(
-        tuple(_compared(one) for one in every),
+        tuple(_compared(one, compare) for one in every),
         tuple(
             _named(name, line)
             for name, experiment in known.items()
@@ -81,6 +82,7 @@ def judge_together(
         ),
         controls=tuple(one for found in outcomes.values() for one in found),
         smoke=any(one.smoke for one in experiments.values()),
+        compare=compare,
     )
 
 
@@ -185,9 +187,9 @@ def _key_of(evidence: Evidence) -> ComparisonKey:
     return evidence.environment, evidence.condition, evidence.span
 
 
-def _compared(evidence: Evidence) -> Comparison:
+def _compared(evidence: Evidence, compare: Compare) -> Comparison:
     word, reason = rules.apply(evidence)
     numbers = {field.name: getattr(evidence, field.name) for field in fields(Measured)}
     if word != "inconclusive":
         numbers["runs_needed"] = numbers["runs_show"] = None
-    return Comparison(**numbers, verdict=word, reason=reason, cuts=evidence.cuts)
+    return Comparison(**numbers, verdict=word, reason=reason, cuts=evidence.cuts, compare=compare)

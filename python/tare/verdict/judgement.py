@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, field, replace
 from math import isfinite
 from typing import Any, Literal
 
-from tare.samples.model import ERROR_RATE, REQUEST, THROUGHPUT
+from tare.samples.model import ERROR_RATE, REQUEST, THROUGHPUT, Compare
 from tare.samples.notes import Note
 
 Word = Literal["slower", "faster", "unchanged", "shape-changed", "inconclusive", "invalid"]
@@ -173,6 +173,8 @@ class Comparison(Measured):
     verdict: Word
     reason: str
     cuts: tuple[Cut, ...] = ()
+    compare: Compare = "conditions"
+    """What `baseline` and `condition` are: see `Experiment.compare`."""
 
     @property
     def place(self) -> tuple[str, str, str, str]:
@@ -188,7 +190,7 @@ class Comparison(Measured):
 
     def to_json(self) -> dict[str, Any]:
         """The comparison in the JSON form of `tare compare`."""
-        return {
+        form = {
             "environment": self.environment or None,
             "baseline": self.baseline,
             "condition": self.condition,
@@ -221,6 +223,7 @@ class Comparison(Measured):
             "warm_up_cuts": [asdict(cut) for cut in self.cuts],
             "reason": self.reason,
         }
+        return renamed(form, self.compare)
 
 
 @dataclass(frozen=True)
@@ -269,6 +272,8 @@ class Judgement:
     controls: tuple[Control, ...] = ()
     smoke: bool = False
     """Of a smoke run: no verdict is evidence, and none fails a gate."""
+    compare: Compare = "conditions"
+    """What the conditions of `comparisons` are: see `Experiment.compare`."""
 
     @property
     def warnings(self) -> tuple[str, ...]:
@@ -286,12 +291,24 @@ class Judgement:
 
     def to_json(self, published: bool = False) -> dict[str, Any]:
         """The JSON form; `published` adds its key even when the test has no result."""
-        result: dict[str, Any] = {"comparisons": [one.to_json() for one in self.comparisons]}
+        result: dict[str, Any] = {
+            "compare": self.compare,
+            "comparisons": [one.to_json() for one in self.comparisons],
+        }
         if published or self.published is not None:
             result["published"] = _published(self.published)
-        result["controls"] = [asdict(one) for one in self.controls]
+        result["controls"] = [renamed(asdict(one), self.compare) for one in self.controls]
         lines = {"warnings": list(self.warnings), "notes": list(self.notes)}
         return result | {"smoke": self.smoke} | lines
+
+
+def renamed(form: Mapping[str, Any], compare: Compare) -> dict[str, Any]:
+    """The JSON of a comparison or control with environment and condition under their own names,
+    or from these back: where environments are compared, the one stands for the other."""
+    if compare == "conditions":
+        return dict(form)
+    other = {"environment": "condition", "condition": "environment"}
+    return {other.get(key, key): value for key, value in form.items()}
 
 
 def _published(

@@ -38,19 +38,29 @@ class ExperimentOptions:
             " each condition, and with the same name for a further layer.",
         ),
     ] = None
+    compare: Annotated[
+        str | None,
+        option(
+            "--compare",
+            "conditions|environments",
+            "What is compared: conditions in each environment, or environments with each"
+            " condition. Default: conditions.",
+        ),
+    ] = None
     baseline: Annotated[
         str | None,
         option(
             "--baseline",
             "NAME",
-            "Condition that the others are compared with. Default: the condition without layers.",
+            "What the others are compared with. Default: the condition without layers, or the"
+            " first environment.",
         ),
     ] = None
     environments: Annotated[
         list[str] | None,
         option(
             "--environment",
-            "host|netns|container",
+            "host|netns|container|pod",
             "Where the service runs; repeatable. Default: host.",
         ),
     ] = None
@@ -138,6 +148,7 @@ class ExperimentOptions:
             baseline=self.baseline,
             name=self.name,
             keys=self.keys or (),
+            compare=self.compare or "conditions",
             settings=dict(settings),
         )
 
@@ -163,7 +174,7 @@ def read_plan(
     if options.service is None:
         what = f"{given[0]}: needs --service" if given else "no plan and no --service"
         raise InputError(f"{what}; give a plan (tare run PLAN) or a service: {EXAMPLE}")
-    if not options.conditions:
+    if not options.conditions and options.compare in (None, "conditions"):
         raise InputError(
             f"no --condition, so there is nothing to compare; give one, as in {EXAMPLE}"
         )

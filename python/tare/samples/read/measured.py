@@ -9,6 +9,7 @@ from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from tare.errors import InputError
 from tare.samples.describe.load_stats import conduct
 from tare.samples.describe.rates import throughputs, with_rates
 from tare.samples.describe.span_tree import ahead
@@ -186,6 +187,11 @@ def read_both(old: Path, new: Path) -> Experiment:
         last = max((entry.run for entry in first.entries), default=0)
     with readable(new):
         second = _Part(open_result(Path(new), backend), last, f"@{NEW}")
+        kinds = [part.result.manifest.compare for part in (first, second)]
+        if kinds[0] != kinds[1]:
+            raise InputError(
+                f"{old} compares {kinds[0]}, and {new} {kinds[1]}: they cannot be compared"
+            )
         baseline = f"{first.result.manifest.baseline}@{OLD}"
         return replace(_experiment([first, second], baseline, None)[0], paired=False)
 
@@ -233,6 +239,7 @@ def _experiment(
                 for entry in entries
                 for span in spans[entry.run]
             ),
+            compare=declared.compare,
             baseline=baseline,
             paired=True,
             budget=declared.budget,

@@ -139,7 +139,7 @@ def open_result(
     folder: Path, backend: Database | None = None, engine: Engine | None = None
 ) -> Result:
     """Opens a result folder. Raises InputError when it is none."""
-    manifest = read_manifest(folder)
+    manifest = read_manifest(folder).as_compared()
     own = connect() if backend is None else backend
     return Result(folder, own, manifest, find_left_out(own, folder, manifest), engine)
 
