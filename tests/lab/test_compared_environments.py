@@ -63,6 +63,24 @@ def test_a_namespace_is_compared_with_the_host(experiment: Experiment) -> None:
         assert ("127.0.0.1" in run["endpoint"]) == (run["environment"] != "netns")
 
 
+def test_an_environment_that_the_machine_lacks_is_skipped(
+    experiment: Experiment, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    experiment.write_plan(top='environments = ["host", "container"]')
+    monkeypatch.setattr("tare.lab.environments.container.find", lambda _: None)
+    for words in (["--dry-run"], ["--out", str(experiment.result), "--blocks", "1"]):
+        done = tare("run", experiment.plan, *words)
+        assert done.returncode == 0, done.stderr
+        assert "environment 'container' is skipped" in done.stdout + done.stderr
+    assert experiment.manifest["environments"] == ["host"]
+    assert any("'container' is skipped" in line for line in experiment.manifest["warnings"])
+    # It goes on without it, whatever was installed meanwhile.
+    monkeypatch.undo()
+    more = experiment.resume("--blocks", "2")
+    assert more.returncode == 0, more.stderr
+    assert {run["environment"] for run in experiment.manifest["runs"]} == {"host"}
+
+
 def test_the_baseline_is_an_environment(experiment: Experiment) -> None:
     top = f'compare = "environments"\nbaseline = "twin"\nenvironments = {TWINS}'
     experiment.write_plan(top=top)

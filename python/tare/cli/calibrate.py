@@ -69,6 +69,7 @@ def calibrate(
     delay that is detected. Later verdicts on this service use these limits.
     """
     from tare.calibration.repetitions import check_blocks
+    from tare.lab import environments
     from tare.lab.calibration import calibrations
     from tare.lab.feasible import check
     from tare.lab.trust import require_trusted, resolved, trusted
@@ -88,6 +89,7 @@ def calibrate(
     name = f"{plan.name}-calibration-{datetime.now():%Y%m%dT%H%M%S}"
     folder = resume or out or Path("results") / name
     for part in parts:
+        environments.check(part.plan)
         check(part.plan)
     users = trusted(plan)
     require_trusted(users, resolved(users, folder))

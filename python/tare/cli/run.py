@@ -204,12 +204,14 @@ def print_order(plan: "Plan", as_json: bool) -> None:
     """
     import secrets
 
+    from tare.lab.environments import available
     from tare.lab.experiment import called
     from tare.lab.feasible import blocks_for_verdict, check
     from tare.lab.new_manifest import order_entry, schedule
     from tare.lab.progress import plan_seconds
     from tare.lab.schedule import groups
 
+    plan, skipped = available(plan)
     check(plan)
     seed = secrets.randbelow(2**31) if plan.seed is None else plan.seed
     order = schedule(plan, seed)
@@ -227,6 +229,8 @@ def print_order(plan: "Plan", as_json: bool) -> None:
         }
         print(json_text(answer, indent=None))
         return
+    for line in skipped:
+        print(printable(line))
     together = _TOGETHER[plan.design_used]
     drawn = "" if plan.seed is not None else " (random: another order next time)"
     name = printable(plan.name)

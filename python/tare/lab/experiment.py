@@ -7,6 +7,7 @@ from contextlib import closing, suppress
 from pathlib import Path
 
 from tare.errors import TareError
+from tare.lab import environments
 from tare.lab.alternating import AlternatingGroup
 from tare.lab.block import Group, Laboratory
 from tare.lab.early_stop import stop_if_failed_early
@@ -42,10 +43,16 @@ def carry_out(plan: Plan, folder: Path, progress: Progress, resume: bool = False
     what cannot begin here, TareError where it cannot go on, KeyboardInterrupt after everything
     was stopped.
     """
+    skipped: list[str] = []
+    if resume:
+        environments.check(plan)
+    else:
+        plan, skipped = environments.available(plan)
     check(plan)
     cpus = sorted(os.sched_getaffinity(0))
     placement = place(plan, cpus)
     fresh = new_manifest(plan, placement)
+    fresh.warnings += skipped
     users = trusted(plan)
     folder = resolved(users, folder)
     is_there = require_trusted(users, folder)
@@ -66,7 +73,8 @@ def carry_out(plan: Plan, folder: Path, progress: Progress, resume: bool = False
                 add_blocks(plan, result)
         else:
             result.create(plan.text, fresh)
-        progress.note(f"placement: {placement.why}")
+        for line in (*skipped, f"placement: {placement.why}"):
+            progress.note(line)
         if plan.control:
             progress.note(f"control: {plan.baseline_name} runs twice in each block, and must agree")
         try:

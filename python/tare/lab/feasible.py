@@ -2,7 +2,7 @@
 """What can be known of a plan before anything is started."""
 
 from tare.errors import InputError
-from tare.lab import commands, environments, layers, placement
+from tare.lab import commands, layers, placement
 from tare.lab.recommendations.pods import pods
 from tare.lab.tare_load import require_own_generator
 from tare.plan import OwnLoad, Plan, expected, refused
@@ -16,7 +16,6 @@ def check(plan: Plan) -> None:
         remedy = "add blocks, or set smoke = true (--smoke) to only try the plan out"
         raise refused(plan, ("blocks",), expected(f"{wanted}; {remedy}"))
     placement.check(plan)
-    environments.check(plan)
     layers.check(plan)
     pods(plan)
     commands.check(plan)

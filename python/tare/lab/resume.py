@@ -18,7 +18,8 @@ from tare.untrusted import PLAN_BYTES, read_bytes
 
 
 def resumable(plan: Plan | None, folder: Path, blocks: int | None = None) -> Plan:
-    """The plan of a result folder, if it is `plan` but for seed, blocks and smoke.
+    """The plan of a result folder, if it is `plan` but for seed, blocks and smoke, with the
+    environments that it began with.
 
     `blocks` is the number that the experiment shall have in the end. Relative paths start where
     they did when the experiment began. Raises InputError where the folder holds no result, or that
@@ -45,13 +46,14 @@ def resumable(plan: Plan | None, folder: Path, blocks: int | None = None) -> Pla
                 f"{folder}: the experiment began with another '{changed[0]}' than this plan's;"
                 f" continue with: tare run --resume {folder}"
             )
-    if blocks is None:
-        return stored
-    if blocks < stored.blocks:
+    if blocks is not None and blocks < stored.blocks:
         raise InputError(
             f"--blocks {blocks}: {folder} is planned for {stored.blocks}; give a larger number"
         )
-    return parse(stored.text, str(file), start, {"blocks": blocks})
+    if blocks is not None:
+        stored = parse(stored.text, str(file), start, {"blocks": blocks})
+    kept = {*read_manifest(folder).environments} & {*stored.environment_names}
+    return stored.only(kept) if kept else stored
 
 
 def require_result(is_there: bool, folder: Path) -> None:

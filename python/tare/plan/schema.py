@@ -2,6 +2,7 @@
 """The plan's schema: what a user declares before anything is measured."""
 
 import re
+from collections.abc import Collection
 from pathlib import Path
 from typing import Literal, Self
 
@@ -246,6 +247,11 @@ class Plan(Strict):
     def groups(self) -> list[str]:
         """Within what they are compared: the names of environments, or of conditions."""
         return self._names["environments" if self.compare == "conditions" else "conditions"]
+
+    def only(self, environments: Collection[str]) -> Self:
+        """The plan with the environments of these names alone."""
+        left = [one for one in self.environments if one.name in environments]
+        return self.model_copy(update={"environments": left})
 
     def where(self, group: str) -> str:
         """` in host` or ` with hook`, for a person; empty if there is one group."""

@@ -22,11 +22,39 @@ _TYPES: dict[str, type[Environment]] = {
 
 def check(plan: Plan) -> None:
     """Raises InputError if this machine cannot provide an environment of the plan."""
+    for number, error in _missing(plan).items():
+        raise refused(plan, ("environments", number), error)
+
+
+def available(plan: Plan) -> tuple[Plan, list[str]]:
+    """The plan without the environments that need what this machine lacks, and a line for each.
+
+    Raises InputError if a setting of one is wrong, or if nothing is left to compare.
+    """
+    missing = _missing(plan)
+    left = [name for number, name in enumerate(plan.environment_names) if number not in missing]
+    compared = plan.compare == "environments"
+    too_few = not left or (compared and (len(left) < 2 or plan.baseline_name not in left))
+    for number, error in missing.items():
+        if too_few or (error.context or {}).get("keys"):
+            raise refused(plan, ("environments", number), error)
+    skipped = [
+        f"environment '{plan.environment_names[number]}' is skipped, since this machine lacks what"
+        f" it needs: {error.message()}"
+        for number, error in missing.items()
+    ]
+    return plan.only(left), skipped
+
+
+def _missing(plan: Plan) -> dict[int, PydanticCustomError]:
+    """What is missing for environments of the plan, by their number."""
+    found = {}
     for number, settings in enumerate(plan.environments):
         try:
             _TYPES[settings.type].check(settings.in_folder(plan.folder))
         except PydanticCustomError as error:
-            raise refused(plan, ("environments", number), error) from error
+            found[number] = error
+    return found
 
 
 def of_run(settings: EnvironmentBase, processes: Processes, name: str) -> Environment:
