@@ -90,7 +90,7 @@ test-integration: native java ## importers on what the tools of others write, Ki
 	@setup/install-peers
 	@setup/install-peers kieker opentelemetry zipkin
 	@.venv/bin/uv sync --quiet --locked --group engines
-	@.venv/bin/pytest -m integration tests/peers bench tests/engines
+	@.venv/bin/pytest -m integration tests/peers bench tests/engines tests/lab
 
 .PHONY: hello
 hello: ## compile services/hello, where there is a JDK and Maven

@@ -25,3 +25,11 @@ def may_run_pods() -> bool:
     from tare.lab.processes import find
 
     return may_run_containers() and find("podman") is not None
+
+
+def may_run_guests() -> bool:
+    """Root with user-mode Linux may."""
+    from tare.lab.environments.vm import KERNEL
+    from tare.lab.processes import find
+
+    return may_make_namespaces() and find(KERNEL) is not None

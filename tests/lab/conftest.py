@@ -4,6 +4,7 @@
 import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -189,6 +190,33 @@ def born(pid: int) -> str:
 def none_left(pids: dict[int, str]) -> bool:
     """Whether all of these processes have ended."""
     return all(born(pid) != ticks for pid, ticks in pids.items())
+
+
+def held_in(experiment: Experiment, environments: str) -> "subprocess.Popen[str]":
+    """A `tare run` in environments (TOML of the plan's top level), while a service waits there."""
+    hold = '{ type = "wrap", command = ["sh", "-c", "echo held; sleep 600"] }'
+    experiment.write_plan(top=environments, load=OWN_LOAD, layers=hold, patience="600s")
+    process = experiment.start("--out", str(experiment.result), "--blocks", "1")
+    logs = experiment.result / "logs"
+    wait_for(lambda: any(log.read_text() == "held\n" for log in logs.rglob("two*.log")))
+    return process
+
+
+def kill_everything(process: "subprocess.Popen[str]") -> dict[int, str]:
+    """Kills a `tare run`, its supervisor and its guard at one instant; returns its family."""
+
+    def words(pid: int) -> bytes:
+        return Path(f"/proc/{pid}/cmdline").read_bytes()
+
+    everything = family(process)
+    supervisors = [
+        pid for pid in everything if b"supervisor" in words(pid) or b"guard" in words(pid)
+    ]
+    for number in (signal.SIGSTOP, signal.SIGKILL):
+        for pid in (*supervisors, process.pid):
+            os.kill(pid, number)
+    process.communicate()
+    return everything
 
 
 @pytest.fixture

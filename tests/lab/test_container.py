@@ -3,7 +3,6 @@
 
 import json
 import os
-import signal
 import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -11,7 +10,7 @@ from typing import Any
 
 import pytest
 from tests.in_process import tare
-from tests.lab.conftest import OWN_LOAD, Experiment, family, none_left
+from tests.lab.conftest import Experiment, family, held_in, kill_everything, none_left
 from tests.lab.root_files import make_root
 from tests.lab.test_environments import wait_until_ended
 from tests.rights import may_run_containers
@@ -248,12 +247,7 @@ def owned(process: "subprocess.Popen[str]") -> list[str]:
 def held(experiment: Experiment) -> "subprocess.Popen[str]":
     """A `tare run` with a container and a bridge, while a service waits in it."""
     table = '[[environments]]\ntype = "container"\nnetwork = "bridge"\nfiles = "layered"\n'
-    hold = '{ type = "wrap", command = ["sh", "-c", "echo held; sleep 600"] }'
-    experiment.write_plan(top=table, load=OWN_LOAD, layers=hold, patience="600s")
-    process = experiment.start("--out", str(experiment.result), "--blocks", "1")
-    logs = experiment.result / "logs"
-    wait_for(lambda: any(log.read_text() == "held\n" for log in logs.rglob("two*.log")))
-    return process
+    return held_in(experiment, table)
 
 
 def traces(pid: int) -> list[Path]:
@@ -280,20 +274,8 @@ def test_kill_9_of_tare_removes_containers_and_bridges(experiment: Experiment) -
 
 def test_clean_removes_containers_after_kill_9_of_everything(experiment: Experiment) -> None:
     process = held(experiment)
-    everything = family(process)
-    supervisors = [
-        pid for pid in everything if b"supervisor" in words(pid) or b"guard" in words(pid)
-    ]
-    for pid in (*supervisors, process.pid):
-        os.kill(pid, signal.SIGSTOP)
-    for pid in (*supervisors, process.pid):
-        os.kill(pid, signal.SIGKILL)
-    process.communicate()
+    everything = kill_everything(process)
     # Another `tare run` that starts now does the same, and then this one has nothing to print.
     tare("clean")
     wait_for(lambda: none_left(everything))
     wait_for(lambda: not traces(process.pid))
-
-
-def words(pid: int) -> bytes:
-    return Path(f"/proc/{pid}/cmdline").read_bytes()

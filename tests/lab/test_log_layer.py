@@ -9,7 +9,7 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 from tests.lab.conftest import Experiment
-from tests.rights import may_run_containers, may_run_pods
+from tests.rights import may_run_containers, may_run_guests, may_run_pods
 
 from tare.native import native
 
@@ -52,12 +52,22 @@ def counters(experiment: Experiment, condition: str) -> dict[tuple[str, str], in
     return found
 
 
-@pytest.mark.parametrize("environment", ["host", "container", "pod"])
+@pytest.mark.parametrize(
+    "environment",
+    [
+        "host",
+        "container",
+        pytest.param("pod", marks=pytest.mark.integration),
+        pytest.param("vm", marks=pytest.mark.integration),
+    ],
+)
 def test_layers_say_what_they_cost_alone_and_together(busy: Experiment, environment: str) -> None:
     if environment == "container" and not may_run_containers():
         pytest.skip("containers need root and the package runc")
     if environment == "pod" and not may_run_pods():
         pytest.skip("pods need root and the packages podman and runc")
+    if environment == "vm" and not may_run_guests():
+        pytest.skip("guests need root and the package user-mode-linux")
     text = busy.plan.read_text()
     busy.plan.write_text(f"environments = ['{environment}']\n{text}")
     done = busy.measure(blocks=1)
@@ -72,7 +82,7 @@ def test_layers_say_what_they_cost_alone_and_together(busy: Experiment, environm
         assert found["log", "collector_cpu_ns"] > 0
         assert found["log", "bytes_written"] > 0
         assert (("hook", "calls_socket") in found) == (condition == "hooked")
-    if environment == "host":  # In the others, the folder is read-only.
+    if environment in ("host", "vm"):  # In the others, the folder is read-only.
         assert (busy.folder / "clock").read_text() == "monotonic\n"
 
 

@@ -13,9 +13,9 @@ from pathlib import Path
 import pytest
 from pydantic_core import PydanticCustomError
 from tests.in_process import tare
-from tests.lab.conftest import OWN_LOAD, Experiment, family, none_left
+from tests.lab.conftest import Experiment, family, held_in, kill_everything, none_left
 from tests.lab.root_files import make_root
-from tests.lab.test_container import owned, words
+from tests.lab.test_container import owned
 from tests.lab.test_environments import wait_until_ended
 from tests.rights import may_run_pods
 from tests.waiting import wait_for
@@ -31,9 +31,12 @@ from tare.plan import parse
 from tare.plan.environments import PodEnvironment
 from tare.running.directory import runtime_directory
 
-pytestmark = pytest.mark.skipif(
-    not may_run_pods(), reason="pods need root and the packages podman and runc"
-)
+pytestmark = [
+    pytest.mark.integration,
+    pytest.mark.skipif(
+        not may_run_pods(), reason="pods need root and the packages podman and runc"
+    ),
+]
 Make = Callable[..., Pod]
 PODMAN = ["podman", "--runtime", "runc", "--cgroup-manager", "cgroupfs"]
 
@@ -236,12 +239,7 @@ def test_kill_9_of_the_service_is_the_reason_of_its_run(experiment: Experiment) 
 
 def held(experiment: Experiment) -> "subprocess.Popen[str]":
     """A `tare run` with a pod, while a service waits in it."""
-    hold = '{ type = "wrap", command = ["sh", "-c", "echo held; sleep 600"] }'
-    experiment.write_plan(top='environments = ["pod"]', load=OWN_LOAD, layers=hold, patience="600s")
-    process = experiment.start("--out", str(experiment.result), "--blocks", "1")
-    logs = experiment.result / "logs"
-    wait_for(lambda: any(log.read_text() == "held\n" for log in logs.rglob("two*.log")))
-    return process
+    return held_in(experiment, 'environments = ["pod"]')
 
 
 def left(pid: int) -> list[str]:
@@ -283,15 +281,7 @@ def test_kill_9_of_tare_removes_the_pod(experiment: Experiment) -> None:
 
 def test_clean_removes_the_pod_after_kill_9_of_everything(experiment: Experiment) -> None:
     process = held(experiment)
-    everything = family(process)
-    supervisors = [
-        pid for pid in everything if b"supervisor" in words(pid) or b"guard" in words(pid)
-    ]
-    for pid in (*supervisors, process.pid):
-        os.kill(pid, signal.SIGSTOP)
-    for pid in (*supervisors, process.pid):
-        os.kill(pid, signal.SIGKILL)
-    process.communicate()
+    everything = kill_everything(process)
     assert left(process.pid)
     assert tare("clean").returncode == 0  # or another `tare run` does it at the same time
     wait_for(lambda: none_left(everything))

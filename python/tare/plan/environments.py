@@ -113,8 +113,23 @@ class PodEnvironment(EnvironmentBase):
         return self.image is not None
 
 
+class VmEnvironment(EnvironmentBase):
+    """A virtual machine for each service with its proxies, with the files of this machine."""
+
+    type: Literal["vm"]
+    name: Name = "vm-uml"
+    machine: Literal["uml"] = "uml"
+    """What makes the guest: user-mode Linux."""
+    memory: Size = 1 << 30
+    """Bytes of the guest."""
+
+    @property
+    def own_network(self) -> bool:
+        return True
+
+
 _Table = Annotated[
-    HostEnvironment | NetnsEnvironment | ContainerEnvironment | PodEnvironment,
+    HostEnvironment | NetnsEnvironment | ContainerEnvironment | PodEnvironment | VmEnvironment,
     Field(discriminator="type"),
 ]
 
@@ -138,7 +153,7 @@ def _table(written: Any) -> Any:
 Environment = Annotated[
     _Table,
     BeforeValidator(
-        _table, json_schema_input_type=_Table | Literal["host", "netns", "container", "pod"]
+        _table, json_schema_input_type=_Table | Literal["host", "netns", "container", "pod", "vm"]
     ),
 ]
 """A table, or a text that is its type."""

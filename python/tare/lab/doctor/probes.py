@@ -15,6 +15,7 @@ from tare.lab.doctor.namespaces import network_namespaces
 from tare.lab.doctor.parts import native_parts
 from tare.lab.doctor.programs import build_tools, envoy, haproxy, nginx
 from tare.lab.doctor.rights import capabilities, root
+from tare.lab.doctor.user_mode_linux import user_mode_linux
 
 _CONTAINER = "nothing yet: plans run containers with runc"
 
@@ -73,9 +74,14 @@ PROBES = (
     ),
     Probe(
         "environments", "kvm", kvm,
-        "nothing yet: no plan can run a service in a virtual machine",
+        "nothing yet: environment vm is user-mode Linux",
         "a machine with VT-x or AMD-V, or nested virtualization; group kvm",
         limit_s=15,
+    ),
+    Probe(
+        "environments", "user-mode linux", user_mode_linux,
+        "environment vm",
+        "apt-get install user-mode-linux; run as root",
     ),
     Probe(
         "time", "clock source", clock_source,

@@ -8,6 +8,7 @@ from tare.lab.environments.environment import Environment
 from tare.lab.environments.host import Host
 from tare.lab.environments.netns import Netns
 from tare.lab.environments.pod import Pod
+from tare.lab.environments.vm import Vm
 from tare.lab.processes import Processes
 from tare.plan import Plan, refused
 from tare.plan.environments import EnvironmentBase
@@ -17,6 +18,7 @@ _TYPES: dict[str, type[Environment]] = {
     "netns": Netns,
     "container": Container,
     "pod": Pod,
+    "vm": Vm,
 }
 
 

@@ -56,7 +56,7 @@ class Netns(Host):
         pid = self._holder.pid
         _wait_for_namespace(pid)
         ip("link", "add", veth, "type", "veth", "peer", "name", "eth0", "netns", str(pid))
-        near, self._address = _free_pair(socket.if_nametoindex(veth))
+        near, self._address = free_pair(socket.if_nametoindex(veth))
         ip("link", "set", veth, "up")
         link = self._joined(veth)
         ip("addr", "add", f"{near}/30", "dev", link)
@@ -116,7 +116,7 @@ def _wait_for_namespace(pid: int) -> None:
     raise RunError("unshare --net: the kernel created no network namespace")
 
 
-def _free_pair(index: int) -> tuple[str, str]:
+def free_pair(index: int) -> tuple[str, str]:
     """Two addresses of a /30 that no interface of this host has.
 
     The search begins at the number of the interface they are for, which no other one has: so two

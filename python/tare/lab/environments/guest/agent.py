@@ -1,0 +1,133 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The first process of a virtual machine: runs the programs that this host asks for.
+
+It runs as a script, with the standard library alone: `agent.py TOKEN_FILE ADDRESS/BITS INTERFACE`.
+Whoever connects sends the token first, since any user of the host reaches the guest's address. A
+connection is one request, in lines of JSON, and the program of it ends with it.
+"""
+
+import hmac
+import json
+import os
+import resource
+import signal
+import socket
+import subprocess
+import sys
+import threading
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, BinaryIO
+
+PORT = 1
+"""Below all that services listen on."""
+MOST_BYTES = 1 << 20
+MOUNTS = (
+    ("proc", "/proc", "proc"),
+    ("sysfs", "/sys", "sysfs"),
+    ("tmpfs", "/run", "tmpfs"),
+    ("devpts", "/dev/pts", "devpts"),
+    ("tmpfs", "/dev/shm", "tmpfs"),
+    ("cgroup2", "/sys/fs/cgroup", "cgroup2"),
+)
+
+
+def main(token_file: str, address: str, interface: str) -> None:
+    """Prepares the guest and serves until it is switched off."""
+    token = Path(token_file).read_text(encoding="ascii")
+    os.environ["PATH"] = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+    for kind, where, source in MOUNTS:
+        with suppress(OSError):
+            Path(where).mkdir()
+        subprocess.run(["mount", "-t", kind, source, where], check=False)
+    for words in (
+        ["link", "set", "lo", "up"],
+        ["addr", "add", address, "dev", interface],
+        ["link", "set", interface, "up"],
+    ):
+        subprocess.run(["ip", *words], check=True)
+    most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+    listener = socket.create_server((address.partition("/")[0], PORT), backlog=64)
+    while True:
+        connection, _ = listener.accept()
+        threading.Thread(target=serve, args=(connection, token), daemon=True).start()
+
+
+def serve(connection: socket.socket, token: str) -> None:
+    """Answers one request; what goes wrong with it is the end of its connection alone."""
+    with connection, connection.makefile("rb") as lines, suppress(OSError, ValueError, KeyError):
+        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        if not hmac.compare_digest(lines.readline(256).strip(), token.encode()):
+            return
+        request = json.loads(lines.readline(MOST_BYTES))
+        answer(connection, {"exec": call, "run": run, "sync": sync}[request["do"]](
+            request, connection, lines
+        ))  # fmt: skip
+
+
+def answer(connection: socket.socket, values: dict[str, Any]) -> None:
+    """Sends one line."""
+    connection.sendall(json.dumps(values).encode() + b"\n")
+
+
+def sync(_request: dict[str, Any], _connection: socket.socket, _lines: BinaryIO) -> dict[str, Any]:
+    """Has the kernel write to the files of the host what programs wrote."""
+    os.sync()
+    return {}
+
+
+def call(request: dict[str, Any], _connection: socket.socket, _lines: BinaryIO) -> dict[str, Any]:
+    """Runs a short command, and returns what it prints."""
+    try:
+        done = subprocess.run(
+            request["words"], env=request["variables"], capture_output=True, check=False
+        )
+    except OSError as error:
+        return {"error": f"{request['words'][0]}: {error.strerror}"}
+    texts = (one.decode(errors="replace") for one in (done.stdout, done.stderr))
+    return {"code": done.returncode, **dict(zip(("stdout", "stderr"), texts, strict=True))}
+
+
+def run(request: dict[str, Any], _connection: socket.socket, lines: BinaryIO) -> dict[str, Any]:
+    """Runs a program to its end, with the signals that come meanwhile; kills it, with all that it
+    started in its session, if the host goes."""
+    # What the kernel kept back of a log would be missing in the message of a crash.
+    log = os.open(request["log"], os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_SYNC, 0o644)
+    try:
+        program = subprocess.Popen(
+            request["words"],
+            env=request["variables"],
+            cwd=request["directory"],
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+            start_new_session=True,
+        )
+    except OSError as error:
+        return {"error": f"{error.filename}: {error.strerror}"}
+    finally:
+        os.close(log)
+    ended = threading.Event()
+    threading.Thread(target=forward, args=(program, lines, ended), daemon=True).start()
+    code = program.wait()
+    ended.set()
+    with suppress(ProcessLookupError):
+        os.killpg(program.pid, signal.SIGKILL)
+    return {"code": code}
+
+
+def forward(program: "subprocess.Popen[bytes]", lines: BinaryIO, ended: threading.Event) -> None:
+    """Passes on the signals that the host sends."""
+    with suppress(OSError, ValueError):
+        for line in lines:
+            if ended.is_set():
+                return
+            program.send_signal(int(line))
+    if not ended.is_set():
+        with suppress(ProcessLookupError):
+            os.killpg(program.pid, signal.SIGKILL)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:4])  # the kernel may add words of its own

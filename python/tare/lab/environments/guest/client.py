@@ -1,0 +1,81 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Stands on this host for a program in a virtual machine: passes signals on, and ends as it ends.
+
+It runs as a script, with the standard library alone:
+`client.py TOKEN_FILE ADDRESS REQUEST_FILE PID`, the last one of the guest.
+"""
+
+import json
+import os
+import select
+import signal
+import socket
+import sys
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+PORT = 1
+CONNECT_S = 10.0
+KEPT = (signal.SIGKILL, signal.SIGSTOP, signal.SIGCHLD)
+"""What nobody can pass on, and what is not the program's."""
+
+
+def asked(token: str, address: str, request: dict[str, Any]) -> socket.socket:
+    """A connection on which the request was sent. Raises OSError if nobody answers."""
+    connection = socket.create_connection((address, PORT), CONNECT_S)
+    connection.settimeout(None)
+    connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    connection.sendall(f"{token}\n{json.dumps(request)}\n".encode())
+    return connection
+
+
+def answer(connection: socket.socket, guest: int) -> dict[str, Any]:
+    """The answer. Raises OSError if the guest, which is this process, ends before it."""
+    text = b""
+    # A guest that is killed ends no connection.
+    ended = os.pidfd_open(guest)
+    either: list[Any] = [connection, ended]
+    try:
+        while not text.endswith(b"\n"):
+            readable, _, _ = select.select(either, [], [])
+            part = connection.recv(65536) if connection in readable else b""
+            if not part:
+                raise ConnectionResetError("the virtual machine has ended")
+            text += part
+    finally:
+        os.close(ended)
+    return dict(json.loads(text))
+
+
+def main(token_file: str, address: str, request_file: str, guest: str) -> None:
+    """Ends as the program does: with its exit code, or by its signal."""
+    token = Path(token_file).read_text(encoding="ascii")
+    request = json.loads(Path(request_file).read_text(encoding="utf-8"))
+    connection = asked(token, address, request)
+
+    def forward(number: int, _frame: object) -> None:
+        with suppress(OSError):
+            connection.sendall(b"%d\n" % number)
+
+    for one in signal.valid_signals() - {*KEPT}:
+        with suppress(OSError, ValueError):
+            signal.signal(one, forward)
+    try:
+        found = answer(connection, int(guest))
+    except OSError as error:
+        print(error, file=sys.stderr)
+        found = {"code": -signal.SIGKILL}
+    if "error" in found:
+        print(found["error"], file=sys.stderr)
+        sys.exit(127)
+    code = found["code"]
+    if code >= 0:
+        sys.exit(code)
+    with suppress(OSError, ValueError):
+        signal.signal(-code, signal.SIG_DFL)
+    os.kill(os.getpid(), -code)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

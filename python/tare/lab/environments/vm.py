@@ -1,0 +1,197 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A virtual machine for each service and its proxies, with the files of this host.
+
+Its first process is `guest.agent`; each program is represented on this host by a `guest.client`.
+"""
+
+import itertools
+import json
+import os
+import secrets
+import socket
+import sys
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+from tare.lab.environments.environment import Environment, Program
+from tare.lab.environments.guest import agent, client
+from tare.lab.environments.host import output
+from tare.lab.environments.netns import free_pair, ip
+from tare.lab.launch import RunError
+from tare.lab.logs import last_lines
+from tare.lab.processes import Family, Process, Processes, find, search_path
+from tare.plan import expected
+from tare.running.directory import runtime_directory
+from tare.running.environments import Record, record
+
+KERNEL = "linux.uml"
+INTERFACE = "vec0"
+_FIRST_PORT = 20000
+_numbers = itertools.count(1)
+_PYTHON = [sys.executable, "-I", "-S"]
+
+
+class Vm(Environment):
+    """A guest of user-mode Linux: a kernel that is a process of this host."""
+
+    def __init__(self, settings: Any, processes: Processes, name: str) -> None:
+        super().__init__(settings, processes, name)
+        self._unique = f"tare{os.getpid()}v{next(_numbers)}"
+        self._folder = runtime_directory() / "guests" / self._unique
+        self._ports = itertools.count(_FIRST_PORT)
+        self._requests = itertools.count(1)
+        self._guest: Process | None = None
+        self._first = ""
+        """The name of the program that was started first: the service."""
+        self._record: Record | None = None
+        self._address = ""
+        self._token = secrets.token_hex(16)
+
+    @staticmethod
+    def check(_settings: Any) -> None:
+        """Refuses without root, the kernel, or a device for its network."""
+        if os.geteuid() != 0:
+            raise expected("root rights for a virtual machine; use sudo")
+        if find(KERNEL) is None:
+            raise expected(f"{KERNEL} to be installed: get the package user-mode-linux")
+        for program in ("ip", "setpriv", "unshare"):
+            if find(program) is None:
+                raise expected(f"{program} to be installed: get iproute2 and util-linux")
+        if not Path("/dev/net/tun").exists():
+            raise expected("/dev/net/tun, the device of the kernel module tun")
+
+    def prepare(self) -> None:
+        """Makes the network of the guest, which is booted for the first program."""
+        gone = f"[ ! -e /sys/class/net/{self._unique} ] || ip link del {self._unique}"
+        undo = [("sh", "-c", gone), ("rm", "-rf", "--one-file-system", str(self._folder))]
+        self._record = record("vm", self._unique, undo)
+        self._folder.mkdir(parents=True)
+        self._folder.chmod(0o700)
+        (self._folder / "token").write_text(self._token, encoding="ascii")
+        ip("tuntap", "add", self._unique, "mode", "tap")
+        near, self._address = free_pair(socket.if_nametoindex(self._unique))
+        ip("addr", "add", f"{near}/30", "dev", self._unique)
+        ip("link", "set", self._unique, "up")
+
+    @property
+    def address(self) -> str:
+        return self._address
+
+    def free_port(self) -> int:
+        return next(self._ports)
+
+    def port(self, fixed: int | None) -> int:
+        return self.free_port() if fixed is None else fixed
+
+    def copy_in(self, paths: Iterable[Path], read_only: Iterable[Path] = ()) -> None:
+        """Programs see the files of this host."""
+
+    def start(self, program: Program) -> Process:
+        guest = self._boot(program.cpus)
+        self._first = self._first or program.name
+        request = {
+            "do": "run",
+            "words": [*program.command],
+            "variables": _variables(program.variables),
+            "directory": str(program.directory),
+            "log": str(program.log.absolute()),
+        }
+        file = self._folder / f"request{next(self._requests)}.json"
+        file.write_text(json.dumps(request), encoding="utf-8")
+        return self.processes.start(
+            program.name,
+            [
+                *(*_PYTHON, client.__file__, str(self._folder / "token")),
+                *(self._address, str(file), str(guest.pid)),
+            ],
+            directory=self._folder,
+            log=program.log,
+            cpus=program.cpus,
+            stop_signal=program.stop_signal,
+            grace_s=program.grace_s,
+        )
+
+    def family(self, process: Process) -> Family:
+        """The guest's, which counts for the service: what each program of it used is not known."""
+        if self._guest is None or process.name != self._first:
+            return Family([], 0)
+        return self.processes.family(self._guest)
+
+    def exec(self, words: Sequence[str]) -> str:
+        self._boot(sorted(os.sched_getaffinity(0)))
+        found = self._ask({"do": "exec", "words": [*words], "variables": _variables({})})
+        if "error" in found or found["code"]:
+            raise RunError(found.get("error") or f"{' '.join(words)}: {found['stderr'].strip()}")
+        return str(found["stdout"])
+
+    def copy_out(self, _paths: Iterable[Path]) -> None:
+        """Files that programs wrote are those of this host, once the guest's kernel wrote them."""
+        if self._guest is not None and self._guest.code is None:
+            self._ask({"do": "sync"})
+
+    def stop(self) -> None:
+        if self._guest is not None:
+            self.processes.stop([self._guest])
+            self._guest = None
+        if self._record is not None:
+            output(self._record.removal, named=["remove", self._unique])
+            self._record = None
+
+    def _boot(self, cpus: Sequence[int]) -> Process:
+        """Boots the guest on some CPUs, unless it is up. Raises RunError with its last words."""
+        if self._guest is not None:
+            return self._guest
+        assert self._record is not None
+        log = self._folder / "console"
+        # TMPDIR: its memory is a file there, which has no name.
+        self._guest = self.processes.start(
+            f"{self.name}/guest",
+            [
+                # It ends with the supervisor, also if no process is left that could stop it; and
+                # in a PID namespace, so do the helpers of its kernel.
+                "setpriv", "--pdeathsig", "KILL", "unshare", "--pid", "--fork", "--kill-child",
+                KERNEL, f"mem={self.settings.memory}", "rootfstype=hostfs", "rw", "quiet",
+                "con=null", "con0=null,fd:1", f"umid={self._unique}", f"uml_dir={self._folder}",
+                f"vec0:transport=tap,ifname={self._unique},depth=128", f"hostname={self._unique}",
+                f"init={sys.executable}", "--", "-I", "-S", agent.__file__,
+                str(self._folder / "token"), f"{self._address}/30", INTERFACE,
+            ],
+            directory=self._folder,
+            log=log,
+            cpus=cpus,
+            environment={"TMPDIR": "/dev/shm"},
+            stop_signal="KILL",
+            undo=self._record.removal,
+        )  # fmt: skip
+        while True:
+            self.processes.wait(0.02)
+            if self._guest.code is not None:
+                raise RunError(f"the virtual machine did not start: {_why(log, self._guest)}")
+            try:
+                client.asked(self._token, self._address, {"do": "sync"}).close()
+            except OSError:
+                continue
+            return self._guest
+
+    def _ask(self, request: dict[str, Any]) -> dict[str, Any]:
+        assert self._guest is not None
+        try:
+            with client.asked(self._token, self._address, request) as connection:
+                return client.answer(connection, self._guest.pid)
+        except OSError as error:
+            raise RunError(f"the virtual machine does not answer: {error}") from error
+
+
+def _why(console: Path, guest: Process) -> str:
+    """What the guest said before its kernel gave up."""
+    lines = last_lines(console, 100)
+    panics = [number for number, line in enumerate(lines) if line.startswith("Kernel panic")]
+    said = lines[: panics[0]] if panics else lines
+    return said[-1] if said else guest.ending
+
+
+def _variables(more: Any) -> dict[str, str]:
+    variables = {**os.environ, **more}
+    variables["PATH"] = search_path(variables)
+    return variables

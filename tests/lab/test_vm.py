@@ -1,0 +1,127 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Virtual machines of `tare run`: layers in them, who may use them, and their removal."""
+
+import os
+import signal
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from tests.in_process import tare
+from tests.lab.conftest import Experiment, family, held_in, kill_everything, none_left
+from tests.lab.test_container import owned
+from tests.rights import may_run_guests
+from tests.waiting import wait_for
+
+from tare.lab import environments
+from tare.lab.environments.environment import Program
+from tare.lab.environments.guest import client
+from tare.lab.environments.vm import Vm
+from tare.lab.launch import RunError
+from tare.lab.processes import Processes
+from tare.plan.environments import VmEnvironment
+from tare.running.directory import runtime_directory
+
+pytestmark = [
+    pytest.mark.integration,
+    pytest.mark.skipif(
+        not may_run_guests(), reason="guests need root and the package user-mode-linux"
+    ),
+]
+IN_GUEST = 'environments = ["vm"]'
+
+
+@pytest.fixture
+def guest(tmp_path: Path) -> Iterator[Vm]:
+    with Processes(tmp_path / "supervisor.log") as processes:
+        settings = VmEnvironment.model_validate({"type": "vm", "memory": "512 MiB"})
+        found = environments.of_run(settings, processes, "1/vm/plain")
+        assert isinstance(found, Vm)
+        found.prepare()
+        yield found
+        found.stop()
+
+
+def test_a_guest_has_the_memory_that_it_was_given(guest: Vm) -> None:
+    kibibytes = guest.exec(["sed", "-n", "s/^MemTotal: *//p", "/proc/meminfo"]).split()[0]
+    assert 400 << 10 < int(kibibytes) <= 512 << 10
+
+
+def test_who_does_not_know_the_token_gets_no_answer(guest: Vm, tmp_path: Path) -> None:
+    guest.exec(["true"])
+    assert guest._guest is not None
+    made = tmp_path / "made"
+    request = {"do": "exec", "words": ["/bin/mkdir", str(made)], "variables": {}}
+    for token in ("", "x" * 32, "ä"):
+        with (
+            client.asked(token, guest.address, request) as connection,
+            pytest.raises(ConnectionResetError),
+        ):
+            client.answer(connection, guest._guest.pid)
+    assert not made.exists()
+    with client.asked(guest._token, guest.address, request) as connection:
+        assert client.answer(connection, guest._guest.pid)["code"] == 0
+    assert made.exists()
+
+
+def test_a_guest_that_has_ended_is_told(guest: Vm, tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    program = Program("service", ["sh", "-c", "echo up; sleep 600"], tmp_path, log, [0])
+    service = guest.start(program)
+    wait_for(lambda: log.exists() and log.read_text() == "up\n")
+    for pid in guest.family(service).pids:
+        os.kill(pid, signal.SIGKILL)
+    while service.code is None:
+        guest.processes.wait(0.02)
+    assert service.code == -signal.SIGKILL
+    assert "the virtual machine has ended" in log.read_text()
+    with pytest.raises(RunError, match="does not answer"):
+        guest.exec(["true"])
+
+
+def test_a_kernel_that_does_not_start_says_why(guest: Vm, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tare.lab.environments.vm.INTERFACE", "none0")
+    with pytest.raises(RunError, match=r"did not start: .*none0"):
+        guest.exec(["true"])
+
+
+def test_hook_and_proxy_work_in_guests(experiment: Experiment) -> None:
+    experiment.write_plan_of_layers("vm")
+    done = experiment.measure(blocks=1)
+    assert done.returncode == 0, done.stderr
+    assert {run["environment"] for run in experiment.manifest["runs"]} == {"vm-uml"}
+    reasons = {run["condition"]: run["reason"] for run in experiment.manifest["runs"]}
+    # The link is memory of one machine, and the load generator is on another one.
+    assert "used shared memory" in reasons.pop("more0")
+    assert set(reasons.values()) == {None}
+    for run in experiment.manifest["runs"]:
+        assert run["cpu"]["service_ns_per_request"] > 0
+    assert not traces(os.getpid())
+
+
+def traces(pid: int) -> list[Path]:
+    """What a process has of guests."""
+    return [
+        *Path("/sys/class/net").glob(f"tare{pid}v*"),
+        *runtime_directory().glob(f"*/tare{pid}v*"),
+    ]
+
+
+def test_kill_9_of_tare_ends_its_guests(experiment: Experiment) -> None:
+    process = held_in(experiment, IN_GUEST)
+    started = family(process)
+    assert {name.partition("v")[0] for name in owned(process)} == {f"tare{process.pid}"}
+    process.kill()
+    wait_for(lambda: none_left(started))
+    wait_for(lambda: not traces(process.pid))
+    process.communicate()
+
+
+def test_clean_removes_what_is_left_after_kill_9_of_everything(experiment: Experiment) -> None:
+    process: subprocess.Popen[str] = held_in(experiment, IN_GUEST)
+    everything = kill_everything(process)
+    assert traces(process.pid)
+    tare("clean")
+    wait_for(lambda: none_left(everything))
+    wait_for(lambda: not traces(process.pid))
