@@ -85,7 +85,7 @@ test: native hello busy ## every test that needs no server beyond Debian's packa
 	@.venv/bin/pytest -n 4 --dist worksteal
 
 .PHONY: test-integration
-test-integration: PACKAGES := test
+test-integration: PACKAGES := guests
 test-integration: native java ## importers on what the tools of others write, Kieker and OpenTelemetry, and Spark and ClickHouse; brings them
 	@setup/install-peers
 	@setup/install-peers kieker opentelemetry zipkin

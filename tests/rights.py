@@ -29,7 +29,7 @@ def may_run_pods() -> bool:
 
 def may_run_guests() -> bool:
     """Root with user-mode Linux may."""
-    from tare.lab.environments.vm import KERNEL
+    from tare.lab.environments.guest.uml import KERNEL
     from tare.lab.processes import find
 
     return may_make_namespaces() and find(KERNEL) is not None

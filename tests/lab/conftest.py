@@ -79,14 +79,14 @@ class Experiment:
     def result(self) -> Path:
         return self.folder / "result"
 
-    def write_plan_of_layers(self, environment: str) -> None:
-        """With a condition for each of hook, link and proxy."""
+    def write_plan_of_layers(self, environments: str) -> None:
+        """With a condition for each of hook, link and proxy, in environments (TOML of a list)."""
         layers = [
             '{ type = "hook" }',
             '{ type = "link" }',
             '{ type = "proxy", program = "nginx" }',
         ]
-        self.write_plan(top=f'environments = ["{environment}"]', layers=layers[0])
+        self.write_plan(top=f"environments = {environments}", layers=layers[0])
         conditions = "".join(
             f'\n[[conditions]]\nname = "more{number}"\nlayers = [{layer}]\n'
             for number, layer in enumerate(layers[1:])

@@ -190,7 +190,7 @@ name = "again"
 
 
 def test_hook_proxy_and_link_work_in_containers(experiment: Experiment) -> None:
-    experiment.write_plan_of_layers("container")
+    experiment.write_plan_of_layers('["container"]')
     done = experiment.measure(blocks=1)
     assert done.returncode == 0, done.stderr
     assert [run["reason"] for run in experiment.manifest["runs"]] == [None] * 5

@@ -39,8 +39,10 @@ def processes(tmp_path: Path) -> Iterator[Processes]:
 
 
 SLOW = ("pod", "vm")
-TABLES: list[dict[str, Any]] = [{"type": kind} for kind in ENVIRONMENTS]
+TABLES: list[dict[str, Any]] = [{"type": kind} for kind in ENVIRONMENTS if kind != "vm"]
 TABLES += [
+    {"type": "vm", "machine": "uml"},
+    {"type": "vm", "machine": "tcg"},
     {"type": "container", "network": "bridge"},
     {"type": "container", "files": "layered"},
     {"type": "container", "cpus": 1.5, "memory": "1 GiB"},

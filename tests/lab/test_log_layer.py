@@ -58,7 +58,7 @@ def counters(experiment: Experiment, condition: str) -> dict[tuple[str, str], in
         "host",
         "container",
         pytest.param("pod", marks=pytest.mark.integration),
-        pytest.param("vm", marks=pytest.mark.integration),
+        pytest.param("uml", marks=pytest.mark.integration),
     ],
 )
 def test_layers_say_what_they_cost_alone_and_together(busy: Experiment, environment: str) -> None:
@@ -66,10 +66,11 @@ def test_layers_say_what_they_cost_alone_and_together(busy: Experiment, environm
         pytest.skip("containers need root and the package runc")
     if environment == "pod" and not may_run_pods():
         pytest.skip("pods need root and the packages podman and runc")
-    if environment == "vm" and not may_run_guests():
+    if environment == "uml" and not may_run_guests():
         pytest.skip("guests need root and the package user-mode-linux")
     text = busy.plan.read_text()
-    busy.plan.write_text(f"environments = ['{environment}']\n{text}")
+    table = "{type = 'vm', machine = 'uml'}" if environment == "uml" else f"'{environment}'"
+    busy.plan.write_text(f"environments = [{table}]\n{text}")
     done = busy.measure(blocks=1)
     assert done.returncode == 0, done.stderr
     for condition in ("collected", "hooked"):
@@ -82,7 +83,7 @@ def test_layers_say_what_they_cost_alone_and_together(busy: Experiment, environm
         assert found["log", "collector_cpu_ns"] > 0
         assert found["log", "bytes_written"] > 0
         assert (("hook", "calls_socket") in found) == (condition == "hooked")
-    if environment in ("host", "vm"):  # In the others, the folder is read-only.
+    if environment in ("host", "uml"):  # In the others, the folder is read-only.
         assert (busy.folder / "clock").read_text() == "monotonic\n"
 
 

@@ -202,7 +202,7 @@ def test_what_podman_complains_of_is_one_line(make: Make, tmp_path: Path) -> Non
 
 
 def test_hook_proxy_and_link_work_in_pods(experiment: Experiment) -> None:
-    experiment.write_plan_of_layers("pod")
+    experiment.write_plan_of_layers('["pod"]')
     done = experiment.measure(blocks=1)
     assert done.returncode == 0, done.stderr
     assert [run["reason"] for run in experiment.manifest["runs"]] == [None] * 5

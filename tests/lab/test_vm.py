@@ -14,13 +14,19 @@ from tests.lab.test_container import owned
 from tests.rights import may_run_guests
 from tests.waiting import wait_for
 
+from tare.errors import InputError
 from tare.lab import environments
 from tare.lab.environments.environment import Program
+from tare.lab.environments.fingerprint import fingerprint
 from tare.lab.environments.guest import client
+from tare.lab.environments.guest.machine import Machine
+from tare.lab.environments.guest.qemu import Qemu
+from tare.lab.environments.guest.uml import UserModeLinux
 from tare.lab.environments.vm import Vm
 from tare.lab.launch import RunError
 from tare.lab.processes import Processes
-from tare.plan.environments import VmEnvironment
+from tare.plan import expected, parse
+from tare.plan.environments import EnvironmentBase, HostEnvironment, VmEnvironment
 from tare.running.directory import runtime_directory
 
 pytestmark = [
@@ -29,13 +35,24 @@ pytestmark = [
         not may_run_guests(), reason="guests need root and the package user-mode-linux"
     ),
 ]
-IN_GUEST = 'environments = ["vm"]'
+PLAN = """\
+name = "try"
+budget = "3%"
+environments = {environments}
+service = {{ command = "sleep {{port}}" }}
+[[conditions]]
+name = "plain"
+[[conditions]]
+name = "again"
+"""
+GUESTS = '[{ type = "vm", machine = "uml" }]'
 
 
 @pytest.fixture
 def guest(tmp_path: Path) -> Iterator[Vm]:
     with Processes(tmp_path / "supervisor.log") as processes:
-        settings = VmEnvironment.model_validate({"type": "vm", "memory": "512 MiB"})
+        table = {"type": "vm", "machine": "uml", "memory": "512 MiB"}
+        settings = VmEnvironment.model_validate(table)
         found = environments.of_run(settings, processes, "1/vm/plain")
         assert isinstance(found, Vm)
         found.prepare()
@@ -81,13 +98,53 @@ def test_a_guest_that_has_ended_is_told(guest: Vm, tmp_path: Path) -> None:
 
 
 def test_a_kernel_that_does_not_start_says_why(guest: Vm, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tare.lab.environments.vm.INTERFACE", "none0")
+    monkeypatch.setattr(guest._machine, "interface", "none0")
     with pytest.raises(RunError, match=r"did not start: .*none0"):
         guest.exec(["true"])
 
 
+def test_a_machine_that_is_computed_is_slower_than_the_host(tmp_path: Path) -> None:
+    tables: tuple[EnvironmentBase, ...] = (
+        HostEnvironment(type="host"),
+        VmEnvironment(type="vm", machine="tcg"),
+    )
+    with Processes(tmp_path / "supervisor.log") as processes:
+        host, guest = (fingerprint(one, processes, tmp_path)["linpack_flops"] for one in tables)
+    assert host > 1.5 * guest
+
+
+def test_a_plan_may_leave_the_machine_open(monkeypatch: pytest.MonkeyPatch) -> None:
+    def works(*machines: str) -> list[str]:
+        def check(self: Machine) -> None:
+            if getattr(self, "accelerator", "uml") not in machines:
+                raise expected("something")
+
+        monkeypatch.setattr(Qemu, "check", check)
+        monkeypatch.setattr(UserModeLinux, "check", check)
+        environments_ = '["vm", { type = "vm", name = "mine" }]'
+        plan = parse(PLAN.format(environments=environments_), "try.toml", Path("/plans"))
+        assert plan.environment_names == ["vm", "mine"]
+        found = environments.resolved(plan)
+        assert environments.resolved(found) == found
+        machines_ = {getattr(one, "machine", None) for one in found.environments}
+        assert len(machines_) == 1
+        return found.environment_names
+
+    assert works("kvm", "tcg", "uml") == ["vm-kvm", "mine"]
+    assert works("tcg", "uml") == ["vm-tcg", "mine"]
+    assert works("uml") == ["vm-uml", "mine"]
+    assert works() == ["vm-kvm", "mine"]  # whose error says what is missing
+
+
+def test_user_mode_linux_has_one_cpu() -> None:
+    table = '[{ type = "vm", machine = "uml", cpus = 2 }]'
+    plan = parse(PLAN.format(environments=table), "try.toml", Path("/plans"))
+    with pytest.raises(InputError, match=r"cpus: found 2, expected at most 1 with machine"):
+        environments.available(plan)
+
+
 def test_hook_and_proxy_work_in_guests(experiment: Experiment) -> None:
-    experiment.write_plan_of_layers("vm")
+    experiment.write_plan_of_layers(GUESTS)
     done = experiment.measure(blocks=1)
     assert done.returncode == 0, done.stderr
     assert {run["environment"] for run in experiment.manifest["runs"]} == {"vm-uml"}
@@ -109,7 +166,7 @@ def traces(pid: int) -> list[Path]:
 
 
 def test_kill_9_of_tare_ends_its_guests(experiment: Experiment) -> None:
-    process = held_in(experiment, IN_GUEST)
+    process = held_in(experiment, f"environments = {GUESTS}")
     started = family(process)
     assert {name.partition("v")[0] for name in owned(process)} == {f"tare{process.pid}"}
     process.kill()
@@ -119,7 +176,7 @@ def test_kill_9_of_tare_ends_its_guests(experiment: Experiment) -> None:
 
 
 def test_clean_removes_what_is_left_after_kill_9_of_everything(experiment: Experiment) -> None:
-    process: subprocess.Popen[str] = held_in(experiment, IN_GUEST)
+    process: subprocess.Popen[str] = held_in(experiment, f"environments = {GUESTS}")
     everything = kill_everything(process)
     assert traces(process.pid)
     tare("clean")

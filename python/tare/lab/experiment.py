@@ -45,6 +45,7 @@ def carry_out(plan: Plan, folder: Path, progress: Progress, resume: bool = False
     """
     skipped: list[str] = []
     if resume:
+        plan = environments.resolved(plan)
         environments.check(plan)
     else:
         plan, skipped = environments.available(plan)

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from tare.errors import InputError
 from tare.lab.continuity import changes
+from tare.lab.environments import resolved as with_machines
 from tare.lab.new_manifest import order_entry
 from tare.lab.progress import Progress
 from tare.lab.schedule import BlockPart, Together, groups, order_of_runs
@@ -52,6 +53,7 @@ def resumable(plan: Plan | None, folder: Path, blocks: int | None = None) -> Pla
         )
     if blocks is not None:
         stored = parse(stored.text, str(file), start, {"blocks": blocks})
+    stored = with_machines(stored)
     kept = {*read_manifest(folder).environments} & {*stored.environment_names}
     return stored.only(kept) if kept else stored
 

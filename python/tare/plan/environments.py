@@ -4,7 +4,7 @@
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self, get_args
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
 from tare.plan.values import Name, Size, expected
 
@@ -113,15 +113,31 @@ class PodEnvironment(EnvironmentBase):
         return self.image is not None
 
 
+MachineName = Literal["kvm", "tcg", "uml"]
+
+
 class VmEnvironment(EnvironmentBase):
     """A virtual machine for each service with its proxies, with the files of this machine."""
 
     type: Literal["vm"]
-    name: Name = "vm-uml"
-    machine: Literal["uml"] = "uml"
-    """What makes the guest: user-mode Linux."""
+    name: Name = "vm"
+    """With the machine behind it, unless given."""
+    machine: MachineName | None = None
+    """QEMU with KVM, QEMU without hardware, user-mode Linux; or the first of them that works."""
     memory: Size = 1 << 30
     """Bytes of the guest."""
+    cpus: Annotated[int, Field(ge=1, le=1024)] = 1
+    """CPUs of the guest."""
+
+    def of(self, machine: MachineName) -> Self:
+        """The same, by this machine."""
+        name = self.name if "name" in self.model_fields_set else f"vm-{machine}"
+        return self.model_copy(update={"machine": machine, "name": name})
+
+    @model_validator(mode="after")
+    def _named_by_its_machine(self) -> Self:
+        known = self.machine is not None and "name" not in self.model_fields_set
+        return self.model_copy(update={"name": f"vm-{self.machine}"}) if known else self
 
     @property
     def own_network(self) -> bool:

@@ -74,13 +74,13 @@ PROBES = (
     ),
     Probe(
         "environments", "kvm", kvm,
-        "nothing yet: environment vm is user-mode Linux",
+        'environment vm with machine = "kvm"',
         "a machine with VT-x or AMD-V, or nested virtualization; group kvm",
         limit_s=15,
     ),
     Probe(
         "environments", "user-mode linux", user_mode_linux,
-        "environment vm",
+        'environment vm with machine = "uml"',
         "apt-get install user-mode-linux; run as root",
     ),
     Probe(

@@ -8,10 +8,10 @@ from tare.lab.environments.environment import Environment
 from tare.lab.environments.host import Host
 from tare.lab.environments.netns import Netns
 from tare.lab.environments.pod import Pod
-from tare.lab.environments.vm import Vm
+from tare.lab.environments.vm import MACHINES, Vm
 from tare.lab.processes import Processes
 from tare.plan import Plan, refused
-from tare.plan.environments import EnvironmentBase
+from tare.plan.environments import EnvironmentBase, VmEnvironment
 
 _TYPES: dict[str, type[Environment]] = {
     "host": Host,
@@ -24,15 +24,30 @@ _TYPES: dict[str, type[Environment]] = {
 
 def check(plan: Plan) -> None:
     """Raises InputError if this machine cannot provide an environment of the plan."""
-    for number, error in _missing(plan).items():
+    for number, error in _missing(resolved(plan)).items():
         raise refused(plan, ("environments", number), error)
 
 
+def resolved(plan: Plan) -> Plan:
+    """The plan with the machine of each virtual machine, as far as it leaves the choice, and the
+    machine in the name of the environment."""
+    return plan.model_copy(update={"environments": [*map(_resolved, plan.environments)]})
+
+
+def _resolved(settings: EnvironmentBase) -> EnvironmentBase:
+    if not isinstance(settings, VmEnvironment) or settings.machine is not None:
+        return settings
+    chosen = [settings.of(machine) for machine in MACHINES]
+    return next((one for one in chosen if _why_missing(one) is None), chosen[0])
+
+
 def available(plan: Plan) -> tuple[Plan, list[str]]:
-    """The plan without the environments that need what this machine lacks, and a line for each.
+    """The resolved plan without the environments that need what this machine lacks, and a line for
+    each.
 
     Raises InputError if a setting of one is wrong, or if nothing is left to compare.
     """
+    plan = resolved(plan)
     missing = _missing(plan)
     left = [name for number, name in enumerate(plan.environment_names) if number not in missing]
     compared = plan.compare == "environments"
@@ -52,11 +67,18 @@ def _missing(plan: Plan) -> dict[int, PydanticCustomError]:
     """What is missing for environments of the plan, by their number."""
     found = {}
     for number, settings in enumerate(plan.environments):
-        try:
-            _TYPES[settings.type].check(settings.in_folder(plan.folder))
-        except PydanticCustomError as error:
+        error = _why_missing(settings.in_folder(plan.folder))
+        if error is not None:
             found[number] = error
     return found
+
+
+def _why_missing(settings: EnvironmentBase) -> PydanticCustomError | None:
+    try:
+        _TYPES[settings.type].check(settings)
+    except PydanticCustomError as error:
+        return error
+    return None
 
 
 def of_run(settings: EnvironmentBase, processes: Processes, name: str) -> Environment:

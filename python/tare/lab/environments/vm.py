@@ -10,33 +10,45 @@ import os
 import secrets
 import socket
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from tare.lab.environments.environment import Environment, Program
 from tare.lab.environments.guest import agent, client
+from tare.lab.environments.guest.machine import Boot, Machine
+from tare.lab.environments.guest.qemu import Qemu
+from tare.lab.environments.guest.uml import UserModeLinux
 from tare.lab.environments.host import output
 from tare.lab.environments.netns import free_pair, ip
 from tare.lab.launch import RunError
 from tare.lab.logs import last_lines
 from tare.lab.processes import Family, Process, Processes, find, search_path
 from tare.plan import expected
+from tare.plan.environments import MachineName
 from tare.running.directory import runtime_directory
 from tare.running.environments import Record, record
 
-KERNEL = "linux.uml"
-INTERFACE = "vec0"
+MACHINES: Mapping[MachineName, Machine] = {
+    "kvm": Qemu("kvm"), "tcg": Qemu("tcg"), "uml": UserModeLinux(),
+}  # fmt: skip
+"""By their name in plans; the best first."""
 _FIRST_PORT = 20000
 _numbers = itertools.count(1)
+_UNTIL_THE_SUPERVISOR_ENDS = (
+    "setpriv", "--pdeathsig", "KILL", "unshare", "--pid", "--fork", "--kill-child",
+)  # fmt: skip
+"""Also if no process is left that could stop the guest; and in a PID namespace, so do the helpers
+of its kernel."""
 _PYTHON = [sys.executable, "-I", "-S"]
 
 
 class Vm(Environment):
-    """A guest of user-mode Linux: a kernel that is a process of this host."""
+    """A guest with a kernel of its own."""
 
     def __init__(self, settings: Any, processes: Processes, name: str) -> None:
         super().__init__(settings, processes, name)
+        self._machine = MACHINES[settings.machine]
         self._unique = f"tare{os.getpid()}v{next(_numbers)}"
         self._folder = runtime_directory() / "guests" / self._unique
         self._ports = itertools.count(_FIRST_PORT)
@@ -49,12 +61,15 @@ class Vm(Environment):
         self._token = secrets.token_hex(16)
 
     @staticmethod
-    def check(_settings: Any) -> None:
-        """Refuses without root, the kernel, or a device for its network."""
+    def check(settings: Any) -> None:
+        """Refuses without root, what boots the guest, or a device for its network."""
         if os.geteuid() != 0:
             raise expected("root rights for a virtual machine; use sudo")
-        if find(KERNEL) is None:
-            raise expected(f"{KERNEL} to be installed: get the package user-mode-linux")
+        machine = MACHINES[settings.machine]
+        machine.check()
+        if machine.most_cpus is not None and settings.cpus > machine.most_cpus:
+            wanted = f'at most {machine.most_cpus} with machine = "{settings.machine}"'
+            raise expected(wanted, "cpus")
         for program in ("ip", "setpriv", "unshare"):
             if find(program) is None:
                 raise expected(f"{program} to be installed: get iproute2 and util-linux")
@@ -144,23 +159,24 @@ class Vm(Environment):
             return self._guest
         assert self._record is not None
         log = self._folder / "console"
-        # TMPDIR: its memory is a file there, which has no name.
+        python = str(Path(sys.executable).absolute())
+        words = ["-I", "-S", agent.__file__, str(self._folder / "token")]
+        command = self._machine.command(
+            Boot(
+                name=self._unique,
+                folder=self._folder,
+                tap=self._unique,
+                memory=self.settings.memory,
+                cpus=self.settings.cpus,
+                first=[python, *words, f"{self._address}/30", self._machine.interface],
+            )
+        )
         self._guest = self.processes.start(
             f"{self.name}/guest",
-            [
-                # It ends with the supervisor, also if no process is left that could stop it; and
-                # in a PID namespace, so do the helpers of its kernel.
-                "setpriv", "--pdeathsig", "KILL", "unshare", "--pid", "--fork", "--kill-child",
-                KERNEL, f"mem={self.settings.memory}", "rootfstype=hostfs", "rw", "quiet",
-                "con=null", "con0=null,fd:1", f"umid={self._unique}", f"uml_dir={self._folder}",
-                f"vec0:transport=tap,ifname={self._unique},depth=128", f"hostname={self._unique}",
-                f"init={sys.executable}", "--", "-I", "-S", agent.__file__,
-                str(self._folder / "token"), f"{self._address}/30", INTERFACE,
-            ],
+            [*_UNTIL_THE_SUPERVISOR_ENDS, *command],
             directory=self._folder,
             log=log,
             cpus=cpus,
-            environment={"TMPDIR": "/dev/shm"},
             stop_signal="KILL",
             undo=self._record.removal,
         )  # fmt: skip
