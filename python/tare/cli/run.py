@@ -173,7 +173,7 @@ def conclude(folder: Path, outcome: Outcome) -> None:
     Raises GateError, after all that, where a verdict is one that was asked to fail.
     """
     from tare.lab.store import count_look
-    from tare.report import recommendations, write
+    from tare.report import environments, recommendations, write
     from tare.report.controls import told
     from tare.report.verdicts import write_verdicts
     from tare.samples.describe import controls
@@ -190,6 +190,7 @@ def conclude(folder: Path, outcome: Outcome) -> None:
     write_verdicts(folder, judgement)
     report = write(folder, measured)
     lines = [
+        *environments.short(read_manifest(folder).fingerprints),
         *told(judgement.controls, *controls.standing()),
         *recommendations.short(recommendations.stored(folder)),
     ]

@@ -38,6 +38,20 @@ def section(result: Result) -> Section:
     )
 
 
+def short(found: Mapping[str, Mapping[str, float]]) -> list[str]:
+    """Lines for a terminal: a row for each measurement, a column for each environment."""
+    rows = list(_rows(found))
+    if not rows:
+        return []
+    columns = [("", *_COLUMNS.values()), *rows]
+    widths = [max(map(len, column)) for column in columns]
+    lines = (
+        "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip()
+        for line in zip(*columns, strict=True)
+    )
+    return ["environments, measured inside:", *(f"  {line}" for line in lines)]
+
+
 def _rows(found: Mapping[str, Mapping[str, float]]) -> Iterator[Sequence[str]]:
     first: Mapping[str, float] | None = None
     for name, values in found.items():
@@ -55,4 +69,4 @@ def _cell(key: str, values: Mapping[str, float], first: Mapping[str, float] | No
     if key in _RATES:
         text = f"{value / 1e9:.3g}{NO_BREAK}{_RATES[key]}"
     known = first.get(key) if first else None
-    return f"{text} (×{value / known:.2f})" if known else text
+    return f"{text} (×{value / known:.3g})" if known else text
