@@ -48,7 +48,7 @@ def _unlike_a_path(name: str) -> str:
 
 Label = Annotated[str, Field(max_length=200)]
 Name = Annotated[Label, AfterValidator(_unlike_a_path)]
-"""Of a condition or environment: the name of a folder of samples has it."""
+"""Of a condition: the name of a folder of samples has it."""
 Number = Annotated[int, Field(ge=0, le=2**31 - 1)]
 Nanoseconds = Annotated[int, Field(ge=0, le=2**63)]
 Amount = Annotated[float, Field(ge=0, le=2.0**63)]
@@ -90,7 +90,7 @@ class RunEntry(Table):
 
     run: Number
     block: Number
-    environment: Name
+    environment: Label
     condition: Name
     valid: bool
     reason: str | None = None
@@ -116,7 +116,7 @@ class Part(Table):
     environment: Label = ""
     conditions: list[Name] = []
     condition: Label = ""
-    environments: list[Name] = []
+    environments: list[Label] = []
 
     @model_serializer(mode="wrap")
     def _as_compared(self, write: SerializerFunctionWrapHandler) -> dict[str, Any]:
@@ -203,7 +203,7 @@ class Manifest(Table):
     baseline: Name
     control: Name | None = None
     conditions: Annotated[list[Condition], Field(max_length=MOST_PLACES)] = []
-    environments: Annotated[list[Name], Field(max_length=MOST_PLACES)] = []
+    environments: Annotated[list[Label], Field(max_length=MOST_PLACES)] = []
     seed: Nanoseconds = 0
     blocks: Number = 0
     smoke: bool = False
@@ -224,6 +224,13 @@ class Manifest(Table):
     warnings: list[str] = []
     runs: Annotated[list[RunEntry], AfterValidator(_each_once)]
     cpu_from: str | None = None
+
+    @model_validator(mode="after")
+    def _with_names_of_what_is_compared(self) -> Manifest:
+        if self.compare == "environments":
+            for name in (*self.environments, *(run.environment for run in self.runs)):
+                _unlike_a_path(name)
+        return self
 
     def compared(self, run: RunEntry) -> str:
         """What a run stands for in comparisons: its condition, or its environment."""

@@ -47,3 +47,18 @@ def test_a_recommendation_of_another_form_is_refused_in_one_line(
     assert "\n" not in str(error.value)
     put(right)
     assert read_manifest(tmp_path).runs[0].recommendations[0].answer == "kept"
+
+
+def test_environments_that_are_compared_have_the_names_of_conditions(tmp_path: Path) -> None:
+    run = {"run": 1, "block": 1, "environment": "a/b", "condition": "plain", "valid": True}
+    manifest = {"runs": [run], "baseline": "host", "budget": 0.03, "environments": ["a/b"]}
+    file = tmp_path / "manifest.json"
+    file.write_text(json.dumps(manifest))
+    assert read_manifest(tmp_path).runs[0].environment == "a/b"
+    file.write_text(json.dumps(manifest | {"compare": "environments"}))
+    with pytest.raises(InputError, match="a name without / and ="):
+        read_manifest(tmp_path)
+    file.write_text(json.dumps(manifest | {"compare": "environments"}).replace("a/b", "netns"))
+    swapped = read_manifest(tmp_path).as_compared()
+    assert (swapped.runs[0].condition, swapped.runs[0].environment) == ("netns", "plain")
+    assert [one.name for one in swapped.conditions] == ["netns"]
