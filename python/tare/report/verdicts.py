@@ -11,7 +11,8 @@ from tare import __version__
 from tare.errors import InputError
 from tare.files import replace
 from tare.native import commit
-from tare.samples.model import REQUEST, Compare
+from tare.samples.manifest import Compare
+from tare.samples.model import REQUEST
 from tare.untrusted import MEBIBYTE, explained, read_json
 from tare.verdict.judgement import LEVEL, Control, Cut, EffectSizes, Shape, Unit, Word, renamed
 

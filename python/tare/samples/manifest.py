@@ -21,7 +21,6 @@ from pydantic import (
 
 from tare.errors import InputError
 from tare.files import replace
-from tare.samples.model import Compare
 from tare.untrusted import MEBIBYTE, explained, is_relative, read_json
 
 NAME = "manifest.json"
@@ -53,6 +52,7 @@ Number = Annotated[int, Field(ge=0, le=2**31 - 1)]
 Nanoseconds = Annotated[int, Field(ge=0, le=2**63)]
 Amount = Annotated[float, Field(ge=0, le=2.0**63)]
 Share = Annotated[float, Field(ge=0, le=1)]
+Compare = Literal["conditions", "environments"]
 Answer = Literal["kept", "broken", "cannot tell"]
 LONGEST_LINE = 1_000
 BetweenZeroAndOne = Annotated[float, Field(gt=0, lt=1)]

@@ -5,12 +5,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from tare.samples.manifest import Compare
     from tare.stats.arrays import Array
 
-Compare = Literal["conditions", "environments"]
 SpanKey = tuple[str, str]
 """An environment and a span."""
 

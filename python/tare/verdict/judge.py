@@ -5,9 +5,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import fields, replace
+from typing import TYPE_CHECKING
 
 from tare.errors import InputError
-from tare.samples.model import Compare, Experiment, Run
+from tare.samples.model import Experiment, Run
 from tare.samples.notes import Note
 from tare.stats.multiplicity import benjamini_hochberg
 from tare.verdict.evidence.adjusted import adjusted, family_factors
@@ -21,6 +22,9 @@ from tare.verdict.rules.control import controls, without_control
 from tare.verdict.rules.cuts import with_cuts
 from tare.verdict.rules.failures import without_bad_runs
 from tare.verdict.rules.interim_analyses import interim_analyses
+
+if TYPE_CHECKING:
+    from tare.samples.manifest import Compare
 
 ComparisonKey = tuple[str, str, str]
 

@@ -6,10 +6,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from math import isfinite
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
-from tare.samples.model import ERROR_RATE, REQUEST, THROUGHPUT, Compare
+from tare.samples.model import ERROR_RATE, REQUEST, THROUGHPUT
 from tare.samples.notes import Note
+
+if TYPE_CHECKING:
+    from tare.samples.manifest import Compare
 
 Word = Literal["slower", "faster", "unchanged", "shape-changed", "inconclusive", "invalid"]
 Role = Literal["primary", "exploratory"]
