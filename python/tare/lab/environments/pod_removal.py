@@ -38,7 +38,8 @@ _REMOVE_CGROUPS = """\
 id=$(sed -n 1p "$0/ids" 2>/dev/null)
 [ -n "$id" ] || exit 0
 set -- find /sys/fs/cgroup -depth -type d -path "*/libpod_parent/$id*"
-for try in 1 2 3 4 5 6 7 8 9 10; do
+tries=100
+while [ $((tries -= 1)) -gt 0 ]; do
     "$@" -exec rmdir {} + 2>/dev/null
     [ -n "$("$@" 2>/dev/null)" ] || exit 0
     sleep 0.1
