@@ -10,6 +10,7 @@ import os
 import secrets
 import socket
 import sys
+import time
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -33,6 +34,9 @@ MACHINES: Mapping[MachineName, Machine] = {
     "kvm": Qemu("kvm"), "tcg": Qemu("tcg"), "uml": UserModeLinux(),
 }  # fmt: skip
 """By their name in plans; the best first."""
+BOOT_S = 300
+TRY_S = 0.25
+"""As long as nobody has the guest's address, a connection fails only after seconds."""
 _FIRST_PORT = 20000
 _numbers = itertools.count(1)
 _UNTIL_THE_SUPERVISOR_ENDS = (
@@ -180,15 +184,17 @@ class Vm(Environment):
             stop_signal="KILL",
             undo=self._record.removal,
         )  # fmt: skip
-        while True:
+        until = time.monotonic() + BOOT_S
+        while time.monotonic() < until:
             self.processes.wait(0.02)
             if self._guest.code is not None:
                 raise RunError(f"the virtual machine did not start: {_why(log, self._guest)}")
             try:
-                client.asked(self._token, self._address, {"do": "sync"}).close()
+                client.asked(self._token, self._address, {"do": "sync"}, TRY_S).close()
             except OSError:
                 continue
             return self._guest
+        raise RunError(f"the virtual machine did not start in {BOOT_S} s: {_why(log, self._guest)}")
 
     def _ask(self, request: dict[str, Any]) -> dict[str, Any]:
         assert self._guest is not None

@@ -22,6 +22,8 @@ from typing import Any, BinaryIO
 PORT = 1
 """Below all that services listen on."""
 MOST_BYTES = 1 << 20
+TOKEN_S = 30.0
+"""Who does not send it keeps a connection for so long."""
 MOUNTS = (
     ("proc", "/proc", "proc"),
     ("sysfs", "/sys", "sysfs"),
@@ -58,8 +60,10 @@ def serve(connection: socket.socket, token: str) -> None:
     """Answers one request; what goes wrong with it is the end of its connection alone."""
     with connection, connection.makefile("rb") as lines, suppress(OSError, ValueError, KeyError):
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        connection.settimeout(TOKEN_S)
         if not hmac.compare_digest(lines.readline(256).strip(), token.encode()):
             return
+        connection.settimeout(None)
         request = json.loads(lines.readline(MOST_BYTES))
         answer(connection, {"exec": call, "run": run, "sync": sync}[request["do"]](
             request, connection, lines

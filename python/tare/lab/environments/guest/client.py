@@ -16,14 +16,17 @@ from pathlib import Path
 from typing import Any
 
 PORT = 1
-CONNECT_S = 10.0
+CONNECT_S = 60.0
+"""A guest that is computed on a busy machine takes seconds to accept a connection."""
 KEPT = (signal.SIGKILL, signal.SIGSTOP, signal.SIGCHLD)
 """What nobody can pass on, and what is not the program's."""
 
 
-def asked(token: str, address: str, request: dict[str, Any]) -> socket.socket:
+def asked(
+    token: str, address: str, request: dict[str, Any], limit_s: float = CONNECT_S
+) -> socket.socket:
     """A connection on which the request was sent. Raises OSError if nobody answers."""
-    connection = socket.create_connection((address, PORT), CONNECT_S)
+    connection = socket.create_connection((address, PORT), limit_s)
     connection.settimeout(None)
     connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     connection.sendall(f"{token}\n{json.dumps(request)}\n".encode())
