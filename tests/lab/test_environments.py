@@ -38,11 +38,13 @@ def processes(tmp_path: Path) -> Iterator[Processes]:
         yield held
 
 
-SLOW = ("pod", "vm")
-TABLES: list[dict[str, Any]] = [{"type": kind} for kind in ENVIRONMENTS if kind != "vm"]
+GUESTS = ("vm", "container-in-vm")
+SLOW = ("pod", *GUESTS)
+TABLES: list[dict[str, Any]] = [{"type": kind} for kind in ENVIRONMENTS if kind not in GUESTS]
 TABLES += [
     {"type": "vm", "machine": "uml"},
     {"type": "vm", "machine": "tcg"},
+    {"type": "container-in-vm", "machine": "uml"},
     {"type": "container", "network": "bridge"},
     {"type": "container", "files": "layered"},
     {"type": "container", "cpus": 1.5, "memory": "1 GiB"},

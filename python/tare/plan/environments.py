@@ -116,12 +116,9 @@ class PodEnvironment(EnvironmentBase):
 MachineName = Literal["kvm", "tcg", "uml"]
 
 
-class VmEnvironment(EnvironmentBase):
+class GuestEnvironment(EnvironmentBase):
     """A virtual machine for each service with its proxies, with the files of this machine."""
 
-    type: Literal["vm"]
-    name: Name = "vm"
-    """With the machine behind it, unless given."""
     machine: MachineName | None = None
     """QEMU with KVM, QEMU without hardware, user-mode Linux; or the first of them that works."""
     memory: Size = 1 << 30
@@ -129,23 +126,41 @@ class VmEnvironment(EnvironmentBase):
     cpus: Annotated[int, Field(ge=1, le=1024)] = 1
     """CPUs of the guest."""
 
-    def of(self, machine: MachineName) -> Self:
-        """The same, by this machine."""
-        name = self.name if "name" in self.model_fields_set else f"vm-{machine}"
-        return self.model_copy(update={"machine": machine, "name": name})
-
-    @model_validator(mode="after")
-    def _named_by_its_machine(self) -> Self:
-        known = self.machine is not None and "name" not in self.model_fields_set
-        return self.model_copy(update={"name": f"vm-{self.machine}"}) if known else self
-
     @property
     def own_network(self) -> bool:
         return True
 
+    def of(self, machine: MachineName) -> Self:
+        """The same, by this machine, which is part of the name unless another one was given."""
+        name = self.name if "name" in self.model_fields_set else f"{self.type}-{machine}"
+        return self.model_copy(update={"machine": machine, "name": name})
+
+    @model_validator(mode="after")
+    def _named_by_its_machine(self) -> Self:
+        return self if self.machine is None else self.of(self.machine)
+
+
+class VmEnvironment(GuestEnvironment):
+    """Programs run in the guest."""
+
+    type: Literal["vm"]
+    name: Name = "vm"
+
+
+class ContainerInVmEnvironment(GuestEnvironment):
+    """Programs run in containers of their own in the guest."""
+
+    type: Literal["container-in-vm"]
+    name: Name = "container-in-vm"
+
 
 _Table = Annotated[
-    HostEnvironment | NetnsEnvironment | ContainerEnvironment | PodEnvironment | VmEnvironment,
+    HostEnvironment
+    | NetnsEnvironment
+    | ContainerEnvironment
+    | PodEnvironment
+    | VmEnvironment
+    | ContainerInVmEnvironment,
     Field(discriminator="type"),
 ]
 
@@ -169,7 +184,9 @@ def _table(written: Any) -> Any:
 Environment = Annotated[
     _Table,
     BeforeValidator(
-        _table, json_schema_input_type=_Table | Literal["host", "netns", "container", "pod", "vm"]
+        _table,
+        json_schema_input_type=_Table
+        | Literal["host", "netns", "container", "pod", "vm", "container-in-vm"],
     ),
 ]
 """A table, or a text that is its type."""

@@ -60,7 +60,7 @@ class ExperimentOptions:
         list[str] | None,
         option(
             "--environment",
-            "host|netns|container|pod|vm",
+            "host|netns|container|pod|vm|container-in-vm",
             "Where the service runs; repeatable. Default: host.",
         ),
     ] = None

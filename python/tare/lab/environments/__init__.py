@@ -4,6 +4,7 @@
 from pydantic_core import PydanticCustomError
 
 from tare.lab.environments.container import Container
+from tare.lab.environments.container_in_vm import ContainerInVm
 from tare.lab.environments.environment import Environment
 from tare.lab.environments.host import Host
 from tare.lab.environments.netns import Netns
@@ -11,7 +12,7 @@ from tare.lab.environments.pod import Pod
 from tare.lab.environments.vm import MACHINES, Vm
 from tare.lab.processes import Processes
 from tare.plan import Plan, refused
-from tare.plan.environments import EnvironmentBase, VmEnvironment
+from tare.plan.environments import EnvironmentBase, GuestEnvironment
 
 _TYPES: dict[str, type[Environment]] = {
     "host": Host,
@@ -19,6 +20,7 @@ _TYPES: dict[str, type[Environment]] = {
     "container": Container,
     "pod": Pod,
     "vm": Vm,
+    "container-in-vm": ContainerInVm,
 }
 
 
@@ -35,7 +37,7 @@ def resolved(plan: Plan) -> Plan:
 
 
 def _resolved(settings: EnvironmentBase) -> EnvironmentBase:
-    if not isinstance(settings, VmEnvironment) or settings.machine is not None:
+    if not isinstance(settings, GuestEnvironment) or settings.machine is not None:
         return settings
     chosen = [settings.of(machine) for machine in MACHINES]
     return next((one for one in chosen if _why_missing(one) is None), chosen[0])

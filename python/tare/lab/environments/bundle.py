@@ -50,19 +50,25 @@ class Contents:
     """The folder with all other files; None for those of this host."""
 
 
-def write(bundle: Path, name: str, contents: Contents) -> None:
-    """Writes a bundle whose first process waits; `name` is its control group, too."""
+def write(bundle: Path, name: str, contents: Contents, home: Path | None = None) -> None:
+    """Writes a bundle whose first process waits; `name` is its control group, too.
+
+    `home` is where the bundle will be, unless it stays.
+    """
+    home = home or bundle
     wait = bundle / "wait"
     wait.write_bytes(wait_program())
     wait.chmod(0o755)
-    mounts = [*_kernel(), _bind(WAIT, "ro", wait)]
+    mounts = [*_kernel(), _bind(WAIT, "ro", home / wait.name)]
     if contents.root is None:
-        root = bundle / "rootfs"
-        root.mkdir()
+        root = home / "rootfs"
+        (bundle / root.name).mkdir()
         for entry in Path("/").iterdir():
             if entry.is_symlink():
-                (root / entry.name).symlink_to(entry.readlink())
-        mounts += [*_folders_of_its_own(), *_host(bundle / "layers")]
+                (bundle / root.name / entry.name).symlink_to(entry.readlink())
+        mounts += [*_folders_of_its_own(), *_host(home / "layers")]
+        for name_ in LAYERED:
+            _make_layer(bundle / "layers" / name_)
     else:
         root = contents.root
     kinds = ["mount", "pid", "ipc", "uts"]
@@ -150,14 +156,19 @@ def _given(contents: Contents) -> Iterable[dict[str, Any]]:
         if contents.root is not None or is_hidden(path)
     }
     given |= {path: _bind(path, "rw") for path in contents.volumes}
-    given |= {path: _overlay(path, layer) for path, layer in contents.layered}
+    for path, layer in contents.layered:
+        _make_layer(layer)
+        given[path] = _overlay(path, layer)
     return [given[path] for path in sorted(given)]
+
+
+def _make_layer(layer: Path) -> None:
+    for name in ("upper", "work"):
+        (layer / name).mkdir(parents=True, exist_ok=True)
 
 
 def _overlay(path: Path, layer: Path) -> dict[str, Any]:
     upper, work = layer / "upper", layer / "work"
-    for folder in (upper, work):
-        folder.mkdir(parents=True, exist_ok=True)
     return _mount("overlay", path, "overlay", *overlay_options(path, upper, work))
 
 

@@ -54,7 +54,7 @@ class Vm(Environment):
         super().__init__(settings, processes, name)
         self._machine = MACHINES[settings.machine]
         self._unique = f"tare{os.getpid()}v{next(_numbers)}"
-        self._folder = runtime_directory() / "guests" / self._unique
+        self.folder = runtime_directory() / "guests" / self._unique
         self._ports = itertools.count(_FIRST_PORT)
         self._requests = itertools.count(1)
         self._guest: Process | None = None
@@ -83,11 +83,11 @@ class Vm(Environment):
     def prepare(self) -> None:
         """Makes the network of the guest, which is booted for the first program."""
         gone = f"[ ! -e /sys/class/net/{self._unique} ] || ip link del {self._unique}"
-        undo = [("sh", "-c", gone), ("rm", "-rf", "--one-file-system", str(self._folder))]
+        undo = [("sh", "-c", gone), ("rm", "-rf", "--one-file-system", str(self.folder))]
         self._record = record("vm", self._unique, undo)
-        self._folder.mkdir(parents=True)
-        self._folder.chmod(0o700)
-        (self._folder / "token").write_text(self._token, encoding="ascii")
+        self.folder.mkdir(parents=True)
+        self.folder.chmod(0o700)
+        (self.folder / "token").write_text(self._token, encoding="ascii")
         ip("tuntap", "add", self._unique, "mode", "tap")
         near, self._address = free_pair(socket.if_nametoindex(self._unique))
         ip("addr", "add", f"{near}/30", "dev", self._unique)
@@ -107,24 +107,24 @@ class Vm(Environment):
         """Programs see the files of this host."""
 
     def start(self, program: Program) -> Process:
-        guest = self._boot(program.cpus)
+        guest = self.boot(program.cpus)
         self._first = self._first or program.name
         request = {
             "do": "run",
             "words": [*program.command],
-            "variables": _variables(program.variables),
+            "variables": variables_of(program.variables),
             "directory": str(program.directory),
             "log": str(program.log.absolute()),
         }
-        file = self._folder / f"request{next(self._requests)}.json"
+        file = self.folder / f"request{next(self._requests)}.json"
         file.write_text(json.dumps(request), encoding="utf-8")
         return self.processes.start(
             program.name,
             [
-                *(*_PYTHON, client.__file__, str(self._folder / "token")),
+                *(*_PYTHON, client.__file__, str(self.folder / "token")),
                 *(self._address, str(file), str(guest.pid)),
             ],
-            directory=self._folder,
+            directory=self.folder,
             log=program.log,
             cpus=program.cpus,
             stop_signal=program.stop_signal,
@@ -137,11 +137,13 @@ class Vm(Environment):
             return Family([], 0)
         return self.processes.family(self._guest)
 
-    def exec(self, words: Sequence[str]) -> str:
-        self._boot(sorted(os.sched_getaffinity(0)))
-        found = self._ask({"do": "exec", "words": [*words], "variables": _variables({})})
+    def exec(self, words: Sequence[str], named: Sequence[str] | None = None) -> str:
+        """With other words for the command in an error, if they are given."""
+        self.boot(sorted(os.sched_getaffinity(0)))
+        found = self._ask({"do": "exec", "words": [*words], "variables": variables_of({})})
         if "error" in found or found["code"]:
-            raise RunError(found.get("error") or f"{' '.join(words)}: {found['stderr'].strip()}")
+            name = " ".join(named or words)
+            raise RunError(found.get("error") or f"{name}: {found['stderr'].strip()}")
         return str(found["stdout"])
 
     def copy_out(self, _paths: Iterable[Path]) -> None:
@@ -157,18 +159,18 @@ class Vm(Environment):
             output(self._record.removal, named=["remove", self._unique])
             self._record = None
 
-    def _boot(self, cpus: Sequence[int]) -> Process:
+    def boot(self, cpus: Sequence[int]) -> Process:
         """Boots the guest on some CPUs, unless it is up. Raises RunError with its last words."""
         if self._guest is not None:
             return self._guest
         assert self._record is not None
-        log = self._folder / "console"
+        log = self.folder / "console"
         python = str(Path(sys.executable).absolute())
-        words = ["-I", "-S", agent.__file__, str(self._folder / "token")]
+        words = ["-I", "-S", agent.__file__, str(self.folder / "token")]
         command = self._machine.command(
             Boot(
                 name=self._unique,
-                folder=self._folder,
+                folder=self.folder,
                 tap=self._unique,
                 memory=self.settings.memory,
                 cpus=self.settings.cpus,
@@ -178,7 +180,7 @@ class Vm(Environment):
         self._guest = self.processes.start(
             f"{self.name}/guest",
             [*_UNTIL_THE_SUPERVISOR_ENDS, *command],
-            directory=self._folder,
+            directory=self.folder,
             log=log,
             cpus=cpus,
             stop_signal="KILL",
@@ -213,7 +215,8 @@ def _why(console: Path, guest: Process) -> str:
     return said[-1] if said else guest.ending
 
 
-def _variables(more: Any) -> dict[str, str]:
+def variables_of(more: Mapping[str, str]) -> dict[str, str]:
+    """The variables of a program that has `more` than tare itself."""
     variables = {**os.environ, **more}
     variables["PATH"] = search_path(variables)
     return variables
