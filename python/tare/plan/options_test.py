@@ -137,7 +137,7 @@ def test_a_file_is_written_into_the_plan(tmp_path: Path) -> None:
         ({"load": ["users=many"]}, '--load: users: found "many", expected a whole number'),
         (
             {"environments": ["moon"]},
-            "--environment: found \"moon\", expected 'host', 'netns', 'container' or 'pod'",
+            "--environment: found \"moon\", expected 'host', 'netns', 'container',",
         ),
         ({"files": ["a=/nowhere"]}, "--file a=/nowhere: /nowhere: No such file or directory;"),
         ({"port": 0}, "--port: found 0, expected greater than"),

@@ -317,13 +317,12 @@ def test_a_proxy_before_a_load_over_tcp_needs_a_configuration() -> None:
             "seed = 7",
             'environments = ["host", "moon"]',
             "plans/try.toml:3: environments[2]: found \"moon\", expected 'host', 'netns',"
-            " 'container' or 'pod'",
+            " 'container'",
         ),
         (
             "seed = 7",
             "environments = [7]",
-            "plans/try.toml:3: environments[1]: found 7, expected 'host', 'netns', 'container'"
-            " or 'pod'",
+            "plans/try.toml:3: environments[1]: found 7, expected 'host', 'netns', 'container',",
         ),
         (
             "seed = 7",
