@@ -2,8 +2,11 @@
 """What a test may do here."""
 
 import os
+import signal
 import subprocess
+from contextlib import suppress
 from functools import cache
+from pathlib import Path
 
 
 @cache
@@ -33,3 +36,9 @@ def may_run_guests() -> bool:
     from tare.lab.processes import find
 
     return may_make_namespaces() and find(KERNEL) is not None
+
+
+def end_rootless_podman(runtime: Path) -> None:
+    """Ends the process with which podman keeps the namespace of a user in a runtime directory."""
+    with suppress(FileNotFoundError):
+        os.kill(int((runtime / "libpod/tmp/pause.pid").read_text()), signal.SIGKILL)

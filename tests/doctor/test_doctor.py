@@ -4,6 +4,7 @@
 import json
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -12,7 +13,7 @@ import time
 from pathlib import Path
 
 import pytest
-from tests.waiting import SECONDS
+from tests.waiting import SECONDS, wait_for
 
 KEYS = ["group", "name", "state", "found", "switches_off", "get", "details"]
 GROUPS = ["rights", "kernel", "environments", "time", "programs"]
@@ -85,7 +86,7 @@ def test_nobody_gets_answers_too() -> None:
     if os.geteuid() != 0:
         pytest.skip("needs root to become nobody")
     with tempfile.TemporaryDirectory() as folder:
-        Path(folder).chmod(0o777)
+        os.chown(folder, 65534, 65534)
         done = subprocess.run(
             [sys.executable, "-c", AS_NOBODY],
             capture_output=True, text=True, check=False, timeout=SECONDS,
@@ -105,3 +106,25 @@ def test_people_see_every_probe_on_lines_that_fit() -> None:
     assert re.match(r"(All )?\d+ (of \d+ )?features work\.", lines[0])
     for name in NAMES:
         assert any(line.startswith(f"  {name} ") for line in lines), name
+
+
+PODMAN_AS_NOBODY = """
+import os
+from tare.lab.doctor.containers import podman
+os.setgroups([])
+os.setgid(65534)
+os.setuid(65534)
+podman()
+"""
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user")
+def test_podman_is_asked_without_leaving_a_process() -> None:
+    if shutil.which("podman") is None:
+        pytest.skip("podman is not installed")
+    command = [sys.executable, "-c", PODMAN_AS_NOBODY]
+    with tempfile.TemporaryDirectory() as folder:
+        os.chown(folder, 65534, 65534)
+        subprocess.run(command, cwd=folder, env=os.environ | {"HOME": folder}, check=True)
+        pid = int((Path(folder) / "tmp" / "pause.pid").read_text())
+        wait_for(lambda: not Path(f"/proc/{pid}").exists())

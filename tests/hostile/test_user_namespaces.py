@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 from tests.log.conftest import TARE_LOG, compile_program, dump
+from tests.rights import end_rootless_podman
 from tests.waiting import SECONDS, wait_for
 
 USER = 4242
@@ -39,11 +40,12 @@ def collecting(folder: Path, *before: str) -> Iterator["subprocess.Popen[str]"]:
 
 
 @pytest.fixture
-def folder(open_to_all: Path) -> Path:
+def folder(open_to_all: Path) -> Iterator[Path]:
     """Has the program and the collector's, for all users."""
     compile_program("payloads", open_to_all)
     shutil.copy(TARE_LOG, open_to_all)
-    return open_to_all
+    yield open_to_all
+    end_rootless_podman(open_to_all / "run")
 
 
 def unmapped(folder: Path) -> list[str]:

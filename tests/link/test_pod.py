@@ -12,7 +12,7 @@ from tempfile import TemporaryDirectory
 import pytest
 from tests.link.linked import LINK
 from tests.link.test_namespaces import CLIENT, SERVER
-from tests.rights import may_make_namespaces
+from tests.rights import end_rootless_podman, may_make_namespaces
 from tests.waiting import SECONDS
 
 USER = 4242
@@ -45,6 +45,7 @@ def folder() -> Iterator[Path]:
                 (folder / root / inner).mkdir()
                 os.chown(folder / root / inner, USER, USER)
         yield folder
+        end_rootless_podman(folder / "run")
 
 
 def container(folder: Path, name: str, network: str, *command: str) -> list[str]:

@@ -3,6 +3,8 @@
 
 import json
 import os
+import signal
+from contextlib import suppress
 from pathlib import Path
 
 from tare.lab.doctor.commands import ask
@@ -30,11 +32,16 @@ def podman() -> Found:
         return _absent("podman")
     here = _keep_to_this_folder()
     storage = ("--root", f"{here}/root", "--runroot", f"{here}/run", "--tmpdir", f"{here}/tmp")
-    well, said = ask(
-        program, *storage, "--storage-driver", "vfs",
-        "info", "--format", "{{.Version.Version}} with {{.Host.OCIRuntime.Name}}",
-        limit_s=8,
-    )  # fmt: skip
+    try:
+        well, said = ask(
+            program, *storage, "--storage-driver", "vfs",
+            "info", "--format", "{{.Version.Version}} with {{.Host.OCIRuntime.Name}}",
+            limit_s=8,
+        )  # fmt: skip
+    finally:
+        # It keeps the namespace of a user without root's rights for ever.
+        with suppress(OSError, ValueError):
+            os.kill(int((here / "tmp/pause.pid").read_text(encoding="utf-8")), signal.SIGKILL)
     if not well:
         return Found("no", f"{program} fails: {said}", {"path": program, "version": None})
     return Found("yes", f"podman {said} answers", {"path": program, "version": said.split()[0]})
