@@ -107,14 +107,15 @@ def busy(count: int, cpu: int | None = None) -> Iterator[list[subprocess.Popen[b
 def read(report: Path, hogs: int, code: int) -> Run:
     """What pytest's report in JUnit's XML says."""
     (suite,) = ElementTree.parse(report).getroot().iter("testsuite")
-    failed = [
-        f"{case.get('classname')}::{case.get('name')}"
-        for case in suite.iter("testcase")
-        if case.find("failure") is not None or case.find("error") is not None
-    ]
+    failed = []
+    for case in suite.iter("testcase"):
+        name = f"{case.get('classname')}::{case.get('name')}"
+        for found in (*case.iter("failure"), *case.iter("error")):
+            print(f"{name}: {found.get('message')}\n{found.text}", file=sys.stderr)
+            failed.append(name)
     tests, skipped = int(suite.get("tests", 0)), int(suite.get("skipped", 0))
     seconds = float(suite.get("time", 0))
-    return Run(hogs, code, tests, skipped, seconds, tuple(failed), commit())
+    return Run(hogs, code, tests, skipped, seconds, (*dict.fromkeys(failed),), commit())
 
 
 def summary(done: Sequence[Run]) -> str:

@@ -190,7 +190,7 @@ def conclude(folder: Path, outcome: Outcome) -> None:
     write_verdicts(folder, judgement)
     report = write(folder, measured)
     lines = [
-        *environments.short(read_manifest(folder).fingerprints),
+        *environments.short(read_manifest(folder)),
         *told(judgement.controls, *controls.standing()),
         *recommendations.short(recommendations.stored(folder)),
     ]
@@ -220,6 +220,8 @@ def print_order(plan: "Plan", as_json: bool) -> None:
     if as_json:
         answer = {
             "design": plan.design_used,
+            "compare": plan.compare,
+            "skipped": skipped,
             "seed": seed,
             "control": plan.control_name,
             "order": [order_entry(plan, part).model_dump() for part in order],

@@ -75,11 +75,17 @@ class Calibrated:
 
 
 def offered(plan: Plan) -> Calibration:
-    """The busy-wait of a plan's service. Raises InputError where the plan says none."""
+    """The busy-wait of a plan's service. Raises InputError if the plan has none, or compares
+    environments."""
     if plan.calibration is None:
         raise InputError(
             f"{plan.source[0]}: has no table [calibration]; add one with variable = NAME, the"
             " variable of the service that holds its busy-wait in microseconds"
+        )
+    if plan.compare == "environments":
+        raise InputError(
+            f"{plan.source[0]}: compares environments, and limits are those of conditions; remove"
+            " compare from the plan"
         )
     return plan.calibration
 
@@ -150,7 +156,6 @@ def _data(
     changed = {
         "name": f"{plan.name[: 63 - len(request)]}-{request}",
         "kind": "macro",
-        "compare": "conditions",
         "baseline": condition_name(0),
         "blocks": blocks,
         "control": True,

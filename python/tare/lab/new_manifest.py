@@ -12,6 +12,7 @@ from tare.lab.continuity import file_hashes
 from tare.lab.placement import Placement
 from tare.lab.schedule import BlockPart, order_of_runs
 from tare.plan import OwnLoad, Plan
+from tare.plan.environments import GuestEnvironment
 from tare.samples.manifest import Condition, DetectionLimit, Facts, Manifest, Part
 
 SMOKE = (
@@ -57,6 +58,11 @@ def new_manifest(plan: Plan, placement: Placement) -> Manifest:
         control=plan.control_name,
         conditions=[Condition(**one.model_dump(mode="json")) for one in plan.conditions],
         environments=plan.environment_names,
+        machines={
+            one.name: one.machine
+            for one in plan.environments
+            if isinstance(one, GuestEnvironment) and one.machine
+        },
         plan_folder=str(plan.folder.resolve()),
         seed=seed,
         blocks=plan.blocks,

@@ -53,8 +53,9 @@ def resumable(plan: Plan | None, folder: Path, blocks: int | None = None) -> Pla
         )
     if blocks is not None:
         stored = parse(stored.text, str(file), start, {"blocks": blocks})
-    stored = with_machines(stored)
-    kept = {*read_manifest(folder).environments} & {*stored.environment_names}
+    begun = read_manifest(folder)
+    stored = with_machines(stored, begun.machines)
+    kept = {*begun.environments} & {*stored.environment_names}
     return stored.only(kept) if kept else stored
 
 

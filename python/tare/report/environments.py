@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from tare.report.result import Result
 from tare.report.sections import Section, Table
 from tare.report.words import NO_BREAK, duration, percent
+from tare.samples.manifest import Manifest
 
 _COLUMNS = {
     "system_call_ns": "system call",
@@ -23,7 +24,7 @@ _RATES = {"memory_bytes_per_second": "GB/s", "flops_per_second": "GFLOP/s"}
 
 def section(result: Result) -> Section:
     """A row per environment."""
-    found = result.manifest.fingerprints
+    found = _ordered(result.manifest)
     ratio = f" In parentheses is the ratio to {next(iter(found), '')}." * (len(found) > 1)
     return Section(
         anchor="environments",
@@ -38,9 +39,9 @@ def section(result: Result) -> Section:
     )
 
 
-def short(found: Mapping[str, Mapping[str, float]]) -> list[str]:
+def short(manifest: Manifest) -> list[str]:
     """Lines for a terminal: a row for each measurement, a column for each environment."""
-    rows = list(_rows(found))
+    rows = list(_rows(_ordered(manifest)))
     if not rows:
         return []
     columns = [("", *_COLUMNS.values()), *rows]
@@ -50,6 +51,12 @@ def short(found: Mapping[str, Mapping[str, float]]) -> list[str]:
         for line in zip(*columns, strict=True)
     )
     return ["environments, measured inside:", *(f"  {line}" for line in lines)]
+
+
+def _ordered(manifest: Manifest) -> Mapping[str, Mapping[str, float]]:
+    """The environment that the others are compared with comes first."""
+    found = manifest.fingerprints
+    return dict(sorted(found.items(), key=lambda one: one[0] != manifest.baseline))
 
 
 def _rows(found: Mapping[str, Mapping[str, float]]) -> Iterator[Sequence[str]]:

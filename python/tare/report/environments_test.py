@@ -1,13 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
 from tare.report.environments import short
+from tare.samples.manifest import Manifest
+
+
+def with_fingerprints(found: dict[str, dict[str, float]]) -> Manifest:
+    return Manifest(baseline="host", budget=0.03, runs=[], fingerprints=found)
 
 
 def test_a_terminal_shows_environments_beside_each_other() -> None:
+    # The baseline comes first.
     found = {
-        "host": {"system_call_ns": 164.0, "flops_per_second": 9.6e9, "cpu_share": 0.66},
         "vm-uml": {"system_call_ns": 1640.0, "flops_per_second": 9.6e9, "cpu_share": 0.5},
+        "host": {"system_call_ns": 164.0, "flops_per_second": 9.6e9, "cpu_share": 0.66},
     }
-    lines = [line.replace("\u00a0", " ") for line in short(found)]
+    lines = [line.replace("\u00a0", " ") for line in short(with_fingerprints(found))]
     assert lines[:3] == [
         "environments, measured inside:",
         "                      host         vm-uml",
@@ -15,4 +21,4 @@ def test_a_terminal_shows_environments_beside_each_other() -> None:
     ]
     assert lines[-1] == "  CPU of Linpack      66.0 %       50.0 %"
     assert len(lines) == 2 + 8
-    assert short({}) == []
+    assert short(with_fingerprints({})) == []

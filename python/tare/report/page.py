@@ -201,7 +201,8 @@ def _summary(result: Result) -> str:
     how = [planned if done >= result.manifest.blocks else f"{words.count(done)} of {planned}"]
     how.append(words.safe(result.manifest.design, 24))
     if len(result.environments) == 1:
-        how.append(f"on {words.safe(result.environments[0], 24)}")
+        joined = "on" if result.manifest.compare == "conditions" else "with"
+        how.append(f"{joined} {words.safe(result.environments[0], 24)}")
     how.append(_day(result.manifest.started))
     against = f"Compared with {words.safe(result.baseline, 40)}"
     return f"{against} in {', '.join(part for part in how if part)}."

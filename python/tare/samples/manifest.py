@@ -204,6 +204,8 @@ class Manifest(Table):
     control: Name | None = None
     conditions: Annotated[list[Condition], Field(max_length=MOST_PLACES)] = []
     environments: Annotated[list[Label], Field(max_length=MOST_PLACES)] = []
+    machines: dict[Label, Label] = {}
+    """What booted the guests of an environment, by its name: `kvm`, `tcg` or `uml`."""
     seed: Nanoseconds = 0
     blocks: Number = 0
     smoke: bool = False

@@ -82,6 +82,7 @@ PROBES = (
         "environments", "user-mode linux", user_mode_linux,
         'environment vm with machine = "uml"',
         "apt-get install user-mode-linux; run as root",
+        limit_s=15,
     ),
     Probe(
         "time", "clock source", clock_source,

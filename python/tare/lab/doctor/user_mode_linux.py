@@ -5,9 +5,9 @@ from pathlib import Path
 
 from tare.lab.doctor.commands import ask
 from tare.lab.doctor.finding import Found
+from tare.lab.environments.guest.uml import KERNEL
 from tare.lab.processes import find
 
-KERNEL = "linux.uml"
 BOOT_S = 12
 
 

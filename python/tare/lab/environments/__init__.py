@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Environments, one file each: where a service runs."""
 
+from collections.abc import Mapping
+from typing import Any
+
 from pydantic_core import PydanticCustomError
 
 from tare.lab.environments.container import Container
@@ -11,7 +14,7 @@ from tare.lab.environments.netns import Netns
 from tare.lab.environments.pod import Pod
 from tare.lab.environments.vm import MACHINES, Vm
 from tare.lab.processes import Processes
-from tare.plan import Plan, refused
+from tare.plan import Plan, expected, refused
 from tare.plan.environments import EnvironmentBase, GuestEnvironment
 
 _TYPES: dict[str, type[Environment]] = {
@@ -30,16 +33,32 @@ def check(plan: Plan) -> None:
         raise refused(plan, ("environments", number), error)
 
 
-def resolved(plan: Plan) -> Plan:
+def resolved(plan: Plan, begun_with: Mapping[str, str] = {}) -> Plan:
     """The plan with the machine of each virtual machine, as far as it leaves the choice, and the
-    machine in the name of the environment."""
-    return plan.model_copy(update={"environments": [*map(_resolved, plan.environments)]})
+    machine in the name of the environment.
+
+    `begun_with` has the machines of an experiment that goes on, by the environment's name. Raises
+    InputError if two environments then have one name.
+    """
+    found = [_resolved(one, begun_with) for one in plan.environments]
+    names = [one.name for one in found]
+    for number, name in enumerate(names):
+        if name in names[:number]:
+            error = expected(f"different names of environments: this one is called {name}, too")
+            raise refused(plan, ("environments", number), error)
+    changed: dict[str, Any] = {"environments": found}
+    if plan.compare == "environments":
+        changed["baseline"] = names[plan.environment_names.index(plan.baseline_name)]
+    return plan.model_copy(update=changed)
 
 
-def _resolved(settings: EnvironmentBase) -> EnvironmentBase:
+def _resolved(settings: EnvironmentBase, begun_with: Mapping[str, str]) -> EnvironmentBase:
     if not isinstance(settings, GuestEnvironment) or settings.machine is not None:
         return settings
     chosen = [settings.of(machine) for machine in MACHINES]
+    for one in chosen:
+        if begun_with.get(one.name) == one.machine:
+            return one
     return next((one for one in chosen if _why_missing(one) is None), chosen[0])
 
 

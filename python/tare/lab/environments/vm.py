@@ -34,9 +34,9 @@ MACHINES: Mapping[MachineName, Machine] = {
     "kvm": Qemu("kvm"), "tcg": Qemu("tcg"), "uml": UserModeLinux(),
 }  # fmt: skip
 """By their name in plans; the best first."""
-BOOT_S = 300
+BOOT_S, ANSWER_S = 300, 600
 TRY_S = 0.25
-"""As long as nobody has the guest's address, a connection fails only after seconds."""
+"""Before the guest has its address, a connection fails only after seconds."""
 _FIRST_PORT = 20000
 _numbers = itertools.count(1)
 _UNTIL_THE_SUPERVISOR_ENDS = (
@@ -108,6 +108,9 @@ class Vm(Environment):
 
     def start(self, program: Program) -> Process:
         guest = self.boot(program.cpus)
+        for path in (program.directory, program.log.absolute()):
+            if path.is_relative_to("/run") or path.is_relative_to("/dev"):
+                raise RunError(f"{path}: a guest has its own /run and /dev; use another folder")
         self._first = self._first or program.name
         request = {
             "do": "run",
@@ -160,7 +163,10 @@ class Vm(Environment):
             self._record = None
 
     def boot(self, cpus: Sequence[int]) -> Process:
-        """Boots the guest on some CPUs, unless it is up. Raises RunError with its last words."""
+        """Boots the guest on some CPUs, unless it is up.
+
+        Raises RunError with the end of its console.
+        """
         if self._guest is not None:
             return self._guest
         assert self._record is not None
@@ -202,13 +208,13 @@ class Vm(Environment):
         assert self._guest is not None
         try:
             with client.asked(self._token, self._address, request) as connection:
-                return client.answer(connection, self._guest.pid)
+                return client.answer(connection, self._guest.pid, ANSWER_S)
         except OSError as error:
             raise RunError(f"the virtual machine does not answer: {error}") from error
 
 
 def _why(console: Path, guest: Process) -> str:
-    """What the guest said before its kernel gave up."""
+    """The last line of the console before the kernel's panic."""
     lines = last_lines(console, 100)
     panics = [number for number, line in enumerate(lines) if line.startswith("Kernel panic")]
     said = lines[: panics[0]] if panics else lines

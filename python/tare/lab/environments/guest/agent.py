@@ -2,7 +2,7 @@
 """The first process of a virtual machine: runs the programs that this host asks for.
 
 It runs as a script, with the standard library alone: `agent.py TOKEN_FILE ADDRESS/BITS INTERFACE`.
-Whoever connects sends the token first, since any user of the host reaches the guest's address. A
+A client sends the token first, since any user of the host reaches the guest's address. A
 connection is one request, in lines of JSON, and the program of it ends with it.
 """
 
@@ -15,6 +15,7 @@ import socket
 import subprocess
 import sys
 import threading
+import time
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -22,8 +23,10 @@ from typing import Any, BinaryIO
 PORT = 1
 """Below all that services listen on."""
 MOST_BYTES = 1 << 20
-TOKEN_S = 30.0
-"""Who does not send it keeps a connection for so long."""
+TOKEN_S = 5.0
+"""A connection without the token ends after this time."""
+WRITE_S = 0.05
+"""A log is this much older on the host, at most."""
 MOUNTS = (
     ("proc", "/proc", "proc"),
     ("sysfs", "/sys", "sysfs"),
@@ -52,22 +55,30 @@ def main(token_file: str, address: str, interface: str) -> None:
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
     listener = socket.create_server((address.partition("/")[0], PORT), backlog=64)
     while True:
-        connection, _ = listener.accept()
-        threading.Thread(target=serve, args=(connection, token), daemon=True).start()
+        try:
+            connection, _ = listener.accept()
+            threading.Thread(target=serve, args=(connection, token), daemon=True).start()
+        except (OSError, RuntimeError):  # too many connections: the first process must not end
+            time.sleep(0.1)
 
 
 def serve(connection: socket.socket, token: str) -> None:
     """Answers one request; what goes wrong with it is the end of its connection alone."""
-    with connection, connection.makefile("rb") as lines, suppress(OSError, ValueError, KeyError):
+    with connection, suppress(OSError):
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         connection.settimeout(TOKEN_S)
-        if not hmac.compare_digest(lines.readline(256).strip(), token.encode()):
+        known = f"{token}\n".encode()
+        if not hmac.compare_digest(connection.recv(len(known)), known):
             return
         connection.settimeout(None)
-        request = json.loads(lines.readline(MOST_BYTES))
-        answer(connection, {"exec": call, "run": run, "sync": sync}[request["do"]](
-            request, connection, lines
-        ))  # fmt: skip
+        with connection.makefile("rb") as lines:
+            try:
+                request = json.loads(lines.readline(MOST_BYTES))
+                do = {"exec": call, "run": run, "sync": sync}[request["do"]]
+                found = do(request, connection, lines)
+            except (ValueError, KeyError) as error:
+                found = {"error": f"a request that cannot be read: {error}"}
+            answer(connection, found)
 
 
 def answer(connection: socket.socket, values: dict[str, Any]) -> None:
@@ -94,11 +105,11 @@ def call(request: dict[str, Any], _connection: socket.socket, _lines: BinaryIO) 
 
 
 def run(request: dict[str, Any], _connection: socket.socket, lines: BinaryIO) -> dict[str, Any]:
-    """Runs a program to its end, with the signals that come meanwhile; kills it, with all that it
-    started in its session, if the host goes."""
-    # What the kernel kept back of a log would be missing in the message of a crash.
-    log = os.open(request["log"], os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_SYNC, 0o644)
+    """Runs a program to its end, with the signals that come meanwhile; kills its process group if
+    the connection ends."""
+    log = -1
     try:
+        log = os.open(request["log"], os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
         program = subprocess.Popen(
             request["words"],
             env=request["variables"],
@@ -109,16 +120,32 @@ def run(request: dict[str, Any], _connection: socket.socket, lines: BinaryIO) ->
             start_new_session=True,
         )
     except OSError as error:
+        if log >= 0:
+            os.close(log)
         return {"error": f"{error.filename}: {error.strerror}"}
-    finally:
-        os.close(log)
     ended = threading.Event()
+    writer = threading.Thread(target=write_through, args=(log, ended))
+    writer.start()
     threading.Thread(target=forward, args=(program, lines, ended), daemon=True).start()
     code = program.wait()
     ended.set()
+    writer.join()
     with suppress(ProcessLookupError):
         os.killpg(program.pid, signal.SIGKILL)
     return {"code": code}
+
+
+def write_through(log: int, ended: threading.Event) -> None:
+    """Has the kernel write to the file of the host what is new in a log, and closes it at the end
+    of the program."""
+    size, over = -1, False
+    while not over:
+        over = ended.wait(WRITE_S)
+        with suppress(OSError):
+            if size != os.fstat(log).st_size:
+                size = os.fstat(log).st_size
+                os.fsync(log)
+    os.close(log)
 
 
 def forward(program: "subprocess.Popen[bytes]", lines: BinaryIO, ended: threading.Event) -> None:

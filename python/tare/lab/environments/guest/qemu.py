@@ -11,6 +11,7 @@ import platform
 import shlex
 import struct
 from collections.abc import Iterator, Sequence
+from functools import cache
 from pathlib import Path
 
 from tare.lab.environments.guest.machine import Boot, Machine
@@ -46,8 +47,13 @@ class Qemu(Machine):
             raise expected(f"{QEMU} to be installed: get the package qemu-system-x86")
         if self.accelerator == "kvm" and (why := _why_no_kvm()):
             raise expected(f'a KVM that boots a kernel: {why}; use machine = "tcg"')
-        if newest_kernel() is None:
+        kernel = newest_kernel()
+        if kernel is None:
             raise expected(f"a kernel in {_KERNELS}, with its modules: get linux-image-amd64")
+        try:
+            list(needed_modules(kernel[1]))
+        except (OSError, RunError) as error:
+            raise expected(f"another kernel: {error}") from error
         busybox = find("busybox")
         if busybox is None or not is_static(Path(busybox)):
             raise expected("a busybox without libraries: get the package busybox-static")
@@ -151,6 +157,7 @@ def archive(files: Iterator[tuple[str, int, bytes]]) -> bytes:
     return b"".join(parts)
 
 
+@cache
 def _why_no_kvm() -> str:
     """What `tare doctor` finds wrong with KVM; empty if nothing."""
     from tare.lab.doctor import PROBES, examine
