@@ -84,7 +84,7 @@ def offered(plan: Plan) -> Calibration:
         )
     if plan.compare == "environments":
         raise InputError(
-            f"{plan.source[0]}: compares environments, and limits are those of conditions; remove"
+            f"{plan.source[0]}: compares environments, and limits belong to conditions; remove"
             " compare from the plan"
         )
     return plan.calibration

@@ -44,7 +44,7 @@ def resolved(plan: Plan, begun_with: Mapping[str, str] = {}) -> Plan:
     names = [one.name for one in found]
     for number, name in enumerate(names):
         if name in names[:number]:
-            error = expected(f"different names of environments: this one is called {name}, too")
+            error = expected(f"different names of environments, not {name} twice")
             raise refused(plan, ("environments", number), error)
     changed: dict[str, Any] = {"environments": found}
     if plan.compare == "environments":

@@ -48,7 +48,7 @@ def test_the_baseline_is_named_as_its_environment() -> None:
 
 def test_two_environments_never_get_one_name() -> None:
     table = '["vm", { type = "vm", machine = "uml" }]'
-    with pytest.raises(InputError, match=r"environments\[2\]: .*called vm-uml, too"):
+    with pytest.raises(InputError, match=r"environments\[2\]: .*not vm-uml twice"):
         environments.resolved(plan(table))
 
 
