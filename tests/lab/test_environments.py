@@ -44,7 +44,6 @@ SLOW = ("pod", *GUESTS)
 TABLES: list[dict[str, Any]] = [{"type": kind} for kind in ENVIRONMENTS if kind not in GUESTS]
 TABLES += [
     {"type": "vm", "machine": "uml"},
-    {"type": "vm", "machine": "tcg"},
     {"type": "container-in-vm", "machine": "uml"},
     {"type": "container", "network": "bridge"},
     {"type": "container", "files": "layered"},
