@@ -85,12 +85,18 @@ test: native hello busy ## every test that needs no server beyond Debian's packa
 	@.venv/bin/pytest -n 4 --dist worksteal
 
 .PHONY: test-integration
-test-integration: PACKAGES := guests
+test-integration: PACKAGES := test
 test-integration: native java ## importers on what the tools of others write, Kieker and OpenTelemetry, and Spark and ClickHouse; brings them
 	@setup/install-peers
 	@setup/install-peers kieker opentelemetry zipkin
 	@.venv/bin/uv sync --quiet --locked --group engines
-	@.venv/bin/pytest -m integration tests/peers bench tests/engines tests/lab
+	@.venv/bin/pytest -m integration tests/peers bench tests/engines
+	@.venv/bin/pytest -m integration tests/lab -k pod
+
+.PHONY: test-guests
+test-guests: PACKAGES := guests
+test-guests: native ## virtual machines as environments; boots many
+	@.venv/bin/pytest -m integration tests/lab -k "vm or uml"
 
 .PHONY: hello
 hello: ## compile services/hello, where there is a JDK and Maven
