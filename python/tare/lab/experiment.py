@@ -148,7 +148,7 @@ def _take_fingerprints(lab: Laboratory, progress: Progress) -> None:
 
 
 def called(name: str, control: str | None) -> str:
-    """What a person is told of what is compared: the control is none that anybody declared."""
+    """The name of a condition or environment in messages; the control has none in the plan."""
     return "the control" if name == control else name
 
 

@@ -235,12 +235,12 @@ class Manifest(Table):
         return self
 
     def compared(self, run: RunEntry) -> str:
-        """What a run stands for in comparisons: its condition, or its environment."""
+        """The name of a run in comparisons: its condition or its environment."""
         return run.condition if self.compare == "conditions" else run.environment
 
     def as_compared(self) -> Manifest:
-        """The manifest for those who compare conditions: where environments were compared, their
-        names stand for those of conditions, and the other way round."""
+        """The manifest with conditions as what is compared: if environments were compared, the
+        names of environments and conditions are exchanged."""
         if self.compare == "conditions":
             return self
         conditions = [one.name for one in self.conditions]

@@ -306,8 +306,8 @@ class Judgement:
 
 
 def renamed(form: Mapping[str, Any], compare: Compare) -> dict[str, Any]:
-    """The JSON of a comparison or control with environment and condition under their own names,
-    or from these back: where environments are compared, the one stands for the other."""
+    """The JSON of a comparison or control, with the keys `environment` and `condition` exchanged
+    if environments are compared; the same again restores it."""
     if compare == "conditions":
         return dict(form)
     other = {"environment": "condition", "condition": "environment"}

@@ -39,7 +39,7 @@ def podman() -> Found:
             limit_s=8,
         )  # fmt: skip
     finally:
-        # It keeps the namespace of a user without root's rights for ever.
+        # podman leaves a process that keeps the user's namespace.
         with suppress(OSError, ValueError):
             os.kill(int((here / "tmp/pause.pid").read_text(encoding="utf-8")), signal.SIGKILL)
     if not well:

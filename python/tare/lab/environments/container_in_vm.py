@@ -22,8 +22,8 @@ from tare.plan import expected
 
 _HOME = Path("/run/tare-boxes")
 """In the guest, where /run is its own."""
-# A kernel may have OverlayFS as a module; that of user-mode Linux has its modules in a place of its
-# own. What the container prints would keep the shell's output open.
+# OverlayFS may be a module of the kernel; user-mode Linux has modules in another folder. The output
+# of the container would keep the shell's output open.
 _RUN = """\
 grep -qw overlay /proc/filesystems || modprobe overlay 2>/dev/null ||
     insmod "/usr/lib/uml/modules/$(uname -r)/kernel/fs/overlayfs/overlay.ko" || exit

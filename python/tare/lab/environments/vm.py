@@ -150,7 +150,7 @@ class Vm(Environment):
         return str(found["stdout"])
 
     def copy_out(self, _paths: Iterable[Path]) -> None:
-        """Files that programs wrote are those of this host, once the guest's kernel wrote them."""
+        """Has the guest's kernel write all files, which are on this host."""
         if self._guest is not None and self._guest.code is None:
             self._ask({"do": "sync"})
 
@@ -214,7 +214,7 @@ class Vm(Environment):
 
 
 def _why(console: Path, guest: Process) -> str:
-    """The last line of the console before the kernel's panic."""
+    """The last line of the console; before a panic, if the kernel had one."""
     lines = last_lines(console, 100)
     panics = [number for number, line in enumerate(lines) if line.startswith("Kernel panic")]
     said = lines[: panics[0]] if panics else lines
