@@ -33,7 +33,7 @@ def whole(compiled: Callable[[str], Path], tmp_path_factory: pytest.TempPathFact
     file = folder / "events.log"
     ran(file, compiled("payloads"))
     ran(file, compiled("codecs"), 1_000)
-    ran(file, compiled("nested"), 2, 3_000, 0, "drop", TARE_LOG_RING="64K")
+    ran(file, compiled("nested"), 2, 3_000, 0, "lose", TARE_LOG_RING="64K")
     return file.read_bytes()
 
 

@@ -17,7 +17,7 @@ from tests.log.conftest import TARE_LOG, Row, dump, ran
 def file(compiled: Callable[[str], Path], tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Spans of two threads, of which much is lost."""
     file = tmp_path_factory.mktemp("dump") / "events.log"
-    ran(file, compiled("nested"), 2, 6_000, 0, "drop", TARE_LOG_RING="64K")
+    ran(file, compiled("nested"), 2, 6_000, 0, "lose", TARE_LOG_RING="64K")
     return file
 
 

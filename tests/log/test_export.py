@@ -111,7 +111,7 @@ def logged(
         }  # fmt: skip
         assert found.lost == 0
     else:
-        ran(file, compiled("nested"), 2, 6_000, 0, "drop", TARE_LOG_RING="64K")
+        ran(file, compiled("nested"), 2, 6_000, 0, "lose", TARE_LOG_RING="64K")
         found = understood(file)
         assert found.lost > 0
     return found

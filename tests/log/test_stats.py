@@ -132,7 +132,7 @@ def test_channels(file: Path) -> None:
 def test_losses(compiled: Callable[[str], Path], tmp_path: Path) -> None:
     """Those of a file, and of each channel."""
     file = tmp_path / "events.log"
-    totals = ran(file, compiled("nested"), 2, 6_000, 0, "drop", TARE_LOG_RING="64K")
+    totals = ran(file, compiled("nested"), 2, 6_000, 0, "lose", TARE_LOG_RING="64K")
     told = stats(file)
     assert told["lost"] == totals["lost"] > 0
     assert sum(one["lost"] for one in told["channels"]) == totals["lost"]

@@ -1,15 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* nested THREADS ROUNDS [SPINS [drop]]: each thread handles so many requests, one span within the other:
- * request { parse; work, three deep; answer }, with a text and a level between; SPINS is how long
- * an answer takes. The last request of each thread never ends. */
+/* nested THREADS ROUNDS [SPINS [drop|lose]]: each thread handles so many requests, one span within
+ * the other: request { parse; work, three deep; answer }, with a text and a level between; SPINS is
+ * how long an answer takes. The last request of each thread never ends. With "lose", the parent,
+ * which is the collector, is stopped during the second third of a thread's requests. */
 #include <pthread.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <tare_log.h>
+#include <unistd.h>
 
 static struct tare_log_options options = {.policy = TARE_LOG_WAIT};
 static tare_log_channel request[2], parse[2], work[2], answer[2], text, level, alone;
 static long rounds, spins = 20;
+static int loses;
 
 static tare_log_channel opened(const char *name) { return tare_log_open_with(name, &options); }
 
@@ -29,6 +33,10 @@ static void working(long depth) {
 static void *handle(void *unused) {
     (void)unused;
     for (long round = 0; round < rounds; round++) {
+        if (loses && round == rounds / 3)
+            kill(getppid(), SIGSTOP);
+        if (loses && round == 2 * rounds / 3)
+            kill(getppid(), SIGCONT);
         tare_log(request[0], round);
         tare_log(parse[0], round);
         tare_log_bytes(text, "GET /\n\"quoted\"", 14);
@@ -49,7 +57,8 @@ int main(int argc, char **argv) {
     rounds = argc > 2 ? atol(argv[2]) : 1;
     if (argc > 3)
         spins = atol(argv[3]);
-    if (argc > 4 && !strcmp(argv[4], "drop"))
+    loses = argc > 4 && !strcmp(argv[4], "lose");
+    if (loses || argc > 4 && !strcmp(argv[4], "drop"))
         options.policy = TARE_LOG_DROP;
     request[0] = opened("request>"), request[1] = opened("request<");
     parse[0] = opened("parse  in"), parse[1] = opened("parse  out");

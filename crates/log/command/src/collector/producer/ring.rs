@@ -185,7 +185,13 @@ impl Ring {
         let (until_end, rest) = out.split_at_mut(count.min(self.words - first));
         self.read(first, until_end);
         self.read(0, rest);
-        let head = self.head();
+        self.keep(out, count < ready)
+    }
+
+    /// Takes out of words that were copied what a thread has overwritten meanwhile, and where
+    /// `more` follow, the record that is not whole.
+    fn keep(&mut self, out: &mut Vec<u64>, more: bool) -> (u64, Option<Thread>) {
+        let (from, head) = (self.read, self.head());
         // Behind the tail as it is after the copying no thread has written meanwhile.
         fence(Acquire);
         let tail = head.indices.tail();
@@ -197,13 +203,16 @@ impl Ring {
             (known.tail.wrapping_sub(from), Some(thread_of(&known)))
         };
         out.drain(..(overtaken as usize).min(out.len()));
-        if count < ready {
+        if more {
             let whole = whole(out);
             out.truncate(if whole == 0 { out.len() } else { whole });
         }
         let from = from.wrapping_add(overtaken);
         self.read = from.wrapping_add(out.len() as u64);
-        self.next = self.read;
+        // Who is told of no words is not told whose they are either.
+        if !out.is_empty() {
+            self.next = self.read;
+        }
         (from, thread)
     }
 
@@ -356,6 +365,21 @@ mod tests {
     fn a_thread_killed_while_it_overwrites_has_lost_what_it_freed() {
         assert_eq!(told(true), Some(2));
         assert_eq!(told(false), None);
+    }
+
+    #[test]
+    fn thread_of_events_is_known_though_all_before_them_were_overwritten_during_the_copy() {
+        let mut ring = empty("overtaken");
+        let mut words = vec![0; 8];
+        ring.head().indices.head().store(8, Release);
+        Oldest::note(&ring.head().overwritten, &Known { tail: 8, tid: 7, ..Known::default() });
+        ring.head().indices.free(0, 8).unwrap();
+        assert_eq!(ring.keep(&mut words, false).0, 8);
+        assert!(words.is_empty());
+        ring.head().indices.head().store(16, Release);
+        let (from, thread) = ring.copy(&mut words);
+        assert_eq!((from, words.len(), thread.map(|(tid, _)| tid)), (8, 8, Some(7)));
+        ring.unmap();
     }
 
     #[test]
