@@ -58,7 +58,7 @@ int main(int argc, char **argv) {
     if (argc > 3)
         spins = atol(argv[3]);
     loses = argc > 4 && !strcmp(argv[4], "lose");
-    if (loses || argc > 4 && !strcmp(argv[4], "drop"))
+    if (loses || (argc > 4 && !strcmp(argv[4], "drop")))
         options.policy = TARE_LOG_DROP;
     request[0] = opened("request>"), request[1] = opened("request<");
     parse[0] = opened("parse  in"), parse[1] = opened("parse  out");
