@@ -13,7 +13,7 @@ from pathlib import Path
 from bench.results import ROOT
 from bench.turns import on_cpu
 
-from tare.lab.ports import free_port
+from tare.lab.environments.ports import free_port
 
 PLAN = ROOT / "plans" / "hook-nginx.toml"
 

@@ -18,14 +18,14 @@ def may_make_namespaces() -> bool:
 
 def may_run_containers() -> bool:
     """Root with runc may."""
-    from tare.lab.processes import find
+    from tare.lab.processes.processes import find
 
     return os.geteuid() == 0 and find("runc") is not None and may_make_namespaces()
 
 
 def may_run_pods() -> bool:
     """Root with podman and runc may."""
-    from tare.lab.processes import find
+    from tare.lab.processes.processes import find
 
     return may_run_containers() and find("podman") is not None
 
@@ -33,7 +33,7 @@ def may_run_pods() -> bool:
 def may_run_guests() -> bool:
     """Root with user-mode Linux may."""
     from tare.lab.environments.guest.uml import KERNEL
-    from tare.lab.processes import find
+    from tare.lab.processes.processes import find
 
     return may_make_namespaces() and find(KERNEL) is not None
 

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from tests.waiting import SECONDS
 
-from tare.lab.ports import free_port
+from tare.lab.environments.ports import free_port
 from tare.native import native
 
 ROOT = Path(__file__).parents[1]

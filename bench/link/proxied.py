@@ -21,7 +21,7 @@ from bench.link.services import LINK, SIZES
 from bench.load.programs import LOAD, in_turns, output
 from bench.turns import on_cpu
 
-from tare.lab.ports import free_port
+from tare.lab.environments.ports import free_port
 
 BOTH, ONE, TCP, UNIX = "both legs", "upstream leg", "TCP", "Unix socket upstream"
 SMALL = "both legs, rings of 64 KiB"

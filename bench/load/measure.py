@@ -20,7 +20,7 @@ from bench.load.programs import LOAD, LOAD_CPU, SERVICE_CPU, Turns, in_turns, ou
 from bench.nginx import Nginx
 from bench.turns import on_cpu
 
-from tare.lab.ports import free_port
+from tare.lab.environments.ports import free_port
 
 HERE = Path(__file__).parent
 USERS = 16

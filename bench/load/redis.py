@@ -14,7 +14,7 @@ from bench.load.peers import number
 from bench.load.programs import LOAD_CPU, SERVICE_CPU, Turns, in_turns, output, tare_load
 from bench.turns import on_cpu
 
-from tare.lab.ports import free_port
+from tare.lab.environments.ports import free_port
 
 USERS = 50
 REQUESTS = 100_000

@@ -11,7 +11,7 @@ from bench.log.calls_in_bursts import COLLECTOR_CPU
 from bench.log.collected import Collected
 from bench.turns import Turner
 
-from tare.lab.cpu_time import own_ns
+from tare.lab.processes.cpu_time import own_ns
 
 RINGS = 64
 SECONDS = 5.0

@@ -19,7 +19,7 @@ from bench.log.kieker import Records
 from bench.log.sinks import METHOD, Program, Sink
 from bench.results import ROOT
 
-from tare.lab.ports import free_port
+from tare.lab.environments.ports import free_port
 
 LOCAL = "127.0.0.1"
 SECONDS = 60

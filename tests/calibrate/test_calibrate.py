@@ -15,7 +15,7 @@ import pytest
 from tests.report.page import Page
 from tests.waiting import SECONDS, wait_for
 
-from tare.lab.calibration import service_text
+from tare.lab.run.calibration import service_text
 from tare.native import native
 from tare.plan import load
 from tare.samples.describe.limits import detection_limits

@@ -10,7 +10,7 @@ from bench.scale.data import AT, experiment_of, write
 from tests.report.synthetic import Synthetic
 
 from tare.errors import InputError
-from tare.lab.ports import free_port
+from tare.lab.environments.ports import free_port
 from tare.samples import read_result
 from tare.samples.engines import (
     Description,

@@ -12,7 +12,7 @@ from typing import Any
 from tests.nginx import configuration
 from tests.waiting import SECONDS, wait_for
 
-from tare.lab.ports import free_port
+from tare.lab.environments.ports import free_port
 from tare.native import native
 
 HOOK = native("bin", "tare-hook")

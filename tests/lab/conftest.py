@@ -19,7 +19,7 @@ from tests.in_process import Done, tare
 from tests.nginx import configuration
 from tests.waiting import wait_for
 
-from tare.lab.supervisor import descendants
+from tare.lab.processes.supervisor import descendants
 from tare.native import native
 
 NGINX_CONF = configuration(

@@ -7,7 +7,7 @@ from tests.in_process import tare
 from tests.lab.conftest import Experiment
 from tests.lab.test_interruption import contents
 
-from tare.lab.new_manifest import schedule
+from tare.lab.run.new_manifest import schedule
 from tare.plan import load
 
 

@@ -17,12 +17,13 @@ from tests.rights import may_run_containers
 from tests.waiting import wait_for
 
 from tare.errors import InputError
-from tare.lab import commands, environments
+from tare.lab import environments
 from tare.lab.environments.container import Container
 from tare.lab.environments.environment import Program
 from tare.lab.environments.fingerprint import fingerprint
-from tare.lab.launch import RunError
-from tare.lab.processes import Processes
+from tare.lab.environments.launch import RunError
+from tare.lab.processes.processes import Processes
+from tare.lab.start import commands
 from tare.plan import parse
 from tare.plan.environments import ContainerEnvironment
 from tare.running.directory import runtime_directory
@@ -208,13 +209,13 @@ def test_environments_are_measured_once_in_an_experiment(
         return fingerprint(settings, *rest)
 
     experiment.write_plan(top='environments = ["host", "container"]')
-    monkeypatch.setattr("tare.lab.experiment.fingerprint", only_of_host)
+    monkeypatch.setattr("tare.lab.run.experiment.fingerprint", only_of_host)
     assert experiment.measure(blocks=1).returncode == 0
     (first,) = experiment.manifest["fingerprints"].items()
     assert first[0] == "host"
     why = "container: its fingerprint could not be taken: no such luck"
     assert why in experiment.manifest["warnings"]
-    monkeypatch.setattr("tare.lab.experiment.fingerprint", fingerprint)
+    monkeypatch.setattr("tare.lab.run.experiment.fingerprint", fingerprint)
     assert experiment.resume("--blocks", "2").returncode == 0
     taken = experiment.manifest["fingerprints"]
     assert taken["host"] == first[1]

@@ -19,13 +19,13 @@ from tare.lab import environments
 from tare.lab.environments.environment import Environment, Program
 from tare.lab.environments.fingerprint import fingerprint
 from tare.lab.environments.host import output
+from tare.lab.environments.launch import RunError
 from tare.lab.environments.vm import Vm
-from tare.lab.launch import RunError
 from tare.lab.machine.service import Service
 from tare.lab.machine.snapshot import Snapshot
-from tare.lab.processes import Process, Processes, StartError
-from tare.lab.ready import wait_until_ready
-from tare.lab.supervisor import descendants
+from tare.lab.processes.processes import Process, Processes, StartError
+from tare.lab.processes.supervisor import descendants
+from tare.lab.start.ready import wait_until_ready
 from tare.plan import Ready
 from tare.plan.environments import ENVIRONMENTS
 

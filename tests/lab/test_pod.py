@@ -24,9 +24,9 @@ from tare.errors import InputError
 from tare.lab import environments
 from tare.lab.environments import pod as pods
 from tare.lab.environments.environment import Program
+from tare.lab.environments.launch import RunError
 from tare.lab.environments.pod import Pod
-from tare.lab.launch import RunError
-from tare.lab.processes import Processes
+from tare.lab.processes.processes import Processes
 from tare.plan import parse
 from tare.plan.environments import PodEnvironment
 from tare.running.directory import runtime_directory

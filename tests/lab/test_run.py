@@ -15,11 +15,11 @@ from tests.lab.conftest import NGINX_CONF, OWN_LOAD, Experiment
 from tests.rights import may_make_namespaces
 
 from tare.errors import TareError
-from tare.lab import tare_load
 from tare.lab.environments.host import Host
-from tare.lab.feasible import check
-from tare.lab.ports import free_port
-from tare.lab.processes import find
+from tare.lab.environments.ports import free_port
+from tare.lab.load import tare_load
+from tare.lab.processes.processes import find
+from tare.lab.run.feasible import check
 from tare.native import native
 from tare.plan import load
 

@@ -24,9 +24,9 @@ from tare.lab.environments.guest import client
 from tare.lab.environments.guest.machine import Machine
 from tare.lab.environments.guest.qemu import Qemu
 from tare.lab.environments.guest.uml import UserModeLinux
+from tare.lab.environments.launch import RunError
 from tare.lab.environments.vm import Vm
-from tare.lab.launch import RunError
-from tare.lab.processes import Processes
+from tare.lab.processes.processes import Processes
 from tare.plan import expected, parse
 from tare.plan.environments import VmEnvironment
 from tare.running.directory import runtime_directory

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from tests.load.conftest import TARE_LOAD, most_kib, wait_for_port
 
-from tare.lab.ports import free_port
+from tare.lab.environments.ports import free_port
 
 NULL_SERVER = Path(__file__).parents[2] / "bench" / "load" / "null_server.c"
 FEW = 100_000

@@ -15,7 +15,7 @@ import pytest
 from tests.load.conftest import TARE_LOAD, Measure, most_kib, wait_for_port
 from tests.waiting import SECONDS
 
-from tare.lab.ports import free_port
+from tare.lab.environments.ports import free_port
 
 GET = ["--send", r"*2\r\n$3\r\nGET\r\n$3\r\nkey\r\n", "--reply", "resp"]
 LEEWAY = 4 * 1024

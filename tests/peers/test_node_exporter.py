@@ -20,10 +20,10 @@ from urllib.request import urlopen
 import pytest
 from tests.waiting import wait_for
 
+from tare.lab.environments.ports import free_port
 from tare.lab.machine.clock import Clock
 from tare.lab.machine.host import Host
 from tare.lab.machine.sampler import Sampler
-from tare.lab.ports import free_port
 
 pytestmark = pytest.mark.integration
 COLLECTORS = ("cpu", "meminfo", "netdev", "pressure", "stat", "timex")

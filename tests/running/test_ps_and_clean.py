@@ -171,7 +171,7 @@ def test_records_that_others_can_write_are_not_carried_out(directory: Path) -> N
 
 # Enters a control group of its own, as each command of a run does, and waits.
 ENTERS = """
-from tare.lab.supervisor import Cgroups
+from tare.lab.processes.supervisor import Cgroups
 groups = Cgroups.usable()
 print(groups.enter() if groups else "", flush=True)
 input()

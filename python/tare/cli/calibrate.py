@@ -22,8 +22,8 @@ from tare.terminal import json_text, printable
 
 if TYPE_CHECKING:
     from tare.calibration.detection import Calibration
-    from tare.lab.calibration import Calibrated, Extent
-    from tare.lab.progress import Progress
+    from tare.lab.run.calibration import Calibrated, Extent
+    from tare.lab.run.progress import Progress
     from tare.plan import Plan
 
 
@@ -70,9 +70,9 @@ def calibrate(
     """
     from tare.calibration.repetitions import check_blocks
     from tare.lab import environments
-    from tare.lab.calibration import calibrations
-    from tare.lab.feasible import check
-    from tare.lab.trust import require_trusted, resolved, trusted
+    from tare.lab.result.file_ownership import require_trusted, resolved, trusted
+    from tare.lab.run.calibration import calibrations
+    from tare.lab.run.feasible import check
     from tare.plan import load
 
     if out is not None and resume is not None:
@@ -104,7 +104,7 @@ def calibrate(
 
 def _extent(plan: Plan, asked: Mapping[str, Any], resume: Path | None) -> Extent:
     """What was asked for, and else what the plan says; of a folder, as it was begun."""
-    from tare.lab.calibration import Extent, offered
+    from tare.lab.run.calibration import Extent, offered
 
     offer = offered(plan)
     if resume is None:
@@ -123,7 +123,7 @@ def measure(parts: Sequence[Calibrated], folder: Path, resume: bool) -> None:
     Raises TareError where a condition of one fails from its start.
     """
     from tare.lab import carry_out
-    from tare.lab.resume import resumable
+    from tare.lab.run.resume import resumable
 
     if len(parts) > 1 and not resume:
         tell(f"{len(parts)} requests, about {duration(_seconds(parts))} in all")
@@ -210,9 +210,9 @@ def _delays(text: str) -> list[int]:
 
 
 def _seconds(parts: Sequence[Calibrated]) -> float:
-    from tare.lab.new_manifest import schedule
-    from tare.lab.progress import plan_seconds
-    from tare.lab.schedule import groups
+    from tare.lab.run.new_manifest import schedule
+    from tare.lab.run.progress import plan_seconds
+    from tare.lab.run.schedule import groups
 
     return sum(
         plan_seconds(part.plan, groups(schedule(part.plan, 0), part.plan.has_whole_blocks))

@@ -18,7 +18,7 @@ from tare.errors import InputError, InterruptionError
 from tare.terminal import json_text, printable
 
 if TYPE_CHECKING:
-    from tare.lab.progress import Progress
+    from tare.lab.run.progress import Progress
     from tare.plan import Plan
 
 _TOGETHER = {
@@ -144,7 +144,7 @@ def run(
 
 def go_on(plan: "Plan | None", folder: Path, blocks: int | None, outcome: Outcome) -> None:
     """Finishes a result folder; `plan` is the one that it began with, or None."""
-    from tare.lab.resume import resumable
+    from tare.lab.run.resume import resumable
 
     measure(resumable(plan, folder, blocks), folder, resume=True)
     conclude(folder, outcome)
@@ -172,7 +172,7 @@ def conclude(folder: Path, outcome: Outcome) -> None:
 
     Raises GateError, after all that, where a verdict is one that was asked to fail.
     """
-    from tare.lab.store import count_look
+    from tare.lab.result.folder import count_look
     from tare.report import environments, recommendations, write
     from tare.report.controls import told
     from tare.report.verdicts import write_verdicts
@@ -206,11 +206,11 @@ def print_order(plan: "Plan", as_json: bool) -> None:
     import secrets
 
     from tare.lab.environments import available
-    from tare.lab.experiment import called
-    from tare.lab.feasible import blocks_for_verdict, check
-    from tare.lab.new_manifest import order_entry, schedule
-    from tare.lab.progress import plan_seconds
-    from tare.lab.schedule import groups
+    from tare.lab.run.experiment import called
+    from tare.lab.run.feasible import blocks_for_verdict, check
+    from tare.lab.run.new_manifest import order_entry, schedule
+    from tare.lab.run.progress import plan_seconds
+    from tare.lab.run.schedule import groups
 
     plan, skipped = available(plan)
     check(plan)

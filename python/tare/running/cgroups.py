@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
-# tare-PID-NUMBER, as `tare.lab.supervisor` names them.
+# tare-PID-NUMBER, as `tare.lab.processes.supervisor` names them.
 _NAME = re.compile(r"tare-(\d+)-\d+")
 
 

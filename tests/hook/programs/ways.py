@@ -13,7 +13,7 @@ import pytest
 from tests.hook.hooked import COMMAND, Behaviour, plain, rules
 from tests.waiting import wait_for
 
-from tare.lab import ports
+from tare.lab.environments import ports
 
 RULES = rules("e", "Host", scope="all", direction="both") + rules(
     "never there", scope="all", direction="both", action="block"

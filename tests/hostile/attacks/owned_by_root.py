@@ -9,7 +9,7 @@ from pathlib import Path
 from tests.hostile.attacks.hanging_files import become_nobody, mount, serve
 
 from tare.errors import InputError
-from tare.lab.trust import known_users, require_trusted
+from tare.lab.result.file_ownership import known_users, require_trusted
 
 if __name__ == "__main__":
     device = mount(sys.argv[1])

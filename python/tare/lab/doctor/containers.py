@@ -9,8 +9,8 @@ from pathlib import Path
 
 from tare.lab.doctor.commands import ask
 from tare.lab.doctor.finding import Found
-from tare.lab.processes import find
-from tare.lab.static_program import exit_program
+from tare.lab.environments.static_program import exit_program
+from tare.lab.processes.processes import find
 
 
 def docker() -> Found:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from tare.lab.doctor.finding import Found
-from tare.lab.processes import find
+from tare.lab.processes.processes import find
 
 _WANTED = 17
 

@@ -8,7 +8,7 @@ from zipfile import is_zipfile
 
 from tare.lab.doctor.commands import ask
 from tare.lab.doctor.finding import Found
-from tare.lab.processes import find
+from tare.lab.processes.processes import find
 from tare.native import native
 
 _COMMANDS = ("tare-load", "tare-hook", "tare-log", "tare-map", "tare-link")

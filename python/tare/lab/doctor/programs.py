@@ -5,7 +5,7 @@ import re
 
 from tare.lab.doctor.commands import ask
 from tare.lab.doctor.finding import Found
-from tare.lab.processes import find
+from tare.lab.processes.processes import find
 
 _TOOLS = {"cargo": "--version", "clang": "--version", "mvn": "--version", "node": "--version"}
 

@@ -6,7 +6,7 @@ from pathlib import Path
 from tare.lab.doctor.commands import ask
 from tare.lab.doctor.finding import Found
 from tare.lab.environments.guest.uml import KERNEL
-from tare.lab.processes import find
+from tare.lab.processes.processes import find
 
 BOOT_S = 12
 

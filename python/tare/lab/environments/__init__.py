@@ -13,7 +13,7 @@ from tare.lab.environments.host import Host
 from tare.lab.environments.netns import Netns
 from tare.lab.environments.pod import Pod
 from tare.lab.environments.vm import MACHINES, Vm
-from tare.lab.processes import Processes
+from tare.lab.processes.processes import Processes
 from tare.plan import Plan, expected, refused
 from tare.plan.environments import EnvironmentBase, GuestEnvironment
 

@@ -18,12 +18,12 @@ from tare.lab.environments import bundle
 from tare.lab.environments.bridge import Bridge
 from tare.lab.environments.environment import Environment, Program
 from tare.lab.environments.host import Host, output
+from tare.lab.environments.launch import RunError
 from tare.lab.environments.layer import mount_layer, unmount_layer
 from tare.lab.environments.netns import Netns
 from tare.lab.environments.running import RunningContainer, printing_to_files, runc
-from tare.lab.launch import RunError
-from tare.lab.logs import last_lines
-from tare.lab.processes import Family, Process, Processes, find, search_path
+from tare.lab.processes.logs import last_lines
+from tare.lab.processes.processes import Family, Process, Processes, find, search_path
 from tare.native import native
 from tare.plan import expected
 from tare.running.directory import runtime_directory

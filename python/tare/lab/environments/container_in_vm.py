@@ -16,7 +16,7 @@ from typing import Any
 from tare.lab.environments import bundle
 from tare.lab.environments.environment import Program
 from tare.lab.environments.vm import Vm, variables_of
-from tare.lab.processes import Process, Processes, find
+from tare.lab.processes.processes import Process, Processes, find
 from tare.native import native
 from tare.plan import expected
 

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
 
-from tare.lab.launch import Proxy
-from tare.lab.processes import GRACE_S, Family, Process, Processes
+from tare.lab.environments.launch import Proxy
+from tare.lab.processes.processes import GRACE_S, Family, Process, Processes
 
 Answer = TypeVar("Answer")
 

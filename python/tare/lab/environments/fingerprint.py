@@ -5,9 +5,9 @@ import json
 from pathlib import Path
 
 from tare.lab import environments
-from tare.lab.launch import RunError
-from tare.lab.processes import Processes
-from tare.lab.tare_load import PROGRAM
+from tare.lab.environments.launch import RunError
+from tare.lab.processes.processes import Processes
+from tare.native import native
 from tare.plan.environments import EnvironmentBase
 
 _MEMORY = 192 * 2**20
@@ -23,14 +23,22 @@ def fingerprint(settings: EnvironmentBase, processes: Processes, work: Path) -> 
     place = environments.of_run(settings, processes, f"fingerprint/{settings.name}")
     folder = work / "fingerprint"
     folder.mkdir(exist_ok=True)
+    program = native("bin", "tare-load")
     limit = getattr(settings, "memory", None)
     memory = _MEMORY if limit is None else min(_MEMORY, limit // _SHARE)
-    words = [PROGRAM, "fingerprint", "--folder", str(folder), "--memory", str(memory)]
+    words = [
+        native("bin", "tare-load"),
+        "fingerprint",
+        "--folder",
+        str(folder),
+        "--memory",
+        str(memory),
+    ]
     try:
         place.prepare()
         place.copy_in([work if settings.has_generator else folder])
         return {name: float(value) for name, value in json.loads(place.exec(words)).items()}
     except ValueError as error:
-        raise RunError(f"{PROGRAM}: {error}") from error
+        raise RunError(f"{program}: {error}") from error
     finally:
         place.stop()

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from tare.lab.environments.environment import Environment, Program
-from tare.lab.launch import RunError
-from tare.lab.ports import free_port, why_taken
-from tare.lab.processes import Family, Process, search_path
+from tare.lab.environments.launch import RunError
+from tare.lab.environments.ports import free_port, why_taken
+from tare.lab.processes.processes import Family, Process, search_path
 
 
 class Host(Environment):

@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from tare.lab.environments.host import Host, output
-from tare.lab.launch import RunError
-from tare.lab.processes import Process, find
+from tare.lab.environments.launch import RunError
+from tare.lab.processes.processes import Process, find
 from tare.plan import expected
 
 _numbers = itertools.count(1)

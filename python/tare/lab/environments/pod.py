@@ -20,14 +20,14 @@ from typing import Any
 from tare.lab.environments import bundle, pod_files
 from tare.lab.environments.environment import LOAD, Answer, Environment, Program
 from tare.lab.environments.host import output
+from tare.lab.environments.launch import RunError
 from tare.lab.environments.layer import mount_layer
 from tare.lab.environments.pod_files import PodContainer, Volume
 from tare.lab.environments.pod_removal import IDS, RUNC, undo
 from tare.lab.environments.running import RunningContainer, printing_to_files
-from tare.lab.launch import RunError
-from tare.lab.logs import last_lines
-from tare.lab.processes import Family, Process, Processes, find, search_path
-from tare.lab.static_program import wait_program
+from tare.lab.environments.static_program import wait_program
+from tare.lab.processes.logs import last_lines
+from tare.lab.processes.processes import Family, Process, Processes, find, search_path
 from tare.native import native
 from tare.plan import expected
 from tare.running.directory import runtime_directory

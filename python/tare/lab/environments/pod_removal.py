@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from tare.lab.environments.layer import unmount_layer
-from tare.lab.processes import find
+from tare.lab.processes.processes import find
 
 IDS = "ids"
 """The file with the ID of a pod, then those of its containers."""

@@ -11,11 +11,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from tare.lab import strain
 from tare.lab.environments.environment import Program
-from tare.lab.launch import RunError
-from tare.lab.processes import Family, find
-from tare.lab.supervisor import Cgroups, processes_in
+from tare.lab.environments.launch import RunError
+from tare.lab.machine import saturation
+from tare.lab.processes.processes import Family, find
+from tare.lab.processes.supervisor import Cgroups, processes_in
 
 _numbers = itertools.count(1)
 
@@ -62,13 +62,13 @@ def printing_to_files(program: Program) -> list[str]:
 
 def _cgroups_of(pid: int) -> Cgroups:
     """The control group that accounts for the CPU time of a process."""
-    mounts = strain.mounts()
+    mounts = saturation.mounts()
     folders = {}
     for line in Path(f"/proc/{pid}/cgroup").read_text(encoding="utf-8").splitlines():
         _, names, path = line.split(":", 2)
         for name in names.split(","):
             if name in mounts:
-                folders[name] = strain.folders(*mounts[name], path)[0]
+                folders[name] = saturation.folders(*mounts[name], path)[0]
     for name, kind in (("cpuacct", "cgroup1 cpuacct"), ("", "cgroup2")):
         if name in folders:
             return Cgroups(kind, folders[name])

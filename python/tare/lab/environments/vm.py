@@ -21,10 +21,10 @@ from tare.lab.environments.guest.machine import Boot, Machine
 from tare.lab.environments.guest.qemu import Qemu
 from tare.lab.environments.guest.uml import UserModeLinux
 from tare.lab.environments.host import output
+from tare.lab.environments.launch import RunError
 from tare.lab.environments.netns import free_pair, ip
-from tare.lab.launch import RunError
-from tare.lab.logs import last_lines
-from tare.lab.processes import Family, Process, Processes, find, search_path
+from tare.lab.processes.logs import last_lines
+from tare.lab.processes.processes import Family, Process, Processes, find, search_path
 from tare.plan import expected
 from tare.plan.environments import MachineName
 from tare.running.directory import runtime_directory

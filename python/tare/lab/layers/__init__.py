@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic_core import PydanticCustomError
 
-from tare.lab.launch import Launch
+from tare.lab.environments.launch import Launch
 from tare.lab.layers import env, hook, link, log, map, proxy, wrap
 from tare.plan import Plan, refused
 from tare.plan.layers import Layer

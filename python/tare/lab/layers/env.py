@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Any variables in the service's environment."""
 
-from tare.lab.launch import Launch
+from tare.lab.environments.launch import Launch
 from tare.plan.layers import EnvLayer
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tare.errors import TareError
-from tare.lab.launch import Launch
+from tare.lab.environments.launch import Launch
 from tare.lab.layers.costs import counted
 from tare.native import native
 from tare.plan.layers import LogLayer

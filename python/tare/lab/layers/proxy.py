@@ -3,9 +3,9 @@
 
 from pathlib import Path
 
-from tare.lab.launch import Launch, Proxy, RunError
+from tare.lab.environments.launch import Launch, Proxy, RunError
 from tare.lab.layers import link
-from tare.lab.processes import find
+from tare.lab.processes.processes import find
 from tare.plan import expected
 from tare.plan.layers import ProxyLayer
 from tare.plan.placeholders import fill

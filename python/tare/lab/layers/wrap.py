@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Any command that is put before the service's own."""
 
-from tare.lab.launch import Launch
+from tare.lab.environments.launch import Launch
 from tare.plan.layers import WrapLayer
 
 

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
 
-from tare.lab import strain
+from tare.lab.machine import saturation
 from tare.lab.machine.snapshot import Snapshot, add_interfaces, read
 
 _TICK_NS = 10**9 // os.sysconf("SC_CLK_TCK")
@@ -37,7 +37,7 @@ class Service:
         """The groups in which the processes are."""
         self._groups = [str(group) for group in inner if not {*inner}.intersection(group.parents)]
         """Those that are in no other: they count what is used in the groups below them."""
-        around = strain.Groups.of(self._pids, proc)
+        around = saturation.Groups.of(self._pids, proc)
         # Quotas of outer groups hold the service back; pressure there can be that of others.
         files = [
             *(group / "cpu.stat" for group in around.cpu),
@@ -45,7 +45,7 @@ class Service:
             *(Path(group, f"{name}.pressure")
               for group in self._groups if unified for name in ("cpu", "io", "memory")),
         ]  # fmt: skip
-        self._strains = [str(file) for file in files if file.exists()]
+        self._pressure_files = [str(file) for file in files if file.exists()]
         own = self._network_of(_SELF)
         networks = {self._network_of(pid) for pid in self._pids} - {own, None}
         self._network = min((one for one in networks if one), default=None)
@@ -53,7 +53,7 @@ class Service:
     def read(self, snapshot: Snapshot) -> None:
         """Adds what the kernel shows now; a file that is missing or odd adds nothing."""
         pids = self._living()
-        for part in (self._cpu_time, self._memory, self._traffic, self._strain):
+        for part in (self._cpu_time, self._memory, self._traffic, self._saturation):
             with suppress(OSError, ValueError, IndexError, KeyError):
                 part(snapshot, pids)
 
@@ -66,12 +66,12 @@ class Service:
 
     def _folders(self, pid: int | str, controller: str, proc: Path) -> list[Path]:
         """The group of a process and those around it, the innermost first."""
-        mounted = strain.mounts(proc).get(controller)
+        mounted = saturation.mounts(proc).get(controller)
         with suppress(OSError):  # it has ended
             for line in os.fsdecode(read(f"{self._proc}/{pid}/cgroup")).splitlines():
                 _, names, path = line.split(":", 2)
                 if mounted and controller in names.split(","):
-                    return strain.folders(*mounted, path)
+                    return saturation.folders(*mounted, path)
         return []
 
     def _living(self) -> set[int]:
@@ -132,10 +132,10 @@ class Service:
             return os.readlink(f"{self._proc}/{pid}/ns/net")  # noqa: PTH115
         return None
 
-    def _strain(self, snapshot: Snapshot, _pids: Iterable[int]) -> None:
-        """What the kernel held the service back by, as `strain.read` has it, but quicker."""
+    def _saturation(self, snapshot: Snapshot, _pids: Iterable[int]) -> None:
+        """What the kernel held the service back by, as `saturation.read` has it, but quicker."""
         counters: dict[str, int] = {}
-        for path in self._strains:
+        for path in self._pressure_files:
             with suppress(OSError, ValueError, IndexError):
                 for metric, value in _held_back(path, read(path)):
                     counters[metric] = counters.get(metric, 0) + value

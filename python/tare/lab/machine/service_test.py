@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tare.lab import strain
+from tare.lab.machine import saturation
 from tare.lab.machine.service import Service
 from tare.lab.machine.snapshot import Snapshot
 
@@ -166,7 +166,7 @@ def test_odd_files_end_nothing(proc: Path, name: str, text: str) -> None:
 
 def test_what_holds_a_service_back_is_as_strain_reads_it() -> None:
     def of(pids: Iterable[int]) -> dict[str, int]:
-        return dict(strain.read(strain.Groups.of(pids)).counters)
+        return dict(saturation.read(saturation.Groups.of(pids)).counters)
 
     me = os.getpid()
     before, found, after = of([me]), values(Service([me])), of([me])

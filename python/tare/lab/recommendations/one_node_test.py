@@ -7,7 +7,7 @@ import pytest
 
 from tare.lab.recommendations.one_node import judge
 from tare.lab.recommendations.pods import Container, Pod
-from tare.lab.recommendations.seen import Place, Seen
+from tare.lab.recommendations.seen import Namespaces, Seen
 
 Make = Callable[..., Seen]
 ONE, TWO = frozenset({"node-1"}), frozenset({"node-2"})
@@ -45,6 +45,6 @@ def test_only_the_pods_of_named_containers_count(seen: Make) -> None:
 
 
 def test_processes_of_this_machine_are_on_one_node(seen: Make) -> None:
-    here = Place(1, "net:[1]", "mnt:[1]")
+    here = Namespaces(1, "net:[1]", "mnt:[1]")
     answers = [judge(seen(service=here, generator=here)), judge(seen(generator=here))]
     assert [answer and answer.word for answer in answers] == ["kept", "cannot tell"]

@@ -11,7 +11,7 @@ import pytest
 
 from tare.lab.recommendations.one_pod import judge
 from tare.lab.recommendations.pods import Container, Pod
-from tare.lab.recommendations.seen import Place, Seen
+from tare.lab.recommendations.seen import Namespaces, Seen
 
 Make = Callable[..., Seen]
 SERVICE, LOAD, PROXY = (
@@ -22,7 +22,7 @@ SERVICE, LOAD, PROXY = (
 
 
 @contextmanager
-def unshared(*options: str) -> Iterator[Place]:
+def unshared(*options: str) -> Iterator[Namespaces]:
     """A process in namespaces of its own."""
     words = ["unshare", *options, "sh", "-c", "echo up; exec sleep infinity"]
     with subprocess.Popen(words, stdout=subprocess.PIPE) as process:
@@ -30,7 +30,7 @@ def unshared(*options: str) -> Iterator[Place]:
             assert process.stdout is not None
             if process.stdout.readline() != b"up\n":
                 pytest.skip("namespaces need root")
-            place = Place.of([process.pid])
+            place = Namespaces.of([process.pid])
             assert place is not None
             yield place
         finally:
@@ -39,7 +39,7 @@ def unshared(*options: str) -> Iterator[Place]:
 
 def test_separate_files_and_the_same_loopback_are_a_pod(seen: Make) -> None:
     with unshared("--mount") as service:
-        answer = judge(seen(service=service, generator=Place.of([os.getpid()])))
+        answer = judge(seen(service=service, generator=Namespaces.of([os.getpid()])))
     assert answer is not None
     assert answer.word == "kept"
 
@@ -55,14 +55,14 @@ def test_another_network_or_the_same_files_are_no_pod(
     options: list[str], why: str, seen: Make
 ) -> None:
     with unshared(*options) as service:
-        answer = judge(seen(service=service, generator=Place.of([os.getpid()])))
+        answer = judge(seen(service=service, generator=Namespaces.of([os.getpid()])))
     assert answer is not None
     assert answer.word == "broken"
     assert why in answer.evidence[0]
 
 
 def test_an_address_that_is_no_loopback_is_no_pod(seen: Make) -> None:
-    service, generator = Place(1, "net:[1]", "mnt:[1]"), Place(2, "net:[1]", "mnt:[2]")
+    service, generator = Namespaces(1, "net:[1]", "mnt:[1]"), Namespaces(2, "net:[1]", "mnt:[2]")
     answer = judge(seen(address="10.0.0.7", service=service, generator=generator))
     assert answer is not None
     assert answer.word == "broken"
@@ -99,4 +99,4 @@ def test_named_containers_may_have_other_pods_beside_theirs(seen: Make) -> None:
 
 
 def test_a_process_that_has_ended_has_no_place(tmp_path: Path) -> None:
-    assert Place.of([7], tmp_path) is None
+    assert Namespaces.of([7], tmp_path) is None

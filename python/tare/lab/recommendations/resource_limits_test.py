@@ -8,14 +8,14 @@ from pathlib import Path
 
 import pytest
 
+from tare.lab.machine.saturation import Saturation
 from tare.lab.recommendations.descriptors import Descriptors, most_used
 from tare.lab.recommendations.resource_limits import judge, reasons
 from tare.lab.recommendations.seen import Seen
-from tare.lab.strain import Strain
 
 Make = Callable[..., Seen]
 SECOND = 1_000_000_000
-FREE = Strain(0, 2 * SECOND, {"throttled_time": 0, "oom_kills": 0})
+FREE = Saturation(0, 2 * SECOND, {"throttled_time": 0, "oom_kills": 0})
 OPENS_ALL = """
 import os, resource, sys, time
 resource.setrlimit(resource.RLIMIT_NOFILE, (int(sys.argv[1]), 4096))
@@ -29,7 +29,7 @@ time.sleep(3600)
 
 def test_what_reaches_no_limit(seen: Make) -> None:
     some = Descriptors(7, 10, 1024)
-    answer = judge(seen(strain=FREE, generator_strain=FREE, descriptors=some))
+    answer = judge(seen(saturation=FREE, generator_saturation=FREE, descriptors=some))
     assert answer is not None
     assert answer.word == "kept"
     assert answer.evidence[-1] == "the service has 10 of 1,024 descriptors"
@@ -43,7 +43,7 @@ def test_what_reaches_no_limit(seen: Make) -> None:
     ],
 )
 def test_limits_of_the_generator_count_too(counters: dict[str, int], why: str, seen: Make) -> None:
-    run = seen(strain=FREE, generator_strain=Strain(0, 2 * SECOND, counters))
+    run = seen(saturation=FREE, generator_saturation=Saturation(0, 2 * SECOND, counters))
     (reason,) = reasons(run)
     assert reason.startswith(why)
     answer = judge(run)
@@ -61,7 +61,7 @@ def test_a_process_that_has_opened_all_it_may(seen: Make) -> None:
         finally:
             process.kill()
     assert found == Descriptors(process.pid, 32, 32)
-    answer = judge(seen(strain=FREE, descriptors=found))
+    answer = judge(seen(saturation=FREE, descriptors=found))
     assert answer is not None
     assert answer.word == "broken"
     assert "32 descriptors" in answer.evidence[0]

@@ -11,7 +11,7 @@ import pytest
 
 from tare.lab.recommendations.seen import Seen
 from tare.lab.recommendations.typical_use import call_mix, judge
-from tare.lab.store import read_stream
+from tare.lab.result.streams import read_stream
 from tare.native import native
 
 if TYPE_CHECKING:

@@ -15,8 +15,8 @@ from functools import cache
 from pathlib import Path
 
 from tare.lab.environments.guest.machine import Boot, Machine
-from tare.lab.launch import RunError
-from tare.lab.processes import find
+from tare.lab.environments.launch import RunError
+from tare.lab.processes.processes import find
 from tare.plan import expected
 
 QEMU = f"qemu-system-{platform.machine()}"

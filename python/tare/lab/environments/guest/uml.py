@@ -2,7 +2,7 @@
 """User-mode Linux: a kernel that is a process of this host."""
 
 from tare.lab.environments.guest.machine import Boot, Machine
-from tare.lab.processes import find
+from tare.lab.processes.processes import find
 from tare.plan import expected
 
 KERNEL = "linux.uml"

@@ -1,0 +1,240 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the kernel held a service back by: its CPU quota, want of memory, waiting for a disk.
+
+Read around the load of each run, from the control groups of its processes and the kernel's
+pressure stall information, as far as they are there.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+LIMIT = 0.01
+"""Share of the load, as of failed requests: what hits more of them is in the p99."""
+DISK = 0.1
+"""Share of the load: a service may well use its disk."""
+PROC = Path("/proc")
+_PRESSURES = ("cpu", "io", "memory")
+_QUOTA = frozenset(("throttled_time",))
+_OF_GROUP = frozenset(("throttled_time", "oom_kills"))
+"""Counters that are never those of the whole machine."""
+
+
+@dataclass(frozen=True)
+class Groups:
+    """The folders of some processes' control groups."""
+
+    cpu: frozenset[Path]
+    """With all groups around them: each may have a quota of its own."""
+    memory: frozenset[Path]
+    pressure: frozenset[Path]
+
+    @classmethod
+    def of(cls, pids: Iterable[int], proc: Path = PROC) -> Groups:
+        """Those that this process can see."""
+        mounted = mounts(proc)
+        found: dict[str, set[Path]] = {"cpu": set(), "memory": set(), "": set()}
+        for pid in pids:
+            lines: list[str] = []
+            with suppress(OSError):  # it has ended
+                lines = os.fsdecode((proc / str(pid) / "cgroup").read_bytes()).splitlines()
+            for line in lines:
+                _, names, path = line.split(":", 2)
+                for name in names.split(","):
+                    if name in mounted and name in found:
+                        found[name].update(folders(*mounted[name], path))
+        around = {one for name in ("cpu", "") for one in found[name]}
+        memory, pressure = (_innermost(found[name]) for name in ("memory", ""))
+        return cls(frozenset(around), memory | pressure, pressure)
+
+
+@dataclass(frozen=True)
+class Saturation:
+    """What some counters grew by; read once, since some beginning."""
+
+    began_ns: int
+    duration_ns: int
+    counters: Mapping[str, int]
+    """`throttled_time`, `pressure_cpu`, `pressure_io`, `pressure_memory` in ns; `oom_kills`."""
+
+    def __sub__(self, before: Saturation) -> Saturation:
+        grown = {
+            name: value - before.counters[name]
+            for name, value in self.counters.items()
+            if name in before.counters
+        }
+        return Saturation(before.began_ns, self.began_ns - before.began_ns, grown)
+
+    def share(self, name: str) -> float:
+        """Of the time; that of several CPUs adds up."""
+        return self.counters.get(name, 0) / max(self.duration_ns, 1)
+
+
+def read(groups: Groups, proc: Path = PROC) -> Saturation:
+    """The counters of groups now; pressure is the machine's where groups have none."""
+    counters: dict[str, int] = {}
+    for folder in groups.cpu:
+        stat = _pairs(folder / "cpu.stat")
+        _add(counters, "throttled_time", stat.get("throttled_time"))
+        _add(counters, "throttled_time", stat.get("throttled_usec"), 1_000)
+    for folder in groups.memory:
+        for name in ("memory.events", "memory.oom_control"):
+            _add(counters, "oom_kills", _pairs(folder / name).get("oom_kill"))
+    for resource in _PRESSURES:
+        found = [_stalled_ns(folder / f"{resource}.pressure") for folder in groups.pressure]
+        known = [one for one in found if one is not None]
+        whole = _stalled_ns(proc / "pressure" / resource) if not known else None
+        for one in [*known, whole]:
+            _add(counters, f"pressure_{resource}", one)
+    return Saturation(time.time_ns(), 0, counters)
+
+
+class Watch:
+    """Begins now to watch the control groups of processes, and of those that they will start.
+
+    With `quota_only`, other limits count only in groups that `look` finds: memory of the first
+    groups may be used by other programs, too.
+    """
+
+    def __init__(self, pids: Iterable[int], *, quota_only: bool = False, proc: Path = PROC) -> None:
+        self._proc, self._groups = proc, Groups.of(pids, proc)
+        self._names = _QUOTA if quota_only else None
+        self._before = self._read()
+        self._inner: list[_Inner] = []
+
+    def look(self, pids: Iterable[int]) -> None:
+        """Watches groups, too, that processes have entered since; reads those found before.
+
+        A group can be removed with its last process, so what was read last counts.
+        """
+        for one in self._inner:
+            one.look()
+        found, known = (
+            Groups.of(pids, self._proc),
+            [self._groups, *(one.groups for one in self._inner)],
+        )
+        groups = Groups(
+            found.cpu.difference(*(one.cpu for one in known)),
+            found.memory.difference(*(one.memory for one in known)),
+            frozenset(),
+        )
+        if groups.cpu or groups.memory:
+            self._inner.append(_Inner(groups))
+
+    def saturation(self) -> Saturation:
+        """What happened to them up to now."""
+        saturation = self._read() - self._before
+        counters = {**saturation.counters}
+        for one in self._inner:
+            one.look()
+            for name, value in one.grown.items():
+                _add(counters, name, value)
+        return replace(saturation, counters=counters)
+
+    def _read(self) -> Saturation:
+        return _only(read(self._groups, self._proc), self._names)
+
+
+class _Inner:
+    """Control groups that were found while something was watched."""
+
+    def __init__(self, groups: Groups) -> None:
+        self.groups, self.grown = groups, dict[str, int]()
+        self._before = _only(read(groups), _OF_GROUP)
+
+    def look(self) -> None:
+        """Reads them again, as far as they exist."""
+        now = _only(read(self.groups), _OF_GROUP) - self._before
+        for name, value in now.counters.items():
+            self.grown[name] = max(value, self.grown.get(name, 0))
+
+
+def _only(saturation: Saturation, names: frozenset[str] | None) -> Saturation:
+    """The counters of these names."""
+    if names is None:
+        return saturation
+    counters = {name: value for name, value in saturation.counters.items() if name in names}
+    return replace(saturation, counters=counters)
+
+
+def why_not(saturation: Saturation, who: str = "the service") -> str | None:
+    """Why a run is no measurement in which the service, or another, was under this saturation."""
+    killed = saturation.counters.get("oom_kills", 0)
+    if killed:
+        what = "a process" if killed == 1 else f"{killed} processes"
+        return f"the kernel killed {what} of {who} because memory ran out; raise its limit"
+    if saturation.share("pressure_memory") > LIMIT:
+        waited = _time(saturation, "pressure_memory")
+        return f"{who} waited for memory for {waited}: raise its memory limit"
+    return throttled(saturation, who)
+
+
+def throttled(saturation: Saturation, who: str) -> str | None:
+    """Why a run is no measurement in which a CPU quota held someone up, or None."""
+    if saturation.share("throttled_time") <= LIMIT:
+        return None
+    return f"{who} was throttled for {_time(saturation, 'throttled_time')}: raise its CPU quota"
+
+
+def notes(saturation: Saturation) -> list[str]:
+    """What a reader must know of a run that counts."""
+    found = []
+    if saturation.counters.get("throttled_time"):
+        found.append(f"the service was throttled for {_time(saturation, 'throttled_time')}")
+    if saturation.share("pressure_io") > DISK:
+        found.append(f"the service waited for a disk for {_time(saturation, 'pressure_io')}")
+    return found
+
+
+def _time(saturation: Saturation, name: str) -> str:
+    return f"{saturation.counters[name] / 1e9:.3g} s of {saturation.duration_ns / 1e9:.3g} s"
+
+
+def _add(counters: dict[str, int], name: str, value: int | None, times: int = 1) -> None:
+    if value is not None:
+        counters[name] = counters.get(name, 0) + value * times
+
+
+def _pairs(path: Path) -> dict[str, int]:
+    """A file of lines with a name and a number."""
+    with suppress(OSError, ValueError):
+        lines = path.read_text(encoding="utf-8").splitlines()
+        return {name: int(value) for name, _, value in (line.partition(" ") for line in lines)}
+    return {}
+
+
+def _stalled_ns(path: Path) -> int | None:
+    """How long some task waited, by a file of pressure stall information."""
+    with suppress(OSError, ValueError, IndexError):
+        return int(path.read_text(encoding="utf-8").split("total=")[1].split()[0]) * 1_000
+    return None
+
+
+def mounts(proc: Path = PROC) -> dict[str, tuple[Path, Path]]:
+    """Of each controller of version 1, and of version 2 as "": what is mounted, and where."""
+    found = {}
+    with suppress(OSError):
+        for line in os.fsdecode((proc / "self/mountinfo").read_bytes()).splitlines():
+            first, _, last = line.partition(" - ")
+            root, place = (Path(one) for one in first.split()[3:5])
+            kind, _, options = last.split()[:3]
+            names = {"cgroup": options.split(","), "cgroup2": [""]}.get(kind, [])
+            found.update(dict.fromkeys(names, (root, place)))
+    return found
+
+
+def folders(root: Path, place: Path, path: str) -> list[Path]:
+    """A group's folder and those around it, as far as they are mounted."""
+    with suppress(ValueError):
+        inner = Path(path).relative_to(root)
+        return [place / inner, *(place / one for one in inner.parents)]
+    return [place]
+
+
+def _innermost(folders: set[Path]) -> frozenset[Path]:
+    return frozenset(folders - {parent for one in folders for parent in one.parents})

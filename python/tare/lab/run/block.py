@@ -1,0 +1,342 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One group of a block: what is up together, from fresh start to stored runs."""
+
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tare.lab import environments, layers, recommendations
+from tare.lab.environments.launch import Launch, RunError
+from tare.lab.load import generators as loads
+from tare.lab.load import rate
+from tare.lab.load.errors import most_frequent
+from tare.lab.load.generators import Bench
+from tare.lab.load.tare_load import url
+from tare.lab.machine import saturation
+from tare.lab.machine.host import Host
+from tare.lab.machine.sampler import Sampler, Source
+from tare.lab.machine.service import Service
+from tare.lab.processes.processes import Family, StartError
+from tare.lab.recommendations import resource_limits
+from tare.lab.result.folder import RunKey
+from tare.lab.result.streams import read_stream
+from tare.lab.run.observer import Observer
+from tare.lab.start.laboratory import Laboratory
+from tare.lab.start.runs import Measured, Run, Target
+from tare.lab.start.service import finish_start, start_service
+from tare.plan import OwnLoad
+from tare.plan.alternation import of_service
+from tare.samples.describe.usable import too_many_lost
+from tare.samples.manifest import RunEntry
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+LOG_TAIL_LINES = 20
+MACHINE = "/"
+"""The machine among the sources of metrics; no run has this name."""
+
+
+class Group:
+    """What is compared in one block and group of the plan, and up at the same time."""
+
+    def __init__(self, lab: Laboratory, block: int, group: str) -> None:
+        self.lab, self.block, self.group = lab, block, group
+        self.sampler: Sampler | None = None
+        """Reads machine and services while they have load."""
+        self.look: Callable[[Callable[[], Family]], None] = lambda _: None
+        """Is given the processes of the load generator while it runs."""
+
+    def measure(
+        self, compared: Sequence[tuple[int, str]], asked: float | None, seed: int
+    ) -> list[tuple[RunEntry, list[str]]]:
+        """Starts every service, loads those that are ready, stops all, stores what was measured.
+
+        `compared` are runs by number and name, in the order of their start; `asked` is the
+        rate. Returns the manifest's entries, one a run, valid or not, with files already in their
+        place; and what was odd about each.
+        """
+        runs = [self.run(number, name) for number, name in compared]
+        with ExitStack() as stack:
+            up = self.start(stack, runs)
+            if up:
+                with self.observed(up):
+                    self.load(up, asked, seed)
+                assert self.sampler is not None
+                for run in up:
+                    run.metrics = metrics_of(self.sampler, run)
+            self.look_for_crashes(up)
+        if asked is not None:
+            load = self.lab.plan.load
+            assert isinstance(load, OwnLoad)
+            # The slices of a service by itself follow each other without a gap.
+            several = sum(run.measured is not None for run in runs) > 1
+            self.check_rate(asked, runs, load.slice if several else None)
+        return self.store_all(runs)
+
+    def load(self, up: Sequence[Run], asked: float | None, seed: int) -> None:
+        """Loads the services of some runs. Raises RunError where none can count."""
+        targets = targets_of(up)
+        found = loads.measure(self.lab.plan.load, asked, seed, targets, self.bench(up))
+        for run, measured in zip(up, found, strict=True):
+            run.measured = measured
+
+    def store_all(self, runs: Sequence[Run]) -> list[tuple[RunEntry, list[str]]]:
+        """Stores what was measured of every run; see `measure`."""
+        entries = [self.store(run) for run in runs]
+        if not all(entry.valid for entry in entries):
+            # What a full disk does to a run says nothing about its condition.
+            self.lab.folder.check_room()
+        self.lab.folder.clear_work()
+        return [(entry, oddities(run)) for entry, run in zip(entries, runs, strict=True)]
+
+    def capacity(self, name: str) -> dict[str, Any]:
+        """The most that a service bears without layers that take turns. Raises RunError where it
+        cannot be measured."""
+        run = self.run(0, name)
+        run.condition = run.condition.model_copy(update={"layers": of_service(run.condition)})
+        with ExitStack() as stack:
+            up = self.start(stack, [run])
+            if not up:
+                raise RunError(f"capacity of {name}: {run.reason}")
+            assert isinstance(self.lab.plan.load, OwnLoad)
+            return loads.capacity(self.lab.plan.load, targets_of(up)[0], self.bench(up))
+
+    def run(self, number: int, name: str) -> Run:
+        """A run of this group that was not started yet."""
+        settings, condition = self.lab.plan.place(self.group, name)
+        unique = f"{self.block}/{self.group}/{name}"
+        environment = environments.of_run(settings, self.lab.processes, unique)
+        return Run(number, name, condition, environment)
+
+    def start(self, stack: ExitStack, runs: Sequence[Run]) -> list[Run]:
+        """Starts the services of runs in this order; returns the runs that became ready.
+
+        When `stack` closes, all programs are stopped at once, what they wrote is copied out, and
+        their environments are removed.
+        """
+        stack.callback(self.lab.processes.sweep)
+        for run in runs:
+            stack.callback(run.environment.stop)
+            stack.callback(copy_out, run)
+        stack.callback(
+            lambda: self.lab.processes.stop([one for run in runs for one in run.programs])
+        )
+        for run in runs:
+            try:
+                run.environment.prepare()
+                log = self.new_log(run)
+                folder = f"{self.block}-{self.group}-{run.name}"
+                start_service(self.lab, run, self.lab.folder.fresh_work(folder), log)
+            except (RunError, StartError) as error:
+                run.reason = str(error)
+        begun = time.monotonic()
+        for run in runs:
+            if not run.programs:
+                continue
+            try:
+                run.target = finish_start(self.lab, run, begun, partial(self.new_log, run))
+            except (RunError, StartError) as error:
+                run.reason = str(error)
+                # What will not be measured must not disturb what is.
+                self.lab.processes.stop(run.programs)
+            else:
+                # While it became ready, those behind it may have had no CPU. While it did not,
+                # their own time went by.
+                begun = time.monotonic()
+        return [run for run in runs if run.target]
+
+    def new_sampler(self, up: Sequence[Run]) -> Sampler:
+        """Begins to read the metrics of this machine and of each service with its proxies."""
+        services: dict[str, Source] = {run.name: Service(run.pids).read for run in up}
+        return Sampler({MACHINE: Host(self.lab.cpus).read, **services})
+
+    def tick(self, seconds: float) -> None:
+        """Is called about ten times per second while services have load."""
+        self.lab.tick(seconds)
+        if self.sampler is not None:
+            self.sampler.look()
+
+    def sample(self) -> None:
+        """Ends a reading of the metrics, and begins the next one."""
+        if self.sampler is not None:
+            self.sampler.sample()
+
+    @contextmanager
+    def observed(self, up: Sequence[Run]) -> Iterator[None]:
+        """Reads the machine around a load, and marks the runs that reached a limit.
+
+        If the load raises RunError, it is the reason of all runs.
+        """
+        observer = Observer(self.lab.processes, up)
+        self.look = observer.look
+        self.sampler = self.new_sampler(up)
+        try:
+            yield
+        except RunError as error:
+            for run in up:
+                run.reason = str(error)
+        self.sample()
+        found = observer.end(self.lab.plan, self.lab.pods, self.lab.folder.manifest.machine)
+        for run in up:
+            run.seen = found[run.number]
+            run.saturation = run.seen.saturation
+            for why in resource_limits.reasons(run.seen):
+                run.fail(why)
+
+    def look_for_crashes(self, up: Sequence[Run]) -> None:
+        """Marks the runs whose service or proxy ended while it was measured."""
+        self.lab.processes.wait(0)
+        for run in up:
+            for process in run.programs:
+                if process.code is not None:
+                    what = "the service" if process is run.programs[0] else process.name
+                    run.reason = f"{what} {process.ending} during the load"
+
+    def store(self, run: Run) -> RunEntry:
+        """Writes the files of one run and returns its entry in the manifest."""
+        lab, found = self.lab, run.measured
+        environment, condition = run.environment.settings.name, run.condition.name
+        key = RunKey(lab.experiment, environment, condition, self.block, run.number, lab.host)
+        if run.launch is not None and (costs := self.store_costs(run, run.launch, key)):
+            run.seen = run.seen and replace(run.seen, costs=costs)
+        started = duration = None
+        if found is not None:
+            lab.folder.write("samples", found.samples, key)
+            self.store_machine(run, found, key)
+            started, ended = found.extent()
+            if started is not None and ended is not None:
+                duration = max(ended - started, 0)
+            self.check_errors(run, found)
+        return RunEntry(
+            run=run.number,
+            block=self.block,
+            environment=environment,
+            condition=condition,
+            valid=run.reason is None,
+            reason=run.reason,
+            log_tail=log_tail(run) if run.reason else [],
+            logs=[str(log.relative_to(lab.folder.path)) for log in run.logs],
+            started_ns=started,
+            duration_ns=duration,
+            requests=found.requests if found else 0,
+            errors=found.errors if found else 0,
+            endpoint=url(lab.plan.load, run.launch) if run.launch else None,
+            cpu={**found.cpu} if found else {},
+            recommendations=recommendations.of_run(run.seen) if run.seen else [],
+        )
+
+    def store_machine(self, run: Run, found: Measured, key: RunKey) -> None:
+        """Writes what the machine did meanwhile, per slice and per second."""
+        import pyarrow as pa
+
+        readings = [] if found.machine is None else [found.machine]
+        if run.metrics is not None:
+            readings.append(run.metrics)
+        if readings:
+            together = pa.concat_tables(readings, promote_options="permissive")
+            self.lab.folder.write("machine", together, key)
+
+    def store_costs(self, run: Run, launch: Launch, key: RunKey) -> "Mapping[str, pa.Table | None]":
+        """Writes what the layers of a run cost, checks that they were there, and returns it."""
+        import pyarrow as pa
+
+        found = {layer: read_stream(path) for layer, path in launch.costs.items()}
+        tables = [costs for costs in found.values() if costs is not None]
+        if tables:
+            together = pa.concat_tables(tables, promote_options="permissive")
+            self.lab.folder.write("costs", together, key)
+        check_costs(run, found)
+        return found
+
+    def check_errors(self, run: Run, found: Measured) -> None:
+        """Marks a run with more errors than the plan bears, or whose times say nothing."""
+        limit = self.lab.plan.load.max_errors
+        share = found.errors / found.requests if found.requests else 1.0
+        if found.requests == 0:
+            run.fail("no request was answered within the window")
+        elif share > limit:
+            most = most_frequent(found, self.lab.plan.load)
+            why = f"; most often: {most}" if most else ""
+            run.fail(f"{share:.2%} of the requests failed, above the limit of {limit:.2%}{why}")
+        elif lost := found.stepped or too_many_lost(found.lost, limit):
+            run.fail(lost)
+
+    def check_rate(self, asked: float, runs: Sequence[Run], slice_ns: int | None) -> None:
+        """Marks the runs that had another load than the plan's; see `rate.why_not`."""
+        for run in runs:
+            found = run.measured
+            if (
+                found is not None
+                and found.machine is not None
+                and found.requests
+                and (why := rate.why_not(asked, found.samples, found.machine, slice_ns))
+            ):
+                run.fail(why)
+
+    def bench(self, up: Sequence[Run]) -> Bench:
+        """Where and how the load of this group runs."""
+        log = self.new_log(up[0] if len(up) == 1 else None, "load")
+        folder = self.lab.folder.fresh_work("load")
+        cpus = self.lab.placement.generator
+        inside = up[0].environment if up[0].environment.settings.has_generator else None
+        return Bench(self.lab.processes, cpus, folder, log, self.tick, self.look, inside)
+
+    def new_log(self, run: Run | None, part: str = "") -> Path:
+        """An empty log of a run's service, or of something else that belongs to it or to all."""
+        name = "" if run is None else run.name
+        # No name has a plus or an at sign.
+        name = f"{name}+{part}" if part else name
+        if len(self.lab.plan.groups) > 1:
+            name = f"{name}@{self.group}"
+        log = self.lab.folder.log(self.block, name)
+        if run is not None:
+            run.logs.append(log)
+        return log
+
+
+def targets_of(up: Sequence[Run]) -> list[Target]:
+    """Where the load of runs goes that are ready."""
+    return [run.target for run in up if run.target]
+
+
+def metrics_of(sampler: Sampler, run: Run) -> "pa.Table":
+    """What was read of the machine and of one service."""
+    return sampler.table({MACHINE: "machine", run.name: "service"})
+
+
+def copy_out(run: Run) -> None:
+    """Brings what the programs of a run wrote to this host."""
+    if run.launch is None:
+        return
+    try:
+        run.environment.copy_out([run.launch.folder])
+    except RunError as error:
+        run.fail(str(error))
+
+
+def check_costs(run: Run, found: Mapping[str, "pa.Table | None"]) -> None:
+    """Marks a run that had a layer missing."""
+    for layer, costs in found.items():
+        if why := layers.why_not(layer, costs):
+            run.fail(why)
+
+
+def oddities(run: Run) -> list[str]:
+    """What must be known of a run besides why it may be invalid."""
+    if run.measured is None:
+        return []
+    told = saturation.notes(run.saturation) if run.saturation and run.reason is None else []
+    return [*run.measured.oddities, *told]
+
+
+def log_tail(run: Run) -> list[str]:
+    """The last lines of the logs of a run."""
+    tail: list[str] = []
+    for log in run.logs:
+        tail += log.read_text(encoding="utf-8", errors="replace").splitlines()[-LOG_TAIL_LINES:]
+    return tail

@@ -1,0 +1,77 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Whether the programs and the folder that a plan names are on this machine."""
+
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from tare.lab.processes.processes import find
+from tare.plan import CommandLoad, Plan, expected, refused
+from tare.plan.layers import AgentLayer, EnvLayer, WrapLayer
+from tare.plan.placeholders import fill
+
+Place = tuple[str | int, ...]
+
+
+def check(plan: Plan) -> None:
+    """Raises InputError, with its place in the plan, for a program or folder that is not there.
+
+    Only the word that the lab itself starts can be known to be a program of this machine: what
+    stands behind a wrapper may be one of a container. What only a run knows, such as {dir}, is
+    left to the run. So are the service's program and folder if no environment has the files of
+    this machine.
+    """
+    service = plan.service
+    folder = fill(service.directory, {"plan": plan.folder})
+    elsewhere = all(one.has_own_files for one in plan.environments)
+    if "{dir}" not in folder and not elsewhere and not Path(folder).is_dir():
+        error = expected(f"an existing folder ({folder} does not exist)")
+        raise refused(plan, ("service", "directory"), error)
+    for number, condition in enumerate(plan.conditions):
+        words = service.command
+        place: Place = ("service", "command")
+        variables = {**os.environ, **service.environment}
+        for position, layer in enumerate(condition.layers):
+            if isinstance(layer, WrapLayer):
+                words = layer.command
+                place = ("conditions", number, "layers", position, "command")
+            elif isinstance(layer, EnvLayer):
+                variables |= layer.variables
+            elif isinstance(layer, AgentLayer):
+                for key in ("start", "ready", "stop"):
+                    if (agent := getattr(layer, key)) is not None:
+                        where = ("conditions", number, "layers", position, key)
+                        _check_program(plan, where, agent, Path("{dir}"), os.environ)
+        if not elsewhere:
+            _check_program(plan, place, words, Path(folder), variables)
+    if isinstance(plan.load, CommandLoad):
+        place = ("load", plan.load.type, "command")
+        _check_program(plan, place, plan.load.command, Path("{dir}"), os.environ)
+
+
+def misplaced(plan: Plan) -> str | None:
+    """What to write where the service's command names a file of the plan's folder, as if it ran
+    there; None where it does not, or runs there."""
+    service = plan.service
+    if service.directory != "{dir}":
+        return None
+    for word in service.command:
+        is_own = "{" in word or word.startswith(("-", "/")) or word in service.files
+        # Path.is_file raises for a word as long as a script.
+        if not is_own and os.path.isfile(plan.folder / word):  # noqa: PTH113
+            return f"the service runs in a new folder: write {{plan}}/{word} instead of {word}"
+    return None
+
+
+def _check_program(
+    plan: Plan, place: Place, words: Sequence[str], folder: Path, variables: Mapping[str, str]
+) -> None:
+    program = fill(words[0], {"plan": plan.folder})
+    if "/" in program:
+        is_written = os.path.normpath(program) in plan.service.files
+        program = str(folder / program)
+        if str(folder) == "{dir}" and "{" not in words[0] and words[0][0] != "/" and not is_written:
+            wanted = f"{{plan}}/{os.path.normpath(words[0])}: programs run in a new folder"
+            raise refused(plan, place, expected(wanted))
+    if "{dir}" not in program and find(program, variables) is None:
+        raise refused(plan, place, expected(f"a program: {program} is not installed"))

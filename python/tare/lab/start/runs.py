@@ -1,0 +1,106 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A run: one condition in one block, from its start to what was measured."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tare.lab.environments.environment import Environment
+from tare.lab.environments.launch import Launch
+from tare.lab.machine.saturation import Saturation
+from tare.lab.processes.processes import Family, Process
+from tare.plan import Condition
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from tare.lab.recommendations.seen import Seen
+
+
+@dataclass(frozen=True)
+class Measured:
+    """What the load recorded of one condition."""
+
+    samples: "pa.Table"
+    machine: "pa.Table | None"
+    requests: int
+    errors: int
+    errors_by_kind: Mapping[str, int]
+    cpu: Mapping[str, float]
+    """`service_ns_per_request`, `generator_ns_per_request` as far as known."""
+    oddities: Sequence[str] = ()
+    """What was odd about the output of a foreign generator."""
+    lost: float = 0.0
+    """The share of the rows of that output that are no requests."""
+    stepped: str | None = None
+    """How its clock was set back on the way."""
+
+    def extent(self) -> tuple[int | None, int | None]:
+        """First start and last end in ns; None where nothing has a start, or nothing an end.
+
+        Requests that failed may have neither.
+        """
+        import pyarrow.compute as pc
+
+        if "start_ns" not in self.samples.column_names:
+            return None, None
+        start = self.samples["start_ns"]
+        last = pc.max(pc.add(start, self.samples["duration_ns"]))
+        return pc.min(start).as_py(), last.as_py()
+
+
+@dataclass(frozen=True)
+class Target:
+    """A service that is ready."""
+
+    name: str
+    """Of its run."""
+    launch: Launch
+    process: Process
+    companions: Sequence[Process]
+
+    @property
+    def processes(self) -> list[Process]:
+        """The service and its proxies."""
+        return [self.process, *self.companions]
+
+    def families(self) -> list[Family]:
+        """The processes of the service and of each proxy, with their CPU time up to now."""
+        return [self.launch.environment.family(process) for process in self.processes]
+
+
+@dataclass
+class Run:
+    """One condition in one block: what was started, what was measured, why it cannot count."""
+
+    number: int
+    name: str
+    """Of its condition, or where environments are compared, of its environment."""
+    condition: Condition
+    environment: Environment
+    launch: Launch | None = None
+    programs: list[Process] = field(default_factory=list)
+    """What was started: the service, then its proxies."""
+    target: Target | None = None
+    """Where the load goes; None if the service did not become ready."""
+    logs: list[Path] = field(default_factory=list)
+    reason: str | None = None
+    """Why the run cannot count."""
+    saturation: Saturation | None = None
+    """What the kernel held the service back by while it had load."""
+    measured: Measured | None = None
+    metrics: "pa.Table | None" = None
+    """What machine and service did while it had load; rows of the table `machine`."""
+    seen: "Seen | None" = None
+    """What was read around its load, for the recommendations."""
+
+    @property
+    def pids(self) -> list[int]:
+        """The processes of its service and of the proxies."""
+        families = map(self.environment.family, self.programs)
+        return [pid for family in families for pid in family.pids]
+
+    def fail(self, why: str) -> None:
+        """Marks it as one that cannot count; the first reason stays."""
+        self.reason = self.reason or why
