@@ -56,7 +56,7 @@ def test_the_thread_block_of_all_libraries_has_no_field_of_one() -> None:
 
 @pytest.mark.parametrize(
     ("name", "model"),
-    [("manifest.json", "samples/manifest.py"), ("verdicts.json", "report/verdicts.py")],
+    [("manifest.json", "samples/manifest.py"), ("verdicts.json", "report/result/verdicts.py")],
 )
 def test_json_of_a_result_is_read_by_its_model_alone(name: str, model: str) -> None:
     naming = having(f'"{name}"', ROOT / "python/tare", ".py")

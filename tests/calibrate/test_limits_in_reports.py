@@ -10,7 +10,7 @@ from tests.report.synthetic import Synthetic
 
 from tare.calibration.detection import NAMES, Calibration, Detection, Range, Step
 from tare.report import write
-from tare.report.calibration import write as write_calibration
+from tare.report.page.calibration import write as write_calibration
 from tare.samples import read_result
 from tare.samples.describe.limits import Limit
 from tare.samples.read.latencies import latencies

@@ -21,8 +21,8 @@ from tests.once import once
 
 from tare.errors import InputError
 from tare.report import write as report
-from tare.report.cards import first_screen
-from tare.report.verdicts import read_verdicts
+from tare.report.page.cards import first_screen
+from tare.report.result.verdicts import read_verdicts
 from tare.samples.manifest import read_manifest
 
 PLAN = """
@@ -360,7 +360,7 @@ def test_a_folder_that_is_swapped_while_it_is_read_changes_nothing_elsewhere(
         result.symlink_to(elsewhere)
         return first_screen(*words)
 
-    monkeypatch.setattr("tare.report.page.first_screen", swapping)
+    monkeypatch.setattr("tare.report.page.page.first_screen", swapping)
     report(result)
     assert (elsewhere / "report.html").read_text() == "years"
     assert "<html" in (box / "moved" / "report.html").read_text()

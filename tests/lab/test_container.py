@@ -25,7 +25,7 @@ from tare.lab.environments.launch import RunError
 from tare.lab.processes.processes import Processes
 from tare.lab.start import commands
 from tare.plan import parse
-from tare.plan.environments import ContainerEnvironment
+from tare.plan.schema.environments import ContainerEnvironment
 from tare.running.directory import runtime_directory
 
 pytestmark = pytest.mark.skipif(

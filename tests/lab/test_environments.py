@@ -27,7 +27,7 @@ from tare.lab.processes.processes import Process, Processes, StartError
 from tare.lab.processes.supervisor import descendants
 from tare.lab.start.ready import wait_until_ready
 from tare.plan import Ready
-from tare.plan.environments import ENVIRONMENTS
+from tare.plan.schema.environments import ENVIRONMENTS
 
 BUSY = "i=0; while [ $i -lt 100000 ]; do i=$((i+1)); done"
 Start = Callable[..., Process]

@@ -28,7 +28,7 @@ from tare.lab.environments.launch import RunError
 from tare.lab.environments.pod import Pod
 from tare.lab.processes.processes import Processes
 from tare.plan import parse
-from tare.plan.environments import PodEnvironment
+from tare.plan.schema.environments import PodEnvironment
 from tare.running.directory import runtime_directory
 
 pytestmark = [

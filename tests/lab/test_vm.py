@@ -28,7 +28,7 @@ from tare.lab.environments.launch import RunError
 from tare.lab.environments.vm import Vm
 from tare.lab.processes.processes import Processes
 from tare.plan import expected, parse
-from tare.plan.environments import VmEnvironment
+from tare.plan.schema.environments import VmEnvironment
 from tare.running.directory import runtime_directory
 
 pytestmark = [

@@ -6,8 +6,8 @@ from importlib.resources import files
 
 import pytest
 
-from tare.report.cards import VERDICTS
 from tare.report.figures.marks import SERIES
+from tare.report.page.cards import VERDICTS
 
 TEXT = 4.5
 GRAPHICS = 3.0

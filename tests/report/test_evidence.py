@@ -11,10 +11,11 @@ import pytest
 from tests.report.page import Page, words, written
 from tests.report.synthetic import Synthetic
 
-from tare.report import MARKDOWN, power, write
-from tare.report.distances import TOLD
-from tare.report.markdown import cell
-from tare.report.result import read
+from tare.report import MARKDOWN, write
+from tare.report.page.markdown import cell
+from tare.report.result.result import read
+from tare.report.sections import power
+from tare.report.sections.distances import TOLD
 from tare.report.words import interval, metric, p_value, percent, typeset
 from tare.samples.describe import controls
 from tare.stats.power import Design

@@ -15,8 +15,8 @@ from tests.report.synthetic import Synthetic
 
 from tare.errors import InputError
 from tare.report import MARKDOWN, write
-from tare.report.cards import VERDICTS
-from tare.report.verdicts import this_tare
+from tare.report.page.cards import VERDICTS
+from tare.report.result.verdicts import this_tare
 
 pytestmark = pytest.mark.usefixtures("one_layout")
 

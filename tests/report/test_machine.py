@@ -11,7 +11,7 @@ from tests.report.page import written
 from tests.report.synthetic import Synthetic
 
 from tare.report import MARKDOWN, write
-from tare.report.machine import MACHINE, SERVICE
+from tare.report.sections.machine import MACHINE, SERVICE
 from tare.report.words import NO_BREAK
 
 
@@ -88,7 +88,7 @@ def test_metrics_are_drawn_over_time(in_blocks: Path) -> None:
 def test_of_many_runs_an_even_selection_is_drawn(
     in_blocks: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("tare.report.machine_plots.RUNS", 6)
+    monkeypatch.setattr("tare.report.sections.machine_plots.RUNS", 6)
     html = write(in_blocks).read_text()
     assert html.count(f"6{NO_BREAK}runs of 23, evenly selected.") == 2
 

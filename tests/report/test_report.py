@@ -12,7 +12,8 @@ import pytest
 from tests.report.page import Page, words, written
 from tests.report.synthetic import Synthetic
 
-from tare.report import MARKDOWN, distributions, write
+from tare.report import MARKDOWN, write
+from tare.report.result import distributions
 from tare.report.words import typeset
 from tare.samples.read.measured import read_with_looks
 from tare.samples.read.result import open_result

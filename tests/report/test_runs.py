@@ -13,8 +13,9 @@ import pytest
 from tests.report.page import Page
 from tests.report.synthetic import Synthetic
 
-from tare.report import MARKDOWN, run_table, write
-from tare.report.result import Result, read
+from tare.report import MARKDOWN, write
+from tare.report.result.result import Result, read
+from tare.report.sections import run_table
 
 UNITS = {"ns": 1.0, "µs": 1e3, "ms": 1e6}
 CONTROL = "plain~again"

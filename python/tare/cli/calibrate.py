@@ -179,7 +179,7 @@ def judged(plan: Plan, parts: Sequence[Calibrated], folder: Path, blocks: int) -
 
 def conclude(found: Calibration, folder: Path, as_json: bool) -> None:
     """Writes report and numbers, prints them, remembers the limits."""
-    from tare.report.calibration import write
+    from tare.report.page.calibration import write
     from tare.samples.describe.limits import remember
 
     text = json_text(found.to_json())
@@ -194,7 +194,7 @@ def conclude(found: Calibration, folder: Path, as_json: bool) -> None:
 def _delays(text: str) -> list[int]:
     from pydantic_core import PydanticCustomError
 
-    from tare.plan.calibration import whole_microseconds_ns
+    from tare.plan.schema.calibration import whole_microseconds_ns
 
     found = {0}
     for word in text.split(","):

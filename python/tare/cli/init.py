@@ -36,8 +36,8 @@ def init(
     `tare run`.
     """
     from tare.plan import parse
-    from tare.plan.commented import commented
-    from tare.plan.options import plan_data
+    from tare.plan.text.commented import commented
+    from tare.plan.text.options import plan_data
 
     if plan_file.exists():
         raise InputError(f"{plan_file}: exists already; give the name of a new file")

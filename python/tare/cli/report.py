@@ -25,8 +25,9 @@ def report(
     ] = False,
 ) -> None:
     """Write report.html and report.md into a result folder."""
-    from tare.report import MARKDOWN, VERDICTS, recommendations, write
-    from tare.report.verdicts import read_verdicts, stored_verdicts
+    from tare.report import MARKDOWN, VERDICTS, write
+    from tare.report.result.verdicts import read_verdicts, stored_verdicts
+    from tare.report.sections import recommendations
 
     before = read_verdicts(folder)
     page = write(folder)

@@ -103,7 +103,7 @@ def run(
       map[:INTERVAL]             Tare's tracer of sockets, for the whole machine
     """
     if schema:
-        from tare.plan.json_schema import plan_schema
+        from tare.plan.text.json_schema import plan_schema
 
         print(json_text(plan_schema()))
         return
@@ -173,9 +173,10 @@ def conclude(folder: Path, outcome: Outcome) -> None:
     Raises GateError, after all that, where a verdict is one that was asked to fail.
     """
     from tare.lab.result.folder import count_look
-    from tare.report import environments, recommendations, write
-    from tare.report.controls import told
-    from tare.report.verdicts import write_verdicts
+    from tare.report import write
+    from tare.report.result.verdicts import write_verdicts
+    from tare.report.sections import environments, recommendations
+    from tare.report.sections.controls import told
     from tare.samples.describe import controls
     from tare.samples.manifest import read_manifest
     from tare.samples.read.measured import read_with_looks

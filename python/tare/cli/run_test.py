@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from tare.cli import main
-from tare.plan.layers import LAYERS
+from tare.plan.schema.layers import LAYERS
 
 
 def test_a_plan_that_may_not_be_read_is_told_in_the_words_of_plans(

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """The plan: what is declared before anything is measured."""
 
-from tare.plan.loads import CommandLoad, OwnLoad, TareLoad, TcpLoad
-from tare.plan.options import PlanOptions, from_options
-from tare.plan.reading import load, parse, refused
-from tare.plan.schema import Condition, Plan, Ready, Service
-from tare.plan.values import expected
+from tare.plan.schema.loads import CommandLoad, OwnLoad, TareLoad, TcpLoad
+from tare.plan.schema.plan import Condition, Plan, Ready, Service
+from tare.plan.schema.values import expected
+from tare.plan.text.options import PlanOptions, from_options
+from tare.plan.text.reading import load, parse, refused
 
 __all__ = [
     "CommandLoad",

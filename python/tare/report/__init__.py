@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """HTML, Markdown and figures of a result folder."""
 
-from tare.report.page import HTML, MARKDOWN, write
-from tare.report.verdicts import VERDICTS
+from tare.report.page.page import HTML, MARKDOWN, write
+from tare.report.result.verdicts import VERDICTS
 
 __all__ = ["HTML", "MARKDOWN", "VERDICTS", "write"]

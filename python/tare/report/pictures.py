@@ -8,8 +8,6 @@ from typing import TYPE_CHECKING, TypeVar
 
 from markupsafe import Markup
 
-from tare.report import distributions
-from tare.report.distributions import Curve, Place
 from tare.report.figures import (
     boxes,
     effects,
@@ -22,7 +20,9 @@ from tare.report.figures import (
 )
 from tare.report.figures.canvas import Layout, inline
 from tare.report.figures.marks import SERIES
-from tare.report.result import Result
+from tare.report.result import distributions
+from tare.report.result.distributions import Curve, Place
+from tare.report.result.result import Result
 from tare.report.words import both_ends, count, duration, metric, percent, plural, safe
 
 if TYPE_CHECKING:

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from statistics import median
 from typing import TYPE_CHECKING, Any
 
-from tare.report import distributions
-from tare.report.result import Result
-from tare.report.verdicts import Compared
+from tare.report.result import distributions
+from tare.report.result.result import Result
+from tare.report.result.verdicts import Compared
 from tare.report.words import (
     both_ends,
     change,

@@ -18,7 +18,7 @@ from tare.errors import GateError, InputError
 from tare.terminal import json_text
 
 if TYPE_CHECKING:
-    from tare.report.history import Standing
+    from tare.report.result.history import Standing
     from tare.verdict import Judgement
 
 
@@ -79,7 +79,7 @@ class Outcome:
         words = _words(typed.fail_on or ())
         outcome = cls(typed.as_json, typed.as_markdown, words, history, _labels(labels))
         if history is not None:
-            from tare.report.history import check
+            from tare.report.result.history import check
 
             check(history)
         return outcome
@@ -92,7 +92,7 @@ class Outcome:
         """
         standing, failure = None, None
         if self.history is not None:
-            from tare.report.history import remember
+            from tare.report.result.history import remember
 
             try:
                 standing = remember(self.history, judgement, self.labels)
@@ -115,7 +115,7 @@ class Outcome:
                 answer["history"] = standing.to_json()
             return json_text(answer)
         if self.as_markdown:
-            from tare.report.markdown import comment
+            from tare.report.page.markdown import comment
 
             return comment(judgement, standing)
         from tare.cli.shared.table import written

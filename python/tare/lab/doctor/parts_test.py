@@ -6,7 +6,7 @@ import pytest
 
 from tare.lab.doctor import finding, parts
 from tare.lab.doctor.probes import PROBES
-from tare.plan.environments import ENVIRONMENTS
+from tare.plan.schema.environments import ENVIRONMENTS
 
 
 @pytest.fixture

@@ -15,7 +15,7 @@ from tare.lab.environments.pod import Pod
 from tare.lab.environments.vm import MACHINES, Vm
 from tare.lab.processes.processes import Processes
 from tare.plan import Plan, expected, refused
-from tare.plan.environments import EnvironmentBase, GuestEnvironment
+from tare.plan.schema.environments import EnvironmentBase, GuestEnvironment
 
 _TYPES: dict[str, type[Environment]] = {
     "host": Host,

@@ -8,7 +8,7 @@ from tare.lab import environments
 from tare.lab.environments.launch import RunError
 from tare.lab.processes.processes import Processes
 from tare.native import native
-from tare.plan.environments import EnvironmentBase
+from tare.plan.schema.environments import EnvironmentBase
 
 _MEMORY = 192 * 2**20
 _SHARE = 4

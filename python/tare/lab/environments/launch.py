@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tare.errors import TareError
-from tare.plan.placeholders import fill
+from tare.plan.schema.placeholders import fill
 
 if TYPE_CHECKING:
     from tare.lab.environments.environment import Environment

@@ -26,7 +26,7 @@ from tare.lab.environments.netns import free_pair, ip
 from tare.lab.processes.logs import last_lines
 from tare.lab.processes.processes import Family, Process, Processes, find, search_path
 from tare.plan import expected
-from tare.plan.environments import MachineName
+from tare.plan.schema.environments import MachineName
 from tare.running.directory import runtime_directory
 from tare.running.environments import Record, record
 

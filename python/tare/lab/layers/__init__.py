@@ -10,7 +10,7 @@ from pydantic_core import PydanticCustomError
 from tare.lab.environments.launch import Launch
 from tare.lab.layers import env, hook, link, log, map, proxy, wrap
 from tare.plan import Plan, refused
-from tare.plan.layers import Layer
+from tare.plan.schema.layers import Layer
 
 if TYPE_CHECKING:
     import pyarrow as pa

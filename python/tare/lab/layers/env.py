@@ -2,7 +2,7 @@
 """Any variables in the service's environment."""
 
 from tare.lab.environments.launch import Launch
-from tare.plan.layers import EnvLayer
+from tare.plan.schema.layers import EnvLayer
 
 
 def put(layer: EnvLayer, launch: Launch) -> None:

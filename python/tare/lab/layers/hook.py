@@ -10,7 +10,7 @@ from tare.lab.environments.launch import Launch
 from tare.lab.layers.costs import counted
 from tare.native import native
 from tare.plan import expected
-from tare.plan.layers import HookLayer
+from tare.plan.schema.layers import HookLayer
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -8,7 +8,7 @@ from tare.errors import TareError
 from tare.lab.environments.launch import Launch
 from tare.lab.layers.costs import counted
 from tare.native import native
-from tare.plan.layers import LinkLayer, ProxyLayer
+from tare.plan.schema.layers import LinkLayer, ProxyLayer
 
 if TYPE_CHECKING:
     import pyarrow as pa

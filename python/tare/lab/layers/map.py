@@ -5,7 +5,7 @@ from pathlib import Path
 
 from tare.errors import TareError
 from tare.native import native
-from tare.plan.layers import AgentLayer, MapLayer
+from tare.plan.schema.layers import AgentLayer, MapLayer
 
 PROGRAM = native("bin", "tare-map")
 

@@ -7,8 +7,8 @@ from tare.lab.environments.launch import Launch, Proxy, RunError
 from tare.lab.layers import link
 from tare.lab.processes.processes import find
 from tare.plan import expected
-from tare.plan.layers import ProxyLayer
-from tare.plan.placeholders import fill
+from tare.plan.schema.layers import ProxyLayer
+from tare.plan.schema.placeholders import fill
 
 MINIMAL = Path(__file__).parent / "proxies"
 CONFIGS = {"envoy": "envoy.yaml", "haproxy": "haproxy.cfg", "nginx": "nginx.conf"}

@@ -2,7 +2,7 @@
 """Any command that is put before the service's own."""
 
 from tare.lab.environments.launch import Launch
-from tare.plan.layers import WrapLayer
+from tare.plan.schema.layers import WrapLayer
 
 
 def put(layer: WrapLayer, launch: Launch) -> None:

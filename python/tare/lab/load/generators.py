@@ -193,7 +193,7 @@ def _measure_with_command(load: CommandLoad, target: Target, bench: Bench) -> Me
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    from tare.plan.placeholders import fill
+    from tare.plan.schema.placeholders import fill
     from tare.samples import Asked, read_load_output
 
     output = bench.folder / load.output

@@ -5,7 +5,7 @@ from typing import get_args
 
 from tare.lab.recommendations.answers import Answer, broken, kept
 from tare.plan import Plan
-from tare.plan.recommendations import Level
+from tare.plan.schema.recommendations import Level
 
 LEVELS: tuple[Level, ...] = get_args(Level)
 _HOOKS: dict[str, Level] = {

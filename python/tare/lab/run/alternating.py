@@ -34,8 +34,8 @@ from tare.lab.run.turns import (
 from tare.lab.start.agents import Agent, AgentError
 from tare.lab.start.runs import Measured, Run, Target
 from tare.plan import OwnLoad
-from tare.plan.alternation import of_service, whole_machine
-from tare.plan.layers import AgentLayer, MapLayer
+from tare.plan.schema.alternation import of_service, whole_machine
+from tare.plan.schema.layers import AgentLayer, MapLayer
 from tare.samples.manifest import RunEntry
 
 if TYPE_CHECKING:

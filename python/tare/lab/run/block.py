@@ -29,7 +29,7 @@ from tare.lab.start.laboratory import Laboratory
 from tare.lab.start.runs import Measured, Run, Target
 from tare.lab.start.service import finish_start, start_service
 from tare.plan import OwnLoad
-from tare.plan.alternation import of_service
+from tare.plan.schema.alternation import of_service
 from tare.samples.describe.usable import too_many_lost
 from tare.samples.manifest import RunEntry
 

@@ -15,7 +15,7 @@ from pydantic import TypeAdapter
 from tare.errors import InputError
 from tare.files import replace
 from tare.plan import Plan, expected, parse, refused
-from tare.plan.calibration import MICROSECOND, Calibration
+from tare.plan.schema.calibration import MICROSECOND, Calibration
 from tare.untrusted import MEBIBYTE, read_bytes
 
 ONE_REQUEST = "request"

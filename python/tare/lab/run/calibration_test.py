@@ -7,7 +7,7 @@ import pytest
 from tare.errors import InputError
 from tare.lab.run.calibration import BEGUN, Calibrated, Extent, calibrations, service_text
 from tare.plan import Plan, parse
-from tare.plan.layers import EnvLayer
+from tare.plan.schema.layers import EnvLayer
 
 PLAN = r"""
 name = "try"

@@ -5,7 +5,7 @@ import hashlib
 
 from tare.errors import InputError
 from tare.plan import OwnLoad, Plan
-from tare.plan.layers import HookLayer, ProxyLayer
+from tare.plan.schema.layers import HookLayer, ProxyLayer
 from tare.samples.manifest import MOMENTARY, Manifest
 
 _NEEDED = ("blocks", "experiment", "files", "load", "machine", "order", "placement", "seed")

@@ -12,7 +12,7 @@ from tare.lab.run.continuity import file_hashes
 from tare.lab.run.schedule import BlockPart, order_of_runs
 from tare.lab.start.placement import Placement
 from tare.plan import OwnLoad, Plan
-from tare.plan.environments import GuestEnvironment
+from tare.plan.schema.environments import GuestEnvironment
 from tare.samples.manifest import Condition, DetectionLimit, Facts, Manifest, Part
 
 SMOKE = (

@@ -10,8 +10,8 @@ from typing import Any
 from tare.lab.environments.launch import RunError
 from tare.lab.processes.logs import last_lines
 from tare.lab.processes.processes import Process, Processes, StartError
-from tare.plan.layers import AgentLayer
-from tare.plan.placeholders import fill
+from tare.plan.schema.layers import AgentLayer
+from tare.plan.schema.placeholders import fill
 
 _POLL_S = 0.05
 """Between two questions whether an agent is ready."""

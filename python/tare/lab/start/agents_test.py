@@ -10,7 +10,7 @@ from tare.lab.environments.launch import RunError
 from tare.lab.layers import map as map_layer
 from tare.lab.processes.processes import Family, Process, Processes, StartError
 from tare.lab.start.agents import Agent, AgentError
-from tare.plan.layers import AgentLayer, MapLayer
+from tare.plan.schema.layers import AgentLayer, MapLayer
 
 Script = Callable[["Machine", Path], int | None]
 """What a program does when it is started: it may write to its log; its code, None while it runs."""

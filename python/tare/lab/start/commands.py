@@ -7,8 +7,8 @@ from pathlib import Path
 
 from tare.lab.processes.processes import find
 from tare.plan import CommandLoad, Plan, expected, refused
-from tare.plan.layers import AgentLayer, EnvLayer, WrapLayer
-from tare.plan.placeholders import fill
+from tare.plan.schema.layers import AgentLayer, EnvLayer, WrapLayer
+from tare.plan.schema.placeholders import fill
 
 Place = tuple[str | int, ...]
 

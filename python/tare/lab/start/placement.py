@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tare.plan import CommandLoad, OwnLoad, Plan, expected, refused
-from tare.plan.placement import LARGEST, cpu_list
+from tare.plan.schema.placement import LARGEST, cpu_list
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ import pytest
 from tare.errors import InputError
 from tare.lab.start.placement import Placement, check, out_of_the_way, place
 from tare.plan import Plan, parse
-from tare.plan.placement import cpu_list
+from tare.plan.schema.placement import cpu_list
 
 
 def parsed(keys: str, load: str) -> Plan:

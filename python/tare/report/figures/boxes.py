@@ -3,10 +3,10 @@
 
 from collections.abc import Sequence
 
-from tare.report.distributions import Box as Quartiles
 from tare.report.figures import scales
 from tare.report.figures.canvas import Figure, Layout, Panel
 from tare.report.figures.marks import INK, Box, Line, Value
+from tare.report.result.distributions import Box as Quartiles
 from tare.report.words import both_ends, duration
 
 _HALF = 0.27

@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from math import nan
 
-from tare.report.distributions import Moment
 from tare.report.figures import scales
 from tare.report.figures.canvas import Figure, Layout, Panel
 from tare.report.figures.marks import Dots, Line, Value
 from tare.report.figures.scales import Scale, Tick
+from tare.report.result.distributions import Moment
 from tare.report.words import both_ends, count, duration
 
 _STEPS_S = (0.001, 0.01, 0.1, 1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 21_600)

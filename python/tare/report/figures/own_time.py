@@ -4,10 +4,10 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from tare.report.distributions import binned_quantile
 from tare.report.figures import scales
 from tare.report.figures.canvas import Figure, Layout, Panel
 from tare.report.figures.marks import Band, Line, Value, stairs
+from tare.report.result.distributions import binned_quantile
 from tare.report.words import duration, safe
 
 if TYPE_CHECKING:

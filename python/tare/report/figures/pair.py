@@ -4,11 +4,11 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from tare.report.distributions import Density
 from tare.report.figures import scales
 from tare.report.figures.canvas import Figure, Layout, Panel
 from tare.report.figures.marks import Band, Dots, Line, Value, stairs
 from tare.report.figures.scales import Scale
+from tare.report.result.distributions import Density
 from tare.report.words import both_ends, duration
 
 ROW = 0.13

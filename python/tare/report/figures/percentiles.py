@@ -5,9 +5,9 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from tare.report.distributions import Curve, middle
 from tare.report.figures import marks, scales
 from tare.report.figures.canvas import Figure, Layout, Panel
+from tare.report.result.distributions import Curve, middle
 from tare.report.words import both_ends, duration
 
 THIN_LINES = 12

@@ -1,0 +1,192 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The typed environments of a plan; `tare.lab.environments` runs services in them."""
+
+from pathlib import Path
+from typing import Annotated, Any, Literal, Self, get_args
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+
+from tare.plan.schema.values import Name, Size, expected
+
+
+class EnvironmentBase(BaseModel):
+    """Where a service runs."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+
+    type: str
+    name: Name
+    """What results call it; its type unless given."""
+
+    @property
+    def own_network(self) -> bool:
+        """Whether every service has a network of its own, so that several can use the same port."""
+        return False
+
+    @property
+    def has_generator(self) -> bool:
+        """Whether the load generator runs in the environment, and not on this machine."""
+        return False
+
+    @property
+    def has_own_files(self) -> bool:
+        """Whether the service has other files than this machine's."""
+        return False
+
+    def in_folder(self, _folder: Path) -> Self:
+        """The same with absolute paths; those in a plan start at its folder."""
+        return self
+
+
+class HostEnvironment(EnvironmentBase):
+    """This machine; services listen on 127.0.0.1."""
+
+    type: Literal["host"]
+    name: Name = "host"
+
+
+class NetnsEnvironment(EnvironmentBase):
+    """A network namespace for each service, joined to this machine by a veth pair."""
+
+    type: Literal["netns"]
+    name: Name = "netns"
+
+    @property
+    def own_network(self) -> bool:
+        return True
+
+
+class ContainerEnvironment(EnvironmentBase):
+    """A container for each service and each proxy, with the files of this machine."""
+
+    type: Literal["container"]
+    name: Name = "container"
+    root: Annotated[str, Field(min_length=1)] | None = None
+    """A folder with all files of the service; None for those of this machine."""
+    network: Literal["host", "bridge"] = "host"
+    """This machine's, or one of its own for a service and its proxies, behind a bridge."""
+    files: Literal["volume", "layered"] = "volume"
+    """What programs write to in the run's folder: the folder itself, or a layer of OverlayFS."""
+    cpus: Annotated[float, Field(gt=0)] | None = None
+    """CPU time per second that each container may use."""
+    memory: Size | None = None
+    """Bytes that each container may use."""
+
+    @property
+    def own_network(self) -> bool:
+        return self.network == "bridge"
+
+    @property
+    def has_own_files(self) -> bool:
+        return self.root is not None
+
+    def in_folder(self, folder: Path) -> Self:
+        if self.root is None:
+            return self
+        return self.model_copy(update={"root": str((folder / self.root).absolute())})
+
+
+class PodEnvironment(EnvironmentBase):
+    """A Kubernetes Pod by podman: containers for load generator, service and each proxy."""
+
+    type: Literal["pod"]
+    name: Name = "pod"
+    image: Annotated[str, Field(min_length=1)] | None = None
+    """An image in podman's storage for the service; None for the files of this machine."""
+    cpus: Annotated[float, Field(ge=0.01)] | None = None
+    """CPU time per second that the service and each proxy may use."""
+    memory: Size | None = None
+    """Bytes that the service and each proxy may use."""
+    load_cpus: Annotated[float, Field(ge=0.01)] | None = None
+    """CPU time per second that the load generator may use."""
+
+    @property
+    def own_network(self) -> bool:
+        return True
+
+    @property
+    def has_generator(self) -> bool:
+        return True
+
+    @property
+    def has_own_files(self) -> bool:
+        return self.image is not None
+
+
+MachineName = Literal["kvm", "tcg", "uml"]
+
+
+class GuestEnvironment(EnvironmentBase):
+    """A virtual machine for each service with its proxies, with the files of this machine."""
+
+    machine: MachineName | None = None
+    """QEMU with KVM, QEMU without hardware, user-mode Linux; or the first of them that works."""
+    memory: Size = 1 << 30
+    """Bytes of the guest."""
+    cpus: Annotated[int, Field(ge=1, le=1024)] = 1
+    """CPUs of the guest."""
+
+    @property
+    def own_network(self) -> bool:
+        return True
+
+    def of(self, machine: MachineName) -> Self:
+        """The same, by this machine, which is part of the name unless another one was given."""
+        name = self.name if "name" in self.model_fields_set else f"{self.type}-{machine}"
+        return self.model_copy(update={"machine": machine, "name": name})
+
+    @model_validator(mode="after")
+    def _named_by_its_machine(self) -> Self:
+        return self if self.machine is None else self.of(self.machine)
+
+
+class VmEnvironment(GuestEnvironment):
+    """Programs run in the guest."""
+
+    type: Literal["vm"]
+    name: Name = "vm"
+
+
+class ContainerInVmEnvironment(GuestEnvironment):
+    """Programs run in containers of their own in the guest."""
+
+    type: Literal["container-in-vm"]
+    name: Name = "container-in-vm"
+
+
+_Table = Annotated[
+    HostEnvironment
+    | NetnsEnvironment
+    | ContainerEnvironment
+    | PodEnvironment
+    | VmEnvironment
+    | ContainerInVmEnvironment,
+    Field(discriminator="type"),
+]
+
+ENVIRONMENTS: dict[str, type[EnvironmentBase]] = {
+    get_args(table.model_fields["type"].annotation)[0]: table
+    for table in get_args(get_args(_Table)[0])
+}
+"""The environments by their type."""
+
+
+def _table(written: Any) -> Any:
+    """The table that a text in its place means: its type, with defaults for all else."""
+    if isinstance(written, dict | EnvironmentBase):
+        return written
+    if isinstance(written, str) and written in ENVIRONMENTS:
+        return {"type": written}
+    *others, last = (f"'{name}'" for name in ENVIRONMENTS)
+    raise expected(f"{', '.join(others)} or {last}")
+
+
+Environment = Annotated[
+    _Table,
+    BeforeValidator(
+        _table,
+        json_schema_input_type=_Table
+        | Literal["host", "netns", "container", "pod", "vm", "container-in-vm"],
+    ),
+]
+"""A table, or a text that is its type."""

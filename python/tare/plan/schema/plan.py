@@ -1,0 +1,312 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The plan's schema: what a user declares before anything is measured."""
+
+import re
+from collections.abc import Collection
+from pathlib import Path
+from typing import Literal, Self
+
+from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, model_validator
+
+from tare.plan.option_names import OPTIONS
+from tare.plan.schema import alternation
+from tare.plan.schema.calibration import Calibration
+from tare.plan.schema.environments import Environment, HostEnvironment
+from tare.plan.schema.layers import Layer, ProxyLayer
+from tare.plan.schema.loads import CommandLoad, Load, TareLoad, TcpLoad
+from tare.plan.schema.placeholders import SERVICE_NAMES, misspelt_name
+from tare.plan.schema.placement import Placement
+from tare.plan.schema.recommendations import Recommendations
+from tare.plan.schema.values import (
+    Command,
+    Duration,
+    FilledText,
+    Name,
+    Positive,
+    RelativePath,
+    Signal,
+    SomeDuration,
+    SomeFraction,
+    UrlPath,
+    Variables,
+    expected,
+)
+
+Compare = Literal["conditions", "environments"]
+Design = Literal["interleaved", "blocks", "alternating"]
+
+
+AGAIN = "~again"
+"""Ends the name of a control."""
+
+
+class Strict(BaseModel):
+    """A table of the plan: no unknown keys, no conversions that nobody asked for."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+
+
+class Ready(Strict):
+    """How the lab knows that a service is ready: exactly one of `http`, `tcp`, `log`."""
+
+    http: UrlPath | None = None
+    status: int = 200
+    tcp: Literal[True] | None = None
+    log: str | None = None
+    timeout: SomeDuration = 30 * 10**9
+
+    @model_validator(mode="after")
+    def _one(self) -> Self:
+        if sum(check is not None for check in (self.http, self.tcp, self.log)) != 1:
+            raise expected("exactly one of http, tcp and log")
+        if self.log is not None:
+            try:
+                re.compile(self.log)
+            except re.error as error:
+                raise expected(f"a regular expression ({error})", "log") from error
+        return self
+
+
+class Service(Strict):
+    """The program under test."""
+
+    command: Command
+    directory: FilledText = "{dir}"
+    environment: Variables = {}
+    files: dict[RelativePath, str] = {}
+    """Files written into the run's own folder before the service starts."""
+    port: int | None = Field(None, ge=1, le=65535)
+    """A fixed port, for a service that cannot be told one."""
+    ready: Ready = Ready(tcp=True)
+    stop_signal: Signal = "TERM"
+    stop_timeout: SomeDuration = 5 * 10**9
+
+    @model_validator(mode="after")
+    def _files_fit_together(self) -> Self:
+        for name in self.files:
+            if folder := next((str(p) for p in Path(name).parents if str(p) in self.files), None):
+                raise expected(f'a folder, not a file, at "{folder}"', "files", name)
+            if found := misspelt_name(self.files[name], SERVICE_NAMES):
+                wrong, right = found
+                raise expected(f"{{{right}}} instead of {{{wrong}}}", "files", name)
+        return self
+
+    @property
+    def texts(self) -> list[str]:
+        """Where names in braces are filled."""
+        return [*self.command, *self.environment.values(), *self.files.values()]
+
+
+class Condition(Strict):
+    """A service and its layers; the first layer is the nearest to the service."""
+
+    name: Name
+    layers: list[Layer] = []
+
+    @model_validator(mode="after")
+    def _one_hook(self) -> Self:
+        if [layer.type for layer in self.layers].count("hook") > 1:
+            raise expected("one hook layer at most", "layers")
+        return self
+
+
+class Plan(Strict):
+    """One experiment, declared."""
+
+    name: Name
+    kind: Literal["micro", "macro", "both"] = "macro"
+    primary: Literal["p50", "p95", "p99", "mean"] = "p50"
+    budget: SomeFraction
+    alpha: SomeFraction = 0.05
+    compare: Compare = "conditions"
+    """What is compared with a baseline: conditions in each environment, or environments with each
+    condition."""
+    baseline: Name | None = None
+    """Name of what the others are compared with; the first one unless said."""
+    blocks: Positive = 8
+    smoke: bool = False
+    """Whether the plan is only tried out: its verdicts are no evidence and fail no gate."""
+    seed: int | None = Field(None, ge=0, lt=2**63)
+    design: Design | None = None
+    turn: SomeDuration = 2 * 10**9
+    """Measured part of one turn of a condition."""
+    turns: int = Field(8, ge=8, le=10_000)
+    """Of every condition in a block."""
+    settle: Duration = 500 * 10**6
+    """From the moment that a turn's layers are ready until it is measured."""
+    control: bool = True
+    """Whether every block holds the baseline once more; see docs/internals/run.md."""
+    placement: Placement = None
+    """A rule, or the CPU numbers of `service` and `generator`."""
+    environments: list[Environment] = Field([HostEnvironment(type="host")], min_length=1)
+    service: Service
+    load: Load = TareLoad()
+    conditions: list[Condition] = Field(min_length=1, max_length=1_000)
+    calibration: Calibration | None = None
+    recommendations: Recommendations = Recommendations()
+
+    _file: str = PrivateAttr(default="")
+    _written: str = PrivateAttr(default="")
+    _folder: Path = PrivateAttr(default=Path())
+    _text: str = PrivateAttr(default="")
+
+    @model_validator(mode="after")
+    def _fits_together(self) -> Self:
+        for kind, names in self._names.items():
+            if twice := next((name for name in names if names.count(name) > 1), None):
+                raise expected(f'different names of {kind} (found "{twice}" twice)', kind)
+        compared = self._names[self.compare]
+        if len(compared) < 2:
+            raise expected(f"at least 2 {self.compare} to compare", self.compare)
+        if self.baseline is not None and self.baseline not in compared:
+            raise expected(
+                f"a baseline that is one of the {self.compare}: {', '.join(compared)}", "baseline"
+            )
+        for condition in self.conditions:
+            if self.service.port is None and not self._is_told_its_port(condition):
+                raise expected(
+                    f'{{port}} for "{condition.name}", as in "my-server --port {{port}}" or "env'
+                    ' PORT={port} my-server"; or set a fixed port (--port N; in a plan, port = N)',
+                    "service",
+                    "command",
+                )
+        if self.design == "interleaved" and not self.can_interleave:
+            raise expected('design = "blocks": ' + self.why_not_interleaved, "design")
+        alternation.check(self)
+        layers = [layer for condition in self.conditions for layer in condition.layers]
+        if self.kind != "macro" and "hook" not in [layer.type for layer in layers]:
+            raise expected(f'a layer that times itself (hook) with kind = "{self.kind}"', "kind")
+        if isinstance(self.load, TcpLoad) and any(
+            isinstance(layer, ProxyLayer) and layer.config is None for layer in layers
+        ):
+            raise expected(
+                'a config for every proxy with type = "tcp" of the load: the minimal one is for'
+                " HTTP",
+                "conditions",
+            )
+        return self
+
+    def _is_told_its_port(self, condition: Condition) -> bool:
+        texts = [*self.service.texts, *(text for layer in condition.layers for text in layer.texts)]
+        return any("{port}" in text for text in texts)
+
+    @property
+    def folder(self) -> Path:
+        """The folder of the plan's file: relative paths in it start there."""
+        return self._folder
+
+    @property
+    def source(self) -> tuple[str, str]:
+        """The name of the plan's file, and the text that the user wrote there."""
+        return self._file, self._written
+
+    @property
+    def has_file(self) -> bool:
+        """Whether the plan is a user's file; otherwise it was made of options."""
+        return self._file != OPTIONS
+
+    @property
+    def text(self) -> str:
+        """The plan's text as it is carried out."""
+        return self._text
+
+    @property
+    def baseline_name(self) -> str:
+        """The condition or environment that the others are compared with."""
+        return self.baseline or self._names[self.compare][0]
+
+    @property
+    def baseline_condition(self) -> Condition:
+        """The condition of the runs that others are compared with; of several, the first."""
+        names = [self.baseline_name] if self.compare == "conditions" else self.groups
+        return self._condition(names[0])
+
+    @property
+    def control_name(self) -> str | None:
+        """What the runs of the control are stored as; None where the plan does without it."""
+        # No name has a tilde.
+        return f"{self.baseline_name}{AGAIN}" if self.control else None
+
+    @property
+    def environment_names(self) -> list[str]:
+        """What results call the environments."""
+        return [environment.name for environment in self.environments]
+
+    def environment(self, name: str) -> Environment:
+        """The environment of this name, with absolute paths."""
+        return next(one for one in self.environments if one.name == name).in_folder(self.folder)
+
+    @property
+    def compared(self) -> list[str]:
+        """What every block runs in each group, by name: all conditions or environments, and the
+        control, a second baseline."""
+        names = self._names[self.compare]
+        return [*names, self.control_name] if self.control_name else names
+
+    @property
+    def groups(self) -> list[str]:
+        """Within what they are compared: the names of environments, or of conditions."""
+        return self._names["environments" if self.compare == "conditions" else "conditions"]
+
+    def only(self, environments: Collection[str]) -> Self:
+        """The plan with the environments of these names alone."""
+        left = [one for one in self.environments if one.name in environments]
+        return self.model_copy(update={"environments": left})
+
+    def where(self, group: str) -> str:
+        """` in host` or ` with hook`, for a person; empty if there is one group."""
+        if len(self.groups) == 1:
+            return ""
+        return f" {'in' if self.compare == 'conditions' else 'with'} {group}"
+
+    def place(self, group: str, compared: str) -> tuple[Environment, Condition]:
+        """Where and how one of `compared` runs in one of `groups`; the control has its own name."""
+        known = compared.removesuffix(AGAIN)
+        by_condition = self.compare == "conditions"
+        environment = self.environment(group if by_condition else known)
+        condition = self._condition(known if by_condition else group)
+        if known == compared:
+            return environment, condition
+        named = {"name": compared}
+        if by_condition:
+            return environment, condition.model_copy(update=named)
+        return environment.model_copy(update=named), condition
+
+    @property
+    def _names(self) -> dict[Compare, list[str]]:
+        conditions = [condition.name for condition in self.conditions]
+        return {"conditions": conditions, "environments": self.environment_names}
+
+    def _condition(self, name: str) -> Condition:
+        return next(one for one in self.conditions if one.name == name)
+
+    @property
+    def why_not_interleaved(self) -> str:
+        """Why the conditions cannot stand side by side; empty where they can."""
+        if isinstance(self.load, CommandLoad):
+            return "another load generator cannot switch between conditions"
+        if self.service.port is not None and not all(one.own_network for one in self.environments):
+            return "the service has a fixed port, so only one can run at a time"
+        if any(one.has_generator for one in self.environments):
+            return "each pod has a load generator of its own"
+        return ""
+
+    @property
+    def can_interleave(self) -> bool:
+        """Whether the services of a block can be up together."""
+        return not self.why_not_interleaved
+
+    @property
+    def design_used(self) -> Design:
+        """The design asked for, or else the one that fits: see docs/run.md."""
+        if self.design is not None:
+            return self.design
+        if any(alternation.whole_machine(condition) for condition in self.conditions):
+            return "alternating"
+        return "interleaved" if self.can_interleave else "blocks"
+
+    @property
+    def has_whole_blocks(self) -> bool:
+        """Whether the conditions of a block are measured together, so that none can be repeated
+        alone."""
+        return self.design_used != "blocks"

@@ -1,0 +1,35 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The JSON Schema of plans, for editors."""
+
+from typing import Any
+
+from tare.plan.schema.plan import Plan
+from tare.plan.schema.values import DURATION, UNITS_NS
+
+DIALECT = "https://json-schema.org/draft/2020-12/schema"
+
+
+def plan_schema() -> dict[str, Any]:
+    """The schema of what an author writes: durations and shares are texts, not nanoseconds."""
+    schema = Plan.model_json_schema()
+    for table in (schema, *schema["$defs"].values()):
+        for key in table.get("properties", {}).values():
+            _write_default(key)
+    return {"$schema": DIALECT, **schema}
+
+
+def _write_default(key: dict[str, Any]) -> None:
+    """Writes the default as an author would, or leaves out one that is a whole table."""
+    default = key.get("default")
+    if key.pop("x-tare", None) == DURATION and isinstance(default, int):
+        key["default"] = duration_text(default)
+    elif default is None or isinstance(default, dict | list):
+        key.pop("default", None)
+
+
+def duration_text(nanoseconds: int) -> str:
+    """`5ms` for 5,000,000: the largest unit in which it is a whole number."""
+    for unit, factor in reversed(UNITS_NS.items()):
+        if nanoseconds and nanoseconds % factor == 0 and unit != "µs":
+            return f"{nanoseconds // factor}{unit}"
+    return f"{nanoseconds}s"

@@ -1,0 +1,87 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Reads a plan's file; every error names file, line, key, what was found and what was expected."""
+
+import re
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+
+from pydantic import ValidationError
+from pydantic_core import ErrorDetails, PydanticCustomError
+
+from tare.errors import InputError
+from tare.plan.lines import Path as Place
+from tare.plan.schema.plan import Plan
+from tare.plan.text.explain import explain
+from tare.untrusted import MEBIBYTE, PLAN_BYTES
+
+
+def load(path: Path, settings: Mapping[str, int] | None = None) -> Plan:
+    """The plan in a TOML file; `settings` replace keys of its top level (`blocks`, `smoke`).
+
+    Raises InputError for a file that cannot be read or is not a plan.
+    """
+    try:
+        with path.open("rb") as file:
+            data = file.read(PLAN_BYTES + 1)
+        text = data.decode().replace("\r\n", "\n")
+    except OSError as error:
+        raise InputError(f"{path}: {error.strerror}; give the path of a plan") from error
+    except UnicodeDecodeError as error:
+        raise InputError(f"{path}: not UTF-8 at byte {error.start}; a plan is TOML") from error
+    if len(data) > PLAN_BYTES:
+        raise InputError(
+            f"{path}: is larger than {PLAN_BYTES // MEBIBYTE} MiB, the limit for plans"
+        )
+    return parse(text, str(path), path.resolve().parent, settings)
+
+
+def parse(text: str, file: str, folder: Path, settings: Mapping[str, int] | None = None) -> Plan:
+    """The plan in `text`; `file` is its name in errors, `folder` where its relative paths start."""
+    written = text
+    plan = _validated(text, file)
+    for key, value in (settings or {}).items():
+        text = _with_setting(text, key, value)
+        plan = _validated(text, f"{file} with {key} = {value}")
+    plan._file, plan._written = file, written
+    plan._folder = folder
+    plan._text = text
+    return plan
+
+
+def refused(plan: Plan, place: Place, error: PydanticCustomError) -> InputError:
+    """The error of a plan that is well written but cannot be followed on this machine.
+
+    `place` leads to the value, or to the table whose keys the error names (see `expected`); as in
+    Pydantic's own, the name of a table's type may follow the table. The error shows the value as it
+    is carried out, the default too, and the line where the user wrote its key.
+    """
+    file, text = plan.source
+    details = ErrorDetails(
+        type=error.type, loc=place, msg=error.message(), input=None, ctx=error.context or {}
+    )
+    data = {**plan.model_dump(mode="json"), **tomllib.loads(plan.text)}
+    return InputError(explain(file, text, data, [details]))
+
+
+def _validated(text: str, file: str) -> Plan:
+    try:
+        data = tomllib.loads(text)
+    except (ValueError, RecursionError) as error:  # numbers of too many digits, too, and depth
+        line = re.search(r"at line (\d+)", str(error))
+        place = line[1] if line else text.count("\n") + 1
+        raise InputError(f"{file}:{place}: not TOML: {error}") from error
+    try:
+        return Plan.model_validate(data)
+    except ValidationError as error:
+        raise InputError(explain(file, text, data, error.errors())) from error
+
+
+def _with_setting(text: str, key: str, value: int) -> str:
+    """`text` with a number or truth value of its top level replaced, or put before all else."""
+    head = re.match(r"(?:(?!\s*\[).*\n?)*", text)
+    top = head.group() if head else ""
+    written = str(value).lower()
+    old = r"(?:\d[\d_]*|true|false)"
+    changed, count = re.subn(rf"(?m)^(\s*{key}\s*=\s*){old}", rf"\g<1>{written}", top, count=1)
+    return (changed if count else f"{key} = {written}\n{top}") + text[len(top) :]

@@ -1,0 +1,235 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Puts the report together: reads the folder once, fills the templates, writes two files."""
+
+from contextlib import ExitStack
+from datetime import datetime
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tare.files import opened, replace
+from tare.report import pictures, tables, words
+from tare.report.page import markdown
+from tare.report.page.cards import first_screen
+from tare.report.result import distributions
+from tare.report.result.result import Result, read
+from tare.report.sections import (
+    details,
+    distances,
+    environments,
+    evidence,
+    glossary,
+    machine,
+    machine_plots,
+    overview,
+    power,
+    recommendations,
+    run_table,
+    shift,
+    warm_up,
+)
+from tare.report.sections.sections import Section, in_groups
+from tare.untrusted import PLAN_BYTES, read_bytes
+
+if TYPE_CHECKING:
+    import jinja2
+
+    import tare.samples.read.result as samples
+    from tare.samples.describe.warm_up_cuts import Looks
+    from tare.samples.model import Experiment
+    from tare.samples.sql.table import Table
+
+HTML = "report.html"
+MARKDOWN = "report.md"
+
+
+def write(folder: Path, known: "tuple[Experiment, Looks] | None" = None) -> Path:
+    """Writes report.html and report.md into a result folder, and returns the path of the first.
+
+    `known` is what `read_with_looks` returned for it, if it has been read already. Judges the
+    result first where this Tare has not. Raises InputError where the folder is no result.
+    """
+    from tare.samples.read.result import readable
+
+    folder = Path(folder)
+    with ExitStack() as stack:
+        with readable(folder):
+            # Meanwhile its owner can put another folder, or a link, in its place.
+            same = stack.enter_context(opened(folder)) if folder.is_dir() else None
+            content = _content(read(folder, known))
+        for name, escape in ((HTML, True), (MARKDOWN, False)):
+            text = templates(escape).get_template(f"{name}.j2").render(content)
+            replace(folder / name, text, within=same)
+    return folder / HTML
+
+
+@cache
+def templates(escape: bool) -> "jinja2.Environment":
+    """The templates of all pages, with the filters that they use."""
+    import jinja2
+
+    environment = jinja2.Environment(
+        loader=jinja2.PackageLoader("tare.report"),
+        autoescape=escape,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters.update(
+        percent=words.percent,
+        plural=words.plural,
+        safe_text=words.safe,
+        typeset=words.typeset,
+        cell=markdown.cell,
+    )
+    return environment
+
+
+def _content(result: Result) -> dict[str, Any]:
+    """Everything that the templates name."""
+    from tare.samples.describe.metrics import metrics_per_second
+    from tare.samples.engines.hive import read_hive
+    from tare.samples.read.result import open_result
+
+    opened = open_result(result.folder)
+    costs = read_hive(opened.backend, result.folder, "costs")
+    if costs is not None:
+        costs = distributions.costs_of(costs, result.places)
+    run_rows, more_runs = run_table.rows(result)
+    drawn = _pictures(result, opened, costs)
+    per_second = metrics_per_second(opened.backend, result.folder)
+    drawn |= {
+        one: list(machine_plots.pictures(result, per_second, one)) for one in ("machine", "service")
+    }
+    metrics = list(tables.metrics(result))
+    sections: list[Section] = [
+        overview.warnings(result),
+        overview.failed(run_rows),
+        overview.effects(result, drawn["effects"]),
+        overview.over_time(drawn["over_time"]),
+        overview.runs_by_block(result, drawn["runs"]),
+        overview.metrics(result, metrics),
+        recommendations.section(result),
+        *details.requests(drawn),
+        evidence.spans(result),
+        details.processor(result),
+        environments.section(result),
+        *machine.sections(result, per_second, drawn),
+        *details.layers(result, costs, drawn["own_time"]),
+        evidence.numbers(result),
+        shift.section(result),
+        distances.section(result),
+        warm_up.section(result),
+        power.section(result),
+        evidence.control(result),
+        evidence.limits(result),
+        *details.record(result, _settings(result), _plan(result.folder), more_runs),
+    ]
+    sections.append(details.left_out(sections))
+    title = words.safe(result.manifest.name or result.folder.name, 60)
+    summary = _summary(result)
+    budget = f"within the budget of ±{words.percent(result.budget, signed=False)}"
+    if any(result.threshold(one) > result.budget for one in result.primary_comparisons):
+        budget += ", or what these runs can detect"
+    more = _more(result)
+    around = f"{title} {summary} {budget} {more}"
+    return {
+        "result": result,
+        "title": title,
+        "summary": summary,
+        "budget": budget,
+        "more": more,
+        "first": first_screen(result, around, drawn["pairs"]),
+        "groups": in_groups(sections),
+        "sections": {one.anchor: one for one in sections},
+        "warnings": result.warnings,
+        "metrics": metrics,
+        "runs": run_rows,
+        "glossary": glossary.WORDS,
+        "verdict_words": glossary.VERDICTS,
+        "columns": tables,
+        "metric_columns": ("condition", "verdict", *tables.METRIC_COLUMNS),
+        "metric_rows": [(row.where, row.verdict, *row.cells) for row in metrics],
+        "run_columns": run_table.COLUMNS,
+    }
+
+
+def _pictures(result: Result, opened: "samples.Result", costs: "Table | None") -> dict[str, Any]:
+    """The figures of requests and runs: `pairs` by place, all others as lists."""
+    from tare.samples.sql.group_numbers import settled
+
+    names = ("percentiles", "boxes", "lag", "over_time", "own_time")
+    drawn: dict[str, Any] = dict.fromkeys(names, ()) | {
+        "pairs": {},
+        "effects": list(pictures.forest(result)),
+        "runs": list(pictures.run_plots(result)),
+    }
+    requests = distributions.kept(opened, result.places, result.span)
+    if requests is not None:
+        counted = settled(requests, result.looks.first)
+        curves = distributions.curves(counted)
+        drawn |= {
+            "pairs": pictures.pairs(result, distributions.densities(counted, result.places)),
+            "percentiles": list(pictures.percentile_plots(result, curves)),
+            "boxes": list(pictures.box_plots(result, counted)),
+            "lag": list(pictures.lag_plots(result, requests)),
+        }
+    every = opened.samples()
+    if every is not None:
+        drawn["over_time"] = list(pictures.time_plots(result, every))
+    if costs is not None:
+        drawn["own_time"] = list(pictures.own_time_plots(result, costs))
+    return drawn
+
+
+def _more(result: Result) -> str:
+    """What follows the first screen."""
+    parts = []
+    if result.warnings:
+        parts.append(words.plural(len(result.warnings), "warning"))
+    if failed := sum(not run.valid for run in result.runs):
+        parts.append(words.plural(failed, "failed run"))
+    return f"{', '.join(parts)} and all evidence below" if parts else "All evidence below"
+
+
+def _summary(result: Result) -> str:
+    """The baseline, the number of blocks, where and when they ran."""
+    planned = words.plural(result.manifest.blocks, "block")
+    done = len({run.block for run in result.runs})
+    how = [planned if done >= result.manifest.blocks else f"{words.count(done)} of {planned}"]
+    how.append(words.safe(result.manifest.design, 24))
+    if len(result.environments) == 1:
+        joined = "on" if result.manifest.compare == "conditions" else "with"
+        how.append(f"{joined} {words.safe(result.environments[0], 24)}")
+    how.append(_day(result.manifest.started))
+    against = f"Compared with {words.safe(result.baseline, 40)}"
+    return f"{against} in {', '.join(part for part in how if part)}."
+
+
+def _day(started: str) -> str:
+    try:
+        day = datetime.fromisoformat(started)
+    except ValueError:
+        return ""
+    return f"{day.day}{words.NO_BREAK}{day:%B}{words.NO_BREAK}{day.year}"
+
+
+def _settings(result: Result) -> dict[str, Any]:
+    """The settings of the experiment, as far as the manifest has them."""
+    names = ("experiment", "kind", "design", "blocks", "seed", "started", "finished")
+    manifest = result.manifest
+    found = {name: getattr(manifest, name) for name in names if name in manifest.model_fields_set}
+    layers = {
+        condition.name: ", ".join(str(layer.get("type")) for layer in condition.layers) or "none"
+        for condition in manifest.conditions
+    }
+    tables = {"placement": manifest.placement, "load": manifest.load, "layers of": layers}
+    return found | tables
+
+
+def _plan(folder: Path) -> str:
+    try:
+        text = read_bytes(folder / "plan.toml", PLAN_BYTES).decode(errors="replace")
+    except (OSError, ValueError):
+        return ""
+    return "\n".join(words.safe(line) for line in text.splitlines())
