@@ -11,7 +11,7 @@ from tare.errors import InputError
 from tare.samples import Experiment, read_both
 from tare.samples.manifest import Manifest, read_manifest
 from tare.samples.read.measured import NEW, OLD
-from tare.verdict.evidence.differences import differences, service
+from tare.verdict.evidence.differences import differences, plan_tables
 from tare.verdict.judge import judge_together
 from tare.verdict.judgement import Control, Judgement
 from tare.verdict.rules.checks import unguarded
@@ -51,7 +51,7 @@ def judge_folders(
     lines = [
         f"two experiments, {old} (old) and {new} (new): their runs are not paired, and every change"
         " between them counts as an effect",
-        *differences(manifests[OLD], manifests[NEW], names, *map(service, sides.values())),
+        *differences(manifests[OLD], manifests[NEW], names, *map(plan_tables, sides.values())),
         *(line for side, found in outcomes.items() for line in _alarms(side, found)),
         *(f"{side}: {line}" for side, one in guarded.items() for line in unguarded(one)),
         *_alone(there, names, wanted),

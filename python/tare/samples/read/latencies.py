@@ -56,14 +56,16 @@ def durations_by_run(folder: Path) -> dict[str, list[dict[str, Array]]]:
     """Of each declared condition, the baseline first, its valid runs by block: durations by span.
 
     In ns, (n,), of all successful requests in time order, as published analyses take them. Raises
-    InputError when the folder is no result, or has several environments.
+    InputError when the folder is no result, or has several environments (or, where those are
+    compared, conditions).
     """
     with readable(folder):
         result = open_result(folder)
         manifest, samples = result.manifest, result.samples()
         places = {entry.environment for entry in manifest.runs}
         if len(places) > 1:
-            raise InputError(f"{folder}: has {len(places)} environments; --method compares in one")
+            others = "environments" if manifest.compare == "conditions" else "conditions"
+            raise InputError(f"{folder}: has {len(places)} {others}; --method compares in one")
         parts: Iterator[tuple[int, str, Array]] = iter(())
         if samples is not None:
             kept = with_place(samples).filter(lambda one: one.ok & one.duration_ns.notnull())

@@ -69,3 +69,16 @@ def test_published_analyses_take_the_declared_conditions_in_time_order(tmp_path:
     (folder / "manifest.json").write_text(json.dumps(manifest))
     with pytest.raises(InputError, match="has 2 environments; --method compares in one"):
         durations_by_run(folder)
+
+
+def test_published_analyses_compare_the_environments_of_one_condition(tmp_path: Path) -> None:
+    folder = result(tmp_path, [True, True])
+    manifest = json.loads((folder / "manifest.json").read_text())
+    manifest["runs"][1]["environment"] = "netns"
+    manifest |= {"compare": "environments", "baseline": "host"}
+    (folder / "manifest.json").write_text(json.dumps(manifest))
+    assert [*durations_by_run(folder)] == ["host", "netns"]
+    manifest["runs"][1]["condition"] = "two"
+    (folder / "manifest.json").write_text(json.dumps(manifest))
+    with pytest.raises(InputError, match="has 2 conditions; --method compares in one"):
+        durations_by_run(folder)

@@ -4,7 +4,8 @@
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from tare.samples.manifest import MOMENTARY, Facts, Manifest
@@ -21,6 +22,7 @@ _TABLES = {
 """Of a manifest: how a key is called, and the keys that say nothing here."""
 _SETTINGS = {
     "name": "plan",
+    "compare": "compare",
     "design": "design",
     "slice_ns": "slice_ns",
     "turns": "turns",
@@ -31,17 +33,23 @@ _SETTINGS = {
 }
 
 
+@dataclass(frozen=True)
+class PlanTables:
+    """What a plan says of its service, and of its environments by their names."""
+
+    service: Facts = field(default_factory=dict)
+    environments: Mapping[str, Facts] = field(default_factory=dict)
+
+
 def differences(
     old: Manifest,
     new: Manifest,
-    conditions: Sequence[str],
-    old_service: Facts,
-    new_service: Facts,
+    compared: Sequence[str],
+    old_plan: PlanTables,
+    new_plan: PlanTables,
 ) -> list[str]:
-    """What two manifests say differently about the circumstances of `conditions`.
-
-    `old_service` and `new_service` are tables of their plans: see `service`.
-    """
+    """What two results say differently about the circumstances of the conditions, or the
+    environments, that are `compared`."""
     found: list[str] = []
     if old.machine.get("machine") != new.machine.get("machine"):
         found.append(
@@ -50,14 +58,24 @@ def differences(
         )
     changed: list[tuple[str, object, object]] = []
     for name, (called, ignored) in _TABLES.items():
-        was, now = getattr(old, name, old_service), getattr(new, name, new_service)
+        was, now = getattr(old, name, old_plan.service), getattr(new, name, new_plan.service)
         keys = sorted({*was, *now} - ignored)
         changed += ((called.format(key), was.get(key), now.get(key)) for key in keys)
     changed += ((called, getattr(old, key), getattr(new, key)) for key, called in _SETTINGS.items())
     layers = [{one.name: one.layers for one in manifest.conditions} for manifest in (old, new)]
+    # Where environments are compared, each has all conditions.
+    conditions = (
+        compared if old.compare == "conditions" else [*dict.fromkeys([*layers[0], *layers[1]])]
+    )
     changed += (
         (f"layers of '{name}'", layers[0].get(name), layers[1].get(name)) for name in conditions
     )
+    for name in sorted(old_plan.environments.keys() & new_plan.environments.keys()):
+        was, now = old_plan.environments[name], new_plan.environments[name]
+        changed += (
+            (f"environment '{name}', {key}", was.get(key), now.get(key))
+            for key in sorted({*was, *now})
+        )
     return found + [
         f"another {what}: {_text(was)} (old), {_text(now)} (new)"
         for what, was, now in changed
@@ -65,14 +83,19 @@ def differences(
     ]
 
 
-def service(folder: Path) -> Facts:
-    """The table `service` of a result's plan; empty where the plan cannot be read."""
+def plan_tables(folder: Path) -> PlanTables:
+    """Those of a result's plan; empty where the plan cannot be read."""
     try:
         plan = tomllib.loads(read_bytes(folder / "plan.toml", PLAN_BYTES).decode())
     except (OSError, ValueError, RecursionError):
-        return {}
-    found = plan.get("service")
-    return found if isinstance(found, dict) else {}
+        return PlanTables()
+    service, listed = plan.get("service"), plan.get("environments")
+    environments = listed if isinstance(listed, list) else []
+    tables = [one if isinstance(one, dict) else {"type": one} for one in environments]
+    return PlanTables(
+        service if isinstance(service, dict) else {},
+        {str(one.get("name", one.get("type"))): one for one in tables},
+    )
 
 
 def _text(value: object) -> str:

@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tare.samples.manifest import Manifest
-from tare.verdict.evidence.differences import differences, service
+from tare.verdict.evidence.differences import PlanTables, differences, plan_tables
 
 MANIFEST: dict[str, Any] = {
     "baseline": "plain",
@@ -18,15 +19,15 @@ MANIFEST: dict[str, Any] = {
     "files": {"rules.toml": "11aa"},
     "conditions": [{"name": "plain", "layers": []}, {"name": "hook", "layers": [{"type": "hook"}]}],
 }
-SERVICE = {"command": "server --port {port}"}
+PLAN = PlanTables({"command": "server --port {port}"}, {"box": {"type": "container"}})
 
 
 def between(
     old: dict[str, Any],
     new: dict[str, Any],
     conditions: list[str],
-    was: dict[str, Any] = SERVICE,
-    now: dict[str, Any] = SERVICE,
+    was: PlanTables = PLAN,
+    now: PlanTables = PLAN,
 ) -> list[str]:
     manifests = [Manifest.model_validate(one) for one in (old, new)]
     return differences(manifests[0], manifests[1], conditions, was, now)
@@ -64,7 +65,9 @@ def test_what_differs_is_named_alone(change: dict[str, Any], line: str) -> None:
 
 
 def test_another_service_is_named() -> None:
-    (found,) = between(MANIFEST, MANIFEST, ["plain"], now={"command": "other"})
+    (found,) = between(
+        MANIFEST, MANIFEST, ["plain"], now=replace(PLAN, service={"command": "other"})
+    )
     assert found.startswith("another service, command: server --port {port} (old)")
 
 
@@ -76,15 +79,38 @@ def test_only_layers_of_what_is_compared_count() -> None:
     assert found.startswith("another layers of 'hook': ")
 
 
+def test_layers_of_all_conditions_count_where_environments_are_compared() -> None:
+    old = MANIFEST | {
+        "compare": "environments",
+        "baseline": "host",
+        "environments": ["host", "box"],
+    }
+    other = [{"name": "plain", "layers": []}, {"name": "hook", "layers": [{"type": "env"}]}]
+    (found,) = between(old, old | {"conditions": other}, ["host", "box"])
+    assert found.startswith("another layers of 'hook': ")
+
+
+def test_settings_of_an_environment_that_both_have_are_named() -> None:
+    limited = {"box": {"type": "container", "memory": "1G"}, "new": {"type": "host"}}
+    (found,) = between(MANIFEST, MANIFEST, ["plain"], now=replace(PLAN, environments=limited))
+    assert found == "another environment 'box', memory: none (old), 1G (new)"
+
+
 def test_a_manifest_without_tables_is_no_reason_to_fail() -> None:
     needed = {key: MANIFEST[key] for key in ("baseline", "budget", "runs")}
     assert between(needed, needed | {"load": None}, ["plain"]) == []
 
 
-def test_the_service_comes_from_the_plan_beside_the_manifest(tmp_path: Path) -> None:
-    assert service(tmp_path) == {}
-    (tmp_path / "plan.toml").write_text("[service]\ncommand = 'x'\n")
-    assert service(tmp_path) == {"command": "x"}
-    for broken in ("[service", "service = 3", f"service = {'[' * 5_000}{']' * 5_000}"):
+def test_tables_come_from_the_plan_beside_the_manifest(tmp_path: Path) -> None:
+    assert plan_tables(tmp_path) == PlanTables()
+    named = '{ type = "container", name = "box" }'
+    (tmp_path / "plan.toml").write_text(
+        f'environments = ["host", {named}]\n[service]\ncommand = "x"\n'
+    )
+    box = {"type": "container", "name": "box"}
+    found = PlanTables({"command": "x"}, {"host": {"type": "host"}, "box": box})
+    assert plan_tables(tmp_path) == found
+    nested = f"{'[' * 5_000}{']' * 5_000}"
+    for broken in ("[service", "service = 3\nenvironments = 3", f"service = {nested}"):
         (tmp_path / "plan.toml").write_text(broken)
-        assert service(tmp_path) == {}
+        assert plan_tables(tmp_path) == PlanTables()
