@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from tare.samples.manifest import Manifest
+from tare.samples.manifest import Facts, Manifest
 from tare.verdict.evidence.differences import PlanTables, differences, plan_tables
 
 MANIFEST: dict[str, Any] = {
@@ -91,7 +91,10 @@ def test_layers_of_all_conditions_count_where_environments_are_compared() -> Non
 
 
 def test_settings_of_an_environment_that_both_have_are_named() -> None:
-    limited = {"box": {"type": "container", "memory": "1G"}, "new": {"type": "host"}}
+    limited: dict[str, Facts] = {
+        "box": {"type": "container", "memory": "1G"},
+        "new": {"type": "host"},
+    }
     (found,) = between(MANIFEST, MANIFEST, ["plain"], now=replace(PLAN, environments=limited))
     assert found == "another environment 'box', memory: none (old), 1G (new)"
 
@@ -107,7 +110,7 @@ def test_tables_come_from_the_plan_beside_the_manifest(tmp_path: Path) -> None:
     (tmp_path / "plan.toml").write_text(
         f'environments = ["host", {named}]\n[service]\ncommand = "x"\n'
     )
-    box = {"type": "container", "name": "box"}
+    box: Facts = {"type": "container", "name": "box"}
     found = PlanTables({"command": "x"}, {"host": {"type": "host"}, "box": box})
     assert plan_tables(tmp_path) == found
     nested = f"{'[' * 5_000}{']' * 5_000}"
