@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Files of FUSE of another user, whose server does not answer."""
 
+import os
 import shutil
 import subprocess
 import sys
@@ -12,7 +13,7 @@ import pytest
 from tests.hostile.conftest import NOBODY, ROOT, says
 from tests.hostile.test_budgets import EVENTS, awaited, go_on, numbers
 from tests.log.conftest import compiled
-from tests.log.test_failures import collecting, ended
+from tests.log.test_failures import collecting, ended, started
 from tests.waiting import wait_for
 
 __all__ = ["compiled"]
@@ -69,6 +70,33 @@ def test_files_that_never_answer_do_not_stop_a_collector_nor_tare_ps(
                 ended(collector)
         finally:
             attacker.kill()
+    assert len(numbers(open_to_all / "events.log", victim.pid)) == EVENTS
+
+
+def test_paths_of_other_sockets_are_not_looked_at(
+    compiled: Callable[[str], Path], open_to_all: Path
+) -> None:
+    """A program of this user named a socket in a folder where a file system of FUSE is now."""
+    require_fuse()
+    program = Path(shutil.copy(compiled("awaited"), open_to_all))
+    (open_to_all / "files").mkdir()
+    module = "tests.hostile.attacks.replaced_files"
+    attack = ["unshare", "--mount", sys.executable, "-B", "-m", module, str(open_to_all)]
+    pipe = subprocess.PIPE
+    elsewhere = os.environ | {"TARE_LOG": str(open_to_all / "files" / "socket")}
+    with (
+        started(program, 1, env=elsewhere, stdin=pipe, stdout=pipe) as own,
+        subprocess.Popen(attack, stdin=pipe, stdout=pipe, text=True, cwd=ROOT) as attacker,
+    ):
+        assert says(own) == "ready"
+        inside = ["nsenter", f"--mount=/proc/{says(attacker)}/ns/mnt"]
+        with (
+            collecting(open_to_all, "events.log", *inside) as collector,
+            stopped(attacker),
+            awaited(program, "another") as victim,
+        ):
+            go_on(victim)
+            ended(collector)
     assert len(numbers(open_to_all / "events.log", victim.pid)) == EVENTS
 
 

@@ -97,14 +97,15 @@ def test_a_guest_that_has_ended_is_told(guest: Vm, tmp_path: Path) -> None:
         guest.processes.wait(0.02)
     assert service.code == -signal.SIGKILL
     assert "the virtual machine has ended" in log.read_text()
-    with pytest.raises(RunError, match="does not answer"):
+    with pytest.raises(RunError, match="the virtual machine has ended"):
         guest.exec(["true"])
 
 
 def test_a_kernel_that_does_not_start_says_why(guest: Vm, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(guest._machine, "interface", "none0")
-    with pytest.raises(RunError, match=r"did not start: .*none0"):
-        guest.exec(["true"])
+    for _ in range(2):
+        with pytest.raises(RunError, match=r"did not start: .*none0"):
+            guest.exec(["true"])
 
 
 def test_a_machine_that_is_computed_is_slower_than_the_host(tmp_path: Path) -> None:

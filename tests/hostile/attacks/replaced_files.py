@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""replaced_files.py FOLDER: as user nobody, puts links in place of `events.log` and `socket` in the
-folder. They lead to a file system of FUSE whose server never answers who looks at them. Started as
-root to mount it, in the mount namespace of the collector."""
+"""replaced_files.py FOLDER: as user nobody, when it has read a line, puts links in place of
+`events.log` and `socket` in the folder. They lead to a file system of FUSE whose server never
+answers who looks at them. Started as root to mount it, in the mount namespace of the collector."""
 
 import os
 import sys
@@ -12,7 +12,8 @@ from tests.hostile.attacks.hanging_files import become_nobody, mount, serve
 
 def replace(folder: Path) -> None:
     print(os.getpid(), flush=True)
-    sys.stdin.readline()
+    if not sys.stdin.readline():
+        return
     for name in ("events.log", "socket"):
         (folder / name).rename(folder / f"old.{name}")
         (folder / name).symlink_to(folder / "files" / "slow")

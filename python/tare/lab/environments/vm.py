@@ -12,6 +12,7 @@ import socket
 import sys
 import time
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -165,12 +166,14 @@ class Vm(Environment):
     def boot(self, cpus: Sequence[int]) -> Process:
         """Boots the guest on some CPUs, unless it is up.
 
-        Raises RunError with the end of its console.
+        Raises RunError with the end of its console, also if it was up and has ended.
         """
+        log = self.folder / "console"
         if self._guest is not None:
+            if self._guest.code is not None:
+                raise RunError(f"the virtual machine has ended: {_why(log, self._guest)}")
             return self._guest
         assert self._record is not None
-        log = self.folder / "console"
         python = str(Path(sys.executable).absolute())
         words = ["-I", "-S", agent.__file__, str(self.folder / "token")]
         command = self._machine.command(
@@ -183,7 +186,7 @@ class Vm(Environment):
                 first=[python, *words, f"{self._address}/30", self._machine.interface],
             )
         )
-        self._guest = self.processes.start(
+        self._guest = guest = self.processes.start(
             f"{self.name}/guest",
             [*_UNTIL_THE_SUPERVISOR_ENDS, *command],
             directory=self.folder,
@@ -192,17 +195,23 @@ class Vm(Environment):
             stop_signal="KILL",
             undo=self._record.removal,
         )  # fmt: skip
+        if self._comes_up(guest):
+            return guest
+        in_time = "" if guest.code is not None else f" in {BOOT_S} s"
+        why = _why(log, guest)
+        self.processes.stop([guest])
+        self._guest = None
+        raise RunError(f"the virtual machine did not start{in_time}: {why}")
+
+    def _comes_up(self, guest: Process) -> bool:
+        """Waits until the guest answers, has ended, or takes too long."""
         until = time.monotonic() + BOOT_S
-        while time.monotonic() < until:
+        while time.monotonic() < until and guest.code is None:
             self.processes.wait(0.02)
-            if self._guest.code is not None:
-                raise RunError(f"the virtual machine did not start: {_why(log, self._guest)}")
-            try:
+            with suppress(OSError):
                 client.asked(self._token, self._address, {"do": "sync"}, TRY_S).close()
-            except OSError:
-                continue
-            return self._guest
-        raise RunError(f"the virtual machine did not start in {BOOT_S} s: {_why(log, self._guest)}")
+                return True
+        return False
 
     def _ask(self, request: dict[str, Any]) -> dict[str, Any]:
         assert self._guest is not None

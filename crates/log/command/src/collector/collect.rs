@@ -125,7 +125,7 @@ impl Collector {
 
     /// Takes over, from the next turn on, the programs whose collector at this socket has died.
     pub fn search(&mut self) {
-        self.search = Some(Search::begin());
+        self.search = Some(Search::begin(self.door.paths()));
     }
 
     pub fn door(&self) -> &Door {

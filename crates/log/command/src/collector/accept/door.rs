@@ -14,7 +14,7 @@ use std::io;
 use std::mem;
 use std::os::fd::{AsRawFd, RawFd};
 use std::os::unix::net::UnixStream;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 use tare_command::processes::is_readable;
 use tare_command::{Complaints, Failure, ResultExt, said};
@@ -86,6 +86,11 @@ impl Door {
             payers: Payers::of_this_machine(),
             complaints: Complaints::default(),
         })
+    }
+
+    /// Absolute paths of its socket.
+    pub fn paths(&self) -> Vec<PathBuf> {
+        self.socket.paths()
     }
 
     /// Where it is.

@@ -2,7 +2,6 @@
 //! Programs whose collector has died: their segments are still open under their descriptors.
 
 use crate::program;
-use crate::same_file::is_same;
 use std::collections::HashSet;
 use std::ffi::OsStr;
 use std::fs;
@@ -27,28 +26,31 @@ const LINK: &[u8] = b"/memfd:tare-log (deleted)";
 
 /// Looks through the descriptors of all processes, of which a user can have very many: so not all
 /// at once.
-pub struct Search(Box<dyn Iterator<Item = (u32, PathBuf)>>);
+pub struct Search {
+    descriptors: Box<dyn Iterator<Item = (u32, PathBuf)>>,
+    /// Absolute paths of the collector's socket.
+    socket: Vec<PathBuf>,
+}
 
 impl Search {
-    pub fn begin() -> Self {
+    pub fn begin(socket: Vec<PathBuf>) -> Self {
         let of =
             |pid| processes::descriptors(pid).into_iter().flatten().map(move |path| (pid, path));
-        Self(Box::new(processes::all().flat_map(of)))
+        Self { descriptors: Box::new(processes::all().flat_map(of)), socket }
     }
 
-    /// The next of the programs that were told of the collector at this socket, looked for until
-    /// then; whether the search has ended.
+    /// The next of the programs that were told of the collector's socket, looked for until then;
+    /// whether the search has ended.
     ///
     /// What this collector serves is not opened: closing it would release the lock. If a program
     /// exchanges a descriptor at that moment, its segment is found all the same, and has to be
     /// locked again.
     pub fn next(
         &mut self,
-        socket: &Path,
         is_served_here: impl Fn(Identity) -> bool,
         until: Instant,
     ) -> (Option<Orphan>, bool) {
-        for (pid, path) in &mut self.0 {
+        for (pid, path) in &mut self.descriptors {
             let file = if is_link(&path) { memory_at(&path) } else { None };
             let file = file.map(|(device, inode)| Identity { device, inode });
             let is_new = file.is_some_and(|is| !is_served_here(is));
@@ -56,8 +58,9 @@ impl Search {
             let found = segment.filter(|segment| {
                 let fd = segment.as_raw_fd();
                 // The child of a fork has its parent's, too, until it logs itself.
-                let is_orphan =
-                    || belongs(segment, pid, socket) && matches!(service::server(fd), Ok(None));
+                let is_orphan = || {
+                    belongs(segment, pid, &self.socket) && matches!(service::server(fd), Ok(None))
+                };
                 Identity::of(fd).is_ok_and(&is_served_here) || is_orphan()
             });
             let orphan = found.map(|segment| Orphan { pid, segment });
@@ -95,7 +98,7 @@ fn open(pid: u32, path: &Path) -> Option<OwnedFd> {
     open_segment(path, Access::ReadWrite, is_owner).ok()
 }
 
-fn belongs(segment: &OwnedFd, pid: u32, socket: &Path) -> bool {
+fn belongs(segment: &OwnedFd, pid: u32, socket: &[PathBuf]) -> bool {
     let (fd, mapped) = (segment.as_raw_fd(), size_of::<Process>());
     let Ok(segment) = Segment::open_begun(fd, KIND, VERSION, Access::ReadOnly, mapped) else {
         return false;
@@ -115,16 +118,12 @@ fn belongs(segment: &OwnedFd, pid: u32, socket: &Path) -> bool {
     told && is_owner
 }
 
-/// Whether a program means this socket by a path. Paths that another user chooses are only
-/// compared: to look at a file of FUSE can take for ever.
-fn is_told(pid: u32, path: &Path, socket: &Path) -> bool {
-    let folder = PathBuf::from(format!("/proc/{pid}/cwd"));
-    if path == socket {
-        true
-    } else if processes::is_own(pid) {
-        is_same(&folder.join(path), socket)
-    } else {
-        let place = fs::read_link(folder).map(|folder| folder.join(path));
-        matches!((place, fs::canonicalize(socket)), (Ok(place), Ok(socket)) if place == socket)
-    }
+/// Whether a program means this socket by a path. Paths are only compared: to look at one takes for
+/// ever where another user has put a file of FUSE. A program that names the socket by a symbolic
+/// link comes by itself, when its ring fills.
+fn is_told(pid: u32, path: &Path, socket: &[PathBuf]) -> bool {
+    let folder = || fs::read_link(format!("/proc/{pid}/cwd")).ok();
+    let told =
+        if path.is_absolute() { Some(path.into()) } else { folder().map(|at| at.join(path)) };
+    told.is_some_and(|told| socket.contains(&told))
 }

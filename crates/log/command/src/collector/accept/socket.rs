@@ -7,6 +7,7 @@ use std::ffi::CString;
 use std::fs::{self, File, Metadata, OpenOptions, Permissions};
 use std::hash::BuildHasher;
 use std::io;
+use std::iter;
 use std::mem::{ManuallyDrop, MaybeUninit};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
@@ -47,6 +48,8 @@ pub struct Listening {
     /// it, and with them descriptors that other users have sent (see `receiver.rs`).
     pub listener: ManuallyDrop<UnixListener>,
     pub path: PathBuf,
+    /// The path, from the root on.
+    absolute: PathBuf,
     /// The socket's file, and where it was made.
     file: File,
     place: Option<PathBuf>,
@@ -64,6 +67,7 @@ impl Listening {
                 format!("not the path of a socket: those have 1 to {} bytes", LONGEST_PATH - 1);
             io::Error::new(io::ErrorKind::InvalidInput, text)
         })?;
+        let absolute = std::path::absolute(path)?;
         let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
         let directory = libc::O_PATH | libc::O_DIRECTORY;
         let parent = OpenOptions::new()
@@ -83,7 +87,12 @@ impl Listening {
             .inspect_err(|_| drop(fs::remove_file(&place)))?;
         let listener = ManuallyDrop::new(listener);
         let place = links::place(&file);
-        Ok(Self { listener, path: path.to_owned(), file, place })
+        Ok(Self { listener, path: path.to_owned(), absolute, file, place })
+    }
+
+    /// Absolute paths of the socket: as it was given, and without symbolic links.
+    pub fn paths(&self) -> Vec<PathBuf> {
+        iter::once(&self.absolute).chain(&self.place).cloned().collect()
     }
 
     /// Whether the socket is where it was made.

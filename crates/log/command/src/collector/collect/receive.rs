@@ -143,7 +143,7 @@ impl Collector {
         let until = Instant::now() + most;
         while let Some(search) = &mut self.search {
             let is_served_here = |segment| self.targets.iter().any(|target| target.has(segment));
-            let (orphan, is_over) = search.next(self.door.path(), is_served_here, until);
+            let (orphan, is_over) = search.next(is_served_here, until);
             if is_over {
                 self.search = None;
             }
