@@ -23,7 +23,7 @@ from tare.lab.environments.layer import mount_layer, unmount_layer
 from tare.lab.environments.netns import Netns
 from tare.lab.environments.running import RunningContainer, printing_to_files, runc
 from tare.lab.processes.logs import last_lines
-from tare.lab.processes.processes import Family, Process, Processes, find, search_path
+from tare.lab.processes.processes import Family, Process, Processes, find, variables_of
 from tare.native import native
 from tare.plan import expected
 from tare.running.directory import runtime_directory
@@ -199,8 +199,7 @@ class Box:
         if self._has_own_files:
             everything = {"PATH": bundle.PATH, **variables}
         else:
-            everything = {**os.environ, **variables}
-            everything["PATH"] = search_path(everything)
+            everything = variables_of(variables)
         return self.running.words(bundle.process(words, directory, everything))
 
     def copy_out(self, paths: Sequence[Path]) -> None:

@@ -15,8 +15,8 @@ from typing import Any
 
 from tare.lab.environments import bundle
 from tare.lab.environments.environment import Program
-from tare.lab.environments.vm import Vm, variables_of
-from tare.lab.processes.processes import Process, Processes, find
+from tare.lab.environments.vm import Vm
+from tare.lab.processes.processes import Process, Processes, find, variables_of
 from tare.native import native
 from tare.plan import expected
 

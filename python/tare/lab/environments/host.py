@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """This host itself, addressed over loopback."""
 
-import os
 import subprocess
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -10,7 +9,7 @@ from typing import Any
 from tare.lab.environments.environment import Environment, Program
 from tare.lab.environments.launch import RunError
 from tare.lab.environments.ports import free_port, why_taken
-from tare.lab.processes.processes import Family, Process, search_path
+from tare.lab.processes.processes import Family, Process, variables_of
 
 
 class Host(Environment):
@@ -80,7 +79,7 @@ def output(words: Sequence[str], named: Sequence[str] | None = None) -> str:
     try:
         done = subprocess.run(
             words,
-            env={**os.environ, "PATH": search_path(os.environ)},
+            env=variables_of({}),
             capture_output=True,
             encoding="utf-8",
             errors="replace",

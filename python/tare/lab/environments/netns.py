@@ -14,17 +14,16 @@ from typing import Any
 
 from tare.lab.environments.host import Host, output
 from tare.lab.environments.launch import RunError
+from tare.lab.environments.ports import OwnPorts
 from tare.lab.processes.processes import Process, find
 from tare.plan import expected
 
 _numbers = itertools.count(1)
 _NETWORKS = 1 << 14
 """Networks of four addresses in 10.213.0.0/16."""
-_FIRST_PORT = 20000
-"""Every port is free in a namespace of its own."""
 
 
-class Netns(Host):
+class Netns(OwnPorts, Host):
     """Programs of this host in a network of their own."""
 
     _holder: Process | None = None
@@ -41,7 +40,6 @@ class Netns(Host):
 
     def prepare(self) -> None:
         """Makes a namespace and a veth pair to it; raises RunError where the kernel refuses."""
-        self._ports = itertools.count(_FIRST_PORT)
         veth = f"tare{os.getpid()}-{next(_numbers)}"
         self._holder = self.processes.start(
             f"{self.name}/netns",
@@ -86,12 +84,6 @@ class Netns(Host):
     @property
     def prefix(self) -> tuple[str, ...]:
         return ("nsenter", f"--net={self.namespace}", "--")
-
-    def free_port(self) -> int:
-        return next(self._ports)
-
-    def port(self, fixed: int | None) -> int:
-        return self.free_port() if fixed is None else fixed
 
     def stop(self) -> None:
         if self._holder is not None:

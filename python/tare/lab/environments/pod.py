@@ -24,6 +24,7 @@ from tare.lab.environments.launch import RunError
 from tare.lab.environments.layer import mount_layer
 from tare.lab.environments.pod_files import PodContainer, Volume
 from tare.lab.environments.pod_removal import IDS, RUNC, undo
+from tare.lab.environments.ports import OwnPorts
 from tare.lab.environments.running import RunningContainer, printing_to_files
 from tare.lab.environments.static_program import wait_program
 from tare.lab.processes.logs import last_lines
@@ -34,12 +35,10 @@ from tare.running.directory import runtime_directory
 from tare.running.environments import Record, record
 
 _numbers = itertools.count(1)
-_FIRST_PORT = 20000
-"""Every port is free in a network of its own."""
 _FLAGS = ("--runtime", "runc", "--cgroup-manager", "cgroupfs", "--events-backend", "none")
 
 
-class Pod(Environment):
+class Pod(OwnPorts, Environment):
     """Programs in the containers of one pod, which is made when the first program starts."""
 
     def __init__(self, settings: Any, processes: Processes, name: str) -> None:
@@ -47,7 +46,6 @@ class Pod(Environment):
         self.pod = f"tare-pod-{os.getpid()}-{next(_numbers)}"
         self._folder = runtime_directory() / "containers" / self.pod
         self._image = f"{pod_files.DOMAIN}/{self.pod}:latest"
-        self._ports = itertools.count(_FIRST_PORT)
         self._written: list[Path] = []
         self._visible = [Path(native("", "")).parent]
         self._service = name
@@ -82,12 +80,6 @@ class Pod(Environment):
     @property
     def address(self) -> str:
         return "127.0.0.1"
-
-    def free_port(self) -> int:
-        return next(self._ports)
-
-    def port(self, fixed: int | None) -> int:
-        return self.free_port() if fixed is None else fixed
 
     def copy_in(self, paths: Iterable[Path], read_only: Iterable[Path] = ()) -> None:
         """Has no effect on a pod that is made."""

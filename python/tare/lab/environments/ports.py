@@ -1,15 +1,33 @@
 # SPDX-License-Identifier: Apache-2.0
 """Ports to listen on."""
 
+import itertools
 import random
 import socket
+from collections.abc import Iterator
 from contextlib import closing
+from functools import cached_property
 
 from tare.lab.environments.launch import RunError
 
 # Below the range from which the kernel takes ports of outgoing connections.
 _RANGE = range(15000, 32000)
 _given: set[int] = set()
+_FIRST = 20000
+
+
+class OwnPorts:
+    """For an environment with a network of its own: every port is free."""
+
+    @cached_property
+    def _ports(self) -> Iterator[int]:
+        return itertools.count(_FIRST)
+
+    def free_port(self) -> int:
+        return next(self._ports)
+
+    def port(self, fixed: int | None) -> int:
+        return self.free_port() if fixed is None else fixed
 
 
 def free_port(address: str) -> int:

@@ -24,8 +24,9 @@ from tare.lab.environments.guest.uml import UserModeLinux
 from tare.lab.environments.host import output
 from tare.lab.environments.launch import RunError
 from tare.lab.environments.netns import free_pair, ip
+from tare.lab.environments.ports import OwnPorts
 from tare.lab.processes.logs import last_lines
-from tare.lab.processes.processes import Family, Process, Processes, find, search_path
+from tare.lab.processes.processes import Family, Process, Processes, find, variables_of
 from tare.plan import expected
 from tare.plan.schema.environments import MachineName
 from tare.running.directory import runtime_directory
@@ -38,7 +39,6 @@ MACHINES: Mapping[MachineName, Machine] = {
 BOOT_S, ANSWER_S = 300, 600
 TRY_S = 0.25
 """Before the guest has its address, a connection fails only after seconds."""
-_FIRST_PORT = 20000
 _numbers = itertools.count(1)
 _UNTIL_THE_SUPERVISOR_ENDS = (
     "setpriv", "--pdeathsig", "KILL", "unshare", "--pid", "--fork", "--kill-child",
@@ -48,7 +48,7 @@ of its kernel."""
 _PYTHON = [sys.executable, "-I", "-S"]
 
 
-class Vm(Environment):
+class Vm(OwnPorts, Environment):
     """A guest with a kernel of its own."""
 
     def __init__(self, settings: Any, processes: Processes, name: str) -> None:
@@ -56,7 +56,6 @@ class Vm(Environment):
         self._machine = MACHINES[settings.machine]
         self._unique = f"tare{os.getpid()}v{next(_numbers)}"
         self.folder = runtime_directory() / "guests" / self._unique
-        self._ports = itertools.count(_FIRST_PORT)
         self._requests = itertools.count(1)
         self._guest: Process | None = None
         self._first = ""
@@ -97,12 +96,6 @@ class Vm(Environment):
     @property
     def address(self) -> str:
         return self._address
-
-    def free_port(self) -> int:
-        return next(self._ports)
-
-    def port(self, fixed: int | None) -> int:
-        return self.free_port() if fixed is None else fixed
 
     def copy_in(self, paths: Iterable[Path], read_only: Iterable[Path] = ()) -> None:
         """Programs see the files of this host."""
@@ -228,10 +221,3 @@ def _why(console: Path, guest: Process) -> str:
     panics = [number for number, line in enumerate(lines) if line.startswith("Kernel panic")]
     said = lines[: panics[0]] if panics else lines
     return said[-1] if said else guest.ending
-
-
-def variables_of(more: Mapping[str, str]) -> dict[str, str]:
-    """The variables of a program that has `more` than tare itself."""
-    variables = {**os.environ, **more}
-    variables["PATH"] = search_path(variables)
-    return variables

@@ -265,6 +265,12 @@ def search_path(variables: Mapping[str, str]) -> str:
     return f"{variables.get('PATH', os.defpath)}:/usr/sbin:/sbin:{beside}"
 
 
+def variables_of(more: Mapping[str, str]) -> dict[str, str]:
+    """The variables of a program that has `more` than tare itself."""
+    variables = {**os.environ, **more}
+    return variables | {"PATH": search_path(variables)}
+
+
 def find(program: str, variables: Mapping[str, str] = os.environ) -> str | None:
     """The file of a program as an experiment with these variables would find it, or None."""
     return shutil.which(program, path=search_path(variables))
