@@ -25,7 +25,7 @@ ROOMS: dict[str, dict[Module, list[str]]] = {
             "schedule",
         ],
     },
-    "map": {(): ["show", "bpf", "sock_diag", "edges"]},
+    "map": {(): ["show", "loader", "sock_diag", "edges"]},
 }  # fmt: skip
 # Files of a crate's root that bring its rooms together.
 ENTRIES = {

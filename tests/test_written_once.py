@@ -31,7 +31,11 @@ def having(pattern: str, root: Path, suffix: str) -> set[str]:
         # A descriptor is moved: up, above the program's limit, and to where a link hides its own.
         (
             r"syscall::fcntl\([\w.]+, libc::F_DUPFD",
-            {"shm/src/descriptor.rs", "link/preload/src/above.rs", "link/preload/src/hidden.rs"},
+            {
+                "shm/src/descriptor.rs",
+                "link/preload/src/high_descriptors.rs",
+                "link/preload/src/reserved_descriptors.rs",
+            },
         ),
         (r"MADV_WIPEONFORK", {"shm/src/memory.rs"}),
         # A library keeps something of each thread; vfork has no register for a call to it.

@@ -11,7 +11,7 @@ import pytest
 
 from tare.errors import InputError
 from tare.samples.engines import Extent, describe, describe_each, exact
-from tare.samples.engines.warm_up_ends import WarmUpEnds
+from tare.samples.engines.cut_bitmask import WarmUpEnds
 from tare.samples.sql.engine import connect
 from tare.stats.distances import between, kinds_from
 

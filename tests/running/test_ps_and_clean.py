@@ -19,7 +19,7 @@ from tests.in_process import tare
 from tests.waiting import wait_for
 
 from tare.native import native
-from tare.running import environments, leftovers, remove_leftovers
+from tare.running import created_resources, leftovers, remove_leftovers
 from tare.running.cgroups import remove_abandoned_cgroups
 from tare.samples.sql.spill import PREFIX
 
@@ -85,7 +85,7 @@ def test_child_that_inherited_a_segment_is_not_listed(tmp_path: Path) -> None:
 def test_sockets_of_killed_collectors_are_removed_and_printed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for module in (environments, leftovers):
+    for module in (created_resources, leftovers):
         monkeypatch.setattr(module, "runtime_directory", lambda: tmp_path)
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     (tmp_path / f"{PREFIX}link").symlink_to("/nonexistent")
@@ -118,7 +118,7 @@ def abandon(path: Path) -> None:
 def directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A runtime directory of the test's own."""
     for name in ("make_runtime_directory", "runtime_directory"):
-        monkeypatch.setattr(environments, name, lambda: tmp_path)
+        monkeypatch.setattr(created_resources, name, lambda: tmp_path)
     return tmp_path
 
 
@@ -129,12 +129,12 @@ def test_what_a_dead_process_made_is_removed_and_what_a_living_one_made_is_liste
     records = []
     for thing in things:
         thing.mkdir()
-        records.append(environments.record("container", thing.name, [("rmdir", str(thing))]))
+        records.append(created_resources.record("container", thing.name, [("rmdir", str(thing))]))
     dead, living, stubborn = (one.path for one in records)
     abandon(dead)
     abandon(stubborn)
     (things[2] / "file").touch()
-    assert {one.name: one.in_use for one in environments.made_things()} == {
+    assert {one.name: one.in_use for one in created_resources.made_things()} == {
         "dead": False,
         "living": True,
         "stubborn": False,
@@ -142,30 +142,30 @@ def test_what_a_dead_process_made_is_removed_and_what_a_living_one_made_is_liste
     table = tare("ps").stdout
     assert re.search(rf"^{os.getpid()} +container +living +in use$", table, re.MULTILINE)
     assert re.search(r" dead +left behind; remove it with tare clean$", table, re.MULTILINE)
-    assert [*environments.remove_abandoned()] == [dead]
+    assert [*created_resources.remove_abandoned()] == [dead]
     assert [thing.exists() for thing in things] == [False, True, True]
     assert [path.exists() for path in (dead, living, stubborn)] == [False, True, True]
     (things[2] / "file").unlink()
-    assert [*environments.remove_abandoned()] == [stubborn]
+    assert [*created_resources.remove_abandoned()] == [stubborn]
 
 
 def test_one_command_removes_a_thing_and_its_record(directory: Path) -> None:
     thing = directory / "a thing"
     thing.mkdir()
-    one = environments.record("bridge", "thing", [("rmdir", str(thing))])
+    one = created_resources.record("bridge", "thing", [("rmdir", str(thing))])
     subprocess.run(one.removal, check=True)
     assert not thing.exists()
     assert not one.path.exists()
 
 
 def test_records_that_others_can_write_are_not_carried_out(directory: Path) -> None:
-    one = environments.record("container", "thing", [("touch", str(directory / "done"))])
+    one = created_resources.record("container", "thing", [("touch", str(directory / "done"))])
     abandon(one.path)
     one.path.parent.chmod(0o777)
-    assert [*environments.remove_abandoned()] == []
+    assert [*created_resources.remove_abandoned()] == []
     one.path.parent.chmod(0o700)
     (one.path.parent / "broken.json").write_text('{"type": 7}')
-    assert [*environments.remove_abandoned()] == [one.path]
+    assert [*created_resources.remove_abandoned()] == [one.path]
     assert (directory / "done").exists()
 
 

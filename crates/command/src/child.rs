@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-use crate::{Signals, inherited};
+use crate::{Signals, signal_dispositions};
 use std::io;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::{Child as Process, Command, ExitStatus};
@@ -17,7 +17,7 @@ impl Child {
         // are async-signal-safe.
         unsafe {
             command.pre_exec(move || {
-                inherited::restore();
+                signal_dispositions::restore();
                 match libc::pthread_sigmask(libc::SIG_SETMASK, &mask, std::ptr::null_mut()) {
                     0 => Ok(()),
                     error => Err(io::Error::from_raw_os_error(error)),

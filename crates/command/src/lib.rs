@@ -6,27 +6,27 @@ mod child;
 mod complaints;
 mod costs_file;
 mod failure;
-mod inherited;
+mod file_watch;
 pub mod links;
 mod obstacle;
-pub mod ordinary;
 pub mod preload;
 pub mod processes;
 pub mod program;
 pub mod reading;
+pub mod regular_file;
 pub mod runtime;
+mod signal_dispositions;
 mod signals;
 pub mod terminal;
-mod watch;
 
 pub use child::{Child, exit_code};
 pub use complaints::Complaints;
 pub use costs_file::CostsFile;
 use failure::one_line;
 pub use failure::{Failure, ResultExt};
+pub use file_watch::Watch;
 pub use obstacle::{Obstacle, said};
 pub use signals::{Signal, Signals};
-pub use watch::Watch;
 
 use terminal::{Output, printable};
 

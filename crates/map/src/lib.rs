@@ -16,19 +16,19 @@
 //! # Ok::<(), tare_map::Error>(())
 //! ```
 
-mod bpf;
 mod clock;
 mod edges;
 mod errno;
 mod layout;
+mod loader;
 mod sock_diag;
 
-pub use bpf::options::Options;
-pub use bpf::programs::obstacle;
-pub use bpf::tracer::Tracer;
 pub use edges::edge::{
     Completeness, Cost, Direction, Edge, Events, Method, Protocol, Reading, Role, Rtt, Runs,
 };
+pub use loader::options::Options;
+pub use loader::programs::obstacle;
+pub use loader::tracer::Tracer;
 pub use sock_diag::poll::Poller;
 
 use std::fmt;

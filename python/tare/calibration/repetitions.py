@@ -26,11 +26,11 @@ from tare.calibration.detection import (
 )
 from tare.errors import InputError, TareError
 from tare.samples.model import REQUEST, SpanKey
+from tare.stats.distance_permutations import comparable, run_distance_p
 from tare.stats.distances import between
 from tare.stats.fewest_runs import fewest_runs
 from tare.stats.interval import paired_difference
 from tare.stats.permutation import sign_flip
-from tare.stats.run_distance import comparable, run_distance_p
 from tare.stats.two_samples import anderson_darling, kolmogorov_smirnov
 from tare.verdict.judgement import LEVEL
 from tare.verdict.words import count, duration

@@ -5,7 +5,7 @@ from tare.plan.schema.loads import CommandLoad, OwnLoad, TareLoad, TcpLoad
 from tare.plan.schema.plan import Condition, Plan, Ready, Service
 from tare.plan.schema.values import expected
 from tare.plan.text.options import PlanOptions, from_options
-from tare.plan.text.reading import load, parse, refused
+from tare.plan.text.parser import load, parse, refused
 
 __all__ = [
     "CommandLoad",

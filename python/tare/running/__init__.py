@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What Tare has running on this machine, and what processes left behind."""
 
-from tare.running.environments import Made, made_things, remove_abandoned
+from tare.running.created_resources import Made, made_things, remove_abandoned
 from tare.running.leftovers import remove_leftovers
 from tare.running.programs import Program, programs
 

@@ -13,8 +13,8 @@ from contextlib import suppress
 from pathlib import Path
 
 from tare.running.cgroups import remove_abandoned_cgroups
+from tare.running.created_resources import remove_abandoned as remove_abandoned_environments
 from tare.running.directory import runtime_directory
-from tare.running.environments import remove_abandoned as remove_abandoned_environments
 from tare.samples.sql.spill import PREFIX, remove_abandoned
 
 

@@ -14,9 +14,9 @@ from tare.samples.read.measured import NEW, OLD
 from tare.verdict.evidence.differences import differences, plan_tables
 from tare.verdict.judge import judge_together
 from tare.verdict.judgement import Control, Judgement
-from tare.verdict.rules.checks import unguarded
 from tare.verdict.rules.control import controls
 from tare.verdict.rules.failures import without_bad_runs
+from tare.verdict.rules.warnings import unguarded
 from tare.verdict.words import percent
 
 

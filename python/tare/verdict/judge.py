@@ -17,7 +17,7 @@ from tare.verdict.evidence.shape import with_shapes
 from tare.verdict.evidence.warm_up_difference import warm_up_difference
 from tare.verdict.evidence.weigh import weigh, with_outlook
 from tare.verdict.judgement import Comparison, Control, Cut, Judgement, Measured
-from tare.verdict.rules import checks, rules
+from tare.verdict.rules import rules, warnings
 from tare.verdict.rules.control import controls, without_control
 from tare.verdict.rules.cuts import with_cuts
 from tare.verdict.rules.failures import without_bad_runs
@@ -78,7 +78,7 @@ def judge_together(
             _named(name, line)
             for name, experiment in known.items()
             for line in (
-                *checks.unguarded(experiments[name]),
+                *warnings.unguarded(experiments[name]),
                 *interim_analyses(experiment, len(primary)),
                 *_warnings(experiment, every),
                 *experiment.warnings,
@@ -143,7 +143,7 @@ def _cuts(experiments: Mapping[str, Experiment]) -> dict[tuple[ComparisonKey, st
 
 def _warnings(experiment: Experiment, evidence: Sequence[Evidence]) -> list[str]:
     conditions = {run.condition for run in experiment.runs}
-    return checks.warnings(experiment, [one for one in evidence if one.condition in conditions])
+    return warnings.warnings(experiment, [one for one in evidence if one.condition in conditions])
 
 
 def _named(name: str, line: str) -> str:

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Programs that run under the hook already, whose tare-hook has died.
 
-use crate::followed::Followed;
 use crate::segments::Segments;
+use crate::target::Followed;
 use std::fs::File;
 use std::io::{self, ErrorKind, Read};
 use std::os::fd::{AsRawFd, IntoRawFd, OwnedFd, RawFd};

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 use crate::event_line;
 use crate::event_times::EventTimes;
-use crate::rule_book::RuleBook;
+use crate::rules_file::RuleBook;
 use std::fs::File;
 use std::io::{self, ErrorKind, Seek, SeekFrom, Write};
 use std::os::fd::AsRawFd;
@@ -222,7 +222,7 @@ fn whole(file: &File) -> io::Result<u64> {
 mod tests {
     use super::*;
     use crate::event_line::tests::EVENT;
-    use crate::rule_book::FirstRules;
+    use crate::rules_file::FirstRules;
     use crate::segments::Segments;
     use serde_json::Value;
     use std::io::Read;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-use crate::pace::Pace;
+use crate::poll_interval::Pace;
 use std::os::fd::RawFd;
 use tare_command::{Failure, Obstacle, said};
 use tare_hook_segment::{Control, Handover, Shared, VERSION};

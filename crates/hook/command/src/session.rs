@@ -4,12 +4,12 @@
 use crate::arguments::Run;
 use crate::costs::Costs;
 use crate::drain::Drain;
+use crate::event_accounts::{Fates, Ledger};
 use crate::event_file::EventFile;
-use crate::followed::{Followed, Started};
-use crate::ledger::{Fates, Ledger};
-use crate::pace::Pace;
-use crate::rule_book::{FirstRules, RuleBook};
+use crate::poll_interval::Pace;
+use crate::rules_file::{FirstRules, RuleBook};
 use crate::segments::Segments;
+use crate::target::{Followed, Started};
 use crate::{attach, launch, stats};
 use std::ffi::OsStr;
 use std::io::{self, Write};

@@ -2,7 +2,7 @@
 //! The functions of libc that the hook stands in front of: what each does, is in `incoming`,
 //! `outgoing` and `tracking`.
 
-use crate::{incoming, outgoing, restrictions, tracking};
+use crate::{receive, restrictions, send, tracking};
 use tare_hook_segment::Symbol;
 use tare_interpose::types::*;
 use tare_interpose::{Interposer, Observer, real};
@@ -19,23 +19,21 @@ macro_rules! next {
 
 impl Interposer for Calls {
     unsafe fn read(fd: c_int, buffer: *mut c_void, length: size_t) -> ssize_t {
-        incoming::buffer(Symbol::read, fd, buffer, length, 0, || next!(read(fd, buffer, length)))
+        receive::buffer(Symbol::read, fd, buffer, length, 0, || next!(read(fd, buffer, length)))
     }
 
     unsafe fn __read(fd: c_int, buffer: *mut c_void, length: size_t) -> ssize_t {
-        incoming::buffer(Symbol::__read, fd, buffer, length, 0, || {
-            next!(__read(fd, buffer, length))
-        })
+        receive::buffer(Symbol::__read, fd, buffer, length, 0, || next!(__read(fd, buffer, length)))
     }
 
     unsafe fn __read_chk(fd: c_int, buffer: *mut c_void, length: size_t, room: size_t) -> ssize_t {
-        incoming::buffer(Symbol::__read_chk, fd, buffer, length, 0, || {
+        receive::buffer(Symbol::__read_chk, fd, buffer, length, 0, || {
             next!(__read_chk(fd, buffer, length, room))
         })
     }
 
     unsafe fn readv(fd: c_int, vectors: *const iovec, count: c_int) -> ssize_t {
-        incoming::vectors(Symbol::readv, fd, vectors, count, || next!(readv(fd, vectors, count)))
+        receive::vectors(Symbol::readv, fd, vectors, count, || next!(readv(fd, vectors, count)))
     }
 
     unsafe fn preadv2(
@@ -48,7 +46,7 @@ impl Interposer for Calls {
         if offset != -1 {
             return next!(preadv2(fd, vectors, count, offset, flags));
         }
-        incoming::vectors(Symbol::preadv2, fd, vectors, count, || {
+        receive::vectors(Symbol::preadv2, fd, vectors, count, || {
             next!(preadv2(fd, vectors, count, offset, flags))
         })
     }
@@ -63,13 +61,13 @@ impl Interposer for Calls {
         if offset != -1 {
             return next!(preadv64v2(fd, vectors, count, offset, flags));
         }
-        incoming::vectors(Symbol::preadv64v2, fd, vectors, count, || {
+        receive::vectors(Symbol::preadv64v2, fd, vectors, count, || {
             next!(preadv64v2(fd, vectors, count, offset, flags))
         })
     }
 
     unsafe fn recv(fd: c_int, buffer: *mut c_void, length: size_t, flags: c_int) -> ssize_t {
-        incoming::buffer(Symbol::recv, fd, buffer, length, flags, || {
+        receive::buffer(Symbol::recv, fd, buffer, length, flags, || {
             next!(recv(fd, buffer, length, flags))
         })
     }
@@ -81,7 +79,7 @@ impl Interposer for Calls {
         room: size_t,
         flags: c_int,
     ) -> ssize_t {
-        incoming::buffer(Symbol::__recv_chk, fd, buffer, length, flags, || {
+        receive::buffer(Symbol::__recv_chk, fd, buffer, length, flags, || {
             next!(__recv_chk(fd, buffer, length, room, flags))
         })
     }
@@ -94,7 +92,7 @@ impl Interposer for Calls {
         address: *mut sockaddr,
         address_length: *mut socklen_t,
     ) -> ssize_t {
-        incoming::buffer(Symbol::recvfrom, fd, buffer, length, flags, || {
+        receive::buffer(Symbol::recvfrom, fd, buffer, length, flags, || {
             next!(recvfrom(fd, buffer, length, flags, address, address_length))
         })
     }
@@ -108,15 +106,13 @@ impl Interposer for Calls {
         address: *mut sockaddr,
         address_length: *mut socklen_t,
     ) -> ssize_t {
-        incoming::buffer(Symbol::__recvfrom_chk, fd, buffer, length, flags, || {
+        receive::buffer(Symbol::__recvfrom_chk, fd, buffer, length, flags, || {
             next!(__recvfrom_chk(fd, buffer, length, room, flags, address, address_length))
         })
     }
 
     unsafe fn recvmsg(fd: c_int, message: *mut msghdr, flags: c_int) -> ssize_t {
-        incoming::message(Symbol::recvmsg, fd, message, flags, || {
-            next!(recvmsg(fd, message, flags))
-        })
+        receive::message(Symbol::recvmsg, fd, message, flags, || next!(recvmsg(fd, message, flags)))
     }
 
     unsafe fn recvmmsg(
@@ -126,25 +122,25 @@ impl Interposer for Calls {
         flags: c_int,
         timeout: *mut timespec,
     ) -> c_int {
-        incoming::messages(Symbol::recvmmsg, fd, messages, flags, || {
+        receive::messages(Symbol::recvmmsg, fd, messages, flags, || {
             next!(recvmmsg(fd, messages, count, flags, timeout))
         })
     }
 
     unsafe fn write(fd: c_int, buffer: *const c_void, length: size_t) -> ssize_t {
-        outgoing::buffer(Symbol::write, fd, buffer, length, 0, |buffer, length| {
+        send::buffer(Symbol::write, fd, buffer, length, 0, |buffer, length| {
             next!(write(fd, buffer, length))
         })
     }
 
     unsafe fn __write(fd: c_int, buffer: *const c_void, length: size_t) -> ssize_t {
-        outgoing::buffer(Symbol::__write, fd, buffer, length, 0, |buffer, length| {
+        send::buffer(Symbol::__write, fd, buffer, length, 0, |buffer, length| {
             next!(__write(fd, buffer, length))
         })
     }
 
     unsafe fn writev(fd: c_int, vectors: *const iovec, count: c_int) -> ssize_t {
-        outgoing::array_of(Symbol::writev, fd, vectors, count, |vectors, count| {
+        send::array_of(Symbol::writev, fd, vectors, count, |vectors, count| {
             next!(writev(fd, vectors, count))
         })
     }
@@ -159,7 +155,7 @@ impl Interposer for Calls {
         if offset != -1 {
             return next!(pwritev2(fd, vectors, count, offset, flags));
         }
-        outgoing::array_of(Symbol::pwritev2, fd, vectors, count, |vectors, count| {
+        send::array_of(Symbol::pwritev2, fd, vectors, count, |vectors, count| {
             next!(pwritev2(fd, vectors, count, offset, flags))
         })
     }
@@ -174,19 +170,19 @@ impl Interposer for Calls {
         if offset != -1 {
             return next!(pwritev64v2(fd, vectors, count, offset, flags));
         }
-        outgoing::array_of(Symbol::pwritev64v2, fd, vectors, count, |vectors, count| {
+        send::array_of(Symbol::pwritev64v2, fd, vectors, count, |vectors, count| {
             next!(pwritev64v2(fd, vectors, count, offset, flags))
         })
     }
 
     unsafe fn send(fd: c_int, buffer: *const c_void, length: size_t, flags: c_int) -> ssize_t {
-        outgoing::buffer(Symbol::send, fd, buffer, length, flags, |buffer, length| {
+        send::buffer(Symbol::send, fd, buffer, length, flags, |buffer, length| {
             next!(send(fd, buffer, length, flags))
         })
     }
 
     unsafe fn __send(fd: c_int, buffer: *const c_void, length: size_t, flags: c_int) -> ssize_t {
-        outgoing::buffer(Symbol::__send, fd, buffer, length, flags, |buffer, length| {
+        send::buffer(Symbol::__send, fd, buffer, length, flags, |buffer, length| {
             next!(__send(fd, buffer, length, flags))
         })
     }
@@ -199,29 +195,29 @@ impl Interposer for Calls {
         address: *const sockaddr,
         address_length: socklen_t,
     ) -> ssize_t {
-        outgoing::buffer(Symbol::sendto, fd, buffer, length, flags, |buffer, length| {
+        send::buffer(Symbol::sendto, fd, buffer, length, flags, |buffer, length| {
             next!(sendto(fd, buffer, length, flags, address, address_length))
         })
     }
 
     unsafe fn sendmsg(fd: c_int, message: *const msghdr, flags: c_int) -> ssize_t {
-        outgoing::message(Symbol::sendmsg, fd, message, flags, |message| {
+        send::message(Symbol::sendmsg, fd, message, flags, |message| {
             next!(sendmsg(fd, message, flags))
         })
     }
 
     unsafe fn sendmmsg(fd: c_int, messages: *mut mmsghdr, count: c_uint, flags: c_int) -> c_int {
-        outgoing::messages(Symbol::sendmmsg, fd, messages, count, flags, |count| {
+        send::messages(Symbol::sendmmsg, fd, messages, count, flags, |count| {
             next!(sendmmsg(fd, messages, count, flags))
         })
     }
 
     unsafe fn sendfile(out: c_int, input: c_int, offset: *mut off_t, count: size_t) -> ssize_t {
-        outgoing::file(Symbol::sendfile, out, || next!(sendfile(out, input, offset, count)))
+        send::file(Symbol::sendfile, out, || next!(sendfile(out, input, offset, count)))
     }
 
     unsafe fn sendfile64(out: c_int, input: c_int, offset: *mut off_t, count: size_t) -> ssize_t {
-        outgoing::file(Symbol::sendfile64, out, || next!(sendfile64(out, input, offset, count)))
+        send::file(Symbol::sendfile64, out, || next!(sendfile64(out, input, offset, count)))
     }
 
     unsafe fn accept(fd: c_int, address: *mut sockaddr, length: *mut socklen_t) -> c_int {

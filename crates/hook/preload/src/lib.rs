@@ -5,21 +5,21 @@
 #![cfg_attr(test, allow(dead_code, unused_imports, reason = "tests export nothing"))]
 
 mod attach;
-mod before;
 mod block;
 mod buffers;
 mod calls;
+mod chunked_send;
 mod connection;
-mod copied;
+mod entry_overhead;
 mod event;
 mod finds;
 mod hook;
-mod http;
-mod incoming;
-mod outgoing;
-mod parts;
+mod http_detection;
+mod kernel_copy;
+mod receive;
 mod restrictions;
 mod search;
+mod send;
 mod shrink;
 mod signals;
 mod socket;

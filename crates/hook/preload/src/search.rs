@@ -2,7 +2,7 @@
 use crate::connection::Flow;
 use crate::finds::{Find, Finds};
 use crate::hook::Hook;
-use crate::http::ENOUGH;
+use crate::http_detection::ENOUGH;
 use crate::vectors::Bytes;
 use core::ffi::c_int;
 use core::ops::ControlFlow::{Break, Continue};
@@ -180,7 +180,7 @@ impl Search<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::copied::Copied;
+    use crate::kernel_copy::Copied;
     use tare_hook_segment::{Control, Shared, VERSION};
     use tare_shm::Segment;
 

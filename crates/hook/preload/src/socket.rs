@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-use crate::before::Before;
 use crate::block::{fail, reset};
 use crate::connection::Flow;
+use crate::entry_overhead::Before;
 use crate::hook::{DESCRIPTORS, Hook};
 use crate::search::{Outcome, Search};
 use crate::thread::Thread;

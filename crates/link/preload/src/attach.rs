@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-use crate::{buffers, debug, exit, sharing, state};
+use crate::{buffers, connection_log, exit, forks, state};
 use core::ffi::c_int;
 use core::fmt::Write;
 use tare_interpose::watch_forks;
@@ -21,9 +21,9 @@ pub fn attach() {
     if let Some(statistics) = unsafe { segment.at::<Statistics>(0) } {
         // SAFETY: as above.
         let file = unsafe { tare_shm::variable(LOG_VARIABLE.as_bytes()) };
-        file.into_iter().for_each(debug::start);
+        file.into_iter().for_each(connection_log::start);
         state::start(statistics, handover.eager);
-        sharing::watch();
+        forks::watch();
         exit::watch();
     }
 }

@@ -2,7 +2,7 @@
 //! The program's buffers. Those in memory that is known to be accessible are copied; others are read
 //! and written through the kernel, which reports bad addresses (EFAULT).
 
-use crate::memory::{self, Access};
+use crate::accessible_memory::{self, Access};
 use crate::state;
 use core::ffi::c_void;
 use core::mem::MaybeUninit;
@@ -95,7 +95,7 @@ impl Buffers {
 
 /// Copies from the program, as far as it can be read.
 pub fn read(from: &[iovec], to: &[iovec]) -> Result<usize, Errno> {
-    if memory::allows(from, Access::Read) {
+    if accessible_memory::allows(from, Access::Read) {
         return Ok(directly(from, to));
     }
     copy(libc::SYS_process_vm_readv, to, from)
@@ -103,7 +103,7 @@ pub fn read(from: &[iovec], to: &[iovec]) -> Result<usize, Errno> {
 
 /// Copies to the program, as far as it can be written.
 pub fn write(from: &[iovec], to: &[iovec]) -> Result<usize, Errno> {
-    if memory::allows(to, Access::Write) {
+    if accessible_memory::allows(to, Access::Write) {
         return Ok(directly(from, to));
     }
     copy(libc::SYS_process_vm_writev, from, to)

@@ -4,7 +4,10 @@
 use crate::buffers::Buffers;
 use crate::forward::*;
 use crate::polls::{self, Deadline};
-use crate::{closing, hidden, messages, options, rights, routed, selects, sets, waits};
+use crate::{
+    closing, epoll_sets, epoll_wait, messages, options, privileges, raw_syscalls,
+    reserved_descriptors, selects,
+};
 use core::ptr;
 use tare_interpose::types::*;
 use tare_interpose::{Interposer, real};
@@ -37,7 +40,7 @@ fn milliseconds(timeout: c_int) -> Option<Deadline> {
 }
 
 fn created(set: c_int) -> c_int {
-    sets::created(set);
+    epoll_sets::created(set);
     set
 }
 
@@ -161,7 +164,7 @@ impl Interposer for Calls {
         fn epoll_create(size: c_int) -> c_int = |call| created(call());
         fn epoll_create1(flags: c_int) -> c_int = |call| created(call());
         fn epoll_ctl(set: c_int, operation: c_int, fd: c_int, event: *mut epoll_event) -> c_int =
-            |call| sets::control(set, operation, fd, event, call);
+            |call| epoll_sets::control(set, operation, fd, event, call);
         fn shutdown(fd: c_int, how: c_int) -> c_int = |call| options::shutdown(fd, how, call);
         fn setsockopt(fd: c_int, level: c_int, name: c_int, value: *const c_void,
             length: socklen_t) -> c_int =
@@ -270,7 +273,7 @@ impl Interposer for Calls {
             let rest = flags & !(libc::CLOSE_RANGE_UNSHARE as c_int);
             // Nothing is closed by this call, and a refused one has the program's flags.
             let unshares = || next!(close_range(c_uint::MAX, c_uint::MAX, flags));
-            if first > last || rights::around(unshares) != 0 {
+            if first > last || privileges::around(unshares) != 0 {
                 return next!(close_range(first, last, flags));
             }
             // SAFETY: the program's own arguments.
@@ -298,7 +301,7 @@ impl Interposer for Calls {
         if done != 0 {
             // A kernel without close_range: one by one, but for what is hidden.
             let most = syscall::limit(libc::RLIMIT_NOFILE).unwrap_or(1024).min(1 << 20) as c_int;
-            for fd in (first as c_int..most).filter(|fd| !hidden::is_hidden(*fd)) {
+            for fd in (first as c_int..most).filter(|fd| !reserved_descriptors::is_hidden(*fd)) {
                 next!(close(fd));
             }
         }
@@ -359,14 +362,14 @@ impl Interposer for Calls {
         most: c_int,
         timeout: c_int,
     ) -> c_int {
-        let wait = waits::Wait {
+        let wait = epoll_wait::Wait {
             returns: timeout == 0,
             deadline: &|| milliseconds(timeout),
             call: &|events, most, time| {
                 next!(epoll_wait(set, events, most, time.milliseconds(timeout)))
             },
         };
-        waits::wait(set, events, most, &wait)
+        epoll_wait::wait(set, events, most, &wait)
     }
 
     unsafe fn epoll_pwait(
@@ -376,14 +379,14 @@ impl Interposer for Calls {
         timeout: c_int,
         mask: *const sigset_t,
     ) -> c_int {
-        let wait = waits::Wait {
+        let wait = epoll_wait::Wait {
             returns: timeout == 0,
             deadline: &|| milliseconds(timeout),
             call: &|events, most, time| {
                 next!(epoll_pwait(set, events, most, time.milliseconds(timeout), mask))
             },
         };
-        waits::wait(set, events, most, &wait)
+        epoll_wait::wait(set, events, most, &wait)
     }
 
     unsafe fn epoll_pwait2(
@@ -393,7 +396,7 @@ impl Interposer for Calls {
         timeout: *const timespec,
         mask: *const sigset_t,
     ) -> c_int {
-        let wait = waits::Wait {
+        let wait = epoll_wait::Wait {
             returns: false,
             deadline: &|| match copy(timeout) {
                 None if !timeout.is_null() => None,
@@ -405,7 +408,7 @@ impl Interposer for Calls {
                 next!(epoll_pwait2(set, events, most, timeout, mask))
             },
         };
-        waits::wait(set, events, most, &wait)
+        epoll_wait::wait(set, events, most, &wait)
     }
 }
 
@@ -423,7 +426,7 @@ pub unsafe extern "C" fn prctl(
     fifth: c_ulong,
 ) -> c_int {
     if option == libc::PR_SET_SECCOMP {
-        routed::forbid();
+        raw_syscalls::forbid();
     }
-    rights::control(option, || next!(prctl(option, second, third, fourth, fifth)))
+    privileges::control(option, || next!(prctl(option, second, third, fourth, fifth)))
 }

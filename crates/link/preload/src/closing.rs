@@ -4,7 +4,10 @@
 use crate::connection::{Connection, Stage};
 use crate::slots::{self, Slot};
 use crate::state::{self, DESCRIPTORS};
-use crate::{bells, downgrade, hidden, kernel, lock, rendezvous, service, sets, sharing};
+use crate::{
+    downgrade, epoll_sets, eventfds, forks, kernel, lock, rendezvous, reserved_descriptors,
+    service_thread,
+};
 use core::ffi::{c_int, c_uint};
 use core::sync::atomic::Ordering::{Acquire, Relaxed};
 use tare_interpose::real;
@@ -16,14 +19,14 @@ const PATIENCE: i64 = 100_000;
 
 /// Before descriptor `fd` is closed.
 pub fn closing(fd: c_int) {
-    sets::closed(fd);
+    epoll_sets::closed(fd);
     if let Some((connection, entry)) = state::known(fd) {
         if DESCRIPTORS.is_last(entry) {
             end(fd, connection);
         } else if connection.stage() == Stage::Linked
             && let Some(slot) = slots::enter(connection.slot.load(Relaxed))
         {
-            sets::tell_all();
+            epoll_sets::tell_all();
             slot.keep(fd);
             if slot.fd.load(Relaxed) == fd {
                 replace(slot, another(fd, connection).unwrap_or(-1));
@@ -73,19 +76,19 @@ fn end(fd: c_int, connection: &Connection) {
 }
 
 fn close_link(fd: c_int, connection: &Connection, slot: &Slot) {
-    sharing::look_anew();
+    forks::look_anew();
     if slot.process.load(Relaxed) == state::process_number() {
-        sets::unregister(connection, slot.own_bell());
+        epoll_sets::unregister(connection, slot.own_bell());
     }
     if !slot.is_shared() {
         let linger = slot.linger(fd);
         if !resets(fd, slot)
             && linger != Some(0)
-            && service::is_running()
+            && service_thread::is_running()
             && leaves_bytes(slot, linger)
         {
             replace(slot, -1);
-            service::wake_own();
+            service_thread::wake_own();
             return;
         }
     }
@@ -147,7 +150,7 @@ fn await_other(slot: &Slot, is_done: impl Fn() -> bool) -> bool {
     let (mut waited, mut moment) = (0, SHORTEST);
     while !is_done() {
         if waited == 0 {
-            service::wake_other(slot);
+            service_thread::wake_other(slot);
         }
         if waited >= PATIENCE {
             return false;
@@ -173,14 +176,14 @@ pub fn leave_link(fd: c_int, slot: &Slot) {
         return;
     }
     // Nothing rings any more, and descriptors of others may read what there is.
-    bells::settle_for_sets(slot);
+    eventfds::settle_for_sets(slot);
 }
 
 /// All links go back to TCP that `is_meant` says, by any of their descriptors.
 pub fn leave_all(is_meant: impl Fn(c_int) -> bool) {
     if slots::any() {
         let errno = real::errno();
-        sets::tell_all();
+        epoll_sets::tell_all();
         DESCRIPTORS.find(|fd, entry| {
             if let Some(connection) = DESCRIPTORS.connection(entry)
                 && connection.stage() == Stage::Linked
@@ -199,7 +202,7 @@ pub fn leave_all(is_meant: impl Fn(c_int) -> bool) {
 /// The program ends: what the other ends have not read goes to TCP, which delivers it. Links that
 /// another process has, too, stay as they are.
 pub fn end_all() {
-    sharing::look_anew();
+    forks::look_anew();
     each_own(|fd, slot| {
         if slot.is_closed.load(Acquire) == 0 && slot.linger(fd) != Some(0) && !resets(fd, slot) {
             downgrade::end(slot, |_| false);
@@ -209,7 +212,7 @@ pub fn end_all() {
 
 /// The program may end with these connections: what TCP takes at once goes to TCP.
 pub fn settle_all(is_meant: impl Fn(c_int) -> bool) {
-    sharing::look_anew();
+    forks::look_anew();
     each_own(|fd, slot| {
         if is_meant(fd) {
             downgrade::settle(fd, slot);
@@ -238,8 +241,8 @@ pub fn ranges(
     let mut from = first;
     let mut result = 0;
     loop {
-        let next = hidden::while_settled(|| {
-            let next = hidden::next(from).filter(|next| *next <= last);
+        let next = reserved_descriptors::while_settled(|| {
+            let next = reserved_descriptors::next(from).filter(|next| *next <= last);
             let to = next.map_or(Some(last), |next| next.checked_sub(1));
             if let Some(to) = to.filter(|to| from <= *to) {
                 result = close(from, to);
@@ -262,6 +265,6 @@ pub fn closing_range(first: c_uint, last: c_uint) {
         }
         false
     });
-    sets::closed_range(first, last);
+    epoll_sets::closed_range(first, last);
     DESCRIPTORS.released_range(first, last);
 }

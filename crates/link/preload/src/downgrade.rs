@@ -3,7 +3,7 @@
 //! and TCP gets them before all others.
 
 use crate::slots::{self, Slot, Way, pieces};
-use crate::{kernel, lock, service, state};
+use crate::{kernel, lock, service_thread, state};
 use core::ffi::c_int;
 use core::sync::atomic::Ordering::{Relaxed, Release};
 use tare_link_segment::{Corrupt, Counter, Direction, Mode};
@@ -41,7 +41,7 @@ pub fn to_tcp(fd: c_int, slot: &Slot, unread: Unread) -> Result<(), Corrupt> {
     if outgoing.backlog().is_some() {
         push(fd, slot);
         if outgoing.backlog().is_some() {
-            service::wake_own();
+            service_thread::wake_own();
         }
     }
     Ok(())
@@ -61,7 +61,7 @@ fn change_to_tcp(fd: c_int, slot: &Slot, unread: Unread) -> Result<(), Corrupt> 
     }
     // Without its service thread, a program may never send what TCP does not take at once.
     let can_wait =
-        || !is_urgent || service::is_running() || kernel::has_room(fd, outgoing.unread());
+        || !is_urgent || service_thread::is_running() || kernel::has_room(fd, outgoing.unread());
     if outgoing.unread() > 0 && unread != Unread::Left && can_wait() {
         if let Some(held) = lock::take_soon_to_send(slot) {
             slot.copying.void(outgoing.head());

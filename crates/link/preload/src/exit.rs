@@ -5,7 +5,7 @@
 
 use crate::forwarded::{forwarded, nothing};
 use crate::slots::{self, Slot};
-use crate::{closing, downgrade, forward, kernel, lock, service, state};
+use crate::{closing, downgrade, forward, kernel, lock, service_thread, state};
 use core::ffi::{c_int, c_void};
 use core::sync::atomic::Ordering::Relaxed;
 use libc::pollfd;
@@ -82,7 +82,7 @@ fn deliver(is_meant: impl Fn(&Slot) -> bool) {
         return;
     }
     // A thread that ends with the program between a call and its count would have bytes sent twice.
-    service::end();
+    service_thread::end();
     let mut deliveries: [Option<Delivery>; MOST] = [None; MOST];
     let mut count = 0;
     slots::each(|slot| {

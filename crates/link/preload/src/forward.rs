@@ -6,7 +6,10 @@ use crate::connection::{Connection, Stage};
 use crate::outgoing::File;
 use crate::slots::Slot;
 use crate::state::{self, DESCRIPTORS};
-use crate::{closing, hidden, options, receive, rendezvous, send, service, sets, slots};
+use crate::{
+    closing, epoll_sets, options, receive, rendezvous, reserved_descriptors, send, service_thread,
+    slots,
+};
 use core::mem::MaybeUninit;
 use core::sync::atomic::Ordering::Relaxed;
 use tare_interpose::real;
@@ -41,7 +44,7 @@ fn way(fd: c_int, sends: bool) -> Way {
             return Way::Free;
         }
         if let Some(slot) = rendezvous::turn(fd, connection, sends) {
-            service::ensure();
+            service_thread::ensure();
             return Way::Linked(slot);
         }
         match connection.stage() {
@@ -231,7 +234,7 @@ pub fn all_vectors(first: *const iovec, count: usize) -> Option<Buffers> {
 
 /// Something that the library does not carry begins with this connection: it is TCP's for good.
 pub fn leave(fd: c_int) {
-    sets::is_waited_for(fd);
+    epoll_sets::is_waited_for(fd);
     if let Some((connection, _)) = state::tracked(fd) {
         let errno = real::errno();
         rendezvous::give_up(fd, connection);
@@ -261,7 +264,7 @@ pub fn close(fd: c_int, call: impl FnOnce() -> c_int) -> c_int {
     if is_child() {
         return call();
     }
-    if hidden::is_hidden(fd) {
+    if reserved_descriptors::is_hidden(fd) {
         return fails(libc::EBADF);
     }
     if fd >= 0 {
@@ -271,23 +274,23 @@ pub fn close(fd: c_int, call: impl FnOnce() -> c_int) -> c_int {
 }
 
 pub fn duplicate(old: c_int, call: impl FnOnce() -> c_int) -> c_int {
-    sets::is_waited_for(old);
+    epoll_sets::is_waited_for(old);
     leave_for_child(old);
     let new = call();
     if new >= 0 && !is_child() {
         DESCRIPTORS.duplicated(old, new);
-        sets::duplicated(old, new);
+        epoll_sets::duplicated(old, new);
     }
     new
 }
 
 pub fn duplicate_to(old: c_int, new: c_int, call: impl FnOnce() -> c_int) -> c_int {
-    sets::is_waited_for(old);
+    epoll_sets::is_waited_for(old);
     leave_for_child(old);
     if is_child() {
         return call();
     }
-    if hidden::is_hidden(new) {
+    if reserved_descriptors::is_hidden(new) {
         return fails(libc::EBUSY);
     }
     if old != new && new >= 0 && syscall::fcntl(old, libc::F_GETFD, 0).is_ok() {
@@ -296,7 +299,7 @@ pub fn duplicate_to(old: c_int, new: c_int, call: impl FnOnce() -> c_int) -> c_i
     let new = call();
     if new >= 0 {
         DESCRIPTORS.duplicated(old, new);
-        sets::duplicated(old, new);
+        epoll_sets::duplicated(old, new);
     }
     new
 }

@@ -4,57 +4,57 @@
 #![cfg_attr(not(test), no_std)]
 #![cfg_attr(test, allow(dead_code, unused_imports, reason = "tests export nothing"))]
 
-mod above;
+mod accessible_memory;
 mod attach;
-mod bells;
-mod budget;
 mod buffers;
+mod busy_wait;
 mod calls;
 mod closing;
 mod connection;
+mod connection_log;
 mod copying;
-mod debug;
 mod downgrade;
+mod endpoint_name;
+mod epoll_member;
+mod epoll_members;
+mod epoll_sets;
+mod epoll_wait;
+mod eventfds;
 mod exit;
+mod forks;
 mod forward;
 mod forwarded;
-mod guard;
-mod hidden;
+mod high_descriptors;
+mod io_uring_detection;
 mod kernel;
+mod linger_guard;
+mod link_memory;
 mod lock;
-mod mapped;
-mod member;
-mod members;
-mod memory;
+mod mapping_calls;
+mod memory_limit;
 mod messages;
-mod name;
-mod opened;
+mod open_descriptors;
 mod options;
 mod outgoing;
-mod parts;
-mod peeks;
+mod peek;
 mod polls;
+mod privileges;
 mod programs;
+mod raw_syscalls;
 mod receive;
 mod rendezvous;
-mod rights;
-mod routed;
+mod reserved_descriptors;
 mod selects;
 mod send;
-mod service;
-mod sets;
-mod sharing;
+mod service_thread;
 mod slot;
 mod slots;
-mod spin;
 mod state;
 mod thread;
-mod uring;
 mod waiters;
-mod waits;
 
 #[cfg(not(test))]
-use {calls::Calls, programs::Programs, routed::Routed};
+use {calls::Calls, programs::Programs, raw_syscalls::Routed};
 
 #[cfg(not(test))]
 tare_interpose::export! { Calls: bytes connections descriptors streams waiting options vfork }
@@ -92,9 +92,9 @@ extern "C" fn constructor() {
     resolve();
     tare_interpose::real::programs::resolve();
     tare_interpose::real::routed::resolve();
-    mapped::resolve();
-    rights::resolve();
+    mapping_calls::resolve();
+    privileges::resolve();
     exit::resolve();
-    sharing::resolve();
+    forks::resolve();
     attach::attach();
 }

@@ -3,7 +3,7 @@
 
 use crate::connection::Stage;
 use crate::forward::{change_flags, copy, leave, linked, next};
-use crate::{closing, downgrade, receive, service, sets, state};
+use crate::{closing, downgrade, epoll_sets, receive, service_thread, state};
 use core::ffi::{c_int, c_ulong, c_void};
 use core::sync::atomic::Ordering::Relaxed;
 use tare_interpose::real;
@@ -20,7 +20,7 @@ pub fn shutdown(fd: c_int, how: c_int, call: impl FnOnce() -> c_int) -> c_int {
         if how == libc::SHUT_RD {
             closing::leave_incoming(slot);
             closing::await_unread(slot);
-        } else if service::is_running() {
+        } else if service_thread::is_running() {
             has_all = downgrade::finish_soon(slot);
         } else {
             downgrade::finish(slot);
@@ -32,10 +32,10 @@ pub fn shutdown(fd: c_int, how: c_int, call: impl FnOnce() -> c_int) -> c_int {
     let result = if has_all {
         call()
     } else {
-        service::wake_own();
+        service_thread::wake_own();
         if how == libc::SHUT_RDWR { next!(shutdown(fd, libc::SHUT_RD)) } else { 0 }
     };
-    sets::report_again(fd);
+    epoll_sets::report_again(fd);
     result
 }
 

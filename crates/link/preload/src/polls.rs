@@ -3,7 +3,7 @@
 
 use crate::connection::{Connection, Stage};
 use crate::slots::{self, Slot};
-use crate::{bells, downgrade, rendezvous, service, sets, state};
+use crate::{downgrade, epoll_sets, eventfds, rendezvous, service_thread, state};
 use core::ffi::c_int;
 use core::sync::atomic::Ordering::Relaxed;
 use libc::{nfds_t, pollfd, sigset_t, timespec};
@@ -115,7 +115,7 @@ fn role_of(fd: c_int) -> Role {
         return Role::Other;
     }
     let Some((connection, _)) = state::tracked(fd) else {
-        sets::is_waited_for(fd);
+        epoll_sets::is_waited_for(fd);
         return Role::Other;
     };
     if connection.keep() {
@@ -124,7 +124,7 @@ fn role_of(fd: c_int) -> Role {
     if connection.stage() != Stage::Linked {
         return Role::Other;
     }
-    service::ensure();
+    service_thread::ensure();
     slots::enter(connection.slot.load(Relaxed)).map_or(Role::Other, Role::Linked)
 }
 
@@ -153,7 +153,7 @@ fn wait(places: &mut [pollfd], roles: &[Role], deadline: Deadline, mask: *const 
         for (place, role) in places.iter().zip(roles) {
             is_ready |= output(place, role) != 0;
             if let Some(slot) = input(place, role) {
-                is_ready |= bells::falls_asleep(slot);
+                is_ready |= eventfds::falls_asleep(slot);
                 all[length] = pollfd { fd: slot.own_bell(), events: libc::POLLIN, revents: 0 };
                 length += 1;
             }
@@ -172,7 +172,7 @@ fn wait(places: &mut [pollfd], roles: &[Role], deadline: Deadline, mask: *const 
         }
         for (place, role) in places.iter().zip(roles) {
             if let Some(slot) = input(place, role) {
-                bells::wakes_up(slot);
+                eventfds::wakes_up(slot);
             }
         }
         if result < 0 {
@@ -181,7 +181,7 @@ fn wait(places: &mut [pollfd], roles: &[Role], deadline: Deadline, mask: *const 
         let mut ready = 0;
         for ((place, role), polled) in places.iter_mut().zip(roles).zip(&all) {
             place.revents = polled.revents | output(place, role);
-            if input(place, role).is_some_and(bells::has_bytes) {
+            if input(place, role).is_some_and(eventfds::has_bytes) {
                 place.revents |= place.events & INPUT;
             }
             ready += c_int::from(place.revents != 0);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Forks and other programs that this one starts.
 
-use crate::{closing, exit, kernel, sets, state};
+use crate::{closing, epoll_sets, exit, kernel, state};
 use tare_interpose::Starter;
 
 pub struct Programs;
@@ -10,7 +10,7 @@ impl Starter for Programs {
     /// Connections that are not linked yet stay TCP: two processes may use them. Those that are,
     /// both processes can use.
     fn before_fork() {
-        sets::tell_all();
+        epoll_sets::tell_all();
     }
 
     /// What the next program inherits, it can use through the kernel alone. What it does not is

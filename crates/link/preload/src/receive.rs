@@ -3,7 +3,7 @@
 
 use crate::buffers::{self, Buffers};
 use crate::slots::{Slot, Way, pieces};
-use crate::{bells, downgrade, kernel, lock, peeks, state};
+use crate::{downgrade, eventfds, kernel, lock, peek, state};
 use core::ffi::c_int;
 use core::sync::atomic::Ordering::Relaxed;
 use libc::{iovec, pollfd};
@@ -64,7 +64,7 @@ fn receive_or_wait(
                 let changed = || slot.parts().incoming.changes_since(followed) > 0;
                 let goes_on = waits_for_all || flags & libc::MSG_PEEK == 0 && changed();
                 if flags & libc::MSG_PEEK != 0 && got < wanted && changed() {
-                    return Ok(got + peeks::on(slot, into, got, flags));
+                    return Ok(got + peek::on(slot, into, got, flags));
                 }
                 if got >= wanted || !goes_on {
                     return Ok(got);
@@ -142,14 +142,14 @@ fn wait(slot: &Slot, most: c_int) -> Result<bool, Errno> {
     if slot.parts().outgoing.backlog().is_some() {
         places[0].events |= libc::POLLOUT;
     }
-    if bells::falls_asleep(slot) {
-        bells::wakes_up(slot);
+    if eventfds::falls_asleep(slot) {
+        eventfds::wakes_up(slot);
         return Ok(false);
     }
     let errno = real::errno();
     // SAFETY: two places.
     let ready = unsafe { real::poll(places.as_mut_ptr(), 2, most) };
-    bells::wakes_up(slot);
+    eventfds::wakes_up(slot);
     match ready {
         0 => Err(Errno(libc::EAGAIN)),
         1.. => Ok(places[0].revents != 0),
@@ -253,13 +253,14 @@ fn from_tcp(
                 state::count(Counter::TcpReceived, got as u64);
             }
             // It was rung for bytes that were taken back from the ring.
-            if bells::is_armed(slot) && bells::has_number(slot) {
-                bells::settle(slot)?;
+            if eventfds::is_armed(slot) && eventfds::has_number(slot) {
+                eventfds::settle(slot)?;
             }
             Step::Got(got)
         }
         Err(Errno(libc::EAGAIN)) => {
-            if !matches!(incoming.source(capacity)?, Source::Tcp(_)) || !bells::is_settled(slot)? {
+            if !matches!(incoming.source(capacity)?, Source::Tcp(_)) || !eventfds::is_settled(slot)?
+            {
                 return Ok(None);
             }
             Step::Nothing
@@ -301,7 +302,7 @@ fn from_ring(
         state::count(Counter::RingReceived, got as u64);
         state::count(Counter::RingReceives, 1);
         wake_sender(incoming);
-        bells::rests(slot, seen);
+        eventfds::rests(slot, seen);
     }
     Some(Step::Got(got))
 }
@@ -332,7 +333,7 @@ fn at_the_end(fd: c_int, slot: &Slot) -> Result<Option<Step>, Corrupt> {
         return Ok(None);
     }
     match seen {
-        Err(Errno(libc::EAGAIN)) => Ok(bells::is_settled(slot)?.then_some(Step::Nothing)),
+        Err(Errno(libc::EAGAIN)) => Ok(eventfds::is_settled(slot)?.then_some(Step::Nothing)),
         Ok(0) => Ok(Some(end(slot))),
         // Bytes of TCP's that belong nowhere: a system call that was not seen.
         Ok(_) => Err(Corrupt),

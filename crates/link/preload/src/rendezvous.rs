@@ -4,9 +4,12 @@
 //! waits there, the other one makes the memory and sends it.
 
 use crate::connection::{Connection, Stage};
-use crate::name::{Name, ends};
+use crate::endpoint_name::{Name, ends};
 use crate::slots::{self, Parts, Slot};
-use crate::{budget, closing, debug, hidden, kernel, service, sets, state, uring};
+use crate::{
+    closing, connection_log, epoll_sets, io_uring_detection, kernel, memory_limit,
+    reserved_descriptors, service_thread, state,
+};
 use core::ffi::c_int;
 use core::sync::atomic::Ordering::Relaxed;
 use tare_link_segment::{Counter, Link, SMALLEST_RING};
@@ -79,9 +82,9 @@ fn obstacle(fd: c_int, connection: &Connection) -> Option<&'static str> {
         Some("the program has forked since the connection was opened")
     } else if state::is_off() || syscall::are_forbidden() {
         Some("the program restricts its system calls")
-    } else if uring::is_used() {
+    } else if io_uring_detection::is_used() {
         Some("the program has an io_uring")
-    } else if !budget::has_room(1 << SMALLEST_RING) {
+    } else if !memory_limit::has_room(1 << SMALLEST_RING) {
         state::count(Counter::Refused, 1);
         Some("the rings have all memory that they may have (--memory)")
     } else if choice.has_rules() && !ends(fd).is_some_and(|ends| choice.chooses(&ends)) {
@@ -95,11 +98,11 @@ fn finish(fd: c_int, connection: &Connection, outcome: Outcome) -> Option<&'stat
     match outcome {
         Outcome::Linked(place) => {
             state::count(Counter::Links, 1);
-            debug::line(fd, ["linked", ""]);
+            connection_log::line(fd, ["linked", ""]);
             connection.slot.store(place, Relaxed);
             // Its first user, as `slots::add` has it.
             let slot = slots::first(place)?;
-            sets::linked(connection, slot, place);
+            epoll_sets::linked(connection, slot, place);
             ends(fd).into_iter().for_each(|ends| slot.list(ends));
             connection.let_go(true);
             connection.set_stage(Stage::Linked);
@@ -112,7 +115,7 @@ fn finish(fd: c_int, connection: &Connection, outcome: Outcome) -> Option<&'stat
             None
         }
         Outcome::No(reason) => {
-            debug::line(fd, ["stays TCP: ", reason]);
+            connection_log::line(fd, ["stays TCP: ", reason]);
             connection.let_go(false);
             connection.set_stage(Stage::Never);
             None
@@ -188,7 +191,7 @@ fn look(fd: c_int, connection: &Connection) -> Option<&'static Slot> {
 pub fn forget(connection: &Connection) {
     let listener = connection.listener.swap(0, Relaxed);
     if listener != 0 {
-        hidden::close((listener & !HAS_COME) as c_int);
+        reserved_descriptors::close((listener & !HAS_COME) as c_int);
     }
 }
 
@@ -203,13 +206,13 @@ fn receive(fd: c_int, connection: &Connection, listener: u32) -> Outcome {
             Err(Errno(libc::EAGAIN)) => return Outcome::Waits(listener),
             Err(_) => return Outcome::No(NOT_MET),
         };
-        hidden::close(socket);
+        reserved_descriptors::close(socket);
         connection.listener.store(0, Relaxed);
         if !is_admitted(come) {
             syscall::close(come);
             return Outcome::No(STRANGER);
         }
-        let Some(hid) = hidden::hide(come) else { return Outcome::No(NO_MEMORY) };
+        let Some(hid) = reserved_descriptors::hide(come) else { return Outcome::No(NO_MEMORY) };
         socket = hid;
         connection.listener.store(socket as u32 | HAS_COME, Relaxed);
     }
@@ -265,7 +268,7 @@ fn make(fd: c_int, connection: &Connection, socket: c_int) -> Option<u32> {
         return place;
     }
     if let Some(slot) = place.and_then(slots::first) {
-        sets::withdraw(connection, slot.own_bell());
+        epoll_sets::withdraw(connection, slot.own_bell());
         slot.close();
         slot.leave();
         state::count(Counter::Refused, 1);
@@ -277,7 +280,7 @@ fn make(fd: c_int, connection: &Connection, socket: c_int) -> Option<u32> {
 fn take(fd: c_int, connection: &Connection, [memory, own, other]: [c_int; 3]) -> Option<u32> {
     let read = kernel::read(fd)?;
     let link = Link::take(memory).ok()?;
-    add(fd, connection, link, read, both([own, other].map(hidden::hide)))
+    add(fd, connection, link, read, both([own, other].map(reserved_descriptors::hide)))
 }
 
 /// Puts a link into a slot, for its first user, and begins to receive. Without room it is unmapped,
@@ -295,7 +298,7 @@ fn add(
         Some(place)
     });
     if place.is_none() {
-        bells.into_iter().flatten().for_each(hidden::close);
+        bells.into_iter().flatten().for_each(reserved_descriptors::close);
         // SAFETY: no slot has it.
         unsafe { link.unmap() };
     }
@@ -303,7 +306,7 @@ fn add(
 }
 
 fn begin_receiving(connection: &Connection, parts: &Parts, read: u64, own_bell: c_int) {
-    service::begin(&parts.link);
+    service_thread::begin(&parts.link);
     if let Some([own, _]) = parts.link.namespaces() {
         own.store(process::pid_namespace().unwrap_or(0), Relaxed);
     }
@@ -312,12 +315,12 @@ fn begin_receiving(connection: &Connection, parts: &Parts, read: u64, own_bell: 
         parts.incoming.keep_small();
     }
     parts.incoming.bell().arm();
-    sets::register(connection, own_bell);
+    epoll_sets::register(connection, own_bell);
     parts.incoming.ready(read);
 }
 
 fn bells() -> Option<[c_int; 2]> {
-    both([(); 2].map(|()| kernel::eventfd().ok().and_then(hidden::hide)))
+    both([(); 2].map(|()| kernel::eventfd().ok().and_then(reserved_descriptors::hide)))
 }
 
 /// Two hidden descriptors; closes one that is alone.
@@ -325,7 +328,7 @@ fn both(fds: [Option<c_int>; 2]) -> Option<[c_int; 2]> {
     if let [Some(own), Some(other)] = fds {
         return Some([own, other]);
     }
-    fds.into_iter().flatten().for_each(hidden::close);
+    fds.into_iter().flatten().for_each(reserved_descriptors::close);
     None
 }
 
@@ -363,8 +366,8 @@ pub fn give_up(fd: c_int, connection: &Connection) {
             Stage::Changing => kernel::yield_now(),
             Stage::Linked => {
                 if let Some(slot) = slots::enter(connection.slot.load(Relaxed)) {
-                    debug::line(fd, ["goes back to TCP for good", ""]);
-                    sets::tell_all();
+                    connection_log::line(fd, ["goes back to TCP for good", ""]);
+                    epoll_sets::tell_all();
                     closing::leave_link(fd, slot);
                     slot.leave();
                 }

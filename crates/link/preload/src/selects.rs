@@ -3,7 +3,7 @@
 
 use crate::connection::Stage;
 use crate::polls::{self, Deadline, MOST, keep_for_good};
-use crate::{hidden, opened, state};
+use crate::{open_descriptors, reserved_descriptors, state};
 use core::ffi::{c_int, c_ulong};
 use core::mem::MaybeUninit;
 use libc::{fd_set, nfds_t, pollfd, sigset_t};
@@ -14,10 +14,10 @@ use tare_interpose::real;
 /// by its own: this is how much it would be without them.
 pub fn limit(count: c_int) -> c_int {
     const PART: usize = 128;
-    if count <= libc::FD_SETSIZE as c_int || !hidden::were_any() {
+    if count <= libc::FD_SETSIZE as c_int || !reserved_descriptors::were_any() {
         return count;
     }
-    let table = opened::highest().map_or(0, |fd| fd / PART + 1).next_power_of_two();
+    let table = open_descriptors::highest().map_or(0, |fd| fd / PART + 1).next_power_of_two();
     let table = c_int::try_from(table.saturating_mul(PART)).unwrap_or(c_int::MAX);
     count.min(table.max(libc::FD_SETSIZE as c_int))
 }

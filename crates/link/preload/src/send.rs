@@ -4,7 +4,7 @@
 use crate::downgrade::{self, Unread, sends_tcp, to_tcp, try_serve, uninterrupted};
 use crate::outgoing::Source;
 use crate::slots::{self, Slot, Way, pieces};
-use crate::{budget, kernel, lock, state};
+use crate::{kernel, lock, memory_limit, state};
 use core::ffi::c_int;
 use core::sync::atomic::Ordering::{Relaxed, SeqCst};
 use core::sync::atomic::fence;
@@ -114,7 +114,7 @@ fn await_room(slot: &Slot, returns: bool) -> bool {
     let parts = slot.parts();
     let outgoing = parts.outgoing;
     let full = outgoing.full();
-    let grows = outgoing.can_grow() && budget::has_room(3 * outgoing.capacity());
+    let grows = outgoing.can_grow() && memory_limit::has_room(3 * outgoing.capacity());
     loop {
         let tail = outgoing.taken();
         let moved = || outgoing.taken() != tail;

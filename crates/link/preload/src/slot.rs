@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //! A link of this process.
 
-use crate::budget::Memory;
+use crate::busy_wait::Spin;
 use crate::copying::Copying;
-use crate::guard::Guard;
-use crate::parts::{Parts, Way};
-use crate::spin::Spin;
+use crate::linger_guard::Guard;
+use crate::link_memory::{Parts, Way};
+use crate::memory_limit::Memory;
 use crate::waiters::Waiters;
-use crate::{hidden, kernel, sharing, slots, state};
+use crate::{forks, kernel, reserved_descriptors, slots, state};
 use core::cell::UnsafeCell;
 use core::ffi::c_int;
 use core::mem::MaybeUninit;
@@ -240,7 +240,7 @@ impl Slot {
     pub fn is_shared(&self) -> bool {
         let forks = self.forks.load(Relaxed);
         forks != state::forks()
-            && (self.parts().incoming.is_left() || sharing::has_forked_since(forks))
+            && (self.parts().incoming.is_left() || forks::has_forked_since(forks))
             || self.process.load(Relaxed) != state::process_number()
     }
 
@@ -284,10 +284,10 @@ impl Slot {
     /// Whether there is a copy of the descriptor, which is closed with the link.
     pub fn keep_copy(&self, fd: c_int) -> bool {
         if self.kept.load(Acquire) == 0
-            && let Some(copy) = hidden::copy(fd)
+            && let Some(copy) = reserved_descriptors::copy(fd)
             && self.kept.compare_exchange(0, copy, AcqRel, Relaxed).is_err()
         {
-            hidden::close(copy);
+            reserved_descriptors::close(copy);
         }
         self.kept.load(Acquire) != 0
     }
@@ -360,7 +360,7 @@ impl Slot {
         self.unlist();
         self.memory.end();
         for fd in [&self.own_bell, &self.other_bell, &self.kept] {
-            hidden::close(fd.swap(0, AcqRel));
+            reserved_descriptors::close(fd.swap(0, AcqRel));
         }
         for way in [Way::Outgoing, Way::Incoming] {
             for (number, window) in self.windows[way as usize].iter().enumerate() {

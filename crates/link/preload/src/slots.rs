@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The links of this process.
 
-pub use crate::parts::{Parts, Way, pieces};
+pub use crate::link_memory::{Parts, Way, pieces};
 pub use crate::slot::{DELIVERED, ENDED, ENDS, Slot};
 use core::ffi::c_int;
 use core::sync::atomic::AtomicU32;

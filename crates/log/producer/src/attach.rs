@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 use crate::region::{Region, stage};
 use crate::restrictions::is_vfork_child;
-use crate::{clock, complaint, handover, settings, shrink};
+use crate::{clock, handover, settings, shrink, warnings};
 use core::ffi::c_int;
 use core::ptr;
 use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release, SeqCst};
@@ -56,7 +56,7 @@ pub fn descriptor() -> Option<c_int> {
 /// a signal handler that interrupts it, whose event is counted.
 pub fn attach() -> Option<(&'static Region, &'static Process)> {
     settings::read_environment();
-    let region = Region::get_or_make().inspect_err(|why| complaint::lacking(*why)).ok()?;
+    let region = Region::get_or_make().inspect_err(|why| warnings::lacking(*why)).ok()?;
     if is_vfork_child() {
         return attached();
     }
@@ -80,7 +80,7 @@ pub fn attach() -> Option<(&'static Region, &'static Process)> {
         });
         match made {
             Some(Ok(fd)) => offer(fd),
-            Some(Err(Refusal::Failed(why))) => complaint::lacking(why),
+            Some(Err(Refusal::Failed(why))) => warnings::lacking(why),
             _ => {}
         }
         end_offer(region);
@@ -207,7 +207,7 @@ fn fitting(wanted: usize) -> Result<usize, Refusal> {
     let smaller = core::iter::successors(Some(wanted), |words| Some(words / 2));
     let mut possible = smaller.take_while(|words| 8 * words >= layout::SMALLEST_RING);
     possible.find(fits).ok_or_else(|| {
-        complaint::FILES.say();
+        warnings::FILES.say();
         Refusal::TooSmall
     })
 }

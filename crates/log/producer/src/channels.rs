@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 use crate::attach::{attach, attached, sleep, undisturbed};
 use crate::event::Scene;
-use crate::{claim, complaint, handlers};
+use crate::{handlers, ring_ownership, warnings};
 use core::cell::Cell;
 use core::sync::atomic::AtomicU32;
 use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
@@ -21,17 +21,17 @@ pub fn open(name: &[u8], asked: Option<Configuration>) -> ChannelId {
     });
     let Some((channel, changes)) = opened else { return 0 };
     let channel = channel.unwrap_or_else(|| {
-        complaint::CHANNELS.say();
+        warnings::CHANNELS.say();
         0
     });
     // Rules hold from the first event on.
-    claim::await_rules(process, rules::ANY, || {
+    ring_ownership::await_rules(process, rules::ANY, || {
         process.ruled_changes.load(Acquire).wrapping_sub(changes) as i32 >= 0
     });
     if matches!(process.configuration(channel).handler, Handler::Id | Handler::FoxEnd) {
         // What the program writes into the file itself, the file already has a name for; and
         // there is a socket to ask with.
-        claim::await_collector(500, || {
+        ring_ownership::await_collector(500, || {
             process.told_changes.load(Acquire).wrapping_sub(changes) as i32 >= 0
         });
     }
@@ -48,7 +48,7 @@ pub fn close(channel: ChannelId) {
     }
     process.close(channel);
     // What the handler has kept back of a channel that never found a ring, the collector has.
-    if let Some(writer) = claim::writer(region, process) {
+    if let Some(writer) = ring_ownership::writer(region, process) {
         let configuration = process.configuration(channel);
         handlers::close(&Scene {
             region,

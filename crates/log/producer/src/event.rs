@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 use crate::attach::{attached_or_forked, sleep, undisturbed};
 use crate::region::Region;
-use crate::{claim, clock, handlers, handover};
+use crate::{clock, handlers, handover, ring_ownership};
 use core::cell::Cell;
 use core::sync::atomic::Ordering::Relaxed;
 use tare_log_segment::layout::mode;
@@ -77,7 +77,7 @@ pub fn log_as(
         process.unserved.fetch_add(is_kept.into(), Relaxed);
     };
     let known = writer.filter(|writer| writer.ring().is_some());
-    let Some(writer) = known.or_else(|| claim::writer(region, process)) else {
+    let Some(writer) = known.or_else(|| ring_ownership::writer(region, process)) else {
         no_ring();
         return None;
     };
@@ -92,9 +92,9 @@ pub fn log_as(
         // Another handler that jumps out of this one would keep the ring for ever; and so it is for
         // each event, once one has jumped out of the fast path.
         undisturbed(|| {
-            if let Some(other) = claim::borrow(region, process, writer) {
+            if let Some(other) = ring_ownership::borrow(region, process, writer) {
                 handlers::handle(Scene { writer: other, ..scene }, payload);
-                claim::give_back(other);
+                ring_ownership::give_back(other);
             } else {
                 no_ring();
             }

@@ -2,8 +2,8 @@
 //! The end of a round trip: each event asks the start, by a datagram from the collector's socket.
 //! The collector takes the answer: the program never waits for one.
 
+use crate::borrowed_descriptors;
 use crate::event::{Payload, Scene};
-use crate::lent;
 use core::ffi::c_int;
 use core::sync::atomic::Ordering::Relaxed;
 use tare_clock::Source;
@@ -30,7 +30,7 @@ pub fn end(scene: &Scene<'_>, payload: Payload<'_>) {
 
 fn socket(scene: &Scene<'_>) -> Option<c_int> {
     let slot = scene.region.sockets.get(usize::from(scene.id))?;
-    let (fd, _) = lent::get(scene.region, slot, scene.channel.lent()?)?;
+    let (fd, _) = borrowed_descriptors::get(scene.region, slot, scene.channel.lent()?)?;
     Some(fd)
 }
 

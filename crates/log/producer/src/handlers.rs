@@ -3,7 +3,7 @@
 
 use crate::event::{Payload, Record, Scene};
 use crate::median::{self, Step};
-use crate::{claim, clock, direct, fox};
+use crate::{clock, fox, ring_ownership, write_through};
 use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed};
 use tare_log_segment::Handler;
 use tare_log_segment::record::thread_record;
@@ -27,7 +27,7 @@ pub fn handle(scene: Scene<'_>, payload: Payload<'_>) {
             }
         }
         Handler::FoxEnd => fox::end(&scene, payload),
-        Handler::Id => direct::log(&scene, payload),
+        Handler::Id => write_through::log(&scene, payload),
         Handler::FirstLast => first_last(&scene, payload),
         Handler::Median => median(&scene, payload),
         Handler::PeriodicCounter => periodic_counter(&scene),
@@ -57,7 +57,7 @@ fn first_last(scene: &Scene<'_>, payload: Payload<'_>) {
 #[inline(never)]
 fn median(scene: &Scene<'_>, payload: Payload<'_>) {
     let now = scene.now();
-    let tid = scene.writer.ring().map_or(0, |ring| claim::tid(ring.owner.load(Relaxed)));
+    let tid = scene.writer.ring().map_or(0, |ring| ring_ownership::tid(ring.owner.load(Relaxed)));
     let event = (now, payload.number());
     match median::add(scene.region, scene.id, scene.configuration.a, event, tid) {
         Step::Waits => {}
@@ -125,6 +125,6 @@ pub fn whose(scene: &Scene<'_>) -> (u32, [u64; 2]) {
     }
     scene.writer.ring().map_or((0, [0; 2]), |ring| {
         let name = ring.owner_name.each_ref().map(|half| half.load(Relaxed));
-        (claim::tid(ring.owner.load(Relaxed)), name)
+        (ring_ownership::tid(ring.owner.load(Relaxed)), name)
     })
 }

@@ -2,9 +2,9 @@
 //! Hands the segment to a collector, by its socket; and asks the kernel whether one has it.
 
 use crate::attach::{descriptor, sleep};
-use crate::complaint;
 use crate::region::Region;
 use crate::settings::{self, PATH};
+use crate::warnings;
 use core::ffi::{c_int, c_short};
 use core::mem::{MaybeUninit, offset_of};
 use core::sync::atomic::Ordering::Relaxed;
@@ -35,7 +35,7 @@ pub fn offer(path: &[u8; PATH], segment: c_int) {
     for _ in 0..TRIES {
         match try_offer(path, segment, PATIENCE_MS) {
             Err(Errno(libc::EAGAIN | libc::EPIPE | libc::ECONNRESET)) => sleep(PAUSE_NS),
-            Err(why) => return complaint::lacking(why),
+            Err(why) => return warnings::lacking(why),
             Ok(()) => return,
         }
     }
@@ -137,7 +137,7 @@ fn check_peer(socket: c_int) -> Result<(), Errno> {
     if Peers::get(settings::collectors_user()).admit(user) {
         return Ok(());
     }
-    complaint::STRANGER.say();
+    warnings::STRANGER.say();
     Err(Errno(libc::EACCES))
 }
 

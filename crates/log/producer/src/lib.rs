@@ -6,29 +6,29 @@
 //! anywhere, a signal handler included.
 #![no_std]
 
-mod agreed;
 mod attach;
-mod carrier;
+mod borrowed_descriptors;
+mod carrier_thread;
 mod channels;
-mod claim;
 mod clock;
-mod complaint;
-mod direct;
 mod event;
 mod fox;
 mod handlers;
 mod handover;
-mod lent;
 mod median;
+mod racy_init;
 mod region;
 mod restrictions;
+mod ring_ownership;
 mod settings;
 mod shrink;
-mod single;
+mod single_event_block;
 mod status;
+mod warnings;
+mod write_through;
 
 pub use attach::finish;
-pub use carrier::Carrier;
+pub use carrier_thread::Carrier;
 pub use channels::{close, open};
 pub use event::{Author, Payload, log, log_as};
 pub use restrictions::{forbid_system_calls, replace_counter};

@@ -2,10 +2,10 @@
 //! The events of a channel among which the median is looked for. They are this process's alone:
 //! what is not complete when it ends is no median.
 
-use crate::agreed::agreed;
 use crate::attach::pause;
-use crate::claim::is_alive;
+use crate::racy_init::agreed;
 use crate::region::Region;
+use crate::ring_ownership::is_alive;
 use core::slice;
 use core::sync::atomic::AtomicU32;
 use core::sync::atomic::Ordering::{AcqRel, Acquire, Release};

@@ -2,9 +2,9 @@
 //! What belongs to one process and must not survive a fork: memory that the kernel wipes in
 //! the child, however the child was made.
 
-use crate::agreed::agreed;
-use crate::lent::Slot;
+use crate::borrowed_descriptors::Slot;
 use crate::median::Window;
+use crate::racy_init::agreed;
 use core::ptr;
 use core::sync::atomic::Ordering::{Acquire, Relaxed};
 use core::sync::atomic::{AtomicPtr, AtomicU8, AtomicU32, AtomicU64};

@@ -3,9 +3,9 @@
 //! tick counter. The library prepares for it before the program's call is made.
 
 use crate::attach::{attach, attached};
-use crate::carrier::Carrier;
+use crate::carrier_thread::Carrier;
 use crate::region::Region;
-use crate::{claim, clock, settings};
+use crate::{clock, ring_ownership, settings};
 use core::sync::atomic::Ordering::Relaxed;
 use tare_clock::{Rate, Snapshot, counter};
 use tare_shm::syscall;
@@ -21,7 +21,7 @@ pub fn forbid_system_calls() {
     }
     if let Some((region, process)) = attached() {
         if process.is_on.load(Relaxed) != 0 {
-            claim::writer(region, process);
+            ring_ownership::writer(region, process);
         }
         clock::keep_rate(process);
     }

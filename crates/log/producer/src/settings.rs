@@ -2,8 +2,8 @@
 //! What a user says from outside: environment variables, read once before the program's own
 //! code can change them.
 
-use crate::complaint;
 use crate::region::Region;
+use crate::warnings;
 use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use core::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicUsize};
 use tare_clock::Source;
@@ -64,7 +64,7 @@ pub extern "C" fn read_environment() {
     }
     let path = variable(SOCKET);
     if path.is_some() {
-        complaint::note_stderr();
+        warnings::note_stderr();
     }
     match path {
         Some(path) if path.len() < PATH => {
@@ -75,7 +75,7 @@ pub extern "C" fn read_environment() {
             // A child of vfork that logs first finds that it is another process.
             let _ = Region::get_or_make();
         }
-        Some(_) => complaint::SOCKET.say_to_anyone(),
+        Some(_) => warnings::SOCKET.say_to_anyone(),
         None => {}
     }
     if let Some(text) = variable(RING) {
@@ -84,19 +84,19 @@ pub extern "C" fn read_environment() {
                 let bytes = bytes.clamp(SMALLEST_RING, LARGEST_RING).next_power_of_two();
                 RING_BYTES.store(bytes, Relaxed);
             }
-            None => complaint::RING.say(),
+            None => warnings::RING.say(),
         }
     }
     if let Some(text) = variable(USER) {
         match user(text) {
             Some(number) => COLLECTORS_USER.store(number, Relaxed),
-            None => complaint::USER.say(),
+            None => warnings::USER.say(),
         }
     }
     if let Some(text) = variable(CLOCK) {
         match Source::named(text).filter(|source| *source != Source::Fallback) {
             Some(source) => CLOCK_NUMBER.store(source as u32, Relaxed),
-            None => complaint::CLOCK.say(),
+            None => warnings::CLOCK.say(),
         }
     }
 }

@@ -125,7 +125,7 @@ class Outcome:
 
     def gate(self, judgement: Judgement) -> None:
         """Raises GateError where a primary verdict is one of `--fail-on`; never for a smoke run."""
-        from tare.verdict.rules.gate import hits
+        from tare.verdict.rules.fail_on import hits
 
         if self.fail_on and judgement.smoke:
             tell("--fail-on: ignored, because this is a smoke run")
@@ -136,7 +136,7 @@ class Outcome:
 
 
 def _words(given: Sequence[str]) -> tuple[str, ...]:
-    from tare.verdict.rules.gate import WORDS
+    from tare.verdict.rules.fail_on import WORDS
 
     words = [word.strip() for text in given for word in text.split(",")]
     for word in words:

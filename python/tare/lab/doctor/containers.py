@@ -9,7 +9,7 @@ from pathlib import Path
 
 from tare.lab.doctor.commands import ask
 from tare.lab.doctor.finding import Found
-from tare.lab.environments.static_program import exit_program
+from tare.lab.environments.minimal_elf import exit_program
 from tare.lab.processes.processes import find
 
 

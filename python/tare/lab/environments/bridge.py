@@ -3,7 +3,7 @@
 
 from tare.lab.environments.host import output
 from tare.lab.environments.netns import Netns, ip
-from tare.running.environments import Record, record
+from tare.running.created_resources import Record, record
 
 
 class Bridge(Netns):

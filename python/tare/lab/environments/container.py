@@ -26,8 +26,8 @@ from tare.lab.processes.logs import last_lines
 from tare.lab.processes.processes import Family, Process, Processes, find, variables_of
 from tare.native import native
 from tare.plan import expected
+from tare.running.created_resources import Record, record
 from tare.running.directory import runtime_directory
-from tare.running.environments import Record, record
 
 _numbers = itertools.count(1)
 

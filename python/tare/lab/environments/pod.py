@@ -22,17 +22,17 @@ from tare.lab.environments.environment import LOAD, Answer, Environment, Program
 from tare.lab.environments.host import output
 from tare.lab.environments.launch import RunError
 from tare.lab.environments.layer import mount_layer
+from tare.lab.environments.minimal_elf import wait_program
 from tare.lab.environments.pod_files import PodContainer, Volume
 from tare.lab.environments.pod_removal import IDS, RUNC, undo
 from tare.lab.environments.ports import OwnPorts
 from tare.lab.environments.running import RunningContainer, printing_to_files
-from tare.lab.environments.static_program import wait_program
 from tare.lab.processes.logs import last_lines
 from tare.lab.processes.processes import Family, Process, Processes, find, search_path
 from tare.native import native
 from tare.plan import expected
+from tare.running.created_resources import Record, record
 from tare.running.directory import runtime_directory
-from tare.running.environments import Record, record
 
 _numbers = itertools.count(1)
 _FLAGS = ("--runtime", "runc", "--cgroup-manager", "cgroupfs", "--events-backend", "none")

@@ -13,7 +13,7 @@ from typing import Any
 
 from tare.lab.environments import bundle
 from tare.lab.environments.bundle import WAIT
-from tare.lab.environments.static_program import wait_program
+from tare.lab.environments.minimal_elf import wait_program
 
 DOMAIN = "localhost"
 

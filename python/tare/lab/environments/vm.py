@@ -29,8 +29,8 @@ from tare.lab.processes.logs import last_lines
 from tare.lab.processes.processes import Family, Process, Processes, find, variables_of
 from tare.plan import expected
 from tare.plan.schema.environments import MachineName
+from tare.running.created_resources import Record, record
 from tare.running.directory import runtime_directory
-from tare.running.environments import Record, record
 
 MACHINES: Mapping[MachineName, Machine] = {
     "kvm": Qemu("kvm"), "tcg": Qemu("tcg"), "uml": UserModeLinux(),

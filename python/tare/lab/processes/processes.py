@@ -16,7 +16,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from tare.errors import TareError
-from tare.lab.processes import guard, supervisor
+from tare.lab.processes import subreaper, supervisor
 
 GRACE_S = 5.0
 ANSWER_LIMIT_S = 120.0
@@ -77,7 +77,7 @@ class Processes:
         self._strangers = set(supervisor.descendants(os.getpid()))
         with self._log.open("ab") as log:
             self._supervisor = subprocess.Popen(
-                [sys.executable, "-I", "-S", guard.__file__, supervisor.__file__],
+                [sys.executable, "-I", "-S", subreaper.__file__, supervisor.__file__],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=log,

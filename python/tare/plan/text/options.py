@@ -13,7 +13,7 @@ from tare.errors import InputError
 from tare.plan.option_names import OPTION_OF, OPTIONS, SET
 from tare.plan.schema.layers import LAYERS
 from tare.plan.schema.plan import Plan
-from tare.plan.text.reading import parse
+from tare.plan.text.parser import parse
 from tare.plan.text.toml_text import toml_text
 
 PLAIN = "plain"

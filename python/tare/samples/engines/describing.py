@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tare.samples.engines.cut_bitmask import WarmUpEnd, WarmUpEnds
 from tare.samples.engines.description import Described, Description
 from tare.samples.engines.exact import Counts, Extent, Held, counts_in_order, hold
 from tare.samples.engines.from_histogram import describe_histogram
 from tare.samples.engines.histogram import histogram
-from tare.samples.engines.warm_up_ends import WarmUpEnd, WarmUpEnds
 from tare.samples.model import Distances
 from tare.samples.sql.engine import count_rows, rows_of
 from tare.samples.sql.group_numbers import Group, settled

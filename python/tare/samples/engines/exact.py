@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tare.errors import InputError
-from tare.samples.engines.warm_up_ends import WarmUpEnds
+from tare.samples.engines.cut_bitmask import WarmUpEnds
 from tare.samples.sql.table import Table
 from tare.stats.kernel import sort
 

@@ -20,7 +20,7 @@ from tare.samples.sql.table import Table
 if TYPE_CHECKING:
     from numpy import dtype
 
-    from tare.samples.engines.warm_up_ends import WarmUpEnds
+    from tare.samples.engines.cut_bitmask import WarmUpEnds
 
 Integers = npt.NDArray[np.int64]
 

@@ -18,7 +18,7 @@ from tare.untrusted import regular_files
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from tare.samples.engines.warm_up_ends import WarmUpEnd
+    from tare.samples.engines.cut_bitmask import WarmUpEnd
     from tare.samples.sql.table import Table
 
 HISTOGRAMS = "histograms"

@@ -12,9 +12,9 @@ import numpy.typing as npt
 
 from tare.samples.model import Distances, Experiment, Run
 from tare.stats.arrays import Array
+from tare.stats.distance_permutations import comparable, run_distance_p
 from tare.stats.fan_out import meets_slowest, slower_than
 from tare.stats.ordered_quantiles import has
-from tare.stats.run_distance import comparable, run_distance_p
 from tare.stats.shift import Pair, Shift, shift_functions
 from tare.verdict.evidence.evidence import LATENCIES, TAILS, Evidence
 from tare.verdict.evidence.systematic import Systematic, rounding, warm_up

@@ -6,7 +6,7 @@ from dataclasses import replace
 from tare.samples.model import Experiment
 from tare.verdict import judge, without_failing
 from tare.verdict.judge_test import blocks, noisy, primary
-from tare.verdict.rules.gate import hits
+from tare.verdict.rules.fail_on import hits
 
 
 def failing(count: int, errors: int) -> Experiment:

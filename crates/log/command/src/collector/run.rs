@@ -5,7 +5,7 @@ use super::press::Press;
 use crate::arguments;
 use crate::collector::accept::door::{Door, OpenFor};
 use crate::collector::accept::socket;
-use crate::collector::quotas::limit::Limit;
+use crate::collector::quotas::descriptor_limit::Limit;
 use crate::collector::rules::rule_book::RuleBook;
 use crate::output::Output;
 use crate::same_file::is_same;

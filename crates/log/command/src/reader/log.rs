@@ -10,7 +10,7 @@ use super::tick_conversion::TickConversion;
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::path::{Path, PathBuf};
 use tare_clock::Snapshot;
-use tare_command::{Failure, ResultExt, ordinary, say};
+use tare_command::{Failure, ResultExt, regular_file, say};
 use tare_log_file::{Block, Channels, Clock, Header, Kind, OpenedChannel, ProcessInfo, Reader};
 use tare_log_segment::ChannelId;
 
@@ -46,7 +46,7 @@ impl Log {
     }
 
     fn read(&mut self, file: usize, path: &Path) -> Result<(), Failure> {
-        let mut reader = Reader::new(ordinary::open(path).or_input(path.display())?);
+        let mut reader = Reader::new(regular_file::open(path).or_input(path.display())?);
         let mut is_log = false;
         for block in reader.by_ref() {
             is_log = true;

@@ -2,7 +2,7 @@
 use std::fs::File;
 use std::io::{Seek, SeekFrom};
 use std::path::{Path, PathBuf};
-use tare_command::{Failure, ResultExt, ordinary};
+use tare_command::{Failure, ResultExt, regular_file};
 use tare_log_file::{Block, Reader};
 
 /// The end of a file that grows.
@@ -16,7 +16,7 @@ pub struct Tail {
 impl Tail {
     /// Of which everything is new.
     pub fn open(path: &Path) -> Result<Self, Failure> {
-        let file = ordinary::open(path).or_input(path.display())?;
+        let file = regular_file::open(path).or_input(path.display())?;
         Ok(Self { path: path.to_owned(), file, at: 0 })
     }
 

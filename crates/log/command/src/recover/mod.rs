@@ -17,7 +17,7 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use tare_command::{Failure, Obstacle, ResultExt, ordinary, said, say};
+use tare_command::{Failure, Obstacle, ResultExt, regular_file, said, say};
 use tare_log_file::{
     Block, Clock, Codec, End, Events, Header, How, Item, Kind, Mark, ProcessInfo, Reader, Relation,
 };
@@ -37,7 +37,7 @@ pub fn recover(arguments: &arguments::Recover) -> Result<ExitCode, Failure> {
     let from = &arguments.from;
     let out = arguments.out.clone().unwrap_or_else(|| beside(from));
     let what = || format!("--out {}", out.display());
-    let mut source = ordinary::open(from).or_input(from.display())?;
+    let mut source = regular_file::open(from).or_input(from.display())?;
     let mut begin = [0; size_of::<u64>()];
     let is_segment = source.read_exact(&mut begin).is_ok() && u64::from_ne_bytes(begin) == MAGIC;
     if !is_segment && !has_block(from)? {
@@ -84,7 +84,7 @@ fn beside(from: &Path) -> PathBuf {
 }
 
 fn has_block(path: &Path) -> Result<bool, Failure> {
-    let mut reader = Reader::new(ordinary::open(path).or_input(path.display())?);
+    let mut reader = Reader::new(regular_file::open(path).or_input(path.display())?);
     Ok(reader.next().transpose().or_failed(path.display())?.is_some())
 }
 
@@ -131,7 +131,7 @@ fn blocks(path: &Path, output: &mut Output) -> io::Result<Found> {
     let mut found = Found::default();
     let mut processes = Processes::default();
     let mut seen = SeenRanges::default();
-    let mut reader = Reader::new(ordinary::open(path)?);
+    let mut reader = Reader::new(regular_file::open(path)?);
     for block in reader.by_ref() {
         let block = block?;
         let Some((events, lost)) = checked(&block) else {

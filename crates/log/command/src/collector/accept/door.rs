@@ -4,7 +4,7 @@
 use super::receivers::{Answer, Receivers};
 use super::request::{Guest, NOT_UNDERSTOOD, io_error, received, refuse};
 use super::socket::{self, Listening};
-use crate::collector::quotas::limit::Limit;
+use crate::collector::quotas::descriptor_limit::Limit;
 use crate::collector::quotas::payer::Payers;
 use crate::epoll::Epoll;
 use crate::program;

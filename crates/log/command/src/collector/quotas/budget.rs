@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What the programs of one user may take of a collector that other users need as well.
 
-use super::limit::Limit;
+use super::descriptor_limit::Limit;
 use super::memory;
 use crate::program;
 use std::collections::HashMap;

@@ -2,7 +2,7 @@
 //! What one user may take of a collector: descriptors, mappings, memory, time, names.
 
 pub mod budget;
-pub mod limit;
+pub mod descriptor_limit;
 pub mod memory;
 pub mod naming;
 pub mod payer;

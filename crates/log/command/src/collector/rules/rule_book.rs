@@ -3,7 +3,7 @@ use super::Rules;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, RawFd};
 use std::path::{Path, PathBuf};
-use tare_command::{Failure, ResultExt, Watch, ordinary, say};
+use tare_command::{Failure, ResultExt, Watch, regular_file, say};
 
 /// The rules in force, from a file that may change.
 pub struct RuleBook {
@@ -31,7 +31,7 @@ impl RuleBook {
         let named = format!("--rules {}", path.display());
         // Before the file is read: what is written later is seen.
         let watch = Watch::new(path).or_input(named)?;
-        let last = ordinary::text(path).map_err(|error| error.to_string());
+        let last = regular_file::text(path).map_err(|error| error.to_string());
         let rules = parse(path, &last)?;
         Ok(Self { file: Some(File { path: path.into(), watch, last }), rules, generation: 1 })
     }
@@ -46,7 +46,7 @@ impl RuleBook {
     pub fn renew(&mut self) {
         let Some(file) = self.file.as_mut().filter(|file| file.watch.clear()) else { return };
         // Between an editor's two renames there is no file: the second one is seen, too.
-        let reading = match ordinary::text(&file.path) {
+        let reading = match regular_file::text(&file.path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return,
             other => other.map_err(|error| error.to_string()),
         };

@@ -2,10 +2,10 @@
 //! Events and losses of files, one by one.
 
 use super::Log;
-use crate::reader::reorder::{CarrierIndex, Next, ReorderBuffer, has_to_wait};
 use crate::reader::seen_ranges::{Ring, SeenRanges};
+use crate::reader::virtual_thread_order::{CarrierIndex, Next, ReorderBuffer, has_to_wait};
 use std::path::Path;
-use tare_command::{Failure, ResultExt, ordinary, say};
+use tare_command::{Failure, ResultExt, regular_file, say};
 use tare_log_file::{Event, Events, Header, Item, Kind, Mark, Payload, Reader};
 use tare_log_segment::ChannelId;
 
@@ -75,7 +75,7 @@ impl Log {
         let mut carriers = CarrierIndex::default();
         let files = self.paths.iter().enumerate().filter(|_| !self.carrying.is_empty());
         for (file, path) in files {
-            for block in Reader::new(ordinary::open(path).or_failed(path.display())?) {
+            for block in Reader::new(regular_file::open(path).or_failed(path.display())?) {
                 let block = block.or_failed(path.display())?;
                 let ring = self.ring_of(file, &block.header);
                 if let Some(ring) = ring.filter(|ring| self.carrying.contains(&ring.0)) {
@@ -103,7 +103,7 @@ impl Log {
     ) -> Result<(), Ended<E>> {
         let failed = |error| Ended::Failed(Failure::work(format_args!("{error}")));
         let mut unread = 0;
-        for block in Reader::new(ordinary::open(path).map_err(failed)?) {
+        for block in Reader::new(regular_file::open(path).map_err(failed)?) {
             let block = block.map_err(failed)?;
             let header = &block.header;
             let Some(ring) = self.ring_of(file, header) else { continue };

@@ -2,7 +2,7 @@
 //! Whether the program has an io_uring, which it can get by raw system calls: it moves bytes of
 //! connections without a call that the library sees.
 
-use crate::{kernel, opened};
+use crate::{kernel, open_descriptors};
 use core::ffi::{CStr, c_int};
 use core::sync::atomic::Ordering::Relaxed;
 use core::sync::atomic::{AtomicBool, AtomicI64};
@@ -24,7 +24,7 @@ pub fn is_used() -> bool {
     if now.saturating_sub(looked) >= OFTEN
         && LOOKED.compare_exchange(looked, now, Relaxed, Relaxed).is_ok()
     {
-        IS_FOUND.store(opened::any(MOST, is_ring), Relaxed);
+        IS_FOUND.store(open_descriptors::any(MOST, is_ring), Relaxed);
     }
     IS_FOUND.load(Relaxed)
 }

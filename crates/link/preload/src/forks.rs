@@ -3,10 +3,10 @@
 //! end of a pipe; the parent closes its own, so the pipe's end says that the child, and all that it
 //! forked itself, have ended or started another program.
 
+use crate::busy_wait::{ticks, ticks_per_microsecond};
 use crate::connection::Connection;
-use crate::spin::{ticks, ticks_per_microsecond};
 use crate::state::DESCRIPTORS;
-use crate::{forward, hidden, kernel, members, sets, slots, state};
+use crate::{epoll_members, epoll_sets, forward, kernel, reserved_descriptors, slots, state};
 use core::ffi::{c_int, c_void};
 use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 use core::sync::atomic::{AtomicBool, AtomicI32, AtomicPtr, AtomicU32, AtomicU64};
@@ -79,7 +79,7 @@ pub unsafe extern "C" fn _Fork() -> c_int {
         return fork();
     }
     let errno = real::errno();
-    sets::tell_all();
+    epoll_sets::tell_all();
     // SAFETY: as around libc's other forks.
     unsafe { before() };
     real::set_errno(errno);
@@ -99,7 +99,7 @@ unsafe extern "C" fn before() {
 
 fn begin() -> bool {
     let Some(ends) = kernel::pipe() else { return false };
-    let [reader, writer] = ends.map(hidden::hide);
+    let [reader, writer] = ends.map(reserved_descriptors::hide);
     let thread = state::thread_number();
     let is_free =
         |child: &&Child| child.parent.compare_exchange(0, thread, AcqRel, Relaxed).is_ok();
@@ -110,14 +110,14 @@ fn begin() -> bool {
         child.writer.store(writer, Relaxed);
         return true;
     }
-    [reader, writer].into_iter().flatten().for_each(hidden::close);
+    [reader, writer].into_iter().flatten().for_each(reserved_descriptors::close);
     false
 }
 
 unsafe extern "C" fn in_parent() {
     let thread = state::thread_number();
     for child in CHILDREN.iter().filter(|child| child.parent.load(Relaxed) == thread) {
-        hidden::close(child.writer.load(Relaxed));
+        reserved_descriptors::close(child.writer.load(Relaxed));
         child.parent.store(WATCHED, Release);
     }
 }
@@ -125,14 +125,14 @@ unsafe extern "C" fn in_parent() {
 /// The child keeps the writing ends: as long as it lives, all before it know of it.
 unsafe extern "C" fn in_child() {
     // What other threads of the parent were about to do, none does here.
-    hidden::forked();
-    members::forked();
+    reserved_descriptors::forked();
+    epoll_members::forked();
     DESCRIPTORS.find(|_, entry| {
         DESCRIPTORS.connection(entry).into_iter().for_each(Connection::forked);
         false
     });
     for child in CHILDREN.iter().filter(|child| child.parent.swap(0, Relaxed) != 0) {
-        hidden::close(child.reader.load(Relaxed));
+        reserved_descriptors::close(child.reader.load(Relaxed));
     }
 }
 
@@ -165,7 +165,7 @@ fn look(forks: u32) -> bool {
         let is_gone =
             child.parent.load(Acquire) == WATCHED && kernel::events(reader, 0) & libc::POLLHUP != 0;
         if is_gone {
-            hidden::close(reader);
+            reserved_descriptors::close(reader);
             child.parent.store(0, Release);
         }
         are_gone &= is_gone;

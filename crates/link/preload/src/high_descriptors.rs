@@ -81,7 +81,7 @@ mod tests {
 
     #[test]
     fn number_is_above_the_limit_which_stays() {
-        let _alone = crate::hidden::tests::alone();
+        let _alone = crate::reserved_descriptors::tests::alone();
         let own = limits(None).unwrap();
         let low = rlimit64 { rlim_cur: own.rlim_max.min(4096) / 2, ..own };
         limits(Some(&low)).unwrap();

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from tare.stats.arrays import Array
+from tare.stats.distance_permutations import run_distance_p
 from tare.stats.permutation import SAMPLES, sign_flip
-from tare.stats.run_distance import run_distance_p
 
 APART = np.array([[0.0, 1], [1, 0]])
 

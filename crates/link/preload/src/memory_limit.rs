@@ -4,7 +4,7 @@
 //! silent for a second. Then its memory goes back to the kernel, and it is as small as at first.
 
 use crate::slots::{self, Slot, Way};
-use crate::{kernel, lock, service, state};
+use crate::{kernel, lock, service_thread, state};
 use core::sync::atomic::Ordering::{Acquire, Relaxed, SeqCst};
 use core::sync::atomic::{AtomicBool, AtomicI64, AtomicU32, AtomicU64};
 use tare_shm::memory;
@@ -53,7 +53,7 @@ impl Memory {
         }
         self.stage.store(WRITTEN, SeqCst);
         if !IS_WATCHED.swap(true, SeqCst) {
-            service::wake_own();
+            service_thread::wake_own();
         }
         true
     }

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Starts tracing, finds what is there already, and reads edges.
 
-use crate::bpf::calls::{self, Iterator};
-use crate::bpf::options::Options;
-use crate::bpf::programs::{self, add_other, map_fd, program_fd};
-use crate::bpf::unseen::{UnseenEnds, missing};
-use crate::bpf::user_space_counts::{EdgeTotals, Stream};
 use crate::clock::{Clock, process_seconds};
 use crate::edges::direction::confirm;
 use crate::edges::edge::{Completeness, Cost, Method, Reading, Runs, sort};
 use crate::edges::links::Links;
 use crate::edges::resolve::Resolver;
 use crate::layout::{EdgeCounts, EdgeKey, ErrorKey, LOSSES};
+use crate::loader::calls::{self, Iterator};
+use crate::loader::options::Options;
+use crate::loader::programs::{self, add_other, map_fd, program_fd};
+use crate::loader::unseen::{UnseenEnds, missing};
+use crate::loader::user_space_counts::{EdgeTotals, Stream};
 use crate::{Error, failed};
 use aya::maps::{Array, PerCpuArray, RingBuf};
 use aya::sys::{Stats, enable_stats};

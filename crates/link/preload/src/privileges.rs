@@ -4,7 +4,7 @@
 //! threads. So the service thread ends before them, and starts again after them.
 
 use crate::forwarded::forwarded;
-use crate::service;
+use crate::service_thread;
 use core::ffi::{c_int, c_long, c_void};
 use tare_interpose::real;
 
@@ -13,13 +13,13 @@ const LANDLOCK_RESTRICT_SELF: c_long = 446;
 
 fn before() {
     let errno = real::errno();
-    service::end();
+    service_thread::end();
     real::set_errno(errno);
 }
 
 fn after() {
     let errno = real::errno();
-    service::begin_again();
+    service_thread::begin_again();
     real::set_errno(errno);
 }
 

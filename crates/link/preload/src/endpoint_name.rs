@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Addresses of a connection, and the name that is made from them, at which its ends meet.
 
-use crate::hidden;
+use crate::reserved_descriptors;
 use core::ffi::c_int;
 use core::mem::MaybeUninit;
 use libc::{sockaddr_storage, sockaddr_un, socklen_t};
@@ -75,7 +75,7 @@ impl Name {
             unsafe { call(libc::SYS_listen, [socket as usize, 1, 0, 0, 0, 0]) }
         });
         match listens {
-            Ok(_) => Ok(hidden::hide(socket)),
+            Ok(_) => Ok(reserved_descriptors::hide(socket)),
             Err(error) => {
                 syscall::close(socket);
                 Err(error)

@@ -3,10 +3,10 @@
 //! rings itself, and their bells are armed only while it sleeps. If several threads wait for a set,
 //! or something else does (another set, poll, another process), all bells stay armed.
 
-use crate::member::Member;
+use crate::busy_wait::{Spin, ticks, ticks_per_microsecond};
+use crate::epoll_member::Member;
 use crate::slots::Slot;
-use crate::spin::{Spin, ticks, ticks_per_microsecond};
-use crate::{bells, buffers, downgrade, lock, send, sets, sharing, state};
+use crate::{buffers, downgrade, epoll_sets, eventfds, forks, lock, send, state};
 use core::ffi::c_int;
 use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release, SeqCst};
 use core::sync::atomic::{AtomicU32, AtomicU64, fence};
@@ -50,7 +50,7 @@ pub struct Members {
     spin: Spin,
 }
 
-static ALL: [Members; sets::COUNT] = [const { Members::new() }; sets::COUNT];
+static ALL: [Members; epoll_sets::COUNT] = [const { Members::new() }; epoll_sets::COUNT];
 
 /// Those of the set with this number.
 pub fn of(set: usize) -> &'static Members {
@@ -143,7 +143,7 @@ impl Members {
             self.tell();
             self.each(|_, slot| {
                 slot.watch.store(ARMED, Relaxed);
-                bells::settle_for_sets(slot);
+                eventfds::settle_for_sets(slot);
             });
         }
     }
@@ -168,7 +168,7 @@ impl Members {
         };
         self.used().iter().filter(is_of).any(|member| {
             member.enter().is_some_and(|slot| {
-                let is_vain = bells::is_vain(slot);
+                let is_vain = eventfds::is_vain(slot);
                 slot.leave();
                 is_vain
             })
@@ -193,7 +193,7 @@ impl Members {
 
     /// Whether the waiter arms the bell of this link.
     fn has(&self, slot: &Slot) -> bool {
-        if slot.is_shared() || sharing::has_forked_since(self.forks.load(Relaxed)) {
+        if slot.is_shared() || forks::has_forked_since(self.forks.load(Relaxed)) {
             return false;
         }
         match slot.watch.load(Relaxed) {
@@ -205,7 +205,7 @@ impl Members {
                 let is_alone = self.waiter.load(Relaxed) != SEVERAL;
                 if !is_alone {
                     slot.watch.store(ARMED, Relaxed);
-                    bells::settle_for_sets(slot);
+                    eventfds::settle_for_sets(slot);
                 }
                 is_alone
             }
@@ -218,8 +218,8 @@ impl Members {
     pub fn renew_edges(&self) {
         self.each(|_, slot| {
             let is_rung = slot.parts().incoming.bell().is_rung();
-            if is_rung && slot.has_edges.load(Relaxed) != 0 && bells::is_armed(slot) {
-                bells::settle_again(slot);
+            if is_rung && slot.has_edges.load(Relaxed) != 0 && eventfds::is_armed(slot) {
+                eventfds::settle_again(slot);
             }
         });
     }
@@ -229,8 +229,8 @@ impl Members {
     pub fn clear_bells(&self) {
         self.each(|_, slot| {
             let incoming = slot.parts().incoming;
-            if bells::has_number(slot) && !incoming.has_news() {
-                bells::settle_for_sets(slot);
+            if eventfds::has_number(slot) && !incoming.has_news() {
+                eventfds::settle_for_sets(slot);
             }
         });
     }
@@ -263,7 +263,7 @@ impl Members {
                 && is_ours
                 && member.is_news(mark)
                 && incoming.has_news()
-                && (bells::has_bytes(slot) || member.has_edges() && incoming.unread() > 0)
+                && (eventfds::has_bytes(slot) || member.has_edges() && incoming.unread() > 0)
             {
                 member.has_reported(mark);
                 ready |= input;
@@ -321,7 +321,7 @@ impl Members {
                 slot.leave();
                 continue;
             }
-            let has_bytes = bells::falls_asleep(slot);
+            let has_bytes = eventfds::falls_asleep(slot);
             is_any |= has_bytes && member.is_news(slot.parts().incoming.mark());
             if downgrade::is_due(slot) {
                 downgrade::serve(slot);
@@ -334,7 +334,7 @@ impl Members {
     pub fn wake_up(&self, sleepers: &mut Sleepers) {
         for sleeper in sleepers {
             if let Some(slot) = sleeper.0.take() {
-                bells::wakes_up(slot);
+                eventfds::wakes_up(slot);
                 slot.leave();
             }
         }

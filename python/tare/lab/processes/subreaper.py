@@ -3,7 +3,7 @@
 
 It is the parent and a subreaper, so what the supervisor had started comes to it. It shows other
 words than tare's in /proc, since who kills both at once kills by them: `pkill -9 -f tare`. It runs
-as a script, with the standard library alone: `guard.py SUPERVISOR`.
+as a script, with the standard library alone: `subreaper.py SUPERVISOR`.
 """
 
 import ctypes

@@ -2,8 +2,8 @@
 //! What comes in: searched after the call, as far as it wrote.
 
 use crate::connection::Flow;
-use crate::copied::Copied;
 use crate::hook::{DESCRIPTORS, Hook};
+use crate::kernel_copy::Copied;
 use crate::search::{Outcome, Search};
 use crate::socket::moving;
 use crate::vectors::{Vectors, array, one};

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The open descriptors of the process, as /proc/self/fd lists them.
 
-use crate::hidden;
+use crate::reserved_descriptors;
 use core::ffi::{CStr, c_int};
 use tare_shm::syscall::{self, call};
 
@@ -21,12 +21,13 @@ pub fn any(most: u32, is_meant: impl FnMut(c_int, &CStr) -> bool) -> bool {
 /// The highest one of the program.
 pub fn highest() -> Option<usize> {
     let mut highest = None;
-    hidden::while_settled(|| {
+    reserved_descriptors::while_settled(|| {
         any(MOST, |folder, name| {
             let digits = name.to_bytes().iter().try_fold(0usize, |sum, digit| {
                 Some(sum.checked_mul(10)? + char::from(*digit).to_digit(10)? as usize)
             });
-            let is_own = |fd: usize| fd == folder as usize || hidden::is_hidden(fd as c_int);
+            let is_own =
+                |fd: usize| fd == folder as usize || reserved_descriptors::is_hidden(fd as c_int);
             highest = highest.max(digits.filter(|fd| !is_own(*fd)));
             false
         })
@@ -64,13 +65,13 @@ mod tests {
 
     #[test]
     fn highest_descriptor_is_that_of_the_program() {
-        let _alone = hidden::tests::alone();
+        let _alone = reserved_descriptors::tests::alone();
         let null = syscall::open(c"/dev/null", libc::O_RDONLY).unwrap();
         let high = syscall::fcntl(null, libc::F_DUPFD_CLOEXEC, 900).unwrap();
         assert!(highest() >= Some(high));
-        let hid = hidden::hide(high as c_int).unwrap();
+        let hid = reserved_descriptors::hide(high as c_int).unwrap();
         assert!(highest() < Some(high) && highest() >= Some(null as usize));
-        hidden::close(hid);
+        reserved_descriptors::close(hid);
         syscall::close(null);
     }
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! What became of each connection, one line each, in the file that `TARE_LINK_LOG` names.
 
-use crate::name::ends;
+use crate::endpoint_name::ends;
 use crate::state;
 use core::cell::UnsafeCell;
 use core::ffi::{CStr, c_int};

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! Descriptors of the library: high numbers that the program does not know of and must not close.
 
-use crate::{above, lock};
+use crate::{high_descriptors, lock};
 use core::ffi::c_int;
 use core::sync::atomic::Ordering::Relaxed;
 use core::sync::atomic::{AtomicBool, AtomicU64};
@@ -48,7 +48,7 @@ pub fn copy(fd: c_int) -> Option<c_int> {
     let limit = syscall::limit(libc::RLIMIT_NOFILE).unwrap_or(1024);
     while_settled(|| {
         let made = below(fd, limit, FEW)
-            .or_else(|| above::copy(fd, MOST as u64))
+            .or_else(|| high_descriptors::copy(fd, MOST as u64))
             .or_else(|| below(fd, limit, 4))?;
         WERE_ANY.store(true, Relaxed);
         ARE_HIDDEN[made as usize / 64].fetch_or(1 << (made % 64), Relaxed);
@@ -121,7 +121,7 @@ pub mod tests {
                     close(hide(null).unwrap());
                 }
             });
-            let highest = (0..10_000).filter_map(|_| crate::opened::highest()).max();
+            let highest = (0..10_000).filter_map(|_| crate::open_descriptors::highest()).max();
             is_over.store(true, Relaxed);
             highest
         });

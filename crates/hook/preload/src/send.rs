@@ -2,9 +2,9 @@
 //! What goes out: searched after the call, as far as it was taken; and before it too where a
 //! rule blocks, since nothing of it may leave.
 
+use crate::chunked_send;
 use crate::connection::Flow;
-use crate::copied::{self, Copied};
-use crate::parts;
+use crate::kernel_copy::{self, Copied};
 use crate::search::{Outcome, Search};
 use crate::socket::moving;
 use crate::vectors::array;
@@ -26,7 +26,7 @@ pub fn buffer(
     flags: c_int,
     call: impl Fn(*const c_void, size_t) -> ssize_t,
 ) -> ssize_t {
-    parts::of_buffer(fd, length, flags, |place, length| {
+    chunked_send::of_buffer(fd, length, flags, |place, length| {
         let buffer = buffer.wrapping_byte_add(place);
         let copied = |left| Copied::one(buffer, length, left);
         bytes(symbol, fd, flags, copied, || call(buffer, length))
@@ -42,7 +42,7 @@ pub fn array_of(
     count: c_int,
     call: impl Fn(*const iovec, c_int) -> ssize_t,
 ) -> ssize_t {
-    parts::of_array(fd, first, count as usize, 0, |first, count, _| {
+    chunked_send::of_array(fd, first, count as usize, 0, |first, count, _| {
         let copied = |left| Copied::array(first, count, left);
         bytes(symbol, fd, 0, copied, || call(first, count as c_int))
     })
@@ -58,12 +58,14 @@ pub fn message(
     call: impl Fn(*const msghdr) -> ssize_t,
 ) -> ssize_t {
     let mut copy = MaybeUninit::uninit();
-    if !parts::may_block() || copied::copy(message, core::slice::from_mut(&mut copy)).is_err() {
+    if !chunked_send::may_block()
+        || kernel_copy::copy(message, core::slice::from_mut(&mut copy)).is_err()
+    {
         return whole_message(symbol, fd, message, flags, call);
     }
     // SAFETY: just copied.
     let copy: msghdr = unsafe { copy.assume_init() };
-    parts::of_array(fd, copy.msg_iov, copy.msg_iovlen, flags, |first, count, is_first| {
+    chunked_send::of_array(fd, copy.msg_iov, copy.msg_iovlen, flags, |first, count, is_first| {
         if ptr::eq(first, copy.msg_iov) {
             return whole_message(symbol, fd, message, flags, &call);
         }
@@ -206,7 +208,7 @@ fn ahead(search: &Search<'_>, bytes: Copied, flags: c_int) -> Outcome {
 
 fn message_ahead(search: &Search<'_>, message: *const msghdr, flags: c_int) -> Outcome {
     let mut copy = MaybeUninit::<msghdr>::zeroed();
-    let copied = copied::copy(message, core::slice::from_mut(&mut copy));
+    let copied = kernel_copy::copy(message, core::slice::from_mut(&mut copy));
     // SAFETY: zeros, or what the program has there: any bytes are a message.
     let message = unsafe { copy.assume_init() };
     match copied {

@@ -5,7 +5,7 @@
 //! that it has.
 
 use crate::slots::{self, Slot};
-use crate::{budget, downgrade, hidden, kernel, state};
+use crate::{downgrade, kernel, memory_limit, reserved_descriptors, state};
 use core::ffi::c_int;
 use core::mem::MaybeUninit;
 use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
@@ -84,7 +84,7 @@ fn start() {
         MUST_END.store(false, Relaxed);
         NAME.store(0, Relaxed);
         // A parent's socket is not this process's.
-        hidden::close(SOCKET.swap(0, AcqRel));
+        reserved_descriptors::close(SOCKET.swap(0, AcqRel));
         match open() {
             Some((socket, name)) => {
                 SOCKET.store(socket, Release);
@@ -196,7 +196,7 @@ fn open() -> Option<(c_int, u64)> {
         syscall::close(socket);
         return None;
     }
-    Some((hidden::hide(socket)?, name))
+    Some((reserved_descriptors::hide(socket)?, name))
 }
 
 /// The abstract name of a thread's socket, and its length.
@@ -224,7 +224,7 @@ extern "C" fn run() -> ! {
         // What is asked for from here on wakes again.
         let mut places = [pollfd { fd: socket, events: libc::POLLIN, revents: 0 }; 1 + MOST];
         let waits = serve(&mut places[1..]);
-        let looks = budget::look();
+        let looks = memory_limit::look();
         let time = if waits.has_others { Some(OFTEN) } else { looks };
         kernel::poll(&mut places[..1 + waits.for_room], time);
     }

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //! epoll_wait: of the links in a set the calling thread reports by itself, of all else the kernel.
 
-use crate::members::{self, Members};
+use crate::busy_wait::{ticks, ticks_per_microsecond};
+use crate::epoll_members::{self, Members};
 use crate::polls::Deadline;
-use crate::spin::{ticks, ticks_per_microsecond};
-use crate::{downgrade, service, sets, slots, state};
+use crate::{downgrade, epoll_sets, service_thread, slots, state};
 use core::ffi::c_int;
 use core::sync::atomic::AtomicU64;
 use core::sync::atomic::Ordering::Relaxed;
@@ -76,9 +76,9 @@ pub fn wait(set: c_int, events: *mut epoll_event, most: c_int, of: &Wait) -> c_i
     if most <= 0 || !slots::any() || state::is_off() {
         return (of.call)(events, most, Time::Given);
     }
-    service::ensure();
+    service_thread::ensure();
     serve_all();
-    let Some(members) = sets::number(set).map(members::of) else {
+    let Some(members) = epoll_sets::number(set).map(epoll_members::of) else {
         let count = (of.call)(events, most, Time::Given);
         serve_all();
         return count;
@@ -112,7 +112,7 @@ pub fn wait(set: c_int, events: *mut epoll_event, most: c_int, of: &Wait) -> c_i
         };
         if kept > 0 {
             // SAFETY: this number of entries was written.
-            return unsafe { sets::merge(events, kept) };
+            return unsafe { epoll_sets::merge(events, kept) };
         }
         let is_late = || end.is_none_or(|end| !end.is_never() && end.rest() == 0);
         if count < 0 || of.returns || sleeps && (count == 0 || is_late()) {
@@ -144,7 +144,7 @@ fn wait_alone(
     time: impl FnOnce() -> Time,
 ) -> (c_int, c_int) {
     let call = |events, most, time| members.ask(|| (of.call)(events, most, time));
-    let mut sleepers = members::NOBODY;
+    let mut sleepers = epoll_members::NOBODY;
     if members.must_ask_first() {
         members.clear_bells();
         let errno = real::errno();

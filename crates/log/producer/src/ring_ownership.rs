@@ -2,7 +2,7 @@
 //! Gives rings to threads. A ring belongs to the thread whose number stands in it, and is free
 //! for another when that thread has ended, which the kernel is asked: no thread has to say so.
 
-use crate::carrier::Carrier;
+use crate::carrier_thread::Carrier;
 use crate::region::Region;
 use crate::restrictions::is_vfork_child;
 use crate::{attach, clock, handover};

@@ -4,8 +4,8 @@
 //! time would grow with the square of their number. So they are searched and sent in parts, until
 //! the kernel takes less than a part.
 
-use crate::copied;
 use crate::hook::{DESCRIPTORS, Hook};
+use crate::kernel_copy;
 use core::ffi::c_int;
 use core::mem::MaybeUninit;
 use libc::{iovec, size_t, ssize_t};
@@ -110,7 +110,7 @@ fn is_large(first: *const iovec, count: usize) -> bool {
     for place in (0..count).step_by(TOGETHER) {
         let mut room = [const { MaybeUninit::<iovec>::uninit() }; TOGETHER];
         let room = &mut room[..TOGETHER.min(count - place)];
-        if copied::copy(first.wrapping_add(place), room).is_err() {
+        if kernel_copy::copy(first.wrapping_add(place), room).is_err() {
             return false;
         }
         // SAFETY: just copied.
@@ -140,7 +140,7 @@ impl Rest {
         most: usize,
     ) -> Option<&'room mut [iovec]> {
         let count = TOGETHER.min(self.count);
-        copied::copy(self.first, &mut room[..count]).ok()?;
+        kernel_copy::copy(self.first, &mut room[..count]).ok()?;
         // SAFETY: just copied.
         let buffers = unsafe { room[..count].assume_init_mut() };
         let [first, ..] = buffers else { return None };
@@ -163,7 +163,7 @@ impl Rest {
     fn skip(&mut self, part: &[iovec], length: usize) -> bool {
         let Some((last, others)) = part.split_last() else { return false };
         let mut whole = [MaybeUninit::<iovec>::uninit()];
-        if copied::copy(self.first.wrapping_add(others.len()), &mut whole).is_err() {
+        if kernel_copy::copy(self.first.wrapping_add(others.len()), &mut whole).is_err() {
             return false;
         }
         // SAFETY: just copied.

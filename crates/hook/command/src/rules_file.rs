@@ -4,7 +4,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::thread::{Builder, JoinHandle};
 use std::time::{Duration, Instant};
-use tare_command::{Failure, ResultExt, ordinary};
+use tare_command::{Failure, ResultExt, regular_file};
 use tare_hook_rules::{Keyword, Rules};
 use tare_hook_segment::{Control, Generation, Keyword as Pattern};
 
@@ -89,7 +89,7 @@ impl RuleBook {
     pub fn reload_if_changed(&mut self) -> Result<(), Failure> {
         // Between an editor's two renames there is no file: the second one is seen, too.
         let Some(path) = &self.path else { return Ok(()) };
-        let reading = match ordinary::text(path) {
+        let reading = match regular_file::text(path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
             other => other.map_err(|error| error.to_string()),
         };
@@ -159,7 +159,7 @@ fn as_json(texts: &[String]) -> Vec<String> {
 }
 
 fn read(path: &Path) -> Reading {
-    ordinary::text(path).map_err(|error| error.to_string())
+    regular_file::text(path).map_err(|error| error.to_string())
 }
 
 fn build(path: &Path, reading: &Reading) -> Result<Built, Failure> {

@@ -3,7 +3,7 @@
 //! must see by it whether the ring has bytes.
 
 use crate::slots::Slot;
-use crate::{downgrade, kernel, lock, members};
+use crate::{downgrade, epoll_members, kernel, lock};
 use core::sync::atomic::Ordering::Relaxed;
 use tare_link_segment::{Corrupt, Source};
 
@@ -11,7 +11,7 @@ use tare_link_segment::{Corrupt, Source};
 pub fn is_armed(slot: &Slot) -> bool {
     match slot.watch.load(Relaxed) {
         0 => false,
-        members::BY_WAITER => slot.is_shared(),
+        epoll_members::BY_WAITER => slot.is_shared(),
         _ => true,
     }
 }

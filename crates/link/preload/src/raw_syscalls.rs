@@ -3,8 +3,8 @@
 
 use crate::calls::Calls;
 #[cfg(target_arch = "x86_64")]
-use crate::sharing;
-use crate::{closing, exit, mapped, rights, service, state};
+use crate::forks;
+use crate::{closing, exit, mapping_calls, privileges, service_thread, state};
 use core::ffi::{c_int, c_long, c_void};
 use core::ptr;
 use tare_interpose::{Interposer, Router, real};
@@ -114,11 +114,11 @@ impl Router for Routed {
         if state::statistics().is_none() {
             return ptr::null();
         }
-        mapped::observe(number);
-        rights::observe(number);
+        mapping_calls::observe(number);
+        privileges::observe(number);
         #[cfg(target_arch = "x86_64")]
         match number {
-            libc::SYS_fork | libc::SYS_clone => sharing::unwatched(),
+            libc::SYS_fork | libc::SYS_clone => forks::unwatched(),
             libc::SYS_poll => return Calls::poll_call(),
             libc::SYS_epoll_wait => return Calls::epoll_wait_call(),
             libc::SYS_dup2 => return Calls::dup2_call(),
@@ -151,7 +151,7 @@ pub fn forbid() {
     if state::statistics().is_some() {
         state::stop();
         closing::leave_all(|_| true);
-        service::end();
+        service_thread::end();
     }
 }
 

@@ -3,9 +3,9 @@
 //! there is woken by both, and the program cannot tell them apart.
 
 use crate::connection::{Connection, Registration, Stage};
-use crate::member::bell_events;
+use crate::epoll_member::bell_events;
 use crate::slots::{self, Slot};
-use crate::{bells, forward, kernel, members, rendezvous, state};
+use crate::{epoll_members, eventfds, forward, kernel, rendezvous, state};
 use core::ffi::c_int;
 use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 use core::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize};
@@ -61,7 +61,7 @@ pub fn created(fd: c_int) {
     let name = NAMES.fetch_add(1, Relaxed);
     for (number, set) in SETS.iter().enumerate() {
         if set.name.compare_exchange(0, name, AcqRel, Relaxed).is_ok() {
-            members::of(number).clear(fd);
+            epoll_members::of(number).clear(fd);
             set.put(fd);
             HIGHEST.fetch_max(number + 1, Release);
             return;
@@ -94,7 +94,7 @@ pub fn closed_range(first: u32, last: u32) {
             }
         }
         match set.descriptor() {
-            Some(fd) if is_any => members::of(number).use_descriptor(fd),
+            Some(fd) if is_any => epoll_members::of(number).use_descriptor(fd),
             None if is_any => set.name.store(0, Release),
             _ => {}
         }
@@ -117,7 +117,7 @@ pub fn number(fd: c_int) -> Option<usize> {
 /// Something else than epoll_wait waits for a set, or a thread by another descriptor.
 pub fn is_waited_for(fd: c_int) {
     if let Some(number) = number(fd) {
-        members::of(number).keep_armed();
+        epoll_members::of(number).keep_armed();
     }
 }
 
@@ -169,7 +169,7 @@ fn control_tracked(
             place.set.store(0, Relaxed);
             with_bell(connection, |slot, place| {
                 if let Some(number) = number(set) {
-                    members::of(number).remove(place);
+                    epoll_members::of(number).remove(place);
                 }
                 slot.leaves_set();
                 kernel::epoll(set, libc::EPOLL_CTL_DEL, slot.own_bell(), 0, 0);
@@ -201,7 +201,7 @@ fn postpone(
         libc::EPOLL_CTL_DEL => None,
         _ => Some(forward::copy(event)?),
     };
-    let members = members::of(number(set)?);
+    let members = epoll_members::of(number(set)?);
     match members.change(connection.slot.load(Relaxed), operation, event)? {
         Ok(()) => {
             if let Some(event) = event {
@@ -220,7 +220,7 @@ fn postpone(
 /// Tells the kernel all that was postponed.
 pub fn tell_all() {
     for number in 0..all().len() {
-        members::of(number).tell();
+        epoll_members::of(number).tell();
     }
 }
 
@@ -266,7 +266,7 @@ fn record(
             && let Some(number) = number(set)
         {
             let link = connection.slot.load(Relaxed);
-            members::of(number).put(link, fd, event);
+            epoll_members::of(number).put(link, fd, event);
         }
         return true;
     }
@@ -285,14 +285,14 @@ fn with_bell(connection: &Connection, what: impl FnOnce(&Slot, u32)) {
         && let Some(slot) = slots::enter(connection.slot.load(Relaxed))
     {
         what(slot, connection.slot.load(Relaxed));
-        bells::settle_for_sets(slot);
+        eventfds::settle_for_sets(slot);
         slot.leave();
     }
 }
 
 /// A link is in a set. It begins with an armed bell; the waiter of the set may change that.
 fn join(slot: &Slot, place: u32, set: c_int, is_new: bool, (fd, event): (c_int, epoll_event)) {
-    slot.watch.store(members::ARMED, Relaxed);
+    slot.watch.store(epoll_members::ARMED, Relaxed);
     if is_new {
         slot.sets.fetch_add(1, Relaxed);
     }
@@ -300,7 +300,7 @@ fn join(slot: &Slot, place: u32, set: c_int, is_new: bool, (fd, event): (c_int, 
         slot.has_edges.store(1, Relaxed);
     }
     if let Some(number) = number(set) {
-        members::of(number).put(place, fd, event);
+        epoll_members::of(number).put(place, fd, event);
     }
 }
 
@@ -328,7 +328,9 @@ pub fn report_again(fd: c_int) {
     with_bell(connection, |slot, place| {
         if slot.has_edges.load(Relaxed) != 0 {
             each(connection, |set, _| {
-                number(set).into_iter().for_each(|number| members::of(number).report_again(place));
+                number(set)
+                    .into_iter()
+                    .for_each(|number| epoll_members::of(number).report_again(place));
             });
         }
     });
@@ -338,7 +340,7 @@ pub fn report_again(fd: c_int) {
 pub fn unregister(connection: &Connection, bell: c_int) {
     let place = connection.slot.load(Relaxed);
     each(connection, |set, _| {
-        number(set).into_iter().for_each(|number| members::of(number).remove(place));
+        number(set).into_iter().for_each(|number| epoll_members::of(number).remove(place));
     });
     withdraw(connection, bell);
 }

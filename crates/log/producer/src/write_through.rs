@@ -3,11 +3,11 @@
 //! there when the call returns.
 
 use crate::attach::largest_file;
+use crate::borrowed_descriptors::{self, Slot};
 use crate::clock;
 use crate::event::{Payload, Scene};
 use crate::handlers::whose;
-use crate::lent::{self, Slot};
-use crate::single::Single;
+use crate::single_event_block::Single;
 use core::ffi::c_int;
 use core::sync::atomic::Ordering::Relaxed;
 use tare_log_segment::block::{Header, Kind, LARGEST};
@@ -33,7 +33,7 @@ pub fn log(scene: &Scene<'_>, payload: Payload<'_>) {
 
 fn write(scene: &Scene<'_>, ticks: u64, payload: Payload<'_>) -> Option<()> {
     let (process, file) = scene.process.lent()?;
-    let (fd, length) = lent::get(scene.region, &FILE, file)?;
+    let (fd, length) = borrowed_descriptors::get(scene.region, &FILE, file)?;
     // The kernel ends a program that writes behind its limit, and others write there, too.
     let limit = largest_file();
     if limit != u64::MAX && limit.saturating_sub(length) < LARGEST as u64 {

@@ -5,7 +5,7 @@ import pytest
 
 from tare.verdict import Comparison, Judgement
 from tare.verdict.judgement import Quantile, Shape
-from tare.verdict.rules.gate import hits
+from tare.verdict.rules.fail_on import hits
 
 
 def comparison(verdict: Any, metric: str = "p50", **more: Any) -> Comparison:

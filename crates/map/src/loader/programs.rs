@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //! The BPF programs: loads and attaches them, and finds their maps.
 
-use crate::bpf::calls::Iterator;
-use crate::bpf::options::Options;
 use crate::edges::edge::{Events, Method};
 use crate::layout::{EdgeCounts, EdgeKey};
+use crate::loader::calls::Iterator;
+use crate::loader::options::Options;
 use crate::{Error, failed};
 use aya::maps::{HashMap as BpfHashMap, Map};
 use aya::programs::{BtfTracePoint, CgroupAttachMode, CgroupSockAddr, Iter, ProgramError};
