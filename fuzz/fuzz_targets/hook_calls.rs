@@ -18,19 +18,19 @@ use tare_shm::Segment;
 #[allow(dead_code, reason = "it is the library's")]
 #[path = "../../crates/hook/preload/src"]
 mod library {
-    pub mod before;
     pub mod block;
     pub mod buffers;
+    pub mod chunked_send;
     pub mod connection;
-    pub mod copied;
+    pub mod entry_overhead;
     pub mod event;
     pub mod finds;
     pub mod hook;
-    pub mod http;
-    pub mod incoming;
-    pub mod outgoing;
-    pub mod parts;
+    pub mod http_detection;
+    pub mod kernel_copy;
+    pub mod receive;
     pub mod search;
+    pub mod send;
     pub mod shrink;
     pub mod signals;
     pub mod socket;
@@ -41,8 +41,8 @@ mod library {
 
 // As they call one another.
 use library::{
-    before, block, buffers, connection, copied, event, finds, hook, http, incoming, outgoing,
-    parts, search, shrink, signals, socket, thread, tracking, vectors,
+    block, buffers, chunked_send, connection, entry_overhead, event, finds, hook, http_detection,
+    kernel_copy, receive, search, send, shrink, signals, socket, thread, tracking, vectors,
 };
 
 use hook::{DESCRIPTORS, Hook};
@@ -226,7 +226,7 @@ impl Program {
             }
             Step::Read(length) => {
                 let length = (*length).into();
-                let got = incoming::buffer(Symbol::read, fd, room, length, 0, || {
+                let got = receive::buffer(Symbol::read, fd, room, length, 0, || {
                     // SAFETY: the room is larger.
                     unsafe { libc::read(fd, room, length) }
                 });
@@ -234,7 +234,7 @@ impl Program {
             }
             Step::Recv(length, flags) => {
                 let (length, flags) = ((*length).into(), c_int::from(*flags) & FLAGS);
-                let got = incoming::buffer(Symbol::recv, fd, room, length, flags, || {
+                let got = receive::buffer(Symbol::recv, fd, room, length, flags, || {
                     // SAFETY: the room is larger.
                     unsafe { libc::recv(fd, room, length, flags | QUIET) }
                 });
@@ -243,7 +243,7 @@ impl Program {
             Step::Readv(lengths) => {
                 let vectors = self.vectors(lengths);
                 let (first, count) = (vectors.as_ptr(), vectors.len() as c_int);
-                let got = incoming::vectors(Symbol::readv, fd, first, count, || {
+                let got = receive::vectors(Symbol::readv, fd, first, count, || {
                     // SAFETY: the vectors are in the room.
                     unsafe { libc::readv(fd, first, count) }
                 });
@@ -254,7 +254,7 @@ impl Program {
                 let mut control = vec![0; usize::from(*control)];
                 let mut message = message(&mut vectors, &mut control);
                 let at = &raw mut message;
-                let got = incoming::message(Symbol::recvmsg, fd, at, flags, || {
+                let got = receive::message(Symbol::recvmsg, fd, at, flags, || {
                     // SAFETY: the message and what it names live as long as the call.
                     unsafe { libc::recvmsg(fd, at, flags | QUIET) }
                 });
@@ -272,7 +272,7 @@ impl Program {
                     .map(|(vectors, control)| several(vectors, control))
                     .collect();
                 let (first, count) = (headers.as_mut_ptr(), headers.len() as u32);
-                incoming::messages(Symbol::recvmmsg, fd, first, flags, || {
+                receive::messages(Symbol::recvmmsg, fd, first, flags, || {
                     // SAFETY: the messages and what they name live as long as the call.
                     unsafe { libc::recvmmsg(fd, first, count, flags | QUIET, null_mut()) }
                 });
@@ -280,17 +280,16 @@ impl Program {
             Step::Write(bytes) => {
                 let bytes = spell(bytes);
                 let (first, length) = (bytes.as_ptr().cast(), bytes.len());
-                let sent =
-                    outgoing::buffer(Symbol::write, fd, first, length, 0, |first, length| {
-                        // SAFETY: the bytes live as long as the call.
-                        unsafe { libc::write(fd, first, length) }
-                    });
+                let sent = send::buffer(Symbol::write, fd, first, length, 0, |first, length| {
+                    // SAFETY: the bytes live as long as the call.
+                    unsafe { libc::write(fd, first, length) }
+                });
                 self.went.extend(&bytes[..sent.max(0) as usize]);
             }
             Step::Writev(parts) => {
                 let (bytes, vectors) = spelled(parts);
                 let (first, count) = (vectors.as_ptr(), vectors.len() as c_int);
-                let sent = outgoing::array_of(Symbol::writev, fd, first, count, |first, count| {
+                let sent = send::array_of(Symbol::writev, fd, first, count, |first, count| {
                     // SAFETY: the vectors live as long as the call.
                     unsafe { libc::writev(fd, first, count) }
                 });
@@ -300,7 +299,7 @@ impl Program {
                 let (bytes, mut vectors) = spelled(parts);
                 let message = message(&mut vectors, &mut []);
                 let at = &raw const message;
-                let sent = outgoing::message(Symbol::sendmsg, fd, at, 0, |at| {
+                let sent = send::message(Symbol::sendmsg, fd, at, 0, |at| {
                     // SAFETY: the message and what it names live as long as the call.
                     unsafe { libc::sendmsg(fd, at, QUIET) }
                 });
@@ -313,7 +312,7 @@ impl Program {
                 let mut headers: Vec<_> =
                     all.iter_mut().map(|(_, vectors)| several(vectors, &mut [])).collect();
                 let (first, count) = (headers.as_mut_ptr(), headers.len() as u32);
-                outgoing::messages(Symbol::sendmmsg, fd, first, count, 0, |count| {
+                send::messages(Symbol::sendmmsg, fd, first, count, 0, |count| {
                     // SAFETY: the messages and what they name live as long as the call.
                     unsafe { libc::sendmmsg(fd, first, count, QUIET) }
                 });
@@ -373,38 +372,38 @@ impl Program {
         // memory at all.
         unsafe {
             match call % 9 {
-                0 => drop(incoming::buffer(Symbol::recv, fd, at, length, flags, || {
+                0 => drop(receive::buffer(Symbol::recv, fd, at, length, flags, || {
                     libc::recv(fd, at, length, quiet)
                 })),
-                1 => drop(incoming::vectors(Symbol::readv, fd, first, count as c_int, || {
+                1 => drop(receive::vectors(Symbol::readv, fd, first, count as c_int, || {
                     libc::readv(fd, first, count as c_int)
                 })),
-                2 => drop(incoming::message(Symbol::recvmsg, fd, whole, flags, || {
+                2 => drop(receive::message(Symbol::recvmsg, fd, whole, flags, || {
                     libc::recvmsg(fd, whole, quiet)
                 })),
-                3 => drop(incoming::messages(Symbol::recvmmsg, fd, several, flags, || {
+                3 => drop(receive::messages(Symbol::recvmmsg, fd, several, flags, || {
                     libc::recvmmsg(fd, several, u32::from(!several.is_null()), quiet, null_mut())
                 })),
-                4 => drop(outgoing::buffer(Symbol::send, fd, at, length, flags, |at, length| {
+                4 => drop(send::buffer(Symbol::send, fd, at, length, flags, |at, length| {
                     libc::send(fd, at, length, quiet)
                 })),
-                5 => drop(outgoing::array_of(
+                5 => drop(send::array_of(
                     Symbol::writev,
                     fd,
                     first,
                     count as c_int,
                     |first, count| libc::writev(fd, first, count),
                 )),
-                6 => drop(outgoing::message(Symbol::sendmsg, fd, whole, flags, |whole| {
+                6 => drop(send::message(Symbol::sendmsg, fd, whole, flags, |whole| {
                     libc::sendmsg(fd, whole, quiet)
                 })),
                 7 => {
                     let most = if several.is_null() { u32::MAX } else { 1 };
-                    outgoing::messages(Symbol::sendmmsg, fd, several, most, flags, |count| {
+                    send::messages(Symbol::sendmmsg, fd, several, most, flags, |count| {
                         libc::sendmmsg(fd, several, count, quiet)
                     });
                 }
-                _ => drop(outgoing::file(Symbol::sendfile, fd, || {
+                _ => drop(send::file(Symbol::sendfile, fd, || {
                     libc::sendfile(fd, fd, null_mut(), length)
                 })),
             }

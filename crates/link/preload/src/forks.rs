@@ -188,6 +188,7 @@ mod tests {
 
     #[test]
     fn child_shares_what_there_was_until_it_ends() {
+        let _alone = crate::reserved_descriptors::tests::alone();
         let earlier = state::forks();
         let [reader, writer] = kernel::pipe().unwrap();
         assert!(begin());

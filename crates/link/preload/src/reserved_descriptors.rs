@@ -103,7 +103,8 @@ pub mod tests {
     use super::*;
     use std::sync::{Mutex, MutexGuard, PoisonError};
 
-    /// Descriptors and their limit belong to the process: tests of them run one after the other.
+    /// Descriptors, their limit and children belong to the process: tests of them run one after the
+    /// other.
     pub fn alone() -> MutexGuard<'static, ()> {
         static ALONE: Mutex<()> = Mutex::new(());
         ALONE.lock().unwrap_or_else(PoisonError::into_inner)
