@@ -114,7 +114,7 @@ def program(tmp_path: Path, start: Start) -> Any:
 def is_running(pid: int) -> bool:
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    except FileNotFoundError:
+    except OSError:  # it may end between the opening of the file and its reading
         return False
 
 

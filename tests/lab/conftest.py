@@ -3,6 +3,7 @@
 
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -187,6 +188,14 @@ def born(pid: int) -> str:
     return "" if fields[0] in "ZX" else fields[19]
 
 
+def command_line(pid: int) -> str:
+    """A process's command line; empty when it has ended."""
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_text().replace("\0", " ")
+    except OSError:
+        return ""
+
+
 def none_left(pids: dict[int, str]) -> bool:
     """Whether all of these processes have ended."""
     return all(born(pid) != ticks for pid, ticks in pids.items())
@@ -204,14 +213,8 @@ def held_in(experiment: Experiment, environments: str) -> "subprocess.Popen[str]
 
 def kill_everything(process: "subprocess.Popen[str]") -> dict[int, str]:
     """Kills a `tare run`, its supervisor and its guard at one instant; returns its family."""
-
-    def words(pid: int) -> bytes:
-        return Path(f"/proc/{pid}/cmdline").read_bytes()
-
     everything = family(process)
-    supervisors = [
-        pid for pid in everything if b"supervisor" in words(pid) or b"guard" in words(pid)
-    ]
+    supervisors = [pid for pid in everything if re.search("supervisor|guard", command_line(pid))]
     for number in (signal.SIGSTOP, signal.SIGKILL):
         for pid in (*supervisors, process.pid):
             os.kill(pid, number)

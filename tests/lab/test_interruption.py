@@ -11,9 +11,11 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import pytest
-from tests.lab.conftest import HELD, HOLD, Experiment, born, family, none_left
+from tests.lab.conftest import HELD, HOLD, Experiment, command_line, family, none_left
 from tests.rights import may_make_namespaces
 from tests.waiting import SECONDS, wait_for
+
+from tare.lab.processes.supervisor import send
 
 LOAD = 'warmup = "50ms"\nduration = "100ms"\n'
 # A daemon that leaves its parent, its session and its group, and does not mind SIGTERM.
@@ -159,11 +161,9 @@ def test_tare_and_supervisor_that_are_killed_at_once_leave_nothing(
     guard = [pid for pid in started if command_line(pid).startswith("guard of an experiment")]
     assert len(guard) == 1
     assert len(marked) <= len(started) - 3  # the guard, the worker of nginx, the daemon
-    for pid in marked:  # so that none can react to the death of another
-        os.kill(pid, signal.SIGSTOP)
+    send(signal.SIGSTOP, marked)  # so that none can react to the death of another
     process.kill()
-    for pid in marked:
-        os.kill(pid, signal.SIGKILL)
+    send(signal.SIGKILL, marked)
     wait_for(lambda: none_left(started))
     process.communicate()
     check_resume(experiment, contents(experiment.result))
@@ -175,8 +175,7 @@ def test_runs_during_which_tare_was_stopped_are_invalid(experiment: Experiment) 
     wait_for(lambda: any("tare-load" in command_line(pid) for pid in family(process)))
     everyone = [process.pid, *family(process)]
     for number in (signal.SIGSTOP, signal.SIGCONT):
-        for pid in everyone:
-            os.kill(pid, number)
+        send(number, everyone)
     process.communicate(timeout=SECONDS)
     reasons = {run["reason"] for run in experiment.manifest["runs"]}
     assert reasons == {"tare was stopped and continued (SIGSTOP, Ctrl-Z) during the load"}
@@ -266,8 +265,3 @@ def test_as_an_ordinary_user(experiment: Experiment) -> None:
         assert done.returncode == 0, done.stderr
         assert all(run["valid"] for run in experiment.manifest["runs"])
         assert (experiment.result / "manifest.json").stat().st_uid == 65534
-
-
-def command_line(pid: int) -> str:
-    """A process's command line; empty when it has ended."""
-    return Path(f"/proc/{pid}/cmdline").read_text().replace("\0", " ") if born(pid) else ""

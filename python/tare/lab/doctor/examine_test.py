@@ -26,7 +26,7 @@ def alive(pid: int) -> bool:
     """A zombie that nobody has waited for yet is over."""
     try:
         state = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0]
-    except FileNotFoundError:
+    except OSError:  # it may end between the opening of the file and its reading
         return False
     return state != "Z"
 
