@@ -26,14 +26,7 @@ def fingerprint(settings: EnvironmentBase, processes: Processes, work: Path) -> 
     program = native("bin", "tare-load")
     limit = getattr(settings, "memory", None)
     memory = _MEMORY if limit is None else min(_MEMORY, limit // _SHARE)
-    words = [
-        native("bin", "tare-load"),
-        "fingerprint",
-        "--folder",
-        str(folder),
-        "--memory",
-        str(memory),
-    ]
+    words = [program, "fingerprint", "--folder", str(folder), "--memory", str(memory)]
     try:
         place.prepare()
         place.copy_in([work if settings.has_generator else folder])

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Starts the service of a run in its environment, with its layers around it."""
 
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from tare.files import named
 from tare.lab import layers
@@ -10,17 +10,13 @@ from tare.lab.environments.environment import Program
 from tare.lab.environments.launch import Launch, RunError
 from tare.lab.processes.processes import Process
 from tare.lab.start import commands
+from tare.lab.start.laboratory import Laboratory
 from tare.lab.start.ready import wait_until_ready
 from tare.lab.start.runs import Run, Target
 from tare.plan import Ready
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
-    from tare.lab.start.laboratory import Laboratory
-
-
-def start_service(lab: "Laboratory", run: Run, folder: Path, log: Path) -> None:
+def start_service(lab: Laboratory, run: Run, folder: Path, log: Path) -> None:
     """Writes the service's files into `folder`, and starts the service in its environment.
 
     Raises RunError or StartError if this fails.
@@ -56,9 +52,7 @@ def start_service(lab: "Laboratory", run: Run, folder: Path, log: Path) -> None:
     run.programs.append(started)
 
 
-def finish_start(
-    lab: "Laboratory", run: Run, since: float, new_log: "Callable[[str], Path]"
-) -> Target:
+def finish_start(lab: Laboratory, run: Run, since: float, new_log: Callable[[str], Path]) -> Target:
     """Waits until the service of a run is ready, then starts its proxies, the nearest first.
 
     The service's time to become ready counts from `since`. Raises RunError or StartError if one

@@ -209,7 +209,7 @@ impl Ring {
         }
         let from = from.wrapping_add(overtaken);
         self.read = from.wrapping_add(out.len() as u64);
-        // Who is told of no words is not told whose they are either.
+        // A copy without words goes nowhere, so the thread is still to be told.
         if !out.is_empty() {
             self.next = self.read;
         }
