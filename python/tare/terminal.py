@@ -26,6 +26,16 @@ def json_text(value: object, indent: int | None = 2) -> str:
     return json.dumps(value, indent=indent).replace("\x7f", "\\u007f")
 
 
+def both_ends(text: object, limit: int) -> str:
+    """`printable` text without its middle where it is longer: names of one kind differ in their
+    ends."""
+    clean, limit = printable(str(text)), max(limit, 1)
+    end = (limit - 1) // 2
+    if len(clean) <= limit:
+        return clean
+    return f"{clean[: limit - 1 - end]}…{clean[len(clean) - end :]}"
+
+
 def markup(text: str) -> str:
     """`text` for Rich, which shows it as it is, with such characters as escapes."""
     from rich.markup import escape

@@ -3,7 +3,7 @@ import json
 
 import pytest
 
-from tare.terminal import json_text, printable
+from tare.terminal import both_ends, json_text, printable
 
 
 @pytest.mark.parametrize("text", ["", "plain", "µs größer → 10 %", "日本語", "a\u00a0b", "é🙂"])
@@ -37,3 +37,11 @@ def test_json_has_no_raw_control_characters() -> None:
     text = "a\x1b\x7f\x9b\u202e"
     assert json_text([text], indent=None) == '["a\\u001b\\u007f\\u009b\\u202e"]'
     assert json.loads(json_text(text)) == text
+
+
+@pytest.mark.parametrize(
+    ("limit", "text"),
+    [(9, "version-1"), (8, "vers…n-1"), (3, "v…1"), (2, "v…"), (1, "…"), (-4, "…")],
+)
+def test_both_ends(limit: int, text: str) -> None:
+    assert both_ends("version-1", limit) == text

@@ -105,6 +105,15 @@ def compare(
             show_default=False,
         ),
     ] = None,
+    group_by: Annotated[
+        str | None,
+        typer.Option(
+            metavar="ATTRIBUTE",
+            help="Take spans with different values of this attribute for different spans, in"
+            " OpenTelemetry, Jaeger and Zipkin files.",
+            show_default=False,
+        ),
+    ] = None,
     paired: Annotated[
         bool,
         typer.Option("--paired", help="Files at the same position belong to the same block."),
@@ -159,7 +168,8 @@ def compare(
 
     Runs are compared, never single requests. Reads CSV (start_time,response_time in s, ms, or
     any --columns), Parquet, Arrow, and the files of k6, JMeter, Locust, oha, hey, fortio, Gatling,
-    wrk2, HdrHistogram (logs), OpenTelemetry (OTLP JSON lines) and Jaeger (JSON), also gzipped.
+    wrk2, HdrHistogram (logs), OpenTelemetry (OTLP JSON lines), Jaeger (JSON,
+    Elasticsearch documents) and Zipkin (JSON), also gzipped.
     """
     outcome = Outcome.wanted(wanted)
     if method is Method.PUBLISHED_BESTFIT:
@@ -174,6 +184,7 @@ def compare(
                 "--paired": paired,
                 "--columns": columns is not None,
                 "--unit": bool(units),
+                "--group-by": group_by is not None,
                 "--max-errors": max_errors is not None,
             }
         )
@@ -196,7 +207,7 @@ def compare(
         named = _named(baseline, what)
         judgement = _of_files(
             named,
-            _asked(columns, units or (), named),
+            _asked(columns, units or (), named, group_by),
             warmup=warmup,
             method=method,
             paired=paired,
@@ -378,11 +389,13 @@ def _two(others: Sequence[str]) -> None:
         raise InputError("--method published-t: needs exactly one condition besides --baseline")
 
 
-def _asked(columns: str | None, units: Sequence[str], conditions: Collection[str]) -> Asked:
+def _asked(
+    columns: str | None, units: Sequence[str], conditions: Collection[str], group_by: str | None
+) -> Asked:
     from tare.samples import Asked, parse_columns, parse_units
 
     unit, own = parse_units(units, conditions)
-    return Asked({} if columns is None else parse_columns(columns), unit, own)
+    return Asked({} if columns is None else parse_columns(columns), unit, own, group_by)
 
 
 def _warm_up(text: str) -> int | Literal["auto"]:

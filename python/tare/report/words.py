@@ -83,12 +83,3 @@ def safe(text: object, limit: int | None = None) -> str:
     """
     clean = printable(str(text))
     return clean if limit is None or len(clean) <= limit else f"{clean[: limit - 1]}…"
-
-
-def both_ends(text: object, limit: int) -> str:
-    """`safe` text without its middle where it is longer: names of one kind differ in their ends."""
-    clean, limit = safe(text), max(limit, 1)
-    end = (limit - 1) // 2
-    if len(clean) <= limit:
-        return clean
-    return f"{clean[: limit - 1 - end]}…{clean[len(clean) - end :]}"

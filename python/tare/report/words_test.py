@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-import pytest
-
 from tare.report.words import (
-    both_ends,
     count,
     duration,
     interval,
@@ -44,11 +41,3 @@ def test_numbers_stay_with_their_units() -> None:
     assert typeset(text).replace("\u00a0", "_") == (
         "p50 is −0.6_% (−1.4_% to 2_ms), over 8_blocks; see run-2"
     )
-
-
-@pytest.mark.parametrize(
-    ("limit", "text"),
-    [(9, "version-1"), (8, "vers…n-1"), (3, "v…1"), (2, "v…"), (1, "…"), (-4, "…")],
-)
-def test_both_ends(limit: int, text: str) -> None:
-    assert both_ends("version-1", limit) == text

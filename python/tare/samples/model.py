@@ -106,6 +106,36 @@ class Run:
     """Whether it is said to have been measured, and its requests are not there."""
 
 
+CallPath = tuple[str, ...]
+"""The names of spans from a root span down to one."""
+
+
+@dataclass(frozen=True)
+class Part:
+    """What a span is of one request, on average, wherever in the trace it is."""
+
+    critical_ns: float
+    """Its own part of the critical path: those of all spans sum to the root span."""
+    self_ns: float
+    """Time in which none of the spans right below it is under way."""
+    calls: float
+    """How many there are."""
+
+
+@dataclass(frozen=True)
+class Traced:
+    """The requests of one run whose traces begin with the same root span."""
+
+    requests: int
+    mean_ns: float
+    parts: Mapping[str, Part]
+    """By span, the root span too; where one is absent, no request has it."""
+    structures: Mapping[int, int]
+    """How many requests have each structure; 0 is any other."""
+    broken: float
+    """Share of its requests left out, since a span of the trace is missing."""
+
+
 @dataclass(frozen=True, eq=False)
 class Distances:
     """How far the distributions of runs lie apart: symmetric matrices (r, r), in order of `runs`.
@@ -140,6 +170,10 @@ class Experiment:
     """Between all runs of an environment and span that answered."""
     limits: Mapping[tuple[str, str, str], float] = field(default_factory=dict)
     """Differences in ns that calibration could not detect, by environment, span and metric."""
+    traces: Mapping[tuple[int, str], Traced] = field(default_factory=dict)
+    """Of runs whose source has traces, by run and root span."""
+    structures: Mapping[int, frozenset[CallPath]] = field(default_factory=dict)
+    """What each structure in `traces` calls."""
     widths: Mapping[tuple[str, str, str], float] = field(default_factory=dict)
     """Of the same, the widest bin in ns that a run's metric was counted in."""
     max_errors: float = 0.01

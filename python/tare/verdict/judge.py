@@ -14,6 +14,7 @@ from tare.stats.multiplicity import benjamini_hochberg
 from tare.verdict.evidence.adjusted import adjusted, family_factors
 from tare.verdict.evidence.evidence import CPU, EXPLORED, LATENCIES, Evidence
 from tare.verdict.evidence.shape import with_shapes
+from tare.verdict.evidence.trace_parts import compared_traces
 from tare.verdict.evidence.warm_up_difference import warm_up_difference
 from tare.verdict.evidence.weigh import weigh, with_outlook
 from tare.verdict.judgement import Comparison, Control, Cut, Judgement, Measured
@@ -87,6 +88,13 @@ def judge_together(
         controls=tuple(one for found in outcomes.values() for one in found),
         smoke=any(one.smoke for one in experiments.values()),
         compare=compare,
+        traces=tuple(
+            traced
+            for name, experiment in known.items()
+            for traced in compared_traces(
+                experiment, {one.environment for of, one in alarms if of == name}
+            )
+        ),
     )
 
 

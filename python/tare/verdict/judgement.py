@@ -13,6 +13,7 @@ from tare.samples.notes import Note
 
 if TYPE_CHECKING:
     from tare.samples.manifest import Compare
+    from tare.verdict.traces import TraceComparison
 
 Word = Literal["slower", "faster", "unchanged", "shape-changed", "inconclusive", "invalid"]
 Role = Literal["primary", "exploratory"]
@@ -277,6 +278,7 @@ class Judgement:
     """Of a smoke run: no verdict is evidence, and none fails a gate."""
     compare: Compare = "conditions"
     """What the conditions of `comparisons` are: see `Experiment.compare`."""
+    traces: tuple[TraceComparison, ...] = ()
 
     @property
     def warnings(self) -> tuple[str, ...]:
@@ -301,6 +303,7 @@ class Judgement:
         if published or self.published is not None:
             result["published"] = _published(self.published)
         result["controls"] = [renamed(asdict(one), self.compare) for one in self.controls]
+        result["traces"] = [one.to_json(self.compare) for one in self.traces]
         lines = {"warnings": list(self.warnings), "notes": list(self.notes)}
         return result | {"smoke": self.smoke} | lines
 

@@ -40,7 +40,7 @@ class _Paint:
 
     def __init__(self) -> None:
         self._on = has_colours(sys.stdout)
-        self._width = get_terminal_size().columns
+        self.width = get_terminal_size().columns
 
     def __call__(self, text: str, style: str) -> str:
         return styled(printable(text), style) if self._on else printable(text)
@@ -51,7 +51,7 @@ class _Paint:
         head = printable(head)
         text = fill(
             f"{head}{printable(rest)}",
-            self._width,
+            self.width,
             break_long_words=False,
             break_on_hyphens=False,
         )
@@ -69,6 +69,12 @@ def _lines(judgement: Judgement, history: Sequence[str], paint: _Paint) -> Itera
             yield paint.paragraph(_name(one, _many(judgement)), "bold", f": {one.reason}")
             for cause in _causes(one, judgement):
                 yield paint.paragraph("", "", cause)
+    if judgement.traces:
+        from tare.cli.shared.trace_table import trace_lines
+
+        yield ""
+        for head, rest in trace_lines(judgement.traces, paint.width):
+            yield paint.paragraph(head, "bold", rest) if head else paint(rest, "")
     for paragraph in paragraphs(judgement):
         name, rest = paragraph.split(" (", 1)
         yield ""

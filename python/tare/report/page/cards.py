@@ -12,7 +12,6 @@ from tare.report.result.result import Result
 from tare.report.result.verdicts import Compared
 from tare.report.tables import both_values
 from tare.report.words import (
-    both_ends,
     count,
     interval,
     metric,
@@ -21,6 +20,7 @@ from tare.report.words import (
     safe,
     typeset,
 )
+from tare.terminal import both_ends
 
 WORDS = 120
 LONGEST = 240

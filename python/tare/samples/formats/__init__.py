@@ -20,11 +20,13 @@ if TYPE_CHECKING:
 
 NAMES = (
     "locust", "jmeter", "jmeter-xml", "k6", "k6-json", "oha", "oha-json", "hey", "fortio",
-    "gatling", "wrk2", "hdr", "otlp", "jaeger", "arrow", "parquet",
-    "tare-log",
+    "gatling", "wrk2", "hdr", "otlp", "jaeger",
+    "jaeger-elasticsearch", "zipkin", "arrow", "parquet", "tare-log",
 )  # fmt: skip
 TABLES = ("locust", "k6", "arrow", "parquet")
 """Formats whose columns a user may name."""
+TRACES = ("otlp", "jaeger", "jaeger-elasticsearch", "zipkin")
+"""Formats whose spans have attributes to group by."""
 UNITLESS = ("locust", "hdr", "arrow", "parquet")
 """Formats that leave the unit to the user, or say themselves why not."""
 _SUFFIXES = {
@@ -51,7 +53,9 @@ _COLUMNS = {
 }
 _KEYS = {
     "resourceSpans": "otlp",
+    "startTimeMillis": "jaeger-elasticsearch",
     "traceID": "jaeger",
+    "localEndpoint": "zipkin",
     "RequestedQPS": "fortio",
     "latencyPercentiles": "oha-json",
     # Of k6's lines, those of other types or metrics may have been filtered out.
@@ -87,8 +91,13 @@ def read(
             f"{path}: the format {name} states its unit; leave out --unit, or give it as NAME=UNIT"
             " for the other conditions"
         )
+    if asked.group_by and name not in TRACES:
+        raise InputError(
+            f"{path}: --group-by: the format {name} has no attributes of spans; expected one of"
+            f" {', '.join(TRACES)}"
+        )
     reader = import_module(f"{__name__}.{name.replace('-', '_')}").read
-    more = (asked,) if name in (*TABLES, "hdr") else ()
+    more = (asked,) if name in (*TABLES, *TRACES, "hdr") else ()
     with refused(path, name):
         found: Source | Counted = reader(backend, path, *more)
     return found

@@ -18,12 +18,14 @@ ROLES = (
 class Asked:
     """`columns` maps one of `ROLES` to a column of the file; `unit` is one of `UNITS`.
 
-    `units` has the unit of each condition that has one of its own.
+    `units` has the unit of each condition that has one of its own. `group_by` is an attribute of
+    spans: those with other values are other spans.
     """
 
     columns: Mapping[str, str] = field(default_factory=dict)
     unit: str | None = None
     units: Mapping[str, str] = field(default_factory=dict)
+    group_by: str | None = None
 
     def __post_init__(self) -> None:
         for unit in (*filter(None, [self.unit]), *self.units.values()):
@@ -32,6 +34,8 @@ class Asked:
         for role in self.columns:
             if role not in ROLES:
                 raise InputError(f"--columns: found '{role}', expected some of {', '.join(ROLES)}")
+        if self.group_by == "":
+            raise InputError("--group-by: is empty; give the name of an attribute of spans")
         if self.columns and not ({"duration", "end"} & self.columns.keys()):
             raise InputError("--columns: no duration; add duration=COLUMN, or start= and end=")
         if "end" in self.columns and "duration" not in self.columns and "start" not in self.columns:

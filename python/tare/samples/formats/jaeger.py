@@ -6,18 +6,20 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from tare.samples.formats.asked import NOTHING, Asked
 from tare.samples.formats.json_file import number, stored, whole
 from tare.samples.formats.source import Source
-from tare.samples.formats.span_names import attribute, full_name
+from tare.samples.formats.span_names import attribute, full_name, plain
 from tare.samples.formats.times import NANOSECONDS
+from tare.samples.sql import column as sql
 
 if TYPE_CHECKING:
-    from tare.samples.sql.table import Database
+    from tare.samples.sql.table import Database, Table
 
 TRUE = ("true", '"true"')
 
 
-def read(backend: Database, path: Path) -> Source:
+def read(backend: Database, path: Path, asked: Asked = NOTHING) -> Source:
     """Reads every span; one with the tag error=true has failed."""
     lazy = whole(backend, path)
     traces = lazy.select(of=lazy.json["data"].json_list.unnest())
@@ -25,19 +27,42 @@ def read(backend: Database, path: Path) -> Source:
         processes=traces.of["processes"], span=traces.of["spans"].json_list.unnest()
     )
     process: Any = spans.processes.entry(spans.span["processID"].json_text)
-    table = stored(
-        backend, spans.select(spans.span, service=process["serviceName"].json_text), path
+    return Source(
+        samples_of(stored(backend, spans.select(spans.span, process=process), path), asked)
     )
+
+
+def samples_of(table: Table, asked: Asked) -> Table:
+    """The samples of a stored table of `span` and `process`, in Jaeger's JSON."""
     span: Any = table.span
-    kind = attribute(span, "tags", "span.kind")
-    samples = table.select(
+    parent = sql.coalesce(
+        span["references"].json_list[0]["spanID"].json_text, span["parentSpanID"].json_text
+    )
+    return table.select(
         row=table.rowid(),
         start_ns=number(span["startTime"]) * NANOSECONDS["us"],
         duration_ns=number(span["duration"]) * NANOSECONDS["us"],
-        ok=~attribute(span, "tags", "error").isin(TRUE).fill_null(False),
-        span=full_name(table.service, span["operationName"].json_text, kind.replace('"', "")),
+        ok=~_tag(span, "error").isin(TRUE).fill_null(False),
+        span=full_name(
+            table.process["serviceName"].json_text,
+            span["operationName"].json_text,
+            plain(_tag(span, "span.kind")),
+            _grouped(table, asked),
+        ),
         trace_id=span["traceID"].json_text,
         span_id=span["spanID"].json_text,
-        parent_id=span["references"].json_list[0]["spanID"].json_text,
+        parent_id=parent.nullif(""),
     )
-    return Source(samples)
+
+
+def _tag(of: Any, key: str) -> Any:
+    """A tag's value as JSON text, from the list of them or, as Elasticsearch may be asked to store
+    them, from an object whose names have @ for each dot."""
+    return sql.coalesce(attribute(of, "tags", key), of["tag"][key.replace(".", "@")].cast("string"))
+
+
+def _grouped(table: Table, asked: Asked) -> Any:
+    key = asked.group_by
+    if key is None:
+        return None
+    return plain(sql.coalesce(_tag(table.span, key), _tag(table.process, key)))

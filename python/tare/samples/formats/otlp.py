@@ -6,10 +6,12 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from tare.samples.formats.asked import NOTHING, Asked
 from tare.samples.formats.json_file import lines, number, stored
 from tare.samples.formats.json_lines import require
 from tare.samples.formats.source import Source
-from tare.samples.formats.span_names import attribute, full_name
+from tare.samples.formats.span_names import attribute, full_name, plain
+from tare.samples.sql import column as sql
 from tare.samples.sql.engine import count_rows
 
 if TYPE_CHECKING:
@@ -17,34 +19,48 @@ if TYPE_CHECKING:
 
 # The protocol's JSON has the numbers of enumerations; some writers have their names.
 ERROR = ("2", '"STATUS_CODE_ERROR"')
+TYPES = ("string", "int", "bool", "double", "array", "kvlist")
 NUMBERS = {"2": "server", "3": "client", "4": "producer", "5": "consumer"}
 
 
-def read(backend: Database, path: Path) -> Source:
+def read(backend: Database, path: Path, asked: Asked = NOTHING) -> Source:
     """Reads every span; a line of metrics or logs has none, a broken line is counted."""
     lazy = lines(backend, path)
     broken = count_rows(stored(backend, lazy.filter(lazy.json.isnull()), path))
     resources = lazy.select(of=lazy.json["resourceSpans"].json_list.unnest())
     service = attribute(resources.of, "resource.attributes", "service.name").cast("json")
+    key = asked.group_by
+    shared = sql.null("string") if key is None else _value(resources.of, "resource.attributes", key)
     scopes = resources.select(
-        service=service["stringValue"].json_text, of=resources.of["scopeSpans"].json_list.unnest()
+        service=service["stringValue"].json_text,
+        shared=shared,
+        of=resources.of["scopeSpans"].json_list.unnest(),
     )
-    spans = scopes.select(scopes.service, span=scopes.of["spans"].json_list.unnest())
+    spans = scopes.select("service", "shared", span=scopes.of["spans"].json_list.unnest())
     table = stored(backend, spans, path)
     require(table, broken, path, "span")
     span: Any = table.span
     start, end = (number(span[name]) for name in ("startTimeUnixNano", "endTimeUnixNano"))
     code: Any = span["status"]["code"].cast("string").fill_null("0")
     kind = span["kind"].cast("string").replace('"', "").replace("SPAN_KIND_", "").lower()
+    group = None
+    if key is not None:
+        group = sql.coalesce(_value(span, "attributes", key), table.shared)
     samples = table.select(
         row=table.rowid(),
         start_ns=start,
         # A span that has not ended has the end 0, and then no usable time.
         duration_ns=end - start,
         ok=~code.isin(ERROR),
-        span=full_name(table.service, span["name"].json_text, kind.substitute(NUMBERS)),
+        span=full_name(table.service, span["name"].json_text, kind.substitute(NUMBERS), group),
         trace_id=span["traceId"].json_text,
         span_id=span["spanId"].json_text,
         parent_id=span["parentSpanId"].json_text.nullif(""),
     )
     return Source(samples, broken)
+
+
+def _value(of: Any, pairs: str, key: str) -> Any:
+    """The text of an attribute, of any of the protocol's types: {"stringValue": "gold"}."""
+    typed = attribute(of, pairs, key).cast("json")
+    return sql.coalesce(*(plain(typed[f"{kind}Value"]) for kind in TYPES))

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 from tare.samples.sql import column as sql
@@ -10,20 +11,36 @@ from tare.samples.sql import column as sql
 KINDS = ("server", "client", "producer", "consumer")
 
 
-def full_name(service: Any, name: Any, kind: Any) -> Any:
-    """A span's own name with its service and kind, texts that may be null or of no such kind."""
+def full_name(service: Any, name: Any, kind: Any, attribute: Any = None) -> Any:
+    """A span's own name with its service and kind, texts that may be null or of no such kind.
 
+    `attribute` is the value by which spans of one name are told apart (`shop: GET / (server)
+    [gold]`), a text that may be null.
+    """
     before = (service.nullif("") + ": ").fill_null("")
     after: Any = kind.isin(KINDS).fill_null(False).ifelse(" (" + kind + ")", "")
-    return before.concat(name.fill_null("")).concat(after)
+    found = before.concat(name.fill_null("")).concat(after)
+    if attribute is None:
+        return found
+    return found.concat((" [" + attribute + "]").fill_null(""))
 
 
 def attribute(of: Any, pairs: str, key: str) -> Any:
     """The text of the JSON value that `key` has among `pairs`, an array of {"key", "value"}."""
-
     keys, values = (
         sql.function("JSON_EXTRACT", of, f"$.{pairs}[*].{part}").cast("array<string>")
         for part in ("key", "value")
     )
-    place = keys.index(f'"{key}"')
+    place = keys.index(json_string(key))
     return (place >= 0).ifelse(values[place], sql.null("string"))
+
+
+def plain(value: Any) -> Any:
+    """The text of a JSON value without the quotes of a string; null stays null."""
+    value = value.cast("json")
+    return sql.coalesce(value.json_text, value.cast("string"))
+
+
+def json_string(text: str) -> str:
+    """A text as DuckDB writes it in JSON."""
+    return json.dumps(text, ensure_ascii=False)

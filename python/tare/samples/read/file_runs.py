@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from tare.samples.counted import Counted, Histogram, distances
 from tare.samples.describe.load_stats import conduct
 from tare.samples.describe.rates import with_rates
+from tare.samples.describe.traces import Traces, traces
 from tare.samples.describe.warm_up_cuts import SHAPE, Look
 from tare.samples.formats.asked import NOTHING, Asked
 from tare.samples.model import Conduct, Experiment, Run
@@ -20,6 +21,8 @@ from tare.samples.sql.group_numbers import Group
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from tare.samples.sql.table import Table
 
 
 UNTIMED = None, None
@@ -77,23 +80,36 @@ def experiment_of(
             widths=steps,
         )
 
+    traced = _traces(files)
     return replace(
         at(files.seen.at_cut),
         warnings=files.warnings,
+        traces={group: one for of_run in traced for group, one in of_run.of.items()},
+        structures={key: one for of_run in traced for key, one in of_run.paths.items()},
         cuts={name: at(other) for name, other in files.seen.others.items()},
     )
 
 
 def _conducts(files: Files) -> dict[Group, Conduct]:
-
     found: dict[Group, Conduct] = {}
+    for number, table in _tables(files):
+        found |= conduct(table, [group for group in files.seen.sizes if group[0] == number])
+    return found
+
+
+def _traces(files: Files) -> list[Traces]:
+    return [
+        traces(table, {group: cut for group, cut in files.seen.first.items() if group[0] == number})
+        for number, table in _tables(files)
+    ]
+
+
+def _tables(files: Files) -> Iterator[tuple[int, Table]]:
+    """The requests of each run that has them."""
     for number, one in enumerate(files.runs, start=1):
         if isinstance(one.requests, Requests):
-            table = one.requests.table.mutate(
-                run=sql.literal(number), span=span_of(one.requests.table)
-            )
-            found |= conduct(table, [group for group in files.seen.sizes if group[0] == number])
-    return found
+            table = one.requests.table
+            yield number, table.mutate(run=sql.literal(number), span=span_of(table))
 
 
 @dataclass(frozen=True)

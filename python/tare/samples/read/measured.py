@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import inf
 from pathlib import Path
@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING
 from tare.errors import InputError
 from tare.samples.describe.load_stats import conduct
 from tare.samples.describe.rates import throughputs, with_rates
-from tare.samples.describe.span_tree import ahead
+from tare.samples.describe.span_tree import IDS, ahead
 from tare.samples.describe.steadiness import taking_turns, with_place
+from tare.samples.describe.traces import Traces, traces
 from tare.samples.describe.usable import lost_share
 from tare.samples.describe.warm_up_cuts import Look, Looks, look, nothing
 from tare.samples.engines import StoredHistograms, open_engine
@@ -111,6 +112,19 @@ class _Part:
         mine = [(run - self.offset, span) for run, span in groups if run - self.offset in known]
         found = {} if samples is None else conduct(samples, mine)
         return {(run + self.offset, span): one for (run, span), one in found.items()}
+
+    def traces(self, first: Mapping[Group, int]) -> Traces:
+        """Its traces, from the first request of each of the experiment's runs and spans on."""
+        samples = self.result.samples()
+        mine = {entry.run for entry in self.entries}
+        if samples is None or not set(samples.columns) >= IDS:
+            return Traces({}, {})
+        samples = with_place(of_runs(samples, [run - self.offset for run in mine]))
+        samples = samples.filter(~samples.left_out)
+        return traces(
+            samples.mutate(run=(samples.run + self.offset).cast("int64")),
+            {group: cut for group, cut in first.items() if group[0] in mine},
+        )
 
     def throughputs(self, spans: Collection[str]) -> dict[Group, float]:
         """Requests per second of the experiment's runs and `spans`."""
@@ -215,6 +229,7 @@ def _experiment(
     disturbed = {run for part in parts for run in part.disturbed}
     lost = _lost(parts, seen.at_cut)
     conducts = {group: one for part in parts for group, one in part.conducts(seen.sizes).items()}
+    traced = [part.traces(seen.first) for part in parts]
     names = {span for _, span in seen.sizes}
     rates = {group: rate for part in parts for group, rate in part.throughputs(names).items()}
     declared = parts[0].result.manifest
@@ -256,6 +271,8 @@ def _experiment(
 
     experiment = replace(
         at(seen.at_cut),
+        traces={group: one for part in traced for group, one in part.of.items()},
+        structures={key: one for part in traced for key, one in part.paths.items()},
         cuts={name: at(other) for name, other in seen.others.items()},
         warnings=(
             *(line for part in parts for line in part.warnings),

@@ -9,6 +9,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from tare.errors import InputError, NoRequestsError
+from tare.samples.describe.span_tree import IDS
 from tare.samples.describe.usable import LONGEST, lost_share, usable
 from tare.samples.sql import column as sql
 from tare.samples.sql.engine import count_rows, first_line, latency, store
@@ -80,6 +81,10 @@ def tidy(backend: Database, source: Source, name: str) -> Requests:
         long = count_rows(bad.filter(bad.duration_ns > LONGEST))
         hint = ": their durations are above a day; check columns and unit" if long else ""
         raise NoRequestsError(f"{name}: no request could be read from {_rows(unreadable)}{hint}")
+    if set(table.columns) >= IDS:
+        table, repeated = _each_once(backend, table, rows)
+        if repeated:
+            warnings.append(f"{_rows(repeated)} equal to an earlier one with its id: left out")
     stepped = None
     if timed and not in_order:
         disorder, stepped = _disorder(table)
@@ -95,10 +100,24 @@ def tidy(backend: Database, source: Source, name: str) -> Requests:
         number: Any = sql.row_number().over(group_by=spans, order_by=order)
         placed = placed.mutate(place=number).order_by(order)
     stored = store(backend, "requests", placed)
-    backend.drop_table(raw.get_name())
+    for one in filter(None, (raw.get_name(), table.get_name())):
+        backend.drop_table(one)
     told = tuple(f"{name}: {one}" for one in warnings)
     lost = lost_share(unreadable, unreadable + rows)
     return Requests(stored, timed, told, source.since_start, lost, stepped, source.assumed_unit)
+
+
+def _each_once(backend: Database, spans: Table, rows: int) -> tuple[Table, int]:
+    """Spans without those that were exported twice, and how many these are.
+
+    An id is one span's; equal spans are one that was sent again.
+    """
+    same = ["trace_id", "span_id", "span", "start_ns", "duration_ns"]
+    number: Any = sql.row_number().over(group_by=same, order_by="row")
+    marked = spans.mutate(again=number)
+    has_id: Any = marked.trace_id.notnull() & marked.span_id.notnull()
+    first = store(backend, "spans", marked.filter((marked.again == 0) | ~has_id).drop("again"))
+    return first, rows - count_rows(first)
 
 
 def _counted(raw: Table, timed: bool) -> dict[str, Any]:

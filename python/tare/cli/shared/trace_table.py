@@ -1,0 +1,82 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What traces say of a comparison, on a terminal."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tare.terminal import both_ends
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from tare.verdict.traces import Change, SpanPart, TraceComparison
+
+PARTS = 5
+"""Spans that are shown; the rest are one line."""
+ROOTS = 3
+BETWEEN = 12
+"""Characters between columns: two in front of each, and an arrow in place of one."""
+LEAST = 20
+"""Characters that a name keeps."""
+
+
+def trace_lines(traces: Sequence[TraceComparison], width: int) -> Iterator[tuple[str, str]]:
+    """Lines, each as a name and what follows it, in `width` characters where names allow it."""
+    for one in traces[:ROOTS]:
+        yield from _of_root(one, width)
+    if (more := len(traces) - ROOTS) > 0:
+        yield "", f"and {more} more root spans: see --json"
+
+
+def _of_root(one: TraceComparison, width: int) -> Iterator[tuple[str, str]]:
+    requests = " + ".join(f"{number:,}" for number in one.requests)
+    where = ", ".join(part for part in (one.condition, one.environment, one.root) if part)
+    yield where, f" against {one.baseline}, {requests} traces: mean time on the critical path"
+    shown, rest = one.parts[:PARTS], one.parts[PARTS:]
+    rows = [
+        ("whole request", *_cells(one.mean_ns)),
+        *((part.span, *_cells(part.critical_ns)) for part in shown),
+    ]
+    if rest:
+        rows.append((f"{len(rest)} more", *_sum(rest)))
+    names, *values = ([row[column] for row in rows] for column in range(len(rows[0])))
+    widths = [max(map(len, column)) for column in values]
+    room = max(LEAST, width - sum(widths) - BETWEEN)
+    names = [both_ends(text, room) for text in names]
+    longest = max(map(len, names))
+    for text, cells in zip(names, zip(*values, strict=True), strict=True):
+        before, after, difference, interval = (
+            cell.rjust(size) for cell, size in zip(cells, widths, strict=True)
+        )
+        line = f"  {text.ljust(longest)}  {before} -> {after}  {difference}  {interval}"
+        yield "", line.rstrip()
+    yield f"  calls {one.verdict}", f": {one.reason}"
+
+
+def _cells(change: Change) -> tuple[str, str, str, str]:
+    from tare.verdict.words import duration
+
+    interval = ""
+    if change.low is not None and change.high is not None:
+        low, high = (duration(bound, signed=True) for bound in (change.low, change.high))
+        shared = f" {high.rpartition(' ')[2]}"
+        interval = f"{low.removesuffix(shared)} to {high}"
+    return (
+        duration(change.baseline),
+        duration(change.condition),
+        duration(change.difference, signed=True),
+        interval,
+    )
+
+
+def _sum(parts: Sequence[SpanPart]) -> tuple[str, str, str, str]:
+    from tare.verdict.words import duration
+
+    every = [part.critical_ns for part in parts]
+    return (
+        duration(sum(one.baseline for one in every)),
+        duration(sum(one.condition for one in every)),
+        duration(sum(one.difference for one in every), signed=True),
+        "",
+    )

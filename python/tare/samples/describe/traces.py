@@ -1,0 +1,235 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the traces of each run say: where the time of its requests went, and what they called."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
+from hashlib import blake2b
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tare.samples.describe.span_tree import IDS
+from tare.samples.model import CallPath, Part, Traced
+from tare.samples.sql.column import functions_of
+from tare.samples.sql.engine import rows_of
+from tare.samples.sql.group_numbers import Group, of_runs
+from tare.stats.forest import Forest, critical_times, paths, self_times, structures
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    from tare.samples.sql.table import Table
+
+SPANS = 1_000_000
+"""Spans of a run that are looked at: of more, those of traces chosen by chance."""
+STRUCTURES = 1_000
+"""Structures of a run that are told apart; rarer ones count as one, `OTHER`."""
+OTHER = 0
+PARTS = 1_000_000
+
+
+@dataclass(frozen=True)
+class Traces:
+    """The traces of some runs, by run and root span, and the paths of each structure."""
+
+    of: Mapping[Group, Traced]
+    paths: Mapping[int, frozenset[CallPath]]
+
+
+def traces(samples: Table, first: Mapping[Group, int]) -> Traces:
+    """Of `samples` with `run`, `span`, `place`, `ok`, `start_ns`, `duration_ns` and ids of traces.
+
+    `first` has the first request of each run and span that counts. A request is a span without one
+    above it, with all those below. Failed ones are left out, and so are traces of which a span is
+    missing. Nothing where samples have no ids, or no request has spans below it.
+    """
+    if not set(samples.columns) >= {*IDS, "start_ns"}:
+        return Traces({}, {})
+    found: dict[Group, Traced] = {}
+    known: dict[int, frozenset[CallPath]] = {}
+    # One run after the other: the spans of all of them need not be in memory at once.
+    for run in sorted({run for run, _ in first}):
+        cuts = {span: cut for (its, span), cut in first.items() if its == run}
+        spans = _spans(of_runs(samples, [run]))
+        if spans is not None:
+            for root, traced in _of_run(spans, cuts, known):
+                found[run, root] = traced
+    return Traces(found, known)
+
+
+@dataclass(frozen=True, eq=False)
+class _Spans:
+    """The spans (n,) of one run; `names` has the name of each number in `name`."""
+
+    names: list[str]
+    name: npt.NDArray[np.int64]
+    trace: npt.NDArray[np.int64]
+    caller: npt.NDArray[np.int64]
+    """A number for the id of the one around it, whether that is there or not."""
+    ok: npt.NDArray[np.bool_]
+    place: npt.NDArray[np.int64]
+    forest: Forest
+
+    def kept(self, spans: npt.NDArray[np.bool_]) -> _Spans:
+        parts = (part[spans] for part in (self.name, self.trace, self.caller, self.ok, self.place))
+        return _Spans(self.names, *parts, self.forest.kept(spans))
+
+
+def _spans(samples: Table) -> _Spans | None:
+    sql = functions_of(samples)
+    start: Any = samples.start_ns.cast("int64")
+    timed = samples.filter(
+        samples.trace_id.notnull() & samples.span_id.notnull() & samples.duration_ns.notnull()
+    )
+    timed = timed.select(
+        "trace_id",
+        "span_id",
+        "parent_id",
+        "span",
+        "ok",
+        place=timed.place.cast("int64"),
+        begin=start,
+        end=start + timed.duration_ns.cast("int64"),
+    )
+    (counted,) = rows_of(timed.aggregate(spans=timed.count()))
+    if not counted["spans"]:
+        return None
+    if counted["spans"] > SPANS:
+        share: Any = timed.trace_id.hash().abs() % PARTS
+        timed = timed.filter(share < PARTS * SPANS // counted["spans"])
+    # An id that several spans have names the first of them.
+    order = ["trace_id", "span_id", "begin", "place"]
+    number: Any = sql.row_number().over(order_by=order)
+    numbered = timed.mutate(number=number).cache()
+    ids = numbered.group_by("trace_id", "span_id").aggregate(parent=numbered.number.min())
+    trace = numbered.group_by("trace_id").aggregate(trace=numbered.number.min())
+    named = ids.select("trace_id", "parent", parent_id="span_id")
+    joined = numbered.left_join(named, ["trace_id", "parent_id"]).inner_join(trace, "trace_id")
+    columns = ("number", "span", "parent", "trace", "ok", "place", "begin", "end")
+    caller: Any = joined.parent_id.fill_null("").hash()
+    table = joined.select(*columns, caller=caller).order_by("number").to_pyarrow()
+    span = table["span"].combine_chunks().dictionary_encode()
+
+    def whole(name: str) -> npt.NDArray[np.int64]:
+        return np.asarray(table[name].to_numpy(), np.int64)
+
+    parent = np.asarray(table["parent"].fill_null(-1).to_numpy(), np.int64)
+    return _Spans(
+        span.dictionary.to_pylist(),
+        span.indices.to_numpy().astype(np.int64),
+        whole("trace"),
+        whole("caller"),
+        np.asarray(table["ok"].to_numpy(zero_copy_only=False), np.bool_),
+        whole("place"),
+        # A span that is its own parent has none.
+        Forest(
+            np.where(parent == np.arange(parent.size), -1, parent), whole("begin"), whole("end")
+        ),
+    )
+
+
+def _of_run(
+    spans: _Spans, cuts: Mapping[str, int], known: dict[int, frozenset[CallPath]]
+) -> Iterator[tuple[str, Traced]]:
+    """What its traces say of each root span; `known` is given the paths of structures."""
+    spans = spans.kept(spans.forest.roots() >= 0)
+    root = spans.forest.roots()
+    broken = _broken(spans)
+    cut = np.array([cuts.get(name, 0) for name in spans.names])
+    counts = (
+        spans.ok[root] & (spans.place[root] >= cut[spans.name[root]]) & ~broken[spans.trace[root]]
+    )
+    left_out = _share_by_name(spans, root, broken)
+    spans = spans.kept(counts)
+    forest, root = spans.forest.within_parents(), spans.forest.roots()
+    own, alone = critical_times(forest), self_times(forest)
+    path = paths(forest, _numbers(spans.names)[spans.name])
+    for kind in np.unique(spans.name[root]).tolist():
+        mine = spans.name[root] == kind
+        tops = np.flatnonzero(mine & (forest.parent < 0))
+        if tops.size < mine.sum():
+            name, size = spans.name[mine], len(spans.names)
+            critical, apart, calls = (
+                (np.bincount(name, values, size) / tops.size).tolist()
+                for values in (own[mine], alone[mine], None)
+            )
+            yield (
+                spans.names[kind],
+                Traced(
+                    requests=tops.size,
+                    mean_ns=float(forest.duration[tops].mean()),
+                    parts={
+                        spans.names[one]: Part(critical[one], apart[one], calls[one])
+                        for one in np.unique(name).tolist()
+                    },
+                    structures=_structures(spans, root, mine, path, known),
+                    broken=float(left_out[kind]),
+                ),
+            )
+
+
+def _broken(spans: _Spans) -> npt.NDArray[np.bool_]:
+    """Of each trace, by its number (n,), whether a span between two that are there is missing.
+
+    All spans that have none above them either begin the trace or have one caller that nobody
+    recorded.
+    """
+    tops = spans.forest.parent < 0
+    trace, caller = spans.trace[tops], spans.caller[tops]
+    order = np.lexsort((caller, trace))
+    trace, caller = trace[order], caller[order]
+    other = (np.diff(trace) == 0) & (np.diff(caller) != 0)
+    found = np.zeros(int(spans.trace.max(initial=-1)) + 1, np.bool_)
+    found[trace[1:][other]] = True
+    return found
+
+
+def _share_by_name(
+    spans: _Spans, root: npt.NDArray[np.int64], broken: npt.NDArray[np.bool_]
+) -> npt.NDArray[np.float64]:
+    """Of the requests of each name (names,), the share whose trace is broken."""
+    tops = root == np.arange(root.size)
+    name, lost = spans.name[tops], broken[spans.trace[tops]]
+    every = np.bincount(name, minlength=len(spans.names))
+    return np.bincount(name, lost, len(spans.names)) / np.maximum(every, 1)
+
+
+def _numbers(names: Collection[str]) -> npt.NDArray[np.uint64]:
+    """One of 64 bits for each name, the same in every run."""
+    digests = (blake2b(name.encode(), digest_size=8).digest() for name in names)
+    return np.frombuffer(b"".join(digests), np.uint64)
+
+
+def _structures(
+    spans: _Spans,
+    root: npt.NDArray[np.int64],
+    mine: npt.NDArray[np.bool_],
+    path: npt.NDArray[np.uint64],
+    known: dict[int, frozenset[CallPath]],
+) -> dict[int, int]:
+    """How many requests of one root span have each structure; `known` is given its paths."""
+    _, number = np.unique(root[mine], return_inverse=True)
+    shape = structures(number, path[mine])
+    found, example, count = np.unique(shape, return_index=True, return_counts=True)
+    usual = np.argsort(-count, kind="stable")[:STRUCTURES]
+    places = np.flatnonzero(mine)
+    shapes: dict[int, int] = {}
+    for one in usual.tolist():
+        shapes[int(found[one])] = int(count[one])
+        if int(found[one]) not in known:
+            members = places[number == example[one]]
+            known[int(found[one])] = frozenset(_path(spans, place) for place in members.tolist())
+    if rest := int(count.sum()) - sum(shapes.values()):
+        shapes[OTHER] = rest
+    return shapes
+
+
+def _path(spans: _Spans, place: int) -> CallPath:
+    """The names from the root down to a span."""
+    names = []
+    while place >= 0:
+        names.append(spans.names[spans.name[place]])
+        place = int(spans.forest.parent[place])
+    return tuple(reversed(names))

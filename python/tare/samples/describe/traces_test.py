@@ -1,0 +1,135 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What traces say of a run, from rows as files have them."""
+
+from collections.abc import Sequence
+
+import pyarrow as pa
+import pytest
+
+from tare.samples.describe import traces as module
+from tare.samples.describe.traces import OTHER, Traces, traces
+from tare.samples.model import Part
+from tare.samples.sql.engine import connect
+from tare.samples.sql.table import fresh_name
+
+Row = tuple[str, str, str | None, str, int, int]
+"""Trace, own id, id of the parent, name, start and duration."""
+REQUEST: Sequence[Row] = (
+    ("t1", "a", None, "order", 0, 100),
+    ("t1", "b", "a", "pay", 10, 50),
+    ("t1", "c", "b", "update", 20, 10),
+    ("t1", "d", "b", "update", 40, 10),
+    ("t1", "e", "a", "insert", 70, 20),
+)
+PARTS = {
+    "order": Part(30, 30, 1),
+    "pay": Part(30, 30, 1),
+    "update": Part(20, 20, 2),
+    "insert": Part(20, 20, 1),
+}
+
+
+def read(rows: Sequence[Row], failed: Sequence[str] = (), first: int = 0) -> Traces:
+    """The traces of two runs: one of `rows`, and one of another kind of request."""
+    table = [
+        {
+            "run": 1, "trace_id": trace, "span_id": own, "parent_id": parent, "span": name,
+            "start_ns": start, "duration_ns": took, "ok": own not in failed, "place": place,
+        }
+        for place, (trace, own, parent, name, start, took) in enumerate(rows)
+    ]  # fmt: skip
+    other = [one | {"run": 2, "span": "x", "trace_id": f"other {n}"} for n, one in enumerate(table)]
+    samples = connect().create_table(fresh_name("spans"), pa.Table.from_pylist([*table, *other]))
+    cuts = {(1, name): 0 for _, _, _, name, *_ in rows} | {(1, "order"): first, (2, "x"): 0}
+    return traces(samples, cuts)
+
+
+def test_a_request() -> None:
+    found = read(REQUEST)
+    assert [*found.of] == [(1, "order")], "requests of one span have no parts"
+    one = found.of[1, "order"]
+    assert (one.requests, one.mean_ns, one.broken) == (1, 100, 0)
+    assert one.parts == PARTS
+    assert sum(part.critical_ns for part in one.parts.values()) == one.mean_ns
+    (structure,) = one.structures
+    assert one.structures == {structure: 1}
+    assert found.paths[structure] == {
+        ("order",),
+        ("order", "pay"),
+        ("order", "pay", "update"),
+        ("order", "insert"),
+    }
+
+
+def of_trace(trace: str, rows: Sequence[Row] = REQUEST, later: int = 0) -> list[Row]:
+    return [(trace, own, up, name, start + later, took) for _, own, up, name, start, took in rows]
+
+
+def test_means_and_structures_of_several_requests() -> None:
+    without = of_trace("t2", REQUEST[:2])
+    found = read([*REQUEST, *without])
+    one = found.of[1, "order"]
+    assert one.requests == 2
+    assert one.parts["update"].calls == 1
+    assert one.parts["insert"] == Part(10, 10, 0.5)
+    shapes = {frozenset(found.paths[key]): count for key, count in one.structures.items()}
+    assert shapes[frozenset({("order",), ("order", "pay")})] == 1
+    assert len(shapes) == 2
+
+
+def test_failed_requests_and_the_warm_up_do_not_count() -> None:
+    rows = [*REQUEST, *of_trace("t2", [("", "f", None, "order", 0, 10)])]
+    assert read(rows, failed=["f"]).of[1, "order"].parts == PARTS
+    warm = [*of_trace("t0", [("", "f", None, "order", 0, 10)]), *of_trace("t1", REQUEST)]
+    assert read(warm, first=1).of[1, "order"].parts == PARTS
+
+
+def test_a_trace_that_lacks_a_span_does_not_count() -> None:
+    lost = [one for one in of_trace("t2") if one[1] != "b"]
+    one = read([*REQUEST, *lost]).of[1, "order"]
+    assert one.parts == PARTS
+    assert one.broken == 0.5
+
+
+def test_a_caller_that_nobody_recorded_breaks_no_trace() -> None:
+    called = [(one[0], one[1], one[2] or "gone", *one[3:]) for one in REQUEST]
+    assert read(called).of[1, "order"].parts == PARTS
+    twice = [*called, *((t, f"{own}2", up and (up if up == "gone" else f"{up}2"), *rest)
+                        for t, own, up, *rest in called)]  # fmt: skip
+    assert read(twice).of[1, "order"].requests == 2
+
+
+@pytest.mark.parametrize(
+    "odd",
+    [
+        [("t2", "g", "h", "order", 0, 5), ("t2", "h", "g", "order", 0, 5)],
+        [("t2", "g", "g", "order", 0, 5)],
+        [("t2", "g", None, "order", 0, 5), ("t2", "g", None, "order", 1, 5)],
+    ],
+    ids=["circle", "its own parent", "one id twice"],
+)
+def test_odd_ids_break_nothing(odd: list[Row]) -> None:
+    one = read([*REQUEST, *odd]).of[1, "order"]
+    assert one.parts["pay"].calls <= 1
+    assert sum(part.critical_ns for part in one.parts.values()) == pytest.approx(one.mean_ns)
+
+
+def test_of_many_spans_some_traces_are_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = [row for n in range(200) for row in of_trace(f"t{n}", REQUEST, 1_000 * n)]
+    monkeypatch.setattr(module, "SPANS", 500)
+    one = read(rows).of[1, "order"]
+    assert 40 < one.requests < 200
+    assert one.parts == PARTS
+
+
+def test_rare_structures_are_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "STRUCTURES", 1)
+    found = read([*REQUEST, *of_trace("t2"), *of_trace("t3", REQUEST[:2])]).of[1, "order"]
+    assert found.structures[OTHER] == 1
+    assert sorted(found.structures.values()) == [1, 2]
+
+
+def test_samples_without_ids() -> None:
+    table = pa.table({"run": [1], "span": ["a"], "start_ns": [0], "duration_ns": [1], "ok": [True]})
+    samples = connect().create_table(fresh_name("spans"), table)
+    assert traces(samples, {(1, "a"): 0}) == Traces({}, {})

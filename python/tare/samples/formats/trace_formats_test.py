@@ -1,0 +1,176 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Zipkin's spans, Jaeger's in Elasticsearch, and attributes to group by."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tare.errors import InputError
+from tare.samples import read_files
+from tare.samples.formats import TRACES, detect
+from tare.samples.formats.asked import Asked
+from tare.samples.formats.formats_test import T, read
+from tare.samples.formats.span_formats_test import otlp, span
+
+START = T * 10**6
+"""In µs."""
+
+
+def zipkin(name: str, own: str, start: int, took: int | None, **more: Any) -> dict[str, Any]:
+    return {
+        "traceId": "a1", "id": own, "name": name, "timestamp": START + start, "duration": took,
+        "localEndpoint": {"serviceName": "shop"},
+    } | more  # fmt: skip
+
+
+CALL = [
+    zipkin("get /", "b1", 0, 100, kind="SERVER"),
+    zipkin("pay", "b2", 10, 50, kind="CLIENT", parentId="b1", tags={"error": "timeout"}),
+    zipkin("pay", "b2", 20, 30, kind="SERVER", parentId="b1", shared=True)
+    | {"localEndpoint": {"serviceName": "bank"}},
+    zipkin("select", "b3", 25, 10, parentId="b2", tags={}) | {"localEndpoint": {}},
+]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        json.dumps(CALL),
+        json.dumps([CALL[:2], CALL[2:]], indent=1),
+        "".join(f"{json.dumps(one)}\n" for one in CALL),
+        f"{json.dumps(CALL[:3])}\n{json.dumps(CALL[3:])}\n",
+    ],
+    ids=["list of spans", "list of traces", "a span a line", "a list a line"],
+)
+def test_zipkin(tmp_path: Path, text: str) -> None:
+    found = read(tmp_path, "a.json", text)
+    assert found["span"] == [
+        "shop: get / (server)",
+        "shop: pay (client)",
+        "bank: pay (server)",
+        "select",
+    ]
+    assert found["start_ns"] == [1_000 * (START + start) for start in (0, 10, 20, 25)]
+    assert found["duration_ns"] == [100_000, 50_000, 30_000, 10_000]
+    assert found["ok"] == [True, False, True, True]
+    # Both sides of the call have one id: the client's is made another.
+    assert found["span_id"] == ["b1", "b2/client", "b2", "b3"]
+    assert found["parent_id"] == [None, "b1", "b2/client", "b2"]
+    assert found["warnings"] == []
+
+
+def test_a_span_of_zipkin_that_never_ended(tmp_path: Path) -> None:
+    text = json.dumps([*CALL, zipkin("lost", "b4", 30, None)])
+    found = read(tmp_path, "a.json", text)
+    assert len(found["span"]) == len(CALL)
+    assert found["warnings"] == ["1 row without a usable time (place 5): left out"]
+
+
+@pytest.mark.parametrize(
+    "text", ['[{"localEndpoint": {}}]', '[[], {"localEndpoint": 5}, null, 3, "x"]']
+)
+def test_no_span_of_zipkin(tmp_path: Path, text: str) -> None:
+    with pytest.raises(InputError, match="no span in it"):
+        read(tmp_path, "a.json", text)
+
+
+def document(name: str, own: str, start: int, took: int, **more: Any) -> dict[str, Any]:
+    return {
+        "traceID": "a1", "spanID": own, "operationName": name, "startTime": START + start,
+        "startTimeMillis": (START + start) // 1_000, "duration": took, "references": [],
+        "process": {"serviceName": "shop", "tags": []},
+    } | more  # fmt: skip
+
+
+def tags(**values: Any) -> list[dict[str, Any]]:
+    return [
+        {"key": key.replace("_", "."), "type": "string", "value": value}
+        for key, value in values.items()
+    ]
+
+
+INSIDE = [{"refType": "CHILD_OF", "traceID": "a1", "spanID": "b1"}]
+DOCUMENTS = [
+    document("GET /", "b1", 0, 100, tags=tags(span_kind="server")),
+    document("pay", "b2", 10, 50, references=INSIDE, tag={"span@kind": "client", "error": True}),
+    document("pay", "b3", 20, 30, parentSpanID="b2", tags=tags(error="false")),
+]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "".join(f"{json.dumps(one)}\n" for one in DOCUMENTS),
+        "".join(f"{json.dumps({'_index': 'x', '_source': one})}\n" for one in DOCUMENTS),
+        json.dumps(
+            {"took": 1, "hits": {"hits": [{"_source": one} for one in DOCUMENTS]}}, indent=2
+        ),
+    ],
+    ids=["bare", "exported", "answer of a search"],
+)
+def test_jaeger_in_elasticsearch(tmp_path: Path, text: str) -> None:
+    found = read(tmp_path, "a.json", text)
+    assert found["span"] == ["shop: GET / (server)", "shop: pay (client)", "shop: pay"]
+    assert found["start_ns"] == [1_000 * (START + start) for start in (0, 10, 20)]
+    assert found["duration_ns"] == [100_000, 50_000, 30_000]
+    assert found["ok"] == [True, False, True]
+    assert found["span_id"] == ["b1", "b2", "b3"]
+    assert found["parent_id"] == [None, "b1", "b2"]
+
+
+def test_broken_lines_of_elasticsearch_are_counted(tmp_path: Path) -> None:
+    text = f"{json.dumps(DOCUMENTS[0])}\n{{\n{json.dumps({'_index': 'x'})}\n"
+    found = read(tmp_path, "a.json", text)
+    assert found["span"] == ["shop: GET / (server)"]
+    assert found["warnings"] == ["1 row without a usable time: left out"]
+
+
+def names(tmp_path: Path, text: str, key: str) -> set[str]:
+    path = tmp_path / "traces.json"
+    path.write_text(text)
+    assert detect(path) in TRACES
+    asked = Asked(group_by=key)
+    return {run.span for run in read_files({"a": [path], "b": [path]}, "a", asked=asked).runs}
+
+
+def test_spans_grouped_by_an_attribute(tmp_path: Path) -> None:
+    def tier(**value: Any) -> dict[str, Any]:
+        return {"attributes": [{"key": "the.tier", "value": value}]}
+
+    spans = [
+        span("buy", 0, 1, **tier(stringValue='a"b')),
+        span("buy", 1, 1, **tier(intValue="5")),
+        span("buy", 2, 1, **tier(boolValue=True)),
+        span("buy", 3, 1),
+    ]
+    buy = "shop: buy (server)"
+    assert names(tmp_path, otlp(spans), "the.tier") == {
+        buy, f'{buy} [a"b]', f"{buy} [5]", f"{buy} [true]"
+    }  # fmt: skip
+    # What the resource has holds for all of its spans, unless they have their own.
+    assert names(tmp_path, otlp(spans), "host.cpus") == {f"{buy} [2]"}
+    assert names(tmp_path, json.dumps(CALL), "error") == {
+        "shop: get / (server)", "shop: pay (client) [timeout]", "bank: pay (server)", "select",
+    }  # fmt: skip
+    text = "".join(f"{json.dumps(one)}\n" for one in DOCUMENTS)
+    assert names(tmp_path, text, "error") == {
+        "shop: GET / (server)", "shop: pay (client) [true]", "shop: pay [false]"
+    }  # fmt: skip
+
+
+def test_only_spans_have_attributes(tmp_path: Path) -> None:
+    path = tmp_path / "a.csv"
+    path.write_text(f"start_time,response_time\n{T},5\n")
+    with pytest.raises(InputError, match="--group-by: the format locust has no attributes"):
+        read_files({"a": [path], "b": [path]}, "a", asked=Asked(group_by="x"))
+    with pytest.raises(InputError, match="--group-by: is empty"):
+        Asked(group_by="")
+
+
+def test_a_span_that_was_sent_again_counts_once(tmp_path: Path) -> None:
+    one, other = span("buy", 0, 1), span("buy", 5, 1)
+    found = read(tmp_path, "a.jsonl", otlp([one, one, other, span("pay", 0, 1)]))
+    assert sorted(found["start_ns"]) == [T * 10**9, T * 10**9, T * 10**9 + 5]
+    assert found["warnings"] == ["1 row equal to an earlier one with its id: left out"]

@@ -1,0 +1,69 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Zipkin's spans as JSON, version 2: a list of spans, a list of traces (`/api/v2/traces`), or one
+span or list a line; times in whole µs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tare.samples.formats.asked import NOTHING, Asked
+from tare.samples.formats.json_file import number, stored, whole
+from tare.samples.formats.json_lines import require
+from tare.samples.formats.source import Source
+from tare.samples.formats.span_names import full_name, plain
+from tare.samples.formats.times import NANOSECONDS
+from tare.samples.sql import column as sql
+
+if TYPE_CHECKING:
+    from tare.samples.sql.table import Database
+
+CLIENT = "/client"
+"""What is added to the id of a client's span that its server shares."""
+
+
+def read(backend: Database, path: Path, asked: Asked = NOTHING) -> Source:
+    """Reads every span; one with a tag `error`, whatever it says, has failed."""
+    lazy = whole(backend, path)
+    # A list of lists, a list, or one span: what is no list is a list of itself.
+    traces = lazy.select(of=_listed(lazy.json))
+    spans = traces.select(span=_listed(traces.of))
+    table = stored(backend, spans.filter(spans.span["id"].notnull()), path)
+    require(table, 0, path, "span")
+    span: Any = table.span
+    named = table.select(
+        "span",
+        row=table.rowid(),
+        trace_id=span["traceId"].json_text,
+        id=span["id"].json_text,
+        side=span["kind"].json_text.lower(),
+        parent=span["parentId"].json_text,
+        is_shared=(span["shared"].cast("string") == "true").fill_null(False),
+    )
+    # Both sides of a call have one id: calls made by the server are below the server's.
+    servers = named.filter(named.is_shared).select("trace_id", "id").distinct()
+    joined = named.left_join(servers.mutate(served=sql.literal(True)), ["trace_id", "id"])
+    is_client: Any = joined.served.fill_null(False) & ~joined.is_shared
+    span = joined.span
+    group = None if asked.group_by is None else plain(span["tags"][asked.group_by])
+    samples = joined.select(
+        "row",
+        "trace_id",
+        start_ns=number(span["timestamp"]) * NANOSECONDS["us"],
+        duration_ns=number(span["duration"]) * NANOSECONDS["us"],
+        ok=span["tags"]["error"].isnull(),
+        span=full_name(
+            span["localEndpoint"]["serviceName"].json_text,
+            span["name"].json_text,
+            joined.side,
+            group,
+        ),
+        span_id=is_client.ifelse(joined.id + CLIENT, joined.id),
+        parent_id=joined.is_shared.ifelse(joined.id + CLIENT, joined.parent),
+    )
+    return Source(samples)
+
+
+def _listed(value: Any) -> Any:
+    """The elements of a JSON array; of any other value itself."""
+    return sql.coalesce(value.json_list, sql.function("LIST_VALUE", value)).unnest()

@@ -1,0 +1,260 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Traces of both sides against each other: the parts of a request, and what requests call."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from tare.stats.fewest_runs import LEAST_PAIRED, LEAST_UNPAIRED
+from tare.stats.interval import paired_difference, welch_difference
+from tare.stats.step_down import paired, unpaired
+from tare.verdict.evidence.weigh import by_block
+from tare.verdict.judgement import LEVEL
+from tare.verdict.traces import Change, MixWord, SpanPart, StructureShare, TraceComparison
+from tare.verdict.words import change, count, listed, percent
+
+if TYPE_CHECKING:
+    from tare.samples.model import CallPath, Experiment, Part, Run, Traced
+    from tare.stats.arrays import Array
+
+RARE = 0.01
+"""Structures of a smaller share on both sides are counted together."""
+SHOWN = 3
+"""Calls by which a structure is told from another, at most."""
+NONE = 1e-9
+"""A share that is rounding alone."""
+OTHER = 0
+USUAL = "the usual calls"
+
+Key = tuple[int, int]
+"""A block and a place in it, of a run."""
+
+
+@dataclass(frozen=True)
+class _Sides:
+    """The traces of each side's runs; those of paired runs have the same keys."""
+
+    baseline: Mapping[Key, Traced]
+    condition: Mapping[Key, Traced]
+    paired: bool
+
+    def table(self, values: Sequence[Callable[[Traced], float]]) -> tuple[Array, Array]:
+        """Each of `values` (k) of the runs of both: (n, k) and (m, k)."""
+        first, second = (
+            np.array([[value(run) for value in values] for run in side.values()])
+            for side in (self.baseline, self.condition)
+        )
+        return first, second
+
+    def changes(self, values: Sequence[Callable[[Traced], float]]) -> list[Change]:
+        """How each of `values` changed, with p-values adjusted for all of them."""
+        first, second = self.table(values)
+        enough = min(len(first), len(second)) >= 2
+        p: Sequence[float | None] = [None] * len(values)
+        if enough and values:
+            found = paired(second - first) if self.paired else unpaired(first, second)
+            p = found.tolist()
+        return [
+            replace(self._change(first[:, place], second[:, place]), p_adjusted=p[place])
+            for place in range(len(values))
+        ]
+
+    def _change(self, one: Array, two: Array) -> Change:
+        mean, other = float(one.mean()), float(two.mean())
+        difference = paired_difference(two - one) if self.paired else welch_difference(one, two)
+        bounds = (None, None) if difference is None else difference.interval(LEVEL)
+        return Change(mean, other, other - mean, *bounds)
+
+
+def compared_traces(experiment: Experiment, alarming: Collection[str]) -> Iterator[TraceComparison]:
+    """Of each environment, condition and root span, those with most requests first.
+
+    `alarming` are the environments whose control forbids verdicts.
+    """
+    roots = dict.fromkeys(root for _, root in experiment.traces)
+    found = []
+    for environment in dict.fromkeys(run.environment for run in experiment.runs):
+        here = [run for run in experiment.runs if run.environment == environment]
+        for condition in dict.fromkeys(run.condition for run in here):
+            for root in roots if condition != experiment.baseline else ():
+                sides = _sides(experiment, here, condition, root)
+                if sides.baseline and sides.condition:
+                    one = _compared(experiment, environment, condition, root, sides)
+                    found.append(_forbidden(one) if environment in alarming else one)
+    yield from sorted(found, key=lambda one: -sum(one.requests))
+
+
+def _sides(experiment: Experiment, runs: Sequence[Run], condition: str, root: str) -> _Sides:
+    ours, theirs = (
+        {
+            key: traced
+            for key, run in by_block(
+                [one for one in runs if one.condition == name and one.span == root]
+            ).items()
+            if (traced := experiment.traces.get((run.run, root))) is not None
+        }
+        for name in (experiment.baseline, condition)
+    )
+    if experiment.paired:
+        both = sorted(ours.keys() & theirs.keys())
+        ours, theirs = ({key: side[key] for key in both} for side in (ours, theirs))
+    return _Sides(ours, theirs, experiment.paired)
+
+
+def _compared(
+    experiment: Experiment, environment: str, condition: str, root: str, sides: _Sides
+) -> TraceComparison:
+    every = (*sides.baseline.values(), *sides.condition.values())
+    spans = list(dict.fromkeys(span for run in every for span in run.parts))
+    (mean,) = sides.changes([lambda run: run.mean_ns])
+    columns = [
+        sides.changes([_of_part(span, value) for span in spans])
+        for value in (
+            lambda part: part.critical_ns,
+            lambda part: part.self_ns,
+            lambda part: part.calls,
+        )
+    ]
+    parts = [SpanPart(*one) for one in zip(spans, *columns, strict=True)]
+    structures = _structures(experiment.structures, sides)
+    verdict, reason = _mix(structures, sides, experiment.budget, experiment.alpha)
+    return TraceComparison(
+        environment=environment,
+        baseline=experiment.baseline,
+        condition=condition,
+        root=root,
+        requests=(_requests(sides.baseline), _requests(sides.condition)),
+        mean_ns=mean,
+        parts=tuple(sorted(parts, key=lambda one: -abs(one.critical_ns.difference))),
+        structures=structures,
+        verdict=verdict,
+        reason=reason,
+        broken=(_broken(sides.baseline), _broken(sides.condition)),
+    )
+
+
+def _of_part(span: str, value: Callable[[Part], float]) -> Callable[[Traced], float]:
+    return lambda run: value(run.parts[span]) if span in run.parts else 0.0
+
+
+def _requests(side: Mapping[Key, Traced]) -> int:
+    return sum(run.requests for run in side.values())
+
+
+def _broken(side: Mapping[Key, Traced]) -> float:
+    return max(run.broken for run in side.values())
+
+
+def _structures(
+    known: Mapping[int, frozenset[CallPath]], sides: _Sides
+) -> tuple[StructureShare, ...]:
+    """Their shares, those of rare ones together."""
+    named = dict.fromkeys(
+        one
+        for side in (sides.baseline, sides.condition)
+        for run in side.values()
+        for one in run.structures
+        if one != OTHER
+    )
+    ours, theirs = (
+        {one: float(np.mean([_share(run, [one]) for run in side.values()])) for one in named}
+        for side in (sides.baseline, sides.condition)
+    )
+    common = [one for one in named if max(ours[one], theirs[one]) >= RARE]
+    common.sort(key=lambda one: -(ours[one] + theirs[one]))
+    usual = known[max(named, key=ours.__getitem__)]
+    values = [partial(_share, structures=(one,)) for one in common]
+    texts = [_calls(known[one], usual) for one in common]
+    rest = partial(_rest, structures=common)
+    if any(part.max() > NONE for part in sides.table([rest])):
+        values.append(rest)
+        texts.append("others, each rare")
+    changes = sides.changes(values)
+    return tuple(map(StructureShare, texts, changes))
+
+
+def _share(run: Traced, structures: Sequence[int]) -> float:
+    return sum(run.structures.get(one, 0) for one in structures) / run.requests
+
+
+def _rest(run: Traced, structures: Sequence[int]) -> float:
+    return 1 - _share(run, structures)
+
+
+def _calls(calls: frozenset[CallPath], usual: frozenset[CallPath]) -> str:
+    """What is called in addition, and what is not: of calls within others only the outer one."""
+    words = [
+        f"{word} {listed([repr(name) for name in names], SHOWN)}"
+        for word, names in (
+            ("with", _outermost(calls - usual)),
+            ("without", _outermost(usual - calls)),
+        )
+        if names
+    ]
+    return ", ".join(words) or USUAL
+
+
+def _outermost(calls: frozenset[CallPath]) -> list[str]:
+    return sorted({call[-1] for call in calls if call[:-1] not in calls})
+
+
+def _mix(
+    structures: Sequence[StructureShare], sides: _Sides, budget: float, alpha: float
+) -> tuple[MixWord, str]:
+    """Whether requests call other spans, and why."""
+    least = LEAST_PAIRED if sides.paired else LEAST_UNPAIRED
+    runs = min(len(sides.baseline), len(sides.condition))
+    moved = [one for one in structures if _moved(one.share, budget, alpha)]
+    told = _told(_largest(moved or structures))
+    if runs < least:
+        return (
+            "inconclusive",
+            f"{count(runs, 'run')} per condition; a verdict needs {least}: {told}",
+        )
+    if moved:
+        return "changed", told
+    if all(_inside(one.share, budget) for one in structures):
+        return "unchanged", f"every structure within {percent(budget, signed=False)} of requests"
+    return "inconclusive", f"neither a change nor its absence is shown: {told}"
+
+
+def _largest(structures: Sequence[StructureShare]) -> StructureShare:
+    """That of the largest difference; what is not the usual one says what was called instead."""
+    others = [one for one in structures if one.calls != USUAL]
+    return max(others or structures, key=lambda one: abs(one.share.difference))
+
+
+def _moved(share: Change, budget: float, alpha: float) -> bool:
+    if share.p_adjusted is None or share.low is None or share.high is None:
+        return False
+    excluded = share.low > 0 or share.high < 0
+    return share.p_adjusted <= alpha and excluded and not _inside(share, budget)
+
+
+def _inside(share: Change, budget: float) -> bool:
+    return (
+        share.low is not None
+        and share.high is not None
+        and -budget < share.low
+        and share.high < budget
+    )
+
+
+def _told(one: StructureShare) -> str:
+    share = one.share
+    before, after = (percent(part, signed=False) for part in (share.baseline, share.condition))
+    interval = ""
+    if share.low is not None and share.high is not None:
+        low, high = (change(bound, "share") for bound in (share.low, share.high))
+        interval = f" ({low.partition(' ')[0]} to {high})"
+    return f"requests {one.calls}: {before} -> {after}{interval}"
+
+
+def _forbidden(one: TraceComparison) -> TraceComparison:
+    why = "the control of this environment found a difference where there is none"
+    return replace(one, verdict="invalid", reason=why)

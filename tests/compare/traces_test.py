@@ -1,0 +1,136 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Somebody else's traces: which spans a change is in, and whether requests call the same."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from tests import in_process
+from tests.compare.command_test import tare
+
+RUNS, REQUESTS = 6, 200
+ORDER, PAY = "shop: POST /orders/{id}/confirm (server)", "bank: POST /payments (server)"
+UPDATE, CACHE = "bank: UPDATE accounts (client)", "shop: GET cache:orders (client)"
+MS = 1_000_000
+BUSY = 0.3
+"""Milliseconds that a payment takes longer."""
+
+
+def traces(generator: np.random.Generator, busy: float, cached: float) -> Iterator[str]:
+    """Lines of OTLP: orders that pay, which updates, and of which a share ask a cache first."""
+    speed = generator.normal(1, 0.005)
+    for number in range(REQUESTS):
+        cache, select, update, pay = speed * generator.normal((0.5, 1, 2, 4), 0.05)
+        pay += busy
+        if generator.random() >= cached:
+            cache = 0.0
+        spans = [("shop", "POST /orders/{id}/confirm", 2, None, 0.0, cache + select + pay + 0.4)]
+        spans.append(("bank", "POST /payments", 2, 0, cache + select, pay))
+        spans.append(("bank", "UPDATE accounts", 3, 1, cache + select + 0.5, update))
+        if cache:
+            spans.append(("shop", "GET cache:orders", 3, 0, 0.1, cache))
+        resources = [
+            {
+                "resource": {"attributes": [text("service.name", service)]},
+                "scopeSpans": [{"spans": [
+                    {
+                        "traceId": f"{number:032x}", "spanId": f"{place + 1:016x}", "name": name,
+                        "kind": kind, "parentSpanId": "" if up is None else f"{up + 1:016x}",
+                        "startTimeUnixNano": str(10**18 + int((20 * number + start) * MS)),
+                        "endTimeUnixNano": str(10**18 + int((20 * number + start + took) * MS)),
+                        "attributes": [text("tier", "gold" if number % 2 else "free")],
+                    }
+                    for place, (its, name, kind, up, start, took) in enumerate(spans)
+                    if its == service
+                ]}],
+            }
+            for service in ("shop", "bank")
+        ]  # fmt: skip
+        yield json.dumps({"resourceSpans": resources}) + "\n"
+
+
+def text(key: str, value: str) -> dict[str, Any]:
+    return {"key": key, "value": {"stringValue": value}}
+
+
+@pytest.fixture(scope="module")
+def sides(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+    """A folder of runs before payments became slower and caches were asked less, and one after."""
+    folder = tmp_path_factory.mktemp("traces")
+    for side, (name, busy, cached) in enumerate((("old", 0.0, 0.9), ("new", BUSY, 0.6))):
+        (folder / name).mkdir()
+        for run in range(RUNS):
+            lines = traces(np.random.default_rng([side, run]), busy, cached)
+            (folder / name / f"{run}.jsonl").write_text("".join(lines))
+    return [folder / "old", folder / "new"]
+
+
+def test_a_change_is_in_the_span_that_made_it(sides: list[Path]) -> None:
+    done = tare(*sides, "--json")
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    words = {
+        one["span"]: one["verdict"] for one in found["comparisons"] if one["role"] == "primary"
+    }
+    assert words[PAY] == "slower"
+    assert words[UPDATE] == "unchanged"
+    (one,) = found["traces"]
+    assert one["root"] == ORDER
+    assert one["requests"] == {"baseline": RUNS * REQUESTS, "condition": RUNS * REQUESTS}
+    parts = {part["span"]: part["critical_ns"] for part in one["parts"]}
+    assert sum(part["difference"] for part in parts.values()) == pytest.approx(
+        one["mean_ns"]["difference"]
+    )
+    assert parts[PAY]["low"] < BUSY * MS < parts[PAY]["high"]
+    assert parts[PAY]["p_adjusted"] <= 0.05
+    assert parts[UPDATE]["low"] < 0 < parts[UPDATE]["high"]
+    # Its own time, without that of the update inside of it.
+    payment = next(part for part in one["parts"] if part["span"] == PAY)
+    assert payment["self_ns"]["baseline"] == pytest.approx(2 * MS, rel=0.02)
+    cache = next(part for part in one["parts"] if part["span"] == CACHE)
+    assert cache["calls"]["difference"] == pytest.approx(-0.3, abs=0.03)
+    structures = one["structures"]
+    assert structures["verdict"] == "changed"
+    assert [share["calls"] for share in structures["shares"]] == [
+        "the usual calls", f"without '{CACHE}'"
+    ]  # fmt: skip
+
+
+def test_the_table_fits_a_terminal(sides: list[Path]) -> None:
+    done = in_process.tare("compare", *sides, COLUMNS="80")
+    assert done.returncode == 0, done.stderr
+    lines = done.stdout.splitlines()
+    assert max(map(len, lines)) <= 80
+    start = next(place for place, line in enumerate(lines) if "mean time on" in line)
+    shown = "\n".join(lines[start:])
+    assert "bank: POST" in shown
+    assert "\n  calls changed: requests " in shown
+
+
+def test_one_file_of_each_side(sides: list[Path]) -> None:
+    done = tare(*(side / "0.jsonl" for side in sides))
+    assert done.returncode == 0, done.stderr
+    shown = " ".join(done.stdout.split())
+    assert "calls inconclusive: 1 run per condition" in shown
+    assert "whole request" in shown
+
+
+def test_spans_by_an_attribute(sides: list[Path]) -> None:
+    done = tare(*sides, "--json", "--group-by", "tier")
+    assert done.returncode == 0, done.stderr
+    roots = {one["root"]: one for one in json.loads(done.stdout)["traces"]}
+    assert [*roots] == [f"{ORDER} [{tier}]" for tier in ("free", "gold")]
+    assert all(one["requests"]["baseline"] == RUNS * REQUESTS / 2 for one in roots.values())
+
+
+def test_only_files_can_be_grouped(sides: list[Path], tmp_path: Path) -> None:
+    (tmp_path / "manifest.json").write_text("{}")
+    done = tare(tmp_path, "--group-by", "tier")
+    assert done.returncode == 2
+    assert "--group-by: for files only" in done.stderr
+    done = tare(*sides, "--group-by", "")
+    assert done.returncode == 2
+    assert "--group-by: is empty" in done.stderr
