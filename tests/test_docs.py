@@ -3,13 +3,18 @@
 
 import json
 import os
+import random
 import re
 import shutil
 import signal
 import subprocess
 import sys
+import threading
+import time
 from contextlib import suppress
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from urllib.parse import parse_qs, urlsplit
 
 import pytest
 from tests.waiting import SECONDS
@@ -78,6 +83,59 @@ def test_the_first_commands_of_compare(tmp_path: Path) -> None:
     assert len(list(tmp_path.glob("*/*.arrow"))) == 12
     verdicts = "slower|faster|unchanged|shape-changed|inconclusive"
     assert re.search(rf"HEAD against GET, 6\+6 runs\n +({verdicts}) +p50 ", done.stdout)
+
+
+class Jaeger(BaseHTTPRequestHandler):
+    """Answers as `/api/traces` does; requests of the last hour take a fifth longer."""
+
+    def do_GET(self) -> None:
+        asked = {name: one for name, (one,) in parse_qs(urlsplit(self.path).query).items()}
+        start = int(asked["start"])
+        generator = random.Random(start)
+        took = 12_000 if time.time() - start / 1e6 < 3_700 else 10_000
+        span = {"operationName": "GET /", "processID": "p1"}
+        traces = [
+            {
+                "processes": {"p1": {"serviceName": asked["service"]}},
+                "spans": [
+                    span
+                    | {
+                        "traceID": f"{start + number:x}",
+                        "spanID": "a",
+                        "startTime": start + 50_000 * number,
+                        "duration": int(took * generator.gauss(1, 0.05)),
+                    }
+                ],
+            }
+            for number in range(100)
+        ]
+        body = json.dumps({"data": traces}).encode()
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, format: str, *args: object) -> None:
+        pass
+
+
+def test_the_first_commands_of_spans(tmp_path: Path) -> None:
+    if shutil.which("curl") is None:
+        pytest.skip("curl is not installed")
+    with ThreadingHTTPServer(("127.0.0.1", 0), Jaeger) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        here = f"127.0.0.1:{server.server_address[1]}"
+        done = subprocess.run(
+            ["bash", "-c", first_block("spans.md").replace("localhost:16686", here)],
+            cwd=tmp_path,
+            env=os.environ | {"PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        server.shutdown()
+    assert done.returncode == 0, done.stderr
+    assert re.search(r"frontend: GET / against old, 6\+6 runs\n +slower +p50 ", done.stdout)
 
 
 def test_the_commands_on_published_data() -> None:

@@ -7,6 +7,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 import typer
@@ -84,12 +85,15 @@ def sources(folder: str, ending: str) -> Iterator[Path]:
 
 def python_commands() -> Iterator[list[str]]:
     """The words of each command that is not native."""
-    yield []
-    commands: dict[str, object] = vars(typer.main.get_command(app))["commands"]
-    for name, command in commands.items():
-        assert "commands" not in vars(command), "walk its commands too"
+    yield from _below([], vars(typer.main.get_command(app)))
+
+
+def _below(words: list[str], command: dict[str, Any]) -> Iterator[list[str]]:
+    """A command and all commands below it."""
+    yield words
+    for name, inner in command.get("commands", {}).items():
         if name not in NATIVE_COMMANDS:
-            yield [name]
+            yield from _below([*words, name], vars(inner))
 
 
 def native_help(*words: str) -> str:

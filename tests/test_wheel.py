@@ -16,6 +16,8 @@ from hatch_build import HEADERS
 
 ROOT = Path(__file__).parents[1]
 UV = Path(sys.executable).parent / "uv"
+pytestmark = pytest.mark.timeout(3_600)
+"""The first test builds all native parts, which takes long on a busy machine."""
 
 
 @pytest.fixture(scope="module")

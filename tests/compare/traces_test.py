@@ -27,7 +27,10 @@ def traces(generator: np.random.Generator, busy: float, cached: float) -> Iterat
         pay += busy
         if generator.random() >= cached:
             cache = 0.0
-        spans = [("shop", "POST /orders/{id}/confirm", 2, None, 0.0, cache + select + pay + 0.4)]
+        spans: list[tuple[str, str, int, int | None, float, float]] = []
+        spans.append(
+            ("shop", "POST /orders/{id}/confirm", 2, None, 0.0, cache + select + pay + 0.4)
+        )
         spans.append(("bank", "POST /payments", 2, 0, cache + select, pay))
         spans.append(("bank", "UPDATE accounts", 3, 1, cache + select + 0.5, update))
         if cache:
@@ -95,7 +98,7 @@ def test_a_change_is_in_the_span_that_made_it(sides: list[Path]) -> None:
     structures = one["structures"]
     assert structures["verdict"] == "changed"
     assert [share["calls"] for share in structures["shares"]] == [
-        "the usual calls", f"without '{CACHE}'"
+        "with the usual calls", f"without '{CACHE}'"
     ]  # fmt: skip
 
 

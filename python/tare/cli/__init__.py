@@ -11,7 +11,7 @@ from typing import Annotated
 
 import typer
 
-from tare.cli import calibrate, clean, compare, doctor, init, native, ps, report, run
+from tare.cli import calibrate, clean, compare, doctor, init, native, ps, report, run, spans
 from tare.cli.shared.streams import silence, tell
 from tare.errors import TareError
 
@@ -61,7 +61,7 @@ def _options(
         typer.echo(context.get_help())
 
 
-for module in (run, init, compare, report, calibrate, native, ps, clean, doctor):
+for module in (run, init, compare, report, calibrate, native, spans, ps, clean, doctor):
     module.register(app)
 
 

@@ -10,7 +10,6 @@ from tare.report.result import distributions
 from tare.report.result.result import Result
 from tare.report.result.verdicts import Compared
 from tare.report.words import (
-    both_ends,
     change,
     count,
     duration,
@@ -23,6 +22,7 @@ from tare.report.words import (
     values,
 )
 from tare.samples.manifest import RunEntry
+from tare.terminal import both_ends
 
 if TYPE_CHECKING:
     from tare.samples.sql.table import Table

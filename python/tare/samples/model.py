@@ -107,33 +107,33 @@ class Run:
 
 
 CallPath = tuple[str, ...]
-"""The names of spans from a root span down to one."""
+"""The names of spans on the path from a root span to a span."""
 
 
 @dataclass(frozen=True)
 class Part:
-    """What a span is of one request, on average, wherever in the trace it is."""
+    """All spans of one name in a request, on average over requests."""
 
     critical_ns: float
-    """Its own part of the critical path: those of all spans sum to the root span."""
+    """Time on the critical path; the times of all spans sum to the duration of the root span."""
     self_ns: float
-    """Time in which none of the spans right below it is under way."""
+    """Time in which no child of the span runs."""
     calls: float
-    """How many there are."""
+    """The number of spans."""
 
 
 @dataclass(frozen=True)
 class Traced:
-    """The requests of one run whose traces begin with the same root span."""
+    """The requests of one run that have the same root span."""
 
     requests: int
     mean_ns: float
     parts: Mapping[str, Part]
-    """By span, the root span too; where one is absent, no request has it."""
+    """By span, the root span too. A span without an entry is in no request."""
     structures: Mapping[int, int]
-    """How many requests have each structure; 0 is any other."""
+    """The number of requests of each structure; structure 0 stands for all others."""
     broken: float
-    """Share of its requests left out, since a span of the trace is missing."""
+    """The share of requests that is left out because a span of the trace is missing."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -171,9 +171,9 @@ class Experiment:
     limits: Mapping[tuple[str, str, str], float] = field(default_factory=dict)
     """Differences in ns that calibration could not detect, by environment, span and metric."""
     traces: Mapping[tuple[int, str], Traced] = field(default_factory=dict)
-    """Of runs whose source has traces, by run and root span."""
+    """By run and root span, if the source has traces."""
     structures: Mapping[int, frozenset[CallPath]] = field(default_factory=dict)
-    """What each structure in `traces` calls."""
+    """The paths of each structure in `traces`."""
     widths: Mapping[tuple[str, str, str], float] = field(default_factory=dict)
     """Of the same, the widest bin in ns that a run's metric was counted in."""
     max_errors: float = 0.01

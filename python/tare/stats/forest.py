@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Traces as trees of spans: where the time of each goes, and which shape it has.
 
-All spans of many traces stand in arrays (n,), in any order. Nothing is done span by span: what a
-span inherits from those above it is found by doubling the distance looked up, so deep traces cost
-their logarithm.
+All spans of many traces stand in arrays (n,), in any order. No step goes span by span: what a
+span inherits from its ancestors is found by pointer doubling, which takes the logarithm of the
+depth.
 """
 
 from collections.abc import Callable
@@ -17,22 +17,22 @@ Hashes = npt.NDArray[np.uint64]
 Flags = npt.NDArray[np.bool_]
 
 DEEPEST = 20
-"""A span has fewer than 2^20 above it; the parents of one with more go round in a circle."""
+"""A span has fewer than 2^20 ancestors; if it has more, its parents form a cycle."""
 STEP = 0x9E3779B97F4A7C15
-"""Odd, with bits as if by chance: the golden ratio's."""
+"""An odd multiplier with random bits: the golden ratio."""
 
 
 @dataclass(frozen=True, eq=False)
 class Forest:
-    """Spans (n,) that belong to trees: the place of each one's parent (-1: none), and when it began
-    and ended, in ns."""
+    """Spans (n,) of trees: the index of each span's parent (-1: none), and its begin and end in
+    ns."""
 
     parent: Places
     begin: Places
     end: Places
 
     def inherited(self, values: Places, join: Callable[[Places, Places], Places]) -> Places:
-        """`join` of each span's value and those of all spans above it."""
+        """`join` of the values of each span and all of its ancestors."""
         found, above = values, self.parent
         while (inner := above >= 0).any():
             found = np.where(inner, join(found, found[above]), found)
@@ -40,7 +40,7 @@ class Forest:
         return found
 
     def roots(self) -> Places:
-        """The place of the span above all others of each; -1 where parents go round in a circle."""
+        """The index of each span's root; -1 if its parents form a cycle."""
         found, above = np.arange(self.parent.size), self.parent
         for _ in range(DEEPEST):
             inner = above >= 0
@@ -50,18 +50,18 @@ class Forest:
             above = np.where(inner, above[above], -1)
         return np.where(above >= 0, -1, found)
 
-    def kept(self, spans: Flags) -> "Forest":
-        """Only `spans` (n,); what was above one of them has to be among them."""
+    def select(self, spans: Flags) -> "Forest":
+        """Only `spans` (n,); the parents of selected spans must be selected, too."""
         new = np.cumsum(spans) - 1
         parent = self.parent[spans]
         parent = np.where(parent >= 0, new[parent], -1)
         return Forest(parent, self.begin[spans], self.end[spans])
 
     def within_parents(self) -> "Forest":
-        """Each span cut to the time in which all spans above it are under way.
+        """Each span cut to the time in which all of its ancestors run.
 
-        What goes on after its caller has returned, or by a clock that is behind, takes none of the
-        caller's time. A span that is wholly outside ends where it begins.
+        A call that continues after its caller has returned, or whose clock is late, takes no time
+        of the caller then. A span that is completely outside gets the duration 0.
         """
         begin = self.inherited(self.begin, np.maximum)
         end = self.inherited(self.end, np.minimum)
@@ -74,9 +74,9 @@ class Forest:
 
 
 def self_times(forest: Forest) -> Places:
-    """Of each span, in ns (n,), the time in which no span right below it is under way.
+    """The time (n,) in ns of each span in which none of its children runs.
 
-    `forest` has no span that is outside of its parent (`within_parents`).
+    No span of `forest` is outside of its parent (`within_parents`).
     """
     inner = np.flatnonzero((forest.parent >= 0) & (forest.duration > 0))
     group = np.tile(forest.parent[inner], 2)
@@ -84,19 +84,19 @@ def self_times(forest: Forest) -> Places:
     step = np.repeat([1, -1], inner.size)
     order = np.lexsort((-step, at, group))
     group, at = group[order], at[order]
-    # Of one parent as many end as begin, so the count is 0 again where the next one's begin.
+    # All children of a parent end, so the count is 0 again where the next parent's children begin.
     busy = np.cumsum(step[order])[:-1] > 0
     covered = np.bincount(group[:-1][busy], weights=np.diff(at)[busy], minlength=forest.parent.size)
     return forest.duration - covered.astype(np.int64)
 
 
 def critical_times(forest: Forest) -> Places:
-    """Of each span, in ns (n,), its own part of the critical path: of a tree they sum to its root.
+    """The time (n,) in ns of each span on the critical path; the times of a tree sum to its root.
 
-    The critical path goes back from the end of the root. Of the spans right below one that is on
-    it, the last to end is on it too, then the last to end before that one began, and so on; what
-    none of them covers is the span's own. (CRISP: Zhang et al., USENIX ATC 2022, section 3.)
-    `forest` has no span that is outside of its parent (`within_parents`).
+    The critical path goes back from the end of the root. If a span is on it, the child that ends
+    last is on it, too, then the child that ends last before that child began, and so on. Time that
+    no such child covers belongs to the span itself. (CRISP: Zhang et al., USENIX ATC 2022,
+    section 3.) No span of `forest` is outside of its parent (`within_parents`).
     """
     chosen = _last_to_end(forest)
     on_path = forest.inherited(chosen.astype(np.int64), np.minimum).astype(bool)
@@ -107,15 +107,15 @@ def critical_times(forest: Forest) -> Places:
 
 
 def _last_to_end(forest: Forest) -> Flags:
-    """The spans that those above them wait for; each root is one."""
+    """Which spans their parents wait for; roots count as such spans."""
     chosen = forest.parent < 0
     inner = np.flatnonzero(~chosen & (forest.duration > 0))
     if not inner.size:
         return chosen
     order = inner[np.lexsort((forest.end[inner], forest.parent[inner]))]
     group, number = forest.parent[order], np.arange(order.size)
-    # Beside the ends of a parent's spans, in time, stand their beginnings: before each of these is
-    # the last end that is not after it.
+    # Ends and begins of a parent's children are sorted by time: the last end in front of a begin
+    # belongs to the child that ended last before it.
     begins = np.concatenate([np.zeros(order.size, np.int64), np.ones(order.size, np.int64)])
     at = np.concatenate([forest.end[order], forest.begin[order]])
     among = np.lexsort((begins, at, np.tile(group, 2)))
@@ -135,11 +135,11 @@ def _last_to_end(forest: Forest) -> Flags:
 
 
 def paths(forest: Forest, kinds: Hashes) -> Hashes:
-    """A number (n,) for the kinds of spans from the root down to each, equal where these are.
+    """A hash (n,) of the kinds of spans on the path from the root to each span.
 
-    `kinds` (n,) has a number of many bits for each kind of span.
+    `kinds` (n,) has a random number for each kind of span.
     """
-    # An array of one: it wraps around without a warning, as a single number does not.
+    # NumPy warns about the overflow of a scalar, and not of an array.
     found, above, factor = kinds, forest.parent, np.array([STEP], np.uint64)
     while (inner := above >= 0).any():
         found = np.where(inner, found + factor * found[above], found)
@@ -149,10 +149,10 @@ def paths(forest: Forest, kinds: Hashes) -> Hashes:
 
 
 def structures(trace: Places, path: Hashes) -> Hashes:
-    """A number for each of the traces 0 to m - 1, shape (m,), equal where they have the same paths.
+    """A hash (m,) of the set of paths in each of the traces 0 to m - 1.
 
-    `trace` (n,) has the trace of each span. How often a trace takes a path is not looked at: ten
-    queries in a loop are the structure of one.
+    `trace` (n,) has the trace of each span. The number of spans with the same path does not
+    matter: ten queries in a loop have the structure of one query.
     """
     order = np.lexsort((path, trace))
     trace_of, path_of = trace[order], path[order]
@@ -164,7 +164,7 @@ def structures(trace: Places, path: Hashes) -> Hashes:
 
 
 def _mixed(values: Hashes) -> Hashes:
-    """The same numbers with their bits spread (SplitMix64), so that sums of them rarely agree."""
+    """SplitMix64 of the numbers, so that sums of different numbers are rarely equal."""
     values = values + np.uint64(STEP)
     values = (values ^ (values >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     values = (values ^ (values >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)

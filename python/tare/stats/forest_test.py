@@ -73,7 +73,7 @@ def literal_path(of: Forest, place: int) -> Iterator[tuple[int, int]]:
 
 @settings(max_examples=300)
 @given(forests())
-def test_times_are_those_of_a_walk(given_forest: Forest) -> None:
+def test_times_equal_a_walk_span_by_span(given_forest: Forest) -> None:
     of = given_forest.within_parents()
     size = of.parent.size
     assert [*zip(of.begin.tolist(), of.end.tolist(), strict=True)] == [
@@ -86,27 +86,27 @@ def test_times_are_those_of_a_walk(given_forest: Forest) -> None:
     assert times.sum() == of.duration[of.parent < 0].sum()
 
 
-def test_a_span_waits_for_the_last_to_end() -> None:
+def test_a_parent_waits_for_the_child_that_ends_last() -> None:
     """Two calls at once, of which the longer one counts, then one alone."""
     of = forest((-1, 0, 100), (0, 10, 40), (0, 10, 60), (0, 70, 90), (2, 20, 50))
     assert critical_times(of).tolist() == [30, 0, 20, 20, 30]
     assert self_times(of).tolist() == [30, 30, 20, 20, 30]
 
 
-def test_what_goes_on_after_its_caller_takes_none_of_its_time() -> None:
+def test_a_span_is_cut_at_the_end_of_its_parent() -> None:
     of = forest((-1, 0, 10), (0, 5, 50), (1, 20, 40), (0, 30, 40)).within_parents()
     assert of.duration.tolist() == [10, 5, 0, 0]
     assert critical_times(of).tolist() == [5, 5, 0, 0]
 
 
 def test_roots() -> None:
-    """Spans 3 and 4 are each other's parent, 5 its own."""
+    """Spans 3 and 4 are each other's parents, and span 5 is its own parent."""
     of = Forest(np.array([-1, 0, 1, 4, 3, 5]), np.zeros(6, np.int64), np.zeros(6, np.int64))
     assert of.roots().tolist() == [0, 0, 0, -1, -1, -1]
-    left = of.kept(of.roots() >= 0)
+    left = of.select(of.roots() >= 0)
     assert left.parent.tolist() == [-1, 0, 1]
     shuffled = Forest(np.array([2, -1, 1, 1]), *np.zeros((2, 4), np.int64))
-    assert shuffled.kept(np.array([True, True, True, False])).parent.tolist() == [2, -1, 1]
+    assert shuffled.select(np.array([True, True, True, False])).parent.tolist() == [2, -1, 1]
 
 
 @pytest.mark.parametrize("deep", [1, 2, 3, 1_000])

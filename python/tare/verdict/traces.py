@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What traces say of a comparison: which spans the difference is in, and what requests call."""
+"""Comparisons of traces: which spans contain a difference, and what requests call."""
 
 from __future__ import annotations
 
@@ -15,10 +15,9 @@ MixWord = Literal["changed", "unchanged", "inconclusive", "invalid"]
 
 @dataclass(frozen=True)
 class Change:
-    """One number of two sides, the mean of their runs; the interval has 95 % confidence.
+    """The mean over runs of both sides; `low` and `high` bound `difference` with 95 % confidence.
 
-    `low` and `high` bound `difference`; they and `p_adjusted` are None where there are too few
-    runs.
+    `low`, `high` and `p_adjusted` are None if there are too few runs.
     """
 
     baseline: float
@@ -27,32 +26,32 @@ class Change:
     low: float | None = None
     high: float | None = None
     p_adjusted: float | None = None
-    """Adjusted for all that were looked at together."""
+    """Adjusted for all spans, or all structures, of the root span."""
 
 
 @dataclass(frozen=True)
 class SpanPart:
-    """One span in the requests of a root span; times in ns per request."""
+    """A span in the requests of a root span; times are ns per request."""
 
     span: str
     critical_ns: Change
-    """On the critical path: the differences of all spans sum to that of the root span."""
+    """Time on the critical path; the differences of all spans sum to the root span's difference."""
     self_ns: Change
     calls: Change
 
 
 @dataclass(frozen=True)
 class StructureShare:
-    """Requests that call the same spans from the same spans, as a share of all."""
+    """Requests with the same set of paths of spans, as a share of all requests."""
 
     calls: str
-    """How they differ from what most of the baseline's requests call."""
+    """The difference from the most common calls of the baseline."""
     share: Change
 
 
 @dataclass(frozen=True, kw_only=True)
 class TraceComparison:
-    """The requests with one root span: their mean, its parts, and their structures."""
+    """The requests of a root span: mean time, its parts, and the structures of requests."""
 
     environment: str
     baseline: str
@@ -63,12 +62,12 @@ class TraceComparison:
     parts: tuple[SpanPart, ...]
     """The largest difference on the critical path first."""
     structures: tuple[StructureShare, ...]
-    """The commonest first, of both sides together."""
+    """The most common structure of both sides first."""
     verdict: MixWord
-    """On the mix of structures."""
+    """Whether the shares of structures changed."""
     reason: str
     broken: tuple[float, float]
-    """The share of each side's requests left out, since a span of their trace is missing."""
+    """The share of each side's requests that is left out because a span is missing."""
 
     def to_json(self, compare: Compare) -> dict[str, Any]:
         """The JSON form in `tare compare`."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What traces say of a comparison, on a terminal."""
+"""Comparisons of traces on a terminal."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ if TYPE_CHECKING:
     from tare.verdict.traces import Change, SpanPart, TraceComparison
 
 PARTS = 5
-"""Spans that are shown; the rest are one line."""
+"""The number of spans shown; the others are added up in one line."""
 ROOTS = 3
 BETWEEN = 12
-"""Characters between columns: two in front of each, and an arrow in place of one."""
+"""Characters between columns: two before each column, and an arrow."""
 LEAST = 20
 """Characters that a name keeps."""
 
 
 def trace_lines(traces: Sequence[TraceComparison], width: int) -> Iterator[tuple[str, str]]:
-    """Lines, each as a name and what follows it, in `width` characters where names allow it."""
+    """Lines as pairs of a heading and text, at most `width` characters long if names allow it."""
     for one in traces[:ROOTS]:
         yield from _of_root(one, width)
     if (more := len(traces) - ROOTS) > 0:

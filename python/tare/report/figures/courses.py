@@ -8,7 +8,7 @@ from tare.report.figures.canvas import Figure, Layout, Panel
 from tare.report.figures.marks import Dots, Line, Value
 from tare.report.figures.over_time import clock, time_of_day
 from tare.report.figures.scales import Scale
-from tare.report.words import both_ends
+from tare.terminal import both_ends
 
 SHOWN = 18
 """Moments of a panel whose values show."""

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from tare.report.figures import scales
 from tare.report.figures.canvas import Figure, Layout, Panel, columns_for
 from tare.report.figures.marks import Raster
-from tare.report.words import both_ends
+from tare.terminal import both_ends
 
 if TYPE_CHECKING:
     import numpy as np

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from tare.report.figures.png import shades
 from tare.report.figures.scales import Scale
-from tare.report.words import both_ends
+from tare.terminal import both_ends
 
 if TYPE_CHECKING:
     from tare.stats.arrays import Array

@@ -9,7 +9,8 @@ from tare.report.figures.canvas import Figure, Layout, Panel
 from tare.report.figures.marks import Band, Dots, Line, Value, stairs
 from tare.report.figures.scales import Scale
 from tare.report.result.distributions import Density
-from tare.report.words import both_ends, duration
+from tare.report.words import duration
+from tare.terminal import both_ends
 
 ROW = 0.13
 """Height of a row of runs, as a share of the panel's."""

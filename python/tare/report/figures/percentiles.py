@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from tare.report.figures import marks, scales
 from tare.report.figures.canvas import Figure, Layout, Panel
 from tare.report.result.distributions import Curve, middle
-from tare.report.words import both_ends, duration
+from tare.report.words import duration
+from tare.terminal import both_ends
 
 THIN_LINES = 12
 """The number of runs of a condition that are drawn as lines of their own."""

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 from tare.report.figures import marks, scales
 from tare.report.figures.canvas import Figure, Layout, Panel
-from tare.report.words import both_ends, percent, plural
+from tare.report.words import percent, plural
+from tare.terminal import both_ends
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from tare.report.figures import scales
 from tare.report.figures.canvas import Figure, Layout, Panel
 from tare.report.figures.marks import Dots, Line
 from tare.report.figures.scales import Scale, Tick
-from tare.report.words import both_ends
+from tare.terminal import both_ends
 
 _BETWEEN = 1.5
 """Room between two conditions, in runs."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from tare.report.figures import scales
 from tare.report.figures.canvas import Figure, Layout, Panel, columns_for
 from tare.report.figures.marks import BAND, Box, Line, stairs
-from tare.report.words import both_ends
+from tare.terminal import both_ends
 
 if TYPE_CHECKING:
     from tare.stats.steady import Steadiness

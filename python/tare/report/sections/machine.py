@@ -13,7 +13,8 @@ from tare.report.pictures import Picture
 from tare.report.result.result import Result
 from tare.report.sections.sections import Figures, Section, Table
 from tare.report.tables import where
-from tare.report.words import MINUS, NO_BREAK, both_ends, change, percent
+from tare.report.words import MINUS, NO_BREAK, change, percent
+from tare.terminal import both_ends
 
 if TYPE_CHECKING:
     import tare.samples.sql.table as sql

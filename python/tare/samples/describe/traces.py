@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the traces of each run say: where the time of its requests went, and what they called."""
+"""The traces of each run: where the time of its requests went, and what they called."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ if TYPE_CHECKING:
     from tare.samples.sql.table import Table
 
 SPANS = 1_000_000
-"""Spans of a run that are looked at: of more, those of traces chosen by chance."""
+"""Of a run with more spans, a random selection of traces is used."""
 STRUCTURES = 1_000
-"""Structures of a run that are told apart; rarer ones count as one, `OTHER`."""
+"""The most common structures of a run are counted separately; the others count as `OTHER`."""
 OTHER = 0
 PARTS = 1_000_000
 
@@ -41,15 +41,15 @@ class Traces:
 def traces(samples: Table, first: Mapping[Group, int]) -> Traces:
     """Of `samples` with `run`, `span`, `place`, `ok`, `start_ns`, `duration_ns` and ids of traces.
 
-    `first` has the first request of each run and span that counts. A request is a span without one
-    above it, with all those below. Failed ones are left out, and so are traces of which a span is
-    missing. Nothing where samples have no ids, or no request has spans below it.
+    `first` has the first request of each run and span after the warm-up. A request is a span
+    without parent and all of its descendants. Failed requests and traces with missing spans are
+    left out. Empty if samples have no ids, or if no request has other spans.
     """
     if not set(samples.columns) >= {*IDS, "start_ns"}:
         return Traces({}, {})
     found: dict[Group, Traced] = {}
     known: dict[int, frozenset[CallPath]] = {}
-    # One run after the other: the spans of all of them need not be in memory at once.
+    # One run after the other, so that memory holds the spans of one run only.
     for run in sorted({run for run, _ in first}):
         cuts = {span: cut for (its, span), cut in first.items() if its == run}
         spans = _spans(of_runs(samples, [run]))
@@ -67,14 +67,21 @@ class _Spans:
     name: npt.NDArray[np.int64]
     trace: npt.NDArray[np.int64]
     caller: npt.NDArray[np.int64]
-    """A number for the id of the one around it, whether that is there or not."""
+    """A hash of the parent's id, whether the parent was recorded or not."""
     ok: npt.NDArray[np.bool_]
     place: npt.NDArray[np.int64]
     forest: Forest
 
-    def kept(self, spans: npt.NDArray[np.bool_]) -> _Spans:
-        parts = (part[spans] for part in (self.name, self.trace, self.caller, self.ok, self.place))
-        return _Spans(self.names, *parts, self.forest.kept(spans))
+    def select(self, spans: npt.NDArray[np.bool_]) -> _Spans:
+        return _Spans(
+            self.names,
+            self.name[spans],
+            self.trace[spans],
+            self.caller[spans],
+            self.ok[spans],
+            self.place[spans],
+            self.forest.select(spans),
+        )
 
 
 def _spans(samples: Table) -> _Spans | None:
@@ -99,7 +106,7 @@ def _spans(samples: Table) -> _Spans | None:
     if counted["spans"] > SPANS:
         share: Any = timed.trace_id.hash().abs() % PARTS
         timed = timed.filter(share < PARTS * SPANS // counted["spans"])
-    # An id that several spans have names the first of them.
+    # If several spans have the same id, it is the id of the first.
     order = ["trace_id", "span_id", "begin", "place"]
     number: Any = sql.row_number().over(order_by=order)
     numbered = timed.mutate(number=number).cache()
@@ -123,7 +130,7 @@ def _spans(samples: Table) -> _Spans | None:
         whole("caller"),
         np.asarray(table["ok"].to_numpy(zero_copy_only=False), np.bool_),
         whole("place"),
-        # A span that is its own parent has none.
+        # A span that is its own parent has no parent.
         Forest(
             np.where(parent == np.arange(parent.size), -1, parent), whole("begin"), whole("end")
         ),
@@ -133,8 +140,8 @@ def _spans(samples: Table) -> _Spans | None:
 def _of_run(
     spans: _Spans, cuts: Mapping[str, int], known: dict[int, frozenset[CallPath]]
 ) -> Iterator[tuple[str, Traced]]:
-    """What its traces say of each root span; `known` is given the paths of structures."""
-    spans = spans.kept(spans.forest.roots() >= 0)
+    """The requests of each root span; adds the paths of structures to `known`."""
+    spans = spans.select(spans.forest.roots() >= 0)
     root = spans.forest.roots()
     broken = _broken(spans)
     cut = np.array([cuts.get(name, 0) for name in spans.names])
@@ -142,7 +149,7 @@ def _of_run(
         spans.ok[root] & (spans.place[root] >= cut[spans.name[root]]) & ~broken[spans.trace[root]]
     )
     left_out = _share_by_name(spans, root, broken)
-    spans = spans.kept(counts)
+    spans = spans.select(counts)
     forest, root = spans.forest.within_parents(), spans.forest.roots()
     own, alone = critical_times(forest), self_times(forest)
     path = paths(forest, _numbers(spans.names)[spans.name])
@@ -171,10 +178,9 @@ def _of_run(
 
 
 def _broken(spans: _Spans) -> npt.NDArray[np.bool_]:
-    """Of each trace, by its number (n,), whether a span between two that are there is missing.
+    """Whether each trace, by its number (n,), lacks a span between two recorded spans.
 
-    All spans that have none above them either begin the trace or have one caller that nobody
-    recorded.
+    In a complete trace, all spans without a recorded parent have the same parent, or none.
     """
     tops = spans.forest.parent < 0
     trace, caller = spans.trace[tops], spans.caller[tops]
@@ -189,7 +195,7 @@ def _broken(spans: _Spans) -> npt.NDArray[np.bool_]:
 def _share_by_name(
     spans: _Spans, root: npt.NDArray[np.int64], broken: npt.NDArray[np.bool_]
 ) -> npt.NDArray[np.float64]:
-    """Of the requests of each name (names,), the share whose trace is broken."""
+    """The share of each root span's requests (names,) whose trace is broken."""
     tops = root == np.arange(root.size)
     name, lost = spans.name[tops], broken[spans.trace[tops]]
     every = np.bincount(name, minlength=len(spans.names))
@@ -197,7 +203,7 @@ def _share_by_name(
 
 
 def _numbers(names: Collection[str]) -> npt.NDArray[np.uint64]:
-    """One of 64 bits for each name, the same in every run."""
+    """A hash of each name, the same in every run."""
     digests = (blake2b(name.encode(), digest_size=8).digest() for name in names)
     return np.frombuffer(b"".join(digests), np.uint64)
 
@@ -209,7 +215,7 @@ def _structures(
     path: npt.NDArray[np.uint64],
     known: dict[int, frozenset[CallPath]],
 ) -> dict[int, int]:
-    """How many requests of one root span have each structure; `known` is given its paths."""
+    """The number of requests of each structure; adds the paths of structures to `known`."""
     _, number = np.unique(root[mine], return_inverse=True)
     shape = structures(number, path[mine])
     found, example, count = np.unique(shape, return_index=True, return_counts=True)
@@ -227,7 +233,7 @@ def _structures(
 
 
 def _path(spans: _Spans, place: int) -> CallPath:
-    """The names from the root down to a span."""
+    """The names on the path from the root to a span."""
     names = []
     while place >= 0:
         names.append(spans.names[spans.name[place]])

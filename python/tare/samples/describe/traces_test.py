@@ -94,9 +94,11 @@ def test_a_trace_that_lacks_a_span_does_not_count() -> None:
 def test_a_caller_that_nobody_recorded_breaks_no_trace() -> None:
     called = [(one[0], one[1], one[2] or "gone", *one[3:]) for one in REQUEST]
     assert read(called).of[1, "order"].parts == PARTS
-    twice = [*called, *((t, f"{own}2", up and (up if up == "gone" else f"{up}2"), *rest)
-                        for t, own, up, *rest in called)]  # fmt: skip
-    assert read(twice).of[1, "order"].requests == 2
+    again = [
+        (trace, f"{own}2", up if up == "gone" else f"{up}2", name, start, took)
+        for trace, own, up, name, start, took in called
+    ]
+    assert read([*called, *again]).of[1, "order"].requests == 2
 
 
 @pytest.mark.parametrize(
@@ -106,7 +108,7 @@ def test_a_caller_that_nobody_recorded_breaks_no_trace() -> None:
         [("t2", "g", "g", "order", 0, 5)],
         [("t2", "g", None, "order", 0, 5), ("t2", "g", None, "order", 1, 5)],
     ],
-    ids=["circle", "its own parent", "one id twice"],
+    ids=["cycle", "its own parent", "one id twice"],
 )
 def test_odd_ids_break_nothing(odd: list[Row]) -> None:
     one = read([*REQUEST, *odd]).of[1, "order"]

@@ -18,8 +18,8 @@ ROLES = (
 class Asked:
     """`columns` maps one of `ROLES` to a column of the file; `unit` is one of `UNITS`.
 
-    `units` has the unit of each condition that has one of its own. `group_by` is an attribute of
-    spans: those with other values are other spans.
+    `units` has the unit of each condition that has one of its own. `group_by` is an attribute;
+    spans with different values of it are different spans.
     """
 
     columns: Mapping[str, str] = field(default_factory=dict)

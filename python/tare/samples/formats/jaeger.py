@@ -56,8 +56,8 @@ def samples_of(table: Table, asked: Asked) -> Table:
 
 
 def _tag(of: Any, key: str) -> Any:
-    """A tag's value as JSON text, from the list of them or, as Elasticsearch may be asked to store
-    them, from an object whose names have @ for each dot."""
+    """A tag's value as JSON text: from the list of tags, or from the object `tag`, which
+    Elasticsearch can store instead, with @ for each dot in a name."""
     return sql.coalesce(attribute(of, "tags", key), of["tag"][key.replace(".", "@")].cast("string"))
 
 

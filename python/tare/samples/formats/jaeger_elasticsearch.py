@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Jaeger's spans as Elasticsearch has them: one document a line, bare or as an export wraps it
-(`{"_source": ...}`), or the answer to a search."""
+"""Jaeger's spans from Elasticsearch: one document per line, with or without an export's
+`{"_source": ...}`, or the response of a search."""
 
 from __future__ import annotations
 

@@ -19,13 +19,13 @@ if TYPE_CHECKING:
     from tare.samples.sql.table import Database
 
 CLIENT = "/client"
-"""What is added to the id of a client's span that its server shares."""
+"""Suffix of the id of a client span whose server span has the same id."""
 
 
 def read(backend: Database, path: Path, asked: Asked = NOTHING) -> Source:
     """Reads every span; one with a tag `error`, whatever it says, has failed."""
     lazy = whole(backend, path)
-    # A list of lists, a list, or one span: what is no list is a list of itself.
+    # A list of lists, a list, or a span: other values count as a list of one value.
     traces = lazy.select(of=_listed(lazy.json))
     spans = traces.select(span=_listed(traces.of))
     table = stored(backend, spans.filter(spans.span["id"].notnull()), path)
@@ -40,7 +40,7 @@ def read(backend: Database, path: Path, asked: Asked = NOTHING) -> Source:
         parent=span["parentId"].json_text,
         is_shared=(span["shared"].cast("string") == "true").fill_null(False),
     )
-    # Both sides of a call have one id: calls made by the server are below the server's.
+    # Client and server of a call share an id, and the server's calls refer to it as their parent.
     servers = named.filter(named.is_shared).select("trace_id", "id").distinct()
     joined = named.left_join(servers.mutate(served=sql.literal(True)), ["trace_id", "id"])
     is_client: Any = joined.served.fill_null(False) & ~joined.is_shared
@@ -65,5 +65,5 @@ def read(backend: Database, path: Path, asked: Asked = NOTHING) -> Source:
 
 
 def _listed(value: Any) -> Any:
-    """The elements of a JSON array; of any other value itself."""
+    """The elements of a JSON array; another value is its only element."""
     return sql.coalesce(value.json_list, sql.function("LIST_VALUE", value)).unnest()

@@ -82,7 +82,7 @@ def tidy(backend: Database, source: Source, name: str) -> Requests:
         hint = ": their durations are above a day; check columns and unit" if long else ""
         raise NoRequestsError(f"{name}: no request could be read from {_rows(unreadable)}{hint}")
     if set(table.columns) >= IDS:
-        table, repeated = _each_once(backend, table, rows)
+        table, repeated = _without_resent_spans(backend, table, rows)
         if repeated:
             warnings.append(f"{_rows(repeated)} equal to an earlier one with its id: left out")
     stepped = None
@@ -107,10 +107,10 @@ def tidy(backend: Database, source: Source, name: str) -> Requests:
     return Requests(stored, timed, told, source.since_start, lost, stepped, source.assumed_unit)
 
 
-def _each_once(backend: Database, spans: Table, rows: int) -> tuple[Table, int]:
-    """Spans without those that were exported twice, and how many these are.
+def _without_resent_spans(backend: Database, spans: Table, rows: int) -> tuple[Table, int]:
+    """The spans without copies, and the number of copies.
 
-    An id is one span's; equal spans are one that was sent again.
+    Equal spans with the same id are one span that an exporter sent twice.
     """
     same = ["trace_id", "span_id", "span", "start_ns", "duration_ns"]
     number: Any = sql.row_number().over(group_by=same, order_by="row")

@@ -23,13 +23,13 @@ if TYPE_CHECKING:
     from tare.stats.arrays import Array
 
 RARE = 0.01
-"""Structures of a smaller share on both sides are counted together."""
+"""Structures with a smaller share on both sides are counted together."""
 SHOWN = 3
-"""Calls by which a structure is told from another, at most."""
+"""At most this number of calls names a structure."""
 NONE = 1e-9
 """A share that is rounding alone."""
 OTHER = 0
-USUAL = "the usual calls"
+USUAL = "with the usual calls"
 
 Key = tuple[int, int]
 """A block and a place in it, of a run."""
@@ -37,14 +37,14 @@ Key = tuple[int, int]
 
 @dataclass(frozen=True)
 class _Sides:
-    """The traces of each side's runs; those of paired runs have the same keys."""
+    """The traces of each side's runs by key; paired runs have the same keys."""
 
     baseline: Mapping[Key, Traced]
     condition: Mapping[Key, Traced]
     paired: bool
 
     def table(self, values: Sequence[Callable[[Traced], float]]) -> tuple[Array, Array]:
-        """Each of `values` (k) of the runs of both: (n, k) and (m, k)."""
+        """The `values` (k) of the runs of both sides: (n, k) and (m, k)."""
         first, second = (
             np.array([[value(run) for value in values] for run in side.values()])
             for side in (self.baseline, self.condition)
@@ -153,7 +153,7 @@ def _broken(side: Mapping[Key, Traced]) -> float:
 def _structures(
     known: Mapping[int, frozenset[CallPath]], sides: _Sides
 ) -> tuple[StructureShare, ...]:
-    """Their shares, those of rare ones together."""
+    """The share of each structure; rare structures are added up."""
     named = dict.fromkeys(
         one
         for side in (sides.baseline, sides.condition)
@@ -173,7 +173,7 @@ def _structures(
     rest = partial(_rest, structures=common)
     if any(part.max() > NONE for part in sides.table([rest])):
         values.append(rest)
-        texts.append("others, each rare")
+        texts.append("with rare calls")
     changes = sides.changes(values)
     return tuple(map(StructureShare, texts, changes))
 
@@ -187,7 +187,7 @@ def _rest(run: Traced, structures: Sequence[int]) -> float:
 
 
 def _calls(calls: frozenset[CallPath], usual: frozenset[CallPath]) -> str:
-    """What is called in addition, and what is not: of calls within others only the outer one."""
+    """The calls that are added and missing; calls inside of such a call are not named."""
     words = [
         f"{word} {listed([repr(name) for name in names], SHOWN)}"
         for word, names in (
@@ -210,21 +210,21 @@ def _mix(
     least = LEAST_PAIRED if sides.paired else LEAST_UNPAIRED
     runs = min(len(sides.baseline), len(sides.condition))
     moved = [one for one in structures if _moved(one.share, budget, alpha)]
-    told = _told(_largest(moved or structures))
+    largest = _described(_largest(moved or structures))
     if runs < least:
         return (
             "inconclusive",
-            f"{count(runs, 'run')} per condition; a verdict needs {least}: {told}",
+            f"{count(runs, 'run')} per condition; a verdict needs {least}: {largest}",
         )
     if moved:
-        return "changed", told
+        return "changed", largest
     if all(_inside(one.share, budget) for one in structures):
         return "unchanged", f"every structure within {percent(budget, signed=False)} of requests"
-    return "inconclusive", f"neither a change nor its absence is shown: {told}"
+    return "inconclusive", f"neither a change nor its absence is shown: {largest}"
 
 
 def _largest(structures: Sequence[StructureShare]) -> StructureShare:
-    """That of the largest difference; what is not the usual one says what was called instead."""
+    """The structure whose share differs most: a structure with other calls, if there is one."""
     others = [one for one in structures if one.calls != USUAL]
     return max(others or structures, key=lambda one: abs(one.share.difference))
 
@@ -245,7 +245,7 @@ def _inside(share: Change, budget: float) -> bool:
     )
 
 
-def _told(one: StructureShare) -> str:
+def _described(one: StructureShare) -> str:
     share = one.share
     before, after = (percent(part, signed=False) for part in (share.baseline, share.condition))
     interval = ""

@@ -86,7 +86,7 @@ def test_the_parts_of_a_difference_sum_to_it(paired: bool) -> None:
 
 
 def test_a_span_of_one_side_alone() -> None:
-    new = [replace(traced(), parts=traced().parts | {"retry": Part(50, 50, 0.5)})] * 2
+    new = [replace(traced(), parts={**traced().parts, "retry": Part(50, 50, 0.5)})] * 2
     one = compared(experiment([traced()] * 2, new))
     retry = next(part for part in one.parts if part.span == "retry")
     assert (retry.critical_ns.baseline, retry.critical_ns.condition) == (0, 50)
@@ -141,10 +141,10 @@ def test_structures_are_named_by_how_they_differ_from_the_usual_one() -> None:
     new = [traced(without=0.2, retried=0.3, other=0.02)] * 6
     one = compared(experiment(old, new))
     assert [(shape.calls, round(shape.share.condition, 9)) for shape in one.structures] == [
-        ("the usual calls", 0.48),
+        ("with the usual calls", 0.48),
         ("without 'cache'", 0.2),
         ("with 'retry'", 0.3),
-        ("others, each rare", 0.02),
+        ("with rare calls", 0.02),
     ]
     assert one.verdict == "changed"
     assert one.reason == "requests with 'retry': 0.00 % -> 30.0 % (+30.0 to +30.0 points)"
