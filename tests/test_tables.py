@@ -11,7 +11,7 @@ from tare.native import native
 from tare.tables import table
 
 
-@pytest.mark.parametrize("program", NATIVE_COMMANDS.values())
+@pytest.mark.parametrize("program", sorted({*NATIVE_COMMANDS.values()}))
 def test_a_program_writes_columns_of_the_declared_tables(program: str) -> None:
     printed = subprocess.check_output([native("bin", program), "schema", "--json"])
     written = json.loads(printed)["tables"]

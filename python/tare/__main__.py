@@ -13,6 +13,8 @@ NATIVE_COMMANDS = {
     "load": "tare-load",
     "log": "tare-log",
     "map": "tare-map",
+    "spans receive": "tare-spans",
+    "spans schema": "tare-spans",
 }
 
 
@@ -20,7 +22,9 @@ def main() -> None:
     """Runs `tare`; leaves by an exit code of the contract."""
     signal.signal(signal.SIGINT, signal.SIG_DFL)  # until the command line can say it in one line
     # `tare -- hook` means `tare hook`, as it would with any other command.
-    name, *arguments = sys.argv[2 if sys.argv[1:2] == ["--"] else 1 :] or [""]
+    words = sys.argv[2 if sys.argv[1:2] == ["--"] else 1 :] or [""]
+    arguments = words[1:]
+    name = words[0] if words[0] in NATIVE_COMMANDS else " ".join(words[:2])
     if name not in NATIVE_COMMANDS:
         from tare.cli import main as command_line
         from tare.without_pandas import leave_out

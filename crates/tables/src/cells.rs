@@ -5,6 +5,7 @@ use arrow_array::builder::{
 };
 use arrow_array::types::Int32Type;
 use arrow_array::{ArrayRef, DictionaryArray, StringArray};
+use std::collections::HashMap;
 use std::sync::Arc;
 
 /// One value of a row. An integer goes into int32 and int64 columns, text into
@@ -79,7 +80,8 @@ impl Cells {
 /// when it grew: a batch without a new word carries no dictionary in the stream.
 pub(crate) struct Categories {
     keys: Int32Builder,
-    words: Vec<String>,
+    words: Vec<Arc<str>>,
+    places: HashMap<Arc<str>, usize>,
     array: Arc<StringArray>,
     last: usize,
 }
@@ -89,15 +91,18 @@ impl Categories {
         Self {
             keys: Int32Builder::with_capacity(capacity),
             words: Vec::new(),
+            places: HashMap::new(),
             array: Arc::new(StringArray::from(Vec::<String>::new())),
             last: 0,
         }
     }
 
     fn push(&mut self, word: &str) {
-        if self.words.get(self.last).is_none_or(|last| last != word) {
-            self.last = self.words.iter().position(|known| known == word).unwrap_or_else(|| {
-                self.words.push(word.to_owned());
+        if self.words.get(self.last).is_none_or(|last| **last != *word) {
+            self.last = self.places.get(word).copied().unwrap_or_else(|| {
+                let new: Arc<str> = word.into();
+                self.places.insert(new.clone(), self.words.len());
+                self.words.push(new);
                 self.words.len() - 1
             });
         }
@@ -106,7 +111,7 @@ impl Categories {
 
     fn finish(&mut self) -> DictionaryArray<Int32Type> {
         if self.array_is_old() {
-            self.array = Arc::new(StringArray::from(self.words.clone()));
+            self.array = Arc::new(StringArray::from_iter_values(&self.words));
         }
         DictionaryArray::new(self.keys.finish(), self.array.clone())
     }

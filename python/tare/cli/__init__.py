@@ -15,13 +15,12 @@ from tare.cli import calibrate, clean, compare, doctor, init, native, ps, report
 from tare.cli.shared.streams import silence, tell
 from tare.errors import TareError
 
-HELP = """Measure what hooks, agents, proxies and tracers cost a service. Begin with
-your own service and the layer that you want to measure:
+HELP = """Measure what hooks, agents, proxies and tracers cost a service. `tare COMMAND
+--help` describes a command. Begin with your own service, and the layer that you
+want to measure:
 
 \b
   tare run --service 'my-server --port {port}' --condition agent=env:NAME=VALUE
-
-`tare COMMAND --help` describes a command.
 """
 
 app = typer.Typer(

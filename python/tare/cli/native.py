@@ -17,6 +17,8 @@ HELP = {
     "load": "Send requests to a service and record each of them.",
     "log": "Record events of programs through shared memory, and read them.",
     "map": "Show which programs of this host talk to which services.",
+    "spans receive": "Receive spans over OTLP, and write them to a file.",
+    "spans schema": "Print the columns that 'receive' writes.",
 }
 
 
@@ -25,11 +27,11 @@ class NativeCommand(TyperCommand):
 
     def shell_complete(self, ctx: Any, incomplete: str) -> list[CompletionItem]:
         """The options that begin so, of the program or of its subcommand where one was typed."""
-        assert self.name
         if not incomplete.startswith("-") or "--" in ctx.args:
             return []
         subcommand = [word for word in ctx.args[:1] if word.isalpha()]
-        command = [native("bin", NATIVE_COMMANDS[self.name]), *subcommand, "--help"]
+        name = " ".join(ctx.command_path.split()[1:])
+        command = [native("bin", NATIVE_COMMANDS[name]), *name.split()[1:], *subcommand, "--help"]
         try:
             done = subprocess.run(
                 command, capture_output=True, encoding="utf-8", check=False, timeout=2
@@ -40,13 +42,19 @@ class NativeCommand(TyperCommand):
         return [CompletionItem(name) for name in names if name.startswith(incomplete)]
 
 
-def register(app: typer.Typer) -> None:
-    """Adds every native command, with its one line of help."""
+def register(app: typer.Typer, group: str = "") -> None:
+    """Adds every native command of a group, or those without one, with its one line of help."""
     free = {"ignore_unknown_options": True, "allow_extra_args": True}
-    for name in NATIVE_COMMANDS:
-        app.command(
-            name, cls=NativeCommand, help=HELP[name], add_help_option=False, context_settings=free
-        )(_run)
+    for full in NATIVE_COMMANDS:
+        before, _, name = full.rpartition(" ")
+        if before == group:
+            app.command(
+                name,
+                cls=NativeCommand,
+                help=HELP[full],
+                add_help_option=False,
+                context_settings=free,
+            )(_run)
 
 
 def _run() -> None:

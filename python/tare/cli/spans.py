@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`tare spans`: what files of traces contain."""
+"""`tare spans`: receives traces, and shows what files of them contain."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from tare.cli import native
 from tare.cli.shared.options import AsJson
 from tare.cli.shared.streams import tell
 from tare.terminal import both_ends, json_text, printable
@@ -24,8 +25,11 @@ LEAST = 20
 
 def register(app: typer.Typer) -> None:
     """Adds `tare spans`."""
-    spans = typer.Typer(help="Show what files of traces contain.", rich_markup_mode=None)
+    spans = typer.Typer(
+        help="Receive traces, and show what files of them contain.", rich_markup_mode=None
+    )
     spans.callback(invoke_without_command=True)(_help)
+    native.register(spans, "spans")
     spans.command("show")(show)
     app.add_typer(spans, name="spans")
 

@@ -12,6 +12,7 @@ PARTS = {
     "load": ("bin/tare-load",),
     "log": ("bin/tare-log", "lib/libtare_log.so"),
     "map": ("bin/tare-map",),
+    "spans": ("bin/tare-spans",),
     "log for Java": ("java/tare-log.jar", "java/tare-log-agent.jar"),
 }
 """The files of each part."""

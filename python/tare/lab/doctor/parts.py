@@ -11,7 +11,7 @@ from tare.lab.doctor.finding import Found
 from tare.lab.processes.processes import find
 from tare.native import native
 
-_COMMANDS = ("tare-load", "tare-hook", "tare-log", "tare-map", "tare-link")
+_COMMANDS = ("tare-load", "tare-hook", "tare-log", "tare-map", "tare-link", "tare-spans")
 _LIBRARIES = ("libtare_distances.so", "libtare_hook.so", "libtare_log.so", "libtare_link.so")
 _JARS = ("tare-log.jar", "tare-log-agent.jar")
 
@@ -21,6 +21,7 @@ _AFFECTS = {
     "tare-link": "tare link",
     "tare-log": "tare log",
     "tare-map": "tare map",
+    "tare-spans": "tare spans receive",
     "libtare_distances.so": "tare compare, tare run",
     "libtare_hook.so": "tare hook",
     "libtare_link.so": "tare link",

@@ -81,12 +81,14 @@ def tidy(backend: Database, source: Source, name: str) -> Requests:
         long = count_rows(bad.filter(bad.duration_ns > LONGEST))
         hint = ": their durations are above a day; check columns and unit" if long else ""
         raise NoRequestsError(f"{name}: no request could be read from {_rows(unreadable)}{hint}")
-    if set(table.columns) >= IDS:
+    traced = set(table.columns) >= IDS
+    if traced:
         table, repeated = _without_resent_spans(backend, table, rows)
         if repeated:
             warnings.append(f"{_rows(repeated)} equal to an earlier one with its id: left out")
     stepped = None
-    if timed and not in_order:
+    # Tracers send and store spans in any order.
+    if timed and not in_order and not traced:
         disorder, stepped = _disorder(table)
         warnings.extend(disorder)
     if source.duplicates:

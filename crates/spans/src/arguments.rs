@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+use clap::{Args, Parser, Subcommand};
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+const EXAMPLES: &str = "\
+Examples:
+  Receive spans of local programs until Ctrl-C, then look at them:
+    tare spans receive --out spans.arrow
+    tare spans show spans.arrow
+  A Java program that sends its spans there:
+    OTEL_EXPORTER_OTLP_ENDPOINT=http://127.0.0.1:4318 OTEL_METRICS_EXPORTER=none \\
+      OTEL_LOGS_EXPORTER=none java -javaagent:opentelemetry-javaagent.jar -jar app.jar";
+
+/// Receive spans of traces, and write them as samples.
+#[derive(Debug, Parser)]
+#[command(name = "tare-spans", bin_name = "tare spans", version)]
+pub struct Arguments {
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Receive spans over OTLP until Ctrl-C or SIGTERM.
+    Receive(Receive),
+    /// Print the columns that are written.
+    Schema {
+        /// Print JSON.
+        #[arg(long)]
+        json: bool,
+    },
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Receive {
+    /// Arrow file that gets the spans; it is replaced.
+    #[arg(long, value_name = "FILE", default_value = "spans.arrow")]
+    pub out: PathBuf,
+    /// Address and port for OTLP over gRPC.
+    #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:4317")]
+    pub grpc: SocketAddr,
+    /// Address and port for OTLP over HTTP, as protobuf or JSON.
+    #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:4318")]
+    pub http: SocketAddr,
+    /// Print the summary as JSON.
+    #[arg(long)]
+    pub json: bool,
+}
