@@ -3,6 +3,7 @@
 
 import gzip
 import json
+import os
 import shutil
 import signal
 import subprocess
@@ -21,7 +22,7 @@ from tests.spans.conftest import (
     rows_of,
     span,
 )
-from tests.waiting import wait_for
+from tests.waiting import SECONDS, wait_for
 
 GRPC = "/opentelemetry.proto.collector.trace.v1.TraceService/Export"
 CLIENT = Path(__file__).with_name("grpc_client.js")
@@ -183,3 +184,47 @@ def test_a_disk_that_is_full_from_the_beginning() -> None:
     )
     assert done.returncode == 1
     assert done.stderr == "tare-spans: /dev/full: No space left on device\n"
+
+
+def test_a_program_whose_spans_are_received(tmp_path: Path) -> None:
+    """The program sends one span, prints, and exits with a code of its own."""
+    body = json.dumps(request(span()))
+    script = (
+        f"curl -sf -H 'content-type: application/json' -d '{body}' \"$OTEL_EXPORTER_OTLP_ENDPOINT"
+        '/v1/traces"; echo $OTEL_TRACES_EXPORTER $OTEL_METRICS_EXPORTER; exit 7'
+    )
+    out, costs = tmp_path / "spans.arrow", tmp_path / "costs.arrow"
+    done = subprocess.run(
+        [PROGRAM, "run", "--out", out, "--costs", costs, "--", "sh", "-c", script],
+        env=os.environ | {"OTEL_METRICS_EXPORTER": "console"},
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 7
+    assert done.stdout == "{}otlp console\n"
+    assert done.stderr == f"tare-spans: 1 spans of 1 requests in {out}\n"
+    assert rows_of(out) == [ROW]
+    counted = {row["metric"]: row["count"] for row in rows_of(costs)}
+    assert counted == {"spans": 1, "spans_rejected": 0, "requests": 1, "requests_refused": 0}
+
+
+def test_a_signal_goes_to_the_program(tmp_path: Path) -> None:
+    script = "trap 'echo ended; exit 3' TERM; echo begun; while :; do sleep 0.1; done"
+    process = subprocess.Popen(
+        [PROGRAM, "run", "--out", tmp_path / "spans.arrow", "--", "sh", "-c", script],
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    try:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "begun\n"
+        process.terminate()
+        out, _ = process.communicate(timeout=SECONDS)
+        assert (process.returncode, out) == (3, "ended\n")
+    finally:
+        process.kill()
+
+
+def test_a_program_that_cannot_be_run(tmp_path: Path) -> None:
+    command = [PROGRAM, "run", "--out", tmp_path / "spans.arrow", "--", "/none/such"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert done.stderr == "tare-spans: COMMAND /none/such: No such file or directory\n"

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 use clap::{Args, Parser, Subcommand};
+use std::ffi::OsString;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
@@ -11,6 +12,13 @@ Examples:
   A Java program that sends its spans there:
     OTEL_EXPORTER_OTLP_ENDPOINT=http://127.0.0.1:4318 OTEL_METRICS_EXPORTER=none \\
       OTEL_LOGS_EXPORTER=none java -javaagent:opentelemetry-javaagent.jar -jar app.jar";
+
+const RUN_EXAMPLES: &str = "\
+The program gets OTEL_EXPORTER_OTLP_ENDPOINT and OTEL_EXPORTER_OTLP_PROTOCOL, and, unless they are
+set, OTEL_TRACES_EXPORTER=otlp, OTEL_METRICS_EXPORTER=none and OTEL_LOGS_EXPORTER=none.
+
+Example:
+  tare spans run -- java -javaagent:opentelemetry-javaagent.jar -jar app.jar";
 
 /// Receive spans of traces, and write them as samples.
 #[derive(Debug, Parser)]
@@ -24,12 +32,31 @@ pub struct Arguments {
 pub enum Command {
     /// Receive spans over OTLP until Ctrl-C or SIGTERM.
     Receive(Receive),
+    /// Run a program, and receive the spans that it sends.
+    Run(Run),
     /// Print the columns that are written.
     Schema {
         /// Print JSON.
         #[arg(long)]
         json: bool,
     },
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = RUN_EXAMPLES)]
+pub struct Run {
+    /// Arrow file that gets the spans; it is replaced.
+    #[arg(long, value_name = "FILE", default_value = "spans.arrow")]
+    pub out: PathBuf,
+    /// Arrow file that gets the counters of the receiver; it is replaced every second.
+    #[arg(long, value_name = "FILE")]
+    pub costs: Option<PathBuf>,
+    /// Print the summary as JSON, on standard error.
+    #[arg(long)]
+    pub json: bool,
+    /// The program and its arguments.
+    #[arg(last = true, required = true, value_name = "COMMAND")]
+    pub command: Vec<OsString>,
 }
 
 #[derive(Debug, Args)]

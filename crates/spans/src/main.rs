@@ -5,7 +5,9 @@ mod arguments;
 mod otlp;
 mod output;
 mod receive;
+mod receiver;
 mod rows;
+mod run;
 mod server;
 
 use arguments::{Arguments, Command};
@@ -15,6 +17,7 @@ use tare_tables::{SAMPLES, describe};
 fn main() -> ExitCode {
     tare_command::run(|arguments: Arguments| match arguments.command {
         Command::Receive(wanted) => receive::run(&wanted),
+        Command::Run(wanted) => run::run(&wanted),
         Command::Schema { json } => {
             let text = if json {
                 describe(&[(&*SAMPLES, &output::COLUMNS[..])]).to_string()

@@ -7,6 +7,7 @@ use crate::otlp::{ExportResponse, PartialSuccess, read};
 use crate::output::Output;
 use crate::rows::{Names, Rejected, RowBuilder};
 use http::HeaderValue;
+use serde_json::{Value, json};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
@@ -40,6 +41,35 @@ pub struct Counts {
     pub refused_requests: u64,
     pub spans: u64,
     pub rejected: Rejected,
+}
+
+impl Counts {
+    /// For programs.
+    pub fn json(&self) -> Value {
+        let Self { requests, refused_requests, spans, rejected } = self;
+        json!({
+            "spans": spans,
+            "requests": requests,
+            "refused_requests": refused_requests,
+            "rejected": {
+                "bad_ids": rejected.bad_ids,
+                "bad_times": rejected.bad_times,
+                "too_many_names": rejected.too_many_names,
+            },
+        })
+    }
+
+    /// For people; `name` is the file.
+    pub fn text(&self, name: &str) -> String {
+        let mut text = format!("{} spans of {} requests in {name}\n", self.spans, self.requests);
+        if self.rejected.total() > 0 {
+            text += &format!("rejected spans: {}\n", self.rejected.reasons());
+        }
+        if self.refused_requests > 0 {
+            text += &format!("refused requests: {}\n", self.refused_requests);
+        }
+        text
+    }
 }
 
 impl Exporter {
