@@ -99,7 +99,7 @@ def protobuf(*numbers: int) -> bytes:
     for one in found["resourceSpans"][0]["scopeSpans"][0]["spans"]:
         for key in ("traceId", "spanId"):
             one[key] = base64.b64encode(bytes.fromhex(one[key])).decode()
-    return ParseDict(found, ExportTraceServiceRequest()).SerializeToString()
+    return bytes(ParseDict(found, ExportTraceServiceRequest()).SerializeToString())
 
 
 def framed(message: bytes, *, packed: bool = False) -> bytes:

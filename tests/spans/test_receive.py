@@ -224,7 +224,7 @@ def test_a_signal_goes_to_the_program(tmp_path: Path) -> None:
 
 
 def test_a_program_that_cannot_be_run(tmp_path: Path) -> None:
-    command = [PROGRAM, "run", "--out", tmp_path / "spans.arrow", "--", "/none/such"]
+    command = [PROGRAM, "run", "--out", str(tmp_path / "spans.arrow"), "--", "/none/such"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 2
     assert done.stderr == "tare-spans: COMMAND /none/such: No such file or directory\n"

@@ -45,6 +45,8 @@ class Launch:
     proxies: list[Proxy] = field(default_factory=list)
     costs: dict[str, Path] = field(default_factory=dict)
     """The streams of `costs` that its layers write, by layer and proxy (`link proxy1-nginx`)."""
+    spans: Path | None = None
+    """The stream of spans that a layer writes."""
     around_load: list[str] = field(default_factory=list)
     """Words that a layer puts before the load generator's command: it is at the other end."""
 

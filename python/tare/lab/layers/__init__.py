@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from pydantic_core import PydanticCustomError
 
 from tare.lab.environments.launch import Launch
-from tare.lab.layers import env, hook, link, log, map, proxy, wrap
+from tare.lab.layers import env, hook, link, log, map, proxy, spans, wrap
 from tare.plan import Plan, refused
 from tare.plan.schema.layers import Layer
 
@@ -21,6 +21,7 @@ _LAYERS: dict[str, Callable[[Any, Launch], None]] = {
     "link": link.put,
     "log": log.put,
     "proxy": proxy.put,
+    "spans": spans.put,
     "wrap": wrap.put,
 }
 
@@ -30,12 +31,14 @@ _CHECKS: dict[str, Callable[[Any, Path], None]] = {
     "log": log.check,
     "map": map.check,
     "proxy": proxy.check,
+    "spans": spans.check,
 }
 
 _WHY_NOT: dict[str, Callable[["pa.Table | None"], str | None]] = {
     "hook": hook.why_not,
     "link": link.why_not,
     "log": log.why_not,
+    "spans": spans.why_not,
 }
 
 

@@ -5,6 +5,7 @@ from typing import get_args
 
 from tare.lab.recommendations.answers import Answer, broken, kept
 from tare.plan import Plan
+from tare.plan.schema.layers import LogLayer, SpansLayer
 from tare.plan.schema.recommendations import Level
 
 LEVELS: tuple[Level, ...] = get_args(Level)
@@ -50,9 +51,12 @@ def judge(plan: Plan) -> Answer:
 
 
 def _level(plan: Plan, name: str) -> Level | None:
-    if name == "log":
+    if name in ("log", "spans"):
+        layers = [layer for one in plan.conditions for layer in one.layers]
         agents = [
-            layer.agent for one in plan.conditions for layer in one.layers if layer.type == "log"
+            layer.agent
+            for layer in layers
+            if isinstance(layer, LogLayer | SpansLayer) and layer.type == name
         ]
         return "runtime" if any(agents) else "application"
     return _HOOKS.get(name)

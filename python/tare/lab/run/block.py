@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from tare.lab import environments, layers, recommendations
 from tare.lab.environments.launch import Launch, RunError
+from tare.lab.layers.spans import of_load
 from tare.lab.load import generators as loads
 from tare.lab.load import rate
 from tare.lab.load.errors import most_frequent
@@ -206,9 +207,9 @@ class Group:
             run.seen = run.seen and replace(run.seen, costs=costs)
         started = duration = None
         if found is not None:
-            lab.folder.write("samples", found.samples, key)
-            self.store_machine(run, found, key)
             started, ended = found.extent()
+            lab.folder.write("samples", with_spans(found, run.launch), key)
+            self.store_machine(run, found, key)
             if started is not None and ended is not None:
                 duration = max(ended - started, 0)
             self.check_errors(run, found)
@@ -317,6 +318,18 @@ def copy_out(run: Run) -> None:
         run.environment.copy_out([run.launch.folder])
     except RunError as error:
         run.fail(str(error))
+
+
+def with_spans(found: Measured, launch: Launch | None) -> "pa.Table":
+    """The samples of a load, and the spans that the service exported meanwhile."""
+    import pyarrow as pa
+
+    started, ended = found.extent()
+    spans = None if launch is None or launch.spans is None else read_stream(launch.spans)
+    if spans is None or started is None or ended is None:
+        return found.samples
+    together = [found.samples, of_load(spans, started, ended)]
+    return pa.concat_tables(together, promote_options="permissive")
 
 
 def check_costs(run: Run, found: Mapping[str, "pa.Table | None"]) -> None:

@@ -89,6 +89,21 @@ class LogLayer(LayerBase):
         return [] if self.agent is None else [self.agent]
 
 
+class SpansLayer(LayerBase):
+    """A receiver of spans: what the service exports over OTLP is in the result."""
+
+    SHORTHAND = "spans[:AGENT_JAR]"
+    SHORTHAND_KEY = "agent"
+
+    type: Literal["spans"]
+    agent: SystemText | None = None
+    """OpenTelemetry's Java agent, a file relative to the plan."""
+    service: SystemText = "service"
+    """The name of the service in its spans, unless its environment has OTEL_SERVICE_NAME."""
+    sample: float | None = Field(None, gt=0, le=1)
+    """The share of requests that is traced; unless given, the service decides."""
+
+
 class ProxyLayer(LayerBase):
     """A proxy in front of the service, as a side-car has it; the load goes to the proxy."""
 
@@ -185,7 +200,15 @@ class MapLayer(LayerBase):
 
 
 Layer = Annotated[
-    HookLayer | LinkLayer | LogLayer | ProxyLayer | WrapLayer | EnvLayer | AgentLayer | MapLayer,
+    HookLayer
+    | LinkLayer
+    | LogLayer
+    | SpansLayer
+    | ProxyLayer
+    | WrapLayer
+    | EnvLayer
+    | AgentLayer
+    | MapLayer,
     Field(discriminator="type"),
 ]
 

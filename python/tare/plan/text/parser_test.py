@@ -270,7 +270,7 @@ def test_a_proxy_before_a_load_over_tcp_needs_a_configuration() -> None:
             'type = "hook", rules = "rules.toml"',
             'type = "hok"',
             'plans/try.toml:21: conditions[2].layers[2]: found type "hok", expected one of'
-            " 'hook', 'link', 'log', 'proxy', 'wrap'",
+            " 'hook', 'link', 'log', 'spans', 'proxy', 'wrap'",
         ),
         (
             '{ http = "/", timeout = "2s" }',

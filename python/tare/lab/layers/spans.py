@@ -1,0 +1,70 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A receiver of spans around the service's command, and the spans in the result."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tare.errors import TareError
+from tare.lab.environments.launch import Launch
+from tare.lab.layers.costs import counted
+from tare.native import native
+from tare.plan import expected
+from tare.plan.schema.layers import SpansLayer
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+PROGRAM = native("bin", "tare-spans")
+OPTIONS = "JAVA_TOOL_OPTIONS"
+
+
+def check(layer: SpansLayer, plan_folder: Path) -> None:
+    """Refuses an agent that does not exist. Raises TareError if tare-spans is not built."""
+    if not Path(PROGRAM).is_file():
+        raise TareError(f"{PROGRAM}: missing; build the native parts with 'make native'")
+    if layer.agent is not None and not (plan_folder / layer.agent).is_file():
+        raise expected(f"a file: {plan_folder / layer.agent} does not exist", "agent")
+
+
+def put(layer: SpansLayer, launch: Launch) -> None:
+    """Runs the command under tare-spans, which receives what the service exports."""
+    launch.costs["spans"] = launch.folder / "costs-spans.arrow"
+    launch.spans = launch.folder / "spans.arrow"
+    words = [PROGRAM, "run", "--out", str(launch.spans), "--costs", str(launch.costs["spans"])]
+    launch.command = [*words, "--", *launch.command]
+    if layer.agent is not None:
+        own = f"-javaagent:{(launch.plan_folder / layer.agent).absolute()}"
+        known = launch.variables.get(OPTIONS)
+        launch.variables[OPTIONS] = f"{known} {own}" if known else own
+    launch.variables.setdefault("OTEL_SERVICE_NAME", layer.service)
+    if layer.sample is not None:
+        launch.variables["OTEL_TRACES_SAMPLER"] = "parentbased_traceidratio"
+        launch.variables["OTEL_TRACES_SAMPLER_ARG"] = f"{layer.sample:g}"
+
+
+def why_not(costs: "pa.Table | None") -> str | None:
+    """Why the layer was not effective, by the `costs` that it wrote; None if it was."""
+    if costs is not None and counted(costs, "spans"):
+        return None
+    return (
+        "no span was received: check whether the service exports traces over OTLP, whether it ends"
+        " on the stop signal before it is killed, and whether sample is too low"
+    )
+
+
+def of_load(spans: "pa.Table", started: int, ended: int) -> "pa.Table":
+    """The spans of traces that began while the load was measured; times in ns.
+
+    So requests of the warm-up and of the check whether the service is ready are left out.
+    """
+    import pyarrow.compute as pc
+
+    begin = spans.select(["trace_id", "start_ns"]).group_by("trace_id")
+    first = begin.aggregate([("start_ns", "min")])
+    inside = first.filter(
+        pc.and_(
+            pc.greater_equal(first["start_ns_min"], started),
+            pc.less_equal(first["start_ns_min"], ended),
+        )
+    )
+    return spans.filter(pc.is_in(spans["trace_id"], inside["trace_id"].combine_chunks()))

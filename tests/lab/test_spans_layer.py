@@ -1,0 +1,75 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Spans of a service as samples of its runs, and which of them a change is in."""
+
+import json
+import sys
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+from tests import in_process
+from tests.lab.conftest import Experiment
+
+SERVICE = Path(__file__).with_name("traced_service.py")
+SPANS = '{ type = "spans", service = "shop" }'
+PLAN = """\
+name = "spans"
+budget = "3%"
+blocks = 2
+smoke = true
+[service]
+command = ["{python}", "{service}", "{{port}}"]
+ready = {{ http = "/" }}
+[load]
+warmup = "100ms"
+duration = "500ms"
+[[conditions]]
+name = "old"
+layers = [{layers}]
+[[conditions]]
+name = "new"
+layers = [{{ type = "env", variables = {{ PAY_MS = "3" }} }}, {layers}]
+"""
+
+
+def plan(layers: str) -> str:
+    return PLAN.format(python=sys.executable, service=SERVICE, layers=layers)
+
+
+def test_spans_are_samples_and_name_the_change(experiment: Experiment) -> None:
+    experiment.plan.write_text(plan(SPANS))
+    done = experiment.run("--json", report=True)
+    assert done.returncode == 0, done.stderr
+    (run, *_) = experiment.runs("old")
+    assert run["valid"], run
+    file = f"samples/condition=old/block={run['block']}/run={run['run']}/samples.parquet"
+    rows = pq.read_table(experiment.result / file, partitioning=None).to_pylist()
+    requests = [row for row in rows if row["source"] == "client"]
+    roots = [row for row in rows if row["span"] == "shop: GET / (server)"]
+    pays = [row for row in rows if row["span"] == "shop: pay"]
+    assert len(requests) == run["requests"] > 20
+    # Each request is a trace; the last one may be exported after the load has ended.
+    assert 0 <= len(requests) - len(roots) <= 1
+    assert len(pays) == len(roots)
+    assert min(row["start_ns"] for row in roots) >= min(row["start_ns"] for row in requests)
+    assert {row["parent_id"] for row in pays} == {row["span_id"] for row in roots}
+
+    found = json.loads(done.stdout)
+    compared = {one["span"] for one in found["comparisons"]}
+    assert compared == {"request", "shop: GET / (server)", "shop: pay"}
+    (traces,) = found["traces"]
+    parts = {part["span"]: part["critical_ns"] for part in traces["parts"]}
+    assert parts["shop: pay"]["difference"] == pytest.approx(2e6, rel=0.5)
+    assert abs(parts["shop: GET / (server)"]["difference"]) < 1e6
+    assert traces["structures"]["verdict"] == "inconclusive"
+    again = in_process.tare("compare", experiment.result, "--json")
+    assert json.loads(again.stdout)["traces"] == found["traces"]
+
+
+def test_a_service_that_exports_nothing_is_no_run(experiment: Experiment) -> None:
+    unset = '{ type = "wrap", command = ["env", "-u", "OTEL_EXPORTER_OTLP_ENDPOINT"] }'
+    experiment.plan.write_text(plan(f"{unset}, {SPANS}"))
+    experiment.measure(blocks=1)
+    (run,) = experiment.runs("new")
+    assert not run["valid"]
+    assert run["reason"].startswith("no span was received")

@@ -1,0 +1,51 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A server that waits in a payment, and exports both as spans: traced_service.py PORT."""
+
+import json
+import os
+import sys
+import time
+import urllib.request
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+PAY_NS = int(float(os.environ.get("PAY_MS", "1")) * 1e6)
+ENDPOINT = os.environ.get("OTEL_EXPORTER_OTLP_ENDPOINT", "")
+
+
+class Service(BaseHTTPRequestHandler):
+    """Answers after the payment, and then exports its spans: the next request waits for that."""
+
+    protocol_version = "HTTP/1.1"
+
+    def do_GET(self) -> None:
+        start = time.time_ns()
+        end = start + 200_000 + PAY_NS
+        while time.time_ns() < end:
+            pass
+        paid = time.time_ns()
+        self.send_response(200)
+        self.send_header("Content-Length", "0")
+        self.end_headers()
+        self.export(start, paid)
+
+    def export(self, start: int, paid: int) -> None:
+        if not ENDPOINT:
+            return
+        trace, root = os.urandom(16).hex(), os.urandom(8).hex()
+        whole = {"name": "GET /", "kind": 2, "spanId": root, "startTimeUnixNano": str(start)}
+        pay = {"name": "pay", "kind": 1, "spanId": os.urandom(8).hex(), "parentSpanId": root}
+        pay["startTimeUnixNano"] = str(start + 200_000)
+        spans = [one | {"traceId": trace, "endTimeUnixNano": str(paid)} for one in (whole, pay)]
+        name = {"stringValue": os.environ["OTEL_SERVICE_NAME"]}
+        resource = {"attributes": [{"key": "service.name", "value": name}]}
+        body = {"resourceSpans": [{"resource": resource, "scopeSpans": [{"spans": spans}]}]}
+        request = urllib.request.Request(
+            f"{ENDPOINT}/v1/traces", json.dumps(body).encode(), {"content-type": "application/json"}
+        )
+        urllib.request.urlopen(request).close()
+
+    def log_message(self, format: str, *args: object) -> None:
+        pass
+
+
+ThreadingHTTPServer(("127.0.0.1", int(sys.argv[1])), Service).serve_forever()
