@@ -9,6 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 from tests import in_process
 from tests.lab.conftest import Experiment
+from tests.rights import may_run_containers, may_run_guests, may_run_pods
 
 SERVICE = Path(__file__).with_name("traced_service.py")
 SPANS = '{ type = "spans", service = "shop" }'
@@ -17,8 +18,9 @@ name = "spans"
 budget = "3%"
 blocks = 2
 smoke = true
+environments = [{environment}]
 [service]
-command = ["{python}", "{service}", "{{port}}"]
+command = ["{python}", "{service}", "{{address}}", "{{port}}"]
 ready = {{ http = "/" }}
 [load]
 warmup = "100ms"
@@ -32,8 +34,11 @@ layers = [{{ type = "env", variables = {{ PAY_MS = "3" }} }}, {layers}]
 """
 
 
-def plan(layers: str) -> str:
-    return PLAN.format(python=sys.executable, service=SERVICE, layers=layers)
+def plan(layers: str, environment: str = "'host'") -> str:
+    """Two versions of the service with the same layers."""
+    return PLAN.format(
+        python=sys.executable, service=SERVICE, layers=layers, environment=environment
+    )
 
 
 def test_spans_are_samples_and_name_the_change(experiment: Experiment) -> None:
@@ -73,3 +78,27 @@ def test_a_service_that_exports_nothing_is_no_run(experiment: Experiment) -> Non
     (run,) = experiment.runs("new")
     assert not run["valid"]
     assert run["reason"].startswith("no span was received")
+
+
+@pytest.mark.parametrize(
+    "environment",
+    [
+        "container",
+        pytest.param("pod", marks=pytest.mark.integration),
+        pytest.param("uml", marks=pytest.mark.integration),
+    ],
+)
+def test_spans_come_out_of_other_environments(experiment: Experiment, environment: str) -> None:
+    may_run = {"container": may_run_containers, "pod": may_run_pods, "uml": may_run_guests}
+    if not may_run[environment]():
+        pytest.skip(f"{environment}: needs root and its packages")
+    table = "{ type = 'vm', machine = 'uml' }" if environment == "uml" else f"'{environment}'"
+    experiment.plan.write_text(plan(SPANS, table))
+    done = experiment.measure(blocks=1)
+    assert done.returncode == 0, done.stderr
+    for run in experiment.manifest["runs"]:
+        assert run["valid"], run
+    file = f"samples/**/run={experiment.runs('new')[0]['run']}/samples.parquet"
+    (path,) = experiment.result.glob(file)
+    spans = pq.read_table(path, partitioning=None, columns=["span"])["span"].to_pylist()
+    assert spans.count("shop: pay") == spans.count("shop: GET / (server)") > 0

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A server that waits in a payment, and exports both as spans: traced_service.py PORT."""
+"""A server that waits in a payment, and exports both as spans: traced_service.py ADDRESS PORT."""
 
 import json
 import os
@@ -48,4 +48,4 @@ class Service(BaseHTTPRequestHandler):
         pass
 
 
-ThreadingHTTPServer(("127.0.0.1", int(sys.argv[1])), Service).serve_forever()
+ThreadingHTTPServer((sys.argv[1], int(sys.argv[2])), Service).serve_forever()
