@@ -67,6 +67,8 @@ def test_spans_are_samples_and_name_the_change(experiment: Experiment) -> None:
     assert parts["shop: pay"]["difference"] == pytest.approx(2e6, rel=0.5)
     assert abs(parts["shop: GET / (server)"]["difference"]) < 1e6
     assert traces["structures"]["verdict"] == "inconclusive"
+    page = (experiment.result / "report.html").read_text()
+    assert "Time on the critical path per request: new, shop: GET / (server)" in page
     again = in_process.tare("compare", experiment.result, "--json")
     assert json.loads(again.stdout)["traces"] == found["traces"]
 

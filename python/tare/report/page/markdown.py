@@ -15,6 +15,7 @@ from tare.samples.model import REQUEST
 if TYPE_CHECKING:
     from tare.report.result.history import Standing
     from tare.verdict import Comparison, Judgement
+    from tare.verdict.traces import TraceComparison
 
 LONGEST = 500
 # Characters of what a comment lists; GitHub takes 65,536 in all.
@@ -22,6 +23,8 @@ DECIDING, OTHERS, LISTED = 30_000, 10_000, 10_000
 # What a reader must not miss comes first, as the last may have no place.
 _ORDER = ("invalid", "slower", "shape-changed", "inconclusive", "faster", "unchanged")
 _HEAD = "| verdict | condition | against | metric | values | effect | 95 % interval | runs |"
+_PATH_HEAD = "| span | time on the critical path | difference |"
+_ROOTS, _SPANS = 3, 10
 _RULE = "|---|---|---|---|---|---:|---:|---:|"
 
 
@@ -33,6 +36,8 @@ def comment(judgement: Judgement, standing: Standing | None = None) -> str:
     parts = [f"### Tare: {_counted(primary)}", _table(primary, DECIDING)]
     if standing is not None:
         parts.append(_items(standing.lines()))
+    if judgement.traces:
+        parts.append(_folded("Critical path of requests", _critical_path(judgement.traces)))
     if published := paragraphs(judgement):
         parts.append(_folded("Published analysis", _items(published)))
     if others:
@@ -66,6 +71,25 @@ def code(name: str) -> str:
     fence = "`" * (1 + max((len(run) for run in re.findall("`+", text)), default=0))
     space = " " if "`" in text else ""
     return f"{fence}{space}{text}{space}{fence}"
+
+
+def _critical_path(traces: Sequence[TraceComparison]) -> str:
+    """A table of each root span, and the verdict on its calls."""
+    parts = []
+    for one in traces[:_ROOTS]:
+        rows = [("whole request", one.mean_ns)]
+        rows += [(part.span, part.critical_ns) for part in one.parts[:_SPANS]]
+        lines = [
+            f"| {code(name)} | {words.duration(of.baseline)} -> {words.duration(of.condition)} |"
+            f" {words.duration(of.difference, signed=True)} |"
+            for name, of in rows
+        ]
+        parts += [
+            f"{code(one.condition)} against {code(one.baseline)}, {code(one.root)}",
+            "\n".join([_PATH_HEAD, "|---|---|---:|", *lines]),
+            prose(f"calls {one.verdict}: {one.reason}"),
+        ]
+    return "\n\n".join(parts)
 
 
 def _counted(comparisons: Sequence[Comparison]) -> str:

@@ -14,6 +14,7 @@ from tare.report.page.cards import first_screen
 from tare.report.result import distributions
 from tare.report.result.result import Result, read
 from tare.report.sections import (
+    critical_path,
     details,
     distances,
     environments,
@@ -112,6 +113,7 @@ def _content(result: Result) -> dict[str, Any]:
         recommendations.section(result),
         *details.requests(drawn),
         evidence.spans(result),
+        critical_path.section(result),
         details.processor(result),
         environments.section(result),
         *machine.sections(result, per_second, drawn),

@@ -15,6 +15,7 @@ from tare.samples.manifest import Compare
 from tare.samples.model import REQUEST
 from tare.untrusted import MEBIBYTE, explained, read_json
 from tare.verdict.judgement import LEVEL, Control, Cut, EffectSizes, Shape, Unit, Word, renamed
+from tare.verdict.traces import Change, MixWord, SpanPart, StructureShare
 
 if TYPE_CHECKING:
     from tare.verdict import Judgement
@@ -93,6 +94,26 @@ class Compared(Part):
     reason: str = ""
 
 
+class Structures(Part):
+    """The structures of requests of one root span, and the verdict on their mix."""
+
+    verdict: MixWord
+    reason: str
+    shares: tuple[StructureShare, ...]
+
+
+class TracedRequests(Part):
+    """One `verdict.traces.TraceComparison` as its `to_json` writes it."""
+
+    environment: str = ""
+    baseline: str = ""
+    condition: str
+    root: str
+    mean_ns: Change
+    parts: tuple[SpanPart, ...]
+    structures: Structures
+
+
 class Verdicts(Part):
     """What `tare compare --json` prints of a result, and who judged."""
 
@@ -101,6 +122,7 @@ class Verdicts(Part):
     compare: Compare = "conditions"
     """What the conditions of `comparisons` are: see `samples.model.Experiment.compare`."""
     comparisons: tuple[Compared, ...]
+    traces: tuple[TracedRequests, ...] = ()
     controls: tuple[Control, ...] = ()
     smoke: bool = False
     warnings: tuple[str, ...]
@@ -111,7 +133,7 @@ class Verdicts(Part):
     def _as_compared(cls, found: Any) -> Any:
         if not isinstance(found, dict) or found.get("compare") != "environments":
             return found
-        kinds = {key: found.get(key) for key in ("comparisons", "controls")}
+        kinds = {key: found.get(key) for key in ("comparisons", "controls", "traces")}
         return found | {
             key: [renamed(one, "environments") if isinstance(one, dict) else one for one in written]
             for key, written in kinds.items()

@@ -17,7 +17,16 @@ GROUPS: Mapping[str, Sequence[str]] = {
         "metrics",
         "recommendations",
     ),
-    "Requests": ("percentiles", "boxes", "lag", "spans", "processor", "own-time", "micro-macro"),
+    "Requests": (
+        "percentiles",
+        "boxes",
+        "lag",
+        "spans",
+        "critical-path",
+        "processor",
+        "own-time",
+        "micro-macro",
+    ),
     "Machine": ("environments", "machine", "services"),
     "Statistics": (
         "numbers",
