@@ -33,7 +33,6 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return next(folder.glob("*.whl"))
 
 
-@pytest.mark.timeout(600)
 def test_it_serves_every_python_of_one_architecture(wheel: Path) -> None:
     assert wheel.name.startswith("tare-")
     assert "-py3-none-" in wheel.name
@@ -55,7 +54,6 @@ def test_it_serves_every_python_of_one_architecture(wheel: Path) -> None:
         assert {f"tare/_native/java/tare-log{which}.jar" for which in ("", "-agent")} <= names
 
 
-@pytest.mark.timeout(600)
 def test_the_installed_command_works(wheel: Path, tmp_path: Path) -> None:
     environment = tmp_path / "environment"
     subprocess.run([UV, "venv", "--quiet", "--python", sys.executable, environment], check=True)

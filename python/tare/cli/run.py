@@ -96,6 +96,7 @@ def run(
       hook[:RULES_FILE]          Tare's library-level hook
       link[:eager]               Tare's shared memory between service and load
       log[:CODEC]                Tare's event log
+      spans[:AGENT_JAR]          spans that the service exports over OTLP
       proxy:envoy|haproxy|nginx  a proxy in front of the service
       wrap:COMMAND               a command before the service's own
       env:VARIABLE=VALUE         a variable of the service's environment
