@@ -86,7 +86,7 @@ test: native hello busy ## every test that needs no server beyond Debian's packa
 
 .PHONY: test-integration
 test-integration: PACKAGES := test
-test-integration: native java ## importers on what the tools of others write, Kieker and OpenTelemetry, and Spark and ClickHouse; brings them
+test-integration: native java hello ## importers on what the tools of others write, Kieker and OpenTelemetry, and Spark and ClickHouse; brings them
 	@setup/install-peers
 	@setup/install-peers kieker opentelemetry zipkin
 	@.venv/bin/uv sync --quiet --locked --group engines
