@@ -121,7 +121,8 @@ def test_requests_under_way_at_the_end_are_answered(receiver: Receiver) -> None:
         said, _ = sender.communicate()
         answered += said.split().count("200")
     assert code == 0, err
-    assert json.loads(out)["spans"] >= answered > 20
+    # Each sender may have missed one answer.
+    assert json.loads(out)["spans"] >= answered > 10
     assert len(receiver.rows()) == json.loads(out)["spans"]
 
 
