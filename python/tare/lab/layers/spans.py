@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A receiver of spans around the service's command, and the spans in the result."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,7 +15,11 @@ from tare.plan.schema.layers import SpansLayer
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from tare.plan.schema.layers import Layer
+
 PROGRAM = native("bin", "tare-spans")
+COMPLETE = 0.99
+"""The share of requests with a trace below which a warning says so."""
 OPTIONS = "JAVA_TOOL_OPTIONS"
 
 
@@ -68,3 +73,20 @@ def of_load(spans: "pa.Table", started: int, ended: int) -> "pa.Table":
         )
     )
     return spans.filter(pc.is_in(spans["trace_id"], inside["trace_id"].combine_chunks()))
+
+
+def incomplete(layers: "Sequence[Layer]", spans: "pa.Table | None", requests: int) -> str | None:
+    """Why the spans are not those of all successful `requests`; None if they are, or if the layer
+    traces only a share of them."""
+    import pyarrow.compute as pc
+
+    samples = [layer.sample for layer in layers if isinstance(layer, SpansLayer)]
+    if spans is None or any(sample not in (None, 1) for sample in samples):
+        return None
+    traces = pc.count_distinct(spans["trace_id"]).as_py()
+    if traces >= COMPLETE * requests:
+        return None
+    return (
+        f"{traces:,} traces of {requests:,} requests: the service does not trace all of them, or"
+        " its exporter drops spans; enlarge its queue (OTEL_BSP_MAX_QUEUE_SIZE), or lower the rate"
+    )

@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 import pyarrow as pa
+import pytest
 
-from tare.lab.layers.spans import of_load
+from tare.lab.layers.spans import incomplete, of_load
+from tare.plan.schema.layers import SpansLayer
 
 
 def test_traces_of_the_load_are_kept_whole() -> None:
@@ -15,3 +17,21 @@ def test_traces_of_the_load_are_kept_whole() -> None:
 def test_no_spans() -> None:
     none = pa.table({"trace_id": pa.array([], "string"), "start_ns": pa.array([], "int64")})
     assert of_load(none, 100, 200).num_rows == 0
+
+
+@pytest.mark.parametrize(
+    ("traces", "sample", "is_incomplete"),
+    [(100, None, False), (99, None, False), (98, None, True), (98, 1.0, True), (1, 0.01, False)],
+)
+def test_missing_traces_are_reported(
+    traces: int, sample: float | None, is_incomplete: bool
+) -> None:
+    spans = pa.table({"trace_id": [str(number // 2) for number in range(2 * traces)]})
+    layer = SpansLayer(type="spans", sample=sample)
+    why = incomplete([layer], spans, 100)
+    assert (why is not None) == is_incomplete
+    assert why is None or why.startswith(f"{traces} traces of 100 requests: ")
+
+
+def test_without_the_layer_nothing_is_missing() -> None:
+    assert incomplete([], None, 100) is None

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from tare.lab import environments, layers, recommendations
 from tare.lab.environments.launch import Launch, RunError
-from tare.lab.layers.spans import of_load
+from tare.lab.layers.spans import incomplete, of_load
 from tare.lab.load import generators as loads
 from tare.lab.load import rate
 from tare.lab.load.errors import most_frequent
@@ -208,7 +208,10 @@ class Group:
         started = duration = None
         if found is not None:
             started, ended = found.extent()
-            lab.folder.write("samples", with_spans(found, run.launch), key)
+            spans = spans_of(found, run.launch)
+            if why := incomplete(run.condition.layers, spans, found.requests - found.errors):
+                run.measured = replace(found, oddities=[*found.oddities, why])
+            lab.folder.write("samples", joined(found.samples, spans), key)
             self.store_machine(run, found, key)
             if started is not None and ended is not None:
                 duration = max(ended - started, 0)
@@ -320,16 +323,22 @@ def copy_out(run: Run) -> None:
         run.fail(str(error))
 
 
-def with_spans(found: Measured, launch: Launch | None) -> "pa.Table":
-    """The samples of a load, and the spans that the service exported meanwhile."""
-    import pyarrow as pa
-
+def spans_of(found: Measured, launch: Launch | None) -> "pa.Table | None":
+    """The spans that the service exported during the load; None without a layer for them."""
     started, ended = found.extent()
     spans = None if launch is None or launch.spans is None else read_stream(launch.spans)
     if spans is None or started is None or ended is None:
-        return found.samples
-    together = [found.samples, of_load(spans, started, ended)]
-    return pa.concat_tables(together, promote_options="permissive")
+        return None
+    return of_load(spans, started, ended)
+
+
+def joined(samples: "pa.Table", spans: "pa.Table | None") -> "pa.Table":
+    """The samples of a load and the spans of the service as one table."""
+    import pyarrow as pa
+
+    if spans is None:
+        return samples
+    return pa.concat_tables([samples, spans], promote_options="permissive")
 
 
 def check_costs(run: Run, found: Mapping[str, "pa.Table | None"]) -> None:
