@@ -2,11 +2,13 @@
 """Verdicts on the hard cases, held against their bars."""
 
 import os
+import sys
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Executor, ProcessPoolExecutor
 from dataclasses import dataclass
 from math import sqrt
 from multiprocessing import get_context
+from typing import TypeVar
 
 import numpy as np
 from bench.cases import Case
@@ -21,6 +23,7 @@ from tare.samples.model import Experiment
 from tare.stats.multiplicity import holm
 from tare.verdict import Comparison, judge
 
+Result = TypeVar("Result")
 SEED = 20261124
 TARE, ALARMS = "Tare", ("slower", "faster", "shape-changed")
 AGAIN = 4
@@ -103,9 +106,15 @@ def cases(repetitions: int) -> list[Case]:
             hard_cases.rounded,
             hard_cases.tail_lengths,
         )
-        groups = [list(pool.map(seen, [(one, repetitions) for one in part()])) for part in parts]
+        groups = [
+            _all(pool.map(seen, tasks), len(tasks), part.__name__)
+            for part in parts
+            for tasks in [[(one, repetitions) for one in part()]]
+        ]
         found = _families_seen(pool, (*FAMILIES, ALL_SLOWER), repetitions)
-        pilots = list(pool.map(found_at_mde, [(one, repetitions) for one in PILOTS]))
+        pilots = _all(
+            pool.map(found_at_mde, [(one, repetitions) for one in PILOTS]), len(PILOTS), "pilots"
+        )
     lengths, tails, rounded, tail_lengths = groups
     return [
         *_lengths(lengths, repetitions),
@@ -115,6 +124,16 @@ def cases(repetitions: int) -> list[Case]:
         *_families(found),
         _mde(pilots),
     ]
+
+
+def _all(results: Iterator[Result], number: int, name: str) -> list[Result]:
+    """All results; reports on standard error how many there are, since it takes hours."""
+    found = []
+    for result in results:
+        found.append(result)
+        print(f"\r{name}: {len(found)} of {number}", end="", file=sys.stderr, flush=True)
+    print(file=sys.stderr)
+    return found
 
 
 def seen(task: tuple[HardCase, int]) -> Seen:
@@ -133,7 +152,8 @@ def _families_seen(pool: Executor, every: Sequence[Family], repetitions: int) ->
     """All families. Of a hundred that hold the level some are above it and its error by chance:
     those are drawn again, `AGAIN` times as often."""
     first = range(repetitions)
-    found = list(pool.map(seen_family, [(one, first) for one in every]))
+    results = pool.map(seen_family, [(one, first) for one in every])
+    found = _all(results, len(every), "families")
     again = range(repetitions, (1 + AGAIN) * repetitions)
     doubted = [one.family for one in found if one.alarms > LEVEL + _error(repetitions)]
     sure = {one.family: one for one in pool.map(seen_family, [(one, again) for one in doubted])}
