@@ -14,6 +14,7 @@ NATIVE_COMMANDS = {
     "log": "tare-log",
     "map": "tare-map",
     "spans receive": "tare-spans",
+    "spans run": "tare-spans",
     "spans schema": "tare-spans",
 }
 

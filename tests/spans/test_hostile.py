@@ -95,7 +95,7 @@ def test_many_names_are_rejected_and_known_names_are_not(receiver: Receiver) -> 
 
 
 def test_slow_senders_hold_up_nobody(receiver: Receiver) -> None:
-    """More of them than there can be connections at once: each is closed in 10 s, or answered."""
+    """Each is answered after 10 s, and others meanwhile."""
     slow = []
     for _ in range(200):
         one = socket.create_connection(("127.0.0.1", receiver.http), timeout=SECONDS)

@@ -18,6 +18,7 @@ HELP = {
     "log": "Record events of programs through shared memory, and read them.",
     "map": "Show which programs of this host talk to which services.",
     "spans receive": "Receive spans over OTLP, and write them to a file.",
+    "spans run": "Run a program, and receive the spans that it sends.",
     "spans schema": "Print the columns that 'receive' writes.",
 }
 

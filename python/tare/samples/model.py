@@ -131,7 +131,7 @@ class Traced:
     parts: Mapping[str, Part]
     """By span, the root span too. A span without an entry is in no request."""
     structures: Mapping[int, int]
-    """The number of requests of each structure; structure 0 stands for all others."""
+    """The number of requests of each structure; structure 0 is all others."""
     broken: float
     """The share of requests that is left out because a span of the trace is missing."""
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Traces as trees of spans: where the time of each goes, and which shape it has.
 
-All spans of many traces stand in arrays (n,), in any order. No step goes span by span: what a
+Spans of many traces are arrays (n,), in any order. No step goes span by span: what a
 span inherits from its ancestors is found by pointer doubling, which takes the logarithm of the
 depth.
 """

@@ -76,8 +76,7 @@ def of_load(spans: "pa.Table", started: int, ended: int) -> "pa.Table":
 
 
 def incomplete(layers: "Sequence[Layer]", spans: "pa.Table | None", requests: int) -> str | None:
-    """Why the spans are not those of all successful `requests`; None if they are, or if the layer
-    traces only a share of them."""
+    """A warning if fewer traces than successful `requests` arrived; None if the layer samples."""
     import pyarrow.compute as pc
 
     samples = [layer.sample for layer in layers if isinstance(layer, SpansLayer)]

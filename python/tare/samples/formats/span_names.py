@@ -14,8 +14,8 @@ KINDS = ("server", "client", "producer", "consumer")
 def full_name(service: Any, name: Any, kind: Any, attribute: Any = None) -> Any:
     """A span's own name with its service and kind, texts that may be null or of no such kind.
 
-    `attribute` is the value by which spans of one name are told apart (`shop: GET / (server)
-    [gold]`), a text that may be null.
+    `attribute` separates spans with the same name (`shop: GET / (server) [gold]`), a text that may
+    be null.
     """
     before = (service.nullif("") + ": ").fill_null("")
     after: Any = kind.isin(KINDS).fill_null(False).ifelse(" (" + kind + ")", "")
