@@ -3,7 +3,7 @@
 
 import os
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Executor, ProcessPoolExecutor
 from dataclasses import dataclass
 from math import sqrt
@@ -23,6 +23,7 @@ from tare.samples.model import Experiment
 from tare.stats.multiplicity import holm
 from tare.verdict import Comparison, judge
 
+Task = TypeVar("Task")
 Result = TypeVar("Result")
 SEED = 20261124
 TARE, ALARMS = "Tare", ("slower", "faster", "shape-changed")
@@ -107,14 +108,11 @@ def cases(repetitions: int) -> list[Case]:
             hard_cases.tail_lengths,
         )
         groups = [
-            _all(pool.map(seen, tasks), len(tasks), part.__name__)
+            _each(pool, seen, [(one, repetitions) for one in part()], part.__name__)
             for part in parts
-            for tasks in [[(one, repetitions) for one in part()]]
         ]
         found = _families_seen(pool, (*FAMILIES, ALL_SLOWER), repetitions)
-        pilots = _all(
-            pool.map(found_at_mde, [(one, repetitions) for one in PILOTS]), len(PILOTS), "pilots"
-        )
+        pilots = _each(pool, found_at_mde, [(one, repetitions) for one in PILOTS], "pilots")
     lengths, tails, rounded, tail_lengths = groups
     return [
         *_lengths(lengths, repetitions),
@@ -126,12 +124,14 @@ def cases(repetitions: int) -> list[Case]:
     ]
 
 
-def _all(results: Iterator[Result], number: int, name: str) -> list[Result]:
-    """All results; reports on standard error how many there are, since it takes hours."""
+def _each(
+    pool: Executor, measure: Callable[[Task], Result], tasks: Sequence[Task], name: str
+) -> list[Result]:
+    """The results of all tasks; their number so far is on standard error, as it takes hours."""
     found = []
-    for result in results:
+    for result in pool.map(measure, tasks):
         found.append(result)
-        print(f"\r{name}: {len(found)} of {number}", end="", file=sys.stderr, flush=True)
+        print(f"\r{name}: {len(found)} of {len(tasks)}", end="", file=sys.stderr, flush=True)
     print(file=sys.stderr)
     return found
 
@@ -152,11 +152,11 @@ def _families_seen(pool: Executor, every: Sequence[Family], repetitions: int) ->
     """All families. Of a hundred that hold the level some are above it and its error by chance:
     those are drawn again, `AGAIN` times as often."""
     first = range(repetitions)
-    results = pool.map(seen_family, [(one, first) for one in every])
-    found = _all(results, len(every), "families")
+    found = _each(pool, seen_family, [(one, first) for one in every], "families")
     again = range(repetitions, (1 + AGAIN) * repetitions)
     doubted = [one.family for one in found if one.alarms > LEVEL + _error(repetitions)]
-    sure = {one.family: one for one in pool.map(seen_family, [(one, again) for one in doubted])}
+    drawn = _each(pool, seen_family, [(one, again) for one in doubted], "families again")
+    sure = {one.family: one for one in drawn}
     return [sure.get(one.family, one) for one in found]
 
 

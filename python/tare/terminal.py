@@ -4,10 +4,15 @@
 import json
 import os
 import unicodedata
+from collections.abc import Iterator, Sequence
 from typing import TextIO
 
 HARMFUL = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
 """Categories of Unicode that move the cursor, change colours or order, or cannot be seen."""
+
+
+LEAST_NAME = 20
+"""Characters of a name that is shortened."""
 
 
 def printable(text: str, keep: str = "") -> str:
@@ -34,6 +39,18 @@ def both_ends(text: object, limit: int) -> str:
     if len(clean) <= limit:
         return clean
     return f"{clean[: limit - 1 - end]}…{clean[len(clean) - end :]}"
+
+
+def aligned(rows: Sequence[Sequence[str]], width: int) -> Iterator[list[str]]:
+    """The cells of each row, as wide as their columns; names in the first column are shortened so
+    that all columns together have `width` characters, but not below 20."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    room = max(LEAST_NAME, width - sum(widths[1:]))
+    names = [both_ends(row[0], room) for row in rows]
+    longest = max(map(len, names))
+    for name, row in zip(names, rows, strict=True):
+        cells = (cell.rjust(size) for cell, size in zip(row[1:], widths[1:], strict=True))
+        yield [name.ljust(longest), *cells]
 
 
 def markup(text: str) -> str:

@@ -85,7 +85,6 @@ impl Receiver {
         })?;
         drop(runtime);
         let counts = exporter.counts();
-        turn(&counts);
         // The last sender: the thread writes what is queued, and ends.
         drop(exporter);
         written.finish().or_failed(format_args!(

@@ -11,7 +11,7 @@ import typer
 from tare.cli import native
 from tare.cli.shared.options import AsJson
 from tare.cli.shared.streams import tell
-from tare.terminal import both_ends, json_text, printable
+from tare.terminal import aligned, json_text, printable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from tare.samples.read.span_file import SpanFile
 
 COLUMNS = ("span", "spans", "per second", "per trace", "errors", "p50", "p95", "p99")
-LEAST = 20
-"""Characters that a name keeps."""
 
 
 def register(app: typer.Typer) -> None:
@@ -102,11 +100,5 @@ def _lines(file: SpanFile) -> Iterator[str]:
             for one in file.kinds
         ),
     ]
-    (*names,), *values = zip(*rows, strict=True)
-    widths = [max(map(len, column)) for column in values]
-    room = max(LEAST, get_terminal_size().columns - sum(widths) - 2 * (len(widths) + 1))
-    names = [both_ends(name, room) for name in names]
-    longest = max(map(len, names))
-    for name, cells in zip(names, zip(*values, strict=True), strict=True):
-        line = "  ".join(cell.rjust(width) for cell, width in zip(cells, widths, strict=True))
-        yield f"  {name.ljust(longest)}  {line}"
+    for cells in aligned(rows, get_terminal_size().columns - 2 * len(COLUMNS)):
+        yield f"  {'  '.join(cells)}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     from tare.samples.manifest import Compare
@@ -106,8 +106,12 @@ class Run:
     """Whether it is said to have been measured, and its requests are not there."""
 
 
-CallPath = tuple[str, ...]
-"""The names of spans on the path from a root span to a span."""
+class Call(NamedTuple):
+    """A span, as its callers and its name make it."""
+
+    caller: int
+    """The number of the call around it; 0 for a root span."""
+    span: str
 
 
 @dataclass(frozen=True)
@@ -172,8 +176,10 @@ class Experiment:
     """Differences in ns that calibration could not detect, by environment, span and metric."""
     traces: Mapping[tuple[int, str], Traced] = field(default_factory=dict)
     """By run and root span, if the source has traces."""
-    structures: Mapping[int, frozenset[CallPath]] = field(default_factory=dict)
-    """The paths of each structure in `traces`."""
+    structures: Mapping[int, frozenset[int]] = field(default_factory=dict)
+    """The numbers of the calls of each structure in `traces`."""
+    calls: Mapping[int, Call] = field(default_factory=dict)
+    """By number."""
     widths: Mapping[tuple[str, str, str], float] = field(default_factory=dict)
     """Of the same, the widest bin in ns that a run's metric was counted in."""
     max_errors: float = 0.01

@@ -73,7 +73,7 @@ def _lines(judgement: Judgement, history: Sequence[str], paint: _Paint) -> Itera
         from tare.cli.shared.trace_table import trace_lines
 
         yield ""
-        for head, rest in trace_lines(judgement.traces, paint.width):
+        for head, rest in trace_lines(judgement.traces, paint.width, _many(judgement)):
             yield paint.paragraph(head, "bold", rest) if head else paint(rest, "")
     for paragraph in paragraphs(judgement):
         name, rest = paragraph.split(" (", 1)

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tare.terminal import both_ends
+from tare.terminal import aligned
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -17,21 +17,24 @@ PARTS = 5
 ROOTS = 3
 BETWEEN = 12
 """Characters between columns: two before each column, and an arrow."""
-LEAST = 20
-"""Characters that a name keeps."""
 
 
-def trace_lines(traces: Sequence[TraceComparison], width: int) -> Iterator[tuple[str, str]]:
-    """Lines as pairs of a heading and text, at most `width` characters long if names allow it."""
+def trace_lines(
+    traces: Sequence[TraceComparison], width: int, many: bool
+) -> Iterator[tuple[str, str]]:
+    """Lines as pairs of a heading and text, at most `width` characters long if names allow it.
+
+    The environment is named if there are `many`.
+    """
     for one in traces[:ROOTS]:
-        yield from _of_root(one, width)
+        yield from _of_root(one, width, one.environment if many else "")
     if (more := len(traces) - ROOTS) > 0:
         yield "", f"and {more} more root spans: see --json"
 
 
-def _of_root(one: TraceComparison, width: int) -> Iterator[tuple[str, str]]:
+def _of_root(one: TraceComparison, width: int, environment: str) -> Iterator[tuple[str, str]]:
     requests = " + ".join(f"{number:,}" for number in one.requests)
-    where = ", ".join(part for part in (one.condition, one.environment, one.root) if part)
+    where = ", ".join(part for part in (one.condition, environment, one.root) if part)
     yield where, f" against {one.baseline}, {requests} traces: mean time on the critical path"
     shown, rest = one.parts[:PARTS], one.parts[PARTS:]
     rows = [
@@ -40,17 +43,8 @@ def _of_root(one: TraceComparison, width: int) -> Iterator[tuple[str, str]]:
     ]
     if rest:
         rows.append((f"{len(rest)} more", *_sum(rest)))
-    names, *values = ([row[column] for row in rows] for column in range(len(rows[0])))
-    widths = [max(map(len, column)) for column in values]
-    room = max(LEAST, width - sum(widths) - BETWEEN)
-    names = [both_ends(text, room) for text in names]
-    longest = max(map(len, names))
-    for text, cells in zip(names, zip(*values, strict=True), strict=True):
-        before, after, difference, interval = (
-            cell.rjust(size) for cell, size in zip(cells, widths, strict=True)
-        )
-        line = f"  {text.ljust(longest)}  {before} -> {after}  {difference}  {interval}"
-        yield "", line.rstrip()
+    for name, before, after, difference, interval in aligned(rows, width - BETWEEN):
+        yield "", f"  {name}  {before} -> {after}  {difference}  {interval}".rstrip()
     yield f"  calls {one.verdict}", f": {one.reason}"
 
 

@@ -12,6 +12,10 @@ if TYPE_CHECKING:
     from tare.lab.environments.environment import Environment
 
 
+JAVA_OPTIONS = "JAVA_TOOL_OPTIONS"
+"""Every JVM reads its options."""
+
+
 class RunError(TareError):
     """One run cannot count; the message is the reason, and the experiment goes on."""
 
@@ -49,6 +53,12 @@ class Launch:
     """The stream of spans that a layer writes."""
     around_load: list[str] = field(default_factory=list)
     """Words that a layer puts before the load generator's command: it is at the other end."""
+
+    def add_java_agent(self, agent: str) -> None:
+        """Loads an agent (`FILE` or `FILE=OPTIONS`) into every JVM of the service."""
+        known = self.variables.get(JAVA_OPTIONS)
+        option = f"-javaagent:{agent}"
+        self.variables[JAVA_OPTIONS] = f"{known} {option}" if known else option
 
     def filled(self, text: str) -> str:
         """`text` with the plan's placeholders replaced."""

@@ -15,7 +15,6 @@ if TYPE_CHECKING:
 
 PROGRAM = native("bin", "tare-log")
 AGENT = native("java", "tare-log-agent.jar")
-OPTIONS = "JAVA_TOOL_OPTIONS"
 
 
 def check(layer: LogLayer, _plan_folder: Path) -> None:
@@ -33,10 +32,7 @@ def put(layer: LogLayer, launch: Launch) -> None:
     words += ["--costs", str(launch.costs["log"])]
     launch.command = [*words, "--", *launch.command]
     if layer.agent is not None:
-        own = f"-javaagent:{AGENT}={launch.filled(layer.agent)}"
-        launch.variables[OPTIONS] = " ".join(
-            part for part in (launch.variables.get(OPTIONS), own) if part
-        )
+        launch.add_java_agent(f"{AGENT}={launch.filled(layer.agent)}")
 
 
 def why_not(costs: "pa.Table | None") -> str | None:

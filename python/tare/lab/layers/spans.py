@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 PROGRAM = native("bin", "tare-spans")
 COMPLETE = 0.99
 """The share of requests with a trace below which a warning says so."""
-OPTIONS = "JAVA_TOOL_OPTIONS"
 
 
 def check(layer: SpansLayer, plan_folder: Path) -> None:
@@ -38,9 +37,7 @@ def put(layer: SpansLayer, launch: Launch) -> None:
     words = [PROGRAM, "run", "--out", str(launch.spans), "--costs", str(launch.costs["spans"])]
     launch.command = [*words, "--", *launch.command]
     if layer.agent is not None:
-        own = f"-javaagent:{(launch.plan_folder / layer.agent).absolute()}"
-        known = launch.variables.get(OPTIONS)
-        launch.variables[OPTIONS] = f"{known} {own}" if known else own
+        launch.add_java_agent(str((launch.plan_folder / layer.agent).absolute()))
     launch.variables.setdefault("OTEL_SERVICE_NAME", layer.service)
     if layer.sample is not None:
         launch.variables["OTEL_TRACES_SAMPLER"] = "parentbased_traceidratio"

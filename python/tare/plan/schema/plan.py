@@ -104,9 +104,11 @@ class Condition(Strict):
     layers: list[Layer] = []
 
     @model_validator(mode="after")
-    def _one_hook(self) -> Self:
-        if [layer.type for layer in self.layers].count("hook") > 1:
-            raise expected("one hook layer at most", "layers")
+    def _each_once(self) -> Self:
+        types = [layer.type for layer in self.layers]
+        for name in ("hook", "spans"):
+            if types.count(name) > 1:
+                raise expected(f"one {name} layer at most", "layers")
         return self
 
 

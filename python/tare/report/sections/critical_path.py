@@ -27,7 +27,7 @@ SHARE_COLUMNS = (
     "condition",
     "requests",
     "baseline",
-    "condition",
+    "with the condition",
     "difference",
     "interval",
     "p adjusted",
@@ -54,7 +54,7 @@ def section(result: Result) -> Section:
 
 
 def _tables(result: Result, one: TracedRequests) -> Iterator[Table]:
-    where = result.named(one.environment, "")
+    where = one.environment if len(result.environments) > 1 else ""
     of = ", ".join(safe(part, LONGEST) for part in (one.condition, where, one.root) if part)
     yield Table(f"Time on the critical path per request: {of}", SPAN_COLUMNS, list(_parts(one, of)))
     if len(one.structures.shares) > 1:

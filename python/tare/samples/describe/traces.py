@@ -4,16 +4,16 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from tare.samples.describe.span_tree import IDS
-from tare.samples.model import CallPath, Part, Traced
+from tare.samples.model import Call, Part, Traced
 from tare.samples.sql.column import functions_of
-from tare.samples.sql.engine import rows_of
+from tare.samples.sql.engine import release, rows_of
 from tare.samples.sql.group_numbers import Group, of_runs
 from tare.stats.forest import Forest, critical_times, paths, self_times, structures
 
@@ -32,10 +32,17 @@ PARTS = 1_000_000
 
 @dataclass(frozen=True)
 class Traces:
-    """The traces of some runs, by run and root span, and the paths of each structure."""
+    """The traces of some runs by run and root span, and what their structures call."""
 
-    of: Mapping[Group, Traced]
-    paths: Mapping[int, frozenset[CallPath]]
+    of: dict[Group, Traced] = field(default_factory=dict)
+    structures: dict[int, frozenset[int]] = field(default_factory=dict)
+    calls: dict[int, Call] = field(default_factory=dict)
+
+    def add(self, other: Traces) -> None:
+        """Adds the traces of other runs."""
+        self.of.update(other.of)
+        self.structures.update(other.structures)
+        self.calls.update(other.calls)
 
 
 def traces(samples: Table, first: Mapping[Group, int]) -> Traces:
@@ -45,18 +52,17 @@ def traces(samples: Table, first: Mapping[Group, int]) -> Traces:
     without parent and all of its descendants. Failed requests and traces with missing spans are
     left out. Empty if samples have no ids, or if no request has other spans.
     """
+    found = Traces()
     if not set(samples.columns) >= {*IDS, "start_ns"}:
-        return Traces({}, {})
-    found: dict[Group, Traced] = {}
-    known: dict[int, frozenset[CallPath]] = {}
+        return found
     # One run after the other, so that memory holds the spans of one run only.
     for run in sorted({run for run, _ in first}):
         cuts = {span: cut for (its, span), cut in first.items() if its == run}
         spans = _spans(of_runs(samples, [run]))
         if spans is not None:
-            for root, traced in _of_run(spans, cuts, known):
-                found[run, root] = traced
-    return Traces(found, known)
+            for root, traced in _of_run(spans, cuts, found):
+                found.of[run, root] = traced
+    return found
 
 
 @dataclass(frozen=True, eq=False)
@@ -117,6 +123,7 @@ def _spans(samples: Table) -> _Spans | None:
     columns = ("number", "span", "parent", "trace", "ok", "place", "begin", "end")
     caller: Any = joined.parent_id.fill_null("").hash()
     table = joined.select(*columns, caller=caller).order_by("number").to_pyarrow()
+    release(numbered)
     span = table["span"].combine_chunks().dictionary_encode()
 
     def whole(name: str) -> npt.NDArray[np.int64]:
@@ -137,10 +144,8 @@ def _spans(samples: Table) -> _Spans | None:
     )
 
 
-def _of_run(
-    spans: _Spans, cuts: Mapping[str, int], known: dict[int, frozenset[CallPath]]
-) -> Iterator[tuple[str, Traced]]:
-    """The requests of each root span; adds the paths of structures to `known`."""
+def _of_run(spans: _Spans, cuts: Mapping[str, int], known: Traces) -> Iterator[tuple[str, Traced]]:
+    """The requests of each root span; adds their structures to `known`."""
     spans = spans.select(spans.forest.roots() >= 0)
     root = spans.forest.roots()
     broken = _broken(spans)
@@ -213,9 +218,9 @@ def _structures(
     root: npt.NDArray[np.int64],
     mine: npt.NDArray[np.bool_],
     path: npt.NDArray[np.uint64],
-    known: dict[int, frozenset[CallPath]],
+    known: Traces,
 ) -> dict[int, int]:
-    """The number of requests of each structure; adds the paths of structures to `known`."""
+    """The number of requests of each structure; adds the structures to `known`."""
     _, number = np.unique(root[mine], return_inverse=True)
     shape = structures(number, path[mine])
     found, example, count = np.unique(shape, return_index=True, return_counts=True)
@@ -224,18 +229,22 @@ def _structures(
     shapes: dict[int, int] = {}
     for one in usual.tolist():
         shapes[int(found[one])] = int(count[one])
-        if int(found[one]) not in known:
-            members = places[number == example[one]]
-            known[int(found[one])] = frozenset(_path(spans, place) for place in members.tolist())
+        if int(found[one]) not in known.structures:
+            calls = _calls(spans, path, places[number == example[one]])
+            known.structures[int(found[one])] = frozenset(calls)
+            known.calls.update(calls)
     if rest := int(count.sum()) - sum(shapes.values()):
         shapes[OTHER] = rest
     return shapes
 
 
-def _path(spans: _Spans, place: int) -> CallPath:
-    """The names on the path from the root to a span."""
-    names = []
-    while place >= 0:
-        names.append(spans.names[spans.name[place]])
-        place = int(spans.forest.parent[place])
-    return tuple(reversed(names))
+def _calls(
+    spans: _Spans, path: npt.NDArray[np.uint64], members: npt.NDArray[np.int64]
+) -> dict[int, Call]:
+    """The calls of one trace, whose spans are `members`, by the hash of their path."""
+    numbers, first = np.unique(path[members], return_index=True)
+    places = members[first]
+    above = spans.forest.parent[places]
+    callers = np.where(above >= 0, path[above], np.uint64(0))
+    names = (spans.names[name] for name in spans.name[places].tolist())
+    return dict(zip(numbers.tolist(), map(Call, callers.tolist(), names), strict=True))

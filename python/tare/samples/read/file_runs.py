@@ -84,8 +84,9 @@ def experiment_of(
     return replace(
         at(files.seen.at_cut),
         warnings=files.warnings,
-        traces={group: one for of_run in traced for group, one in of_run.of.items()},
-        structures={key: one for of_run in traced for key, one in of_run.paths.items()},
+        traces=traced.of,
+        structures=traced.structures,
+        calls=traced.calls,
         cuts={name: at(other) for name, other in files.seen.others.items()},
     )
 
@@ -97,11 +98,12 @@ def _conducts(files: Files) -> dict[Group, Conduct]:
     return found
 
 
-def _traces(files: Files) -> list[Traces]:
-    return [
-        traces(table, {group: cut for group, cut in files.seen.first.items() if group[0] == number})
-        for number, table in _tables(files)
-    ]
+def _traces(files: Files) -> Traces:
+    found = Traces()
+    for number, table in _tables(files):
+        first = {group: cut for group, cut in files.seen.first.items() if group[0] == number}
+        found.add(traces(table, first))
+    return found
 
 
 def _tables(files: Files) -> Iterator[tuple[int, Table]]:

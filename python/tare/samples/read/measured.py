@@ -118,7 +118,7 @@ class _Part:
         samples = self.result.samples()
         mine = {entry.run for entry in self.entries}
         if samples is None or not set(samples.columns) >= IDS:
-            return Traces({}, {})
+            return Traces()
         samples = with_place(of_runs(samples, [run - self.offset for run in mine]))
         samples = samples.filter(~samples.left_out)
         return traces(
@@ -229,7 +229,9 @@ def _experiment(
     disturbed = {run for part in parts for run in part.disturbed}
     lost = _lost(parts, seen.at_cut)
     conducts = {group: one for part in parts for group, one in part.conducts(seen.sizes).items()}
-    traced = [part.traces(seen.first) for part in parts]
+    traced = Traces()
+    for part in parts:
+        traced.add(part.traces(seen.first))
     names = {span for _, span in seen.sizes}
     rates = {group: rate for part in parts for group, rate in part.throughputs(names).items()}
     declared = parts[0].result.manifest
@@ -271,8 +273,9 @@ def _experiment(
 
     experiment = replace(
         at(seen.at_cut),
-        traces={group: one for part in traced for group, one in part.of.items()},
-        structures={key: one for part in traced for key, one in part.paths.items()},
+        traces=traced.of,
+        structures=traced.structures,
+        calls=traced.calls,
         cuts={name: at(other) for name, other in seen.others.items()},
         warnings=(
             *(line for part in parts for line in part.warnings),

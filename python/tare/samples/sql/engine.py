@@ -63,6 +63,16 @@ def store(backend: Database, kind: str, table: Table) -> Table:
     return backend.create_table(fresh_name(kind), table)
 
 
+def release(cached: Table) -> None:
+    """Frees what `cache` stored, of any engine."""
+    from tare.samples.sql.table import Table as Own
+
+    if isinstance(cached, Own):
+        cached.get_backend().drop_table(cached.get_name())
+    else:
+        cached.release()
+
+
 def count_rows(table: Table) -> int:
     """How many rows a table has."""
     (row,) = rows_of(table.aggregate(rows=table.count()))

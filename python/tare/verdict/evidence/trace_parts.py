@@ -19,7 +19,7 @@ from tare.verdict.traces import Change, MixWord, SpanPart, StructureShare, Trace
 from tare.verdict.words import change, count, listed, percent
 
 if TYPE_CHECKING:
-    from tare.samples.model import CallPath, Experiment, Part, Run, Traced
+    from tare.samples.model import Call, Experiment, Part, Run, Traced
     from tare.stats.arrays import Array
 
 RARE = 0.01
@@ -121,7 +121,7 @@ def _compared(
         )
     ]
     parts = [SpanPart(*one) for one in zip(spans, *columns, strict=True)]
-    structures = _structures(experiment.structures, sides)
+    structures = _structures(experiment, sides)
     verdict, reason = _mix(structures, sides, experiment.budget, experiment.alpha)
     return TraceComparison(
         environment=environment,
@@ -150,9 +150,7 @@ def _broken(side: Mapping[Key, Traced]) -> float:
     return max(run.broken for run in side.values())
 
 
-def _structures(
-    known: Mapping[int, frozenset[CallPath]], sides: _Sides
-) -> tuple[StructureShare, ...]:
+def _structures(experiment: Experiment, sides: _Sides) -> tuple[StructureShare, ...]:
     """The share of each structure; rare structures are added up."""
     named = dict.fromkeys(
         one
@@ -167,9 +165,9 @@ def _structures(
     )
     common = [one for one in named if max(ours[one], theirs[one]) >= RARE]
     common.sort(key=lambda one: -(ours[one] + theirs[one]))
-    usual = known[max(named, key=ours.__getitem__)]
+    usual = experiment.structures[max(named, key=ours.__getitem__)]
     values = [partial(_share, structures=(one,)) for one in common]
-    texts = [_calls(known[one], usual) for one in common]
+    texts = [_calls(experiment.structures[one], usual, experiment.calls) for one in common]
     rest = partial(_rest, structures=common)
     if any(part.max() > NONE for part in sides.table([rest])):
         values.append(rest)
@@ -186,21 +184,21 @@ def _rest(run: Traced, structures: Sequence[int]) -> float:
     return 1 - _share(run, structures)
 
 
-def _calls(calls: frozenset[CallPath], usual: frozenset[CallPath]) -> str:
+def _calls(own: frozenset[int], usual: frozenset[int], calls: Mapping[int, Call]) -> str:
     """The calls that are added and missing; calls inside of such a call are not named."""
     words = [
         f"{word} {listed([repr(name) for name in names], SHOWN)}"
         for word, names in (
-            ("with", _outermost(calls - usual)),
-            ("without", _outermost(usual - calls)),
+            ("with", _outermost(own - usual, calls)),
+            ("without", _outermost(usual - own, calls)),
         )
         if names
     ]
     return ", ".join(words) or USUAL
 
 
-def _outermost(calls: frozenset[CallPath]) -> list[str]:
-    return sorted({call[-1] for call in calls if call[:-1] not in calls})
+def _outermost(numbers: frozenset[int], calls: Mapping[int, Call]) -> list[str]:
+    return sorted({calls[one].span for one in numbers if calls[one].caller not in numbers})
 
 
 def _mix(

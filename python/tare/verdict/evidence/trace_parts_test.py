@@ -1,27 +1,28 @@
 # SPDX-License-Identifier: Apache-2.0
 """Parts of requests and mixes of structures, of experiments whose truth is known."""
 
-from collections.abc import Mapping
 from dataclasses import replace
 from math import sqrt
 
 import numpy as np
 import pytest
 
-from tare.samples.model import CallPath, Experiment, Part, Run, Traced
+from tare.samples.model import Call, Experiment, Part, Run, Traced
 from tare.stats.fewest_runs import LEAST_PAIRED
 from tare.verdict.evidence.trace_parts import OTHER, compared_traces
 from tare.verdict.traces import TraceComparison
 
 ROOT = "order"
 USUAL, WITHOUT, RETRIED = 11, 12, 13
-PATHS: Mapping[int, frozenset[CallPath]] = {
-    USUAL: frozenset({(ROOT,), (ROOT, "pay"), (ROOT, "cache")}),
-    WITHOUT: frozenset({(ROOT,), (ROOT, "pay")}),
-    RETRIED: frozenset({
-        (ROOT,), (ROOT, "pay"), (ROOT, "cache"), (ROOT, "retry"), (ROOT, "retry", "connect")
-    }),
+CALLS = {
+    1: Call(0, ROOT), 2: Call(1, "pay"), 3: Call(1, "cache"), 4: Call(1, "retry"),
+    5: Call(4, "connect"),
 }  # fmt: skip
+STRUCTURES = {
+    USUAL: frozenset({1, 2, 3}),
+    WITHOUT: frozenset({1, 2}),
+    RETRIED: frozenset({1, 2, 3, 4, 5}),
+}
 
 
 def run(number: int, condition: str, block: int) -> Run:
@@ -52,7 +53,8 @@ def experiment(old: list[Traced], new: list[Traced], *, paired: bool = True) -> 
         paired=paired,
         budget=0.03,
         traces={(number, ROOT): one for number, _, _, one in numbered},
-        structures=PATHS,
+        structures=STRUCTURES,
+        calls=CALLS,
     )
 
 

@@ -209,7 +209,7 @@ impl Ring {
         }
         let from = from.wrapping_add(overtaken);
         self.read = from.wrapping_add(out.len() as u64);
-        // A copy without words goes nowhere, so the thread is still to be told.
+        // A copy without words is dropped, so the next copy has to name the thread.
         if !out.is_empty() {
             self.next = self.read;
         }
