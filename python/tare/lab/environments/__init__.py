@@ -12,6 +12,7 @@ from tare.lab.environments.environment import Environment
 from tare.lab.environments.host import Host
 from tare.lab.environments.netns import Netns
 from tare.lab.environments.pod import Pod
+from tare.lab.environments.segment import Segment
 from tare.lab.environments.vm import MACHINES, Vm
 from tare.lab.processes.processes import Processes
 from tare.plan import Plan, expected, refused
@@ -102,6 +103,11 @@ def _why_missing(settings: EnvironmentBase) -> PydanticCustomError | None:
     return None
 
 
-def of_run(settings: EnvironmentBase, processes: Processes, name: str) -> Environment:
-    """The environment of one run, not prepared yet; `name` is unique among those of the block."""
-    return _TYPES[settings.type](settings, processes, name)
+def of_run(
+    settings: EnvironmentBase, processes: Processes, name: str, segment: Segment | None = None
+) -> Environment:
+    """The environment of one run, not prepared yet; `name` is unique among those of the block.
+
+    With a segment, it is joined with others of the run.
+    """
+    return _TYPES[settings.type](settings, processes, name, segment)

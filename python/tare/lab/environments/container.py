@@ -12,7 +12,7 @@ import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tare.lab.environments import bundle
 from tare.lab.environments.bridge import Bridge
@@ -29,16 +29,21 @@ from tare.plan import expected
 from tare.running.created_resources import Record, record
 from tare.running.directory import runtime_directory
 
+if TYPE_CHECKING:
+    from tare.lab.environments.segment import Segment
+
 _numbers = itertools.count(1)
 
 
 class Container(Environment):
     """Programs in containers of their own, which share a network."""
 
-    def __init__(self, settings: Any, processes: Processes, name: str) -> None:
-        super().__init__(settings, processes, name)
+    def __init__(
+        self, settings: Any, processes: Processes, name: str, segment: "Segment | None" = None
+    ) -> None:
+        super().__init__(settings, processes, name, segment)
         network = Bridge if settings.own_network else Host
-        self._network: Host = network(settings, processes, name)
+        self._network: Host = network(settings, processes, name, segment)
         self._boxes: dict[str, Box] = {}
         """By the name of the program."""
         self._written: list[Path] = []

@@ -11,7 +11,7 @@ import tarfile
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tare.lab.environments import bundle
 from tare.lab.environments.environment import Program
@@ -19,6 +19,9 @@ from tare.lab.environments.vm import Vm
 from tare.lab.processes.processes import Process, Processes, find, variables_of
 from tare.native import native
 from tare.plan import expected
+
+if TYPE_CHECKING:
+    from tare.lab.environments.segment import Segment
 
 _HOME = Path("/run/tare-boxes")
 """In the guest, where /run is its own."""
@@ -42,8 +45,10 @@ _TO_THE_THIRD = ["sh", "-c", 'exec >&3 2>&3 3>&-; exec "$@"', "sh"]
 class ContainerInVm(Vm):
     """Programs in containers of their own, in one guest and its network."""
 
-    def __init__(self, settings: Any, processes: Processes, name: str) -> None:
-        super().__init__(settings, processes, name)
+    def __init__(
+        self, settings: Any, processes: Processes, name: str, segment: "Segment | None" = None
+    ) -> None:
+        super().__init__(settings, processes, name, segment)
         self._boxes: dict[str, str] = {}
         """The containers by the name of the program."""
         self._numbers = itertools.count(1)

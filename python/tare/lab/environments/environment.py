@@ -6,10 +6,13 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from tare.lab.environments.launch import Proxy
 from tare.lab.processes.processes import GRACE_S, Family, Process, Processes
+
+if TYPE_CHECKING:
+    from tare.lab.environments.segment import Segment
 
 Answer = TypeVar("Answer")
 
@@ -40,15 +43,19 @@ LOAD = "load"
 
 
 class Environment(ABC):
-    """Where the service of one run is, with its proxies: one object per condition and block.
+    """Where a service of one run is, with its proxies and what is beside it.
 
     `prepare`, `copy_in`, `start`, `copy_out` and `stop` are called in this order; `stop` also if
     another call failed. A file has the same path inside as on this host, so nothing else in the
     lab needs to know where a program runs.
     """
 
-    def __init__(self, settings: Any, processes: Processes, name: str) -> None:
+    def __init__(
+        self, settings: Any, processes: Processes, name: str, segment: "Segment | None" = None
+    ) -> None:
+        """With a segment, it is joined with the other environments of its run."""
         self.settings, self.processes, self.name = settings, processes, name
+        self.segment = segment
 
     @staticmethod
     @abstractmethod
@@ -81,6 +88,14 @@ class Environment(ABC):
 
         What they write to `paths` is brought back by `copy_out`.
         """
+
+    def add_volume(self, folder: Path, _size: int) -> None:
+        """Makes a folder of this host for data; call it before the first program starts.
+
+        A guest has a file system of its own there, of so many bytes. Raises RunError if it cannot
+        be made.
+        """
+        folder.mkdir(parents=True)
 
     @abstractmethod
     def start(self, program: Program) -> Process:

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What is to be started for one condition of one block."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -51,6 +52,8 @@ class Launch:
     """The streams of `costs` that its layers write, by layer and proxy (`link proxy1-nginx`)."""
     spans: Path | None = None
     """The stream of spans that a layer writes."""
+    needed: Mapping[str, "Launch"] = field(default_factory=dict)
+    """What the service needs, by name."""
     around_load: list[str] = field(default_factory=list)
     """Words that a layer puts before the load generator's command: it is at the other end."""
 
@@ -72,4 +75,6 @@ class Launch:
             "port": self.port,
             "dir": self.folder,
             "plan": self.plan_folder,
+            **{f"{name}.address": one.environment.address for name, one in self.needed.items()},
+            **{f"{name}.port": one.door for name, one in self.needed.items()},
         }

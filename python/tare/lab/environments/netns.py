@@ -54,14 +54,20 @@ class Netns(OwnPorts, Host):
         pid = self._holder.pid
         _wait_for_namespace(pid)
         ip("link", "add", veth, "type", "veth", "peer", "name", "eth0", "netns", str(pid))
-        near, self._address = free_pair(socket.if_nametoindex(veth))
         ip("link", "set", veth, "up")
+        inside = self._joined_alone(veth) if self.segment is None else self.segment.join(veth)
+        self._address = inside.partition("/")[0]
+        self.exec(["ip", "addr", "add", inside, "dev", "eth0"])
+        self.exec(["ip", "link", "set", "eth0", "up"])
+        self.exec(["ip", "link", "set", "lo", "up"])
+
+    def _joined_alone(self, veth: str) -> str:
+        """Gives this host an address, and returns the one inside."""
+        near, far = free_pair(socket.if_nametoindex(veth))
         link = self._joined(veth)
         ip("addr", "add", f"{near}/30", "dev", link)
         ip("link", "set", link, "up")
-        self.exec(["ip", "addr", "add", f"{self._address}/30", "dev", "eth0"])
-        self.exec(["ip", "link", "set", "eth0", "up"])
-        self.exec(["ip", "link", "set", "lo", "up"])
+        return f"{far}/30"
 
     def _record_of(self, _veth: str) -> list[str] | None:
         """The command that removes what the kernel does not remove with the namespace."""

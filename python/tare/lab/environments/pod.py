@@ -15,7 +15,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tare.lab.environments import bundle, pod_files
 from tare.lab.environments.environment import LOAD, Answer, Environment, Program
@@ -34,6 +34,9 @@ from tare.plan import expected
 from tare.running.created_resources import Record, record
 from tare.running.directory import runtime_directory
 
+if TYPE_CHECKING:
+    from tare.lab.environments.segment import Segment
+
 _numbers = itertools.count(1)
 _FLAGS = ("--runtime", "runc", "--cgroup-manager", "cgroupfs", "--events-backend", "none")
 
@@ -41,8 +44,10 @@ _FLAGS = ("--runtime", "runc", "--cgroup-manager", "cgroupfs", "--events-backend
 class Pod(OwnPorts, Environment):
     """Programs in the containers of one pod, which is made when the first program starts."""
 
-    def __init__(self, settings: Any, processes: Processes, name: str) -> None:
-        super().__init__(settings, processes, name)
+    def __init__(
+        self, settings: Any, processes: Processes, name: str, segment: "Segment | None" = None
+    ) -> None:
+        super().__init__(settings, processes, name, segment)
         self.pod = f"tare-pod-{os.getpid()}-{next(_numbers)}"
         self._folder = runtime_directory() / "containers" / self.pod
         self._image = f"{pod_files.DOMAIN}/{self.pod}:latest"

@@ -14,7 +14,7 @@ import time
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tare.lab.environments.environment import Environment, Program
 from tare.lab.environments.guest import agent, client
@@ -32,6 +32,9 @@ from tare.plan.schema.environments import MachineName
 from tare.running.created_resources import Record, record
 from tare.running.directory import runtime_directory
 
+if TYPE_CHECKING:
+    from tare.lab.environments.segment import Segment
+
 MACHINES: Mapping[MachineName, Machine] = {
     "kvm": Qemu("kvm"), "tcg": Qemu("tcg"), "uml": UserModeLinux(),
 }  # fmt: skip
@@ -45,14 +48,21 @@ _UNTIL_THE_SUPERVISOR_ENDS = (
 )  # fmt: skip
 """Also if no process is left that could stop the guest; and in a PID namespace, so do the helpers
 of its kernel."""
+# In a guest, /run is its own, and /dev may be that of this host.
+_MOUNT = """\
+IFS=: read -r major minor <"/sys/class/block/$0/dev" && mknod "/run/$0" b "$major" "$minor" &&
+    mount -t ext4 "/run/$0" "$1"
+"""
 _PYTHON = [sys.executable, "-I", "-S"]
 
 
 class Vm(OwnPorts, Environment):
     """A guest with a kernel of its own."""
 
-    def __init__(self, settings: Any, processes: Processes, name: str) -> None:
-        super().__init__(settings, processes, name)
+    def __init__(
+        self, settings: Any, processes: Processes, name: str, segment: "Segment | None" = None
+    ) -> None:
+        super().__init__(settings, processes, name, segment)
         self._machine = MACHINES[settings.machine]
         self._unique = f"tare{os.getpid()}v{next(_numbers)}"
         self.folder = runtime_directory() / "guests" / self._unique
@@ -61,7 +71,10 @@ class Vm(OwnPorts, Environment):
         self._first = ""
         """The name of the program that was started first: the service."""
         self._record: Record | None = None
-        self._address = ""
+        self._volumes: list[tuple[Path, Path]] = []
+        """Images of file systems, and where the guest has them."""
+        self._inside = ""
+        """Its address, and the length of its network's."""
         self._token = secrets.token_hex(16)
 
     @staticmethod
@@ -89,13 +102,25 @@ class Vm(OwnPorts, Environment):
         self.folder.chmod(0o700)
         (self.folder / "token").write_text(self._token, encoding="ascii")
         ip("tuntap", "add", self._unique, "mode", "tap")
-        near, self._address = free_pair(socket.if_nametoindex(self._unique))
-        ip("addr", "add", f"{near}/30", "dev", self._unique)
+        if self.segment is None:
+            near, far = free_pair(socket.if_nametoindex(self._unique))
+            ip("addr", "add", f"{near}/30", "dev", self._unique)
+            self._inside = f"{far}/30"
+        else:
+            self._inside = self.segment.join(self._unique)
         ip("link", "set", self._unique, "up")
 
     @property
     def address(self) -> str:
-        return self._address
+        return self._inside.partition("/")[0]
+
+    def add_volume(self, folder: Path, size: int) -> None:
+        super().add_volume(folder, size)
+        image = Path(f"{folder}.ext4")
+        with image.open("xb") as file:
+            file.truncate(size)
+        output(["mkfs.ext4", "-q", "-E", "lazy_itable_init=0", str(image)])
+        self._volumes.append((image, folder))
 
     def copy_in(self, paths: Iterable[Path], read_only: Iterable[Path] = ()) -> None:
         """Programs see the files of this host."""
@@ -119,7 +144,7 @@ class Vm(OwnPorts, Environment):
             program.name,
             [
                 *(*_PYTHON, client.__file__, str(self.folder / "token")),
-                *(self._address, str(file), str(guest.pid)),
+                *(self.address, str(file), str(guest.pid)),
             ],
             directory=self.folder,
             log=program.log,
@@ -176,7 +201,8 @@ class Vm(OwnPorts, Environment):
                 tap=self._unique,
                 memory=self.settings.memory,
                 cpus=self.settings.cpus,
-                first=[python, *words, f"{self._address}/30", self._machine.interface],
+                disks=[image for image, _ in self._volumes],
+                first=[python, *words, self._inside, self._machine.interface],
             )
         )
         self._guest = guest = self.processes.start(
@@ -189,6 +215,7 @@ class Vm(OwnPorts, Environment):
             undo=self._record.removal,
         )  # fmt: skip
         if self._comes_up(guest):
+            self._mount_volumes()
             return guest
         in_time = "" if guest.code is not None else f" in {BOOT_S} s"
         why = _why(log, guest)
@@ -196,20 +223,29 @@ class Vm(OwnPorts, Environment):
         self._guest = None
         raise RunError(f"the virtual machine did not start{in_time}: {why}")
 
+    def _mount_volumes(self) -> None:
+        for number, (_, folder) in enumerate(self._volumes):
+            device = f"{self._machine.disk}{chr(ord('a') + number)}"
+            words = ["sh", "-c", _MOUNT, device, str(folder)]
+            found = self._ask({"do": "exec", "words": words, "variables": variables_of({})})
+            if "error" in found or found["code"]:
+                why = found.get("error") or found["stderr"].strip()
+                raise RunError(f"the volume {folder} could not be mounted in the guest: {why}")
+
     def _comes_up(self, guest: Process) -> bool:
         """Waits until the guest answers, has ended, or takes too long."""
         until = time.monotonic() + BOOT_S
         while time.monotonic() < until and guest.code is None:
             self.processes.wait(0.02)
             with suppress(OSError):
-                client.asked(self._token, self._address, {"do": "sync"}, TRY_S).close()
+                client.asked(self._token, self.address, {"do": "sync"}, TRY_S).close()
                 return True
         return False
 
     def _ask(self, request: dict[str, Any]) -> dict[str, Any]:
         assert self._guest is not None
         try:
-            with client.asked(self._token, self._address, request) as connection:
+            with client.asked(self._token, self.address, request) as connection:
                 return client.answer(connection, self._guest.pid, ANSWER_S)
         except OSError as error:
             raise RunError(f"the virtual machine does not answer: {error}") from error

@@ -38,7 +38,7 @@ def put(layer: SpansLayer, launch: Launch) -> None:
     launch.command = [*words, "--", *launch.command]
     if layer.agent is not None:
         launch.add_java_agent(str((launch.plan_folder / layer.agent).absolute()))
-    launch.variables.setdefault("OTEL_SERVICE_NAME", layer.service)
+    launch.variables.setdefault("OTEL_SERVICE_NAME", layer.service or layer.at or "service")
     if layer.sample is not None:
         launch.variables["OTEL_TRACES_SAMPLER"] = "parentbased_traceidratio"
         launch.variables["OTEL_TRACES_SAMPLER_ARG"] = f"{layer.sample:g}"

@@ -13,7 +13,6 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tare.lab import environments
 from tare.lab.environments.launch import RunError
 from tare.lab.layers import map as map_layer
 from tare.lab.load.generators import Bench, around, last_line
@@ -22,7 +21,7 @@ from tare.lab.machine.suspension import Suspension
 from tare.lab.processes.cpu_time import of_all, per_request, spent, watched_share
 from tare.lab.processes.processes import Process, StartError
 from tare.lab.result.streams import read_stream
-from tare.lab.run.block import Group, check_costs, metrics_of, targets_of
+from tare.lab.run.block import Group, check_costs, costs_of, metrics_of, targets_of
 from tare.lab.run.turns import (
     Turn,
     errors_by_kind,
@@ -32,6 +31,7 @@ from tare.lab.run.turns import (
     order_of_turns,
 )
 from tare.lab.start.agents import Agent, AgentError
+from tare.lab.start.places import Places
 from tare.lab.start.runs import Measured, Run, Target
 from tare.plan import OwnLoad
 from tare.plan.schema.alternation import of_service, whole_machine
@@ -84,7 +84,7 @@ class AlternatingGroup(Group):
                     self.load_in_turns(shared, runs, asked, seed)
             self.look_for_crashes(up)
         if shared.target is not None:
-            costs = shared.target.launch.costs
+            costs = costs_of(shared)
             check_costs(shared, {layer: read_stream(path) for layer, path in costs.items()})
         for run in runs:
             share(shared, run)
@@ -96,10 +96,9 @@ class AlternatingGroup(Group):
         """The run of the service that all conditions share."""
         layers = of_service(first.condition)
         condition = first.condition.model_copy(update={"name": SHARED, "layers": layers})
-        environment = environments.of_run(
-            first.environment.settings, self.lab.processes, f"{self.block}/{self.group}/{SHARED}"
-        )
-        return Run(0, SHARED, condition, environment)
+        unique = f"{self.block}/{self.group}/{SHARED}"
+        places = Places(self.lab.plan, first.settings, self.lab.processes, unique)
+        return Run(0, SHARED, condition, first.settings, places)
 
     def new_log(self, run: Run | None, part: str = "") -> Path:
         own = TARGET if run is not None and run.name == SHARED else ""
@@ -210,9 +209,8 @@ def share(shared: Run, run: Run) -> None:
     """What befell the service befell each run."""
     if shared.reason is not None:
         run.fail(shared.reason)
-    if shared.launch is not None:
-        # What the service's own layers cost is of no one condition.
-        run.launch = replace(shared.launch, costs={})
+    # What the service's own layers cost is of no one condition.
+    run.launches = {name: replace(one, costs={}) for name, one in shared.launches.items()}
     run.saturation = shared.saturation
     run.seen = shared.seen and replace(shared.seen, condition=run.condition)
     run.logs += shared.logs

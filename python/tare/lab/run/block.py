@@ -9,8 +9,8 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tare.lab import environments, layers, recommendations
-from tare.lab.environments.launch import Launch, RunError
+from tare.lab import layers, recommendations
+from tare.lab.environments.launch import RunError
 from tare.lab.layers.spans import incomplete, of_load
 from tare.lab.load import generators as loads
 from tare.lab.load import rate
@@ -27,8 +27,9 @@ from tare.lab.result.folder import RunKey
 from tare.lab.result.streams import read_stream
 from tare.lab.run.observer import Observer
 from tare.lab.start.laboratory import Laboratory
+from tare.lab.start.places import Places
 from tare.lab.start.runs import Measured, Run, Target
-from tare.lab.start.service import finish_start, start_service
+from tare.lab.start.service import Started, finish_start, start_needed, start_service, target
 from tare.plan import OwnLoad
 from tare.plan.schema.alternation import of_service
 from tare.samples.describe.usable import too_many_lost
@@ -111,8 +112,8 @@ class Group:
         """A run of this group that was not started yet."""
         settings, condition = self.lab.plan.place(self.group, name)
         unique = f"{self.block}/{self.group}/{name}"
-        environment = environments.of_run(settings, self.lab.processes, unique)
-        return Run(number, name, condition, environment)
+        places = Places(self.lab.plan, settings, self.lab.processes, unique)
+        return Run(number, name, condition, settings, places)
 
     def start(self, stack: ExitStack, runs: Sequence[Run]) -> list[Run]:
         """Starts the services of runs in this order; returns the runs that became ready.
@@ -122,34 +123,48 @@ class Group:
         """
         stack.callback(self.lab.processes.sweep)
         for run in runs:
-            stack.callback(run.environment.stop)
+            stack.callback(run.places.stop)
             stack.callback(copy_out, run)
         stack.callback(
-            lambda: self.lab.processes.stop([one for run in runs for one in run.programs])
+            lambda: self.lab.processes.stop([one for run in runs for one in run.processes])
         )
-        for run in runs:
-            try:
-                run.environment.prepare()
-                log = self.new_log(run)
-                folder = f"{self.block}-{self.group}-{run.name}"
-                start_service(self.lab, run, self.lab.folder.fresh_work(folder), log)
-            except (RunError, StartError) as error:
-                run.reason = str(error)
+        started = [(run, self.start_services(run)) for run in runs]
         begun = time.monotonic()
-        for run in runs:
-            if not run.programs:
+        for run, service in started:
+            if service is None:
                 continue
             try:
-                run.target = finish_start(self.lab, run, begun, partial(self.new_log, run))
+                finish_start(self.lab, run, service, begun, partial(self.new_log, run))
+                run.target = target(run, service)
             except (RunError, StartError) as error:
                 run.reason = str(error)
                 # What will not be measured must not disturb what is.
-                self.lab.processes.stop(run.programs)
+                self.lab.processes.stop(run.processes)
             else:
                 # While it became ready, those behind it may have had no CPU. While it did not,
                 # their own time went by.
                 begun = time.monotonic()
         return [run for run in runs if run.target]
+
+    def start_services(self, run: Run) -> Started | None:
+        """Starts what a run needs, and its service, which may not be ready; None if this fails."""
+        *needed, service = self.lab.plan.all_services
+        log = self.new_log(run)
+        try:
+            folders = {one.name: self.new_folder(run, one.name) for one in (*needed, service)}
+            run.places.prepare(folders)
+            for one in needed:
+                start_needed(self.lab, run, one, folders[one.name], partial(self.new_log, run))
+            return start_service(self.lab, run, service, folders[None], log)
+        except (RunError, StartError) as error:
+            run.reason = str(error)
+            self.lab.processes.stop(run.processes)
+            return None
+
+    def new_folder(self, run: Run, service: str | None) -> Path:
+        """An empty folder for a service of a run."""
+        name = f"{self.block}-{self.group}-{run.name}"
+        return self.lab.folder.fresh_work(name if service is None else f"{name}+{service}")
 
     def new_sampler(self, up: Sequence[Run]) -> Sampler:
         """Begins to read the metrics of this machine and of each service with its proxies."""
@@ -193,9 +208,10 @@ class Group:
         """Marks the runs whose service or proxy ended while it was measured."""
         self.lab.processes.wait(0)
         for run in up:
-            for process in run.programs:
+            for process in run.processes:
                 if process.code is not None:
-                    what = "the service" if process is run.programs[0] else process.name
+                    assert run.target is not None
+                    what = "the service" if process is run.target.process else process.name
                     run.reason = f"{what} {process.ending} during the load"
 
     def store(self, run: Run) -> RunEntry:
@@ -203,12 +219,12 @@ class Group:
         lab, found = self.lab, run.measured
         environment, condition = run.environment.settings.name, run.condition.name
         key = RunKey(lab.experiment, environment, condition, self.block, run.number, lab.host)
-        if run.launch is not None and (costs := self.store_costs(run, run.launch, key)):
+        if costs := self.store_costs(run, key):
             run.seen = run.seen and replace(run.seen, costs=costs)
         started = duration = None
         if found is not None:
             started, ended = found.extent()
-            spans = spans_of(found, run.launch)
+            spans = spans_of(found, run)
             if why := incomplete(run.condition.layers, spans, found.requests - found.errors):
                 run.measured = replace(found, oddities=[*found.oddities, why])
             lab.folder.write("samples", joined(found.samples, spans), key)
@@ -245,11 +261,11 @@ class Group:
             together = pa.concat_tables(readings, promote_options="permissive")
             self.lab.folder.write("machine", together, key)
 
-    def store_costs(self, run: Run, launch: Launch, key: RunKey) -> "Mapping[str, pa.Table | None]":
+    def store_costs(self, run: Run, key: RunKey) -> "Mapping[str, pa.Table | None]":
         """Writes what the layers of a run cost, checks that they were there, and returns it."""
         import pyarrow as pa
 
-        found = {layer: read_stream(path) for layer, path in launch.costs.items()}
+        found = {layer: read_stream(path) for layer, path in costs_of(run).items()}
         tables = [costs for costs in found.values() if costs is not None]
         if tables:
             together = pa.concat_tables(tables, promote_options="permissive")
@@ -315,21 +331,33 @@ def metrics_of(sampler: Sampler, run: Run) -> "pa.Table":
 
 def copy_out(run: Run) -> None:
     """Brings what the programs of a run wrote to this host."""
-    if run.launch is None:
-        return
     try:
-        run.environment.copy_out([run.launch.folder])
+        for launch in run.launches.values():
+            launch.environment.copy_out([launch.folder])
     except RunError as error:
         run.fail(str(error))
 
 
-def spans_of(found: Measured, launch: Launch | None) -> "pa.Table | None":
-    """The spans that the service exported during the load; None without a layer for them."""
+def costs_of(run: Run) -> dict[str, Path]:
+    """The streams of `costs` of a run, by layer; at another service than the one with the load, the
+    name of the service follows (`spans users`)."""
+    return {
+        layer if service is None else f"{layer} {service}": path
+        for service, launch in run.launches.items()
+        for layer, path in launch.costs.items()
+    }
+
+
+def spans_of(found: Measured, run: Run) -> "pa.Table | None":
+    """The spans that the services exported during the load; None without a layer for them."""
+    import pyarrow as pa
+
     started, ended = found.extent()
-    spans = None if launch is None or launch.spans is None else read_stream(launch.spans)
-    if spans is None or started is None or ended is None:
+    paths = [launch.spans for launch in run.launches.values() if launch.spans is not None]
+    tables = [table for path in paths if (table := read_stream(path)) is not None]
+    if not tables or started is None or ended is None:
         return None
-    return of_load(spans, started, ended)
+    return of_load(pa.concat_tables(tables, promote_options="permissive"), started, ended)
 
 
 def joined(samples: "pa.Table", spans: "pa.Table | None") -> "pa.Table":

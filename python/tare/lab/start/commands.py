@@ -2,13 +2,14 @@
 """Whether the programs and the folder that a plan names are on this machine."""
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 
 from tare.lab.processes.processes import find
-from tare.plan import CommandLoad, Plan, expected, refused
+from tare.plan import CommandLoad, Plan, Service, expected, refused
 from tare.plan.schema.layers import AgentLayer, EnvLayer, WrapLayer
 from tare.plan.schema.placeholders import fill
+from tare.plan.schema.plan import PlacedService
 
 Place = tuple[str | int, ...]
 
@@ -21,38 +22,47 @@ def check(plan: Plan) -> None:
     left to the run. So are the service's program and folder if no environment has the files of
     this machine.
     """
-    service = plan.service
-    folder = fill(service.directory, {"plan": plan.folder})
     elsewhere = all(one.has_own_files for one in plan.environments)
-    if "{dir}" not in folder and not elsewhere and not Path(folder).is_dir():
-        error = expected(f"an existing folder ({folder} does not exist)")
-        raise refused(plan, ("service", "directory"), error)
+    if not elsewhere:
+        for service in plan.all_services:
+            _check_service(plan, service)
     for number, condition in enumerate(plan.conditions):
-        words = service.command
-        place: Place = ("service", "command")
-        variables = {**os.environ, **service.environment}
         for position, layer in enumerate(condition.layers):
-            if isinstance(layer, WrapLayer):
-                words = layer.command
-                place = ("conditions", number, "layers", position, "command")
-            elif isinstance(layer, EnvLayer):
-                variables |= layer.variables
-            elif isinstance(layer, AgentLayer):
+            if isinstance(layer, AgentLayer):
                 for key in ("start", "ready", "stop"):
                     if (agent := getattr(layer, key)) is not None:
                         where = ("conditions", number, "layers", position, key)
                         _check_program(plan, where, agent, Path("{dir}"), os.environ)
-        if not elsewhere:
-            _check_program(plan, place, words, Path(folder), variables)
     if isinstance(plan.load, CommandLoad):
         place = ("load", plan.load.type, "command")
         _check_program(plan, place, plan.load.command, Path("{dir}"), os.environ)
 
 
-def misplaced(plan: Plan) -> str | None:
-    """What to write where the service's command names a file of the plan's folder, as if it ran
+def _check_service(plan: Plan, placed: PlacedService) -> None:
+    """Checks the folder of a service, and the program that it has in each condition."""
+    service = placed.table
+    folder = fill(service.directory, {"plan": plan.folder})
+    if "{dir}" not in folder and not Path(folder).is_dir():
+        error = expected(f"an existing folder ({folder} does not exist)")
+        raise refused(plan, (*placed.place, "directory"), error)
+    for number, condition in enumerate(plan.conditions):
+        words = service.command
+        place: Place = (*placed.place, "command")
+        variables = {**os.environ, **service.environment}
+        for position, layer in enumerate(condition.layers):
+            if layer not in condition.layers_at(placed.name):
+                continue
+            if isinstance(layer, WrapLayer):
+                words = layer.command
+                place = ("conditions", number, "layers", position, "command")
+            elif isinstance(layer, EnvLayer):
+                variables |= layer.variables
+        _check_program(plan, place, words, Path(folder), variables, files=service.files)
+
+
+def misplaced(plan: Plan, service: Service) -> str | None:
+    """What to write where a service's command names a file of the plan's folder, as if it ran
     there; None where it does not, or runs there."""
-    service = plan.service
     if service.directory != "{dir}":
         return None
     for word in service.command:
@@ -64,11 +74,17 @@ def misplaced(plan: Plan) -> str | None:
 
 
 def _check_program(
-    plan: Plan, place: Place, words: Sequence[str], folder: Path, variables: Mapping[str, str]
+    plan: Plan,
+    place: Place,
+    words: Sequence[str],
+    folder: Path,
+    variables: Mapping[str, str],
+    *,
+    files: Collection[str] = (),
 ) -> None:
     program = fill(words[0], {"plan": plan.folder})
     if "/" in program:
-        is_written = os.path.normpath(program) in plan.service.files
+        is_written = os.path.normpath(program) in files
         program = str(folder / program)
         if str(folder) == "{dir}" and "{" not in words[0] and words[0][0] != "/" and not is_written:
             wanted = f"{{plan}}/{os.path.normpath(words[0])}: programs run in a new folder"

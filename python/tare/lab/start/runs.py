@@ -10,7 +10,9 @@ from tare.lab.environments.environment import Environment
 from tare.lab.environments.launch import Launch
 from tare.lab.machine.saturation import Saturation
 from tare.lab.processes.processes import Family, Process
+from tare.lab.start.places import Places
 from tare.plan import Condition
+from tare.plan.schema.environments import EnvironmentBase
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -51,6 +53,18 @@ class Measured:
 
 
 @dataclass(frozen=True)
+class Running:
+    """A program that was started, and where."""
+
+    process: Process
+    environment: Environment
+
+    def family(self) -> Family:
+        """Its processes, with their CPU time up to now."""
+        return self.environment.family(self.process)
+
+
+@dataclass(frozen=True)
 class Target:
     """A service that is ready."""
 
@@ -58,16 +72,12 @@ class Target:
     """Of its run."""
     launch: Launch
     process: Process
-    companions: Sequence[Process]
-
-    @property
-    def processes(self) -> list[Process]:
-        """The service and its proxies."""
-        return [self.process, *self.companions]
+    programs: Sequence[Running]
+    """The service, its proxies, and what it needs."""
 
     def families(self) -> list[Family]:
-        """The processes of the service and of each proxy, with their CPU time up to now."""
-        return [self.launch.environment.family(process) for process in self.processes]
+        """The processes of each program, with their CPU time up to now."""
+        return [program.family() for program in self.programs]
 
 
 @dataclass
@@ -78,10 +88,12 @@ class Run:
     name: str
     """Of its condition, or where environments are compared, of its environment."""
     condition: Condition
-    environment: Environment
-    launch: Launch | None = None
-    programs: list[Process] = field(default_factory=list)
-    """What was started: the service, then its proxies."""
+    settings: EnvironmentBase
+    places: Places
+    launches: dict[str | None, Launch] = field(default_factory=dict)
+    """What was started, by the name of the service; None for the one that has the load."""
+    programs: list[Running] = field(default_factory=list)
+    """All services and proxies, in the order of their start."""
     target: Target | None = None
     """Where the load goes; None if the service did not become ready."""
     logs: list[Path] = field(default_factory=list)
@@ -98,8 +110,22 @@ class Run:
     @property
     def pids(self) -> list[int]:
         """The processes of its service and of the proxies."""
-        families = map(self.environment.family, self.programs)
-        return [pid for family in families for pid in family.pids]
+        return [pid for program in self.programs for pid in program.family().pids]
+
+    @property
+    def environment(self) -> Environment:
+        """Where the service is that has the load."""
+        return self.places.of[None]
+
+    @property
+    def launch(self) -> Launch | None:
+        """What was started as the service that has the load."""
+        return self.launches.get(None)
+
+    @property
+    def processes(self) -> list[Process]:
+        """Of all programs."""
+        return [program.process for program in self.programs]
 
     def fail(self, why: str) -> None:
         """Marks it as one that cannot count; the first reason stays."""

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Starts the service of a run in its environment, with its layers around it."""
+"""Starts the services of a run in their environments, with their layers around them."""
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 
 from tare.files import named
@@ -12,55 +13,90 @@ from tare.lab.processes.processes import Process
 from tare.lab.start import commands
 from tare.lab.start.laboratory import Laboratory
 from tare.lab.start.ready import wait_until_ready
-from tare.lab.start.runs import Run, Target
+from tare.lab.start.runs import Run, Running, Target
 from tare.plan import Ready
+from tare.plan.schema.plan import PlacedService
 
 
-def start_service(lab: Laboratory, run: Run, folder: Path, log: Path) -> None:
-    """Writes the service's files into `folder`, and starts the service in its environment.
+@dataclass(frozen=True)
+class Started:
+    """A service that may not be ready yet."""
+
+    service: PlacedService
+    launch: Launch
+    process: Process
+    log: Path
+
+
+def start_needed(
+    lab: Laboratory,
+    run: Run,
+    service: PlacedService,
+    folder: Path,
+    new_log: Callable[[str], Path],
+) -> None:
+    """Starts a service that another one needs, and waits until it is ready.
 
     Raises RunError or StartError if this fails.
     """
-    service, environment = lab.plan.service, run.environment
-    port = environment.port(service.port)
-    launch = Launch(environment, folder, lab.plan.folder, [], {}, port, port)
-    launch.command = [launch.filled(word) for word in service.command]
-    launch.variables = {name: launch.filled(text) for name, text in service.environment.items()}
-    for name, text in service.files.items():
+    assert service.name is not None
+    try:
+        started = start_service(lab, run, service, folder, new_log(service.name))
+        finish_start(lab, run, started, None, lambda part: new_log(f"{service.name}-{part}"))
+    except RunError as error:
+        raise RunError(f"{service.name}: {error}") from error
+
+
+def start_service(
+    lab: Laboratory, run: Run, service: PlacedService, folder: Path, log: Path
+) -> Started:
+    """Writes a service's files into `folder`, and starts it in its environment.
+
+    Raises RunError or StartError if this fails.
+    """
+    table, environment = service.table, run.places.of[service.name]
+    port = environment.port(table.port)
+    others = {name: launch for name, launch in run.launches.items() if name is not None}
+    launch = Launch(environment, folder, lab.plan.folder, [], {}, port, port, needed=others)
+    launch.command = [launch.filled(word) for word in table.command]
+    launch.variables = {name: launch.filled(text) for name, text in table.environment.items()}
+    for name, text in table.files.items():
         file = folder / name
         file.parent.mkdir(parents=True, exist_ok=True)
         with named(file):
             file.write_text(launch.filled(text), encoding="utf-8")
-    layers.put(run.condition.layers, launch)
-    run.launch = launch
+    layers.put(run.condition.layers_at(service.name), launch)
+    run.launches[service.name] = launch
     # The folder of the load is made later, below that of all.
     written = lab.folder.work if environment.settings.has_generator else folder
     environment.copy_in([written], read_only=[lab.plan.folder])
     started = environment.start(
         Program(
-            environment.name,
+            run.places.unique(service.name),
             launch.command,
-            directory=Path(launch.filled(service.directory)),
+            directory=Path(launch.filled(table.directory)),
             log=log,
             cpus=lab.placement.service,
             variables=launch.variables,
-            stop_signal=service.stop_signal,
-            grace_s=service.stop_timeout / 1e9,
+            stop_signal=table.stop_signal,
+            grace_s=table.stop_timeout / 1e9,
             proxies=launch.proxies,
         )
     )
-    run.programs.append(started)
+    run.programs.append(Running(started, environment))
+    return Started(service, launch, started, log)
 
 
-def finish_start(lab: Laboratory, run: Run, since: float, new_log: Callable[[str], Path]) -> Target:
-    """Waits until the service of a run is ready, then starts its proxies, the nearest first.
+def finish_start(
+    lab: Laboratory, run: Run, started: Started, since: float | None, new_log: Callable[[str], Path]
+) -> None:
+    """Waits until a service is ready, then starts its proxies, the nearest first.
 
-    The service's time to become ready counts from `since`. Raises RunError or StartError if one
-    of them does not start.
+    The service's time to become ready counts from `since`, or from now. Raises RunError or
+    StartError if one of them does not start.
     """
-    ready, launch = lab.plan.service.ready, run.launch
-    assert launch is not None
-    environment = launch.environment
+    table, launch, service = started.service.table, started.launch, started.process
+    environment, ready = launch.environment, table.ready
 
     def wait(ready: Ready, process: Process, port: int, log: Path, since: float | None) -> None:
         wait_until_ready(
@@ -68,11 +104,10 @@ def finish_start(lab: Laboratory, run: Run, since: float, new_log: Callable[[str
             since=since, environment=environment,
         )  # fmt: skip
 
-    service = run.programs[0]
     try:
-        wait(ready, service, launch.port, run.logs[0], since)
+        wait(ready, service, launch.port, started.log, since)
     except RunError as error:
-        if service.code and (hint := commands.misplaced(lab.plan)):
+        if service.code and (hint := commands.misplaced(lab.plan, table)):
             raise RunError(f"{error}; {hint}") from error
         raise
     for proxy in launch.proxies:
@@ -86,10 +121,14 @@ def finish_start(lab: Laboratory, run: Run, since: float, new_log: Callable[[str
                 cpus=lab.placement.service,
             )
         )
-        run.programs.append(companion)
+        run.programs.append(Running(companion, environment))
         through = ready if ready.log is None else Ready(tcp=True, timeout=ready.timeout)
         try:
             wait(through, companion, proxy.port, log, None)
         except RunError as error:
             raise RunError(f"{proxy.name}: {error}") from error
-    return Target(run.name, launch, service, run.programs[1:])
+
+
+def target(run: Run, started: Started) -> Target:
+    """The service of a run that is ready, with all that it needs."""
+    return Target(run.name, started.launch, started.process, run.programs)

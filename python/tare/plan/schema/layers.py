@@ -43,7 +43,14 @@ class LayerBase(BaseModel):
         return []
 
 
-class HookLayer(LayerBase):
+class ServiceLayer(LayerBase):
+    """One that stands at one service."""
+
+    at: Name | None = None
+    """One of `services`; unless given, the service that has the load."""
+
+
+class HookLayer(ServiceLayer):
     """Tare's library-level hook, with its rules."""
 
     SHORTHAND = "hook[:RULES_FILE]"
@@ -69,7 +76,7 @@ class LinkLayer(LayerBase):
         return {} if value is None else {cls.SHORTHAND_KEY: value == "eager" or value}
 
 
-class LogLayer(LayerBase):
+class LogLayer(ServiceLayer):
     """Tare's event log: what the service logs is collected by a process beside it."""
 
     SHORTHAND = "log[:CODEC]"
@@ -89,7 +96,7 @@ class LogLayer(LayerBase):
         return [] if self.agent is None else [self.agent]
 
 
-class SpansLayer(LayerBase):
+class SpansLayer(ServiceLayer):
     """A receiver of spans: what the service exports over OTLP is in the result."""
 
     SHORTHAND = "spans[:AGENT_JAR]"
@@ -98,13 +105,14 @@ class SpansLayer(LayerBase):
     type: Literal["spans"]
     agent: SystemText | None = None
     """OpenTelemetry's Java agent, a file relative to the plan."""
-    service: SystemText = "service"
-    """The name of the service in its spans, unless its environment has OTEL_SERVICE_NAME."""
+    service: SystemText | None = None
+    """The name of the service in its spans, unless its environment has OTEL_SERVICE_NAME: that in
+    `at`, or `service`."""
     sample: float | None = Field(None, gt=0, le=1)
     """The share of requests that is traced; unless given, the service decides."""
 
 
-class ProxyLayer(LayerBase):
+class ProxyLayer(ServiceLayer):
     """A proxy in front of the service, as a side-car has it; the load goes to the proxy."""
 
     SHORTHAND = "proxy:envoy|haproxy|nginx"
@@ -120,7 +128,7 @@ class ProxyLayer(LayerBase):
     """Whether the proxy, and the load generator, run under tare link."""
 
 
-class WrapLayer(LayerBase):
+class WrapLayer(ServiceLayer):
     """Any command that is put before the service's own."""
 
     SHORTHAND = "wrap:COMMAND"
@@ -134,7 +142,7 @@ class WrapLayer(LayerBase):
         return self.command
 
 
-class EnvLayer(LayerBase):
+class EnvLayer(ServiceLayer):
     """Any variables in the service's environment."""
 
     SHORTHAND = "env:VARIABLE=VALUE"

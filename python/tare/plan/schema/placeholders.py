@@ -13,6 +13,13 @@ AGENT_NAMES = (*SERVICE_NAMES, "log", "name", "pid")
 # Neither ${NAME} of a shell nor {{NAME}} of a template.
 _NAME_IN_BRACES = re.compile(r"(?<![${])\{([A-Za-z_][A-Za-z0-9_]*)\}(?!\})")
 
+_OF_ANOTHER = re.compile(r"(?<![${])\{([A-Za-z0-9][A-Za-z0-9._-]*)\.(?:address|port)\}(?!\})")
+
+
+def services_named(text: str) -> list[str]:
+    """The services whose address or port a text asks for, as in `{users.port}`."""
+    return _OF_ANOTHER.findall(text)
+
 
 def unknown_name(text: str, known: Sequence[str]) -> str | None:
     """The first name in braces of a command or variable that is not known."""

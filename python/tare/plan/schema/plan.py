@@ -1,34 +1,29 @@
 # SPDX-License-Identifier: Apache-2.0
 """The plan's schema: what a user declares before anything is measured."""
 
-import re
 from collections.abc import Collection
+from dataclasses import dataclass
+from itertools import product
 from pathlib import Path
 from typing import Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, model_validator
+from pydantic import Field, PrivateAttr, model_validator
 
 from tare.plan.option_names import OPTIONS
-from tare.plan.schema import alternation
+from tare.plan.schema import alternation, services
 from tare.plan.schema.calibration import Calibration
 from tare.plan.schema.environments import Environment, HostEnvironment
-from tare.plan.schema.layers import Layer, ProxyLayer
+from tare.plan.schema.layers import Layer, ProxyLayer, ServiceLayer
 from tare.plan.schema.loads import CommandLoad, Load, TareLoad, TcpLoad
-from tare.plan.schema.placeholders import SERVICE_NAMES, misspelt_name
 from tare.plan.schema.placement import Placement
 from tare.plan.schema.recommendations import Recommendations
+from tare.plan.schema.services import NeededService, Service, Strict
 from tare.plan.schema.values import (
-    Command,
     Duration,
-    FilledText,
     Name,
     Positive,
-    RelativePath,
-    Signal,
     SomeDuration,
     SomeFraction,
-    UrlPath,
-    Variables,
     expected,
 )
 
@@ -40,76 +35,33 @@ AGAIN = "~again"
 """Ends the name of a control."""
 
 
-class Strict(BaseModel):
-    """A table of the plan: no unknown keys, no conversions that nobody asked for."""
-
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
-
-
-class Ready(Strict):
-    """How the lab knows that a service is ready: exactly one of `http`, `tcp`, `log`."""
-
-    http: UrlPath | None = None
-    status: int = 200
-    tcp: Literal[True] | None = None
-    log: str | None = None
-    timeout: SomeDuration = 30 * 10**9
-
-    @model_validator(mode="after")
-    def _one(self) -> Self:
-        if sum(check is not None for check in (self.http, self.tcp, self.log)) != 1:
-            raise expected("exactly one of http, tcp and log")
-        if self.log is not None:
-            try:
-                re.compile(self.log)
-            except re.error as error:
-                raise expected(f"a regular expression ({error})", "log") from error
-        return self
-
-
-class Service(Strict):
-    """The program under test."""
-
-    command: Command
-    directory: FilledText = "{dir}"
-    environment: Variables = {}
-    files: dict[RelativePath, str] = {}
-    """Files written into the run's own folder before the service starts."""
-    port: int | None = Field(None, ge=1, le=65535)
-    """A fixed port, for a service that cannot be told one."""
-    ready: Ready = Ready(tcp=True)
-    stop_signal: Signal = "TERM"
-    stop_timeout: SomeDuration = 5 * 10**9
-
-    @model_validator(mode="after")
-    def _files_fit_together(self) -> Self:
-        for name in self.files:
-            if folder := next((str(p) for p in Path(name).parents if str(p) in self.files), None):
-                raise expected(f'a folder, not a file, at "{folder}"', "files", name)
-            if found := misspelt_name(self.files[name], SERVICE_NAMES):
-                wrong, right = found
-                raise expected(f"{{{right}}} instead of {{{wrong}}}", "files", name)
-        return self
-
-    @property
-    def texts(self) -> list[str]:
-        """Where names in braces are filled."""
-        return [*self.command, *self.environment.values(), *self.files.values()]
-
-
 class Condition(Strict):
     """A service and its layers; the first layer is the nearest to the service."""
 
     name: Name
-    layers: list[Layer] = []
+    layers: list[Layer] = Field([])
 
     @model_validator(mode="after")
     def _each_once(self) -> Self:
-        types = [layer.type for layer in self.layers]
+        places = [(layer.type, getattr(layer, "at", None)) for layer in self.layers]
         for name in ("hook", "spans"):
-            if types.count(name) > 1:
-                raise expected(f"one {name} layer at most", "layers")
+            if any(kind == name and places.count((kind, at)) > 1 for kind, at in places):
+                raise expected(f"one {name} layer at most for each service", "layers")
         return self
+
+    def layers_at(self, service: str | None) -> list[Layer]:
+        """The layers of one of the plan's `services`, or of the service under test."""
+        return [layer for layer in self.layers if getattr(layer, "at", None) == service]
+
+
+@dataclass(frozen=True)
+class PlacedService:
+    """A service, and where it stands in the plan."""
+
+    table: Service
+    name: str | None
+    """None for the service that has the load."""
+    place: tuple[str | int, ...]
 
 
 class Plan(Strict):
@@ -142,6 +94,8 @@ class Plan(Strict):
     """A rule, or the CPU numbers of `service` and `generator`."""
     environments: list[Environment] = Field([HostEnvironment(type="host")], min_length=1)
     service: Service
+    services: list[NeededService] = Field([], max_length=100)
+    """What the service needs; they start before it, in this order."""
     load: Load = TareLoad()
     conditions: list[Condition] = Field(min_length=1, max_length=1_000)
     calibration: Calibration | None = None
@@ -164,14 +118,9 @@ class Plan(Strict):
             raise expected(
                 f"a baseline that is one of the {self.compare}: {', '.join(compared)}", "baseline"
             )
-        for condition in self.conditions:
-            if self.service.port is None and not self._is_told_its_port(condition):
-                raise expected(
-                    f'{{port}} for "{condition.name}", as in "my-server --port {{port}}" or "env'
-                    ' PORT={port} my-server"; or set a fixed port (--port N; in a plan, port = N)',
-                    "service",
-                    "command",
-                )
+        services.check(self.services, self.service)
+        self._check_ports()
+        self._check_places_of_layers()
         if self.design == "interleaved" and not self.can_interleave:
             raise expected('design = "blocks": ' + self.why_not_interleaved, "design")
         alternation.check(self)
@@ -188,9 +137,38 @@ class Plan(Strict):
             )
         return self
 
-    def _is_told_its_port(self, condition: Condition) -> bool:
-        texts = [*self.service.texts, *(text for layer in condition.layers for text in layer.texts)]
-        return any("{port}" in text for text in texts)
+    def _check_ports(self) -> None:
+        for condition, service in product(self.conditions, self.all_services):
+            layers = condition.layers_at(service.name)
+            texts = [*service.table.texts, *(text for layer in layers for text in layer.texts)]
+            if service.table.port is None and not any("{port}" in text for text in texts):
+                raise expected(
+                    f'{{port}} for "{condition.name}", as in "my-server --port {{port}}" or "env'
+                    ' PORT={port} my-server"; or set a fixed port (--port N; in a plan, port = N)',
+                    *service.place,
+                    "command",
+                )
+
+    def _check_places_of_layers(self) -> None:
+        names = [one.name for one in self.services]
+        for number, condition in enumerate(self.conditions):
+            for position, layer in enumerate(condition.layers):
+                if not isinstance(layer, ServiceLayer) or layer.at is None:
+                    continue
+                if layer.at not in names:
+                    place = ("conditions", number, "layers", position, "at")
+                    raise expected(f"one of services: {', '.join(names) or 'none'}", *place)
+        if self.services and any(one.has_generator for one in self.environments):
+            raise expected("no environment of type pod with services", "environments")
+
+    @property
+    def all_services(self) -> list["PlacedService"]:
+        """In the order of their start; the last one has the load."""
+        needed = [
+            PlacedService(one, one.name, ("services", number))
+            for number, one in enumerate(self.services)
+        ]
+        return [*needed, PlacedService(self.service, None, ("service",))]
 
     @property
     def folder(self) -> Path:
@@ -287,7 +265,8 @@ class Plan(Strict):
         """Why the conditions cannot stand side by side; empty where they can."""
         if isinstance(self.load, CommandLoad):
             return "another load generator cannot switch between conditions"
-        if self.service.port is not None and not all(one.own_network for one in self.environments):
+        fixed = any(one.table.port is not None for one in self.all_services)
+        if fixed and not all(one.own_network for one in self.environments):
             return "the service has a fixed port, so only one can run at a time"
         if any(one.has_generator for one in self.environments):
             return "each pod has a load generator of its own"

@@ -7,6 +7,7 @@ import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from tare.samples.manifest import MOMENTARY, Facts, Manifest
 from tare.untrusted import PLAN_BYTES, read_bytes
@@ -35,10 +36,12 @@ _SETTINGS = {
 
 @dataclass(frozen=True)
 class PlanTables:
-    """What a plan says of its service, and of its environments by their names."""
+    """What a plan says of its services and of its environments, by their names."""
 
     service: Facts = field(default_factory=dict)
     environments: Mapping[str, Facts] = field(default_factory=dict)
+    services: Mapping[str, Facts] = field(default_factory=dict)
+    """What the service needs."""
 
 
 def differences(
@@ -62,7 +65,10 @@ def differences(
         keys = sorted({*was, *now} - ignored)
         changed += ((called.format(key), was.get(key), now.get(key)) for key in keys)
     changed += ((called, getattr(old, key), getattr(new, key)) for key, called in _SETTINGS.items())
-    layers = [{one.name: one.layers for one in manifest.conditions} for manifest in (old, new)]
+    layers = [
+        {one.name: [_set(layer) for layer in one.layers] for one in manifest.conditions}
+        for manifest in (old, new)
+    ]
     # Where environments are compared, each has all conditions.
     conditions = (
         compared if old.compare == "conditions" else [*dict.fromkeys([*layers[0], *layers[1]])]
@@ -70,12 +76,17 @@ def differences(
     changed += (
         (f"layers of '{name}'", layers[0].get(name), layers[1].get(name)) for name in conditions
     )
-    for name in sorted(old_plan.environments.keys() & new_plan.environments.keys()):
-        was, now = old_plan.environments[name], new_plan.environments[name]
-        changed += (
-            (f"environment '{name}', {key}", was.get(key), now.get(key))
-            for key in sorted({*was, *now})
-        )
+    for what, olds, news in (
+        ("environment", old_plan.environments, new_plan.environments),
+        ("service", old_plan.services, new_plan.services),
+    ):
+        for name in sorted(olds.keys() & news.keys()):
+            was, now = olds[name], news[name]
+            changed += (
+                (f"{what} '{name}', {key}", was.get(key), now.get(key))
+                for key in sorted({*was, *now})
+            )
+    changed.append(("list of services", [*old_plan.services], [*new_plan.services]))
     return found + [
         f"another {what}: {_text(was)} (old), {_text(now)} (new)"
         for what, was, now in changed
@@ -89,13 +100,26 @@ def plan_tables(folder: Path) -> PlanTables:
         plan = tomllib.loads(read_bytes(folder / "plan.toml", PLAN_BYTES).decode())
     except (OSError, ValueError, RecursionError):
         return PlanTables()
-    service, listed = plan.get("service"), plan.get("environments")
-    environments = listed if isinstance(listed, list) else []
-    tables = [one if isinstance(one, dict) else {"type": one} for one in environments]
+    service = plan.get("service")
+    tables = [
+        one if isinstance(one, dict) else {"type": one} for one in _listed(plan, "environments")
+    ]
+    needed = [one for one in _listed(plan, "services") if isinstance(one, dict)]
     return PlanTables(
         service if isinstance(service, dict) else {},
         {str(one.get("name", one.get("type"))): one for one in tables},
+        {str(one.get("name")): one for one in needed},
     )
+
+
+def _listed(plan: Mapping[str, Any], key: str) -> list[Any]:
+    found = plan.get(key)
+    return found if isinstance(found, list) else []
+
+
+def _set(layer: Facts) -> Facts:
+    """A layer without the keys that have no value: a later version of Tare may have more."""
+    return {key: value for key, value in layer.items() if value is not None}
 
 
 def _text(value: object) -> str:

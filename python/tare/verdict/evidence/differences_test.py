@@ -99,6 +99,24 @@ def test_settings_of_an_environment_that_both_have_are_named() -> None:
     assert found == "another environment 'box', memory: none (old), 1G (new)"
 
 
+def test_what_the_service_needs_is_part_of_it() -> None:
+    was = replace(PLAN, services={"users": {"command": "a"}})
+    now = replace(PLAN, services={"users": {"command": "b"}, "store": {"command": "c"}})
+    assert between(MANIFEST, MANIFEST, ["plain"], was=was, now=now) == [
+        "another service 'users', command: a (old), b (new)",
+        "another list of services: ['users'] (old), ['users', 'store'] (new)",
+    ]
+
+
+def test_a_layers_key_without_a_value_is_no_difference() -> None:
+    def hooked(**keys: object) -> dict[str, Any]:
+        layers = [{"type": "hook", "rules": "a", **keys}]
+        return MANIFEST | {"conditions": [{"name": "plain", "layers": layers}]}
+
+    assert between(hooked(), hooked(at=None), ["plain"]) == []
+    assert between(hooked(), hooked(at="users"), ["plain"])
+
+
 def test_a_manifest_without_tables_is_no_reason_to_fail() -> None:
     needed = {key: MANIFEST[key] for key in ("baseline", "budget", "runs")}
     assert between(needed, needed | {"load": None}, ["plain"]) == []
@@ -113,7 +131,15 @@ def test_tables_come_from_the_plan_beside_the_manifest(tmp_path: Path) -> None:
     box: Facts = {"type": "container", "name": "box"}
     found = PlanTables({"command": "x"}, {"host": {"type": "host"}, "box": box})
     assert plan_tables(tmp_path) == found
+    users: Facts = {"name": "users", "command": "y"}
+    with (tmp_path / "plan.toml").open("a") as file:
+        file.write('[[services]]\nname = "users"\ncommand = "y"\n')
+    assert plan_tables(tmp_path) == replace(found, services={"users": users})
     nested = f"{'[' * 5_000}{']' * 5_000}"
-    for broken in ("[service", "service = 3\nenvironments = 3", f"service = {nested}"):
+    for broken in (
+        "[service",
+        "service = 3\nenvironments = 3\nservices = [3]",
+        f"service = {nested}",
+    ):
         (tmp_path / "plan.toml").write_text(broken)
         assert plan_tables(tmp_path) == PlanTables()

@@ -19,6 +19,8 @@ class Boot:
     memory: int
     """Bytes."""
     cpus: int
+    disks: Sequence[Path]
+    """Images of this host."""
     first: Sequence[str]
     """Its first process: a file of this host, and words."""
 
@@ -28,6 +30,8 @@ class Machine(ABC):
 
     interface: str
     """What the guest calls its network."""
+    disk: str
+    """What the guest calls its disks, up to the letter that numbers them."""
     most_cpus: int | None = None
 
     @abstractmethod

@@ -21,6 +21,7 @@ from tare.plan import expected
 
 QEMU = f"qemu-system-{platform.machine()}"
 MODULES = ("virtio_pci", "9pnet_virtio", "9p", "virtio_net")
+DISK_MODULES = ("virtio_blk", "ext4")
 TAG = "host"
 OPTIONS = "trans=virtio,version=9p2000.L,msize=262144,cache=mmap"
 """Of the mount of this host's files: programs can be mapped, and what is written is not kept."""
@@ -38,6 +39,7 @@ class Qemu(Machine):
     """One of its accelerators."""
 
     interface = "eth0"
+    disk = "vd"
 
     def __init__(self, accelerator: str) -> None:
         self.accelerator = accelerator
@@ -63,8 +65,9 @@ class Qemu(Machine):
         if kernel is None:
             raise RunError(f"there is no kernel in {_KERNELS} any more")
         files = boot.folder / "initramfs"
+        names = (*MODULES, *DISK_MODULES) if boot.disks else MODULES
         try:
-            files.write_bytes(archive(initial_files(kernel[1], boot.first)))
+            files.write_bytes(archive(initial_files(kernel[1], names, boot.first)))
         except (OSError, lzma.LZMAError) as error:
             raise RunError(f"the first files of a guest: {error}") from error
         accelerator = ["kvm", "-cpu", "host"]
@@ -79,6 +82,11 @@ class Qemu(Machine):
             "-device", f"virtio-9p-pci,fsdev=root,mount_tag={TAG}",
             "-netdev", f"tap,id=net,ifname={boot.tap},script=no,downscript=no",
             "-device", "virtio-net-pci,netdev=net",
+            *(
+                word
+                for image in boot.disks
+                for word in ("-drive", f"file={str(image).replace(',', ',,')},format=raw,if=virtio")
+            ),
         ]  # fmt: skip
 
 
@@ -104,13 +112,15 @@ def is_static(program: Path) -> bool:
     return interpreter not in kinds
 
 
-def initial_files(modules: Path, first: Sequence[str]) -> Iterator[tuple[str, int, bytes]]:
+def initial_files(
+    modules: Path, names: Sequence[str], first: Sequence[str]
+) -> Iterator[tuple[str, int, bytes]]:
     """Path, mode and content of what is in memory before the files of this host are reached."""
     for folder in ("bin", "modules", "root"):
         yield folder, 0o040755, b""
     busybox = find("busybox") or "busybox"
     yield "bin/busybox", 0o100755, Path(busybox).read_bytes()
-    needed = [*needed_modules(modules)]
+    needed = [*needed_modules(modules, names)]
     for path in needed:
         read = lzma.open if path.suffix == ".xz" else Path.open
         with read(path, "rb") as file:
@@ -124,8 +134,8 @@ def initial_files(modules: Path, first: Sequence[str]) -> Iterator[tuple[str, in
     yield "init", 0o100755, script.encode()
 
 
-def needed_modules(folder: Path) -> Iterator[Path]:
-    """The modules of a kernel for MODULES that are not part of it, each after those it needs.
+def needed_modules(folder: Path, names: Sequence[str] = MODULES) -> Iterator[Path]:
+    """The modules of a kernel for some names that are not part of it, each after those it needs.
 
     Raises RunError for one that the kernel does not have, or in a form that cannot be read.
     """
@@ -135,7 +145,7 @@ def needed_modules(folder: Path) -> Iterator[Path]:
         known[Path(name).name.partition(".")[0]] = [name, *others.split()]
     builtin = (folder / "modules.builtin").read_text(encoding="utf-8")
     seen: dict[str, None] = {}
-    for module in MODULES:
+    for module in names:
         if module in known:
             seen |= dict.fromkeys(reversed(known[module]))
         elif f"/{module}.ko" not in builtin:

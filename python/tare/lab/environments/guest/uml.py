@@ -12,6 +12,7 @@ class UserModeLinux(Machine):
     """It needs no hardware, computes at full speed, and has one CPU."""
 
     interface = "vec0"
+    disk = "ubd"
     most_cpus = 1
 
     def check(self) -> None:
@@ -26,5 +27,6 @@ class UserModeLinux(Machine):
             KERNEL, f"mem={boot.memory}", "rootfstype=hostfs", "rw", "quiet", "con=null",
             "con0=null,fd:1", f"umid={boot.name}", f"uml_dir={boot.folder}",
             f"hostname={boot.name}", f"vec0:transport=tap,ifname={boot.tap},depth=128",
+            *(f"ubd{number}={image}" for number, image in enumerate(boot.disks)),
             f"init={first}", "--", *words,
         ]  # fmt: skip

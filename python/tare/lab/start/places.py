@@ -1,0 +1,62 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The environments of one run: one for its services, or several that a network joins."""
+
+from collections.abc import Mapping
+from contextlib import ExitStack
+from pathlib import Path
+
+from tare.lab import environments
+from tare.lab.environments.environment import Environment
+from tare.lab.environments.segment import Segment
+from tare.lab.processes.processes import Processes
+from tare.plan import Plan
+from tare.plan.schema.environments import EnvironmentBase
+
+
+class Places:
+    """Where the services of a run are, each in an environment of its own or beside another."""
+
+    def __init__(
+        self, plan: Plan, settings: EnvironmentBase, processes: Processes, name: str
+    ) -> None:
+        """`name` is unique among the runs of a block."""
+        self._name = name
+        joined = bool(plan.services) and settings.own_network
+        self._segment = Segment() if joined else None
+        self._services = plan.all_services
+        found: dict[str | None, Environment] = {}
+        for service in self._services:
+            beside = service.table.beside
+            found[service.name] = (
+                environments.of_run(settings, processes, self.unique(service.name), self._segment)
+                if beside is None
+                else found[beside]
+            )
+        self.of: Mapping[str | None, Environment] = found
+        """By the name of the service; None for the one that has the load."""
+
+    def unique(self, service: str | None) -> str:
+        """A name for the program of a service. No name in a plan has a plus."""
+        return self._name if service is None else f"{self._name}+{service}"
+
+    def prepare(self, folders: Mapping[str | None, Path]) -> None:
+        """Creates all places, with the volumes in the folders of services.
+
+        Raises RunError or StartError if this fails.
+        """
+        if self._segment is not None:
+            self._segment.prepare()
+        for environment in dict.fromkeys(self.of.values()):
+            environment.prepare()
+        for service in self._services:
+            if service.table.volume is not None:
+                volume = folders[service.name] / "volume"
+                self.of[service.name].add_volume(volume, service.table.volume)
+
+    def stop(self) -> None:
+        """Removes all places, also if one of them cannot be removed."""
+        with ExitStack() as stack:
+            if self._segment is not None:
+                stack.callback(self._segment.stop)
+            for environment in dict.fromkeys(self.of.values()):
+                stack.callback(environment.stop)

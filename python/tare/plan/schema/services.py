@@ -1,0 +1,111 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The services of a plan: the one that has the load, and those that it needs."""
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Literal, Self
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+from tare.plan.schema.placeholders import SERVICE_NAMES, misspelt_name, services_named
+from tare.plan.schema.values import (
+    Command,
+    FilledText,
+    Name,
+    RelativePath,
+    Signal,
+    Size,
+    SomeDuration,
+    UrlPath,
+    Variables,
+    expected,
+)
+
+
+class Strict(BaseModel):
+    """A table of the plan: no unknown keys, no conversions that nobody asked for."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+
+
+class Ready(Strict):
+    """How the lab knows that a service is ready: exactly one of `http`, `tcp`, `log`."""
+
+    http: UrlPath | None = None
+    status: int = 200
+    tcp: Literal[True] | None = None
+    log: str | None = None
+    timeout: SomeDuration = 30 * 10**9
+
+    @model_validator(mode="after")
+    def _one(self) -> Self:
+        if sum(check is not None for check in (self.http, self.tcp, self.log)) != 1:
+            raise expected("exactly one of http, tcp and log")
+        if self.log is not None:
+            try:
+                re.compile(self.log)
+            except re.error as error:
+                raise expected(f"a regular expression ({error})", "log") from error
+        return self
+
+
+class Service(Strict):
+    """The program under test."""
+
+    command: Command
+    directory: FilledText = "{dir}"
+    environment: Variables = {}
+    files: dict[RelativePath, str] = {}
+    """Files written into the run's own folder before the service starts."""
+    port: int | None = Field(None, ge=1, le=65535)
+    """A fixed port, for a service that cannot be told one."""
+    ready: Ready = Ready(tcp=True)
+    stop_signal: Signal = "TERM"
+    stop_timeout: SomeDuration = 5 * 10**9
+    beside: Name | None = None
+    """One of `services` above it, with which it shares a network, a pod or a guest."""
+    volume: Size | None = None
+    """Bytes of `{dir}/volume`: in a guest, a file system of its own."""
+
+    @model_validator(mode="after")
+    def _files_fit_together(self) -> Self:
+        for name in self.files:
+            if folder := next((str(p) for p in Path(name).parents if str(p) in self.files), None):
+                raise expected(f'a folder, not a file, at "{folder}"', "files", name)
+            if found := misspelt_name(self.files[name], SERVICE_NAMES):
+                wrong, right = found
+                raise expected(f"{{{right}}} instead of {{{wrong}}}", "files", name)
+        return self
+
+    @property
+    def texts(self) -> list[str]:
+        """Where names in braces are filled."""
+        return [*self.command, *self.environment.values(), *self.files.values()]
+
+
+class NeededService(Service):
+    """A service that the one under test needs: a database, or another service."""
+
+    name: Name
+
+
+def check(needed: Sequence[NeededService], service: Service) -> None:
+    """Raises Pydantic's error for a service that needs one that is not above it in the plan."""
+    above: list[str] = []
+    for number, one in enumerate((*needed, service)):
+        place: tuple[str | int, ...] = ("services", number) if one is not service else ("service",)
+        known = ", ".join(above) or "services"
+        if isinstance(one, NeededService) and one.name in above:
+            raise expected(f'different names of services (found "{one.name}" twice)', *place)
+        if one.beside is not None and one.beside not in above:
+            raise expected(f"one of {known} that is above it", *place, "beside")
+        for text in (*one.command, *one.environment.values()):
+            if other := next((name for name in services_named(text) if name not in above), None):
+                raise expected(
+                    f"the address or port of one of {known} that is above it, not of {other}",
+                    *place,
+                    "command",
+                )
+        if isinstance(one, NeededService):
+            above.append(one.name)

@@ -1,0 +1,165 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Experiments on a service that needs others: where they are, when they start, who is measured."""
+
+import sys
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+from tests.lab.conftest import Experiment
+from tests.rights import may_make_namespaces, may_run_containers, may_run_guests
+
+SERVICE = Path(__file__).with_name("chained_service.py")
+SERVE = f'"{sys.executable}", "{SERVICE}", "{{address}}", "{{port}}"'
+PLAN = """\
+name = "chain"
+budget = "3%"
+blocks = 1
+smoke = true
+control = false
+environments = [{environment}]
+
+[[services]]
+name = "store"
+command = [{serve}]
+ready = {{ http = "/" }}
+volume = "16 MiB"
+environment = {{ VOLUME = "{{dir}}/volume"{variables} }}
+
+[[services]]
+name = "users"
+beside = "store"
+command = [{serve}, "{{store.address}}", "{{store.port}}"]
+ready = {{ http = "/" }}
+
+[service]
+command = [{serve}, "{{users.address}}", "{{users.port}}"]
+ready = {{ http = "/" }}
+{service}
+
+[load]
+warmup = "100ms"
+duration = "500ms"
+
+[[conditions]]
+name = "traced"
+layers = [{{ type = "spans" }}, {{ type = "spans", at = "users" }}]
+
+[[conditions]]
+name = "plain"
+{layers}
+"""
+UML = '{ type = "vm", machine = "uml" }'
+RIGHTS: Mapping[str, Callable[[], bool]] = {
+    "host": lambda: True,
+    "netns": may_make_namespaces,
+    "container": may_run_containers,
+    "uml": may_run_guests,
+    "container-in-uml": lambda: may_run_guests() and may_run_containers(),
+}
+TABLES = {
+    "host": "'host'",
+    "netns": "'netns'",
+    "container": '{ type = "container", network = "bridge" }',
+    "uml": UML,
+    "container-in-uml": UML.replace("vm", "container-in-vm", 1),
+}
+GUESTS = ("uml", "container-in-uml")
+
+
+def plan(environment: str = "host", service: str = "", layers: str = "") -> str:
+    """A service that asks another one, which asks a third beside it."""
+    own = ', OWN_FILE_SYSTEM = "1"' if environment in GUESTS else ""
+    return PLAN.format(
+        environment=TABLES[environment], serve=SERVE, variables=own, service=service, layers=layers
+    )
+
+
+def spans_of(experiment: Experiment, condition: str) -> list[dict[str, Any]]:
+    """The spans of the requests of a condition's only run."""
+    (run,) = experiment.runs(condition)
+    (path,) = experiment.result.glob(f"samples/**/run={run['run']}/samples.parquet")
+    rows = pq.read_table(path, partitioning=None).to_pylist()
+    return [row for row in rows if row["source"] != "client"]
+
+
+@pytest.mark.parametrize(
+    "environment",
+    [
+        name if name not in GUESTS else pytest.param(name, marks=pytest.mark.integration)
+        for name in TABLES
+    ],
+)
+def test_a_request_goes_through_all_services(experiment: Experiment, environment: str) -> None:
+    if not RIGHTS[environment]():
+        pytest.skip(f"{environment}: needs root and its packages")
+    experiment.plan.write_text(plan(environment))
+    done = experiment.measure()
+    assert done.returncode == 0, done.stderr
+    for run in experiment.manifest["runs"]:
+        assert run["valid"], run
+    spans = spans_of(experiment, "traced")
+    by_span: Mapping[str, dict[str, Any]] = {row["span_id"]: row for row in spans}
+    users = [row for row in spans if row["span"].startswith("users: ")]
+    assert len(users) > 5
+    for row in users:
+        assert by_span[row["parent_id"]]["span"].startswith("service: ")
+    assert not spans_of(experiment, "plain")
+
+
+def test_the_cpu_time_of_all_services_counts(experiment: Experiment) -> None:
+    experiment.plan.write_text(plan())
+    assert experiment.measure().returncode == 0
+    (run,) = experiment.runs("plain")
+    assert run["cpu"]["service_ns_per_request"] > 0
+    logs = {Path(log).name.partition("+")[2] for log in run["logs"]}
+    assert {"store.log", "users.log"} <= logs
+
+
+def test_a_service_that_is_not_ready_is_named(experiment: Experiment) -> None:
+    broken = plan().replace(
+        f'name = "users"\nbeside = "store"\ncommand = [{SERVE}',
+        'name = "users"\ncommand = ["false", "{port}"',
+    )
+    experiment.plan.write_text(broken)
+    done = experiment.measure()
+    for run in experiment.manifest["runs"]:
+        assert not run["valid"]
+        assert run["reason"].startswith("users: exited with code 1 before it was ready")
+    assert done.returncode
+
+
+def test_a_service_that_ends_during_the_load_is_named(experiment: Experiment) -> None:
+    text = plan().replace('name = "users"', 'name = "users"\nstop_signal = "KILL"', 1)
+    brief = f'"timeout", "--signal=KILL", "0.01", {SERVE}'
+    experiment.plan.write_text(text.replace(SERVE, brief, 1))
+    experiment.measure()
+    for run in experiment.manifest["runs"]:
+        assert not run["valid"]
+        assert run["reason"].startswith("store: ")
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ('beside = "store"', 'beside = "user"', 'services[2].beside: found "user"'),
+        ("{store.port}", "{front.port}", "expected the address or port of one of store"),
+        ('name = "users"', 'name = "store"', "different names of services"),
+        ('at = "users"', 'at = "front"', "expected one of services: store, users"),
+        ('"spans", at', '"link", at', "at: found an unknown key"),
+        ("'host'", "'pod'", "no environment of type pod with services"),
+        ('volume = "16 MiB"', "volume = 16", 'a size such as "512 MiB"'),
+        ('"{port}", "{store.address}"', '"80", "{store.address}"', "services[2].command"),
+    ],
+)
+def test_mistakes_are_named_with_their_place(
+    experiment: Experiment, old: str, new: str, message: str
+) -> None:
+    text = plan()
+    assert old in text
+    experiment.plan.write_text(text.replace(old, new))
+    done = experiment.measure()
+    assert done.returncode == 2
+    assert message in done.stderr
