@@ -23,6 +23,7 @@ environments = [{environment}]
 
 [[services]]
 name = "store"
+{store}
 command = [{serve}]
 ready = {{ http = "/" }}
 volume = "16 MiB"
@@ -69,11 +70,16 @@ TABLES = {
 GUESTS = ("uml", "container-in-uml")
 
 
-def plan(environment: str = "host", service: str = "", layers: str = "") -> str:
+def plan(environment: str = "host", service: str = "", layers: str = "", store: str = "") -> str:
     """A service that asks another one, which asks a third beside it."""
     own = ', OWN_FILE_SYSTEM = "1"' if environment in GUESTS else ""
     return PLAN.format(
-        environment=TABLES[environment], serve=SERVE, variables=own, service=service, layers=layers
+        environment=TABLES[environment],
+        serve=SERVE,
+        variables=own,
+        service=service,
+        layers=layers,
+        store=store,
     )
 
 
@@ -107,6 +113,25 @@ def test_a_request_goes_through_all_services(experiment: Experiment, environment
     for row in users:
         assert by_span[row["parent_id"]]["span"].startswith("service: ")
     assert not spans_of(experiment, "plain")
+
+
+@pytest.mark.parametrize(
+    "environment",
+    [
+        name if name not in GUESTS else pytest.param(name, marks=pytest.mark.integration)
+        for name in TABLES
+    ],
+)
+def test_a_database_has_a_container_everywhere(experiment: Experiment, environment: str) -> None:
+    if not RIGHTS[environment]() or not may_run_containers():
+        pytest.skip(f"{environment}: needs root and its packages")
+    alone = f'"sh", "-c", "test -e /.tare-wait && exec \\"$@\\"", "sh", {SERVE}'
+    text = plan(environment, store="container = true")
+    experiment.plan.write_text(text.replace(SERVE, alone, 1))
+    done = experiment.measure()
+    assert done.returncode == 0, done.stderr
+    for run in experiment.manifest["runs"]:
+        assert run["valid"], run
 
 
 def test_the_cpu_time_of_all_services_counts(experiment: Experiment) -> None:

@@ -16,7 +16,11 @@ from tare.lab.environments.segment import Segment
 from tare.lab.environments.vm import MACHINES, Vm
 from tare.lab.processes.processes import Processes
 from tare.plan import Plan, expected, refused
-from tare.plan.schema.environments import EnvironmentBase, GuestEnvironment
+from tare.plan.schema.environments import (
+    ContainerEnvironment,
+    EnvironmentBase,
+    GuestEnvironment,
+)
 
 _TYPES: dict[str, type[Environment]] = {
     "host": Host,
@@ -29,7 +33,9 @@ _TYPES: dict[str, type[Environment]] = {
 
 
 def check(plan: Plan) -> None:
-    """Raises InputError if this machine cannot provide an environment of the plan."""
+    """Raises InputError if this machine cannot provide an environment of the plan, or containers
+    for what the service needs."""
+    _check_containers(plan)
     for number, error in _missing(resolved(plan)).items():
         raise refused(plan, ("environments", number), error)
 
@@ -69,6 +75,7 @@ def available(plan: Plan) -> tuple[Plan, list[str]]:
 
     Raises InputError if a setting of one is wrong, or if nothing is left to compare.
     """
+    _check_containers(plan)
     plan = resolved(plan)
     missing = _missing(plan)
     left = [name for number, name in enumerate(plan.environment_names) if number not in missing]
@@ -83,6 +90,15 @@ def available(plan: Plan) -> tuple[Plan, list[str]]:
         for number, error in missing.items()
     ]
     return plan.only(left), skipped
+
+
+def _check_containers(plan: Plan) -> None:
+    for number, service in enumerate(plan.services):
+        if service.container:
+            try:
+                Container.check(ContainerEnvironment(type="container"))
+            except PydanticCustomError as error:
+                raise refused(plan, ("services", number, "container"), error) from error
 
 
 def _missing(plan: Plan) -> dict[int, PydanticCustomError]:
@@ -111,3 +127,16 @@ def of_run(
     With a segment, it is joined with others of the run.
     """
     return _TYPES[settings.type](settings, processes, name, segment)
+
+
+def contained(place: Environment, name: str) -> Environment:
+    """An environment in the same place whose programs are in containers; `place` itself if they
+    are there anyway."""
+    match place:
+        case Vm():
+            return ContainerInVm(place.settings, place.processes, name, guest=place)
+        case Host():
+            settings = ContainerEnvironment(type="container", name=place.settings.name)
+            return Container(settings, place.processes, name, network=place)
+        case _:
+            return place

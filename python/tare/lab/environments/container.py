@@ -39,11 +39,18 @@ class Container(Environment):
     """Programs in containers of their own, which share a network."""
 
     def __init__(
-        self, settings: Any, processes: Processes, name: str, segment: "Segment | None" = None
+        self,
+        settings: Any,
+        processes: Processes,
+        name: str,
+        segment: "Segment | None" = None,
+        network: Host | None = None,
     ) -> None:
+        """With a network, it is used, and neither made nor removed here."""
         super().__init__(settings, processes, name, segment)
-        network = Bridge if settings.own_network else Host
-        self._network: Host = network(settings, processes, name, segment)
+        kind = Bridge if settings.own_network else Host
+        self._network: Host = network or kind(settings, processes, name, segment)
+        self._own_network = network is None
         self._boxes: dict[str, Box] = {}
         """By the name of the program."""
         self._written: list[Path] = []
@@ -65,7 +72,8 @@ class Container(Environment):
             raise expected(f"a folder with files: {settings.root} does not exist", "root")
 
     def prepare(self) -> None:
-        self._network.prepare()
+        if self._own_network:
+            self._network.prepare()
 
     @property
     def address(self) -> str:
@@ -115,7 +123,8 @@ class Container(Environment):
             while self._boxes:
                 self._boxes.popitem()[1].remove()
         finally:
-            self._network.stop()
+            if self._own_network:
+                self._network.stop()
 
     def _box(
         self,

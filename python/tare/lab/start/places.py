@@ -24,14 +24,19 @@ class Places:
         joined = bool(plan.services) and settings.own_network
         self._segment = Segment() if joined else None
         self._services = plan.all_services
+        places: dict[str | None, Environment] = {}
         found: dict[str | None, Environment] = {}
         for service in self._services:
-            beside = service.table.beside
-            found[service.name] = (
-                environments.of_run(settings, processes, self.unique(service.name), self._segment)
-                if beside is None
-                else found[beside]
-            )
+            unique, beside = self.unique(service.name), service.table.beside
+            if beside is None:
+                place = environments.of_run(settings, processes, unique, self._segment)
+            else:
+                place = places[beside]
+            places[service.name] = place
+            contained = getattr(service.table, "container", False)
+            found[service.name] = environments.contained(place, unique) if contained else place
+        self._all = [*dict.fromkeys((*places.values(), *found.values()))]
+        """Those in another place follow it."""
         self.of: Mapping[str | None, Environment] = found
         """By the name of the service; None for the one that has the load."""
 
@@ -46,7 +51,7 @@ class Places:
         """
         if self._segment is not None:
             self._segment.prepare()
-        for environment in dict.fromkeys(self.of.values()):
+        for environment in self._all:
             environment.prepare()
         for service in self._services:
             if service.table.volume is not None:
@@ -58,5 +63,5 @@ class Places:
         with ExitStack() as stack:
             if self._segment is not None:
                 stack.callback(self._segment.stop)
-            for environment in dict.fromkeys(self.of.values()):
+            for environment in self._all:
                 stack.callback(environment.stop)

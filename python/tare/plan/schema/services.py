@@ -88,6 +88,8 @@ class NeededService(Service):
     """A service that the one under test needs: a database, or another service."""
 
     name: Name
+    container: bool = False
+    """Whether it runs in a container of its own, whatever the environment."""
 
 
 def check(needed: Sequence[NeededService], service: Service) -> None:
