@@ -143,6 +143,19 @@ def test_the_cpu_time_of_all_services_counts(experiment: Experiment) -> None:
     assert {"store.log", "users.log"} <= logs
 
 
+def test_a_service_can_be_measured_alone(experiment: Experiment) -> None:
+    experiment.plan.write_text(plan().replace('beside = "store"', 'beside = "store"\npath = "/"'))
+    done = experiment.run("--isolate", "users")
+    assert done.returncode == 0, done.stderr
+    assert experiment.manifest["name"] == "chain-users"
+    (run,) = experiment.runs("traced")
+    assert run["valid"], run
+    assert {row["span"] for row in spans_of(experiment, "traced")} == {"users: GET / (server)"}
+    logs = {Path(log).name.partition("+")[2] for log in run["logs"]}
+    assert "store.log" in logs
+    assert "users.log" not in logs
+
+
 def test_a_service_that_is_not_ready_is_named(experiment: Experiment) -> None:
     broken = plan().replace(
         f'name = "users"\nbeside = "store"\ncommand = [{SERVE}',

@@ -72,6 +72,15 @@ def run(
     seed: Annotated[
         int | None, number("--seed", "Seed, instead of the plan's. Default: random.", 0)
     ] = None,
+    isolate: Annotated[
+        str | None,
+        option(
+            "--isolate",
+            "SERVICE",
+            "Measure only this one of the plan's [[services]], with what it needs, at the rate of"
+            " the plan.",
+        ),
+    ] = None,
     smoke: Annotated[
         bool,
         typer.Option(
@@ -112,6 +121,7 @@ def run(
         {
             "--out": out is not None,
             "--seed": seed is not None,
+            "--isolate": isolate is not None,
             "--smoke": smoke,
             "--dry-run": dry_run,
         }
@@ -128,6 +138,10 @@ def run(
         {key: value for key, value in given.items() if value is not None},
         experiment,
     )
+    if isolate is not None:
+        from tare.plan import isolated
+
+        plan = isolated(plan, isolate)
     if print_plan:
         print(plan.text, end="")
         return

@@ -5,6 +5,7 @@ from tare.plan.schema.loads import CommandLoad, OwnLoad, TareLoad, TcpLoad
 from tare.plan.schema.plan import Condition, Plan
 from tare.plan.schema.services import Ready, Service
 from tare.plan.schema.values import expected
+from tare.plan.text.isolated import isolated
 from tare.plan.text.options import PlanOptions, from_options
 from tare.plan.text.parser import load, parse, refused
 
@@ -20,6 +21,7 @@ __all__ = [
     "TcpLoad",
     "expected",
     "from_options",
+    "isolated",
     "load",
     "parse",
     "refused",

@@ -90,6 +90,8 @@ class NeededService(Service):
     name: Name
     container: bool = False
     """Whether it runs in a container of its own, whatever the environment."""
+    path: UrlPath | None = None
+    """What the load requests of it if it is measured alone."""
 
 
 def check(needed: Sequence[NeededService], service: Service) -> None:

@@ -1,0 +1,80 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The plan of one of the services that a plan's service needs, under load by itself."""
+
+import tomllib
+from collections.abc import Mapping
+from typing import Any
+
+from tare.plan.schema.placeholders import services_named
+from tare.plan.schema.plan import Plan
+from tare.plan.schema.services import NeededService, Service
+from tare.plan.schema.values import expected
+from tare.plan.text.parser import parse, refused
+from tare.plan.text.toml_text import toml_text
+
+_LONGEST_NAME = 64
+
+
+def isolated(plan: Plan, name: str) -> Plan:
+    """The plan with the load on one of `services`, and without what it does not need.
+
+    It keeps the rate, so that the service has as many requests as in the whole application. Raises
+    InputError if there is no such service, or no way to load it.
+    """
+    by_name = {one.name: one for one in plan.services}
+    if name not in by_name:
+        known = ", ".join(by_name) or "nothing"
+        raise refused(plan, ("services",), expected(f"a service {name} (it has {known})"))
+    chosen = by_name[name]
+    number = plan.services.index(chosen)
+    _require_load(plan, chosen, number)
+    needed = _needed(chosen, by_name)
+    data = tomllib.loads(plan.text)
+    table = {
+        key: value
+        for key, value in data["services"][number].items()
+        if key not in ("name", "path", "container")
+    }
+    others = [one for one in data["services"] if one["name"] in needed]
+    changed = {
+        "name": f"{plan.name}-{name}"[:_LONGEST_NAME],
+        "service": table,
+        "services": others,
+        "load": {**data.get("load", {}), "path": chosen.path},
+        "conditions": [_condition(one, name, needed) for one in data["conditions"]],
+    }
+    return parse(toml_text({**data, **changed}), plan.source[0], plan.folder)
+
+
+def _require_load(plan: Plan, service: NeededService, number: int) -> None:
+    place = ("services", number)
+    if service.path is None:
+        wanted = 'a path that the load requests of it, such as path = "/users/1"'
+        raise refused(plan, (*place, "path"), expected(wanted))
+    if service.container:
+        raise refused(plan, (*place, "container"), expected("no container with --isolate"))
+    if plan.load.needs_capacity:
+        wanted = "requests/s with --isolate: the capacity of the whole application is unknown"
+        raise refused(plan, ("load", "rate"), expected(wanted))
+    if plan.load.type == "tcp":
+        raise refused(plan, ("load", "type"), expected("another type than tcp with --isolate"))
+
+
+def _needed(service: Service, by_name: Mapping[str, NeededService]) -> set[str]:
+    """The services that one needs, and those that these need."""
+    named = {name for text in service.texts for name in services_named(text) if name in by_name}
+    named |= set() if service.beside is None else {service.beside}
+    return named.union(*(_needed(by_name[name], by_name) for name in named))
+
+
+def _condition(table: Mapping[str, Any], name: str, needed: set[str]) -> dict[str, Any]:
+    """A condition with the layers of the service, of what it needs, and of the whole machine."""
+    layers = []
+    for layer in table.get("layers", []):
+        if layer.get("at") == name:
+            alone = {key: value for key, value in layer.items() if key != "at"}
+            # Its spans keep their name.
+            layers.append({"service": name, **alone} if layer["type"] == "spans" else alone)
+        elif layer.get("at") in needed or layer["type"] in ("agent", "map"):
+            layers.append(layer)
+    return {**table, "layers": layers}

@@ -1,0 +1,81 @@
+# SPDX-License-Identifier: Apache-2.0
+from pathlib import Path
+
+import pytest
+
+from tare.errors import InputError
+from tare.plan import Plan, TareLoad, isolated, parse
+
+TEXT = """\
+name = "shop"
+budget = "3%"
+[[services]]
+name = "store"
+command = "store {port}"
+[[services]]
+name = "users"
+beside = "store"
+command = "users {port} {store.port}"
+path = "/users/1"
+[[services]]
+name = "cache"
+command = "cache {port}"
+container = true
+path = "/"
+[[services]]
+name = "payments"
+command = "payments {port}"
+environment = { USERS = "{users.address}:{users.port}" }
+path = "/pay"
+[service]
+command = "orders {port} {payments.port} {cache.port}"
+[load]
+mode = "open"
+rate = 20
+path = "/orders"
+[[conditions]]
+name = "plain"
+[[conditions]]
+name = "slow"
+layers = [
+  { type = "wrap", command = "nice" },
+  { type = "env", variables = { WAIT = "1" }, at = "payments" },
+  { type = "env", variables = { WAIT = "2" }, at = "users" },
+  { type = "env", variables = { WAIT = "3" }, at = "cache" },
+]
+"""
+
+
+def plan(text: str = TEXT) -> Plan:
+    """A service that needs three others, of which one needs two."""
+    return parse(text, "shop.toml", Path("/plans"))
+
+
+def test_a_service_has_the_load_with_what_it_needs() -> None:
+    alone = isolated(plan(), "payments")
+    assert alone.name == "shop-payments"
+    assert alone.service.command == ["payments", "{port}"]
+    assert [one.name for one in alone.services] == ["store", "users"]
+    assert isinstance(alone.load, TareLoad)
+    assert (alone.load.path, alone.load.rate, alone.folder) == ("/pay", 20, Path("/plans"))
+    assert [one.name for one in alone.conditions] == ["plain", "slow"]
+    layers = [layer.model_dump() for layer in alone.conditions[1].layers]
+    assert [(layer["variables"]["WAIT"], layer["at"]) for layer in layers] == [
+        ("1", None), ("2", "users"),
+    ]  # fmt: skip
+    assert parse(alone.text, "again", Path("/plans")).model_dump() == alone.model_dump()
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "message"),
+    [
+        ("orders", TEXT, "expected a service orders (it has store, users, cache, payments)"),
+        ("store", TEXT, "shop.toml:3: services[1].path: found nothing, expected a path"),
+        ("cache", TEXT, "services[3].container: found true, expected no container"),
+        ("users", TEXT.replace("20", '"50% of capacity"'), 'load.rate: found "50% of capacity"'),
+    ],
+)
+def test_what_cannot_be_isolated_is_said(name: str, text: str, message: str) -> None:
+    with pytest.raises(InputError) as error:
+        isolated(plan(text), name)
+    assert message in str(error.value)
