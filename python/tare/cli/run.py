@@ -77,7 +77,7 @@ def run(
         option(
             "--isolate",
             "SERVICE",
-            "Measure only this one of the plan's [[services]], with what it needs, at the rate of"
+            "Measure only this service of [[services]], with what it needs, at the rate of"
             " the plan.",
         ),
     ] = None,
