@@ -86,11 +86,11 @@ test: native hello busy ## every test that needs no server beyond Debian's packa
 
 .PHONY: test-integration
 test-integration: PACKAGES := test
-test-integration: native java hello ## importers on what the tools of others write, Kieker and OpenTelemetry, and Spark and ClickHouse; brings them
+test-integration: native java hello shop ## importers on what the tools of others write, Kieker and OpenTelemetry, the shop, and Spark and ClickHouse; brings them
 	@setup/install-peers
 	@setup/install-peers kieker opentelemetry zipkin
 	@.venv/bin/uv sync --quiet --locked --group engines
-	@.venv/bin/pytest -m integration tests/peers bench tests/engines
+	@.venv/bin/pytest -m integration tests/peers tests/shop bench tests/engines
 	@.venv/bin/pytest -m integration tests/lab -k pod
 
 .PHONY: test-guests
@@ -99,9 +99,17 @@ test-guests: native ## virtual machines as environments; boots many
 	@.venv/bin/pytest -m integration tests/lab -k "vm or uml"
 
 .PHONY: hello
-hello: ## compile services/hello, where there is a JDK and Maven
-	@if command -v mvn >/dev/null && command -v javac >/dev/null; then mvn -q -B -f services/hello package; \
-	else echo "services/hello is left out: it needs a JDK 17 and Maven" >&2; fi
+hello: services/hello/target/built ## compile services/hello, where there is a JDK and Maven
+
+.PHONY: shop
+shop: services/shop/target/built ## compile services/shop, where there is a JDK and Maven
+
+# A file of its own shows what is new: the jar has the time that pom.xml gives it.
+.SECONDEXPANSION:
+services/%/target/built: $$(shell find services/$$*/pom.xml services/$$*/src -type f)
+	@if command -v mvn >/dev/null && command -v javac >/dev/null; then \
+	mvn -q -B -f services/$* package && touch $@; \
+	else echo "services/$* is left out: it needs a JDK 17 and Maven" >&2; fi
 
 .PHONY: java
 java: environment ## compile what runs in a JVM, where there is a JDK and Maven

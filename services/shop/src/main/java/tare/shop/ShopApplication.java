@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+package tare.shop;
+
+import java.net.http.HttpClient;
+import org.springframework.boot.SpringApplication;
+import org.springframework.boot.autoconfigure.SpringBootApplication;
+import org.springframework.boot.autoconfigure.http.client.ClientHttpRequestFactoryBuilderCustomizer;
+import org.springframework.boot.autoconfigure.web.servlet.error.ErrorMvcAutoConfiguration;
+import org.springframework.boot.context.properties.ConfigurationPropertiesScan;
+import org.springframework.boot.http.client.JdkClientHttpRequestFactoryBuilder;
+import org.springframework.context.annotation.Bean;
+
+/** One of the three services, chosen by the profile. */
+@SpringBootApplication(exclude = ErrorMvcAutoConfiguration.class)
+@ConfigurationPropertiesScan
+public class ShopApplication {
+    public static void main(String[] arguments) {
+        // Shorter than Tomcat's: no request is sent on a connection that the other side closes.
+        System.setProperty("jdk.httpclient.keepalive.timeout", "30");
+        SpringApplication.run(ShopApplication.class, arguments);
+    }
+
+    /** The client would offer HTTP/2 in every request, which Tomcat does not accept. */
+    @Bean
+    ClientHttpRequestFactoryBuilderCustomizer<JdkClientHttpRequestFactoryBuilder> http1() {
+        return builder -> builder.withHttpClientCustomizer(client -> client.version(HttpClient.Version.HTTP_1_1));
+    }
+}
