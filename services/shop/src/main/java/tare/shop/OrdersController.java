@@ -30,8 +30,8 @@ class OrdersController {
     }
 
     /** The request flow of Vinken's thesis (Figure 4.4). */
-    @GetMapping("/Orders/create/id/{user}")
-    Order create(@PathVariable long user) throws IOException {
+    @GetMapping("/Orders/create/id/{id}")
+    Order create(@PathVariable("id") long user) throws IOException {
         useLargeFile();
         span("SmallFile", this::useSmallFile);
         users.get().uri("/users/{id}", user).retrieve().toBodilessEntity();

@@ -23,8 +23,8 @@ class PaymentsController {
         users = client.baseUrl(settings.usersUrl()).build();
     }
 
-    @GetMapping("/payment/transfer/id/{user}/amount/{amount}")
-    Payment transfer(@PathVariable long user, @PathVariable int amount) {
+    @GetMapping("/payment/transfer/id/{id}/amount/{amount}")
+    Payment transfer(@PathVariable("id") long user, @PathVariable int amount) {
         Amount.check(amount);
         span("SleepTask", () -> BusyWait.spin(settings.sleepUs() * 1_000L));
         span("Linpack2", () -> Linpack.run(settings.linpack2Size(), settings.linpack2Times()));

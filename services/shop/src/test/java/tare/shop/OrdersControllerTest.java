@@ -87,7 +87,7 @@ class OrdersControllerTest {
     void anIdIsAWholeNumber() throws Exception {
         shop(folder).perform(get("/Orders/create/id/x"))
                 .andExpect(status().isBadRequest())
-                .andExpect(content().string("user: expected a whole number (found x)\n"));
+                .andExpect(content().string("id: expected a whole number (found x)\n"));
     }
 
     private void usersAnswer(ResponseCreator answer) {

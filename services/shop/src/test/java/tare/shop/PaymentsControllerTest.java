@@ -51,7 +51,7 @@ class PaymentsControllerTest {
     @CsvSource({
         "7,0,amount: expected 1 to 1000000 (found 0)", "7,-1,amount: expected 1 to 1000000 (found -1)",
         "7,1000001,amount: expected 1 to 1000000 (found 1000001)",
-        "7,x,amount: expected a whole number (found x)", "y,10,user: expected a whole number (found y)"
+        "7,x,amount: expected a whole number (found x)", "y,10,id: expected a whole number (found y)"
     })
     void anyOtherAmountIsABadRequest(String user, String amount, String message) throws Exception {
         transfer(user, amount).andExpect(status().isBadRequest()).andExpect(content().string(message + "\n"));
