@@ -5,6 +5,7 @@ from typing import Any
 
 from tare.plan.schema.plan import Plan
 from tare.plan.schema.values import DURATION, UNITS_NS
+from tare.plan.text.parser import EXTENDS
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
@@ -15,7 +16,16 @@ def plan_schema() -> dict[str, Any]:
     for table in (schema, *schema["$defs"].values()):
         for key in table.get("properties", {}).values():
             _write_default(key)
-    return {"$schema": DIALECT, **schema}
+    schema["properties"][EXTENDS] = {
+        "type": "string",
+        "description": "A plan in the same folder, which has all other keys.",
+    }
+    # What such a plan does not have may be in the other one.
+    required = {
+        "if": {"not": {"required": [EXTENDS]}},
+        "then": {"required": schema.pop("required")},
+    }
+    return {"$schema": DIALECT, **schema, **required}
 
 
 def _write_default(key: dict[str, Any]) -> None:

@@ -5,6 +5,7 @@ import re
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails, PydanticCustomError
@@ -13,7 +14,11 @@ from tare.errors import InputError
 from tare.plan.lines import Path as Place
 from tare.plan.schema.plan import Plan
 from tare.plan.text.explain import explain
+from tare.plan.text.toml_text import toml_text
 from tare.untrusted import MEBIBYTE, PLAN_BYTES
+
+EXTENDS = "extends"
+"""The key of a plan that starts from another one."""
 
 
 def load(path: Path, settings: Mapping[str, int] | None = None) -> Plan:
@@ -21,6 +26,17 @@ def load(path: Path, settings: Mapping[str, int] | None = None) -> Plan:
 
     Raises InputError for a file that cannot be read or is not a plan.
     """
+    written, folder = _read(path), path.resolve().parent
+    text = _extended(written, path)
+    return _parsed(text, written, str(path), folder, settings)
+
+
+def parse(text: str, file: str, folder: Path, settings: Mapping[str, int] | None = None) -> Plan:
+    """The plan in `text`; `file` is its name in errors, `folder` where its relative paths start."""
+    return _parsed(text, text, file, folder, settings)
+
+
+def _read(path: Path) -> str:
     try:
         with path.open("rb") as file:
             data = file.read(PLAN_BYTES + 1)
@@ -33,16 +49,51 @@ def load(path: Path, settings: Mapping[str, int] | None = None) -> Plan:
         raise InputError(
             f"{path}: is larger than {PLAN_BYTES // MEBIBYTE} MiB, the limit for plans"
         )
-    return parse(text, str(path), path.resolve().parent, settings)
+    return text
 
 
-def parse(text: str, file: str, folder: Path, settings: Mapping[str, int] | None = None) -> Plan:
-    """The plan in `text`; `file` is its name in errors, `folder` where its relative paths start."""
-    written = text
-    plan = _validated(text, file)
+def _extended(text: str, path: Path) -> str:
+    """The text of a plan with the keys of the plan that it extends; itself if it extends none."""
+    data = _data(text, str(path))
+    if EXTENDS not in data:
+        return text
+    name = data.pop(EXTENDS)
+    if not isinstance(name, str) or not name or Path(name).name != name:
+        raise InputError(f"{path}: {EXTENDS}: expected the name of a plan in the same folder")
+    base = path.parent / name
+    below = _read(base)
+    base_data = _data(below, str(base))
+    if EXTENDS in base_data:
+        raise InputError(f"{path}: {EXTENDS}: {base} extends another plan; extend that plan")
+    _validated(below, below, str(base))
+    return toml_text(merged(base_data, data))
+
+
+def merged(base: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str, Any]:
+    """The keys of both tables, and where both have one, its own value.
+
+    Tables in them are merged, too, unless they have another type.
+    """
+    found = {**base}
+    for key, value in own.items():
+        below = base.get(key)
+        if isinstance(value, dict) and isinstance(below, dict):
+            is_other = "type" in value and value["type"] != below.get("type")
+            found[key] = value if is_other else merged(below, value)
+        else:
+            found[key] = value
+    return found
+
+
+def _parsed(
+    text: str, written: str, file: str, folder: Path, settings: Mapping[str, int] | None
+) -> Plan:
+    is_extended = text != written
+    plan = _validated(text, written, file)
     for key, value in (settings or {}).items():
         text = _with_setting(text, key, value)
-        plan = _validated(text, f"{file} with {key} = {value}")
+        lines = written if is_extended else text
+        plan = _validated(text, lines, f"{file} with {key} = {value}")
     plan._file, plan._written = file, written
     plan._folder = folder
     plan._text = text
@@ -64,17 +115,22 @@ def refused(plan: Plan, place: Place, error: PydanticCustomError) -> InputError:
     return InputError(explain(file, text, data, [details]))
 
 
-def _validated(text: str, file: str) -> Plan:
+def _data(text: str, file: str) -> dict[str, Any]:
     try:
-        data = tomllib.loads(text)
+        return tomllib.loads(text)
     except (ValueError, RecursionError) as error:  # numbers of too many digits, too, and depth
         line = re.search(r"at line (\d+)", str(error))
         place = line[1] if line else text.count("\n") + 1
         raise InputError(f"{file}:{place}: not TOML: {error}") from error
+
+
+def _validated(text: str, written: str, file: str) -> Plan:
+    """The plan in `text`; its errors name lines of what the user has `written`."""
+    data = _data(text, file)
     try:
         return Plan.model_validate(data)
     except ValidationError as error:
-        raise InputError(explain(file, text, data, error.errors())) from error
+        raise InputError(explain(file, written, data, error.errors())) from error
 
 
 def _with_setting(text: str, key: str, value: int) -> str:
