@@ -28,6 +28,7 @@ from tare.report.sections import (
     run_table,
     shift,
     warm_up,
+    waterfalls,
 )
 from tare.report.sections.sections import Section, in_groups
 from tare.untrusted import PLAN_BYTES, read_bytes
@@ -103,6 +104,7 @@ def _content(result: Result) -> dict[str, Any]:
         one: list(machine_plots.pictures(result, per_second, one)) for one in ("machine", "service")
     }
     metrics = list(tables.metrics(result))
+    waterfall_groups = waterfalls.groups(result, opened.samples())
     sections: list[Section] = [
         overview.warnings(result),
         overview.failed(run_rows),
@@ -114,6 +116,7 @@ def _content(result: Result) -> dict[str, Any]:
         *details.requests(drawn),
         evidence.spans(result),
         critical_path.section(result),
+        waterfalls.section(waterfall_groups),
         details.processor(result),
         environments.section(result),
         *machine.sections(result, per_second, drawn),
@@ -146,6 +149,7 @@ def _content(result: Result) -> dict[str, Any]:
         "sections": {one.anchor: one for one in sections},
         "warnings": result.warnings,
         "metrics": metrics,
+        "waterfall_groups": waterfall_groups,
         "runs": run_rows,
         "glossary": glossary.WORDS,
         "verdict_words": glossary.VERDICTS,

@@ -23,6 +23,7 @@ GROUPS: Mapping[str, Sequence[str]] = {
         "lag",
         "spans",
         "critical-path",
+        "waterfalls",
         "processor",
         "own-time",
         "micro-macro",
