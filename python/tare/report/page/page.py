@@ -13,6 +13,7 @@ from tare.report.page import markdown
 from tare.report.page.cards import first_screen
 from tare.report.result import distributions
 from tare.report.result.result import Result, read
+from tare.report.result.slowest import slowest as find_slowest
 from tare.report.sections import (
     critical_path,
     details,
@@ -27,6 +28,7 @@ from tare.report.sections import (
     recommendations,
     run_table,
     shift,
+    slowest,
     warm_up,
     waterfalls,
 )
@@ -114,6 +116,7 @@ def _content(result: Result) -> dict[str, Any]:
         overview.metrics(result, metrics),
         recommendations.section(result),
         *details.requests(drawn),
+        slowest.section(result, drawn["slowest"], per_second),
         evidence.spans(result),
         critical_path.section(result),
         waterfalls.section(waterfall_groups),
@@ -161,17 +164,20 @@ def _content(result: Result) -> dict[str, Any]:
 
 
 def _pictures(result: Result, opened: "samples.Result", costs: "Table | None") -> dict[str, Any]:
-    """The figures of requests and runs: `pairs` by place, all others as lists."""
+    """The figures of requests and runs: `pairs` by place, all others as lists; the `slowest`
+    requests by place."""
     from tare.samples.sql.group_numbers import settled
 
     names = ("percentiles", "boxes", "lag", "over_time", "own_time")
     drawn: dict[str, Any] = dict.fromkeys(names, ()) | {
         "pairs": {},
+        "slowest": {},
         "effects": list(pictures.forest(result)),
         "runs": list(pictures.run_plots(result)),
     }
     requests = distributions.kept(opened, result.places, result.span)
-    if requests is not None:
+    every = opened.samples()
+    if requests is not None and every is not None:
         counted = settled(requests, result.looks.first)
         curves = distributions.curves(counted)
         drawn |= {
@@ -179,8 +185,8 @@ def _pictures(result: Result, opened: "samples.Result", costs: "Table | None") -
             "percentiles": list(pictures.percentile_plots(result, curves)),
             "boxes": list(pictures.box_plots(result, counted)),
             "lag": list(pictures.lag_plots(result, requests)),
+            "slowest": find_slowest(counted, every, result.places),
         }
-    every = opened.samples()
     if every is not None:
         drawn["over_time"] = list(pictures.time_plots(result, every))
     if costs is not None:

@@ -21,6 +21,7 @@ GROUPS: Mapping[str, Sequence[str]] = {
         "percentiles",
         "boxes",
         "lag",
+        "slowest",
         "spans",
         "critical-path",
         "waterfalls",
