@@ -25,6 +25,7 @@ GROUPS: Mapping[str, Sequence[str]] = {
         "spans",
         "critical-path",
         "waterfalls",
+        "round-trip",
         "processor",
         "own-time",
         "micro-macro",

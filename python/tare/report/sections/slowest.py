@@ -49,7 +49,7 @@ def section(
     return Section(
         anchor="slowest",
         name="Slowest requests",
-        gist=f"the {REQUESTS} slowest requests of each condition, and the machine meanwhile",
+        gist=f"the {REQUESTS} slowest requests of each condition, with steal and pressure",
         how="Successful requests after the warm-up, of all valid runs. Machine and service are read"
         " about once per second: a value is the average of the readings that overlap the request."
         " Pressure is the share of the time in which some task waited. If a value is far above the"
