@@ -104,12 +104,12 @@ def section(shown: Sequence[Group]) -> Section:
         anchor="waterfalls",
         name="Single requests",
         gist="a median request and a slow one of each condition, span by span",
-        how="One request at p50 and one at p99 of the root span, from the run in the middle: its p50"
-        " or p99 is the median of all runs. Waterfalls of the same kind have the same axis of time."
-        " A filled bar is on the critical path: the request waited for the span itself. The table"
-        " in Critical path has the mean of all requests. Click a span, or move to it and press"
-        " Enter, to fold it and to see its begin and its self time. A time with ± is shorter than"
-        " the error of its clock, which follows.",
+        how="One request at p50 and one at p99 of the root span, from the run in the middle: its"
+        " p50 or p99 is the median of all runs. Waterfalls of the same kind have the same axis of"
+        " time. A filled bar is on the critical path: the request waited for the span itself. The"
+        " table in Critical path has the mean of all requests. Click a span, or move to it and"
+        " press Enter, to fold it and to see its begin and its self time. A time with ± is shorter"
+        " than the error of its clock, which follows.",
         rows=sum(1 for one in shown for _ in one.waterfalls) * OPEN,
         absent="the requests have no traces",
     )
